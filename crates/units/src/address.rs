@@ -1,0 +1,66 @@
+//! Addresses of blocks: of one drive, and of a volume. Two types, so that they cannot be mixed.
+
+use std::fmt;
+use std::ops::Add;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Blocks;
+
+macro_rules! block_address {
+    ($(#[$doc:meta])* $type:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $type(u64);
+
+        impl $type {
+            /// The first block.
+            pub const ZERO: Self = Self(0);
+
+            /// The block with this number.
+            #[inline]
+            pub const fn new(number: u64) -> Self {
+                Self(number)
+            }
+
+            /// The block's number.
+            #[inline]
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+
+            /// Blocks from `earlier` to here. Panics when `earlier` lies behind.
+            pub const fn blocks_since(self, earlier: Self) -> Blocks {
+                Blocks::new(self.0.checked_sub(earlier.0).expect("address order"))
+            }
+        }
+
+        impl Add<Blocks> for $type {
+            type Output = Self;
+            #[inline]
+            fn add(self, count: Blocks) -> Self {
+                Self(self.0 + count.get())
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(out, concat!($prefix, "{}"), self.0)
+            }
+        }
+    };
+}
+
+block_address!(
+    /// Logical block number on one drive, in blocks of 512 bytes.
+    Lbn,
+    "lbn "
+);
+block_address!(
+    /// Block of a volume, which may lie on several drives, in blocks of 512 bytes.
+    VolumeBlock,
+    "block "
+);

@@ -1,0 +1,21 @@
+//! The vocabulary every other crate speaks: time, angle, addresses, counts, and a seeded generator.
+//!
+//! Goals: a quantity's unit is part of its type; all arithmetic is on integers, so that the same
+//! inputs give the same bits on every machine; text carries units both ways.
+//! Non-goals: calendars, time zones, floating-point physics.
+
+mod address;
+mod angle;
+mod count;
+mod op;
+mod parse;
+mod prng;
+mod time;
+
+pub use address::{Lbn, VolumeBlock};
+pub use angle::Angle;
+pub use count::{BLOCK_BYTES, Blocks, Bytes};
+pub use op::Op;
+pub use parse::ParseQuantityError;
+pub use prng::Prng;
+pub use time::{SimDuration, SimTime};
