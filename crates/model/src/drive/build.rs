@@ -1,0 +1,201 @@
+//! From what a drive file says to a drive that answers: every check of a spec is made here, once.
+
+use freewheel_units::{Op, SimDuration};
+use thiserror::Error;
+
+use super::layout::{Layout, Zone};
+use super::mechanics::Drive;
+use super::rotation::Rotation;
+use super::seek::SeekCurve;
+use super::spec::{CurveSpec, DriveSpec, SeekSpec};
+
+/// Why a spec is not a drive. `key` is the key in the drive file.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("`{key}` is {value}, but {rule}")]
+pub struct BuildDriveError {
+    /// Key in the drive file.
+    pub key: String,
+    /// Offending value.
+    pub value: String,
+    /// What is allowed.
+    pub rule: String,
+}
+
+pub(crate) fn invalid(
+    key: impl Into<String>,
+    value: impl std::fmt::Display,
+    rule: impl Into<String>,
+) -> BuildDriveError {
+    BuildDriveError { key: key.into(), value: value.to_string(), rule: rule.into() }
+}
+
+const SURFACES_MAX: u32 = 64;
+const CYLINDERS_MAX: u32 = 4_000_000;
+const SEEK_MS_MAX: f64 = 1000.0;
+
+impl Drive {
+    /// Checks a spec and builds the drive it describes.
+    pub fn build(spec: &DriveSpec) -> Result<Self, BuildDriveError> {
+        check_numbers(spec)?;
+        let mut zones: Vec<Zone> = Vec::with_capacity(spec.zones.len());
+        for (index, zone) in spec.zones.iter().enumerate() {
+            zones.push(Zone::build(spec, zone, &format!("zones[{index}]"), zones.last())?);
+        }
+        let layout = Layout::new(zones, spec.surfaces, spec.mapping);
+        if layout.blocks().get() == 0 {
+            return Err(invalid("zones", "without a data block", "a drive holds at least one"));
+        }
+        Ok(Drive::new(layout, seek_curve(spec)?, Rotation::new(spec.rotation_period), spec))
+    }
+}
+
+fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
+    if !(1..=SURFACES_MAX).contains(&spec.surfaces) {
+        return Err(invalid("surfaces", spec.surfaces, format!("1 to {SURFACES_MAX} are allowed")));
+    }
+    if !(1..=CYLINDERS_MAX).contains(&spec.cylinders) {
+        let rule = format!("1 to {CYLINDERS_MAX} are allowed");
+        return Err(invalid("cylinders", spec.cylinders, rule));
+    }
+    let period_ms = spec.rotation_period.as_ms_f64();
+    if !(0.5..=100.0).contains(&period_ms) {
+        let rule = "0.5 ms (120000 rpm) to 100 ms (600 rpm) are allowed";
+        return Err(invalid("rotation_period", spec.rotation_period, rule));
+    }
+    for (key, time) in [
+        ("head_switch", spec.head_switch),
+        ("seek.write_settle", spec.seek.write_settle),
+        ("seek.tolerance", spec.seek.tolerance),
+        ("overhead.read", spec.overhead.read),
+        ("overhead.write", spec.overhead.write),
+    ] {
+        if time.as_ms_f64() > SEEK_MS_MAX {
+            return Err(invalid(key, time, "at most 1 s is allowed"));
+        }
+    }
+    Ok(())
+}
+
+fn seek_curve(spec: &DriveSpec) -> Result<SeekCurve, BuildDriveError> {
+    let SeekSpec { read, write, write_settle, .. } = &spec.seek;
+    let read_times = curve_times(read, spec.cylinders, "seek.read")?;
+    let write_times = match write {
+        Some(curve) => curve_times(curve, spec.cylinders, "seek.write")?,
+        None => read_times.clone(),
+    };
+    Ok(SeekCurve::new(&read_times, &write_times, spec.head_switch, *write_settle))
+}
+
+/// The arm's time for every distance `1..cylinders`.
+fn curve_times(
+    curve: &CurveSpec,
+    cylinders: u32,
+    key: &str,
+) -> Result<Vec<SimDuration>, BuildDriveError> {
+    let time_at = evaluator(curve, cylinders, key)?;
+    (1..cylinders)
+        .map(|distance| {
+            let ms = time_at(distance);
+            if (0.0..=SEEK_MS_MAX).contains(&ms) {
+                Ok(SimDuration::from_ms_f64(ms))
+            } else {
+                let value = format!("{ms} ms at a distance of {distance} cylinders");
+                Err(invalid(key, value, "0 to 1000 ms are allowed"))
+            }
+        })
+        .collect()
+}
+
+type CurveFunction = Box<dyn Fn(u32) -> f64>;
+
+fn evaluator(
+    curve: &CurveSpec,
+    cylinders: u32,
+    key: &str,
+) -> Result<CurveFunction, BuildDriveError> {
+    match curve.clone() {
+        CurveSpec::Table { cylinders_ms } => table(cylinders_ms, key),
+        CurveSpec::ThreePoint { single_ms, average_ms, full_ms } => {
+            Ok(three_point(single_ms, average_ms, full_ms, cylinders))
+        }
+        CurveSpec::Hp {
+            first_ms,
+            break_cylinders,
+            short_ms,
+            short_sqrt_ms,
+            long_ms,
+            long_slope_ms,
+        } => Ok(Box::new(move |d| {
+            if let Some(&ms) = first_ms.get(d as usize - 1) {
+                ms
+            } else if d < break_cylinders {
+                short_ms + short_sqrt_ms * f64::from(d).sqrt()
+            } else {
+                long_ms + long_slope_ms * f64::from(d)
+            }
+        })),
+        CurveSpec::PowerLinear { single_ms, break_cylinders, break_ms, full_ms } => {
+            power_linear(single_ms, (break_cylinders, break_ms), (cylinders - 1, full_ms), key)
+        }
+    }
+}
+
+fn table(points: Vec<(u32, f64)>, key: &str) -> Result<CurveFunction, BuildDriveError> {
+    let key = format!("{key}.cylinders_ms");
+    if points.len() < 2 || points[0].0 != 1 {
+        let value = format!("a table of {} points", points.len());
+        return Err(invalid(key, value, "two or more are needed, the first at distance 1"));
+    }
+    if let Some(pair) = points.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+        let value = format!("{} after {}", pair[1].0, pair[0].0);
+        return Err(invalid(key, value, "distances must ascend"));
+    }
+    Ok(Box::new(move |distance| {
+        let above = points.partition_point(|(d, _)| *d < distance).clamp(1, points.len() - 1);
+        let ((d1, t1), (d2, t2)) = (points[above - 1], points[above]);
+        t1 + (t2 - t1) * (f64::from(distance) - f64::from(d1)) / f64::from(d2 - d1)
+    }))
+}
+
+/// Lee and Katz 1993: a·√(d-1) + b·(d-1) + c through the three points.
+fn three_point(single: f64, average: f64, full: f64, cylinders: u32) -> CurveFunction {
+    let span = f64::from(cylinders.max(2) - 1);
+    let a = (-10.0 * single + 15.0 * average - 5.0 * full) / (3.0 * span.sqrt());
+    let b = (7.0 * single - 15.0 * average + 8.0 * full) / (3.0 * span);
+    Box::new(move |distance| {
+        let beyond = f64::from(distance - 1);
+        a * beyond.sqrt() + b * beyond + single
+    })
+}
+
+fn power_linear(
+    single: f64,
+    (break_at, break_ms): (u32, f64),
+    (full_at, full_ms): (u32, f64),
+    key: &str,
+) -> Result<CurveFunction, BuildDriveError> {
+    if !(2..full_at).contains(&break_at) {
+        let rule = format!("it must lie between 2 and the full stroke of {full_at}");
+        return Err(invalid(format!("{key}.break_cylinders"), break_at, rule));
+    }
+    if !(single > 0.0 && break_ms > single) {
+        let rule = format!("it must exceed single_ms, {single}, which must exceed zero");
+        return Err(invalid(format!("{key}.break_ms"), break_ms, rule));
+    }
+    let exponent = (break_ms / single).ln() / f64::from(break_at).ln();
+    let slope = (full_ms - break_ms) / f64::from(full_at - break_at);
+    Ok(Box::new(move |distance| {
+        if distance < break_at {
+            single * f64::from(distance).powf(exponent)
+        } else {
+            break_ms + slope * (f64::from(distance) - f64::from(break_at))
+        }
+    }))
+}
+
+impl Drive {
+    /// Mean seek over random pairs of cylinders, settling included for writes.
+    pub fn mean_seek(&self, op: Op) -> SimDuration {
+        self.seek().mean(op)
+    }
+}

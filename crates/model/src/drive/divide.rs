@@ -1,0 +1,64 @@
+//! Division by a number known beforehand, as one multiplication.
+
+/// A divisor with its reciprocal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Divisor {
+    divisor: u64,
+    /// floor((2^64 - 1) / divisor).
+    reciprocal: u64,
+}
+
+impl Divisor {
+    /// Panics on zero.
+    pub(crate) const fn new(divisor: u64) -> Self {
+        Self { divisor, reciprocal: u64::MAX / divisor }
+    }
+
+    #[inline]
+    pub(crate) const fn get(self) -> u64 {
+        self.divisor
+    }
+
+    /// Quotient and remainder, exactly.
+    #[inline]
+    pub(crate) const fn divide(self, value: u64) -> (u64, u64) {
+        // The reciprocal is at most 1 + 1/divisor too small in units of 2^-64, so the estimate
+        // is the true quotient or at most two less.
+        let mut quotient = ((value as u128 * self.reciprocal as u128) >> 64) as u64;
+        let mut remainder = value - quotient * self.divisor;
+        while remainder >= self.divisor {
+            remainder -= self.divisor;
+            quotient += 1;
+        }
+        (quotient, remainder)
+    }
+
+    #[inline]
+    pub(crate) const fn remainder(self, value: u64) -> u64 {
+        self.divide(value).1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_the_processors_division(value: u64, divisor in 1u64..) {
+            prop_assert_eq!(
+                Divisor::new(divisor).divide(value),
+                (value / divisor, value % divisor)
+            );
+        }
+
+        #[test]
+        fn agrees_for_small_divisors(value: u64, divisor in 1u64..5000) {
+            prop_assert_eq!(
+                Divisor::new(divisor).divide(value),
+                (value / divisor, value % divisor)
+            );
+        }
+    }
+}

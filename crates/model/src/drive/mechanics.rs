@@ -1,0 +1,450 @@
+//! The one function that says how long an access takes.
+//!
+//! Simulator and schedulers both call [`Drive::access`] and [`Drive::positioning`]; there is no
+//! second estimate anywhere. `positioning` is the beginning of `access`, and a test holds the two
+//! together to the nanosecond.
+
+use freewheel_units::{Angle, Blocks, Lbn, Op, SimDuration, SimTime};
+
+use super::layout::{Layout, Physical, Run};
+use super::rotation::Rotation;
+use super::seek::SeekCurve;
+use super::spec::{ByOp, DriveSpec};
+
+/// A drive that answers questions. It has no state: the head's position is an argument.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drive {
+    layout: Layout,
+    seek: SeekCurve,
+    rotation: Rotation,
+    zero_latency: ByOp<bool>,
+    overhead: ByOp<SimDuration>,
+    seek_tolerance: SimDuration,
+}
+
+/// Where the arm is and which head is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Position {
+    /// Counted from the outermost.
+    pub cylinder: u32,
+    /// Head.
+    pub surface: u32,
+}
+
+/// A request with all that does not change while it waits worked out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks, at least one.
+    pub blocks: u32,
+    /// Read or write.
+    pub op: Op,
+    /// Where the first block is.
+    pub at: Position,
+    /// Everything lies in consecutive sectors of one track.
+    one_run: bool,
+    first_run: TrackRun,
+}
+
+/// A run on a track, in nanoseconds within the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TrackRun {
+    track_start: Angle,
+    zone: u32,
+    sector: u32,
+    blocks: u32,
+    /// Phase at which the first sector begins.
+    edge_ns: u32,
+    /// Time from there to the end of the last; a whole turn for a whole track.
+    span_ns: u32,
+}
+
+/// Stage times of an access, which add up to the time from its start to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Access {
+    /// Command processing before the first movement.
+    pub overhead: SimDuration,
+    /// Moving the arm and changing heads, settling included, also between tracks of one access.
+    pub seek: SimDuration,
+    /// Waiting for a wanted sector, also between tracks and over slipped sectors.
+    pub rotate: SimDuration,
+    /// Wanted sectors under the head.
+    pub transfer: SimDuration,
+    /// Where the head is afterwards.
+    pub end: Position,
+}
+
+/// The part of an access before its first data: what positioning-time policies compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Positioning {
+    /// Moving the arm and changing heads, settling included.
+    pub seek: SimDuration,
+    /// Waiting on the first track. With zero-latency access begun in the middle of the wanted
+    /// sectors this includes the gap passed over before the rest of them.
+    pub rotate: SimDuration,
+}
+
+impl Access {
+    /// From start to end.
+    #[inline]
+    pub fn total(&self) -> SimDuration {
+        self.overhead + self.seek + self.rotate + self.transfer
+    }
+}
+
+impl Positioning {
+    /// Seek and rotational latency together.
+    #[inline]
+    pub fn total(&self) -> SimDuration {
+        self.seek + self.rotate
+    }
+}
+
+/// Rotation and transfer on one track, in nanoseconds.
+#[derive(Clone, Copy)]
+struct OnTrack {
+    rotate_ns: u64,
+    transfer_ns: u64,
+}
+
+/// Runs of one access that are served as one visit to a track. More slips than this on one track
+/// make it two visits, which costs nothing but the zero-latency overlap between them.
+const RUNS_A_VISIT: usize = 8;
+
+impl Drive {
+    pub(crate) fn new(
+        layout: Layout,
+        seek: SeekCurve,
+        rotation: Rotation,
+        spec: &DriveSpec,
+    ) -> Self {
+        Self {
+            layout,
+            seek,
+            rotation,
+            zero_latency: spec.zero_latency,
+            overhead: spec.overhead,
+            seek_tolerance: spec.seek.tolerance,
+        }
+    }
+
+    /// LBN to place and back.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Seek times.
+    pub fn seek(&self) -> &SeekCurve {
+        &self.seek
+    }
+
+    /// The spindle.
+    pub fn rotation(&self) -> &Rotation {
+        &self.rotation
+    }
+
+    /// Capacity.
+    pub fn blocks(&self) -> Blocks {
+        self.layout.blocks()
+    }
+
+    /// Greatest difference between a real seek and the curve.
+    pub fn seek_tolerance(&self) -> SimDuration {
+        self.seek_tolerance
+    }
+
+    /// Command processing time before `op`.
+    #[inline]
+    pub fn overhead(&self, op: Op) -> SimDuration {
+        if op == Op::Write { self.overhead.write } else { self.overhead.read }
+    }
+
+    /// Works out what does not depend on time or head. Panics when the blocks are none, more than
+    /// 2^32 - 1, or beyond the capacity, or when `op` moves no data.
+    #[inline]
+    pub fn target(&self, start: Lbn, blocks: Blocks, op: Op) -> Target {
+        let count = u32::try_from(blocks.get()).expect("a request below 2 TiB");
+        assert!(op.moves_data(), "{op} has no target");
+        assert!((start + blocks).get() <= self.blocks().get(), "{start} + {blocks} past the end");
+        let run = self.layout.run(start, count);
+        Target {
+            start,
+            blocks: count,
+            op,
+            at: Position { cylinder: run.at.cylinder, surface: run.at.surface },
+            one_run: run.blocks == count,
+            first_run: self.track_run(&run),
+        }
+    }
+
+    #[inline]
+    fn track_run(&self, run: &Run) -> TrackRun {
+        let zone = &self.layout.zones()[run.zone];
+        let track_start = self.layout.track_start_in(run.zone, run.at);
+        let edge = |sector| self.rotation.edge_ns(zone.sector_angle(track_start, sector));
+        let first = edge(run.at.sector);
+        let span_ns = if run.blocks == zone.blocks_per_track() {
+            self.rotation.period_ns()
+        } else {
+            self.rotation.forward_ns(first, edge(run.at.sector + run.blocks))
+        };
+        TrackRun {
+            track_start,
+            zone: run.zone as u32,
+            sector: run.at.sector,
+            blocks: run.blocks,
+            edge_ns: first as u32,
+            span_ns: span_ns as u32,
+        }
+    }
+
+    /// Stage times of serving `target` from `now` on with the head at `from`.
+    #[inline]
+    pub fn access(&self, now: SimTime, from: Position, target: &Target) -> Access {
+        self.access_with_seek_error(now, from, target, 0)
+    }
+
+    /// Like [`Self::access`] with the first seek, if there is one, taking `seek_error_ns` longer
+    /// than its curve says (never less than nothing): what a simulator draws within the tolerance.
+    #[inline]
+    pub fn access_with_seek_error(
+        &self,
+        now: SimTime,
+        from: Position,
+        target: &Target,
+        seek_error_ns: i64,
+    ) -> Access {
+        let overhead = self.overhead(target.op);
+        let mut seek_ns = self.seek_ns(from, target.at, target.op);
+        if seek_ns > 0 && seek_error_ns != 0 {
+            seek_ns = seek_ns.saturating_add_signed(seek_error_ns);
+        }
+        let arrival = now + overhead + SimDuration::from_ns(seek_ns);
+        if !target.one_run {
+            return self.access_many_runs(arrival, overhead, seek_ns, target);
+        }
+        let on_track = self.on_track(arrival, target.op, &target.first_run);
+        Access {
+            overhead,
+            seek: SimDuration::from_ns(seek_ns),
+            rotate: SimDuration::from_ns(on_track.rotate_ns),
+            transfer: SimDuration::from_ns(on_track.transfer_ns),
+            end: target.at,
+        }
+    }
+
+    /// Seek and rotational latency before the first data of `target`.
+    #[inline]
+    pub fn positioning(&self, now: SimTime, from: Position, target: &Target) -> Positioning {
+        let seek_ns = self.seek_ns(from, target.at, target.op);
+        let arrival = now + self.overhead(target.op) + SimDuration::from_ns(seek_ns);
+        let on_track = if target.one_run {
+            self.on_track(arrival, target.op, &target.first_run)
+        } else {
+            let (visit, _) = self.next_visit(target.start, target.blocks);
+            self.visit_track(arrival, target.op, visit.runs())
+        };
+        Positioning {
+            seek: SimDuration::from_ns(seek_ns),
+            rotate: SimDuration::from_ns(on_track.rotate_ns),
+        }
+    }
+
+    /// Seek time to `target` and nothing else.
+    #[inline]
+    pub fn seek_to(&self, from: Position, target: &Target) -> SimDuration {
+        SimDuration::from_ns(self.seek_ns(from, target.at, target.op))
+    }
+
+    #[inline]
+    fn seek_ns(&self, from: Position, to: Position, op: Op) -> u64 {
+        let distance = from.cylinder.abs_diff(to.cylinder);
+        self.seek.time_ns(op, distance, from.surface != to.surface)
+    }
+
+    #[inline]
+    fn is_zero_latency(&self, op: Op) -> bool {
+        if op == Op::Write { self.zero_latency.write } else { self.zero_latency.read }
+    }
+
+    /// Rotation and transfer of one run when the head arrives on its track.
+    #[inline]
+    fn on_track(&self, arrival: SimTime, op: Op, run: &TrackRun) -> OnTrack {
+        let phase = self.rotation.phase_ns(arrival);
+        let wait = self.rotation.forward_ns(phase, u64::from(run.edge_ns));
+        let span = u64::from(run.span_ns);
+        // How far the start of the run has already passed by.
+        let passed = self.rotation.period_ns() - wait;
+        if passed < span && wait > 0 && self.is_zero_latency(op) {
+            if let Some(next_ns) = self.next_sector_edge_ns(run, passed) {
+                // From the next whole sector on to the end, over the gap, and up to that sector.
+                let gap = self.rotation.period_ns() - span;
+                return OnTrack { rotate_ns: next_ns - passed + gap, transfer_ns: span };
+            }
+        }
+        OnTrack { rotate_ns: wait, transfer_ns: span }
+    }
+
+    /// Time from the start of the run to the edge of its first sector that begins no earlier than
+    /// `passed_ns` after it. None when only the rest of the last sector is left.
+    #[cold]
+    fn next_sector_edge_ns(&self, run: &TrackRun, passed_ns: u64) -> Option<u64> {
+        let zone = &self.layout.zones()[run.zone as usize];
+        let edge_after = |k: u32| {
+            let angle = zone.sector_angle(run.track_start, run.sector + k);
+            self.rotation.forward_ns(u64::from(run.edge_ns), self.rotation.edge_ns(angle))
+        };
+        // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
+        let sectors = passed_ns * u64::from(zone.blocks_per_track()) / self.rotation.period_ns();
+        (sectors as u32..run.blocks).map(edge_after).find(|&edge| edge >= passed_ns)
+    }
+
+    fn access_many_runs(
+        &self,
+        arrival: SimTime,
+        overhead: SimDuration,
+        first_seek_ns: u64,
+        target: &Target,
+    ) -> Access {
+        let (mut now, mut head) = (arrival, target.at);
+        let (mut lbn, mut left) = (target.start, target.blocks);
+        let (mut seek_ns, mut rotate_ns, mut transfer_ns) = (first_seek_ns, 0, 0);
+        while left > 0 {
+            let (visit, taken) = self.next_visit(lbn, left);
+            let seek = self.seek_ns(head, visit.at, target.op);
+            now += SimDuration::from_ns(seek);
+            let on_track = self.visit_track(now, target.op, visit.runs());
+            now += SimDuration::from_ns(on_track.rotate_ns + on_track.transfer_ns);
+            seek_ns += seek;
+            rotate_ns += on_track.rotate_ns;
+            transfer_ns += on_track.transfer_ns;
+            head = visit.at;
+            lbn = lbn + Blocks::new(u64::from(taken));
+            left -= taken;
+        }
+        Access {
+            overhead,
+            seek: SimDuration::from_ns(seek_ns),
+            rotate: SimDuration::from_ns(rotate_ns),
+            transfer: SimDuration::from_ns(transfer_ns),
+            end: head,
+        }
+    }
+
+    /// The runs from `lbn` on that lie on one track with ascending sectors, and their blocks.
+    fn next_visit(&self, lbn: Lbn, left: u32) -> (Visit, u32) {
+        let first = self.layout.run(lbn, left);
+        let mut visit = Visit::new(&first, self.track_run(&first));
+        let mut taken = first.blocks;
+        let mut next_sector = first.at.sector + first.blocks;
+        while taken < left && visit.count < RUNS_A_VISIT {
+            let run = self.layout.run(lbn + Blocks::new(u64::from(taken)), left - taken);
+            let same_track = visit.at
+                == Position { cylinder: run.at.cylinder, surface: run.at.surface }
+                && run.at.sector >= next_sector;
+            if !same_track {
+                break;
+            }
+            next_sector = run.at.sector + run.blocks;
+            visit.push(self.track_run(&run));
+            taken += run.blocks;
+        }
+        (visit, taken)
+    }
+
+    /// Rotation and transfer of all runs of a visit.
+    fn visit_track(&self, arrival: SimTime, op: Op, runs: &[TrackRun]) -> OnTrack {
+        if let [run] = runs {
+            return self.on_track(arrival, op, run);
+        }
+        let transfer_ns: u64 = runs.iter().map(|run| u64::from(run.span_ns)).sum();
+        let phase = self.rotation.phase_ns(arrival);
+        let in_order_ns = self.pass_runs_ns(phase, runs);
+        let total_ns = if self.is_zero_latency(op) {
+            self.out_of_order_ns(phase, runs).map_or(in_order_ns, |ns| ns.min(in_order_ns))
+        } else {
+            in_order_ns
+        };
+        OnTrack { rotate_ns: total_ns - transfer_ns, transfer_ns }
+    }
+
+    /// Time from `phase` until the last of the runs, taken in order, has passed.
+    fn pass_runs_ns(&self, phase: u64, runs: &[TrackRun]) -> u64 {
+        let mut at = phase;
+        let mut total = 0;
+        for run in runs {
+            let edge = u64::from(run.edge_ns);
+            total += self.rotation.forward_ns(at, edge) + u64::from(run.span_ns);
+            at = (edge + u64::from(run.span_ns)) % self.rotation.period_ns();
+        }
+        total
+    }
+
+    /// Time when the head arrives amid the runs and may begin with what passes first: until the
+    /// last sector before the point of arrival has passed, a turn later. None when the head does
+    /// not arrive amid them.
+    fn out_of_order_ns(&self, phase: u64, runs: &[TrackRun]) -> Option<u64> {
+        let first_edge = u64::from(runs[0].edge_ns);
+        let passed = self.rotation.forward_ns(first_edge, phase);
+        let start_of = |run: &TrackRun| self.rotation.forward_ns(first_edge, run.edge_ns.into());
+        let ends_later = |run: &&TrackRun| start_of(run) + u64::from(run.span_ns) > passed;
+        runs.iter().rev().find(ends_later)?;
+        let mut last_end = None;
+        for run in runs.iter().filter(|run| start_of(run) < passed) {
+            let start = start_of(run);
+            // Sectors before the next whole one, or the whole run when it has passed.
+            let done = passed - start;
+            let end = if done >= u64::from(run.span_ns) {
+                start + u64::from(run.span_ns)
+            } else {
+                start + self.next_sector_edge_ns(run, done).unwrap_or(u64::from(run.span_ns))
+            };
+            last_end = Some(end);
+        }
+        last_end.map(|end| self.rotation.period_ns() - passed + end)
+    }
+
+    /// Sustained rate of a zone in bytes a second: its data over the time to read it through, with
+    /// every head and cylinder switch.
+    pub fn sustained_rate_bytes_per_second(&self, zone: usize) -> u64 {
+        let zone = &self.layout.zones()[zone];
+        // A cylinder or more, but no more than a few: the rate is the same throughout.
+        let tracks = u64::from(self.layout.surfaces()) * 4;
+        let wanted = (tracks * u64::from(zone.blocks_per_track())).min(zone.blocks().get());
+        let target = self.target(zone.first_lbn(), Blocks::new(wanted), Op::Read);
+        let access = self.access(SimTime::ZERO, target.at, &target);
+        let first = self.positioning(SimTime::ZERO, target.at, &target);
+        let ns = (access.total() - first.total() - access.overhead).ns().max(1);
+        u64::try_from(u128::from(wanted * 512) * 1_000_000_000 / u128::from(ns)).expect("a rate")
+    }
+
+    /// Whether a place carries data that `target` asks for.
+    pub fn wants(&self, target: &Target, place: Physical) -> bool {
+        let end = target.start + Blocks::new(u64::from(target.blocks));
+        self.layout.lbn_at(place).is_some_and(|lbn| (target.start..end).contains(&lbn))
+    }
+}
+
+/// What is read or written between two movements.
+struct Visit {
+    at: Position,
+    runs: [TrackRun; RUNS_A_VISIT],
+    count: usize,
+}
+
+impl Visit {
+    fn new(run: &Run, track_run: TrackRun) -> Self {
+        let at = Position { cylinder: run.at.cylinder, surface: run.at.surface };
+        Self { at, runs: [track_run; RUNS_A_VISIT], count: 1 }
+    }
+
+    fn push(&mut self, run: TrackRun) {
+        self.runs[self.count] = run;
+        self.count += 1;
+    }
+
+    fn runs(&self) -> &[TrackRun] {
+        &self.runs[..self.count]
+    }
+}

@@ -1,0 +1,122 @@
+//! How long the arm takes to get somewhere.
+
+use freewheel_units::{Op, SimDuration};
+
+/// Seek times of one drive by distance in cylinders, for reads and writes, with head switches.
+///
+/// Built once from a published curve (see [`super::spec::CurveSpec`]) into one table a direction
+/// of transfer, so that a look-up is one load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeekCurve {
+    read_ns: Vec<u32>,
+    write_ns: Vec<u32>,
+    /// `min(read, write)` over this distance and all longer ones. Measured curves are not always
+    /// monotone; a search that prunes by distance needs a bound that is.
+    floor_ns: Vec<u32>,
+    read_switch_ns: u32,
+    write_switch_ns: u32,
+}
+
+impl SeekCurve {
+    /// `read` and `write` hold the arm's time for distances `1..cylinders`, settling for writes
+    /// not included. Panics when their lengths differ.
+    pub(crate) fn new(
+        read: &[SimDuration],
+        write: &[SimDuration],
+        head_switch: SimDuration,
+        write_settle: SimDuration,
+    ) -> Self {
+        assert_eq!(read.len(), write.len(), "one time a distance");
+        let narrow = |time: SimDuration| u32::try_from(time.ns()).expect("a seek below 4 s");
+        let table = |times: &[SimDuration], settle: SimDuration| -> Vec<u32> {
+            std::iter::once(0).chain(times.iter().map(|&t| narrow(t + settle))).collect()
+        };
+        let read_ns = table(read, SimDuration::ZERO);
+        let write_ns = table(write, write_settle);
+        let floor_ns = floor_from_here_on(&read_ns, &write_ns);
+        Self {
+            read_ns,
+            write_ns,
+            floor_ns,
+            read_switch_ns: narrow(head_switch),
+            write_switch_ns: narrow(head_switch + write_settle),
+        }
+    }
+
+    /// Time to move `distance` cylinders and, if `switches_head`, to another surface, until `op`
+    /// may begin. Both overlap: the longer counts. Zero when nothing moves. A write settles after
+    /// every movement. Panics beyond the last cylinder.
+    #[inline]
+    pub fn time_ns(&self, op: Op, distance: u32, switches_head: bool) -> u64 {
+        let (table, switch) = match op {
+            Op::Write => (&self.write_ns, self.write_switch_ns),
+            _ => (&self.read_ns, self.read_switch_ns),
+        };
+        let arm = table[distance as usize];
+        u64::from(if switches_head { arm.max(switch) } else { arm })
+    }
+
+    /// No seek of this distance or a longer one takes less, whatever the operation.
+    #[inline]
+    pub fn floor_ns(&self, distance: u32) -> u64 {
+        u64::from(self.floor_ns[distance as usize])
+    }
+
+    /// Mean over uniformly distributed pairs of different cylinders, for the data sheet's
+    /// "average seek": distance d of C cylinders has the weight 2(C - d).
+    pub fn mean(&self, op: Op) -> SimDuration {
+        let cylinders = self.read_ns.len() as u128;
+        let (mut sum, mut weights) = (0u128, 0u128);
+        for distance in 1..self.read_ns.len() {
+            let weight = cylinders - distance as u128;
+            sum += weight * u128::from(self.time_ns(op, distance as u32, false));
+            weights += weight;
+        }
+        SimDuration::from_ns(u64::try_from(sum / weights.max(1)).expect("mean of u32"))
+    }
+}
+
+fn floor_from_here_on(read_ns: &[u32], write_ns: &[u32]) -> Vec<u32> {
+    let mut floor: Vec<u32> = read_ns.iter().zip(write_ns).map(|(r, w)| *r.min(w)).collect();
+    for distance in (1..floor.len().saturating_sub(1)).rev() {
+        floor[distance] = floor[distance].min(floor[distance + 1]);
+    }
+    floor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve() -> SeekCurve {
+        let us = SimDuration::from_us;
+        let arm = [us(1000), us(900), us(1500)];
+        SeekCurve::new(&arm, &arm, us(950), us(100))
+    }
+
+    #[test]
+    fn the_longer_of_seek_and_head_switch_counts() {
+        assert_eq!(curve().time_ns(Op::Read, 2, true), 950_000);
+        assert_eq!(curve().time_ns(Op::Read, 1, true), 1_000_000);
+        assert_eq!(curve().time_ns(Op::Read, 0, true), 950_000);
+    }
+
+    #[test]
+    fn a_write_settles_after_a_movement_and_only_then() {
+        assert_eq!(curve().time_ns(Op::Write, 0, false), 0);
+        assert_eq!(curve().time_ns(Op::Write, 0, true), 1_050_000);
+        assert_eq!(curve().time_ns(Op::Write, 3, false), 1_600_000);
+    }
+
+    #[test]
+    fn the_floor_holds_for_every_longer_seek_of_a_curve_that_dips() {
+        let curve = curve();
+        assert_eq!(curve.floor_ns(0), 0);
+        assert_eq!(curve.floor_ns(1), 900_000);
+        for distance in 1..4u32 {
+            for longer in distance..4 {
+                assert!(curve.floor_ns(distance) <= curve.time_ns(Op::Read, longer, false));
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! What a drive file says.
+//!
+//! Goals: every number carries its unit, every value its source; unknown keys are errors; the
+//! layouts of drives from 1992 to today fit.
+//! Non-goals: DiskSim's file format (an importer translates it), electronics.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use freewheel_units::{Angle, Bytes, SimDuration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A drive: identity, geometry, layout, seeks, rotation, and where each value comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveSpec {
+    /// Name on the command line.
+    pub name: String,
+    /// Who made it and what it is called.
+    pub model: String,
+    /// Year of introduction.
+    pub year: u16,
+    /// Usable surfaces, that is, heads.
+    pub surfaces: u32,
+    /// Cylinders, counted from the outermost.
+    pub cylinders: u32,
+    /// Time of one turn. 10025 rpm is 5985037 ns.
+    pub rotation_period: SimDuration,
+    /// In which order the tracks of the drive are numbered.
+    #[serde(default)]
+    pub mapping: Mapping,
+    /// How spare sectors are set aside in every zone.
+    #[serde(default)]
+    pub sparing: Sparing,
+    /// Time to change heads within a cylinder.
+    pub head_switch: SimDuration,
+    /// Seek curves.
+    pub seek: SeekSpec,
+    /// Whether an access may begin with any of its sectors on a track, whichever passes first.
+    #[serde(default)]
+    pub zero_latency: ByOp<bool>,
+    /// Time between receiving a command and the first movement.
+    #[serde(default)]
+    pub overhead: ByOp<SimDuration>,
+    /// Zones from the outermost inwards, without overlap. Cylinders of no zone hold no data.
+    pub zones: Vec<ZoneSpec>,
+    /// What the maker promises, for comparison; the model does not use it.
+    #[serde(default)]
+    pub advertised: Advertised,
+    /// Where values come from: key, or the beginning of a key, to text. The text begins with
+    /// `data sheet`, `paper`, `measured`, `derived` or `assumed`.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// A value for reads and one for writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ByOp<T> {
+    /// For reads.
+    pub read: T,
+    /// For writes.
+    pub write: T,
+}
+
+/// The order in which LBNs run over the tracks of a zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mapping {
+    /// Every cylinder from the first head to the last.
+    #[default]
+    Cylinder,
+    /// Odd cylinders, counted from the start of their zone, from the last head to the first.
+    SerpentineByZone,
+    /// Odd cylinders, counted from the edge of the drive, from the last head to the first.
+    Serpentine,
+}
+
+/// How spare sectors are set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sparing {
+    /// What has spares of its own.
+    #[serde(default)]
+    pub unit: SpareUnit,
+    /// Spares stand before the data of their unit instead of behind it.
+    #[serde(default)]
+    pub at_front: bool,
+    /// A slipped sector shifts the rest of the zone, not only the rest of its unit.
+    #[serde(default)]
+    pub slip_to_zone_end: bool,
+}
+
+/// The piece of a zone that has spare sectors of its own; a zone's `spares` counts them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpareUnit {
+    /// The whole zone.
+    #[default]
+    Zone,
+    /// Every track.
+    Track,
+    /// Every cylinder.
+    Cylinder,
+    /// Every so many cylinders; a shorter rest at the zone's end has no spares.
+    CylinderRange(u32),
+}
+
+/// Cylinders with the same number of blocks a track.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneSpec {
+    /// First cylinder of the zone.
+    pub first_cylinder: u32,
+    /// Last cylinder of the zone.
+    pub last_cylinder: u32,
+    /// Blocks of 512 bytes on each track.
+    pub blocks_per_track: u32,
+    /// Angle of the zone's first block.
+    #[serde(default)]
+    pub first_block: Turn,
+    /// Blocks at the zone's front that hold no data of the host.
+    #[serde(default)]
+    pub reserved_blocks: u64,
+    /// Angle from the start of a track to the start of the next in the same cylinder.
+    pub track_skew: Turn,
+    /// Angle from the start of a cylinder's last track to the start of the next cylinder's first.
+    pub cylinder_skew: Turn,
+    /// Spare blocks of each sparing unit.
+    #[serde(default)]
+    pub spares: u64,
+    /// Defective blocks that are passed over, counted in blocks from the start of the zone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slips: Vec<u64>,
+    /// Defective blocks and the blocks that stand in for them, counted likewise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remaps: Vec<(u64, u64)>,
+}
+
+/// Seek curves of a drive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SeekSpec {
+    /// The arm's time before a read.
+    pub read: CurveSpec,
+    /// The arm's time before a write, where it was published apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<CurveSpec>,
+    /// Added to every movement before a write.
+    #[serde(default)]
+    pub write_settle: SimDuration,
+    /// A real seek differs from the curve by at most this much either way. Predictions use the
+    /// curve; a simulator draws the difference.
+    #[serde(default)]
+    pub tolerance: SimDuration,
+}
+
+/// A seek curve in one of the published forms. Times are in milliseconds, distances in cylinders.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "form", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CurveSpec {
+    /// Measured distances with straight lines between, continued beyond the last.
+    Table {
+        /// Distance and time, distances ascending, the first at distance 1.
+        cylinders_ms: Vec<(u32, f64)>,
+    },
+    /// Three advertised values, joined by a·√(d-1) + b·(d-1) + c (Lee and Katz 1993).
+    ThreePoint {
+        /// One cylinder.
+        single_ms: f64,
+        /// Mean of random seeks, taken to be that of a third of all cylinders.
+        average_ms: f64,
+        /// From the first cylinder to the last.
+        full_ms: f64,
+    },
+    /// a + b·√d below the break, c + e·d from there on (Ruemmler and Wilkes 1994), with the
+    /// first distances given one by one where they are known.
+    Hp {
+        /// Times of distances 1, 2, ... that do not follow the formula.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        first_ms: Vec<f64>,
+        /// Distance from which the straight part holds.
+        break_cylinders: u32,
+        /// a, in ms.
+        short_ms: f64,
+        /// b, in ms.
+        short_sqrt_ms: f64,
+        /// c, in ms.
+        long_ms: f64,
+        /// e, in ms a cylinder.
+        long_slope_ms: f64,
+    },
+    /// a·d^p below the break, a straight line to the full stroke from there on (tr03 figure 3).
+    PowerLinear {
+        /// Time of one cylinder, a.
+        single_ms: f64,
+        /// Distance from which the straight part holds.
+        break_cylinders: u32,
+        /// Time at the break, which fixes p.
+        break_ms: f64,
+        /// From the first cylinder to the last.
+        full_ms: f64,
+    },
+}
+
+/// What the maker promises.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Advertised {
+    /// Capacity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Bytes>,
+    /// Mean seek before a read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_seek_read: Option<SimDuration>,
+    /// Mean seek before a write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average_seek_write: Option<SimDuration>,
+    /// Best sustained rate, bytes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outer_rate_per_second: Option<Bytes>,
+    /// Sustained rate at the inner edge, bytes a second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inner_rate_per_second: Option<Bytes>,
+}
+
+/// An exact fraction of a turn: `"63/334"` or `"0.25"`. Skews are multiplied by track numbers, so
+/// they must not be rounded first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    numerator: u64,
+    denominator: u64,
+}
+
+/// The text is not a fraction of a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is not a fraction of a turn: write `63/334` or `0.25`, below 1")]
+pub struct ParseTurnError(String);
+
+impl Turn {
+    /// `numerator / denominator` of a turn. None unless below one turn.
+    pub fn from_ratio(numerator: u64, denominator: u64) -> Option<Self> {
+        (numerator < denominator && denominator < 1 << 32)
+            .then_some(Self { numerator, denominator })
+    }
+
+    /// The fraction in units of 2^-64 turn, rounded down.
+    pub(crate) fn steps64(self) -> u64 {
+        ((u128::from(self.numerator) << 64) / u128::from(self.denominator)) as u64
+    }
+
+    /// The angle, rounded down.
+    pub fn angle(self) -> Angle {
+        Angle::from_ratio(self.numerator, self.denominator)
+    }
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self { numerator: 0, denominator: 1 }
+    }
+}
+
+impl FromStr for Turn {
+    type Err = ParseTurnError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseTurnError(text.into());
+        let number = |part: &str| part.trim().parse::<u64>().map_err(|_| error());
+        let (numerator, denominator) = if let Some((above, below)) = text.split_once('/') {
+            (number(above)?, number(below)?)
+        } else {
+            let decimals = text.trim().strip_prefix("0.").or((text.trim() == "0").then_some("0"));
+            let decimals = decimals.filter(|d| (1..=9).contains(&d.len())).ok_or_else(error)?;
+            (number(decimals)?, 10u64.pow(decimals.len() as u32))
+        };
+        Self::from_ratio(numerator, denominator).ok_or_else(error)
+    }
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.numerator, self.denominator)
+    }
+}
+
+impl Serialize for Turn {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Turn {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Turn {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Turn".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": "^([0-9]+/[0-9]+|0(\\.[0-9]{1,9})?)$",
+            "description": "fraction of a turn below one, as 63/334 or 0.25"
+        })
+    }
+}
+
+impl DriveSpec {
+    /// The source given for `key`: the entry with the longest beginning of it, at a dot.
+    pub fn source_of(&self, key: &str) -> Option<&str> {
+        let covers = |entry: &str| {
+            key.strip_prefix(entry).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        let best = self.sources.iter().filter(|(entry, _)| covers(entry));
+        best.max_by_key(|(entry, _)| entry.len()).map(|(_, text)| text.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_keeps_its_exact_ratio() {
+        let skew: Turn = "63/334".parse().unwrap();
+        assert_eq!(skew, Turn::from_ratio(63, 334).unwrap());
+        assert_eq!("0.25".parse::<Turn>().unwrap().angle(), Angle::from_ratio(1, 4));
+    }
+
+    #[test]
+    fn a_turn_of_one_or_more_is_refused() {
+        for text in ["334/334", "1.5", "63", "x/3", "1/0", "0."] {
+            assert!(text.parse::<Turn>().is_err(), "{text}");
+        }
+    }
+}

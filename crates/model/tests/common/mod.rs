@@ -1,0 +1,150 @@
+//! Random small drives: every mapping, every sparing scheme, slips, remaps, skews.
+#![allow(missing_docs, dead_code)] // Each test file uses its own part.
+
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::{
+    Advertised, ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, SpareUnit, Sparing, Turn, ZoneSpec,
+};
+use freewheel_units::{Prng, SimDuration};
+use proptest::prelude::*;
+
+pub fn turn(prng: &mut Prng, sectors: u64) -> Turn {
+    Turn::from_ratio(prng.below(sectors), sectors).unwrap()
+}
+
+fn zone(prng: &mut Prng, first_cylinder: u32, sparing: &Sparing, surfaces: u32) -> ZoneSpec {
+    let blocks_per_track = 2 + prng.below(40) as u32;
+    let cylinders = 1 + prng.below(7) as u32;
+    let per_track = u64::from(blocks_per_track);
+    let unit = match sparing.unit {
+        SpareUnit::Track => per_track,
+        SpareUnit::Cylinder => per_track * u64::from(surfaces),
+        SpareUnit::CylinderRange(n) => per_track * u64::from(surfaces * n),
+        SpareUnit::Zone => per_track * u64::from(surfaces * cylinders),
+    };
+    let total = per_track * u64::from(surfaces * cylinders);
+    let spares = prng.below(unit.min(6));
+    let slips = (0..prng.below(4)).map(|_| prng.below(total)).collect();
+    ZoneSpec {
+        first_cylinder,
+        last_cylinder: first_cylinder + cylinders - 1,
+        blocks_per_track,
+        first_block: turn(prng, per_track),
+        reserved_blocks: prng.below(total.min(5)),
+        track_skew: turn(prng, per_track),
+        cylinder_skew: turn(prng, per_track),
+        spares,
+        slips: if spares > 0 || sparing.slip_to_zone_end { slips } else { Vec::new() },
+        remaps: Vec::new(),
+    }
+}
+
+/// A random spec; it may be one that `Drive::build` refuses.
+pub fn random_spec(seed: u64) -> DriveSpec {
+    let prng = &mut Prng::new(seed, "random drive");
+    let surfaces = 1 + prng.below(5) as u32;
+    let unit = match prng.below(4) {
+        0 => SpareUnit::Track,
+        1 => SpareUnit::Cylinder,
+        2 => SpareUnit::CylinderRange(1 + prng.below(3) as u32),
+        _ => SpareUnit::Zone,
+    };
+    let sparing = Sparing { unit, at_front: prng.chance(0.3), slip_to_zone_end: prng.chance(0.3) };
+    let mut zones: Vec<ZoneSpec> = Vec::new();
+    for _ in 0..1 + prng.below(4) {
+        let gap = prng.below(2) as u32;
+        let first = zones.last().map_or(0, |zone| zone.last_cylinder + 1) + gap;
+        zones.push(zone(prng, first, &sparing, surfaces));
+    }
+    let cylinders = zones.last().unwrap().last_cylinder + 1 + prng.below(2) as u32;
+    let us = |prng: &mut Prng, max| SimDuration::from_us(prng.below(max));
+    DriveSpec {
+        name: format!("random-{seed}"),
+        model: "random".into(),
+        year: 2000,
+        surfaces,
+        cylinders,
+        rotation_period: SimDuration::from_ns(3_000_000 + prng.below(9_000_000)),
+        mapping: [Mapping::Cylinder, Mapping::Serpentine, Mapping::SerpentineByZone]
+            [prng.below(3) as usize],
+        sparing,
+        head_switch: us(prng, 2000),
+        seek: SeekSpec {
+            read: random_curve(prng),
+            write: prng.chance(0.5).then(|| random_curve(prng)),
+            write_settle: us(prng, 500),
+            tolerance: SimDuration::ZERO,
+        },
+        zero_latency: ByOp { read: prng.chance(0.5), write: prng.chance(0.5) },
+        overhead: ByOp { read: us(prng, 300), write: us(prng, 300) },
+        zones,
+        advertised: Advertised::default(),
+        sources: Default::default(),
+    }
+}
+
+/// Not monotone, as measured curves are not.
+fn random_curve(prng: &mut Prng) -> CurveSpec {
+    let points = 2 + prng.below(4) as u32;
+    let cylinders_ms =
+        (0..points).map(|i| (1 + 3 * i, 0.1 + f64::from(i) + prng.unit() * 2.0)).collect();
+    CurveSpec::Table { cylinders_ms }
+}
+
+/// Adds remaps from data blocks to unused sectors, as many as `wanted` where there are any.
+pub fn with_remaps(mut spec: DriveSpec, wanted: usize, seed: u64) -> DriveSpec {
+    let Ok(drive) = Drive::build(&spec) else { return spec };
+    let prng = &mut Prng::new(seed, "remaps");
+    for (index, zone) in spec.zones.iter_mut().enumerate() {
+        let per_track = u64::from(zone.blocks_per_track);
+        let tracks =
+            u64::from(zone.last_cylinder - zone.first_cylinder + 1) * u64::from(spec.surfaces);
+        let (mut data, mut unused): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
+        for position in 0..tracks * per_track {
+            if zone.slips.contains(&position) {
+                continue;
+            }
+            let place = place_of(&spec.mapping, spec.surfaces, zone, position);
+            let list = if drive.layout().lbn_at(place).is_some() { &mut data } else { &mut unused };
+            list.push(position);
+        }
+        if drive.layout().zones()[index].blocks().get() == 0 {
+            continue;
+        }
+        for _ in 0..wanted.min(unused.len()).min(data.len()) {
+            let from = data.swap_remove(prng.below(data.len() as u64) as usize);
+            let to = unused.swap_remove(prng.below(unused.len() as u64) as usize);
+            zone.remaps.push((from, to));
+        }
+    }
+    spec
+}
+
+/// The sector at a position of a zone, worked out step by step.
+pub fn place_of(
+    mapping: &Mapping,
+    surfaces: u32,
+    zone: &ZoneSpec,
+    position: u64,
+) -> freewheel_model::drive::Physical {
+    let per_track = u64::from(zone.blocks_per_track);
+    let (track, sector) = (position / per_track, (position % per_track) as u32);
+    let within = (track / u64::from(surfaces)) as u32;
+    let order = (track % u64::from(surfaces)) as u32;
+    let cylinder = zone.first_cylinder + within;
+    let backwards = match mapping {
+        Mapping::Cylinder => false,
+        Mapping::Serpentine => cylinder % 2 == 1,
+        Mapping::SerpentineByZone => within % 2 == 1,
+    };
+    let surface = if backwards { surfaces - 1 - order } else { order };
+    freewheel_model::drive::Physical { cylinder, surface, sector }
+}
+
+/// Drives that build, with a few remaps.
+pub fn any_drive() -> impl Strategy<Value = (DriveSpec, Drive)> {
+    any::<u64>().prop_filter_map("spec does not build", |seed| {
+        let spec = with_remaps(random_spec(seed), (seed % 3) as usize, seed);
+        Drive::build(&spec).ok().map(|drive| (spec, drive))
+    })
+}
