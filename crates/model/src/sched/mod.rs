@@ -1,1 +1,67 @@
+//! Foreground scheduling: which waiting request the head serves next.
+//!
+//! One policy is one file and one row of [`POLICIES`]. A policy owns its waiting requests in the
+//! order that suits it, is told what arrives, and is asked for the next one when the head is free.
+//! It sees the drive only through [`Drive`]'s predictions, which are the drive's own.
+//!
+//! **Ties** are broken the same way everywhere: of requests that are equal by a policy's rule, the
+//! one that arrived first is served first (smallest [`Waiting::sequence`]).
+//!
+//! To add a policy: write `sched/<name>.rs` with a type that implements [`Policy`]; add a variant to
+//! [`PolicySpec`] and a row to [`POLICIES`]; add its rule to the oracle in `tests/sched.rs`, which
+//! fails until every row of the registry has one.
 
+mod asatf;
+mod by_cylinder;
+mod clook;
+mod fcfs;
+mod look;
+mod spec;
+mod sptf;
+mod sptf_sw;
+mod sstf;
+
+use freewheel_units::SimTime;
+
+use crate::drive::{Drive, Position, Target};
+
+pub use spec::{POLICIES, ParsePolicyError, PolicyRow, PolicySpec};
+
+/// A request that waits for the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// Place on the media.
+    pub target: Target,
+    /// When it arrived.
+    pub arrival: SimTime,
+    /// Unique and ascending in order of arrival.
+    pub sequence: u64,
+}
+
+/// What a policy may look at when it decides.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment<'a> {
+    /// When the head becomes free.
+    pub now: SimTime,
+    /// Where it is then.
+    pub head: Position,
+    /// The drive it belongs to.
+    pub drive: &'a Drive,
+}
+
+/// A foreground scheduling policy with its waiting requests.
+pub trait Policy: Send {
+    /// A request has arrived.
+    fn push(&mut self, waiting: Waiting);
+
+    /// Takes the request to serve next; None when none waits.
+    fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting>;
+
+    /// How many requests wait.
+    fn len(&self) -> usize;
+
+    /// Whether none waits.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,255 @@
+//! The registry: every policy by its name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::Policy;
+use super::asatf::Asatf;
+use super::clook::Clook;
+use super::fcfs::Fcfs;
+use super::look::Look;
+use super::sptf::Sptf;
+use super::sptf_sw::SptfSw;
+use super::sstf::Sstf;
+
+/// A policy with its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PolicySpec {
+    /// First come, first served.
+    #[default]
+    Fcfs,
+    /// The elevator: up and down through the addresses.
+    #[serde(alias = "scan")]
+    Look,
+    /// Upwards through the addresses, then back to the lowest.
+    #[serde(alias = "c-look")]
+    Clook,
+    /// Shortest seek time first.
+    Sstf,
+    /// Shortest positioning time first.
+    Sptf,
+    /// Shortest seek among those within n % of the shortest positioning time.
+    SptfSw {
+        /// n as a fraction, 0.4 for 40 %.
+        #[serde(default = "default_window")]
+        window: f64,
+    },
+    /// Shortest positioning time less W times the time waited.
+    Asatf {
+        /// W.
+        #[serde(default = "default_age_factor")]
+        age_factor: f64,
+    },
+}
+
+/// osdi00 section 3.3 recommends 40 %.
+const fn default_window() -> f64 {
+    0.4
+}
+
+/// tr03 section 4.4 settles on 0.01.
+const fn default_age_factor() -> f64 {
+    0.01
+}
+
+/// A row of the registry.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyRow {
+    /// Name in configurations and on the command line.
+    pub name: &'static str,
+    /// Name in tables and charts.
+    pub title: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// The policy with its usual parameters.
+    pub usual: PolicySpec,
+}
+
+/// Every policy there is.
+pub const POLICIES: &[PolicyRow] = &[
+    PolicyRow {
+        name: "fcfs",
+        title: "FCFS",
+        summary: "first come, first served",
+        usual: PolicySpec::Fcfs,
+    },
+    PolicyRow {
+        name: "look",
+        title: "LOOK",
+        summary: "the elevator, up and down through the addresses (alias scan)",
+        usual: PolicySpec::Look,
+    },
+    PolicyRow {
+        name: "clook",
+        title: "C-LOOK",
+        summary: "upwards through the addresses, then back to the lowest",
+        usual: PolicySpec::Clook,
+    },
+    PolicyRow {
+        name: "sstf",
+        title: "SSTF",
+        summary: "shortest seek time first",
+        usual: PolicySpec::Sstf,
+    },
+    PolicyRow {
+        name: "sptf",
+        title: "SPTF",
+        summary: "shortest positioning time (seek and rotation) first",
+        usual: PolicySpec::Sptf,
+    },
+    PolicyRow {
+        name: "sptf-sw",
+        title: "SPTF-SW40%",
+        summary: "shortest seek among those within n % of the shortest positioning time",
+        usual: PolicySpec::SptfSw { window: default_window() },
+    },
+    PolicyRow {
+        name: "asatf",
+        title: "ASATF",
+        summary: "shortest positioning time less W times the time waited",
+        usual: PolicySpec::Asatf { age_factor: default_age_factor() },
+    },
+];
+
+/// No policy has this name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ParsePolicyError {
+    /// The name is not in the registry.
+    #[error("no policy is called `{name}`: there are {}", names())]
+    Unknown {
+        /// The name given.
+        name: String,
+    },
+    /// The parameter behind the colon is not a number that fits.
+    #[error("`{value}` is not a parameter of {name}: {allowed}")]
+    Parameter {
+        /// The policy.
+        name: String,
+        /// The text behind the colon.
+        value: String,
+        /// What is allowed.
+        allowed: &'static str,
+    },
+}
+
+fn names() -> String {
+    let names: Vec<&str> = POLICIES.iter().map(|row| row.name).collect();
+    names.join(", ")
+}
+
+const AGE_FACTOR_MAX: f64 = 1_048_576.0;
+
+impl PolicySpec {
+    /// A policy with nothing waiting. Err names the parameter that is out of range.
+    pub fn build(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
+        self.check()?;
+        Ok(match *self {
+            PolicySpec::Fcfs => Box::new(Fcfs::default()),
+            PolicySpec::Look => Box::new(Look::default()),
+            PolicySpec::Clook => Box::new(Clook::default()),
+            PolicySpec::Sstf => Box::new(Sstf::default()),
+            PolicySpec::Sptf => Box::new(Sptf::default()),
+            PolicySpec::SptfSw { window } => Box::new(SptfSw::new(window)),
+            PolicySpec::Asatf { age_factor } => Box::new(Asatf::new(age_factor)),
+        })
+    }
+
+    fn check(&self) -> Result<(), ParsePolicyError> {
+        let error = |value: f64, allowed| ParsePolicyError::Parameter {
+            name: self.row().name.into(),
+            value: value.to_string(),
+            allowed,
+        };
+        match *self {
+            PolicySpec::SptfSw { window } if window.is_nan() || window < 0.0 => {
+                Err(error(window, "a fraction of at least 0, as 0.4 for 40 %"))
+            }
+            PolicySpec::Asatf { age_factor } if !(0.0..=AGE_FACTOR_MAX).contains(&age_factor) => {
+                Err(error(age_factor, "a factor of at least 0, as 0.01"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its row in the registry.
+    pub fn row(&self) -> &'static PolicyRow {
+        let same =
+            |row: &&PolicyRow| std::mem::discriminant(&row.usual) == std::mem::discriminant(self);
+        POLICIES.iter().find(same).expect("every policy has a row")
+    }
+
+    /// Name for tables and charts, with its parameter.
+    pub fn title(&self) -> String {
+        match *self {
+            PolicySpec::SptfSw { window } => format!("SPTF-SW{}%", window * 100.0),
+            PolicySpec::Asatf { age_factor } => format!("ASATF W={age_factor}"),
+            _ => self.row().title.into(),
+        }
+    }
+}
+
+impl fmt::Display for PolicySpec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            PolicySpec::SptfSw { window } => write!(out, "sptf-sw:{window}"),
+            PolicySpec::Asatf { age_factor } => write!(out, "asatf:{age_factor}"),
+            _ => out.write_str(self.row().name),
+        }
+    }
+}
+
+impl FromStr for PolicySpec {
+    type Err = ParsePolicyError;
+    /// A name of the registry, with a parameter behind a colon where it has one: `sptf-sw:0.4`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
+        let canonical = match name {
+            "scan" => "look",
+            "c-look" => "clook",
+            name => name,
+        };
+        let unknown = || ParsePolicyError::Unknown { name: name.into() };
+        let row = POLICIES.iter().find(|row| row.name == canonical).ok_or_else(unknown)?;
+        let Some(value) = parameter else { return Ok(row.usual) };
+        let error = |allowed| ParsePolicyError::Parameter {
+            name: name.into(),
+            value: value.into(),
+            allowed,
+        };
+        let number = value.parse::<f64>().map_err(|_| error("a number is needed"))?;
+        let spec = match row.usual {
+            PolicySpec::SptfSw { .. } => PolicySpec::SptfSw { window: number },
+            PolicySpec::Asatf { .. } => PolicySpec::Asatf { age_factor: number },
+            _ => return Err(error("it has none")),
+        };
+        spec.check().map(|()| spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_found_by_its_name_and_prints_as_it_reads() {
+        for row in POLICIES {
+            let spec: PolicySpec = row.name.parse().unwrap();
+            assert_eq!(spec, row.usual);
+            assert_eq!(spec.to_string().parse(), Ok(spec));
+        }
+    }
+
+    #[test]
+    fn a_wrong_name_or_parameter_is_answered_with_what_is_allowed() {
+        let message = |text: &str| text.parse::<PolicySpec>().unwrap_err().to_string();
+        assert!(message("sptff").contains("sptf-sw"));
+        assert!(message("fcfs:3").contains("it has none"));
+        assert!(message("sptf-sw:-1").contains("0.4"));
+        assert!(message("asatf:x").contains("number"));
+    }
+}
