@@ -1,1 +1,20 @@
+//! The stable interface of Freewheel: what its command line and other surfaces use.
+//!
+//! ```
+//! use freewheel::sim::config::{Experiment, SimConfig};
+//!
+//! let text = r#"
+//!     drive = "atlas10k"
+//!     scheduler = { policy = "sptf" }
+//!     workload = { kind = "closed", outstanding = 20, requests = 1000 }
+//! "#;
+//! let result = Experiment::new(SimConfig::parse(text, "example", &[])?)?.run()?;
+//! assert!(result.stages.rotate_share() < 0.30);
+//! # Ok::<(), freewheel::sim::config::ConfigError>(())
+//! ```
 
+pub use freewheel_model as model;
+pub use freewheel_sim as sim;
+pub use freewheel_study as study;
+pub use freewheel_trace as trace;
+pub use freewheel_units as units;

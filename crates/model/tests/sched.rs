@@ -29,7 +29,8 @@ fn oracle(spec: PolicySpec, queue: &[Waiting], moment: &Moment<'_>, sweep: &mut 
         PolicySpec::SptfSw { window } => {
             let shortest = queue.iter().map(|w| position(w).total().ns()).min().unwrap();
             let limit = shortest as f64 * (1.0 + window);
-            let within = |w: &Waiting| position(w).total().ns() as f64 <= limit;
+            let within =
+                |w: &Waiting| window.is_infinite() || position(w).total().ns() as f64 <= limit;
             by(&|w| if within(w) { position(w).seek.ns().into() } else { i128::MAX })
         }
         PolicySpec::Asatf { age_factor } => by(&|w| {

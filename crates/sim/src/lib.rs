@@ -1,1 +1,12 @@
+//! Virtual time: sources of requests, the event loop, and what a run is summed up in.
 
+pub mod config;
+mod engine;
+mod events;
+pub mod library;
+mod result;
+pub mod source;
+
+pub use engine::{Completion, run};
+pub use events::EventQueue;
+pub use result::{RunResult, Stages};

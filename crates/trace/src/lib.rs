@@ -1,1 +1,46 @@
+//! Block-I/O traces: reading the formats people already have, writing ours, describing what is in
+//! them.
+//!
+//! Goals: memory does not grow with the length of a trace; what a reader cannot understand is a
+//! typed error naming file, record, byte, field, value and reason; the same file gives the same
+//! records, and the same description, on every machine.
+//! Non-goals: replaying a trace (`sim`), repairing one, drives and their parameters.
+//!
+//! ```no_run
+//! use freewheel_trace::{OpenOptions, TraceReader};
+//!
+//! let mut reader = TraceReader::open("pgbench.csv.zst".as_ref(), &OpenOptions::default())?;
+//! for record in &mut reader {
+//!     println!("{}", record?.start);
+//! }
+//! # Ok::<(), freewheel_trace::TraceError>(())
+//! ```
+//!
+//! To add a format: one file in `format/`, ending in a `ROW`; one variant and one line in the
+//! registry of `format/mod.rs`; one folder of samples in `fuzz/corpus/`.
 
+mod characterize;
+mod convert;
+mod error;
+mod format;
+mod info;
+mod input;
+mod reader;
+mod record;
+mod regions;
+mod scan;
+mod source;
+mod write;
+
+pub use characterize::{
+    Burstiness, Character, Characterizer, DepthSummary, DurationSummary, FlushBehaviour,
+    JumpSummary, Mix, RateBin, RateOverTime, ResponseTimes, Reuse, Sequentiality, SizeBucket,
+    SizeSummary, Sizes, Skew, characterize,
+};
+pub use convert::{ConvertOptions, Converted, convert, convert_with};
+pub use error::{Malformed, TraceError, UnknownFormatName};
+pub use format::Format;
+pub use info::{DeviceInfo, InfoCollector, TraceInfo};
+pub use reader::{OpenOptions, TraceReader};
+pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
+pub use write::{CsvWriter, ParquetWriter, TraceWriter};

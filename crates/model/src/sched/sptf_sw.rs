@@ -8,8 +8,9 @@ use super::{Moment, Policy, Waiting};
 #[derive(Debug)]
 pub struct SptfSw {
     queue: ByCylinder,
-    /// 1 + n, in units of 2^-32.
-    factor_q32: u128,
+    /// 1 + n, in units of 2^-32; None for infinite n, where every request is within the window
+    /// even of a positioning time of zero.
+    factor_q32: Option<u128>,
     /// Requests that may still be within n % of the shortest; kept to reuse its memory.
     candidates: Vec<Candidate>,
 }
@@ -27,14 +28,17 @@ impl SptfSw {
     /// number; infinite is allowed and gives SSTF.
     pub fn new(window: f64) -> Self {
         assert!(window >= 0.0, "window of {window}");
-        // As a fraction of 2^32 the multiplication below is exact on every machine. Beyond 2^30
-        // nothing is outside the window.
-        let factor_q32 = ((1.0 + window.min(f64::from(1 << 30))) * 4_294_967_296.0) as u128;
+        // In units of 2^-32 the multiplication below is the same on every machine. No positioning
+        // time above zero is 2^30 times shorter than another.
+        let finite = window.min(f64::from(1 << 30));
+        let factor_q32 = window.is_finite().then_some(((1.0 + finite) * 4_294_967_296.0) as u128);
         Self { queue: ByCylinder::default(), factor_q32, candidates: Vec::new() }
     }
 
     fn limit_ns(&self, shortest_ns: u64) -> u64 {
-        u64::try_from((u128::from(shortest_ns) * self.factor_q32) >> 32).unwrap_or(u64::MAX)
+        self.factor_q32
+            .and_then(|factor| u64::try_from((u128::from(shortest_ns) * factor) >> 32).ok())
+            .unwrap_or(u64::MAX)
     }
 }
 

@@ -68,6 +68,15 @@ impl Distribution {
         self.max_ns = self.max_ns.max(ns);
     }
 
+    /// Counts all that `other` has counted.
+    pub fn add(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("histograms of the same bounds");
+        self.sum_ns += other.sum_ns;
+        self.sum_squares_q20 += other.sum_squares_q20;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.histogram.len()

@@ -1,0 +1,409 @@
+//! An experiment as a TOML file: drive, policy, workload, seed.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::{ByOp, DriveSpec};
+use freewheel_model::sched::{ParsePolicyError, PolicySpec};
+use freewheel_trace::{Format, OpenOptions, TraceError, TraceInfo, TraceReader, UnknownFormatName};
+use freewheel_units::{SimDuration, SimTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::engine::{Completion, run};
+use crate::library::{self, DriveError};
+use crate::result::RunResult;
+use crate::source::{
+    Closed, Fit, Open, Pattern, PatternSpec, Placement, PlacementError, Replay, ReplayMode,
+    Request, Source, SourceError, Think,
+};
+
+/// A simulation: everything that its result depends on, but for the bytes of a trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SimConfig {
+    /// Seed of every random stream.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// Name of a shipped drive, or path of a drive file.
+    #[serde(default = "default_drive")]
+    pub drive: String,
+    /// Overrides the drive's own zero-latency access.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_latency: Option<bool>,
+    /// Foreground policy.
+    #[serde(default)]
+    pub scheduler: PolicySpec,
+    /// Where requests come from.
+    pub workload: Workload,
+}
+
+const fn default_seed() -> u64 {
+    1
+}
+
+fn default_drive() -> String {
+    library::DEFAULT_DRIVE.into()
+}
+
+/// Where requests come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Workload {
+    /// A fixed number of requests outstanding.
+    Closed {
+        /// Requests in all.
+        #[serde(default = "default_requests")]
+        requests: u64,
+        /// Requests outstanding at once: the multiprogramming level.
+        #[serde(default = "one")]
+        outstanding: u32,
+        /// Time between a completion and the next request.
+        #[serde(default)]
+        think: SimDuration,
+        /// Whether the think time is a constant or the mean of an exponential.
+        #[serde(default)]
+        think_distribution: ThinkDistribution,
+        /// What the requests look like.
+        #[serde(default)]
+        pattern: PatternSpec,
+    },
+    /// Arrivals as a Poisson process.
+    Open {
+        /// Requests in all.
+        #[serde(default = "default_requests")]
+        requests: u64,
+        /// Mean time between arrivals.
+        mean_gap: SimDuration,
+        /// What the requests look like.
+        #[serde(default)]
+        pattern: PatternSpec,
+    },
+    /// A trace, played back.
+    Trace(TraceWorkload),
+}
+
+/// A trace and how to play it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceWorkload {
+    /// The file.
+    pub file: PathBuf,
+    /// Its format, by name; found out from its contents when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// Count and skip malformed records instead of stopping at the first.
+    #[serde(default)]
+    pub lenient: bool,
+    /// Only this device of the trace; all of them laid end to end when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u32>,
+    /// What to do when trace and drive differ in size.
+    #[serde(default)]
+    pub fit: Fit,
+    /// How arrivals are timed.
+    #[serde(default)]
+    pub replay: ReplayMode,
+}
+
+/// How think times vary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkDistribution {
+    /// All the same.
+    #[default]
+    Constant,
+    /// Exponential with this mean.
+    Exponential,
+}
+
+const fn default_requests() -> u64 {
+    10_000
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// Why an experiment cannot be run.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The text is not an experiment.
+    #[error("{origin}: {message}")]
+    Parse {
+        /// The file, or what else the text came from.
+        origin: String,
+        /// Line, key and what is wrong.
+        message: String,
+    },
+    /// An override is not `key=value`, or its key leads nowhere.
+    #[error("--set {text}: {message}")]
+    Override {
+        /// The override as given.
+        text: String,
+        /// What is wrong and what is right.
+        message: String,
+    },
+    /// A value of the workload does not fit.
+    #[error("workload: {message}")]
+    Workload {
+        /// Key, value and what is allowed.
+        message: String,
+    },
+    /// The drive.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The policy.
+    #[error(transparent)]
+    Policy(#[from] ParsePolicyError),
+    /// The trace's format.
+    #[error(transparent)]
+    Format(#[from] UnknownFormatName),
+    /// The trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// Trace and drive together.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+}
+
+impl From<SourceError> for ConfigError {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Trace(error) => Self::Trace(error),
+            SourceError::Placement(error) => Self::Placement(error),
+        }
+    }
+}
+
+impl SimConfig {
+    /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. A relative
+    /// path of a trace is taken from the experiment's folder.
+    pub fn load(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        let mut config = Self::parse(&text, &path.display().to_string(), overrides)?;
+        if let Workload::Trace(trace) = &mut config.workload {
+            trace.file = path.parent().unwrap_or(Path::new(".")).join(&trace.file);
+        }
+        Ok(config)
+    }
+
+    /// Reads an experiment from a text; `origin` names it in errors.
+    pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ConfigError> {
+        let error = |error: toml::de::Error| ConfigError::Parse {
+            origin: origin.into(),
+            message: error.to_string().trim_end().into(),
+        };
+        if overrides.is_empty() {
+            return toml::from_str(text).map_err(error);
+        }
+        let mut table: toml::Table = toml::from_str(text).map_err(error)?;
+        for text in overrides {
+            apply_override(&mut table, text)
+                .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
+        }
+        // Through text once more, so that an error shows the line it is in.
+        let merged = toml::to_string(&table).expect("a table can be written");
+        toml::from_str(&merged).map_err(|e| ConfigError::Parse {
+            origin: format!("{origin} with --set {}", overrides.join(" --set ")),
+            message: e.to_string().trim_end().into(),
+        })
+    }
+}
+
+fn apply_override(table: &mut toml::Table, text: &str) -> Result<(), String> {
+    let (key, value) =
+        text.split_once('=').ok_or("write key=value, as in workload.outstanding=20")?;
+    let value = format!("v = {value}")
+        .parse::<toml::Table>()
+        .map_or_else(|_| toml::Value::String(value.into()), |mut t| t.remove("v").expect("v"));
+    let mut parts: Vec<&str> = key.trim().split('.').collect();
+    let last = parts.pop().filter(|last| !last.is_empty()).ok_or("the key is empty")?;
+    let mut at = table;
+    for part in parts {
+        let entry = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at = entry.as_table_mut().ok_or(format!("`{part}` is a value and has no keys"))?;
+    }
+    at.insert(last.into(), value);
+    Ok(())
+}
+
+/// An experiment with its drive built: ready to run, any number of times.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// What it came from.
+    pub config: SimConfig,
+    /// The drive's file.
+    pub spec: DriveSpec,
+    /// The drive.
+    pub drive: Drive,
+    /// What a first pass over the trace found, if there is one.
+    pub trace: Option<TraceInfo>,
+}
+
+/// A run of an experiment in progress, for a progress bar: done and total, in any unit.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+impl Experiment {
+    /// Builds the drive and takes a first look at the trace.
+    pub fn new(config: SimConfig) -> Result<Self, ConfigError> {
+        let trace = match &config.workload {
+            Workload::Trace(trace) => Some(scan(trace)?),
+            _ => None,
+        };
+        Self::with_trace_info(config, trace)
+    }
+
+    /// Like [`Self::new`] for a trace that has been looked at already.
+    pub fn with_trace_info(
+        config: SimConfig,
+        trace: Option<TraceInfo>,
+    ) -> Result<Self, ConfigError> {
+        let mut spec = library::spec(&config.drive)?;
+        if let Some(on) = config.zero_latency {
+            spec.zero_latency = ByOp { read: on, write: on };
+        }
+        let drive = library::build(&spec, &config.drive)?;
+        config.scheduler.build()?;
+        let experiment = Self { config, spec, drive, trace };
+        experiment.placement()?;
+        Ok(experiment)
+    }
+
+    fn placement(&self) -> Result<Option<Placement>, ConfigError> {
+        let (Workload::Trace(workload), Some(info)) = (&self.config.workload, &self.trace) else {
+            return Ok(None);
+        };
+        let ends: BTreeMap<u32, u64> =
+            info.devices.iter().map(|(&id, device)| (id, device.end_block)).collect();
+        Ok(Some(Placement::new(&ends, workload.device, self.drive.blocks(), workload.fit)?))
+    }
+
+    /// Whether the trace is replayed by dependence.
+    pub fn is_dependent(&self) -> bool {
+        let Workload::Trace(workload) = &self.config.workload else { return false };
+        match workload.replay {
+            ReplayMode::Auto => self.trace.as_ref().is_some_and(|info| info.has_completions),
+            mode => mode == ReplayMode::Dependent,
+        }
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Result<RunResult, ConfigError> {
+        self.run_observed(&mut |_| {}, &mut |_, _| {})
+    }
+
+    /// Runs it and shows every completion, and from time to time the progress.
+    pub fn run_observed(
+        &self,
+        observer: &mut dyn FnMut(&Completion),
+        progress: Progress<'_>,
+    ) -> Result<RunResult, ConfigError> {
+        let seed = self.config.seed;
+        let pattern = |spec: &PatternSpec| {
+            Pattern::new(*spec, self.drive.blocks(), seed)
+                .map_err(|message| ConfigError::Workload { message })
+        };
+        match &self.config.workload {
+            Workload::Closed {
+                requests,
+                outstanding,
+                think,
+                think_distribution,
+                pattern: spec,
+            } => {
+                let think = match think_distribution {
+                    ThinkDistribution::Constant => Think::Constant(*think),
+                    ThinkDistribution::Exponential => Think::Exponential(*think),
+                };
+                if *outstanding == 0 {
+                    let message = "`outstanding` is 0: at least 1 is needed".into();
+                    return Err(ConfigError::Workload { message });
+                }
+                let source = Closed::new(pattern(spec)?, *outstanding, think, *requests, seed);
+                self.drive_source(source, observer, progress)
+            }
+            Workload::Open { requests, mean_gap, pattern: spec } => {
+                let source = Open::new(pattern(spec)?, *mean_gap, *requests, seed);
+                self.drive_source(source, observer, progress)
+            }
+            Workload::Trace(workload) => {
+                let placement = self.placement()?.expect("a trace was looked at");
+                let total = self.trace.as_ref().map_or(0, |info| info.requests);
+                let records = open(workload)?;
+                let source = Replay::new(records, placement, self.is_dependent(), total);
+                self.drive_source(source, observer, progress)
+            }
+        }
+    }
+
+    fn drive_source<S: Source>(
+        &self,
+        source: S,
+        observer: &mut dyn FnMut(&Completion),
+        progress: Progress<'_>,
+    ) -> Result<RunResult, ConfigError> {
+        let mut policy = self.config.scheduler.build()?;
+        let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
+        Ok(run(&self.drive, policy.as_mut(), &mut source, self.config.seed, observer)?)
+    }
+}
+
+/// Opens the trace of a workload.
+pub fn open(workload: &TraceWorkload) -> Result<TraceReader, ConfigError> {
+    let format = workload.format.as_deref().map(str::parse::<Format>).transpose()?;
+    Ok(TraceReader::open(&workload.file, &OpenOptions { format, lenient: workload.lenient })?)
+}
+
+/// Reads the trace of a workload through and says what is in it.
+pub fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
+    Ok(TraceInfo::scan(&mut open(workload)?)?)
+}
+
+/// Requests between two reports of progress.
+const REPORT_EVERY: u32 = 1 << 16;
+
+/// A source that reports how far it is.
+struct Reporting<'a, S> {
+    source: S,
+    progress: Progress<'a>,
+    until_next: u32,
+}
+
+impl<S: Source> Source for Reporting<'_, S> {
+    #[inline]
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        self.source.next_arrival()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.until_next -= 1;
+        if self.until_next == 0 {
+            self.until_next = REPORT_EVERY;
+            let (done, total) = self.source.progress();
+            (self.progress)(done, total);
+        }
+        self.source.take()
+    }
+
+    #[inline]
+    fn completed(&mut self, tag: u64, now: SimTime) {
+        self.source.completed(tag, now);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.source.progress()
+    }
+}

@@ -1,0 +1,185 @@
+//! What a run is summed up in.
+
+use freewheel_model::stats::{Distribution, Level, Summary};
+use freewheel_units::{Op, SimDuration, SimTime};
+use serde::Serialize;
+
+use crate::engine::Completion;
+
+/// Sums while a run goes on.
+#[derive(Default)]
+pub(crate) struct Tally {
+    reads: Distribution,
+    writes: Distribution,
+    flushes: Distribution,
+    read_blocks: u64,
+    write_blocks: u64,
+    trims: u64,
+    stages: Stages,
+    busy: SimDuration,
+    longest_wait: SimDuration,
+    outstanding: Level,
+    hash: u64,
+}
+
+/// Sums of stage times over all reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Stages {
+    /// Waiting for the head.
+    pub queue_ns: u128,
+    /// Command processing.
+    pub overhead_ns: u128,
+    /// Moving the arm, changing heads, settling.
+    pub seek_ns: u128,
+    /// Rotational latency.
+    pub rotate_ns: u128,
+    /// Wanted sectors under the head.
+    pub transfer_ns: u128,
+    /// Moving data to or from the host beyond what the media transfer hides.
+    pub bus_ns: u128,
+}
+
+impl Stages {
+    /// Seek, rotation and transfer: head time.
+    pub fn head_ns(&self) -> u128 {
+        self.seek_ns + self.rotate_ns + self.transfer_ns
+    }
+
+    /// Share of head time spent seeking.
+    pub fn seek_share(&self) -> f64 {
+        share(self.seek_ns, self.head_ns())
+    }
+
+    /// Share of head time spent in rotational latency: the potential free bandwidth.
+    pub fn rotate_share(&self) -> f64 {
+        share(self.rotate_ns, self.head_ns())
+    }
+
+    /// Share of head time spent transferring.
+    pub fn transfer_share(&self) -> f64 {
+        share(self.transfer_ns, self.head_ns())
+    }
+}
+
+fn share(part: u128, whole: u128) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// A run in numbers, with its distributions for drawing.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunResult {
+    /// Reads, writes, flushes and trims.
+    pub requests: u64,
+    /// Trims.
+    pub trims: u64,
+    /// From the start to the last completion.
+    pub elapsed_ns: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Sums of stage times over reads and writes.
+    pub stages: Stages,
+    /// Response times of reads and writes together.
+    pub response: Summary,
+    /// Response times of reads.
+    pub read_response: Summary,
+    /// Response times of writes.
+    pub write_response: Summary,
+    /// Response times of flushes.
+    pub flush_response: Summary,
+    /// Longest time a read or write waited for the head.
+    pub queue_ns_max: u64,
+    /// Share of the time that the drive served a request.
+    pub utilisation: f64,
+    /// Reads and writes a second.
+    pub requests_per_second: f64,
+    /// Bytes a second.
+    pub bytes_per_second: f64,
+    /// Requests outstanding, flushes included, on average over time.
+    pub outstanding_mean: f64,
+    /// Most requests outstanding at once.
+    pub outstanding_max: u64,
+    /// Hash over every completion: equal runs have equal hashes.
+    pub result_hash: String,
+    /// Distribution of response times of reads and writes together.
+    #[serde(skip)]
+    pub response_distribution: Distribution,
+    /// Distribution of response times of reads.
+    #[serde(skip)]
+    pub read_distribution: Distribution,
+    /// Distribution of response times of writes.
+    #[serde(skip)]
+    pub write_distribution: Distribution,
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn arrived(&mut self, now: SimTime) {
+        self.outstanding.set(now, self.outstanding.value() + 1);
+    }
+
+    #[inline]
+    pub(crate) fn completed(&mut self, completion: &Completion) {
+        self.outstanding.set(completion.end, self.outstanding.value() - 1);
+        self.hash = mix(self.hash, completion);
+        let response = completion.response();
+        match completion.request.op {
+            Op::Read => {
+                self.reads.record(response);
+                self.read_blocks += completion.request.blocks.get();
+            }
+            Op::Write => {
+                self.writes.record(response);
+                self.write_blocks += completion.request.blocks.get();
+            }
+            Op::Flush => return self.flushes.record(response),
+            Op::Trim => return self.trims += 1,
+        }
+        let access = &completion.access;
+        self.busy += access.total();
+        self.longest_wait = self.longest_wait.max(completion.queue);
+        self.stages.queue_ns += u128::from(completion.queue.ns());
+        self.stages.overhead_ns += u128::from(access.overhead.ns());
+        self.stages.seek_ns += u128::from(access.seek.ns());
+        self.stages.rotate_ns += u128::from(access.rotate.ns());
+        self.stages.transfer_ns += u128::from(access.transfer.ns());
+    }
+
+    pub(crate) fn finish(self, now: SimTime) -> RunResult {
+        let mut both = self.reads.clone();
+        both.add(&self.writes);
+        let seconds = (now - SimTime::ZERO).as_secs_f64();
+        let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+        let (read_bytes, write_bytes) = (self.read_blocks * 512, self.write_blocks * 512);
+        RunResult {
+            requests: both.count() + self.flushes.count() + self.trims,
+            trims: self.trims,
+            elapsed_ns: now.ns(),
+            read_bytes,
+            write_bytes,
+            stages: self.stages,
+            response: both.summary(),
+            read_response: self.reads.summary(),
+            write_response: self.writes.summary(),
+            flush_response: self.flushes.summary(),
+            queue_ns_max: self.longest_wait.ns(),
+            utilisation: share(self.busy.ns().into(), now.ns().into()),
+            requests_per_second: per_second(both.count()),
+            bytes_per_second: per_second(read_bytes + write_bytes),
+            outstanding_mean: self.outstanding.mean(now),
+            outstanding_max: self.outstanding.max(),
+            result_hash: format!("{:016x}", self.hash),
+            response_distribution: both,
+            read_distribution: self.reads,
+            write_distribution: self.writes,
+        }
+    }
+}
+
+/// Order counts, and every bit of address and end.
+#[inline]
+fn mix(hash: u64, completion: &Completion) -> u64 {
+    let word = completion.end.ns() ^ completion.request.start.get().rotate_left(40);
+    (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}

@@ -1,0 +1,81 @@
+//! A fixed number of requests outstanding, each followed by a time to think.
+
+use freewheel_units::{Prng, SimDuration, SimTime};
+
+use super::{Pattern, Request, Source, SourceError};
+use crate::events::EventQueue;
+
+/// `outstanding` terminals (the multiprogramming level): each issues a request, waits for it,
+/// thinks, and issues the next.
+#[derive(Debug)]
+pub struct Closed {
+    pattern: Pattern,
+    think: Think,
+    prng: Prng,
+    /// When each thinking terminal will be ready.
+    ready: EventQueue<u64>,
+    issued: u64,
+    requests: u64,
+}
+
+/// How long a terminal thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Think {
+    /// Always this long.
+    Constant(SimDuration),
+    /// Exponential with this mean.
+    Exponential(SimDuration),
+}
+
+impl Closed {
+    /// `requests` in all, `outstanding` at once.
+    pub fn new(pattern: Pattern, outstanding: u32, think: Think, requests: u64, seed: u64) -> Self {
+        let mut source = Self {
+            pattern,
+            think,
+            prng: Prng::new(seed, "closed think times"),
+            ready: EventQueue::default(),
+            issued: 0,
+            requests,
+        };
+        for terminal in 0..u64::from(outstanding) {
+            source.think(terminal, SimTime::ZERO);
+        }
+        source
+    }
+
+    #[inline]
+    fn think(&mut self, terminal: u64, now: SimTime) {
+        let length = match self.think {
+            Think::Constant(length) => length,
+            Think::Exponential(mean) => {
+                SimDuration::from_ns(self.prng.exponential(mean.ns() as f64) as u64)
+            }
+        };
+        self.ready.push(now + length, terminal);
+    }
+}
+
+impl Source for Closed {
+    #[inline]
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        let more = self.issued < self.requests;
+        Ok(self.ready.next_time().filter(|_| more))
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        let (_, terminal) = self.ready.pop().expect("next_arrival gave a time");
+        self.issued += 1;
+        self.pattern.draw(terminal)
+    }
+
+    #[inline]
+    fn completed(&mut self, tag: u64, now: SimTime) {
+        self.think(tag, now);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        (self.issued, self.requests)
+    }
+}

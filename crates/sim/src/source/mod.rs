@@ -1,0 +1,58 @@
+//! Where requests come from: closed and open generators, and traces.
+
+mod closed;
+mod open;
+mod pattern;
+mod placement;
+mod replay;
+
+use freewheel_trace::TraceError;
+use freewheel_units::{Blocks, Lbn, Op, SimTime};
+use thiserror::Error;
+
+pub use closed::{Closed, Think};
+pub use open::Open;
+pub use pattern::{Pattern, PatternSpec, SizeDistribution};
+pub use placement::{Fit, Placement, PlacementError};
+pub use replay::{REPLAY_WINDOW, Replay, ReplayMode};
+
+/// A request on its way into the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// What it asks for.
+    pub op: Op,
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks; zero for flush and trim.
+    pub blocks: Blocks,
+    /// Handed back with the completion, for the source's own use.
+    pub tag: u64,
+}
+
+/// Why a source cannot go on.
+#[derive(Debug, Error)]
+pub enum SourceError {
+    /// The trace cannot be read any further.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// A request of the trace does not fit on the drive.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+}
+
+/// Something that issues requests and is told when they are done.
+pub trait Source {
+    /// When the next request arrives, as far as is known now. It may become earlier when a request
+    /// completes, never earlier than that completion. None when nothing more comes, or nothing
+    /// before a completion.
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError>;
+
+    /// Takes the request that arrives next. Called only after `next_arrival` gave a time.
+    fn take(&mut self) -> Request;
+
+    /// The request with this tag is done.
+    fn completed(&mut self, tag: u64, now: SimTime);
+
+    /// How much of all there is has been issued, for a progress bar: done and total, in any unit.
+    fn progress(&self) -> (u64, u64);
+}

@@ -1,0 +1,174 @@
+//! What generated requests look like: operation, size and place.
+
+use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Request;
+
+/// The mix of requests of osdi00 section 3: defaults are its *random* workload.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PatternSpec {
+    /// Share of reads, 0 to 1.
+    pub read_share: f64,
+    /// Size of a request, or its mean.
+    pub size: Bytes,
+    /// How sizes vary.
+    pub size_distribution: SizeDistribution,
+    /// Starts, and exponential sizes, are multiples of this.
+    pub align: Bytes,
+    /// Share of requests that start near the one before: normal around its start.
+    pub local_share: f64,
+    /// Standard deviation of the local ones.
+    pub local_sd: Bytes,
+}
+
+/// How request sizes vary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeDistribution {
+    /// All the same.
+    #[default]
+    Fixed,
+    /// Multiples of `align`, exponential with this mean before they are rounded up.
+    Exponential,
+}
+
+impl Default for PatternSpec {
+    fn default() -> Self {
+        Self {
+            read_share: 2.0 / 3.0,
+            size: Bytes::from_kib(4),
+            size_distribution: SizeDistribution::Fixed,
+            align: Bytes::from_kib(4),
+            local_share: 0.0,
+            local_sd: Bytes::from_kib(4096),
+        }
+    }
+}
+
+/// Draws requests; operations, sizes and places from streams of their own.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    spec: PatternSpec,
+    capacity: u64,
+    align: u64,
+    size: u64,
+    ops: Prng,
+    sizes: Prng,
+    places: Prng,
+    last_start: u64,
+}
+
+impl Pattern {
+    /// Requests within `capacity`. Err says which key of the spec does not fit.
+    pub fn new(spec: PatternSpec, capacity: Blocks, seed: u64) -> Result<Self, String> {
+        let share = |key: &str, value: f64| {
+            let fits = (0.0..=1.0).contains(&value);
+            fits.then_some(()).ok_or(format!("`{key}` is {value}: a share of 0 to 1 is needed"))
+        };
+        share("read_share", spec.read_share)?;
+        share("local_share", spec.local_share)?;
+        let blocks = |key: &str, bytes: Bytes| {
+            let fits = bytes.get() > 0 && bytes.get().is_multiple_of(512);
+            let count = bytes.blocks_rounded_up().get();
+            fits.then_some(count).ok_or(format!("`{key}` is {bytes}: a multiple of 512B is needed"))
+        };
+        let (align, size) = (blocks("align", spec.align)?, blocks("size", spec.size)?);
+        if size > capacity.get() || align > capacity.get() {
+            let capacity = capacity.bytes();
+            return Err(format!("`size` is {}, but the drive holds {capacity}", spec.size));
+        }
+        Ok(Self {
+            spec,
+            capacity: capacity.get(),
+            align,
+            size,
+            ops: Prng::new(seed, "pattern operations"),
+            sizes: Prng::new(seed, "pattern sizes"),
+            places: Prng::new(seed, "pattern places"),
+            last_start: 0,
+        })
+    }
+
+    /// The next request.
+    #[inline]
+    pub fn draw(&mut self, tag: u64) -> Request {
+        let op = if self.ops.chance(self.spec.read_share) { Op::Read } else { Op::Write };
+        let blocks = self.draw_size();
+        let start = self.draw_start(blocks);
+        self.last_start = start;
+        Request { op, start: Lbn::new(start), blocks: Blocks::new(blocks), tag }
+    }
+
+    #[inline]
+    fn draw_size(&mut self) -> u64 {
+        match self.spec.size_distribution {
+            SizeDistribution::Fixed => self.size,
+            SizeDistribution::Exponential => {
+                let blocks = self.sizes.exponential(self.size as f64);
+                let units = (blocks / self.align as f64).ceil().max(1.0) as u64;
+                (units * self.align).min(self.capacity / self.align * self.align)
+            }
+        }
+    }
+
+    #[inline]
+    fn draw_start(&mut self, blocks: u64) -> u64 {
+        let slots = (self.capacity - blocks) / self.align + 1;
+        if self.spec.local_share > 0.0 && self.places.chance(self.spec.local_share) {
+            return self.draw_local(slots);
+        }
+        self.places.below(slots) * self.align
+    }
+
+    /// Near the last start; drawn again when it falls off the drive.
+    fn draw_local(&mut self, slots: u64) -> u64 {
+        let sd = self.spec.local_sd.get() as f64 / 512.0;
+        loop {
+            let start = self.places.normal(self.last_start as f64, sd);
+            let slot = (start / self.align as f64).round();
+            if slot >= 0.0 && slot < slots as f64 {
+                return slot as u64 * self.align;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_stay_on_the_drive_and_aligned() {
+        let spec = PatternSpec {
+            size_distribution: SizeDistribution::Exponential,
+            local_share: 0.5,
+            ..PatternSpec::default()
+        };
+        let mut pattern = Pattern::new(spec, Blocks::new(10_001), 1).unwrap();
+        for tag in 0..20_000 {
+            let request = pattern.draw(tag);
+            assert!((request.start + request.blocks).get() <= 10_001);
+            assert!(request.start.get() % 8 == 0 && request.blocks.get() % 8 == 0);
+        }
+    }
+
+    #[test]
+    fn two_thirds_are_reads_and_the_mean_size_is_that_of_rounded_up_exponentials() {
+        let spec = PatternSpec {
+            size: Bytes::from_kib(8),
+            size_distribution: SizeDistribution::Exponential,
+            ..PatternSpec::default()
+        };
+        let mut pattern = Pattern::new(spec, Blocks::new(1 << 24), 1).unwrap();
+        let requests: Vec<Request> = (0..100_000).map(|tag| pattern.draw(tag)).collect();
+        let reads = requests.iter().filter(|r| r.op == Op::Read).count() as f64;
+        assert!((reads / 1e5 - 2.0 / 3.0).abs() < 0.005);
+        // Rounding an exponential of mean m up to multiples of a gives a / (1 - exp(-a/m)):
+        // 4 KiB / (1 - exp(-0.5)) = 10.17 KiB.
+        let mean = requests.iter().map(|r| r.blocks.get() as f64 / 2.0).sum::<f64>() / 1e5;
+        assert!((mean - 10.166).abs() < 0.1, "mean of {mean} KiB");
+    }
+}

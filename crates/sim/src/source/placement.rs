@@ -1,0 +1,133 @@
+//! Where the blocks of a trace lie on the drive it is tried on.
+
+use std::collections::BTreeMap;
+
+use freewheel_trace::Record;
+use freewheel_units::{Blocks, Bytes, Lbn};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What to do when the trace's address space and the drive differ in size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fit {
+    /// Addresses as they are; a trace larger than the drive is an error.
+    #[default]
+    AsIs,
+    /// Addresses modulo the drive's capacity.
+    Wrap,
+    /// Spread over the whole drive, or squeezed onto it, in pieces of 16 MiB; what is sequential
+    /// inside a piece stays so.
+    Scale,
+}
+
+/// Why a trace cannot be laid on a drive.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlacementError {
+    /// The trace's address space is larger than the drive.
+    #[error(
+        "the trace reaches {trace}, but the drive holds {drive}: \
+         choose a larger drive (--drive), or fold the addresses with --wrap, or squeeze them with --scale"
+    )]
+    TooLarge {
+        /// Size of the trace's address space.
+        trace: String,
+        /// Capacity of the drive.
+        drive: String,
+    },
+    /// One request alone is larger than the drive.
+    #[error(
+        "a request of {request} is larger than the drive of {drive}: choose a larger drive (--drive)"
+    )]
+    RequestTooLarge {
+        /// Size of the request.
+        request: String,
+        /// Capacity of the drive.
+        drive: String,
+    },
+    /// The trace has no such device.
+    #[error("the trace has no device {device}: it has {devices}")]
+    NoDevice {
+        /// The device asked for.
+        device: u32,
+        /// The devices there are.
+        devices: String,
+    },
+}
+
+const PIECE_BLOCKS: u64 = 16 << 11;
+
+/// Maps a trace's (device, block) to the drive. Several devices are laid end to end, as tr03
+/// section 3.3 does with volumes, unless one is chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// First block of each device in the common address space.
+    bases: BTreeMap<u32, u64>,
+    space: u64,
+    capacity: u64,
+    fit: Fit,
+}
+
+impl Placement {
+    /// Lays out the devices of a trace, given with the block behind their last, or the one chosen.
+    pub fn new(
+        devices: &BTreeMap<u32, u64>,
+        device: Option<u32>,
+        capacity: Blocks,
+        fit: Fit,
+    ) -> Result<Self, PlacementError> {
+        if let Some(device) = device.filter(|device| !devices.contains_key(device)) {
+            let devices: Vec<String> = devices.keys().map(u32::to_string).collect();
+            return Err(PlacementError::NoDevice { device, devices: devices.join(", ") });
+        }
+        let (mut bases, mut space) = (BTreeMap::new(), 0);
+        for (&id, end) in devices.iter().filter(|(id, _)| device.is_none_or(|d| d == **id)) {
+            // Each device begins at a multiple of 4 KiB, so that what was aligned stays so.
+            space = u64::next_multiple_of(space, 8);
+            bases.insert(id, space);
+            space += end;
+        }
+        let sized = |blocks: u64| {
+            let bytes = Blocks::new(blocks).bytes();
+            format!("{} ({} bytes)", bytes.human(), bytes.get())
+        };
+        if fit == Fit::AsIs && space > capacity.get() {
+            let (trace, drive) = (sized(space), sized(capacity.get()));
+            return Err(PlacementError::TooLarge { trace, drive });
+        }
+        Ok(Self { bases, space, capacity: capacity.get(), fit })
+    }
+
+    /// Size of the trace's address space.
+    pub fn space(&self) -> Bytes {
+        Blocks::new(self.space).bytes()
+    }
+
+    /// Whether the record's device takes part.
+    pub fn includes(&self, record: &Record) -> bool {
+        self.bases.contains_key(&record.device)
+    }
+
+    /// Where a record lies on the drive. Panics for a device that does not take part.
+    pub fn place(&self, record: &Record) -> Result<Lbn, PlacementError> {
+        let last = self.capacity.checked_sub(record.blocks.get()).ok_or_else(|| {
+            let (request, drive) = (record.blocks.bytes(), Blocks::new(self.capacity).bytes());
+            PlacementError::RequestTooLarge { request: request.human(), drive: drive.human() }
+        })?;
+        let at = self.bases[&record.device] + record.start.get();
+        let at = match self.fit {
+            Fit::AsIs => at,
+            Fit::Wrap => at % self.capacity,
+            Fit::Scale => self.scaled(at),
+        };
+        Ok(Lbn::new(at.min(last)))
+    }
+
+    fn scaled(&self, at: u64) -> u64 {
+        let (piece, within) = (at / PIECE_BLOCKS, at % PIECE_BLOCKS);
+        let pieces = u128::from(self.space.div_ceil(PIECE_BLOCKS).max(1));
+        let room = u128::from((self.capacity / PIECE_BLOCKS).max(1));
+        (u128::from(piece) * room / pieces) as u64 * PIECE_BLOCKS + within
+    }
+}

@@ -1,0 +1,277 @@
+//! A trace as a source.
+//!
+//! Two ways to time it. *By arrival*: every request comes when it came in the trace, however the
+//! drive fares. *Dependent* (tr03 section 3.1): a request comes a think time after the request it
+//! waited for in the traced system, taken to be the last one that had completed before it
+//! arrived; so a faster drive is asked sooner and a slower one is not buried. The second needs a
+//! trace that records completions.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use freewheel_trace::{Record, TraceError};
+use freewheel_units::{SimDuration, SimTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Placement, Request, Source, SourceError};
+use crate::events::EventQueue;
+
+/// How a trace is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplayMode {
+    /// Dependent where the trace records completions, else by arrival.
+    #[default]
+    Auto,
+    /// At the traced times.
+    Arrivals,
+    /// A think time after the request each one waited for.
+    Dependent,
+}
+
+/// Requests of a dependent replay that may be under way or waiting for their parent at once
+/// (tr03 section 3.1).
+pub const REPLAY_WINDOW: usize = 64;
+
+/// A trace that is played back. Records are read as they are needed.
+#[derive(Debug)]
+pub struct Replay<I> {
+    records: I,
+    placement: Placement,
+    dependent: bool,
+    progress: (u64, u64),
+    /// Latest arrival so far: a record that lies before it comes with it.
+    clock: SimTime,
+    /// Requests whose time is known.
+    ready: EventQueue<Request>,
+    lineage: Lineage,
+    /// Time of the last completion in the replay.
+    now: SimTime,
+    /// Records read, and of those completed in the replay.
+    read: u64,
+    finished: u64,
+    exhausted: bool,
+}
+
+/// Who waits for whom: what the traced system had completed, and what the replay has.
+#[derive(Debug, Default)]
+struct Lineage {
+    /// Traced completions that lie ahead of the record read last.
+    traced: BinaryHeap<Reverse<(SimTime, u64)>>,
+    /// The last request completed in the traced system before the record read last.
+    parent: Option<(SimTime, u64)>,
+    /// When requests that can still become a parent completed in the replay.
+    replayed: BTreeMap<u64, SimTime>,
+    /// Requests by the parent they wait for, with their think times.
+    waiting: BTreeMap<u64, Vec<(SimDuration, Request)>>,
+}
+
+impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
+    /// `total` is the number of records, for progress. Requests whose record has no completion
+    /// are taken to have completed at once.
+    pub fn new(records: I, placement: Placement, dependent: bool, total: u64) -> Self {
+        Self {
+            records,
+            placement,
+            dependent,
+            progress: (0, total),
+            clock: SimTime::ZERO,
+            ready: EventQueue::default(),
+            lineage: Lineage::default(),
+            now: SimTime::ZERO,
+            read: 0,
+            finished: 0,
+            exhausted: false,
+        }
+    }
+
+    /// Reads one record and finds out when it comes, or whom it waits for.
+    fn read_one(&mut self) -> Result<(), SourceError> {
+        let Some(record) = self.records.next().transpose()? else {
+            self.exhausted = true;
+            return Ok(());
+        };
+        self.progress.0 += 1;
+        if !self.placement.includes(&record) {
+            return Ok(());
+        }
+        self.clock = self.clock.max(record.arrival);
+        let index = self.read;
+        self.read += 1;
+        let start = self.placement.place(&record)?;
+        let request = Request { op: record.op, start, blocks: record.blocks, tag: index };
+        if !self.dependent {
+            self.ready.push(self.clock, request);
+            return Ok(());
+        }
+        let completion = record.completion.unwrap_or(self.clock).max(self.clock);
+        match self.lineage.adopt(index, self.clock, completion) {
+            Adoption::Orphan => self.issue(self.clock, request),
+            Adoption::After(parent, think) => match self.lineage.replayed.get(&parent) {
+                Some(&done) => self.issue(done + think, request),
+                None => self.lineage.waiting.entry(parent).or_default().push((think, request)),
+            },
+        }
+        Ok(())
+    }
+
+    /// The request comes at `at`, or now when the full window has kept it back until now.
+    fn issue(&mut self, at: SimTime, request: Request) {
+        self.ready.push(at.max(self.now), request);
+    }
+
+    /// Whether another record must be read before the next arrival is certain.
+    fn wants_more(&self) -> bool {
+        if self.exhausted {
+            return false;
+        }
+        if self.dependent {
+            return self.read - self.finished < REPLAY_WINDOW as u64;
+        }
+        self.ready.is_empty()
+    }
+}
+
+/// What a record waits for.
+enum Adoption {
+    /// Nothing had completed before it.
+    Orphan,
+    /// It came this long after that request had completed.
+    After(u64, SimDuration),
+}
+
+impl Lineage {
+    fn adopt(&mut self, index: u64, arrival: SimTime, completion: SimTime) -> Adoption {
+        while let Some(&Reverse((done, child))) = self.traced.peek().filter(|r| r.0.0 <= arrival) {
+            self.traced.pop();
+            if let Some((_, superseded)) = self.parent.replace((done, child)) {
+                self.replayed.remove(&superseded);
+            }
+        }
+        self.traced.push(Reverse((completion, index)));
+        match self.parent {
+            None => Adoption::Orphan,
+            Some((done, parent)) => Adoption::After(parent, arrival - done),
+        }
+    }
+
+    /// Whether `index` can still become the parent of a record not read yet.
+    fn may_be_parent(&self, index: u64) -> bool {
+        self.parent.is_some_and(|(_, parent)| parent == index)
+            || self.traced.iter().any(|Reverse((_, pending))| *pending == index)
+    }
+}
+
+impl<I: Iterator<Item = Result<Record, TraceError>>> Source for Replay<I> {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        while self.wants_more() {
+            self.read_one()?;
+        }
+        Ok(self.ready.next_time())
+    }
+
+    fn take(&mut self) -> Request {
+        self.ready.pop().expect("next_arrival gave a time").1
+    }
+
+    fn completed(&mut self, tag: u64, now: SimTime) {
+        self.finished += 1;
+        self.now = now;
+        if !self.dependent {
+            return;
+        }
+        for (think, request) in self.lineage.waiting.remove(&tag).unwrap_or_default() {
+            self.ready.push(now + think, request);
+        }
+        if self.lineage.may_be_parent(tag) {
+            self.lineage.replayed.insert(tag, now);
+        }
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.progress
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Fit;
+    use freewheel_units::{Blocks, Op, VolumeBlock};
+
+    fn record(arrival_ms: u64, completion_ms: u64) -> Record {
+        Record {
+            arrival: SimTime::from_ns(arrival_ms * 1_000_000),
+            op: Op::Read,
+            device: 0,
+            start: VolumeBlock::new(arrival_ms),
+            blocks: Blocks::new(1),
+            completion: Some(SimTime::from_ns(completion_ms * 1_000_000)),
+        }
+    }
+
+    /// Replays on a drive that takes `service_ms` for each request, however many there are.
+    fn arrivals(records: &[Record], dependent: bool, service_ms: u64) -> Vec<u64> {
+        let placement =
+            Placement::new(&BTreeMap::from([(0, 1000)]), None, Blocks::new(1000), Fit::AsIs);
+        let list = records.iter().copied().map(Ok);
+        let mut replay = Replay::new(list, placement.unwrap(), dependent, records.len() as u64);
+        let mut times = vec![0; records.len()];
+        let mut busy: BinaryHeap<Reverse<(SimTime, u64)>> = BinaryHeap::new();
+        loop {
+            let arrival = replay.next_arrival().unwrap();
+            match (busy.peek().copied(), arrival) {
+                (Some(Reverse((end, tag))), next) if next.is_none_or(|next| end <= next) => {
+                    busy.pop();
+                    replay.completed(tag, end);
+                }
+                (_, Some(at)) => {
+                    let request = replay.take();
+                    times[request.tag as usize] = at.ns() / 1_000_000;
+                    busy.push(Reverse((at + SimDuration::from_ms(service_ms), request.tag)));
+                }
+                _ => return times,
+            }
+        }
+    }
+
+    #[test]
+    fn by_arrival_the_traced_times_come_back_whatever_the_drive() {
+        let records = [record(0, 9), record(3, 4), record(20, 30)];
+        assert_eq!(arrivals(&records, false, 500), [0, 3, 20]);
+    }
+
+    #[test]
+    fn a_dependent_request_comes_its_think_time_after_the_one_it_waited_for() {
+        // The third arrives 5 ms after the first completed at 10; the fourth 1 ms after the
+        // third completed at 25.
+        let records = [record(0, 10), record(2, 12), record(17, 25), record(26, 40)];
+        // As fast as in the trace for the second: it completes at 12, the third comes at 17.
+        assert_eq!(arrivals(&records, true, 10), [0, 2, 17, 28]);
+        // On a drive of 1 ms: second done at 3, third at 3 + 5 = 8, fourth at 9 + 1.
+        assert_eq!(arrivals(&records, true, 1), [0, 2, 8, 10]);
+    }
+
+    #[test]
+    fn on_a_drive_as_fast_as_the_traced_one_the_traced_arrivals_come_back() {
+        let records: Vec<Record> = (0..200).map(|i| record(i * 7, i * 7 + 10)).collect();
+        let expected: Vec<u64> = (0..200).map(|i| i * 7).collect();
+        assert_eq!(arrivals(&records, true, 10), expected);
+    }
+
+    #[test]
+    fn no_more_requests_than_the_window_are_read_ahead() {
+        // All wait for the first, which takes long.
+        let mut records = vec![record(0, 1)];
+        records.extend((0..500).map(|_| record(2, 3)));
+        let placement =
+            Placement::new(&BTreeMap::from([(0, 1000)]), None, Blocks::new(1000), Fit::AsIs);
+        let list = records.iter().copied().map(Ok);
+        let mut replay = Replay::new(list, placement.unwrap(), true, 501);
+        replay.next_arrival().unwrap();
+        replay.take();
+        replay.next_arrival().unwrap();
+        assert_eq!(replay.read, REPLAY_WINDOW as u64);
+    }
+}

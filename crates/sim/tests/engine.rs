@@ -1,0 +1,183 @@
+//! The event loop: what must hold whatever the drive, the policy and the workload.
+#![allow(missing_docs)]
+
+use std::collections::BTreeMap;
+
+use freewheel_model::sched::POLICIES;
+use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::source::{Fit, Placement, Replay};
+use freewheel_sim::{Completion, RunResult, library, run};
+use freewheel_trace::Record;
+use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime, VolumeBlock};
+use proptest::prelude::*;
+
+fn experiment(text: &str) -> Experiment {
+    Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap()
+}
+
+fn completions(experiment: &Experiment) -> (RunResult, Vec<Completion>) {
+    let mut list = Vec::new();
+    let result = experiment.run_observed(&mut |c| list.push(*c), &mut |_, _| {}).unwrap();
+    (result, list)
+}
+
+fn closed(drive: &str, policy: &str, outstanding: u32, seed: u64) -> Experiment {
+    experiment(&format!(
+        "seed = {seed}\ndrive = \"{drive}\"\nscheduler = {{ policy = \"{policy}\" }}\n\
+         [workload]\nkind = \"closed\"\nrequests = 400\noutstanding = {outstanding}\n\
+         pattern = {{ size = \"24KiB\", size_distribution = \"exponential\", local_share = 0.3 }}\n"
+    ))
+}
+
+fn any_experiment() -> impl Strategy<Value = Experiment> {
+    let drive = prop::sample::select(library::names());
+    let policy = prop::sample::select(POLICIES);
+    (drive, policy, 1u32..40, any::<u64>()).prop_map(|(drive, policy, outstanding, seed)| {
+        closed(drive, policy.name, outstanding, seed >> 1)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn stage_times_add_up_to_the_response_time(experiment in any_experiment()) {
+        let (result, list) = completions(&experiment);
+        for c in &list {
+            prop_assert_eq!(c.queue + c.access.total(), c.response());
+        }
+        let stages = &result.stages;
+        let sum = stages.queue_ns + stages.overhead_ns + stages.head_ns() + stages.bus_ns;
+        let responses: u64 = list.iter().map(|c| c.response().ns()).sum();
+        prop_assert_eq!(sum, u128::from(responses));
+    }
+
+    #[test]
+    fn completions_come_in_order_and_never_before_their_arrival(experiment in any_experiment()) {
+        let (_, list) = completions(&experiment);
+        prop_assert!(list.windows(2).all(|pair| pair[0].end <= pair[1].end));
+        prop_assert!(list.iter().all(|c| c.arrival <= c.end));
+    }
+
+    #[test]
+    fn the_head_serves_one_request_at_a_time_and_is_never_idle_while_one_waits(
+        experiment in any_experiment()
+    ) {
+        let (_, list) = completions(&experiment);
+        let mut free = SimTime::ZERO;
+        for c in &list {
+            let began = c.arrival + c.queue;
+            prop_assert!(began >= free, "two requests at the head");
+            prop_assert!(began == free || began == c.arrival, "idle while one waits");
+            free = c.end;
+        }
+    }
+
+    #[test]
+    fn the_same_run_gives_the_same_bytes(experiment in any_experiment()) {
+        let bytes = || serde_json::to_string(&experiment.run().unwrap()).unwrap();
+        prop_assert_eq!(bytes(), bytes());
+    }
+
+    #[test]
+    fn every_request_completes_exactly_once(experiment in any_experiment()) {
+        let (result, list) = completions(&experiment);
+        let Workload::Closed { requests, .. } = experiment.config.workload else { unreachable!() };
+        prop_assert_eq!(list.len() as u64, requests);
+        prop_assert_eq!(result.requests, requests);
+    }
+
+    #[test]
+    fn little_s_law_holds(experiment in any_experiment()) {
+        // Requests outstanding = arrivals a second times response time, exactly over a whole run.
+        let (result, list) = completions(&experiment);
+        let by_law = list.len() as f64 * result.response.mean_ns / result.elapsed_ns as f64;
+        prop_assert!((result.outstanding_mean / by_law - 1.0).abs() < 1e-9);
+    }
+}
+
+fn record(arrival_us: u64, op: Op, start: u64) -> Record {
+    Record {
+        arrival: SimTime::from_ns(arrival_us * 1000),
+        op,
+        device: 0,
+        start: VolumeBlock::new(start),
+        blocks: Blocks::new(if op == Op::Flush { 0 } else { 8 }),
+        completion: None,
+    }
+}
+
+/// Plays records by arrival on the Atlas 10K.
+fn play(records: &[Record], policy: &str) -> Vec<Completion> {
+    let (_, drive) = library::drive("atlas10k").unwrap();
+    let devices = BTreeMap::from([(0, drive.blocks().get())]);
+    let placement = Placement::new(&devices, None, drive.blocks(), Fit::AsIs).unwrap();
+    let list = records.iter().copied().map(Ok);
+    let mut source = Replay::new(list, placement, false, records.len() as u64);
+    let mut policy = policy.parse::<freewheel_model::sched::PolicySpec>().unwrap().build().unwrap();
+    let mut done = Vec::new();
+    run(&drive, policy.as_mut(), &mut source, 1, &mut |c| done.push(*c)).unwrap();
+    done
+}
+
+/// A flush by its definition: the latest end among the writes that arrived before it.
+fn flush_end(records: &[Record], done: &[Completion], index: usize) -> SimTime {
+    let earlier_write = |c: &&Completion| c.request.op == Op::Write && c.request.tag < index as u64;
+    let last = done.iter().filter(earlier_write).map(|c| c.end).max();
+    last.unwrap_or(SimTime::ZERO).max(records[index].arrival)
+}
+
+proptest! {
+    #[test]
+    fn a_flush_is_done_when_every_write_that_came_before_it_is(seed: u64) {
+        let prng = &mut Prng::new(seed, "flushes");
+        let mut now = 0;
+        let records: Vec<Record> = (0..60)
+            .map(|_| {
+                now += prng.below(9_000);
+                let op = [Op::Read, Op::Write, Op::Write, Op::Flush][prng.below(4) as usize];
+                record(now, op, prng.below(2_000_000) * 8)
+            })
+            .collect();
+        let done = play(&records, "sptf");
+        prop_assert_eq!(done.len(), records.len());
+        for c in done.iter().filter(|c| c.request.op == Op::Flush) {
+            prop_assert_eq!(c.end, flush_end(&records, &done, c.request.tag as usize));
+        }
+    }
+}
+
+#[test]
+fn a_flush_does_not_wait_for_reads_nor_for_later_writes() {
+    let records =
+        [record(0, Op::Read, 0), record(10, Op::Flush, 0), record(20, Op::Write, 8_000_000)];
+    let done = play(&records, "fcfs");
+    let flush = done.iter().find(|c| c.request.op == Op::Flush).unwrap();
+    assert_eq!(flush.response(), SimDuration::ZERO);
+}
+
+#[test]
+fn requests_that_arrive_at_the_same_instant_are_all_considered() {
+    // SPTF at time zero: the request on the head's own cylinder wins, though it came last.
+    let records =
+        [record(0, Op::Read, 16_000_000), record(0, Op::Read, 9_000_000), record(0, Op::Read, 400)];
+    assert_eq!(play(&records, "sptf")[0].request.start.get(), 400);
+    assert_eq!(play(&records, "fcfs")[0].request.start.get(), 16_000_000);
+}
+
+#[test]
+fn seeks_within_the_tolerance_keep_the_mean_and_the_bounds() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../drives/atlas10k.toml"));
+    let jittery = text.unwrap().replace("write_settle", "tolerance = \"50us\"\nwrite_settle");
+    let spec: freewheel_model::drive::spec::DriveSpec = toml::from_str(&jittery).unwrap();
+    let drive = library::build(&spec, "jittery").unwrap();
+    let mut experiment = closed("atlas10k", "fcfs", 1, 1);
+    let exact = completions(&experiment).0;
+    experiment.drive = drive;
+    let (shaken, _) = completions(&experiment);
+    assert_ne!(exact.result_hash, shaken.result_hash);
+    // 400 seeks uniform within 50 us: the mean moves by less than 4 times 29 us / sqrt(400).
+    let shift_ns = (shaken.stages.seek_ns as f64 - exact.stages.seek_ns as f64).abs() / 400.0;
+    assert!(shift_ns < 6_000.0, "mean seek moved by {shift_ns} ns");
+}

@@ -1,0 +1,149 @@
+//! How a load behaves: rate, burstiness, sizes, locality, queueing.
+//!
+//! Goals: one pass; memory bounded by footprint, devices and requests outstanding; the same
+//! records give the same bytes of JSON. Every number carries its unit in its name; a share is from
+//! 0 to 1 and 0 when it is a share of nothing.
+//! Non-goals: fitting generators, plots.
+//!
+//! Where arrivals step back, an early record counts as arriving with the latest so far. Quantiles
+//! are to three significant digits, rounded down.
+
+mod burst;
+mod depth;
+mod flush;
+mod locality;
+mod quantiles;
+mod rate;
+mod sequence;
+mod sizes;
+
+use freewheel_units::SimTime;
+use serde::Serialize;
+
+pub use burst::Burstiness;
+pub use depth::{DepthSummary, ResponseTimes};
+pub use flush::FlushBehaviour;
+pub use locality::{Reuse, Skew};
+pub use quantiles::DurationSummary;
+pub use rate::{RateBin, RateOverTime};
+pub use sequence::{JumpSummary, Sequentiality};
+pub use sizes::{Mix, SizeBucket, SizeSummary, Sizes};
+
+use crate::error::TraceError;
+use crate::{Format, InfoCollector, Record, TraceInfo, TraceReader};
+
+/// How the load of a trace behaves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Character {
+    /// Counts, span, bytes, footprint, devices.
+    pub info: TraceInfo,
+    /// Requests and bytes over time.
+    pub rate: RateOverTime,
+    /// How unevenly requests arrive.
+    pub burstiness: Burstiness,
+    /// Shares of reads.
+    pub mix: Mix,
+    /// Request sizes.
+    pub sizes: Sizes,
+    /// How often a request goes on where another ended.
+    pub sequentiality: Sequentiality,
+    /// How far requests jump.
+    pub jump: JumpSummary,
+    /// How often the same blocks come back.
+    pub reuse: Reuse,
+    /// How unevenly accesses spread over the regions touched.
+    pub skew: Skew,
+    /// Requests outstanding at an arrival; `None` without completion times.
+    pub queue_depth: Option<DepthSummary>,
+    /// Response times of the traced device, where recorded.
+    pub response: ResponseTimes,
+    /// Cache flushes.
+    pub flush: FlushBehaviour,
+}
+
+/// Gathers a [`Character`] record by record.
+#[derive(Debug)]
+pub struct Characterizer {
+    info: InfoCollector,
+    rate: rate::RateCollector,
+    burst: burst::BurstCollector,
+    sizes: sizes::SizeCollector,
+    sequence: sequence::SequenceCollector,
+    reuse: locality::ReuseCollector,
+    depth: depth::DepthCollector,
+    flush: flush::FlushCollector,
+    first: Option<SimTime>,
+    latest: SimTime,
+}
+
+impl Characterizer {
+    /// For a trace of this format.
+    pub fn new(format: Format) -> Self {
+        Self {
+            info: InfoCollector::new(format),
+            rate: Default::default(),
+            burst: Default::default(),
+            sizes: Default::default(),
+            sequence: Default::default(),
+            reuse: Default::default(),
+            depth: Default::default(),
+            flush: Default::default(),
+            first: None,
+            latest: SimTime::ZERO,
+        }
+    }
+
+    /// Takes the next record.
+    pub fn observe(&mut self, record: &Record) {
+        let first = *self.first.get_or_insert(record.arrival);
+        self.latest = self.latest.max(record.arrival);
+        let since_first_ns = self.latest.saturating_since(first).ns();
+        let touched = self.info.observe_pages(record);
+        self.rate.observe(since_first_ns, record);
+        self.burst.observe(since_first_ns);
+        self.sizes.observe(record);
+        self.sequence.observe(record);
+        self.reuse.observe(record.op, touched);
+        self.depth.observe(self.latest, record);
+        self.flush.observe(since_first_ns, record.op);
+    }
+
+    /// The character of the records so far.
+    pub fn finish(self) -> Character {
+        let footprint = self.info.footprint();
+        let skew = Skew::of(&self.info.regions().sorted_accesses());
+        let info = self.info.finish();
+        let (sequentiality, jump) = self.sequence.finish();
+        let (queue_depth, response) = self.depth.finish();
+        Character {
+            rate: self.rate.finish(self.first.unwrap_or(SimTime::ZERO)),
+            burstiness: self.burst.finish(),
+            mix: Mix::of(&info),
+            sizes: self.sizes.finish(),
+            sequentiality,
+            jump,
+            reuse: self.reuse.finish(footprint),
+            skew,
+            queue_depth,
+            response,
+            flush: self.flush.finish(),
+            info,
+        }
+    }
+}
+
+/// Reads the rest of `reader` and tells how its load behaves.
+pub fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
+    let mut characterizer = Characterizer::new(reader.format());
+    for record in reader.by_ref() {
+        characterizer.observe(&record?);
+    }
+    let mut character = characterizer.finish();
+    character.info.skipped = reader.skipped();
+    Ok(character)
+}
+
+/// `part / whole`, and 0 of nothing.
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

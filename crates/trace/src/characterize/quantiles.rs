@@ -1,0 +1,103 @@
+//! Distributions of integers, as mean and quantiles.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Larger values count as this one; it holds any duration of 146 years and any block number.
+const VALUE_MAX: u64 = 1 << 62;
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// A distribution being gathered; 0.4 MB whatever its size.
+#[derive(Debug)]
+pub(super) struct Quantiles {
+    histogram: Histogram<u64>,
+    sum: u128,
+    max: u64,
+}
+
+impl Default for Quantiles {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, VALUE_MAX, SIGNIFICANT_DIGITS);
+        Self { histogram: histogram.expect("the bounds are valid constants"), sum: 0, max: 0 }
+    }
+}
+
+impl Quantiles {
+    pub fn record(&mut self, value: u64) {
+        self.histogram.saturating_record(value);
+        self.sum += u128::from(value);
+        self.max = self.max.max(value);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Exact; 0 of nothing.
+    pub fn mean(&self) -> f64 {
+        if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
+    }
+
+    /// The least value that this share of the values does not exceed; 0 of nothing. Rounded down
+    /// to three digits, in binary: a large round size stays what it is.
+    pub fn at(&self, share: f64) -> u64 {
+        self.histogram.lowest_equivalent(self.histogram.value_at_quantile(share))
+    }
+
+    /// Exact; 0 of nothing.
+    pub fn max(&self) -> u64 {
+        self.max
+    }
+}
+
+/// A distribution of durations.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct DurationSummary {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// What 99 of 100 do not exceed.
+    pub p99_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+}
+
+impl DurationSummary {
+    /// `None` of nothing.
+    pub(super) fn of(times: &Quantiles) -> Option<Self> {
+        (times.count() > 0).then(|| Self {
+            count: times.count(),
+            mean_ns: times.mean(),
+            p50_ns: times.at(0.5),
+            p99_ns: times.at(0.99),
+            max_ns: times.max(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_values_are_exact_and_large_ones_to_three_digits() {
+        let mut values = Quantiles::default();
+        (0..=1000).for_each(|value| values.record(value));
+        assert_eq!((values.at(0.5), values.at(0.99), values.max()), (500, 990, 1000));
+        let mut large = Quantiles::default();
+        large.record(123_456_789);
+        assert!((123_330_000..=123_456_789).contains(&large.at(0.5)), "{}", large.at(0.5));
+    }
+
+    #[test]
+    fn values_beyond_the_limit_do_not_panic() {
+        let mut values = Quantiles::default();
+        values.record(u64::MAX);
+        values.record(0);
+        assert_eq!(values.count(), 2);
+        assert_eq!(values.max(), u64::MAX);
+    }
+}

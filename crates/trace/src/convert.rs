@@ -1,0 +1,77 @@
+//! From any format to one of ours.
+//!
+//! Goals: one pass, flat memory, the form follows from the name of the output.
+//! Non-goals: changing requests: choosing a device is the only filter.
+
+use std::path::Path;
+
+use crate::error::TraceError;
+use crate::{Format, OpenOptions, TraceReader, TraceWriter};
+
+/// Records between two reports of progress.
+const REPORT_RECORDS: u64 = 1 << 16;
+
+/// How to convert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ConvertOptions {
+    /// How to read the input.
+    pub open: OpenOptions,
+    /// The only device to keep; all when `None`.
+    pub device: Option<u32>,
+}
+
+/// What was converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Converted {
+    /// The format of the input.
+    pub format: Format,
+    /// Records written.
+    pub records: u64,
+    /// Records left out as of another device.
+    pub other_devices: u64,
+    /// Malformed records left out.
+    pub skipped: u64,
+}
+
+/// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or
+/// `.csv.gz`. CSV holds one device: a trace of several needs Parquet or `options.device`.
+pub fn convert(
+    input: &Path,
+    output: &Path,
+    options: &ConvertOptions,
+) -> Result<Converted, TraceError> {
+    convert_with(input, output, options, |_| {})
+}
+
+/// As [`convert`], and shows the reader every 65,536 records, for a progress bar.
+pub fn convert_with(
+    input: &Path,
+    output: &Path,
+    options: &ConvertOptions,
+    mut report: impl FnMut(&TraceReader),
+) -> Result<Converted, TraceError> {
+    // The writer first: a wrong name of the output is known before a long file is read.
+    let mut writer = TraceWriter::create(output)?;
+    let mut reader = TraceReader::open(input, &options.open)?;
+    let mut seen = 0;
+    let mut other_devices = 0;
+    while let Some(record) = reader.next() {
+        let record = record?;
+        if options.device.is_none_or(|device| device == record.device) {
+            writer.write(&record)?;
+        } else {
+            other_devices += 1;
+        }
+        seen += 1;
+        if seen % REPORT_RECORDS == 0 {
+            report(&reader);
+        }
+    }
+    writer.finish()?;
+    Ok(Converted {
+        format: reader.format(),
+        records: seen - other_devices,
+        other_devices,
+        skipped: reader.skipped(),
+    })
+}

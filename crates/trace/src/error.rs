@@ -1,0 +1,212 @@
+//! What can go wrong with a trace, in words that say where and what to do.
+//!
+//! Goals: a person finds the offending byte from the message alone; a program can match on the
+//! variant.
+//! Non-goals: recovery, which is the reader's (`OpenOptions::lenient`).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::Format;
+
+/// Characters of an offending value that an error repeats.
+const VALUE_CHARS_MAX: usize = 40;
+
+/// Why a trace could not be read or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// The file, or the compressed stream in it, could not be read or written.
+    #[error("{file}: {source}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the operating system or the decompressor said.
+        source: io::Error,
+    },
+    /// A record breaks the rules of its format.
+    #[error(transparent)]
+    Malformed(Box<Malformed>),
+    /// No format accepts how the file begins.
+    #[error(
+        "{file}: its format was not recognised: {found}; tried {tried}; if it is one of these, \
+         name it with --format",
+        tried = Format::names()
+    )]
+    UnknownFormat {
+        /// The file.
+        file: String,
+        /// How it begins.
+        found: String,
+    },
+    /// A Parquet trace came from something that cannot seek.
+    #[error("{file}: a Parquet trace is read from a file, not from a stream")]
+    ParquetNeedsFile {
+        /// The name given to the stream.
+        file: String,
+    },
+    /// The Parquet file is damaged, or its columns are not those of a trace.
+    #[error("{file}: {reason}")]
+    Parquet {
+        /// The file.
+        file: String,
+        /// What the Parquet library said, or which column is missing.
+        reason: String,
+    },
+    /// The name of the output does not say in which form to write.
+    #[error(
+        "{file}: the name of a trace to write must end in one of {allowed}",
+        allowed = crate::write::EXTENSIONS
+    )]
+    UnknownExtension {
+        /// The output asked for.
+        file: String,
+    },
+    /// Our CSV has no device column and the trace has more than one device.
+    #[error(
+        "{file}: CSV holds one device, and the trace has requests to device {first} and device \
+         {second}: write Parquet, or choose one device"
+    )]
+    NeedsOneDevice {
+        /// The output asked for.
+        file: String,
+        /// The device of the first record.
+        first: u32,
+        /// Another device met later.
+        second: u32,
+    },
+    /// A record to write does not fit the form written.
+    #[error("{file}: record {record} cannot be written: {field} {value} is above {max}")]
+    TooLargeToWrite {
+        /// The output.
+        file: String,
+        /// Number of the record, from 1.
+        record: u64,
+        /// The column.
+        field: &'static str,
+        /// The value.
+        value: u64,
+        /// The largest value the column holds.
+        max: u64,
+    },
+}
+
+impl TraceError {
+    pub(crate) fn io(file: &str, source: io::Error) -> Self {
+        Self::Io { file: file.to_owned(), source }
+    }
+}
+
+/// Where a record is wrong and why.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct Malformed {
+    /// The file.
+    pub file: String,
+    /// Number of the record in the file, from 1; headers, comments and blank lines do not count.
+    pub record: u64,
+    /// Byte of the decompressed stream at which the record begins; `None` in Parquet.
+    pub offset_bytes: Option<u64>,
+    /// The field, by its name in the format.
+    pub field: &'static str,
+    /// The start of the value found, made printable.
+    pub value: String,
+    /// What is wrong with it.
+    pub reason: Cow<'static, str>,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: record {}", self.file, self.record)?;
+        if let Some(offset) = self.offset_bytes {
+            write!(out, " at byte {offset}")?;
+        }
+        write!(out, ": {} is `{}`: {}", self.field, self.value, self.reason)
+    }
+}
+
+/// A format was asked for by a name that none has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{name}` is not a trace format: write one of {allowed}", allowed = Format::names())]
+pub struct UnknownFormatName {
+    /// The name given.
+    pub name: String,
+}
+
+/// A malformed record as its parser sees it, before the reader adds where it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub field: &'static str,
+    pub value: String,
+    pub reason: Cow<'static, str>,
+}
+
+impl Fault {
+    pub fn new(field: &'static str, value: &[u8], reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { field, value: printable(value), reason: reason.into() }
+    }
+
+    pub fn number(
+        field: &'static str,
+        value: impl fmt::Display,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { field, value: value.to_string(), reason: reason.into() }
+    }
+
+    /// The public error, once it is known where.
+    pub fn at(self, file: &str, record: u64, offset_bytes: Option<u64>) -> TraceError {
+        let Self { field, value, reason } = self;
+        let file = file.to_owned();
+        TraceError::Malformed(Box::new(Malformed {
+            file,
+            record,
+            offset_bytes,
+            field,
+            value,
+            reason,
+        }))
+    }
+}
+
+/// `value` in printable ASCII, cut with an ellipsis after 40 characters.
+pub(crate) fn printable(value: &[u8]) -> String {
+    // One byte gives at least one character, so bytes past the limit cannot be shown.
+    let shown = &value[..value.len().min(VALUE_CHARS_MAX)];
+    let text: String = shown.escape_ascii().map(char::from).take(VALUE_CHARS_MAX).collect();
+    if value.len() > VALUE_CHARS_MAX { text + "..." } else { text }
+}
+
+/// A path for messages.
+pub(crate) fn path_text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_value_is_cut_and_control_bytes_are_spelled_out() {
+        assert_eq!(printable(b"12\x00"), "12\\x00");
+        assert_eq!(printable(&[b'7'; 100]), "7".repeat(40) + "...");
+    }
+
+    #[test]
+    fn a_malformed_record_says_where_what_and_why() {
+        let error = Fault::new("Size", b"-1", "not a whole number").at("a.csv", 3, Some(77));
+        let text = "a.csv: record 3 at byte 77: Size is `-1`: not a whole number";
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn an_unknown_format_names_what_was_tried_and_the_way_out() {
+        let error = TraceError::UnknownFormat { file: "x".into(), found: "it is empty".into() };
+        let text = error.to_string();
+        assert!(Format::ALL.iter().all(|format| text.contains(format.name())), "{text}");
+        assert!(text.contains("--format"), "{text}");
+    }
+}

@@ -1,0 +1,85 @@
+//! DiskSim's default text format: `ms device block blocks flags`, between blanks.
+//!
+//! Source: DiskSim 4.0 reference manual, section on input traces. Blocks are of 512 bytes, `flags`
+//! is hexadecimal and its bit 0 set means read. Times are kept as they are: DiskSim's clock starts
+//! at 0 whatever the first arrival.
+//!
+//! Detection asks for a decimal point in at least one of the first times. Other simulators have
+//! taken over the columns with times in whole nanoseconds (MQSim), and reading those as
+//! milliseconds would be wrong by a million without anything to notice it by. A DiskSim trace in
+//! whole milliseconds has to be named.
+
+use super::{Format, Row};
+use crate::error::Fault;
+use crate::record::{Extent, Record};
+use crate::scan::{Fields, TimeUnit, Token};
+use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use freewheel_units::Op;
+
+pub(super) const ROW: Row = Row {
+    format: Format::DisksimAscii,
+    name: "disksim-ascii",
+    description: "text: arrival in ms, device, block, blocks (512 B), flags in hex (bit 0 read)",
+    rebased: false,
+    detect: |head| has_fractions(head) && most_lines_parse(head, &mut DisksimAscii),
+    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), DisksimAscii)))),
+};
+
+struct DisksimAscii;
+
+impl LineDecoder for DisksimAscii {
+    fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
+        let mut fields = Fields::blank(line);
+        let arrival = fields.next("arrival_ms")?.time(TimeUnit::Milliseconds)?;
+        let device = fields.next("device")?.number()?.to_u32()?;
+        let (start, count) = (fields.next("block")?.number()?, fields.next("blocks")?.number()?);
+        let extent = Extent::of_blocks(start, count)?;
+        let op = op(fields.next("flags")?)?;
+        fields.end()?;
+        Ok(Record {
+            arrival,
+            op,
+            device,
+            start: extent.start,
+            blocks: extent.blocks,
+            completion: None,
+        })
+    }
+}
+
+fn op(flags: Token) -> Result<Op, Fault> {
+    let digits = flags.text.strip_prefix(b"0x").unwrap_or(flags.text);
+    match digits.last() {
+        Some(&last) if digits.len() <= 8 && digits.iter().all(u8::is_ascii_hexdigit) => {
+            Ok(if is_odd_digit(last) { Op::Read } else { Op::Write })
+        }
+        _ => Err(flags.fault("not a hexadecimal number of at most 8 digits")),
+    }
+}
+
+/// Only the last hexadecimal digit holds bit 0.
+fn is_odd_digit(digit: u8) -> bool {
+    // ASCII `1`, `3` and so on are odd; so are `a` and `A`, which stand for the even 10.
+    (digit & 1 == 1) == digit.is_ascii_digit()
+}
+
+fn has_fractions(head: &[u8]) -> bool {
+    let times = head.split(|&byte| byte == b'\n').map(|line| Fields::blank(line).next("time"));
+    times.flatten().any(|time| time.text.contains(&b'.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bit_0_of_every_hexadecimal_digit_tells_reads() {
+        for value in 0..16 {
+            let want = if value & 1 == 1 { Op::Read } else { Op::Write };
+            for text in [format!("{value:x}"), format!("{value:X}"), format!("0x4{value:x}")] {
+                let token = Token { name: "flags", text: text.as_bytes() };
+                assert_eq!(op(token), Ok(want), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Freewheel's CSV, as the recorder writes it.
+//!
+//! `arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns`, with this header line. `op` is `R`,
+//! `W`, `F` (cache flush; offset and length mean nothing and are read as 0) or `T` (trim).
+//! `complete_ns` is empty where unknown. Time 0 is the start of the recording and is kept.
+//! `fua` must be 0 or 1 and is dropped: no request of this project carries it.
+
+use freewheel_units::{Op, SimTime};
+
+use super::{Format, Row};
+use crate::error::Fault;
+use crate::record::{Extent, Record, completion_after};
+use crate::scan::{Fields, Token};
+use crate::source::{LineDecoder, LineSource, most_lines_parse};
+
+/// The header line.
+pub(crate) const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns";
+
+pub(super) const ROW: Row = Row {
+    format: Format::FreewheelCsv,
+    name: "freewheel-csv",
+    description: "CSV with header: arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns; op R W F T",
+    rebased: false,
+    detect: |head| most_lines_parse(head, &mut FreewheelCsv),
+    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv)))),
+};
+
+struct FreewheelCsv;
+
+impl LineDecoder for FreewheelCsv {
+    fn is_header(&self, line: &[u8]) -> bool {
+        line == HEADER.as_bytes()
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
+        let mut fields = Fields::comma(line);
+        let arrival = SimTime::from_ns(fields.next("arrival_ns")?.number()?.value);
+        let op = op(fields.next("op")?)?;
+        let (offset, length) = (fields.next("offset_bytes")?, fields.next("length_bytes")?);
+        let extent = extent(op, offset, length)?;
+        flag(fields.next("fua")?)?;
+        let completion = completion(arrival, fields.next("complete_ns")?)?;
+        fields.end()?;
+        Ok(Record {
+            arrival,
+            op,
+            device: 0,
+            start: extent.start,
+            blocks: extent.blocks,
+            completion,
+        })
+    }
+}
+
+#[inline]
+fn op(token: Token) -> Result<Op, Fault> {
+    match token.text {
+        b"R" => Ok(Op::Read),
+        b"W" => Ok(Op::Write),
+        b"F" => Ok(Op::Flush),
+        b"T" => Ok(Op::Trim),
+        _ => Err(token.fault("write R (read), W (write), F (flush) or T (trim)")),
+    }
+}
+
+#[inline]
+fn extent(op: Op, offset: Token, length: Token) -> Result<Extent, Fault> {
+    let (offset, length) = (offset.number()?, length.number()?);
+    if op == Op::Flush { Ok(Extent::NONE) } else { Extent::of_bytes(offset, length) }
+}
+
+#[inline]
+fn flag(token: Token) -> Result<(), Fault> {
+    match token.text {
+        b"0" | b"1" => Ok(()),
+        _ => Err(token.fault("write 0 or 1")),
+    }
+}
+
+#[inline]
+fn completion(arrival: SimTime, token: Token) -> Result<Option<SimTime>, Fault> {
+    if token.text.is_empty() {
+        return Ok(None);
+    }
+    completion_after(arrival, token.number()?).map(Some)
+}

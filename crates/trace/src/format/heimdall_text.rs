@@ -1,0 +1,68 @@
+//! Cuts of public traces as published by the Heimdall and FlashNet projects:
+//! `ms device byte_offset bytes 1=read`, between blanks.
+//!
+//! The columns look like DiskSim's, but addresses are in bytes. Detection therefore asks that in
+//! *every* record of the first 64 KiB the offset and the size are multiples of 512 and the last
+//! column is 0 or 1; else it is DiskSim's. A DiskSim trace could only be mistaken when all its
+//! first thousand requests are whole multiples of 256 KiB on 256 KiB boundaries; name the format
+//! then. Times are kept as they are.
+
+use super::{Format, Row};
+use crate::error::Fault;
+use crate::record::{Extent, Record};
+use crate::scan::{Fields, TimeUnit, Token};
+use crate::source::{LineDecoder, LineSource, most_lines_parse, parsed_lines};
+use freewheel_units::{BLOCK_BYTES, Op};
+
+pub(super) const ROW: Row = Row {
+    format: Format::HeimdallText,
+    name: "heimdall-text",
+    description: "text: arrival in ms, device, offset in bytes, size in bytes, 1 read or 0 write",
+    rebased: false,
+    detect,
+    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), ANY_BYTES)))),
+};
+
+struct HeimdallText {
+    /// Whether an offset or a size that is no multiple of a block is a fault, as in detection.
+    whole_blocks: bool,
+}
+
+const ANY_BYTES: HeimdallText = HeimdallText { whole_blocks: false };
+const WHOLE_BLOCKS: HeimdallText = HeimdallText { whole_blocks: true };
+
+fn detect(head: &[u8]) -> bool {
+    most_lines_parse(head, &mut { ANY_BYTES })
+        && parsed_lines(head, &mut { ANY_BYTES }) == parsed_lines(head, &mut { WHOLE_BLOCKS })
+}
+
+impl LineDecoder for HeimdallText {
+    fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
+        let mut fields = Fields::blank(line);
+        let arrival = fields.next("arrival_ms")?.time(TimeUnit::Milliseconds)?;
+        let device = fields.next("device")?.number()?.to_u32()?;
+        let (offset, size) = (fields.next("offset")?.number()?, fields.next("size")?.number()?);
+        let extent = Extent::of_bytes(offset, size)?;
+        if self.whole_blocks && (offset.value | size.value) % BLOCK_BYTES != 0 {
+            return Err(size.fault("not in whole blocks"));
+        }
+        let op = op(fields.next("is_read")?)?;
+        fields.end()?;
+        Ok(Record {
+            arrival,
+            op,
+            device,
+            start: extent.start,
+            blocks: extent.blocks,
+            completion: None,
+        })
+    }
+}
+
+fn op(token: Token) -> Result<Op, Fault> {
+    match token.text {
+        b"1" => Ok(Op::Read),
+        b"0" => Ok(Op::Write),
+        _ => Err(token.fault("write 1 for a read or 0 for a write")),
+    }
+}

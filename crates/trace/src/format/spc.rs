@@ -1,0 +1,52 @@
+//! The trace file of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp`.
+//!
+//! Source: SPC trace file format specification, revision 1.0.1 (2002), as used by the UMass trace
+//! repository. The ASU (application storage unit) is the device, the LBA counts blocks of 512
+//! bytes, `Size` is in bytes, `Opcode` is `r` or `w` in either case, `Timestamp` is in seconds and
+//! made relative to the first record. The specification allows further columns; they are ignored.
+
+use super::{Format, Row};
+use crate::error::Fault;
+use crate::record::{Extent, Record};
+use crate::scan::{Fields, Number, TimeUnit, Token};
+use crate::source::{LineDecoder, LineSource, most_lines_parse};
+use freewheel_units::{Bytes, Op};
+
+pub(super) const ROW: Row = Row {
+    format: Format::Spc,
+    name: "spc",
+    description: "CSV: ASU, LBA (512 B), size in bytes, r or w, arrival in s",
+    rebased: true,
+    detect: |head| most_lines_parse(head, &mut Spc),
+    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), Spc)))),
+};
+
+struct Spc;
+
+impl LineDecoder for Spc {
+    fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
+        let mut fields = Fields::comma(line);
+        let device = fields.next("ASU")?.number()?.to_u32()?;
+        let (start, size) = (fields.next("LBA")?.number()?, fields.next("Size")?.number()?);
+        let count = Bytes::new(size.value).blocks_rounded_up().get();
+        let extent = Extent::of_blocks(start, Number { value: count, ..size })?;
+        let op = op(fields.next("Opcode")?)?;
+        let arrival = fields.next("Timestamp")?.time(TimeUnit::Seconds)?;
+        Ok(Record {
+            arrival,
+            op,
+            device,
+            start: extent.start,
+            blocks: extent.blocks,
+            completion: None,
+        })
+    }
+}
+
+fn op(token: Token) -> Result<Op, Fault> {
+    match token.text {
+        b"r" | b"R" => Ok(Op::Read),
+        b"w" | b"W" => Ok(Op::Write),
+        _ => Err(token.fault("write r (read) or w (write)")),
+    }
+}

@@ -1,0 +1,126 @@
+//! VMware's vSCSI trace, as published by CloudPhysics (Waldspurger et al., FAST 2015).
+//!
+//! Packed little-endian records, no header. Version 1 has 32 bytes, version 2 has 40:
+//!
+//! | bytes v1 | bytes v2 | field | |
+//! |---|---|---|---|
+//! | 0..4 | 4..8 | sn | serial number, not read |
+//! | 4..8 | 8..12 | len | bytes |
+//! | 8..12 | 12..16 | nsg | scatter-gather segments, not read |
+//! | 12..14 | 0..2 | cmd | SCSI operation code |
+//! | 14..16 | 2..4 | ver | version in the upper byte |
+//! | 16..24 | 16..24 | lbn | block of 512 bytes |
+//! | 24..32 | 24..32 | ts | microseconds |
+//! | | 32..40 | rt | response time; not read, as its unit and whether `ts` is issue or completion are not documented |
+//!
+//! Source: `../shared/data/README.md` for version 1, the reader in libCacheSim for the field order
+//! of version 2. Times are made relative to the first record; there is no device. Commands that
+//! neither read, write nor synchronise the cache are malformed records.
+
+use super::{Format, Row};
+use crate::error::Fault;
+use crate::record::{Extent, Record};
+use crate::scan::Number;
+use crate::source::{BinaryDecoder, BinarySource};
+use freewheel_units::{Bytes, Op};
+
+const MICROSECOND_NS: u64 = 1000;
+/// Records that have to agree on the version.
+const RECORDS_CHECKED: usize = 8;
+
+pub(super) const ROW: Row = Row {
+    format: Format::Vscsi,
+    name: "vscsi",
+    description: "vSCSI: little-endian records of 32 (version 1) or 40 bytes (version 2)",
+    rebased: true,
+    detect: |head| version(head).is_some(),
+    open: Some(|input| {
+        let (head, decoder) = (input.head.clone(), Vscsi { layout: V1 });
+        Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
+    }),
+};
+
+/// Where the fields of a version lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout {
+    version: u16,
+    bytes: usize,
+    len: usize,
+    cmd: usize,
+    ver: usize,
+}
+
+const V1: Layout = Layout { version: 1, bytes: 32, len: 4, cmd: 12, ver: 14 };
+const V2: Layout = Layout { version: 2, bytes: 40, len: 8, cmd: 0, ver: 2 };
+const LBN: usize = 16;
+const TS: usize = 24;
+
+struct Vscsi {
+    layout: Layout,
+}
+
+impl BinaryDecoder for Vscsi {
+    fn begin(&mut self, head: &[u8]) -> Result<usize, Fault> {
+        // A trace that was named and not detected may have damage at its start: take version 1.
+        self.layout = version(head).unwrap_or(V1);
+        Ok(0)
+    }
+
+    fn record_bytes(&self, _prefix: &[u8; 8]) -> Option<usize> {
+        Some(self.layout.bytes)
+    }
+
+    fn parse(&mut self, bytes: &[u8]) -> Result<Record, Fault> {
+        let layout = self.layout;
+        let number = |name, at, width| Number { name, value: little_endian(bytes, at, width) };
+        let ver = number("ver", layout.ver, 2);
+        if ver.value >> 8 != u64::from(layout.version) {
+            return Err(ver.fault("not the version of the records before"));
+        }
+        let op = op(number("cmd", layout.cmd, 2))?;
+        let extent = extent(op, number("lbn", LBN, 8), number("len", layout.len, 4))?;
+        Ok(Record {
+            arrival: number("ts", TS, 8).time(MICROSECOND_NS)?,
+            op,
+            device: 0,
+            start: extent.start,
+            blocks: extent.blocks,
+            completion: None,
+        })
+    }
+}
+
+fn little_endian(bytes: &[u8], at: usize, width: usize) -> u64 {
+    bytes[at..at + width].iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+/// SCSI block commands: the 6, 10, 12 and 16 byte forms.
+fn op(cmd: Number) -> Result<Op, Fault> {
+    match cmd.value {
+        0x08 | 0x28 | 0xa8 | 0x88 => Ok(Op::Read),
+        0x0a | 0x2a | 0xaa | 0x8a => Ok(Op::Write),
+        0x35 | 0x91 => Ok(Op::Flush),
+        _ => Err(cmd.fault("not the SCSI code of a read, a write or a cache synchronisation")),
+    }
+}
+
+fn extent(op: Op, lbn: Number, len: Number) -> Result<Extent, Fault> {
+    let blocks = Bytes::new(len.value).blocks_rounded_up().get();
+    if op == Op::Flush {
+        Ok(Extent::NONE)
+    } else {
+        Extent::of_blocks(lbn, Number { value: blocks, ..len })
+    }
+}
+
+/// The version that the first records agree on, when at least one of their commands is known.
+fn version(head: &[u8]) -> Option<Layout> {
+    [V2, V1].into_iter().find(|layout| is_layout(head, *layout))
+}
+
+fn is_layout(head: &[u8], layout: Layout) -> bool {
+    let records = || head.chunks_exact(layout.bytes).take(RECORDS_CHECKED);
+    let cmd = |record| Number { name: "cmd", value: little_endian(record, layout.cmd, 2) };
+    records().all(|record| little_endian(record, layout.ver, 2) >> 8 == u64::from(layout.version))
+        && records().any(|record| op(cmd(record)).is_ok())
+}

@@ -1,0 +1,188 @@
+//! What a trace holds, in one pass: counts, span, bytes, footprint, devices.
+//!
+//! Goals: the numbers that tell whether a trace fits a drive; memory bounded by the footprint.
+//! Non-goals: how the load behaves, which is `characterize`.
+
+use std::collections::BTreeMap;
+
+use freewheel_units::{Op, SimTime};
+use serde::Serialize;
+
+use crate::error::TraceError;
+use crate::regions::{Footprint, PAGE_BYTES, Regions, Touched};
+use crate::{Format, Record, TraceReader};
+
+/// What a trace holds. Sums of bytes that pass 2^64 stay at 2^64 - 1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TraceInfo {
+    /// The format it was read from.
+    pub format: Format,
+    /// All requests, flushes and trims included.
+    pub requests: u64,
+    /// Reads among them.
+    pub reads: u64,
+    /// Writes among them.
+    pub writes: u64,
+    /// Flushes among them.
+    pub flushes: u64,
+    /// Trims among them.
+    pub trims: u64,
+    /// From the earliest arrival to the latest.
+    pub span_ns: u64,
+    /// Read and written.
+    pub bytes: u64,
+    /// Read.
+    pub bytes_read: u64,
+    /// Written.
+    pub bytes_written: u64,
+    /// Distinct blocks of 4 KiB that were read or written, in bytes, over all devices.
+    pub footprint_bytes: u64,
+    /// The devices by their number in the trace.
+    pub devices: BTreeMap<u32, DeviceInfo>,
+    /// Records that arrive before the record in front of them.
+    pub arrival_regressions: u64,
+    /// Malformed records passed over.
+    pub skipped: u64,
+    /// Whether every request has a completion time (and there is one at least).
+    pub has_completions: bool,
+}
+
+/// What one device of a trace is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct DeviceInfo {
+    /// Requests, flushes and trims included.
+    pub requests: u64,
+    /// The block behind the highest one addressed, in blocks of 512 bytes: the least size that
+    /// the device can have.
+    pub end_block: u64,
+    /// Read and written.
+    pub bytes: u64,
+}
+
+impl TraceInfo {
+    /// Reads the rest of `reader`.
+    pub fn scan(reader: &mut TraceReader) -> Result<Self, TraceError> {
+        let mut collector = InfoCollector::new(reader.format());
+        for record in reader.by_ref() {
+            collector.observe(&record?);
+        }
+        Ok(Self { skipped: reader.skipped(), ..collector.finish() })
+    }
+}
+
+/// Gathers a [`TraceInfo`] record by record.
+#[derive(Debug)]
+pub struct InfoCollector {
+    info: TraceInfo,
+    regions: Regions,
+    earliest: SimTime,
+    latest: SimTime,
+    last: SimTime,
+    completions: u64,
+}
+
+impl InfoCollector {
+    /// For a trace of this format.
+    pub fn new(format: Format) -> Self {
+        Self {
+            info: empty(format),
+            regions: Regions::default(),
+            earliest: SimTime::MAX,
+            latest: SimTime::ZERO,
+            last: SimTime::ZERO,
+            completions: 0,
+        }
+    }
+
+    /// Takes the next record.
+    pub fn observe(&mut self, record: &Record) {
+        self.observe_pages(record);
+    }
+
+    /// As `observe`, and tells which pages a read or a write covered.
+    pub(crate) fn observe_pages(&mut self, record: &Record) -> Touched {
+        self.note_time(record);
+        self.note_device(record);
+        self.note_op(record);
+        if record.op.moves_data() { self.regions.touch(record) } else { Touched::default() }
+    }
+
+    /// The counts so far.
+    pub fn finish(self) -> TraceInfo {
+        let requests = self.info.requests;
+        TraceInfo {
+            span_ns: self.latest.saturating_since(self.earliest).ns(),
+            footprint_bytes: self.regions.footprint().pages * PAGE_BYTES,
+            has_completions: requests > 0 && self.completions == requests,
+            ..self.info
+        }
+    }
+
+    pub(crate) fn footprint(&self) -> Footprint {
+        self.regions.footprint()
+    }
+
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    fn note_time(&mut self, record: &Record) {
+        self.info.arrival_regressions += u64::from(record.arrival < self.last);
+        self.last = record.arrival;
+        self.earliest = self.earliest.min(record.arrival);
+        self.latest = self.latest.max(record.arrival);
+        self.completions += u64::from(record.completion.is_some());
+    }
+
+    fn note_device(&mut self, record: &Record) {
+        let device = self.info.devices.entry(record.device).or_default();
+        device.requests += 1;
+        device.end_block = device.end_block.max(record.end().get());
+        if record.op.moves_data() {
+            add(&mut device.bytes, record);
+        }
+    }
+
+    fn note_op(&mut self, record: &Record) {
+        let info = &mut self.info;
+        info.requests += 1;
+        match record.op {
+            Op::Read => {
+                info.reads += 1;
+                add(&mut info.bytes_read, record);
+                add(&mut info.bytes, record);
+            }
+            Op::Write => {
+                info.writes += 1;
+                add(&mut info.bytes_written, record);
+                add(&mut info.bytes, record);
+            }
+            Op::Flush => info.flushes += 1,
+            Op::Trim => info.trims += 1,
+        }
+    }
+}
+
+fn add(sum: &mut u64, record: &Record) {
+    *sum = sum.saturating_add(record.bytes().get());
+}
+
+fn empty(format: Format) -> TraceInfo {
+    TraceInfo {
+        format,
+        requests: 0,
+        reads: 0,
+        writes: 0,
+        flushes: 0,
+        trims: 0,
+        span_ns: 0,
+        bytes: 0,
+        bytes_read: 0,
+        bytes_written: 0,
+        footprint_bytes: 0,
+        devices: BTreeMap::new(),
+        arrival_regressions: 0,
+        skipped: 0,
+        has_completions: false,
+    }
+}

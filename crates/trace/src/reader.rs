@@ -1,0 +1,232 @@
+//! Reading a trace of any format as a stream of records.
+//!
+//! Goals: one record at a time, no allocation a record, the caller sees how far it is.
+//! Non-goals: sorting: a trace whose arrivals step back is delivered as it is.
+
+use std::io::Read;
+use std::path::Path;
+
+use freewheel_units::SimTime;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Fault, TraceError, path_text, printable};
+use crate::format::parquet::ParquetSource;
+use crate::input::{Input, Progress};
+use crate::source::{Source, Stop};
+use crate::{Format, Record};
+
+/// How to read a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenOptions {
+    /// The format; `None` recognises it by the content.
+    pub format: Option<Format>,
+    /// Whether malformed records are counted and skipped; otherwise reading stops at the first.
+    pub lenient: bool,
+}
+
+/// A trace being read: an iterator of its records in file order.
+///
+/// Arrivals may step back, for traces are often logged by completion or merged from several
+/// sources. They are delivered so, and counted in [`arrival_regressions`](Self::arrival_regressions);
+/// whoever needs order sorts, clamps or refuses. Only a record before the first one, in a format
+/// whose first record is time 0, cannot be expressed and is malformed.
+///
+/// After an error the iterator ends.
+pub struct TraceReader {
+    name: String,
+    format: Format,
+    lenient: bool,
+    source: Box<dyn Source>,
+    progress: Progress,
+    ended: bool,
+    /// Subtracted from every time; known from the first record on.
+    base: Option<SimTime>,
+    last_arrival: SimTime,
+    arrival_regressions: u64,
+    skipped: u64,
+    first_skipped: Option<TraceError>,
+}
+
+impl TraceReader {
+    /// Opens the trace at `path`; gzip and zstd are seen through, whatever the name.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, TraceError> {
+        let name = path_text(path);
+        let input = Input::open(path).map_err(|error| TraceError::io(&name, error))?;
+        let format = choose_format(&name, &input, options)?;
+        if format == Format::Parquet {
+            let source = ParquetSource::open(path).map_err(|stop| stop_error(&name, stop, None))?;
+            let progress = source.progress();
+            return Ok(Self::new(name, format, options, Box::new(source), progress));
+        }
+        Self::start(name, format, options, input)
+    }
+
+    /// Reads a trace from any stream but Parquet; `name` is for messages.
+    pub fn from_reader(
+        name: &str,
+        stream: impl Read + Send + 'static,
+        options: &OpenOptions,
+    ) -> Result<Self, TraceError> {
+        let input = Input::new(stream, Progress::default());
+        let input = input.map_err(|error| TraceError::io(name, error))?;
+        let format = choose_format(name, &input, options)?;
+        Self::start(name.to_owned(), format, options, input)
+    }
+
+    fn start(
+        name: String,
+        format: Format,
+        options: &OpenOptions,
+        input: Input,
+    ) -> Result<Self, TraceError> {
+        let Some(open) = format.row().open else {
+            return Err(TraceError::ParquetNeedsFile { file: name });
+        };
+        let progress = input.progress.clone();
+        let source = open(input).map_err(|stop| stop_error(&name, stop, None))?;
+        Ok(Self::new(name, format, options, source, progress))
+    }
+
+    fn new(
+        name: String,
+        format: Format,
+        options: &OpenOptions,
+        source: Box<dyn Source>,
+        progress: Progress,
+    ) -> Self {
+        Self {
+            name,
+            format,
+            lenient: options.lenient,
+            source,
+            progress,
+            ended: false,
+            base: (!format.is_rebased()).then_some(SimTime::ZERO),
+            last_arrival: SimTime::ZERO,
+            arrival_regressions: 0,
+            skipped: 0,
+            first_skipped: None,
+        }
+    }
+
+    /// The format, named or recognised.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Malformed records passed over so far; only lenient reading passes over any.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// What was wrong with the first of them.
+    pub fn first_skipped(&self) -> Option<&TraceError> {
+        self.first_skipped.as_ref()
+    }
+
+    /// Records so far that arrived before the record in front of them.
+    pub fn arrival_regressions(&self) -> u64 {
+        self.arrival_regressions
+    }
+
+    /// Bytes consumed of the file as it is on disk; in Parquet, the row groups begun.
+    pub fn compressed_bytes_read(&self) -> u64 {
+        self.progress.read()
+    }
+
+    /// Bytes of the file as it is on disk; 0 for a stream, whose length is unknown.
+    pub fn compressed_bytes_total(&self) -> u64 {
+        self.progress.total
+    }
+
+    /// Makes the times of `record` relative and takes note of its arrival.
+    #[inline]
+    fn admit(&mut self, record: Record) -> Result<Record, Fault> {
+        let base = *self.base.get_or_insert(record.arrival);
+        let Some(arrival) = record.arrival.ns().checked_sub(base.ns()) else {
+            let reason = "before the first record, which is time 0 in this format";
+            return Err(Fault::number("arrival in ns", record.arrival.ns(), reason));
+        };
+        let arrival = SimTime::from_ns(arrival);
+        self.arrival_regressions += u64::from(arrival < self.last_arrival);
+        self.last_arrival = arrival;
+        // Never below the base: every decoder checks that a completion follows its arrival.
+        let completion = record.completion.map(|time| SimTime::from_ns(time.ns() - base.ns()));
+        Ok(Record { arrival, completion, ..record })
+    }
+
+    /// The next record, or why there is none.
+    fn step(&mut self) -> Result<Option<Record>, Stop> {
+        let Some(record) = self.source.next()? else { return Ok(None) };
+        Ok(Some(self.admit(record)?))
+    }
+
+    /// Whether reading may go on after `stop`, with its record counted as skipped.
+    #[cold]
+    fn pass_over(&mut self, stop: Stop) -> Result<(), TraceError> {
+        let can_go_on = self.lenient && matches!(stop, Stop::Fault(_));
+        let keep_error = !can_go_on || self.first_skipped.is_none();
+        if can_go_on {
+            self.skipped += 1;
+        }
+        if keep_error {
+            let error = stop_error(&self.name, stop, Some(&*self.source));
+            if !can_go_on {
+                return Err(error);
+            }
+            self.first_skipped = Some(error);
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for TraceReader {
+    type Item = Result<Record, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.ended {
+            match self.step() {
+                Ok(Some(record)) => return Some(Ok(record)),
+                Ok(None) => self.ended = true,
+                Err(stop) => {
+                    if let Err(error) = self.pass_over(stop) {
+                        self.ended = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+fn choose_format(name: &str, input: &Input, options: &OpenOptions) -> Result<Format, TraceError> {
+    let format = options.format.or_else(|| Format::detect(&input.head));
+    format.ok_or_else(|| TraceError::UnknownFormat {
+        file: name.to_owned(),
+        found: beginning(&input.head),
+    })
+}
+
+fn beginning(head: &[u8]) -> String {
+    if head.is_empty() {
+        return "it is empty".to_owned();
+    }
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or(head);
+    format!("it begins with `{}`", printable(line))
+}
+
+/// The public form of `stop`, with the place that `source` last was at.
+fn stop_error(name: &str, stop: Stop, source: Option<&dyn Source>) -> TraceError {
+    match stop {
+        Stop::Io(error) => TraceError::io(name, error),
+        Stop::Broken(reason) => TraceError::Parquet { file: name.to_owned(), reason },
+        Stop::Fault(fault) => {
+            // A fault before the first record is one of the header.
+            let at = source.map(Source::position).unwrap_or_default();
+            fault.at(name, at.record, at.offset_bytes)
+        }
+    }
+}

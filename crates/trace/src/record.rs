@@ -1,0 +1,124 @@
+//! One request of a trace, and the limits that keep later arithmetic from overflowing.
+//!
+//! Goals: whatever a reader delivers can be added up, mapped and simulated without a check.
+//! Non-goals: fields that only one format has (hosts, queue lengths, cylinders).
+
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimTime, VolumeBlock};
+
+use crate::error::Fault;
+use crate::scan::Number;
+
+/// The most blocks that one request may cover: 2^32, so 2 TiB. A longer one is malformed.
+pub const REQUEST_BLOCKS_MAX: u64 = 1 << 32;
+
+/// The most blocks that a device may have: the byte behind its last block still fits in 64 bits.
+pub const VOLUME_BLOCKS_MAX: u64 = u64::MAX / BLOCK_BYTES;
+
+/// One request of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When it reached the traced device. Which moment is zero depends on the format: see
+    /// [`Format::is_rebased`](crate::Format::is_rebased).
+    pub arrival: SimTime,
+    /// What it asks for.
+    pub op: Op,
+    /// Which disk or volume, as the trace numbers them; 0 in formats without a device.
+    pub device: u32,
+    /// The first block; 0 for a flush.
+    pub start: VolumeBlock,
+    /// How many blocks; 0 for a flush and never else, at most [`REQUEST_BLOCKS_MAX`].
+    pub blocks: Blocks,
+    /// When the traced device had finished it, on the clock of `arrival` and never before it;
+    /// `None` where the trace does not say.
+    pub completion: Option<SimTime>,
+}
+
+impl Record {
+    /// The block behind the last; at most [`VOLUME_BLOCKS_MAX`].
+    #[inline]
+    pub fn end(&self) -> VolumeBlock {
+        self.start + self.blocks
+    }
+
+    /// Bytes asked for; 0 for a flush.
+    #[inline]
+    pub fn bytes(&self) -> Bytes {
+        self.blocks.bytes()
+    }
+}
+
+/// The blocks of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub start: VolumeBlock,
+    pub blocks: Blocks,
+}
+
+impl Extent {
+    /// What a flush covers.
+    pub const NONE: Self = Self { start: VolumeBlock::ZERO, blocks: Blocks::ZERO };
+
+    /// The blocks that hold `length` bytes from byte `offset`, rounded outward.
+    #[inline]
+    pub fn of_bytes(offset: Number, length: Number) -> Result<Self, Fault> {
+        let first = offset.value / BLOCK_BYTES;
+        let end = offset.value.checked_add(length.value).ok_or_else(|| offset.too_far())?;
+        let covered = Number { value: end.div_ceil(BLOCK_BYTES) - first, ..length };
+        if length.value == 0 {
+            return Err(length.empty());
+        }
+        Self::of_blocks(Number { value: first, ..offset }, covered)
+    }
+
+    /// `count` blocks from block `start`.
+    #[inline]
+    pub fn of_blocks(start: Number, count: Number) -> Result<Self, Fault> {
+        if count.value == 0 {
+            return Err(count.empty());
+        }
+        if count.value > REQUEST_BLOCKS_MAX {
+            return Err(count.fault("a request may cover at most 2^32 blocks of 512 bytes"));
+        }
+        if start.value > VOLUME_BLOCKS_MAX - count.value {
+            return Err(start.too_far());
+        }
+        Ok(Self { start: VolumeBlock::new(start.value), blocks: Blocks::new(count.value) })
+    }
+}
+
+/// Checks that nothing completes before it arrives.
+#[inline]
+pub(crate) fn completion_after(arrival: SimTime, completion: Number) -> Result<SimTime, Fault> {
+    if completion.value < arrival.ns() {
+        return Err(completion.fault("the request would complete before it arrives"));
+    }
+    Ok(SimTime::from_ns(completion.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(value: u64) -> Number {
+        Number { name: "field", value }
+    }
+
+    #[test]
+    fn bytes_are_rounded_outward_to_whole_blocks() {
+        let extent = Extent::of_bytes(number(1023), number(2)).unwrap();
+        assert_eq!((extent.start.get(), extent.blocks.get()), (1, 2));
+    }
+
+    #[test]
+    fn the_largest_request_fits_and_one_block_more_does_not() {
+        assert!(Extent::of_blocks(number(0), number(REQUEST_BLOCKS_MAX)).is_ok());
+        assert!(Extent::of_blocks(number(0), number(REQUEST_BLOCKS_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn a_request_ends_within_the_address_range_or_is_refused() {
+        assert!(Extent::of_blocks(number(VOLUME_BLOCKS_MAX - 8), number(8)).is_ok());
+        assert!(Extent::of_blocks(number(VOLUME_BLOCKS_MAX - 7), number(8)).is_err());
+        assert!(Extent::of_bytes(number(u64::MAX), number(u64::MAX)).is_err());
+    }
+}

@@ -1,0 +1,125 @@
+//! Formats of packed binary records.
+//!
+//! Goals: a record cut off by the end of the file is malformed, not lost; where the format marks
+//! the beginning of a record, reading resumes at the next mark after damage.
+//! Non-goals: records longer than [`RECORD_BYTES_MAX`].
+
+use std::io::{self, BufRead, Read};
+
+use super::{Position, Source, Stop};
+use crate::Record;
+use crate::error::Fault;
+
+/// The longest record of any binary format here.
+pub(crate) const RECORD_BYTES_MAX: usize = 64;
+/// Bytes that a format may look at to tell a record's length; no record is shorter.
+const PREFIX_BYTES: usize = 8;
+
+/// Reads the records of one binary format.
+pub(crate) trait BinaryDecoder: Send {
+    /// Looks at the first bytes of the trace and tells how many of them are header.
+    fn begin(&mut self, head: &[u8]) -> Result<usize, Fault>;
+
+    /// The length of the record that begins with `prefix`, from 8 to [`RECORD_BYTES_MAX`] bytes;
+    /// `None` when no record can begin so.
+    fn record_bytes(&self, prefix: &[u8; PREFIX_BYTES]) -> Option<usize>;
+
+    /// The record in `bytes`, as long as `record_bytes` said.
+    fn parse(&mut self, bytes: &[u8]) -> Result<Record, Fault>;
+}
+
+/// The records of a binary trace.
+pub(crate) struct BinarySource<D> {
+    stream: Box<dyn BufRead + Send>,
+    decoder: D,
+    buffer: [u8; RECORD_BYTES_MAX],
+    next_offset: u64,
+    at: Position,
+    /// Bytes at the start of `buffer` that were read but belong to the next record.
+    kept: usize,
+}
+
+impl<D: BinaryDecoder> BinarySource<D> {
+    /// Passes over the header.
+    pub fn new(
+        head: &[u8],
+        mut stream: Box<dyn BufRead + Send>,
+        mut decoder: D,
+    ) -> Result<Self, Stop> {
+        let header_bytes = decoder.begin(head)? as u64;
+        io::copy(&mut Read::take(&mut stream, header_bytes), &mut io::sink())?;
+        let at = Position { record: 0, offset_bytes: Some(0) };
+        let buffer = [0; RECORD_BYTES_MAX];
+        Ok(Self { stream, decoder, buffer, next_offset: header_bytes, at, kept: 0 })
+    }
+
+    /// Fills the buffer up to `length` bytes; tells how many it then holds.
+    fn fill_to(&mut self, length: usize) -> Result<usize, Stop> {
+        while self.kept < length {
+            match self.stream.read(&mut self.buffer[self.kept..length]) {
+                Ok(0) => break,
+                Ok(count) => self.kept += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.kept)
+    }
+
+    fn prefix(&self) -> &[u8; PREFIX_BYTES] {
+        self.buffer.first_chunk().expect("the buffer is longer")
+    }
+
+    /// Takes `length` bytes as consumed.
+    fn consume(&mut self, length: usize) {
+        self.next_offset += length as u64;
+        self.kept = 0;
+    }
+
+    fn cut_off(&mut self) -> Stop {
+        let found = self.kept;
+        self.consume(found);
+        let reason = "the file ends within this record";
+        Fault::new("record", &self.buffer[..found], reason).into()
+    }
+
+    /// Moves on, byte by byte, to where a record may begin.
+    #[cold]
+    fn resynchronise(&mut self) -> Result<Stop, Stop> {
+        let found = *self.prefix();
+        while self.kept == PREFIX_BYTES && self.decoder.record_bytes(self.prefix()).is_none() {
+            self.buffer.copy_within(1..PREFIX_BYTES, 0);
+            self.kept -= 1;
+            self.next_offset += 1;
+            self.fill_to(PREFIX_BYTES)?;
+        }
+        if self.kept < PREFIX_BYTES {
+            self.consume(self.kept);
+        }
+        Ok(Fault::new("record", &found, "no record of this format begins so").into())
+    }
+}
+
+impl<D: BinaryDecoder> Source for BinarySource<D> {
+    fn next(&mut self) -> Result<Option<Record>, Stop> {
+        if self.fill_to(PREFIX_BYTES)? == 0 {
+            return Ok(None);
+        }
+        self.at = Position { record: self.at.record + 1, offset_bytes: Some(self.next_offset) };
+        if self.kept < PREFIX_BYTES {
+            return Err(self.cut_off());
+        }
+        let Some(length) = self.decoder.record_bytes(self.prefix()) else {
+            return Err(self.resynchronise()?);
+        };
+        if self.fill_to(length)? < length {
+            return Err(self.cut_off());
+        }
+        self.consume(length);
+        Ok(Some(self.decoder.parse(&self.buffer[..length])?))
+    }
+
+    fn position(&self) -> Position {
+        self.at
+    }
+}

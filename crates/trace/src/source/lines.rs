@@ -1,0 +1,112 @@
+//! Formats of one record a line.
+//!
+//! Goals: one line buffer for the whole trace; a line too long to be a record costs no memory.
+//! Non-goals: records over several lines.
+
+use std::io::{BufRead, Read};
+
+use super::{Position, Source, Stop};
+use crate::Record;
+use crate::error::Fault;
+use crate::input::HEAD_BYTES;
+
+/// The longest line that is read; a longer one is malformed and skipped to its end.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// Reads the lines of one format.
+pub(crate) trait LineDecoder: Send {
+    /// Whether `line`, the first of the trace, names columns instead of holding a record.
+    fn is_header(&self, _line: &[u8]) -> bool {
+        false
+    }
+
+    /// The record in `line`, which has no line end, no blanks around it and is not empty.
+    fn parse(&mut self, line: &[u8]) -> Result<Record, Fault>;
+}
+
+/// The records of a text trace. Blank lines and lines that begin with `#` hold none.
+pub(crate) struct LineSource<D> {
+    stream: Box<dyn BufRead + Send>,
+    decoder: D,
+    line: Vec<u8>,
+    next_offset: u64,
+    at: Position,
+    at_first_line: bool,
+}
+
+impl<D: LineDecoder> LineSource<D> {
+    pub fn new(stream: Box<dyn BufRead + Send>, decoder: D) -> Self {
+        let line = Vec::with_capacity(LINE_BYTES_MAX);
+        let at = Position { record: 0, offset_bytes: Some(0) };
+        Self { stream, decoder, line, next_offset: 0, at, at_first_line: true }
+    }
+
+    /// Reads one line into the buffer; `false` at the end.
+    fn read_line(&mut self) -> Result<bool, Stop> {
+        self.line.clear();
+        self.at.offset_bytes = Some(self.next_offset);
+        let mut limited = Read::take(&mut self.stream, LINE_BYTES_MAX as u64);
+        let length = limited.read_until(b'\n', &mut self.line)?;
+        self.next_offset += length as u64;
+        if length == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
+            return Err(self.skip_long_line()?.into());
+        }
+        Ok(length > 0)
+    }
+
+    #[cold]
+    fn skip_long_line(&mut self) -> Result<Fault, Stop> {
+        self.at.record += 1;
+        self.next_offset += self.stream.skip_until(b'\n')? as u64;
+        Ok(Fault::new("line", &self.line, "longer than 4096 bytes"))
+    }
+
+    fn take_header(&mut self) -> bool {
+        std::mem::take(&mut self.at_first_line) && self.decoder.is_header(self.line.trim_ascii())
+    }
+}
+
+impl<D: LineDecoder> Source for LineSource<D> {
+    fn next(&mut self) -> Result<Option<Record>, Stop> {
+        while self.read_line()? {
+            if !holds_record(self.line.trim_ascii()) || self.take_header() {
+                continue;
+            }
+            self.at.record += 1;
+            return Ok(Some(self.decoder.parse(self.line.trim_ascii())?));
+        }
+        Ok(None)
+    }
+
+    fn position(&self) -> Position {
+        self.at
+    }
+}
+
+#[inline]
+fn holds_record(line: &[u8]) -> bool {
+    !matches!(line.first(), None | Some(b'#'))
+}
+
+/// The lines of `head` that may hold records, header included, without the last when it is cut.
+fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_cut = head.len() >= HEAD_BYTES;
+    let end = head.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    let whole = if is_cut { &head[..end] } else { head };
+    whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| holds_record(line))
+}
+
+/// The records that `decoder` finds at the beginning of a trace.
+pub(crate) fn parsed_lines(head: &[u8], decoder: &mut dyn LineDecoder) -> Vec<Record> {
+    whole_lines(head).filter_map(|line| decoder.parse(line).ok()).collect()
+}
+
+/// Whether at least half of the lines that `head` begins with, and one at least, are records of
+/// `decoder`: enough for a dirty trace to be recognised, so that its first malformed record is
+/// reported as what it is.
+pub(crate) fn most_lines_parse(head: &[u8], decoder: &mut dyn LineDecoder) -> bool {
+    let has_header = whole_lines(head).next().is_some_and(|line| decoder.is_header(line));
+    let lines = whole_lines(head).count() - usize::from(has_header);
+    let parsed = parsed_lines(head, decoder).len();
+    parsed > 0 && parsed * 2 >= lines
+}

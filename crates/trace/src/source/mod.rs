@@ -1,0 +1,58 @@
+//! Cutting a stream into records: by line or by fixed layout. (Parquet has its own, beside its
+//! schema.)
+//!
+//! Goals: a decoder of a format sees the bytes of one record and nothing else; after a malformed
+//! record the source goes on with the next.
+//! Non-goals: time bases, lenience and counting, which are the reader's.
+
+mod binary;
+mod lines;
+
+use std::io;
+
+pub(crate) use binary::{BinaryDecoder, BinarySource};
+pub(crate) use lines::{LineDecoder, LineSource, most_lines_parse, parsed_lines};
+
+use crate::Record;
+use crate::error::Fault;
+
+/// Why a source gave no record.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The stream failed; nothing follows.
+    Io(io::Error),
+    /// One record is malformed; the next call goes on behind it.
+    Fault(Fault),
+    /// The container is damaged; nothing follows.
+    Broken(String),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Where the record last given, or last found malformed, lies.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Position {
+    /// Number in the trace, from 1.
+    pub record: u64,
+    /// First byte in the decompressed stream; `None` in Parquet.
+    pub offset_bytes: Option<u64>,
+}
+
+/// A stream of records with the arrivals as the format has them.
+pub(crate) trait Source: Send {
+    /// The next record; `None` at the end.
+    fn next(&mut self) -> Result<Option<Record>, Stop>;
+
+    /// Where that was.
+    fn position(&self) -> Position;
+}

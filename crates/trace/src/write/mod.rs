@@ -1,0 +1,182 @@
+//! Writing traces in our own forms.
+//!
+//! Goals: the file appears under its name when it is complete and not before; the form follows
+//! from the name.
+//! Non-goals: writing other people's formats.
+
+mod csv;
+mod parquet;
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+pub use csv::CsvWriter;
+pub use parquet::ParquetWriter;
+
+use crate::error::{TraceError, path_text};
+use crate::{Record, VOLUME_BLOCKS_MAX};
+use tempfile::NamedTempFile;
+
+/// What the name of a trace to write may end in, for messages.
+pub(crate) const EXTENSIONS: &str = ".parquet, .csv, .csv.zst, .csv.gz";
+
+/// A writer of the form that the name of the file asks for.
+pub enum TraceWriter {
+    /// For `.parquet`.
+    Parquet(Box<ParquetWriter>),
+    /// For `.csv`, `.csv.zst` and `.csv.gz`.
+    Csv(Box<CsvWriter>),
+}
+
+impl TraceWriter {
+    /// Starts a trace at `path`. Nothing is there until [`finish`](Self::finish).
+    pub fn create(path: &Path) -> Result<Self, TraceError> {
+        match form(path) {
+            Some(Form::Parquet) => Ok(Self::Parquet(Box::new(ParquetWriter::create(path)?))),
+            Some(Form::Csv(_)) => Ok(Self::Csv(Box::new(CsvWriter::create(path)?))),
+            None => Err(TraceError::UnknownExtension { file: path_text(path) }),
+        }
+    }
+
+    /// Appends one record.
+    pub fn write(&mut self, record: &Record) -> Result<(), TraceError> {
+        match self {
+            Self::Parquet(writer) => writer.write(record),
+            Self::Csv(writer) => writer.write(record),
+        }
+    }
+
+    /// Completes the file and puts it under its name, replacing what was there.
+    pub fn finish(self) -> Result<(), TraceError> {
+        match self {
+            Self::Parquet(writer) => writer.finish(),
+            Self::Csv(writer) => writer.finish(),
+        }
+    }
+}
+
+/// How a file is to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Parquet,
+    Csv(Compression),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+/// What the end of the name asks for.
+fn form(path: &Path) -> Option<Form> {
+    let name = path.file_name().and_then(OsStr::to_str)?;
+    let endings = [
+        (".parquet", Form::Parquet),
+        (".csv", Form::Csv(Compression::None)),
+        (".csv.gz", Form::Csv(Compression::Gzip)),
+        (".csv.zst", Form::Csv(Compression::Zstd)),
+    ];
+    endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, form)| form)
+}
+
+/// A file that takes its name when it is complete; dropped before that, it leaves nothing.
+struct PendingFile {
+    file: NamedTempFile,
+    target: PathBuf,
+}
+
+impl PendingFile {
+    fn create(target: &Path) -> io::Result<Self> {
+        // Beside the target, for a rename does not cross file systems.
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".").suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // As any new file, less the umask; temporary files are otherwise the owner's alone.
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        Ok(Self { file, target: target.to_owned() })
+    }
+
+    fn keep(self) -> io::Result<()> {
+        self.file.persist(&self.target).map(drop).map_err(|error| error.error)
+    }
+}
+
+impl Write for PendingFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// The file that is written and how far it is, for messages.
+struct Target {
+    file: String,
+    /// Records written.
+    records: u64,
+}
+
+impl Target {
+    fn new(path: &Path) -> Self {
+        Self { file: path_text(path), records: 0 }
+    }
+
+    fn io(&self, error: io::Error) -> TraceError {
+        TraceError::io(&self.file, error)
+    }
+
+    fn check(&self, field: &'static str, value: u64, max: u64) -> Result<(), TraceError> {
+        if value <= max {
+            return Ok(());
+        }
+        let (file, record) = (self.file.clone(), self.records + 1);
+        Err(TraceError::TooLargeToWrite { file, record, field, value, max })
+    }
+
+    /// Checks that byte addresses of the record fit in 64 bits.
+    fn check_extent(&self, record: &Record) -> Result<(), TraceError> {
+        let (start, blocks) = (record.start.get(), record.blocks.get());
+        self.check("start_block", start, VOLUME_BLOCKS_MAX)?;
+        self.check("blocks", blocks, VOLUME_BLOCKS_MAX - start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_tells_the_form() {
+        let form_of = |name: &str| form(Path::new(name));
+        assert_eq!(form_of("a/b.parquet"), Some(Form::Parquet));
+        assert_eq!(form_of("b.csv"), Some(Form::Csv(Compression::None)));
+        assert_eq!(form_of("b.csv.zst"), Some(Form::Csv(Compression::Zstd)));
+        assert_eq!(form_of("b.csv.gz"), Some(Form::Csv(Compression::Gzip)));
+        assert_eq!(form_of("b.txt"), None);
+    }
+
+    #[test]
+    fn another_name_is_refused_with_the_allowed_endings() {
+        let error = TraceWriter::create(Path::new("out.txt")).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|text| text.contains("out.txt") && text.contains(EXTENSIONS)));
+    }
+
+    #[test]
+    fn a_writer_dropped_before_its_end_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.parquet", "a.csv", "a.csv.gz", "a.csv.zst"] {
+            drop(TraceWriter::create(&folder.path().join(name)).unwrap());
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

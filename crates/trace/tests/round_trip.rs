@@ -1,0 +1,208 @@
+//! Writing and reading back, conversion between files, and what is left behind when it fails.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::record;
+use freewheel_trace::{
+    ConvertOptions, CsvWriter, Format, OpenOptions, ParquetWriter, Record, TraceError, TraceInfo,
+    TraceReader, TraceWriter, VOLUME_BLOCKS_MAX, convert, convert_with,
+};
+use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
+use proptest::prelude::*;
+
+fn write_all(path: &Path, records: &[Record]) -> Result<(), TraceError> {
+    let mut writer = TraceWriter::create(path)?;
+    for record in records {
+        writer.write(record)?;
+    }
+    writer.finish()
+}
+
+fn read_all(path: &Path) -> Vec<Record> {
+    let reader = TraceReader::open(path, &OpenOptions::default()).unwrap();
+    reader.map(Result::unwrap).collect()
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn any_record(device: impl Strategy<Value = u32>) -> impl Strategy<Value = Record> {
+    let ops = prop::sample::select(&[Op::Read, Op::Write, Op::Flush, Op::Trim]);
+    let extent = (0..VOLUME_BLOCKS_MAX - (1 << 32), 1..=1u64 << 32);
+    let times = (0..1u64 << 62, prop::option::of(0..1u64 << 62));
+    (ops, device, extent, times).prop_map(|(op, device, (start, blocks), (arrival, response))| {
+        let (start, blocks) = if op == Op::Flush { (0, 0) } else { (start, blocks) };
+        Record {
+            arrival: SimTime::from_ns(arrival),
+            op,
+            device,
+            start: VolumeBlock::new(start),
+            blocks: Blocks::new(blocks),
+            completion: response.map(|response| SimTime::from_ns(arrival + response)),
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn parquet_gives_back_what_was_written(
+        records in prop::collection::vec(any_record(any::<u32>()), 0..200),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        write_all(&path, &records).unwrap();
+        prop_assert_eq!(read_all(&path), records);
+    }
+
+    #[test]
+    fn csv_gives_back_what_was_written(
+        records in prop::collection::vec(any_record(Just(0)), 0..200),
+        ending in prop::sample::select(&["csv", "csv.gz", "csv.zst"]),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("t.{ending}"));
+        write_all(&path, &records).unwrap();
+        let options = OpenOptions { format: Some(Format::FreewheelCsv), lenient: false };
+        let reader = TraceReader::open(&path, &options).unwrap();
+        prop_assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), records);
+    }
+}
+
+#[test]
+fn parquet_of_several_batches_and_row_groups_comes_back_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("long.parquet");
+    let make = |n: u64| record(n, Op::Write, n as u32 % 3, n * 8, 8);
+    let count = (1 << 20) + 20_000;
+    let mut writer = ParquetWriter::create(&path).unwrap();
+    (0..count).for_each(|n| writer.write(&make(n)).unwrap());
+    writer.finish().unwrap();
+    let mut reader = TraceReader::open(&path, &OpenOptions::default()).unwrap();
+    let first = reader.next().unwrap().unwrap();
+    let (after_first, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
+    assert!(0 < after_first && after_first < total, "{after_first} of {total}");
+    assert_eq!(first, make(0));
+    let mut next = 1;
+    for record in reader.by_ref() {
+        assert_eq!(record.unwrap(), make(next));
+        next += 1;
+    }
+    assert_eq!((next, reader.compressed_bytes_read()), (count, total));
+}
+
+#[test]
+fn a_recorded_trace_keeps_its_description_through_parquet_and_csv() {
+    let input =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/recorded/sqlite-ext4.csv.zst");
+    let folder = tempfile::tempdir().unwrap();
+    let [parquet, csv] = ["a.parquet", "b.csv.gz"].map(|name| folder.path().join(name));
+    let converted = convert(&input, &parquet, &ConvertOptions::default()).unwrap();
+    assert_eq!((converted.format, converted.records), (Format::FreewheelCsv, 58_208));
+    convert(&parquet, &csv, &ConvertOptions::default()).unwrap();
+    let info = |path: &Path| {
+        let mut reader = TraceReader::open(path, &OpenOptions::default()).unwrap();
+        TraceInfo { format: Format::FreewheelCsv, ..TraceInfo::scan(&mut reader).unwrap() }
+    };
+    assert_eq!(info(&parquet), info(&input));
+    assert_eq!(info(&csv), info(&input));
+}
+
+#[test]
+fn several_devices_do_not_go_into_csv_unless_one_is_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let [parquet, csv] = ["a.parquet", "a.csv"].map(|name| folder.path().join(name));
+    let records = [1, 2, 1].map(|device| record(0, Op::Read, device, 0, 8));
+    write_all(&parquet, &records).unwrap();
+    let error = convert(&parquet, &csv, &ConvertOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("device 1 and device 2") && error.contains("Parquet"), "{error}");
+    assert_eq!(names_in(folder.path()), ["a.parquet"]);
+    let options = ConvertOptions { device: Some(1), ..ConvertOptions::default() };
+    let converted = convert(&parquet, &csv, &options).unwrap();
+    assert_eq!((converted.records, converted.other_devices), (2, 1));
+    assert_eq!(read_all(&csv).len(), 2);
+}
+
+#[test]
+fn a_malformed_record_stops_the_conversion_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, output] = ["in.txt", "out.parquet"].map(|name| folder.path().join(name));
+    fs::write(&input, "0,0,512,r,1.0\n0,0,512,r,then\n").unwrap();
+    assert!(convert(&input, &output, &ConvertOptions::default()).is_err());
+    assert_eq!(names_in(folder.path()), ["in.txt"]);
+    let open = OpenOptions { lenient: true, ..OpenOptions::default() };
+    let options = ConvertOptions { open, device: None };
+    let converted = convert(&input, &output, &options).unwrap();
+    assert_eq!((converted.records, converted.skipped), (1, 1));
+}
+
+#[test]
+fn a_finished_file_replaces_the_old_one_and_may_be_read_by_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    fs::write(&path, "old").unwrap();
+    let mut writer = CsvWriter::create(&path).unwrap();
+    writer.write(&record(1, Op::Read, 5, 0, 8)).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"old");
+    writer.finish().unwrap();
+    assert!(fs::read_to_string(&path).unwrap().ends_with("1,R,0,4096,0,\n"));
+    assert_eq!(names_in(folder.path()), ["a.csv"]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let fresh = folder.path().join("fresh");
+        fs::write(&fresh, "").unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode(&path), mode(&fresh));
+    }
+}
+
+#[test]
+fn what_a_column_cannot_hold_is_refused_with_the_record_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = ParquetWriter::create(&folder.path().join("a.parquet")).unwrap();
+    writer.write(&record(0, Op::Read, 0, 0, 8)).unwrap();
+    let error = writer.write(&record(1 << 63, Op::Read, 0, 0, 8)).unwrap_err().to_string();
+    assert!(error.contains("record 2") && error.contains("arrival_ns"), "{error}");
+    let mut writer = CsvWriter::create(&folder.path().join("a.csv")).unwrap();
+    assert!(writer.write(&record(0, Op::Read, 0, VOLUME_BLOCKS_MAX, 8)).is_err());
+}
+
+#[test]
+fn progress_is_reported_even_when_a_device_filter_drops_most() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, output] = ["in.parquet", "out.csv"].map(|name| folder.path().join(name));
+    let many: Vec<_> = (0..140_000).map(|n| record(n, Op::Read, 3, n, 1)).collect();
+    write_all(&input, &many).unwrap();
+    let (mut reports, options) = (0, ConvertOptions { device: Some(4), ..Default::default() });
+    convert_with(&input, &output, &options, |_| reports += 1).unwrap();
+    assert_eq!(reports, 2);
+}
+
+#[test]
+fn a_parquet_file_that_is_no_trace_says_what_it_lacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("broken.parquet");
+    fs::write(&path, b"PAR1 but no more").unwrap();
+    let error = TraceReader::open(&path, &OpenOptions::default()).err().unwrap();
+    assert!(matches!(error, TraceError::Parquet { .. }), "{error}");
+}
+
+#[test]
+fn parquet_from_a_stream_is_refused_with_the_reason() {
+    let result =
+        TraceReader::from_reader("stdin", &b"PAR1............"[..], &OpenOptions::default());
+    assert!(matches!(result.err(), Some(TraceError::ParquetNeedsFile { .. })));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let result = TraceReader::open(Path::new("/no/such/trace.csv"), &OpenOptions::default());
+    assert!(result.err().unwrap().to_string().contains("/no/such/trace.csv"));
+}

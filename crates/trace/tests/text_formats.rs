@@ -1,0 +1,224 @@
+//! Text formats on small traces made by hand: recognised, read exactly, and each field refused
+//! when it is wrong.
+
+mod common;
+
+use common::{completed, lenient, malformed, record, records};
+use freewheel_trace::{Format, REQUEST_BLOCKS_MAX};
+use freewheel_units::Op;
+
+const CSV_HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+
+/// Checks for each line that exactly this field of it is complained about.
+fn assert_faults(format: Format, header: &str, faults: &[(&str, &str)]) {
+    for (line, field) in faults {
+        let malformed = malformed(format!("{header}{line}\n").as_bytes(), format);
+        assert_eq!(malformed.field, *field, "{line}: {malformed}");
+        assert_eq!((malformed.record, malformed.file.as_str()), (1, "trace"));
+        assert_eq!(malformed.offset_bytes, Some(header.len() as u64), "{line}");
+    }
+}
+
+#[test]
+fn freewheel_csv_is_read_with_all_operations_and_keeps_its_zero() {
+    let text =
+        format!("{CSV_HEADER}5,R,4096,512,0,9\n7,W,0,1000,1,7\n8,F,0,0,0,\n9,T,512,512,0,\n");
+    let want = [
+        completed(record(5, Op::Read, 0, 8, 1), 9),
+        completed(record(7, Op::Write, 0, 0, 2), 7),
+        record(8, Op::Flush, 0, 0, 0),
+        record(9, Op::Trim, 0, 1, 1),
+    ];
+    assert_eq!(records(text.as_bytes(), Format::FreewheelCsv), want);
+}
+
+#[test]
+fn every_wrong_field_of_freewheel_csv_is_named() {
+    let beyond_2_to_64 = "18446744073709551616";
+    assert_faults(
+        Format::FreewheelCsv,
+        CSV_HEADER,
+        &[
+            ("x,R,0,512,0,9", "arrival_ns"),
+            ("-1,R,0,512,0,9", "arrival_ns"),
+            (&format!("{beyond_2_to_64},R,0,512,0,"), "arrival_ns"),
+            ("5,r,0,512,0,9", "op"),
+            ("5,R,1e3,512,0,9", "offset_bytes"),
+            ("5,R,18446744073709551615,512,0,9", "offset_bytes"),
+            ("5,R,0,,0,9", "length_bytes"),
+            ("5,R,0,0,0,9", "length_bytes"),
+            (&format!("5,R,0,{},0,9", (REQUEST_BLOCKS_MAX + 1) * 512), "length_bytes"),
+            ("5,T,0,0,0,9", "length_bytes"),
+            ("5,R,0,512,2,9", "fua"),
+            ("5,R,0,512,0,4", "complete_ns"),
+            ("5,R,0,512,0,4x", "complete_ns"),
+            ("5,R,0,512,0", "complete_ns"),
+            ("5,R,0,512,0,9,1", "line"),
+            ("5", "op"),
+        ],
+    );
+}
+
+#[test]
+fn disksim_ascii_is_read_with_its_times_as_they_are() {
+    let text = b"13.191135\t30\t0\t5\t1\n 20.5 7 576560 6 18 \n";
+    let want =
+        [record(13_191_135, Op::Read, 30, 0, 5), record(20_500_000, Op::Write, 7, 576_560, 6)];
+    assert_eq!(records(text, Format::DisksimAscii), want);
+}
+
+#[test]
+fn every_wrong_field_of_disksim_ascii_is_named() {
+    assert_faults(
+        Format::DisksimAscii,
+        "",
+        &[
+            ("one 0 0 8 1", "arrival_ms"),
+            ("18446744073710 0 0 8 1", "arrival_ms"),
+            ("1.0 4294967296 0 8 1", "device"),
+            ("1.0 0 -8 8 1", "block"),
+            ("1.0 0 36028797018963968 8 1", "block"),
+            ("1.0 0 0 0 1", "blocks"),
+            ("1.0 0 0 4294967297 1", "blocks"),
+            ("1.0 0 0 8 read", "flags"),
+            ("1.0 0 0 8", "flags"),
+            ("1.0 0 0 8 1 1", "line"),
+        ],
+    );
+}
+
+#[test]
+fn whole_times_are_not_taken_for_disksim_unless_it_is_named() {
+    let nanoseconds = b"938513000 4 264719034 16 0\n938828000 3 197570570 16 0\n";
+    assert_eq!(Format::detect(nanoseconds), None);
+    let (records, skipped) = lenient(nanoseconds, Format::DisksimAscii);
+    assert_eq!((records.len(), skipped), (2, 0));
+}
+
+#[test]
+fn addresses_in_whole_blocks_tell_heimdall_from_disksim() {
+    let heimdall = b"0.000 0 200626176 4096 0\n223.412 2 3159347200 36864 1\n";
+    let want =
+        [record(0, Op::Write, 0, 391_848, 8), record(223_412_000, Op::Read, 2, 6_170_600, 72)];
+    assert_eq!(records(heimdall, Format::HeimdallText), want);
+    let disksim = b"0.000 0 512 8 0\n223.412 2 1024 512 1\n";
+    assert_eq!(Format::detect(disksim), Some(Format::DisksimAscii));
+}
+
+#[test]
+fn every_wrong_field_of_heimdall_text_is_named() {
+    assert_faults(
+        Format::HeimdallText,
+        "",
+        &[
+            ("now 0 0 512 1", "arrival_ms"),
+            ("1.0 disk 0 512 1", "device"),
+            ("1.0 0 0x10 512 1", "offset"),
+            ("1.0 0 0 0 1", "size"),
+            ("1.0 0 0 512 2", "is_read"),
+        ],
+    );
+}
+
+#[test]
+fn msr_csv_is_read_relative_to_its_first_record() {
+    let text = b"128166372003061629,usr,0,Read,7014609920,24576,41286\r\n\
+                 128166372003061639,usr,1,write,512,100,3\r\n";
+    let want = [
+        completed(record(0, Op::Read, 0, 13_700_410, 48), 4_128_600),
+        completed(record(1_000, Op::Write, 1, 1, 1), 1_300),
+    ];
+    assert_eq!(records(text, Format::MsrCsv), want);
+}
+
+#[test]
+fn msr_csv_with_a_header_and_several_hosts_has_a_device_for_each() {
+    let text = b"Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n\
+                 128166372003061629,usr,1,Read,0,512,0\n\
+                 128166372003061630,prn,1,Read,0,512,0\n\
+                 128166372003061631,usr,1,Read,0,512,0\n";
+    let devices: Vec<_> = records(text, Format::MsrCsv).iter().map(|r| r.device).collect();
+    assert_eq!(devices, [1, 65_537, 1]);
+}
+
+#[test]
+fn every_wrong_field_of_msr_csv_is_named() {
+    assert_faults(
+        Format::MsrCsv,
+        "",
+        &[
+            ("-,usr,0,Read,0,512,1", "Timestamp"),
+            ("200000000000000000,usr,0,Read,0,512,1", "Timestamp"),
+            ("1,usr,65536,Read,0,512,1", "DiskNumber"),
+            ("1,usr,0,Erase,0,512,1", "Type"),
+            ("1,usr,0,Read,,512,1", "Offset"),
+            ("1,usr,0,Read,0,0,1", "Size"),
+            ("1,usr,0,Read,0,512,184467440737095516", "ResponseTime"),
+            ("1,usr,0,Read,0,512", "ResponseTime"),
+            ("1,usr,0,Read,0,512,1,1", "line"),
+        ],
+    );
+}
+
+#[test]
+fn a_record_before_time_zero_is_malformed_and_one_step_back_is_counted() {
+    let text = b"1000,h,0,Read,0,512,0\n1020,h,0,Read,0,512,0\n1010,h,0,Read,0,512,0\n\
+                 990,h,0,Read,0,512,0\n";
+    let mut reader = common::reader(text, Some(Format::MsrCsv), true);
+    let arrivals: Vec<_> = reader.by_ref().map(|r| r.unwrap().arrival.ns()).collect();
+    assert_eq!(arrivals, [0, 2_000, 1_000]);
+    assert_eq!((reader.arrival_regressions(), reader.skipped()), (1, 1));
+    let error = reader.first_skipped().unwrap().to_string();
+    assert!(error.contains("record 4") && error.contains("before the first record"), "{error}");
+}
+
+#[test]
+fn spc_is_read_in_blocks_and_seconds_relative_to_its_first_record() {
+    let text = b"0,20941264,8192,W,0.551706\n1,20939840,100,r,0.554041,extra\n";
+    let want =
+        [record(0, Op::Write, 0, 20_941_264, 16), record(2_335_000, Op::Read, 1, 20_939_840, 1)];
+    assert_eq!(records(text, Format::Spc), want);
+}
+
+#[test]
+fn every_wrong_field_of_spc_is_named() {
+    assert_faults(
+        Format::Spc,
+        "",
+        &[
+            ("a,0,512,r,0.1", "ASU"),
+            ("0,36028797018963968,512,r,0.1", "LBA"),
+            ("0,0,0,r,0.1", "Size"),
+            ("0,0,512,x,0.1", "Opcode"),
+            ("0,0,512,r,soon", "Timestamp"),
+            ("0,0,512,r", "Timestamp"),
+        ],
+    );
+}
+
+#[test]
+fn comments_and_blank_lines_are_no_records() {
+    let text = b"# made by hand\n\n0,0,512,r,1.0\n   \n# end\n0,x,512,r,2.0\n";
+    let malformed = malformed(text, Format::Spc);
+    assert_eq!((malformed.record, malformed.offset_bytes), (2, Some(40)));
+}
+
+#[test]
+fn a_dirty_trace_is_recognised_and_lenience_counts_its_dirt() {
+    let text = b"0,0,512,r,1.0\n0,0,512,?,1.5\n0,8,512,w,2.0\nend of trace";
+    assert_eq!(Format::detect(text), Some(Format::Spc));
+    let (records, skipped) = lenient(text, Format::Spc);
+    assert_eq!((records.len(), skipped), (2, 2));
+}
+
+#[test]
+fn a_line_that_is_too_long_is_one_malformed_record() {
+    let mut text = b"0,0,512,r,1.0\n".to_vec();
+    text.extend(vec![b'9'; 1 << 20]);
+    text.extend(b"\n0,8,512,w,2.0\n");
+    let (records, skipped) = lenient(&text, Format::Spc);
+    assert_eq!((records.len(), skipped), (2, 1));
+    let malformed = malformed(&text, Format::Spc);
+    assert_eq!((malformed.field, malformed.record, malformed.offset_bytes), ("line", 2, Some(14)));
+    assert!(malformed.value.len() < 50);
+}
