@@ -7,7 +7,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_trace::{Format, OpenOptions, TraceError, TraceInfo, TraceReader, UnknownFormatName};
-use freewheel_units::{SimDuration, SimTime};
+use freewheel_units::{Bytes, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -288,6 +288,12 @@ impl Experiment {
         let ends: BTreeMap<u32, u64> =
             info.devices.iter().map(|(&id, device)| (id, device.end_block)).collect();
         Ok(Some(Placement::new(&ends, workload.device, self.drive.blocks(), workload.fit)?))
+    }
+
+    /// Size of the trace's address space, zero without a trace.
+    pub fn trace_space(&self) -> Bytes {
+        let placement = self.placement().expect("checked when it was built");
+        placement.map_or(Bytes::ZERO, |placement| placement.space())
     }
 
     /// Whether the trace is replayed by dependence.

@@ -4,6 +4,7 @@ pub mod config;
 mod engine;
 mod events;
 pub mod library;
+pub mod log;
 mod result;
 pub mod source;
 

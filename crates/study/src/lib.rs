@@ -1,9 +1,14 @@
 //! Experiments on top of the simulator: what a trace would gain from each policy, and what the
 //! papers claim.
 
+mod advise;
+mod chart;
 pub mod claims;
 mod page;
-mod chart;
-pub mod advise;
+mod sim_page;
 
-pub use advise::{Study, StudyError, StudyOptions, study};
+pub use advise::{
+    DriveSummary, Finding, PolicyRun, ProgressSink, Study, StudyError, StudyOptions, StudyProgress,
+    study,
+};
+pub use sim_page::sim_html;

@@ -419,6 +419,19 @@ impl Drive {
         u64::try_from(u128::from(wanted * 512) * 1_000_000_000 / u128::from(ns)).expect("a rate")
     }
 
+    /// Mean rate at which sectors pass under a head, in bytes a second, each zone weighed by its
+    /// capacity: the full potential bandwidth of the drive (osdi00 section 3).
+    pub fn mean_media_rate_bytes_per_second(&self) -> f64 {
+        let track_bytes: f64 = self
+            .layout
+            .zones()
+            .iter()
+            .map(|zone| zone.blocks().get() as f64 * f64::from(zone.blocks_per_track()) * 512.0)
+            .sum();
+        let mean_track = track_bytes / self.blocks().get() as f64;
+        mean_track / self.rotation.period().as_secs_f64()
+    }
+
     /// Whether a place carries data that `target` asks for.
     pub fn wants(&self, target: &Target, place: Physical) -> bool {
         let end = target.start + Blocks::new(u64::from(target.blocks));

@@ -1,0 +1,288 @@
+//! Every completion of a run as a row of a Parquet file.
+//!
+//! Goals: DuckDB, Polars and pandas read it as it is; the file says which run it came from; memory
+//! holds one row group and no more; the file appears under its name when it is complete.
+//! Non-goals: reading it back.
+//!
+//! | column | type | content |
+//! |---|---|---|
+//! | `arrival_ns` | int64 | when the request arrived, in virtual time |
+//! | `op` | string | `read`, `write`, `flush` or `trim` |
+//! | `start_block`, `blocks` | int64 | what it asked for, in blocks of 512 bytes on the drive |
+//! | `queue_ns` .. `bus_ns` | int64 | stages, in the order in which they pass |
+//! | `response_ns` | int64 | their sum |
+//!
+//! Rows are in order of completion. Key-value metadata: `freewheel.log.schema_version`,
+//! `freewheel.version`, `freewheel.seed`, and `freewheel.config`, the resolved experiment as TOML.
+
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Arc;
+
+use freewheel_trace::PendingFile;
+use freewheel_units::Op;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::ColumnPath;
+use thiserror::Error;
+
+use crate::config::SimConfig;
+use crate::engine::Completion;
+
+/// Rows of a row group. One is held in memory: 81 bytes a row.
+const GROUP_ROWS: usize = 1 << 20;
+/// Operations handed to the encoder at a time.
+const BATCH_ROWS: usize = 8192;
+/// Integer columns in the order of the schema; `op` stands behind the first.
+const INTEGERS: usize = 10;
+const SCHEMA: &str = "
+    message completions {
+        required int64 arrival_ns;
+        required binary op (string);
+        required int64 start_block;
+        required int64 blocks;
+        required int64 queue_ns;
+        required int64 overhead_ns;
+        required int64 seek_ns;
+        required int64 rotate_ns;
+        required int64 transfer_ns;
+        required int64 bus_ns;
+        required int64 response_ns;
+    }";
+
+type FileWriter = SerializedFileWriter<BufWriter<PendingFile>>;
+
+/// Why a log could not be written.
+#[derive(Debug, Error)]
+#[error("{file}: {reason}")]
+pub struct LogError {
+    /// The log.
+    pub file: String,
+    /// What the system or the Parquet library says.
+    pub reason: String,
+}
+
+/// Writes one row a completion. What goes wrong on the way is kept until [`Self::finish`], so that
+/// [`Self::record`] can serve as an observer of a run.
+pub struct CompletionLog {
+    file: FileWriter,
+    rows: Rows,
+    name: String,
+    failure: Option<String>,
+}
+
+/// The columns of a row group in the making.
+#[derive(Default)]
+struct Rows {
+    integers: [Vec<i64>; INTEGERS],
+    ops: Vec<Op>,
+}
+
+impl CompletionLog {
+    /// Starts a log at `path` of a run of `config`. Nothing is there until [`Self::finish`].
+    pub fn create(path: &Path, config: &SimConfig) -> Result<Self, LogError> {
+        let name = path.display().to_string();
+        let error = |reason: String| LogError { file: name.clone(), reason };
+        let config_text = toml::to_string(config).map_err(|e| error(e.to_string()))?;
+        let pending = PendingFile::create(path).map_err(|e| error(e.to_string()))?;
+        let file = start(pending, config.seed, config_text).map_err(|e| error(e.to_string()))?;
+        Ok(Self { file, rows: Rows::default(), name, failure: None })
+    }
+
+    /// Appends a row. After a failure it does nothing more.
+    #[inline]
+    pub fn record(&mut self, completion: &Completion) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.rows.push(completion);
+        if self.rows.ops.len() == GROUP_ROWS {
+            self.close_group();
+        }
+    }
+
+    /// Completes the file and puts it under its name, or says what went wrong first.
+    pub fn finish(mut self) -> Result<(), LogError> {
+        self.close_group();
+        let error = |reason: String| LogError { file: self.name.clone(), reason };
+        if let Some(reason) = self.failure {
+            return Err(error(reason));
+        }
+        let buffer = self.file.into_inner().map_err(|e| error(e.to_string()))?;
+        let pending = buffer.into_inner().map_err(|e| error(e.error().to_string()))?;
+        pending.keep().map_err(|e| error(e.to_string()))
+    }
+
+    #[cold]
+    fn close_group(&mut self) {
+        if self.failure.is_some() || self.rows.ops.is_empty() {
+            return;
+        }
+        if let Err(error) = write_group(&mut self.file, &self.rows) {
+            self.failure = Some(error.to_string());
+        }
+        self.rows.clear();
+    }
+}
+
+impl Rows {
+    #[inline]
+    fn push(&mut self, completion: &Completion) {
+        let Completion { request, access, .. } = completion;
+        let row = [
+            completion.arrival.ns(),
+            request.start.get(),
+            request.blocks.get(),
+            completion.queue.ns(),
+            access.overhead.ns(),
+            access.seek.ns(),
+            access.rotate.ns(),
+            access.transfer.ns(),
+            // The model hides the bus behind the media, as `Stages::bus_ns`.
+            0,
+            completion.response().ns(),
+        ];
+        for (column, value) in self.integers.iter_mut().zip(row) {
+            column.push(i64::try_from(value).expect("292 years of virtual time are enough"));
+        }
+        self.ops.push(request.op);
+    }
+
+    fn clear(&mut self) {
+        self.integers.iter_mut().for_each(Vec::clear);
+        self.ops.clear();
+    }
+}
+
+fn start(pending: PendingFile, seed: u64, config: String) -> ParquetResult<FileWriter> {
+    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    let properties = Arc::new(properties(seed, config)?);
+    SerializedFileWriter::new(BufWriter::new(pending), schema, properties)
+}
+
+fn properties(seed: u64, config: String) -> ParquetResult<WriterProperties> {
+    let metadata = [
+        ("freewheel.log.schema_version", "1".to_owned()),
+        ("freewheel.version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("freewheel.seed", seed.to_string()),
+        ("freewheel.config", config),
+    ];
+    let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_owned(), value));
+    // Completions come in order of time, so that arrivals nearly climb.
+    let arrivals = ColumnPath::from("arrival_ns");
+    Ok(WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
+        .set_key_value_metadata(Some(metadata.to_vec()))
+        .set_column_dictionary_enabled(arrivals.clone(), false)
+        .set_column_encoding(arrivals, Encoding::DELTA_BINARY_PACKED)
+        .build())
+}
+
+/// The columns in the order of the schema.
+fn write_group(file: &mut FileWriter, rows: &Rows) -> ParquetResult<()> {
+    let mut group = file.next_row_group()?;
+    let (arrivals, others) = rows.integers.split_first().expect("ten columns");
+    write_column::<Int64Type>(&mut group, arrivals)?;
+    write_ops(&mut group, &rows.ops)?;
+    for values in others {
+        write_column::<Int64Type>(&mut group, values)?;
+    }
+    group.close().map(drop)
+}
+
+type GroupWriter<'a> = SerializedRowGroupWriter<'a, BufWriter<PendingFile>>;
+
+fn write_column<T: DataType>(group: &mut GroupWriter<'_>, values: &[T::T]) -> ParquetResult<()> {
+    let mut column = group.next_column()?.ok_or_else(missing_column)?;
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+fn write_ops(group: &mut GroupWriter<'_>, ops: &[Op]) -> ParquetResult<()> {
+    let mut column = group.next_column()?.ok_or_else(missing_column)?;
+    let names = [Op::Read, Op::Write, Op::Flush, Op::Trim]
+        .map(|op| ByteArray::from(op.to_string().into_bytes()));
+    for batch in ops.chunks(BATCH_ROWS) {
+        let texts: Vec<ByteArray> = batch.iter().map(|&op| names[op as usize].clone()).collect();
+        column.typed::<ByteArrayType>().write_batch(&texts, None, None)?;
+    }
+    column.close()
+}
+
+fn missing_column() -> ParquetError {
+    ParquetError::General("the schema has fewer columns than are written".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Experiment;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Row;
+
+    const EXPERIMENT: &str = r#"
+        drive = "atlas10k"
+        seed = 7
+        workload = { kind = "closed", outstanding = 4, requests = 500 }
+    "#;
+
+    fn logged(path: &Path) -> SimConfig {
+        let config = SimConfig::parse(EXPERIMENT, "test", &[]).unwrap();
+        let mut log = CompletionLog::create(path, &config).unwrap();
+        let experiment = Experiment::new(config.clone()).unwrap();
+        experiment.run_observed(&mut |c| log.record(c), &mut |_, _| {}).unwrap();
+        log.finish().unwrap();
+        config
+    }
+
+    fn integer(row: &Row, name: &str) -> i64 {
+        use parquet::record::RowAccessor;
+        let at = row.get_column_iter().position(|(column, _)| column == name).unwrap();
+        row.get_long(at).unwrap()
+    }
+
+    #[test]
+    fn stages_of_every_row_add_up_to_its_response() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        logged(&path);
+        let reader = SerializedFileReader::try_from(path.as_path()).unwrap();
+        let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 500);
+        let stages = ["queue_ns", "overhead_ns", "seek_ns", "rotate_ns", "transfer_ns", "bus_ns"];
+        for row in &rows {
+            let sum: i64 = stages.iter().map(|stage| integer(row, stage)).sum();
+            assert_eq!(sum, integer(row, "response_ns"));
+        }
+    }
+
+    #[test]
+    fn the_metadata_tells_which_run_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        let config = logged(&path);
+        let reader = SerializedFileReader::try_from(path.as_path()).unwrap();
+        let metadata = reader.metadata().file_metadata().key_value_metadata().unwrap().clone();
+        let value = |key: &str| {
+            let found = metadata.iter().find(|pair| pair.key == key);
+            found.and_then(|pair| pair.value.clone()).unwrap()
+        };
+        assert_eq!(value("freewheel.seed"), "7");
+        assert_eq!(value("freewheel.version"), env!("CARGO_PKG_VERSION"));
+        let again = SimConfig::parse(&value("freewheel.config"), "metadata", &[]).unwrap();
+        assert_eq!(again, config);
+    }
+
+    #[test]
+    fn a_log_that_is_not_finished_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = SimConfig::parse(EXPERIMENT, "test", &[]).unwrap();
+        drop(CompletionLog::create(&folder.path().join("log.parquet"), &config).unwrap());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

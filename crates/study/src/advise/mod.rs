@@ -1,0 +1,255 @@
+//! The main job: a real trace and a drive in, one report out.
+
+mod findings;
+mod report;
+
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::sched::{POLICIES, PolicySpec};
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, Workload, open};
+use freewheel_trace::{Character, Characterizer, TraceReader};
+use freewheel_units::SimDuration;
+use rayon::prelude::*;
+use serde::Serialize;
+use thiserror::Error;
+
+pub use findings::Finding;
+
+/// What to study.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StudyOptions {
+    /// The trace and how to play it.
+    pub trace: TraceWorkload,
+    /// Name of a shipped drive, or path of a drive file.
+    pub drive: String,
+    /// Policies to compare; FCFS is always among them.
+    pub policies: Vec<PolicySpec>,
+    /// Seed of every random stream.
+    pub seed: u64,
+}
+
+impl StudyOptions {
+    /// A trace on a drive, under every policy there is.
+    pub fn new(trace: TraceWorkload, drive: &str) -> Self {
+        let policies = POLICIES.iter().map(|row| row.usual).collect();
+        Self { trace, drive: drive.into(), policies, seed: 1 }
+    }
+}
+
+/// How far a study is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StudyProgress<'a> {
+    /// First pass over the trace, in bytes of the file.
+    Reading {
+        /// Read so far.
+        done: u64,
+        /// All.
+        total: u64,
+    },
+    /// One policy's run, in requests.
+    Running {
+        /// The policy's title.
+        policy: &'a str,
+        /// Issued so far.
+        done: u64,
+        /// All.
+        total: u64,
+    },
+}
+
+/// Why a study failed.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// Drive, policy, trace, or both together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There is nothing to study.
+    #[error("{file}: the trace has no read and no write")]
+    Empty {
+        /// The trace.
+        file: String,
+    },
+}
+
+/// A study: what it was asked, what the trace is like, how each policy did, and what follows.
+#[derive(Debug, Serialize)]
+pub struct Study {
+    /// Version of this document's shape.
+    pub schema_version: u32,
+    /// Version of the program.
+    pub version: &'static str,
+    /// What was asked.
+    pub options: StudyOptions,
+    /// The drive.
+    pub drive: DriveSummary,
+    /// Whether requests were replayed a think time after the request they waited for.
+    pub dependent_replay: bool,
+    /// Size of the trace's address space.
+    pub trace_space_bytes: u64,
+    /// What the trace is like.
+    pub trace: Character,
+    /// How each policy did, FCFS first.
+    pub runs: Vec<PolicyRun>,
+    /// What follows, most important first.
+    pub findings: Vec<Finding>,
+}
+
+/// The drive in a few numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DriveSummary {
+    /// Its name here.
+    pub name: String,
+    /// Its maker's name for it.
+    pub model: String,
+    /// Capacity.
+    pub capacity_bytes: u64,
+    /// Time of one turn.
+    pub rotation_period_ns: u64,
+    /// Mean rate at which sectors pass a head, over the capacity.
+    pub media_bytes_per_second: f64,
+    /// Values of the drive file that are assumed.
+    pub assumed: Vec<String>,
+}
+
+/// One policy's run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PolicyRun {
+    /// The policy.
+    pub policy: PolicySpec,
+    /// Its title.
+    pub title: String,
+    /// How it did.
+    pub result: RunResult,
+}
+
+/// Progress may be reported from several threads.
+pub type ProgressSink<'a> = &'a (dyn Fn(StudyProgress<'_>) + Sync);
+
+/// Studies a trace. Policies run in parallel; the result does not depend on how many at once.
+pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study, StudyError> {
+    let mut options = options.clone();
+    options.policies.retain(|policy| *policy != PolicySpec::Fcfs);
+    options.policies.insert(0, PolicySpec::Fcfs);
+    // A wrong name or a trace too large is known before the long part begins.
+    let probe = |policy, trace| Experiment::with_trace_info(config(&options, policy), trace);
+    probe(PolicySpec::Fcfs, None)?;
+    let trace = characterize(&options.trace, progress)?;
+    if trace.info.reads + trace.info.writes == 0 {
+        return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
+    }
+    let experiment = probe(PolicySpec::Fcfs, Some(trace.info.clone()))?;
+    let runs: Result<Vec<PolicyRun>, ConfigError> = options
+        .policies
+        .par_iter()
+        .map(|&policy| run_policy(&options, policy, &trace, progress))
+        .collect();
+    let mut study = Study {
+        schema_version: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        drive: summary(&experiment),
+        dependent_replay: experiment.is_dependent(),
+        trace_space_bytes: experiment.trace_space().get(),
+        options,
+        trace,
+        runs: runs?,
+        findings: Vec::new(),
+    };
+    study.findings = findings::findings(&study);
+    Ok(study)
+}
+
+fn config(options: &StudyOptions, policy: PolicySpec) -> SimConfig {
+    SimConfig {
+        seed: options.seed,
+        drive: options.drive.clone(),
+        zero_latency: None,
+        scheduler: policy,
+        workload: Workload::Trace(options.trace.clone()),
+    }
+}
+
+/// Records between two reports of progress.
+const REPORT_EVERY: u64 = 1 << 16;
+
+fn characterize(
+    trace: &TraceWorkload,
+    progress: ProgressSink<'_>,
+) -> Result<Character, ConfigError> {
+    let mut reader: TraceReader = open(trace)?;
+    let mut characterizer = Characterizer::new(reader.format());
+    let mut count = 0u64;
+    while let Some(record) = reader.next().transpose()? {
+        if trace.device.is_none_or(|device| device == record.device) {
+            characterizer.observe(&record);
+        }
+        count += 1;
+        if count.is_multiple_of(REPORT_EVERY) {
+            let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
+            progress(StudyProgress::Reading { done, total });
+        }
+    }
+    let mut character = characterizer.finish();
+    character.info.skipped = reader.skipped();
+    Ok(character)
+}
+
+fn run_policy(
+    options: &StudyOptions,
+    policy: PolicySpec,
+    trace: &Character,
+    progress: ProgressSink<'_>,
+) -> Result<PolicyRun, ConfigError> {
+    let experiment =
+        Experiment::with_trace_info(config(options, policy), Some(trace.info.clone()))?;
+    let title = policy.title();
+    let report = |done, total| progress(StudyProgress::Running { policy: &title, done, total });
+    let result = experiment.run_observed(&mut |_| {}, &mut { report })?;
+    let requests = trace.info.requests;
+    progress(StudyProgress::Running { policy: &title, done: requests, total: requests });
+    Ok(PolicyRun { policy, title: title.clone(), result })
+}
+
+fn summary(experiment: &Experiment) -> DriveSummary {
+    let (spec, drive) = (&experiment.spec, &experiment.drive);
+    DriveSummary {
+        name: spec.name.clone(),
+        model: spec.model.clone(),
+        capacity_bytes: drive.blocks().bytes().get(),
+        rotation_period_ns: spec.rotation_period.ns(),
+        media_bytes_per_second: drive.mean_media_rate_bytes_per_second(),
+        assumed: assumed(spec),
+    }
+}
+
+fn assumed(spec: &DriveSpec) -> Vec<String> {
+    let is_assumed = |(_, text): &(&String, &String)| text.contains("assumed");
+    spec.sources.iter().filter(is_assumed).map(|(key, text)| format!("{key}: {text}")).collect()
+}
+
+impl Study {
+    /// The run under FCFS, which everything is compared with.
+    pub fn fcfs(&self) -> &PolicyRun {
+        &self.runs[0]
+    }
+
+    /// The run with the smallest mean response time, of those that starve nobody twice as long as
+    /// FCFS does at its longest.
+    pub fn best(&self) -> &PolicyRun {
+        let limit = 2 * self.fcfs().result.queue_ns_max.max(SimDuration::from_ms(100).ns());
+        let fair = self.runs.iter().filter(|run| run.result.queue_ns_max <= limit);
+        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
+        fair.min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is fair")
+    }
+
+    /// Rate at which wanted data could be read in the rotational gaps of a run, at the very most:
+    /// the share of time spent in rotational latency times the media rate (osdi00 section 3).
+    pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
+        let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
+        share * self.drive.media_bytes_per_second
+    }
+
+    /// The report: one HTML file without references to anything outside it.
+    pub fn html(&self) -> String {
+        report::html(self)
+    }
+}

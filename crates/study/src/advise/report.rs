@@ -1,0 +1,219 @@
+//! The study as a page.
+
+use freewheel_units::Bytes;
+use maud::{Markup, html};
+
+use super::{PolicyRun, Study};
+use crate::chart::{self, Axes, Line, StackedBar};
+use crate::page::{self, ms, percent, rate, section, span, table};
+
+pub(super) fn html(study: &Study) -> String {
+    let file = study.options.trace.file.file_name().unwrap_or_default().to_string_lossy();
+    let title = format!("{file} on {}", study.drive.model);
+    let lead = format!(
+        "{} requests over {}, replayed on {} under {} scheduling policies.",
+        study.trace.info.requests,
+        span(study.trace.info.span_ns as f64 / 1e9),
+        study.drive.name,
+        study.runs.len()
+    );
+    page::page(
+        &title,
+        &lead,
+        &html! {
+            (section("What this says", &findings(study)))
+            (section("Where the head's time goes", &head_time(study)))
+            (section("Response times", &responses(study)))
+            (section("Load over time", &load(study)))
+            (section("The workload", &workload(study)))
+            (section("The drive, and how this was run", &setting(study)))
+        },
+    )
+}
+
+fn findings(study: &Study) -> Markup {
+    html! {
+        ol.findings {
+            @for finding in &study.findings {
+                li { strong { (finding.headline) } (finding.detail) }
+            }
+        }
+    }
+}
+
+fn head_time(study: &Study) -> Markup {
+    let bars: Vec<StackedBar> = study.runs.iter().map(|run| bar(study, run)).collect();
+    html! {
+        (page::chart(&chart::stacked_bars(&bars, &chart::HEAD_TIME)))
+        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency: what background reads could get for free at the very most." }
+    }
+}
+
+fn bar(study: &Study, run: &PolicyRun) -> StackedBar {
+    let stages = &run.result.stages;
+    StackedBar {
+        label: run.title.clone(),
+        parts: vec![stages.seek_share(), stages.rotate_share(), stages.transfer_share()],
+        mark: None,
+        note: format!("{} potential", rate(study.potential_bytes_per_second(run))),
+    }
+}
+
+fn responses(study: &Study) -> Markup {
+    let line = |run: &PolicyRun| Line::cumulative_ms(&run.title, &run.result.response_distribution);
+    let lines: Vec<Line> = study.runs.iter().map(line).collect();
+    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let best = study.best().title.clone();
+    html! {
+        (page::chart(&chart::lines(&lines, &axes)))
+        (policy_table(study, &best))
+        p.note { "Times in ms. The best policy by mean response, of those that let nobody wait twice as long as FCFS does, is marked." }
+    }
+}
+
+fn policy_table(study: &Study, best: &str) -> Markup {
+    let head = [
+        "policy",
+        "mean",
+        "read mean",
+        "write mean",
+        "p50",
+        "p95",
+        "p99",
+        "p99.9",
+        "longest wait",
+        "busy",
+        "requests/s",
+    ];
+    html! {
+        div.scroll {
+            table {
+                thead { tr { @for cell in head { th { (cell) } } } }
+                tbody {
+                    @for run in &study.runs {
+                        @let r = &run.result;
+                        tr {
+                            td.best[run.title == best] { (run.title) }
+                            td.best[run.title == best] { (ms(r.response.mean_ns)) }
+                            td { (ms(r.read_response.mean_ns)) }
+                            td { (ms(r.write_response.mean_ns)) }
+                            td { (ms(r.response.p50_ns as f64)) }
+                            td { (ms(r.response.p95_ns as f64)) }
+                            td { (ms(r.response.p99_ns as f64)) }
+                            td { (ms(r.response.p999_ns as f64)) }
+                            td { (ms(r.queue_ns_max as f64)) }
+                            td { (percent(r.utilisation)) }
+                            td { (format!("{:.1}", r.requests_per_second)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn load(study: &Study) -> Markup {
+    let trace = &study.trace.rate;
+    let seconds = trace.bin_ns as f64 / 1e9;
+    let line = |name: &str, value: &dyn Fn(&freewheel_trace::RateBin) -> f64| Line {
+        name: name.into(),
+        points: trace
+            .bins
+            .iter()
+            .enumerate()
+            .map(|(i, bin)| ((i as f64 + 0.5) * seconds, value(bin) / seconds))
+            .collect(),
+        dots: false,
+    };
+    let requests = line("requests", &|bin| bin.requests as f64);
+    let read = line("read", &|bin| bin.bytes_read as f64 / 1e6);
+    let written = line("written", &|bin| bin.bytes_written as f64 / 1e6);
+    let burst = &study.trace.burstiness;
+    html! {
+        (page::chart(&chart::lines(&[requests], &Axes { x: "time in the trace, s", y: "requests/s", log_x: false })))
+        (page::chart(&chart::lines(&[read, written], &Axes { x: "time in the trace, s", y: "MB/s", log_x: false })))
+        p.note {
+            "Busiest second, ten seconds and minute: " (format!("{:.1}, {:.1} and {:.1}", burst.peak_to_mean_1s, burst.peak_to_mean_10s, burst.peak_to_mean_60s))
+            " times the mean. Index of dispersion of counts in a second: " (format!("{:.1}", burst.dispersion_1s))
+            " (1 for a Poisson process)."
+        }
+    }
+}
+
+fn workload(study: &Study) -> Markup {
+    let t = &study.trace;
+    let size = |bytes: u64| Bytes::new(bytes).human();
+    let mean = |bytes: f64| Bytes::new(bytes as u64).human();
+    let row = |name: &str, read: String, write: String| vec![name.to_string(), read, write];
+    let rows = [
+        row("requests", t.info.reads.to_string(), t.info.writes.to_string()),
+        row("data", size(t.info.bytes_read), size(t.info.bytes_written)),
+        row("mean size", mean(t.sizes.read.mean_bytes), mean(t.sizes.write.mean_bytes)),
+        row("median size", size(t.sizes.read.median_bytes), size(t.sizes.write.median_bytes)),
+        row("largest", size(t.sizes.read.max_bytes), size(t.sizes.write.max_bytes)),
+        row(
+            "sequential",
+            percent(t.sequentiality.read_sequential_share),
+            percent(t.sequentiality.write_sequential_share),
+        ),
+        row("footprint", size(t.reuse.footprint_read_bytes), size(t.reuse.footprint_written_bytes)),
+        row("again", percent(t.reuse.read_again_share), percent(t.reuse.overwritten_share)),
+    ];
+    html! {
+        (table(&["", "reads", "writes"], &rows))
+        p.note { "Sequential: starts where the request before it ended. Again: share of 4 KiB blocks read that had been read before, and of those written that had been written before." }
+        h3 { "Skew" }
+        p {
+            "Of " (t.skew.regions) " touched regions of " (size(t.skew.region_bytes))
+            " the hottest 1 %, 10 % and 20 % get " (percent(t.skew.hottest_1_percent_share)) ", "
+            (percent(t.skew.hottest_10_percent_share)) " and " (percent(t.skew.hottest_20_percent_share))
+            " of the accesses. All touched data: " (size(t.info.footprint_bytes)) "."
+        }
+        (request_sizes(study))
+    }
+}
+
+fn request_sizes(study: &Study) -> Markup {
+    let line = |name: &str, sizes: &freewheel_trace::SizeSummary| Line {
+        name: name.into(),
+        points: sizes
+            .buckets
+            .iter()
+            .map(|bucket| {
+                let share = bucket.requests as f64 / sizes.requests.max(1) as f64;
+                (bucket.up_to_bytes as f64 / 1024.0, share * 100.0)
+            })
+            .collect(),
+        dots: false,
+    };
+    let sizes = &study.trace.sizes;
+    let lines = [line("reads", &sizes.read), line("writes", &sizes.write)];
+    let axes = Axes { x: "request size up to, KiB", y: "share of requests, %", log_x: true };
+    html! { h3 { "Request sizes" } (page::chart(&chart::lines(&lines, &axes))) }
+}
+
+fn setting(study: &Study) -> Markup {
+    let drive = &study.drive;
+    let rpm = 60e9 / drive.rotation_period_ns as f64;
+    let replay = if study.dependent_replay {
+        "by dependence: a request comes a think time after the request that it waited for in the traced system (tr03 section 3.1, window of 64)"
+    } else {
+        "at the traced arrival times"
+    };
+    let options = serde_json::to_string_pretty(&study.options).expect("options can be written");
+    html! {
+        p {
+            (drive.model) ", " (Bytes::new(drive.capacity_bytes).human()) ", "
+            (format!("{rpm:.0}")) " rpm, mean media rate " (rate(drive.media_bytes_per_second))
+            ". No cache in the drive; every request goes to the media. Replay " (replay)
+            ". A flush is done when every write that came before it is on the media."
+        }
+        @if !drive.assumed.is_empty() {
+            details {
+                summary { (drive.assumed.len()) " assumed values" }
+                ul { @for line in &drive.assumed { li { (line) } } }
+            }
+        }
+        details { summary { "All options and the seed" } pre { (options) } }
+    }
+}

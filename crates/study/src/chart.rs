@@ -1,0 +1,278 @@
+//! The charts of a report, as SVG text to put into a page.
+//!
+//! One look for all of them: the drawing itself is `plotters`' work.
+
+use freewheel_model::stats::Distribution;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Colours of the parts of head time, the same in every chart.
+const SEEK: RGBColor = RGBColor(0x6b, 0x8f, 0xc7);
+const ROTATE: RGBColor = RGBColor(0xe8, 0x9c, 0x31);
+const TRANSFER: RGBColor = RGBColor(0x2a, 0x9d, 0x7c);
+/// The parts of head time in the order they happen.
+pub(crate) const HEAD_TIME: [(&str, RGBColor); 3] =
+    [("seek", SEEK), ("rotational latency", ROTATE), ("transfer", TRANSFER)];
+const INK: RGBColor = RGBColor(0x1f, 0x29, 0x33);
+const FAINT: RGBColor = RGBColor(0x6b, 0x77, 0x85);
+const GRID: RGBColor = RGBColor(0xe3, 0xe8, 0xee);
+const FONT: &str = "system-ui, sans-serif";
+
+/// Colours of lines that have no meaning of their own, distinguishable with any colour vision
+/// (Okabe and Ito 2008).
+const LINES: [RGBColor; 8] = [
+    RGBColor(0x00, 0x00, 0x00),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0x99, 0x99, 0x99),
+];
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+
+/// A bar of parts that add up to 1, with marks where somebody else's value stands.
+pub(crate) struct StackedBar {
+    pub label: String,
+    pub parts: Vec<f64>,
+    /// Where the bar's second part ends by another account (a paper's), as a width of that part.
+    pub mark: Option<f64>,
+    /// Text behind the bar.
+    pub note: String,
+}
+
+/// Horizontal bars of shares: osdi00's figure 2 and its kin.
+pub(crate) fn stacked_bars(bars: &[StackedBar], parts: &[(&str, RGBColor)]) -> String {
+    let height = 64 + 34 * bars.len() as u32;
+    draw(860, height, |area| {
+        legend(area, parts, 150)?;
+        for (row, bar) in bars.iter().enumerate() {
+            stacked_bar(area, bar, parts, 40 + 34 * row as i32)?;
+        }
+        Ok(())
+    })
+}
+
+const BAR_LEFT: i32 = 150;
+const BAR_WIDTH: f64 = 500.0;
+
+fn stacked_bar(area: &Area<'_>, bar: &StackedBar, parts: &[(&str, RGBColor)], top: i32) -> Drawn {
+    text(area, &bar.label, (BAR_LEFT - 10, top + 12), 14, INK, HPos::Right)?;
+    let mut left = f64::from(BAR_LEFT);
+    for (&share, (_, colour)) in bar.parts.iter().zip(parts) {
+        let right = left + share * BAR_WIDTH;
+        let corners = [(left as i32, top), (right as i32, top + 24)];
+        area.draw(&Rectangle::new(corners, colour.filled()))?;
+        if share > 0.045 {
+            let label = format!("{:.0} %", share * 100.0);
+            text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, WHITE, HPos::Center)?;
+        }
+        left = right;
+    }
+    if let Some(mark) = bar.mark {
+        let at = f64::from(BAR_LEFT) + (bar.parts[0] + mark) * BAR_WIDTH;
+        let line = [(at as i32, top - 3), (at as i32, top + 27)];
+        area.draw(&PathElement::new(line.to_vec(), INK.stroke_width(2)))?;
+    }
+    text(area, &bar.note, (BAR_LEFT + BAR_WIDTH as i32 + 12, top + 12), 13, FAINT, HPos::Left)
+}
+
+fn legend(area: &Area<'_>, parts: &[(&str, RGBColor)], left: i32) -> Drawn {
+    let mut x = left;
+    for (name, colour) in parts {
+        area.draw(&Rectangle::new([(x, 12), (x + 13, 25)], colour.filled()))?;
+        text(area, name, (x + 19, 18), 13, INK, HPos::Left)?;
+        x += 44 + 7 * name.len() as i32;
+    }
+    Ok(())
+}
+
+/// A line of a chart.
+pub(crate) struct Line {
+    pub name: String,
+    pub points: Vec<(f64, f64)>,
+    /// Points only, as for values read off a paper.
+    pub dots: bool,
+}
+
+/// Points of a distribution that a chart can show.
+const CUMULATIVE_POINTS: usize = 300;
+
+impl Line {
+    /// Response times in ms against the share of requests in % that take no longer.
+    pub(crate) fn cumulative_ms(name: &str, distribution: &Distribution) -> Self {
+        let all = distribution.cumulative();
+        let step = all.len().div_ceil(CUMULATIVE_POINTS).max(1);
+        let thinned = all.iter().step_by(step).copied().chain(all.last().copied());
+        let points = thinned.map(|(ns, share)| (ns as f64 / 1e6, share * 100.0)).collect();
+        Self { name: name.into(), points, dots: false }
+    }
+}
+
+/// What a line chart's axes say.
+pub(crate) struct Axes {
+    pub x: &'static str,
+    pub y: &'static str,
+    /// Powers of ten along x.
+    pub log_x: bool,
+}
+
+/// Lines over a common pair of axes. Empty when there is nothing to draw.
+pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
+    let points = || lines.iter().flat_map(|line| line.points.iter());
+    let usable = |x: f64| !axes.log_x || x > 0.0;
+    let xs: Vec<f64> = points().map(|p| p.0).filter(|&x| usable(x)).collect();
+    let (Some(&low), Some(&high)) = (min_of(&xs), max_of(&xs)) else { return String::new() };
+    let ys: Vec<f64> = points().map(|p| p.1).collect();
+    let top = max_of(&ys).copied().unwrap_or(1.0).max(f64::MIN_POSITIVE) * 1.05;
+    draw(860, 380, |area| {
+        let mut builder = ChartBuilder::on(area);
+        builder.margin(14).margin_right(24).x_label_area_size(46).y_label_area_size(62);
+        if axes.log_x {
+            let range = (low..high.max(low * 1.01)).log_scale();
+            let mut chart = builder.build_cartesian_2d(range, 0.0..top)?;
+            mesh(chart.configure_mesh(), axes)?;
+            for (index, line) in lines.iter().enumerate() {
+                let points = line.points.iter().copied().filter(|p| usable(p.0)).collect();
+                draw_line(&mut chart, line, points, index)?;
+            }
+            series_labels(&mut chart)
+        } else {
+            let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
+            let mut chart = builder.build_cartesian_2d(range, 0.0..top)?;
+            mesh(chart.configure_mesh(), axes)?;
+            for (index, line) in lines.iter().enumerate() {
+                draw_line(&mut chart, line, line.points.clone(), index)?;
+            }
+            series_labels(&mut chart)
+        }
+    })
+}
+
+fn min_of(list: &[f64]) -> Option<&f64> {
+    list.iter().min_by(|a, b| a.total_cmp(b))
+}
+
+fn max_of(list: &[f64]) -> Option<&f64> {
+    list.iter().max_by(|a, b| a.total_cmp(b))
+}
+
+type Chart<'a, X> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, F64>>;
+type Mesh<'a, 'b, X> = plotters::chart::MeshStyle<'a, 'b, X, F64, SVGBackend<'a>>;
+type F64 = plotters::coord::types::RangedCoordf64;
+
+fn mesh<'a, X>(mut mesh: Mesh<'a, '_, X>, axes: &Axes) -> Drawn
+where
+    X: plotters::coord::ranged1d::Ranged<ValueType = f64>
+        + plotters::coord::ranged1d::ValueFormatter<f64>,
+{
+    mesh.x_desc(axes.x)
+        .y_desc(axes.y)
+        .axis_desc_style((FONT, 14).into_font().color(&INK))
+        .label_style((FONT, 13).into_font().color(&FAINT))
+        .x_label_formatter(&|x| short(*x))
+        .y_label_formatter(&|y| short(*y))
+        .axis_style(FAINT)
+        .bold_line_style(GRID)
+        .light_line_style(TRANSPARENT)
+        .draw()
+}
+
+fn draw_line<'a, X>(
+    chart: &mut Chart<'a, X>,
+    line: &Line,
+    points: Vec<(f64, f64)>,
+    index: usize,
+) -> Drawn
+where
+    X: plotters::coord::ranged1d::Ranged<ValueType = f64> + 'a,
+{
+    let colour = LINES[index % LINES.len()];
+    let annotation = if line.dots {
+        chart.draw_series(points.iter().map(|&p| Circle::new(p, 4, colour.filled())))?
+    } else {
+        chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?
+    };
+    let dots = line.dots;
+    annotation.label(&line.name).legend(move |(x, y)| {
+        if dots {
+            Circle::new((x + 9, y), 4, colour.filled()).into_dyn()
+        } else {
+            PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(3)).into_dyn()
+        }
+    });
+    Ok(())
+}
+
+fn series_labels<'a, X>(chart: &mut Chart<'a, X>) -> Drawn
+where
+    X: plotters::coord::ranged1d::Ranged<ValueType = f64> + 'a,
+{
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::LowerRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(GRID)
+        .label_font((FONT, 13).into_font().color(&INK))
+        .draw()
+}
+
+/// Draws into SVG text that scales with the page.
+fn draw(width: u32, height: u32, content: impl FnOnce(&Area<'_>) -> Drawn) -> String {
+    let mut svg = String::new();
+    {
+        let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
+        // Into memory: nothing can fail but a mistake in this file.
+        content(&area).and_then(|()| area.present()).expect("drawing into memory");
+    }
+    let size = format!("width=\"{width}\" height=\"{height}\" ");
+    svg.replacen(&size, "", 1)
+}
+
+fn text(
+    area: &Area<'_>,
+    words: &str,
+    at: (i32, i32),
+    size: u32,
+    colour: RGBColor,
+    side: HPos,
+) -> Drawn {
+    let style = (FONT, size).into_font().color(&colour).pos(Pos::new(side, VPos::Center));
+    area.draw(&Text::new(words.to_string(), at, style))
+}
+
+/// A number on an axis: no more digits than it needs.
+fn short(value: f64) -> String {
+    let size = value.abs();
+    if size >= 10_000.0 {
+        format!("{value:.0e}")
+    } else if size >= 10.0 || value == value.round() {
+        format!("{value:.0}")
+    } else if size >= 0.1 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.3}").trim_end_matches('0').to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chart_scales_with_the_page_and_refers_to_nothing_outside() {
+        let line = Line { name: "a".into(), points: vec![(1.0, 2.0), (10.0, 3.0)], dots: false };
+        let svg = lines(&[line], &Axes { x: "x", y: "y", log_x: true });
+        assert!(svg.starts_with("<svg viewBox="), "{}", &svg[..80]);
+        assert!(!svg.contains("href"));
+    }
+
+    #[test]
+    fn nothing_to_draw_is_nothing() {
+        assert_eq!(lines(&[], &Axes { x: "x", y: "y", log_x: false }), "");
+    }
+}

@@ -1,0 +1,193 @@
+//! The papers' claims: each experiment, ours beside theirs, and whether it is inside the band.
+//!
+//! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
+
+mod osdi00;
+mod report;
+
+use freewheel_sim::config::ConfigError;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::chart::StackedBar;
+
+/// An experiment of a paper.
+#[derive(Clone, Copy)]
+pub struct Claim {
+    /// Paper and figure or table.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Drive and workload.
+    pub setting: &'static str,
+    run: fn(&Context<'_>) -> Result<Outcome, ConfigError>,
+}
+
+/// Every claim that can be run.
+pub const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "osdi00.fig2",
+        title: "Disk head usage of five drives",
+        setting: "random: closed, 1 outstanding, 4 KB, uniform, 2:1 reads to writes",
+        run: osdi00::fig2,
+    },
+    Claim {
+        id: "osdi00.fig3",
+        title: "Disk head usage by request size",
+        setting: "Atlas 10K, random, 4 KB to 256 KB",
+        run: osdi00::fig3,
+    },
+    Claim {
+        id: "osdi00.fig4",
+        title: "Disk head usage by access locality",
+        setting: "Atlas 10K, random, 0 to 100 % of requests near the one before",
+        run: osdi00::fig4,
+    },
+    Claim {
+        id: "osdi00.fig5",
+        title: "Disk head usage by scheduling policy",
+        setting: "Atlas 10K, random with 20 outstanding",
+        run: osdi00::fig5,
+    },
+    Claim {
+        id: "osdi00.fig6",
+        title: "SPTF-SWn%: between SPTF and SSTF",
+        setting: "Atlas 10K, random with 20 outstanding, n from 0 to infinite",
+        run: osdi00::fig6,
+    },
+];
+
+/// How much work to spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ReproduceOptions {
+    /// The papers' own number of requests instead of ten times as many.
+    pub quick: bool,
+    /// Seed of every random stream.
+    pub seed: u64,
+}
+
+/// One number of a paper beside ours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The claim.
+    pub id: &'static str,
+    /// What is measured.
+    pub quantity: String,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The paper's number, where it gives one and not a range.
+    pub paper: Option<f64>,
+    /// Ours.
+    pub ours: f64,
+    /// What counts as reproduced.
+    pub band: [f64; 2],
+    /// Whether ours does.
+    pub inside: bool,
+    /// What stands in for something that was never published.
+    pub stands_in: Option<String>,
+    /// Why ours differs, or what to mind.
+    pub note: Option<String>,
+}
+
+impl Row {
+    /// Inside its band, or outside for a reason that is known and written down.
+    pub fn is_explained(&self) -> bool {
+        self.inside || self.note.is_some()
+    }
+}
+
+/// A claim that was run.
+pub struct Reproduction {
+    /// The claim.
+    pub id: &'static str,
+    /// Its numbers.
+    pub rows: Vec<Row>,
+    figures: Vec<Figure>,
+}
+
+/// The paper's figure, with ours and theirs.
+enum Figure {
+    HeadTime(Vec<StackedBar>),
+    Lines(Vec<crate::chart::Line>, crate::chart::Axes),
+}
+
+struct Outcome {
+    rows: Vec<Row>,
+    figures: Vec<Figure>,
+}
+
+/// What an experiment gets.
+struct Context<'a> {
+    id: &'static str,
+    options: &'a ReproduceOptions,
+    progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+impl Context<'_> {
+    fn requests(&self) -> u64 {
+        if self.options.quick { 10_000 } else { 100_000 }
+    }
+
+    /// A number of the paper with a band of `tolerance` on either side.
+    fn row(
+        &self,
+        quantity: &str,
+        unit: &'static str,
+        paper: f64,
+        tolerance: f64,
+        ours: f64,
+    ) -> Row {
+        let band = [paper - tolerance, paper + tolerance];
+        Row { paper: Some(paper), ..self.row_in(quantity, unit, band, ours) }
+    }
+
+    /// A number that must lie in a range.
+    fn row_in(&self, quantity: &str, unit: &'static str, band: [f64; 2], ours: f64) -> Row {
+        Row {
+            id: self.id,
+            quantity: quantity.into(),
+            unit,
+            paper: None,
+            ours,
+            band,
+            inside: (band[0]..=band[1]).contains(&ours),
+            stands_in: None,
+            note: None,
+        }
+    }
+}
+
+/// Why a claim was not run.
+#[derive(Debug, Error)]
+pub enum ReproduceError {
+    /// There is no such claim.
+    #[error("no claim is called `{id}`: there are {}", ids().join(", "))]
+    Unknown {
+        /// The id given.
+        id: String,
+    },
+    /// The experiment itself failed.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+fn ids() -> Vec<&'static str> {
+    CLAIMS.iter().map(|claim| claim.id).collect()
+}
+
+/// Runs the experiment behind a claim. `progress` gets done and total, from several threads.
+pub fn reproduce(
+    id: &str,
+    options: &ReproduceOptions,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Reproduction, ReproduceError> {
+    let claim = CLAIMS.iter().find(|claim| claim.id == id);
+    let claim = claim.ok_or_else(|| ReproduceError::Unknown { id: id.into() })?;
+    let outcome = (claim.run)(&Context { id: claim.id, options, progress })?;
+    Ok(Reproduction { id: claim.id, rows: outcome.rows, figures: outcome.figures })
+}
+
+/// A page with the figures, ours and theirs.
+pub fn html(reproductions: &[Reproduction], options: &ReproduceOptions) -> String {
+    report::html(reproductions, options)
+}

@@ -1,0 +1,137 @@
+//! The frame of every page: one self-contained HTML file with no network references.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = "
+:root { --ink: #1f2933; --faint: #6b7785; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
+  --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--ground); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
+main { max-width: 960px; margin: 0 auto; padding: 28px 18px 60px; }
+h1 { font-size: 28px; line-height: 1.25; margin: 0 0 4px; }
+h2 { font-size: 20px; margin: 0 0 10px; }
+h3 { font-size: 16px; margin: 18px 0 4px; }
+p.lead { color: var(--faint); margin: 0 0 22px; }
+section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;
+  padding: 20px 24px; margin: 0 0 18px; }
+svg { width: 100%; height: auto; display: block; }
+ol.findings { padding: 0; margin: 0; list-style: none; counter-reset: finding; }
+ol.findings li { counter-increment: finding; padding: 10px 0 10px 44px; position: relative;
+  border-top: 1px solid var(--line); }
+ol.findings li:first-child { border-top: 0; padding-top: 0; }
+ol.findings li::before { content: counter(finding); position: absolute; left: 0; top: 10px;
+  width: 28px; height: 28px; border-radius: 50%; background: var(--accent); color: #fff;
+  text-align: center; line-height: 28px; font-size: 14px; }
+ol.findings li:first-child::before { top: 0; }
+ol.findings strong { display: block; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
+th, td { padding: 6px 10px; text-align: right; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th { color: var(--faint); font-weight: 600; }
+th:first-child, td:first-child { text-align: left; }
+td.best { color: var(--good); font-weight: 600; }
+td.words { white-space: normal; text-align: left; }
+.inside { color: var(--good); font-weight: 600; }
+.outside { color: var(--bad); font-weight: 600; }
+.note { color: var(--faint); font-size: 14px; margin: 8px 0 0; }
+details summary { cursor: pointer; color: var(--accent); }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 13px; background: var(--ground);
+  padding: 10px; border-radius: 6px; }
+";
+
+/// A page with this title, a line below it, and sections.
+pub(crate) fn page(title: &str, lead: &str, sections: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " - Freewheel" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    h1 { (title) }
+                    p.lead { (lead) }
+                    (sections)
+                    p.note { "Freewheel " (env!("CARGO_PKG_VERSION")) ". Every number here is in the JSON document beside this page." }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+/// A titled part of a page.
+pub(crate) fn section(title: &str, content: &Markup) -> Markup {
+    html! { section { h2 { (title) } (content) } }
+}
+
+/// A chart made by [`crate::chart`].
+pub(crate) fn chart(svg: &str) -> Markup {
+    html! { (PreEscaped(svg)) }
+}
+
+/// A table whose first column is on the left.
+pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> Markup {
+    html! {
+        div.scroll {
+            table {
+                thead { tr { @for cell in head { th { (cell) } } } }
+                tbody { @for row in rows { tr { @for cell in row { td { (cell) } } } } }
+            }
+        }
+    }
+}
+
+/// Milliseconds with three significant digits or more.
+pub(crate) fn ms(ns: f64) -> String {
+    let ms = ns / 1e6;
+    let decimals = if ms >= 100.0 {
+        0
+    } else if ms >= 10.0 {
+        1
+    } else {
+        2
+    };
+    format!("{ms:.decimals$}")
+}
+
+/// A length of time in the unit people would use.
+pub(crate) fn span(seconds: f64) -> String {
+    match seconds {
+        s if s >= 2.0 * 86_400.0 => format!("{:.1} days", s / 86_400.0),
+        s if s >= 2.0 * 3_600.0 => format!("{:.1} hours", s / 3_600.0),
+        s if s >= 120.0 => format!("{:.1} minutes", s / 60.0),
+        s => format!("{s:.1} s"),
+    }
+}
+
+/// A share in per cent.
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    let decimals = if value.abs() >= 10.0 || value == 0.0 {
+        0
+    } else if value.abs() >= 0.1 {
+        1
+    } else {
+        3
+    };
+    format!("{value:.decimals$} %")
+}
+
+/// Bytes a second in decimal megabytes, as data sheets give them.
+pub(crate) fn rate(bytes_per_second: f64) -> String {
+    let value = bytes_per_second / 1e6;
+    let decimals = if value >= 100.0 {
+        0
+    } else if value >= 1.0 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.decimals$} MB/s")
+}

@@ -1,0 +1,84 @@
+//! One simulation as a page.
+
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::stats::Summary;
+use freewheel_sim::RunResult;
+use freewheel_sim::config::SimConfig;
+use maud::{Markup, html};
+
+use crate::chart::{self, Axes, Line, StackedBar};
+use crate::page::{self, ms, percent, rate, section, span, table};
+
+/// The page of `freewheel sim --report`.
+pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
+    let title = format!("{} under {}", spec.model, config.scheduler.title());
+    let lead = format!(
+        "{} requests in {} of virtual time; seed {}, result hash {}.",
+        result.requests,
+        span(result.elapsed_ns as f64 / 1e9),
+        config.seed,
+        result.result_hash
+    );
+    page::page(
+        &title,
+        &lead,
+        &html! {
+            (section("Where the head's time goes", &head_time(result)))
+            (section("Response times", &responses(result)))
+            (section("Configuration", &configuration(config)))
+        },
+    )
+}
+
+fn head_time(result: &RunResult) -> Markup {
+    let stages = &result.stages;
+    let bar = StackedBar {
+        label: "head time".into(),
+        parts: vec![stages.seek_share(), stages.rotate_share(), stages.transfer_share()],
+        mark: None,
+        note: format!("busy {} of the time", percent(result.utilisation)),
+    };
+    html! {
+        (page::chart(&chart::stacked_bars(&[bar], &chart::HEAD_TIME)))
+        p.note {
+            (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
+            (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, result.outstanding_max))
+            "longest wait for the head " (ms(result.queue_ns_max as f64)) " ms."
+        }
+    }
+}
+
+fn responses(result: &RunResult) -> Markup {
+    let line = |name: &str, distribution: &freewheel_model::stats::Distribution| {
+        Line::cumulative_ms(name, distribution)
+    };
+    let lines = [
+        line("all", &result.response_distribution),
+        line("reads", &result.read_distribution),
+        line("writes", &result.write_distribution),
+    ];
+    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let row = |name: &str, s: &Summary| {
+        let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
+        let mut cells = vec![name.to_string(), s.count.to_string(), ms(s.mean_ns)];
+        cells.extend(times.map(|ns| ms(ns as f64)));
+        cells.push(format!("{:.2}", s.coefficient_of_variation));
+        cells
+    };
+    let rows = [
+        row("all", &result.response),
+        row("reads", &result.read_response),
+        row("writes", &result.write_response),
+        row("flushes", &result.flush_response),
+    ];
+    let head = ["", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max", "variation"];
+    html! {
+        (page::chart(&chart::lines(&lines, &axes)))
+        (table(&head, &rows))
+        p.note { "Times in ms. Variation: standard deviation over mean." }
+    }
+}
+
+fn configuration(config: &SimConfig) -> Markup {
+    html! { pre { (serde_json::to_string_pretty(config).expect("a configuration can be written")) } }
+}
