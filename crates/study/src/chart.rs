@@ -3,6 +3,7 @@
 //! One look for all of them: the drawing itself is `plotters`' work.
 
 use freewheel_model::stats::Distribution;
+use freewheel_sim::Stages;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -11,9 +12,9 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 const SEEK: RGBColor = RGBColor(0x6b, 0x8f, 0xc7);
 const ROTATE: RGBColor = RGBColor(0xe8, 0x9c, 0x31);
 const TRANSFER: RGBColor = RGBColor(0x2a, 0x9d, 0x7c);
-/// The parts of head time in the order they happen.
-pub(crate) const HEAD_TIME: [(&str, RGBColor); 3] =
-    [("seek", SEEK), ("rotational latency", ROTATE), ("transfer", TRANSFER)];
+/// The parts of head time. What is wasted comes first, so that it is easy to compare.
+const HEAD_TIME: [(&str, RGBColor); 3] =
+    [("rotational latency", ROTATE), ("seek", SEEK), ("transfer", TRANSFER)];
 const INK: RGBColor = RGBColor(0x1f, 0x29, 0x33);
 const FAINT: RGBColor = RGBColor(0x6b, 0x77, 0x85);
 const GRID: RGBColor = RGBColor(0xe3, 0xe8, 0xee);
@@ -35,23 +36,23 @@ const LINES: [RGBColor; 8] = [
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
-/// A bar of parts that add up to 1, with marks where somebody else's value stands.
-pub(crate) struct StackedBar {
+/// How the head of one run spent its time.
+pub(crate) struct HeadTimeBar {
     pub label: String,
-    pub parts: Vec<f64>,
-    /// Where the bar's second part ends by another account (a paper's), as a width of that part.
-    pub mark: Option<f64>,
+    pub stages: Stages,
+    /// Somebody else's rotational share (a paper's), drawn as a mark.
+    pub rotate_share_elsewhere: Option<f64>,
     /// Text behind the bar.
     pub note: String,
 }
 
-/// Horizontal bars of shares: osdi00's figure 2 and its kin.
-pub(crate) fn stacked_bars(bars: &[StackedBar], parts: &[(&str, RGBColor)]) -> String {
-    let height = 64 + 34 * bars.len() as u32;
+/// Horizontal bars of shares of head time: osdi00's figure 2 and its kin.
+pub(crate) fn head_time(bars: &[HeadTimeBar]) -> String {
+    let height = 48 + 34 * bars.len() as u32;
     draw(860, height, |area| {
-        legend(area, parts, 150)?;
+        legend(area, &HEAD_TIME, BAR_LEFT)?;
         for (row, bar) in bars.iter().enumerate() {
-            stacked_bar(area, bar, parts, 40 + 34 * row as i32)?;
+            head_time_bar(area, bar, 40 + 34 * row as i32)?;
         }
         Ok(())
     })
@@ -60,10 +61,12 @@ pub(crate) fn stacked_bars(bars: &[StackedBar], parts: &[(&str, RGBColor)]) -> S
 const BAR_LEFT: i32 = 150;
 const BAR_WIDTH: f64 = 500.0;
 
-fn stacked_bar(area: &Area<'_>, bar: &StackedBar, parts: &[(&str, RGBColor)], top: i32) -> Drawn {
+fn head_time_bar(area: &Area<'_>, bar: &HeadTimeBar, top: i32) -> Drawn {
     text(area, &bar.label, (BAR_LEFT - 10, top + 12), 14, INK, HPos::Right)?;
+    let stages = &bar.stages;
+    let shares = [stages.rotate_share(), stages.seek_share(), stages.transfer_share()];
     let mut left = f64::from(BAR_LEFT);
-    for (&share, (_, colour)) in bar.parts.iter().zip(parts) {
+    for (share, (_, colour)) in shares.into_iter().zip(HEAD_TIME) {
         let right = left + share * BAR_WIDTH;
         let corners = [(left as i32, top), (right as i32, top + 24)];
         area.draw(&Rectangle::new(corners, colour.filled()))?;
@@ -73,12 +76,48 @@ fn stacked_bar(area: &Area<'_>, bar: &StackedBar, parts: &[(&str, RGBColor)], to
         }
         left = right;
     }
-    if let Some(mark) = bar.mark {
-        let at = f64::from(BAR_LEFT) + (bar.parts[0] + mark) * BAR_WIDTH;
-        let line = [(at as i32, top - 3), (at as i32, top + 27)];
-        area.draw(&PathElement::new(line.to_vec(), INK.stroke_width(2)))?;
+    if let Some(share) = bar.rotate_share_elsewhere {
+        let at = BAR_LEFT + (share * BAR_WIDTH) as i32;
+        let line = vec![(at, top - 4), (at, top + 28)];
+        area.draw(&PathElement::new(line, INK.stroke_width(2)))?;
     }
     text(area, &bar.note, (BAR_LEFT + BAR_WIDTH as i32 + 12, top + 12), 13, FAINT, HPos::Left)
+}
+
+/// Groups of columns, a group for each label and a column in it for each series; heights in %.
+pub(crate) fn columns(labels: &[String], series: &[(&str, Vec<f64>)]) -> String {
+    const COLOURS: [RGBColor; 2] = [SEEK, ROTATE];
+    const LEFT: i32 = 30;
+    const WIDTH: i32 = 810;
+    const TOP: i32 = 44;
+    const HEIGHT: f64 = 170.0;
+    let highest = series.iter().flat_map(|(_, shares)| shares).fold(0.01, |a: f64, b| a.max(*b));
+    draw(860, 250, |area| {
+        let named: Vec<(&str, RGBColor)> =
+            series.iter().zip(COLOURS).map(|((name, _), colour)| (*name, colour)).collect();
+        legend(area, &named, LEFT)?;
+        let group = WIDTH / labels.len().max(1) as i32;
+        let column = (group - 12) / series.len().max(1) as i32;
+        let base = TOP + HEIGHT as i32;
+        for (g, label) in labels.iter().enumerate() {
+            let x = LEFT + g as i32 * group;
+            for (k, ((_, shares), (_, colour))) in series.iter().zip(&named).enumerate() {
+                let (share, left) = (shares[g], x + 6 + k as i32 * column);
+                let top = base - (share / highest * HEIGHT) as i32;
+                area.draw(&Rectangle::new(
+                    [(left, top), (left + column - 2, base)],
+                    colour.filled(),
+                ))?;
+                if share >= 0.005 {
+                    let words = format!("{:.0}", share * 100.0);
+                    text(area, &words, (left + column / 2, top - 8), 11, FAINT, HPos::Center)?;
+                }
+            }
+            text(area, label, (x + group / 2, base + 16), 12, INK, HPos::Center)?;
+        }
+        let axis = vec![(LEFT, base), (LEFT + WIDTH, base)];
+        area.draw(&PathElement::new(axis, FAINT.stroke_width(1)))
+    })
 }
 
 fn legend(area: &Area<'_>, parts: &[(&str, RGBColor)], left: i32) -> Drawn {
@@ -119,6 +158,8 @@ pub(crate) struct Axes {
     pub y: &'static str,
     /// Powers of ten along x.
     pub log_x: bool,
+    /// Whether the names of the lines stand at the top left instead of the bottom right.
+    pub names_left: bool,
 }
 
 /// Lines over a common pair of axes. Empty when there is nothing to draw.
@@ -140,7 +181,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
                 let points = line.points.iter().copied().filter(|p| usable(p.0)).collect();
                 draw_line(&mut chart, line, points, index)?;
             }
-            series_labels(&mut chart)
+            series_labels(&mut chart, axes)
         } else {
             let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
             let mut chart = builder.build_cartesian_2d(range, 0.0..top)?;
@@ -148,7 +189,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
             for (index, line) in lines.iter().enumerate() {
                 draw_line(&mut chart, line, line.points.clone(), index)?;
             }
-            series_labels(&mut chart)
+            series_labels(&mut chart, axes)
         }
     })
 }
@@ -208,13 +249,18 @@ where
     Ok(())
 }
 
-fn series_labels<'a, X>(chart: &mut Chart<'a, X>) -> Drawn
+fn series_labels<'a, X>(chart: &mut Chart<'a, X>, axes: &Axes) -> Drawn
 where
     X: plotters::coord::ranged1d::Ranged<ValueType = f64> + 'a,
 {
+    let corner = if axes.names_left {
+        SeriesLabelPosition::UpperLeft
+    } else {
+        SeriesLabelPosition::LowerRight
+    };
     chart
         .configure_series_labels()
-        .position(SeriesLabelPosition::LowerRight)
+        .position(corner)
         .background_style(WHITE.mix(0.85))
         .border_style(GRID)
         .label_font((FONT, 13).into_font().color(&INK))
@@ -266,13 +312,13 @@ mod tests {
     #[test]
     fn a_chart_scales_with_the_page_and_refers_to_nothing_outside() {
         let line = Line { name: "a".into(), points: vec![(1.0, 2.0), (10.0, 3.0)], dots: false };
-        let svg = lines(&[line], &Axes { x: "x", y: "y", log_x: true });
+        let svg = lines(&[line], &Axes { x: "x", y: "y", log_x: true, names_left: false });
         assert!(svg.starts_with("<svg viewBox="), "{}", &svg[..80]);
         assert!(!svg.contains("href"));
     }
 
     #[test]
     fn nothing_to_draw_is_nothing() {
-        assert_eq!(lines(&[], &Axes { x: "x", y: "y", log_x: false }), "");
+        assert_eq!(lines(&[], &Axes { x: "x", y: "y", log_x: false, names_left: false }), "");
     }
 }

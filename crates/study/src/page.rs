@@ -27,9 +27,9 @@ ol.findings li:first-child::before { top: 0; }
 ol.findings strong { display: block; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
-th, td { padding: 6px 10px; text-align: right; border-bottom: 1px solid var(--line);
+th, td { padding: 6px 8px; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
-th { color: var(--faint); font-weight: 600; }
+th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
 td.best { color: var(--good); font-weight: 600; }
 td.words { white-space: normal; text-align: left; }

@@ -6,7 +6,7 @@ use freewheel_sim::RunResult;
 use freewheel_sim::config::SimConfig;
 use maud::{Markup, html};
 
-use crate::chart::{self, Axes, Line, StackedBar};
+use crate::chart::{self, Axes, HeadTimeBar, Line};
 use crate::page::{self, ms, percent, rate, section, span, table};
 
 /// The page of `freewheel sim --report`.
@@ -31,15 +31,14 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
 }
 
 fn head_time(result: &RunResult) -> Markup {
-    let stages = &result.stages;
-    let bar = StackedBar {
+    let bar = HeadTimeBar {
         label: "head time".into(),
-        parts: vec![stages.seek_share(), stages.rotate_share(), stages.transfer_share()],
-        mark: None,
+        stages: result.stages,
+        rotate_share_elsewhere: None,
         note: format!("busy {} of the time", percent(result.utilisation)),
     };
     html! {
-        (page::chart(&chart::stacked_bars(&[bar], &chart::HEAD_TIME)))
+        (page::chart(&chart::head_time(&[bar])))
         p.note {
             (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
             (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, result.outstanding_max))
@@ -57,7 +56,8 @@ fn responses(result: &RunResult) -> Markup {
         line("reads", &result.read_distribution),
         line("writes", &result.write_distribution),
     ];
-    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let axes =
+        Axes { x: "response time, ms", y: "share of requests, %", log_x: true, names_left: false };
     let row = |name: &str, s: &Summary| {
         let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
         let mut cells = vec![name.to_string(), s.count.to_string(), ms(s.mean_ns)];

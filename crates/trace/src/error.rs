@@ -107,6 +107,7 @@ pub struct Malformed {
     /// The file.
     pub file: String,
     /// Number of the record in the file, from 1; headers, comments and blank lines do not count.
+    /// 0 when the header itself is wrong.
     pub record: u64,
     /// Byte of the decompressed stream at which the record begins; `None` in Parquet.
     pub offset_bytes: Option<u64>,
@@ -120,11 +121,13 @@ pub struct Malformed {
 
 impl fmt::Display for Malformed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}: record {}", self.file, self.record)?;
-        if let Some(offset) = self.offset_bytes {
-            write!(out, " at byte {offset}")?;
+        write!(out, "{}: ", self.file)?;
+        match (self.record, self.offset_bytes) {
+            (0, _) => {}
+            (record, None) => write!(out, "record {record}: ")?,
+            (record, Some(offset)) => write!(out, "record {record} at byte {offset}: ")?,
         }
-        write!(out, ": {} is `{}`: {}", self.field, self.value, self.reason)
+        write!(out, "{} is `{}`: {}", self.field, self.value, self.reason)
     }
 }
 

@@ -43,4 +43,4 @@ pub use format::Format;
 pub use info::{DeviceInfo, InfoCollector, TraceInfo};
 pub use reader::{OpenOptions, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
-pub use write::{CsvWriter, ParquetWriter, TraceWriter};
+pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};

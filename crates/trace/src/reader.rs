@@ -3,6 +3,7 @@
 //! Goals: one record at a time, no allocation a record, the caller sees how far it is.
 //! Non-goals: sorting: a trace whose arrivals step back is delivered as it is.
 
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
@@ -179,6 +180,16 @@ impl TraceReader {
             self.first_skipped = Some(error);
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for TraceReader {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, format, .. } = self;
+        out.debug_struct("TraceReader")
+            .field("name", name)
+            .field("format", format)
+            .finish_non_exhaustive()
     }
 }
 

@@ -66,7 +66,7 @@ fn hp_srt_goes_on_at_the_next_record_after_damage() {
 fn hp_srt_without_an_end_of_its_header_is_refused() {
     let options = freewheel_trace::OpenOptions::default();
     let bytes = &b"$$TR_IOREC-1.3\nversion = 1.3;\n"[..];
-    let error = freewheel_trace::TraceReader::from_reader("t", bytes, &options).err().unwrap();
+    let error = freewheel_trace::TraceReader::from_reader("t", bytes, &options).unwrap_err();
     assert!(matches!(error, TraceError::Malformed(malformed) if malformed.field == "header"));
 }
 

@@ -185,6 +185,20 @@ fn progress_is_reported_even_when_a_device_filter_drops_most() {
     assert_eq!(reports, 2);
 }
 
+/// The first 30 records of pgbench-ext4 with one completion removed, as pandas (columns in another
+/// order, one more column, no device, Snappy) and DuckDB (all columns nullable, Snappy) wrote them.
+#[test]
+fn files_written_by_pandas_and_duckdb_are_read() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let recorded = root.join("data/recorded/pgbench-ext4.csv.zst");
+    let reader = TraceReader::open(&recorded, &OpenOptions::default()).unwrap();
+    let mut want: Vec<_> = reader.take(30).map(Result::unwrap).collect();
+    want[3].completion = None;
+    for writer in ["pandas", "duckdb"] {
+        assert_eq!(read_all(&root.join("fuzz/corpus/parquet").join(writer)), want, "{writer}");
+    }
+}
+
 #[test]
 fn a_parquet_file_that_is_no_trace_says_what_it_lacks() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,13 @@
 //! The study as a page.
 
+use std::collections::BTreeSet;
+
+use freewheel_trace::SizeSummary;
 use freewheel_units::Bytes;
 use maud::{Markup, html};
 
 use super::{PolicyRun, Study};
-use crate::chart::{self, Axes, Line, StackedBar};
+use crate::chart::{self, Axes, HeadTimeBar, Line};
 use crate::page::{self, ms, percent, rate, section, span, table};
 
 pub(super) fn html(study: &Study) -> String {
@@ -42,19 +45,18 @@ fn findings(study: &Study) -> Markup {
 }
 
 fn head_time(study: &Study) -> Markup {
-    let bars: Vec<StackedBar> = study.runs.iter().map(|run| bar(study, run)).collect();
+    let bars: Vec<HeadTimeBar> = study.runs.iter().map(|run| bar(study, run)).collect();
     html! {
-        (page::chart(&chart::stacked_bars(&bars, &chart::HEAD_TIME)))
+        (page::chart(&chart::head_time(&bars)))
         p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency: what background reads could get for free at the very most." }
     }
 }
 
-fn bar(study: &Study, run: &PolicyRun) -> StackedBar {
-    let stages = &run.result.stages;
-    StackedBar {
+fn bar(study: &Study, run: &PolicyRun) -> HeadTimeBar {
+    HeadTimeBar {
         label: run.title.clone(),
-        parts: vec![stages.seek_share(), stages.rotate_share(), stages.transfer_share()],
-        mark: None,
+        stages: run.result.stages,
+        rotate_share_elsewhere: None,
         note: format!("{} potential", rate(study.potential_bytes_per_second(run))),
     }
 }
@@ -62,12 +64,13 @@ fn bar(study: &Study, run: &PolicyRun) -> StackedBar {
 fn responses(study: &Study) -> Markup {
     let line = |run: &PolicyRun| Line::cumulative_ms(&run.title, &run.result.response_distribution);
     let lines: Vec<Line> = study.runs.iter().map(line).collect();
-    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let axes =
+        Axes { x: "response time, ms", y: "share of requests, %", log_x: true, names_left: false };
     let best = study.best().title.clone();
     html! {
         (page::chart(&chart::lines(&lines, &axes)))
         (policy_table(study, &best))
-        p.note { "Times in ms. The best policy by mean response, of those that let nobody wait twice as long as FCFS does, is marked." }
+        p.note { "Times in ms. Marked: the smallest mean response among the policies whose p99 is no worse than that of FCFS." }
     }
 }
 
@@ -130,8 +133,8 @@ fn load(study: &Study) -> Markup {
     let written = line("written", &|bin| bin.bytes_written as f64 / 1e6);
     let burst = &study.trace.burstiness;
     html! {
-        (page::chart(&chart::lines(&[requests], &Axes { x: "time in the trace, s", y: "requests/s", log_x: false })))
-        (page::chart(&chart::lines(&[read, written], &Axes { x: "time in the trace, s", y: "MB/s", log_x: false })))
+        (page::chart(&chart::lines(&[requests], &Axes { x: "time in the trace, s", y: "requests/s", log_x: false, names_left: true })))
+        (page::chart(&chart::lines(&[read, written], &Axes { x: "time in the trace, s", y: "MB/s", log_x: false, names_left: true })))
         p.note {
             "Busiest second, ten seconds and minute: " (format!("{:.1}, {:.1} and {:.1}", burst.peak_to_mean_1s, burst.peak_to_mean_10s, burst.peak_to_mean_60s))
             " times the mean. Index of dispersion of counts in a second: " (format!("{:.1}", burst.dispersion_1s))
@@ -174,22 +177,23 @@ fn workload(study: &Study) -> Markup {
 }
 
 fn request_sizes(study: &Study) -> Markup {
-    let line = |name: &str, sizes: &freewheel_trace::SizeSummary| Line {
-        name: name.into(),
-        points: sizes
-            .buckets
-            .iter()
-            .map(|bucket| {
-                let share = bucket.requests as f64 / sizes.requests.max(1) as f64;
-                (bucket.up_to_bytes as f64 / 1024.0, share * 100.0)
-            })
-            .collect(),
-        dots: false,
-    };
     let sizes = &study.trace.sizes;
-    let lines = [line("reads", &sizes.read), line("writes", &sizes.write)];
-    let axes = Axes { x: "request size up to, KiB", y: "share of requests, %", log_x: true };
-    html! { h3 { "Request sizes" } (page::chart(&chart::lines(&lines, &axes))) }
+    let all = || sizes.read.buckets.iter().chain(&sizes.write.buckets);
+    let ends: BTreeSet<u64> = all().map(|bucket| bucket.up_to_bytes).collect();
+    let shares = |sizes: &SizeSummary| -> Vec<f64> {
+        let in_bucket = |end: &u64| {
+            let bucket = sizes.buckets.iter().find(|bucket| bucket.up_to_bytes == *end);
+            bucket.map_or(0, |bucket| bucket.requests) as f64 / sizes.requests.max(1) as f64
+        };
+        ends.iter().map(in_bucket).collect()
+    };
+    let labels: Vec<String> = ends.iter().map(|&end| Bytes::new(end).to_string()).collect();
+    let series = [("reads", shares(&sizes.read)), ("writes", shares(&sizes.write))];
+    html! {
+        h3 { "Request sizes" }
+        (page::chart(&chart::columns(&labels, &series)))
+        p.note { "Share of reads and of writes, in %, up to each size." }
+    }
 }
 
 fn setting(study: &Study) -> Markup {

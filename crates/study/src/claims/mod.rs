@@ -9,7 +9,7 @@ use freewheel_sim::config::ConfigError;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::chart::StackedBar;
+use crate::chart::HeadTimeBar;
 
 /// An experiment of a paper.
 #[derive(Clone, Copy)]
@@ -107,7 +107,7 @@ pub struct Reproduction {
 
 /// The paper's figure, with ours and theirs.
 enum Figure {
-    HeadTime(Vec<StackedBar>),
+    HeadTime(Vec<HeadTimeBar>),
     Lines(Vec<crate::chart::Line>, crate::chart::Axes),
 }
 
@@ -141,6 +141,11 @@ impl Context<'_> {
         Row { paper: Some(paper), ..self.row_in(quantity, unit, band, ours) }
     }
 
+    /// Something that must hold.
+    fn holds(&self, quantity: &str, truth: bool) -> Row {
+        Row { paper: Some(1.0), ..self.row_in(quantity, HOLDS, [1.0, 1.0], u8::from(truth).into()) }
+    }
+
     /// A number that must lie in a range.
     fn row_in(&self, quantity: &str, unit: &'static str, band: [f64; 2], ours: f64) -> Row {
         Row {
@@ -156,6 +161,9 @@ impl Context<'_> {
         }
     }
 }
+
+/// Unit of a row that is 1 when its quantity holds and 0 when it does not.
+pub const HOLDS: &str = "1 = holds";
 
 /// Why a claim was not run.
 #[derive(Debug, Error)]

@@ -5,14 +5,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::sched::PolicySpec;
+use freewheel_sim::RunResult;
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, ThinkDistribution, Workload};
 use freewheel_sim::source::PatternSpec;
-use freewheel_sim::{RunResult, Stages};
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 
 use super::{Context, Figure, Outcome};
-use crate::chart::{Axes, Line, StackedBar};
+use crate::chart::{Axes, HeadTimeBar, Line};
 
 /// One bar of a figure.
 struct Setting {
@@ -76,15 +76,14 @@ fn access_ms(result: &RunResult) -> f64 {
 /// Bars of head time, with the paper's rotational share where it is known.
 fn head_time(settings: &[Setting], results: &[RunResult], papers: &[Option<f64>]) -> Figure {
     let bar = |((setting, result), paper): ((&Setting, &RunResult), &Option<f64>)| {
-        let stages: &Stages = &result.stages;
         let note = match paper {
-            Some(share) => format!("{:.2} ms; paper's rotation {share:.0} %", access_ms(result)),
+            Some(share) => format!("{:.2} ms; mark: paper's {share:.0} %", access_ms(result)),
             None => format!("{:.2} ms an access", access_ms(result)),
         };
-        StackedBar {
+        HeadTimeBar {
             label: setting.label.clone(),
-            parts: vec![stages.seek_share(), stages.rotate_share(), stages.transfer_share()],
-            mark: paper.map(|share| share / 100.0),
+            stages: result.stages,
+            rotate_share_elsewhere: paper.map(|share| share / 100.0),
             note,
         }
     };
@@ -212,8 +211,7 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         rows.push(context.row(&quantity, "%", *paper, 4.0, share(i)));
     }
     let ordered = share(3) < share(0) && share(0) < share(1) && share(0) < share(2);
-    let quantity = "SPTF below FCFS below C-LOOK and SSTF";
-    rows.push(context.row(quantity, "1 = yes", 1.0, 0.0, f64::from(u8::from(ordered))));
+    rows.push(context.holds("SPTF below FCFS below C-LOOK and SSTF", ordered));
     let marks = papers.map(|(_, paper)| Some(paper));
     Ok(Outcome { rows, figures: vec![head_time(&settings, &results, &marks)] })
 }
@@ -243,7 +241,7 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         Line { name: "ours".into(), points: ours, dots: false },
         Line { name: "paper".into(), points: vec![(0.0, 0.0), (40.0, 6.0)], dots: true },
     ];
-    let axes = Axes { x: "n, %", y: "access time above SPTF, %", log_x: false };
+    let axes = Axes { x: "n, %", y: "access time above SPTF, %", log_x: false, names_left: true };
     let figures = vec![head_time(&settings, &results, &marks), Figure::Lines(lines, axes)];
     Ok(Outcome { rows, figures })
 }

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{CLAIMS, Figure, ReproduceOptions, Reproduction, Row};
+use super::{CLAIMS, Figure, HOLDS, ReproduceOptions, Reproduction, Row};
 use crate::chart;
 use crate::page::{self, section};
 
@@ -37,7 +37,7 @@ fn part(reproduction: &Reproduction) -> Markup {
 
 fn draw(figure: &Figure) -> String {
     match figure {
-        Figure::HeadTime(bars) => chart::stacked_bars(bars, &chart::HEAD_TIME),
+        Figure::HeadTime(bars) => chart::head_time(bars),
         Figure::Lines(lines, axes) => chart::lines(lines, axes),
     }
 }
@@ -59,12 +59,20 @@ fn table(rows: &[Row]) -> Markup {
 }
 
 fn line(row: &Row) -> Markup {
+    let value = |value: f64| match row.unit {
+        HOLDS => if value == 1.0 { "holds" } else { "does not" }.into(),
+        unit => format!("{value:.1} {unit}"),
+    };
+    let band = match row.unit {
+        HOLDS => String::new(),
+        _ => format!("{} to {}", row.band[0], row.band[1]),
+    };
     html! {
         tr {
             td.words { (row.quantity) }
-            td { (row.paper.map_or("range".into(), |paper| format!("{paper} {}", row.unit))) }
-            td { (format!("{:.1} {}", row.ours, row.unit)) }
-            td { (format!("{} to {}", row.band[0], row.band[1])) }
+            td { (row.paper.map_or("a range".into(), value)) }
+            td { (value(row.ours)) }
+            td { (band) }
             td { @if row.inside { span.inside { "yes" } } @else { span.outside { "no" } } }
         }
     }

@@ -15,7 +15,8 @@
 //! | 11 | flags | bit 0 read |
 //! | 12, 13 | info, queue length | not read |
 //!
-//! Source: the header of the traces, and `../shared/data/README.md`.
+//! Source: the headers of the published traces; for the length of records by version and kind,
+//! the reader in DiskSim 4.0.
 //!
 //! Sectors have the size that the header gives (`sectorsize`, 256 bytes when it gives none), and
 //! count from the start of the *disk*, not of the section: in all 44,519 records of hplajw the

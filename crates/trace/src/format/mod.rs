@@ -47,6 +47,9 @@ pub enum Format {
     Vscsi,
 }
 
+/// Starts reading a stream.
+type OpenStream = fn(Input) -> Result<Box<dyn Source>, Stop>;
+
 /// What the registry knows of a format.
 pub(crate) struct Row {
     pub format: Format,
@@ -57,7 +60,7 @@ pub(crate) struct Row {
     /// Whether a trace that begins with these bytes is of this format.
     pub detect: fn(&[u8]) -> bool,
     /// Starts reading. `None` for Parquet, which needs a file and not a stream.
-    pub open: Option<fn(Input) -> Result<Box<dyn Source>, Stop>>,
+    pub open: Option<OpenStream>,
 }
 
 /// In the order of [`Format`], which is the order of detection: the surest mark first.

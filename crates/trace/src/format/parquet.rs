@@ -14,6 +14,7 @@
 //! Non-goals: nested columns, other names.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use freewheel_units::{Op, SimTime};
@@ -70,7 +71,7 @@ impl ParquetSource {
     pub fn open(path: &Path) -> Result<Self, Stop> {
         let handle = File::open(path)?;
         let progress = Progress::of_total(handle.metadata()?.len());
-        let file = SerializedFileReader::new(handle).map_err(broken)?;
+        let file = guarded(|| SerializedFileReader::new(handle).map_err(broken))?;
         let columns = find_columns(&file)?;
         check_chunks(&file, progress.total)?;
         Ok(Self {
@@ -127,7 +128,7 @@ impl ParquetSource {
     /// Makes sure that a row is at hand; `false` at the end.
     fn fill(&mut self) -> Result<bool, Stop> {
         while self.batch.1 == self.batch.0 {
-            if !self.read_batch()? && !self.open_group()? {
+            if !guarded(|| Ok(self.read_batch()? || self.open_group()?))? {
                 return Ok(false);
             }
         }
@@ -175,6 +176,13 @@ impl Source for ParquetSource {
     fn position(&self) -> Position {
         Position { record: self.record, offset_bytes: None }
     }
+}
+
+/// Does `work`, which calls the Parquet library: on damaged pages it panics here and there instead
+/// of returning an error. (In a build that aborts on panics this protects nothing.)
+fn guarded<T>(work: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
+    let panicked = |_| Err(Stop::Broken("a damaged page stopped the Parquet library".to_owned()));
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
 }
 
 fn broken(error: ParquetError) -> Stop {

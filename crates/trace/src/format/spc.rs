@@ -1,6 +1,6 @@
 //! The trace file of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp`.
 //!
-//! Source: SPC trace file format specification, revision 1.0.1 (2002), as used by the UMass trace
+//! Source: SPC trace file format specification, as used by the UMass trace
 //! repository. The ASU (application storage unit) is the device, the LBA counts blocks of 512
 //! bytes, `Size` is in bytes, `Opcode` is `r` or `w` in either case, `Timestamp` is in seconds and
 //! made relative to the first record. The specification allows further columns; they are ignored.

@@ -13,8 +13,8 @@
 //! | 24..32 | 24..32 | ts | microseconds |
 //! | | 32..40 | rt | response time; not read, as its unit and whether `ts` is issue or completion are not documented |
 //!
-//! Source: `../shared/data/README.md` for version 1, the reader in libCacheSim for the field order
-//! of version 2. Times are made relative to the first record; there is no device. Commands that
+//! Source: the field order of both versions as in the reader of libCacheSim; version 1 was checked
+//! on a published trace, version 2 on none. Times are made relative to the first record; there is no device. Commands that
 //! neither read, write nor synchronise the cache are malformed records.
 
 use super::{Format, Row};

@@ -83,13 +83,14 @@ fn form(path: &Path) -> Option<Form> {
 }
 
 /// A file that takes its name when it is complete; dropped before that, it leaves nothing.
-struct PendingFile {
+pub struct PendingFile {
     file: NamedTempFile,
     target: PathBuf,
 }
 
 impl PendingFile {
-    fn create(target: &Path) -> io::Result<Self> {
+    /// Starts a file that is to become `target`.
+    pub fn create(target: &Path) -> io::Result<Self> {
         // Beside the target, for a rename does not cross file systems.
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut builder = tempfile::Builder::new();
@@ -104,7 +105,8 @@ impl PendingFile {
         Ok(Self { file, target: target.to_owned() })
     }
 
-    fn keep(self) -> io::Result<()> {
+    /// Puts it under its name, replacing what was there.
+    pub fn keep(self) -> io::Result<()> {
         self.file.persist(&self.target).map(drop).map_err(|error| error.error)
     }
 }

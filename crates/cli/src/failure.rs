@@ -1,0 +1,128 @@
+//! What a person reads when something went wrong, and the exit code.
+//!
+//! Wrong use (exit 2) is a command line that cannot be understood, or that names a drive, format,
+//! policy or claim that does not exist. Everything else is a failure (exit 1).
+
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use freewheel::sim::config::ConfigError;
+use freewheel::sim::library::DriveError;
+use freewheel::sim::log::LogError;
+use freewheel::study::StudyError;
+use freewheel::study::claims::ReproduceError;
+use freewheel::trace::TraceError;
+use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
+
+const FAILED: u8 = 1;
+const WRONG_USE: u8 = 2;
+
+/// Why a verb did not do what it was asked.
+#[derive(Debug)]
+pub struct Failure {
+    exit_code: u8,
+    diagnostic: MietteDiagnostic,
+}
+
+impl Failure {
+    /// The command was understood, but it failed.
+    pub fn failed(message: impl Display) -> Self {
+        Self { exit_code: FAILED, diagnostic: MietteDiagnostic::new(message.to_string()) }
+    }
+
+    /// The command line itself is wrong.
+    pub fn wrong_use(message: impl Display) -> Self {
+        Self { exit_code: WRONG_USE, ..Self::failed(message) }
+    }
+
+    /// The way out, instead of any that was known before.
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.diagnostic.help = Some(help.into());
+        self
+    }
+
+    /// Tells the person and gives the exit code.
+    pub fn report(self) -> ExitCode {
+        // A closed stderr leaves only the exit code to tell.
+        let _ = std::io::stderr().write_all(self.render().as_bytes());
+        ExitCode::from(self.exit_code)
+    }
+
+    fn render(&self) -> String {
+        let handler = GraphicalReportHandler::new_themed(theme()).with_wrap_lines(false);
+        let mut text = String::new();
+        match handler.render_report(&mut text, &self.diagnostic) {
+            Ok(()) => text.trim_start().to_owned(),
+            Err(_) => format!("error: {}\n", self.diagnostic.message),
+        }
+    }
+}
+
+/// `error:` instead of a symbol, as clap prints it; colours for terminals only.
+fn theme() -> GraphicalTheme {
+    let colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let mut theme =
+        if colours { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    theme.characters.error = "error:".into();
+    theme
+}
+
+impl From<TraceError> for Failure {
+    fn from(error: TraceError) -> Self {
+        match &error {
+            // The ending of the output is how its form is named.
+            TraceError::UnknownExtension { .. } => Self::wrong_use(error),
+            TraceError::Malformed(_) => {
+                Self::failed(error).with_help("--lenient counts and skips malformed records")
+            }
+            TraceError::NeedsOneDevice { .. } => {
+                Self::failed(error).with_help("--device N keeps only device N")
+            }
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<DriveError> for Failure {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Unknown { .. } => Self::wrong_use(error),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        match error {
+            ConfigError::Drive(error) => error.into(),
+            ConfigError::Trace(error) => error.into(),
+            ConfigError::Policy(_) | ConfigError::Format(_) | ConfigError::Override { .. } => {
+                Self::wrong_use(error)
+            }
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<StudyError> for Failure {
+    fn from(error: StudyError) -> Self {
+        match error {
+            StudyError::Config(error) => error.into(),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<ReproduceError> for Failure {
+    fn from(error: ReproduceError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        Self::failed(error)
+    }
+}

@@ -1,0 +1,47 @@
+//! Files that appear when they are complete and not before.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use freewheel::trace::PendingFile;
+
+use crate::failure::Failure;
+
+/// Writes all of these files, or none of them: each takes its name when every one is on the disk.
+pub fn write_together(files: &[(&Path, &str)]) -> Result<(), Failure> {
+    let pending: Result<Vec<PendingFile>, Failure> =
+        files.iter().map(|(path, text)| begin(path, text).map_err(|e| at(path, e))).collect();
+    for (file, (path, _)) in pending?.into_iter().zip(files) {
+        file.keep().map_err(|error| at(path, error))?;
+    }
+    Ok(())
+}
+
+fn begin(path: &Path, text: &str) -> io::Result<PendingFile> {
+    let mut file = PendingFile::create(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}
+
+/// Finds out before a long run whether a file can be written at `path`.
+pub fn ensure_writable(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::failed(format!("{}: is a folder, not a file", path.display())));
+    }
+    PendingFile::create(path).map(drop).map_err(|error| at(path, error))
+}
+
+/// The same for a folder that is made when it is needed.
+pub fn ensure_writable_folder(folder: &Path) -> Result<(), Failure> {
+    let existing = folder.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new(""));
+    PendingFile::create(&existing.join("probe")).map(drop).map_err(|error| at(folder, error))
+}
+
+/// The folder, made when it is not there.
+pub fn make_folder(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|error| at(folder, error))
+}
+
+fn at(path: &Path, error: io::Error) -> Failure {
+    Failure::failed(format!("{}: {error}", path.display()))
+}

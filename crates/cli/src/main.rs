@@ -1,0 +1,40 @@
+//! The command line of Freewheel.
+//!
+//! Goals: words in, calls of the library, words out; the same rules for every verb: `--json` is one
+//! document on stdout, progress and errors go to stderr, exit 0 done, 1 failed, 2 wrong use.
+//! Non-goals: anything that another surface would need too: that belongs into the library.
+//!
+//! One verb is one file in `verbs/`. To add one: its file, its variant in `verbs::Verb`.
+
+mod failure;
+mod file;
+mod number;
+mod output;
+mod progress;
+mod reading;
+mod table;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Gets the work that a spinning disk wastes: simulate, schedule and tune disks
+#[derive(Parser)]
+#[command(name = "freewheel", version, arg_required_else_help = true)]
+#[command(after_help = "\
+Example, the main job: a trace in, one HTML report out
+  freewheel study pgbench.csv.zst --drive exos-x24-24tb
+
+Every verb has --help with an example. Exit code: 0 done, 1 failed, 2 wrong use.")]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: verbs::Verb,
+}
+
+fn main() -> ExitCode {
+    match CommandLine::parse().verb.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

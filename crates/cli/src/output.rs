@@ -1,0 +1,47 @@
+//! What goes to stdout.
+
+use std::io::{ErrorKind, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// A verb's JSON with what all of them begin with.
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema_version: u32,
+    version: &'static str,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+const SCHEMA_VERSION: u32 = 1;
+
+/// Prints `body`, which must serialise as an object, as the one document of this run.
+pub fn print_document(body: &impl Serialize) -> Result<(), Failure> {
+    let version = env!("CARGO_PKG_VERSION");
+    print(&json(&Document { schema_version: SCHEMA_VERSION, version, body })?)
+}
+
+/// JSON for people and programs, with a line end.
+pub fn json(value: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(value);
+    // A path that is not UTF-8 is the only thing here that JSON cannot hold.
+    text.map(|text| text + "\n").map_err(|error| Failure::failed(format!("JSON: {error}")))
+}
+
+/// Prints a text. A reader that has gone away, as `head` does, has had enough: no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A remark beside the result, on stderr. One that nobody can read is lost without harm.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "note: {text}");
+}

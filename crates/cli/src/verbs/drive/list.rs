@@ -1,0 +1,55 @@
+//! `freewheel drive list`.
+
+use clap::Args;
+use freewheel::sim::library;
+use serde::Serialize;
+
+use super::DriveIdentity;
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::{number, output};
+
+/// List the drives that ship with Freewheel
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  freewheel drive list --json")]
+pub struct ListArgs {
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct List {
+    default: &'static str,
+    drives: Vec<DriveIdentity>,
+}
+
+impl ListArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let identity = |name| {
+            let (spec, drive) = library::drive(name)?;
+            Ok(DriveIdentity::new(&spec, &drive))
+        };
+        let drives: Result<_, Failure> = library::names().into_iter().map(identity).collect();
+        let list = List { default: library::DEFAULT_DRIVE, drives: drives? };
+        if self.json { output::print_document(&list) } else { output::print(&text(&list)) }
+    }
+}
+
+fn text(list: &List) -> String {
+    let mut table = Table::new("llrrrr");
+    table.row(["name", "model", "year", "capacity", "rpm", "surfaces"]);
+    for drive in &list.drives {
+        table.row([
+            drive.name.clone(),
+            drive.model.clone(),
+            drive.year.to_string(),
+            number::capacity(drive.capacity_bytes),
+            format!("{:.0}", drive.rotation_rpm),
+            drive.surfaces.to_string(),
+        ]);
+    }
+    format!("{table}\nWhere no drive is named, {} is used.\n", list.default)
+}

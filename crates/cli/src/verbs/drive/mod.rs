@@ -1,0 +1,33 @@
+//! `freewheel drive`: the drives there are.
+
+mod identity;
+mod list;
+mod schema;
+mod show;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+pub use identity::DriveIdentity;
+
+/// Show the drives that ship with Freewheel, and drive files
+#[derive(Subcommand)]
+#[command(after_help = "\
+Example:
+  freewheel drive show atlas10k")]
+pub enum DriveVerb {
+    List(list::ListArgs),
+    Show(show::ShowArgs),
+    Schema(schema::SchemaArgs),
+}
+
+impl DriveVerb {
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::List(args) => args.run(),
+            Self::Show(args) => args.run(),
+            Self::Schema(args) => args.run(),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The verbs, one file each.
+
+mod drive;
+mod reproduce;
+mod sim;
+mod study;
+mod trace;
+
+use clap::Subcommand;
+use clap::builder::RangedU64ValueParser;
+
+use crate::failure::Failure;
+
+#[derive(Subcommand)]
+pub enum Verb {
+    Study(study::StudyArgs),
+    Sim(sim::SimArgs),
+    Reproduce(reproduce::ReproduceArgs),
+    #[command(subcommand)]
+    Drive(drive::DriveVerb),
+    #[command(subcommand)]
+    Trace(trace::TraceVerb),
+}
+
+impl Verb {
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Study(args) => args.run(),
+            Self::Sim(args) => args.run(),
+            Self::Reproduce(args) => args.run(),
+            Self::Drive(verb) => verb.run(),
+            Self::Trace(verb) => verb.run(),
+        }
+    }
+}
+
+/// A seed: an integer that TOML can hold, for the resolved experiment is repeated as TOML.
+fn seed() -> RangedU64ValueParser<u64> {
+    RangedU64ValueParser::new().range(..=i64::MAX as u64)
+}

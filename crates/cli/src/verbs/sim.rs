@@ -1,0 +1,253 @@
+//! `freewheel sim`: one experiment, one result.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use freewheel::model::sched::POLICIES;
+use freewheel::model::stats::Summary;
+use freewheel::sim::config::{ConfigError, Experiment, SimConfig, Workload, open};
+use freewheel::sim::library::{self, DriveError};
+use freewheel::sim::log::CompletionLog;
+use freewheel::sim::{RunResult, Stages};
+use freewheel::study;
+use freewheel::trace::{TraceError, TraceInfo};
+use serde::Serialize;
+
+use super::drive::DriveIdentity;
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::table::Table;
+use crate::{file, number, output, reading};
+
+/// Run an experiment: a drive, a policy and a workload from a TOML file
+#[derive(Args)]
+#[command(after_help = after_help())]
+pub struct SimArgs {
+    /// The experiment; its keys are those of `freewheel sim --schema`
+    #[arg(required_unless_present = "schema")]
+    config: Option<PathBuf>,
+    /// Override a key of the experiment; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Seed of every random stream, instead of the experiment's
+    #[arg(long, value_parser = super::seed())]
+    seed: Option<u64>,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write a page with the distribution of response times
+    #[arg(long, value_name = "F.html")]
+    report: Option<PathBuf>,
+    /// Write every completion with its stage times
+    #[arg(long, value_name = "F.parquet")]
+    log: Option<PathBuf>,
+    /// Print the JSON Schema of an experiment and do nothing else
+    #[arg(long)]
+    schema: bool,
+}
+
+fn after_help() -> String {
+    let mut policies = Table::new("ll");
+    for row in POLICIES {
+        policies.row([format!("  {}", row.name), row.summary.to_owned()]);
+    }
+    format!(
+        "\
+Policies, for `scheduler.policy`:
+{policies}
+Examples:
+  freewheel sim examples/oltp.toml
+  freewheel sim examples/oltp.toml --set workload.outstanding=20 --set scheduler.policy=sptf --json"
+    )
+}
+
+/// The result with all that it depends on.
+#[derive(Serialize)]
+struct Document<'a> {
+    config: &'a SimConfig,
+    drive: DriveIdentity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a TraceInfo>,
+    result: &'a RunResult,
+}
+
+impl SimArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        // Clap lets a missing path pass only with --schema.
+        let (Some(path), false) = (&self.config, self.schema) else {
+            return output::print(&output::json(&schemars::schema_for!(SimConfig))?);
+        };
+        if let Some(report) = &self.report {
+            file::ensure_writable(report)?;
+        }
+        let experiment = self.experiment(path).map_err(|error| self.explain(path, error))?;
+        let result = self.run_experiment(path, &experiment)?;
+        self.write_report(&experiment, &result)?;
+        self.print(&experiment, &result)
+    }
+
+    fn experiment(&self, path: &Path) -> Result<Experiment, ConfigError> {
+        let mut config = SimConfig::load(path, &self.overrides)?;
+        config.seed = self.seed.unwrap_or(config.seed);
+        // A wrong name is known before a long trace is read.
+        Experiment::with_trace_info(config.clone(), None)?;
+        let trace = look_at_trace(&config.workload)?;
+        Experiment::with_trace_info(config, trace)
+    }
+
+    fn run_experiment(&self, path: &Path, experiment: &Experiment) -> Result<RunResult, Failure> {
+        let create = |path: &PathBuf| CompletionLog::create(path, &experiment.config);
+        let mut log = self.log.as_ref().map(create).transpose()?;
+        let bars = Bars::default();
+        let result = experiment
+            .run_observed(
+                &mut |completion| {
+                    if let Some(log) = &mut log {
+                        log.record(completion);
+                    }
+                },
+                &mut |done, total| bars.set("simulating", done, total),
+            )
+            .map_err(|error| self.explain(path, error))?;
+        log.map(CompletionLog::finish).transpose()?;
+        Ok(result)
+    }
+
+    fn write_report(&self, experiment: &Experiment, result: &RunResult) -> Result<(), Failure> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let page = study::sim_html(&experiment.config, &experiment.spec, result);
+        file::write_together(&[(path, &page)])
+    }
+
+    fn print(&self, experiment: &Experiment, result: &RunResult) -> Result<(), Failure> {
+        if !self.json {
+            return output::print(&text(experiment, result)?);
+        }
+        output::print_document(&Document {
+            config: &experiment.config,
+            drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
+            trace: experiment.trace.as_ref(),
+            result,
+        })
+    }
+
+    /// In an experiment names come from its file, so a wrong one is no wrong use of the command,
+    /// unless an override brought it in.
+    fn explain(&self, path: &Path, error: ConfigError) -> Failure {
+        let names_something = matches!(
+            error,
+            ConfigError::Parse { .. }
+                | ConfigError::Drive(DriveError::Unknown { .. })
+                | ConfigError::Policy(_)
+                | ConfigError::Format(_)
+        );
+        let is_override = matches!(error, ConfigError::Override { .. });
+        let way_out = way_out(&error);
+        let failure = if is_override || names_something && self.overrides_are_to_blame(path) {
+            Failure::wrong_use(error)
+        } else {
+            Failure::failed(error)
+        };
+        match way_out {
+            Some(help) => failure.with_help(help),
+            None => failure,
+        }
+    }
+
+    fn overrides_are_to_blame(&self, path: &Path) -> bool {
+        let names_a_drive = |config: SimConfig| library::spec(&config.drive).is_ok();
+        !self.overrides.is_empty() && SimConfig::load(path, &[]).is_ok_and(names_a_drive)
+    }
+}
+
+/// What to do about it in an experiment, where there is something.
+fn way_out(error: &ConfigError) -> Option<&'static str> {
+    match error {
+        ConfigError::Placement(_) => Some(
+            "in an experiment: --set drive=NAME, --set workload.fit=wrap, \
+             --set workload.fit=scale, or --set workload.device=N",
+        ),
+        ConfigError::Trace(TraceError::Malformed(_)) => {
+            Some("--set workload.lenient=true counts and skips malformed records")
+        }
+        ConfigError::Trace(TraceError::UnknownFormat { .. }) => {
+            Some("in an experiment: --set workload.format=NAME")
+        }
+        ConfigError::Parse { .. } => Some("`freewheel sim --schema` prints every key there is"),
+        _ => None,
+    }
+}
+
+fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> {
+    let Workload::Trace(trace) = workload else { return Ok(None) };
+    Ok(Some(reading::info(&mut open(trace)?)?))
+}
+
+fn text(experiment: &Experiment, result: &RunResult) -> Result<String, Failure> {
+    let config = toml::Value::try_from(&experiment.config);
+    let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
+    let sections = [
+        format!("{config}\n"),
+        overview(result).to_string(),
+        responses(result).to_string(),
+        stages(result).to_string(),
+        format!("hash {}\n", result.result_hash),
+    ];
+    Ok(sections.join("\n"))
+}
+
+fn overview(result: &RunResult) -> Table {
+    let (reads, writes) = (result.read_response.count, result.write_response.count);
+    let (flushes, trims) = (result.flush_response.count, result.trims);
+    let counts = format!("{reads} reads, {writes} writes, {flushes} flushes, {trims} trims");
+    let rate = number::rate(result.bytes_per_second);
+    let (mean, max) = (result.outstanding_mean, result.outstanding_max);
+    let mut table = Table::new("ll");
+    table.row(["requests", &format!("{} ({counts})", result.requests)]);
+    table.row(["elapsed", &number::seconds(result.elapsed_ns)]);
+    table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
+    table.row(["utilisation", &number::percent(result.utilisation)]);
+    table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
+    table.row(["longest wait", &number::ms(result.queue_ns_max as f64)]);
+    table
+}
+
+fn responses(result: &RunResult) -> Table {
+    let mut table = Table::new("lrrrrrrrr");
+    let columns = ["count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
+    table.row(std::iter::once("response, ms").chain(columns));
+    table.row(response_cells("reads", &result.read_response));
+    table.row(response_cells("writes", &result.write_response));
+    table.row(response_cells("reads and writes", &result.response));
+    if result.flush_response.count > 0 {
+        table.row(response_cells("flushes", &result.flush_response));
+    }
+    table
+}
+
+fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
+    let &Summary { p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = summary;
+    let tail = [p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns];
+    [label.to_owned(), summary.count.to_string(), number::bare_ms(summary.mean_ns)]
+        .into_iter()
+        .chain(tail.map(|ns| number::bare_ms(ns as f64)))
+        .collect()
+}
+
+fn stages(result: &RunResult) -> Table {
+    let stages: &Stages = &result.stages;
+    let requests = result.response.count.max(1) as f64;
+    let mut table = Table::new("lrr");
+    table.row(["stage", "ms a request", "of head time"]);
+    let mut row = |label: &str, ns: u128, share: Option<f64>| {
+        let mean = number::bare_ms(ns as f64 / requests);
+        table.row([label.to_owned(), mean, share.map(number::percent).unwrap_or_default()]);
+    };
+    row("queue", stages.queue_ns, None);
+    row("overhead", stages.overhead_ns, None);
+    row("seek", stages.seek_ns, Some(stages.seek_share()));
+    row("rotate", stages.rotate_ns, Some(stages.rotate_share()));
+    row("transfer", stages.transfer_ns, Some(stages.transfer_share()));
+    row("bus", stages.bus_ns, None);
+    table
+}

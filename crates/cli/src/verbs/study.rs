@@ -1,0 +1,159 @@
+//! `freewheel study`: the main job.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use freewheel::model::sched::PolicySpec;
+use freewheel::sim::config::TraceWorkload;
+use freewheel::sim::library::DEFAULT_DRIVE;
+use freewheel::sim::source::{Fit, ReplayMode};
+use freewheel::study::{Study, StudyOptions, StudyProgress, study};
+use freewheel::trace::Format;
+
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::reading::READING;
+use crate::{file, output};
+
+/// Say what each optimisation would do for a trace on a drive, in one HTML report
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  freewheel study pgbench.csv.zst
+  freewheel study usr_0.csv.gz --drive atlas10k --scale --policy sptf --policy asatf:0.01")]
+pub struct StudyArgs {
+    /// The trace; .gz and .zst are read as they are
+    trace: PathBuf,
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_DRIVE)]
+    drive: String,
+    /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Count and skip malformed records instead of stopping at the first
+    #[arg(long)]
+    lenient: bool,
+    /// Only this device of the trace; all of them laid end to end if not given
+    #[arg(long, value_name = "N")]
+    device: Option<u32>,
+    /// Fold addresses past the end of the drive back to its start
+    #[arg(long, conflicts_with = "scale")]
+    wrap: bool,
+    /// Spread the trace's addresses over the whole drive, or squeeze them onto it
+    #[arg(long)]
+    scale: bool,
+    /// How arrivals are timed
+    #[arg(long, value_enum, default_value_t = Replay::Auto)]
+    replay: Replay,
+    /// A policy to compare with FCFS, as sptf or sptf-sw:0.4; all there are if none is given
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<PolicySpec>,
+    /// Seed of every random stream
+    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    seed: u64,
+    /// Folder for report.html and report.json [default: out/<name of the trace>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the JSON document instead of the findings
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Replay {
+    /// Dependent where the trace records completions, else by arrival
+    Auto,
+    /// At the traced times
+    Arrivals,
+    /// A think time after the request each one waited for
+    Dependent,
+}
+
+impl From<Replay> for ReplayMode {
+    fn from(replay: Replay) -> Self {
+        match replay {
+            Replay::Auto => Self::Auto,
+            Replay::Arrivals => Self::Arrivals,
+            Replay::Dependent => Self::Dependent,
+        }
+    }
+}
+
+impl StudyArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let folder = self.out.clone().unwrap_or_else(|| default_folder(&self.trace));
+        file::ensure_writable_folder(&folder)?;
+        let study = self.study()?;
+        let page = folder.join("report.html");
+        let json = output::json(&study)?;
+        file::make_folder(&folder)?;
+        let files = [(page.as_path(), &*study.html()), (&folder.join("report.json"), &*json)];
+        file::write_together(&files)?;
+        if self.json { output::print(&json) } else { output::print(&text(&study, &page)) }
+    }
+
+    fn study(&self) -> Result<Study, Failure> {
+        let bars = Bars::default();
+        let show = |progress: StudyProgress<'_>| match progress {
+            StudyProgress::Reading { done, total } => bars.set(READING, done, total),
+            StudyProgress::Running { policy, done, total } => {
+                bars.finish(READING);
+                bars.set(policy, done, total);
+            }
+        };
+        Ok(study(&self.options(), &show)?)
+    }
+
+    fn options(&self) -> StudyOptions {
+        let trace = TraceWorkload {
+            file: self.trace.clone(),
+            format: self.format.map(|format| format.name().to_owned()),
+            lenient: self.lenient,
+            device: self.device,
+            fit: self.fit(),
+            replay: self.replay.into(),
+        };
+        let mut options = StudyOptions::new(trace, &self.drive);
+        options.seed = self.seed;
+        if !self.policies.is_empty() {
+            options.policies = self.policies.clone();
+        }
+        options
+    }
+
+    fn fit(&self) -> Fit {
+        match (self.wrap, self.scale) {
+            (true, _) => Fit::Wrap,
+            (_, true) => Fit::Scale,
+            _ => Fit::AsIs,
+        }
+    }
+}
+
+/// `out/pgbench` for `data/pgbench.csv.zst`.
+fn default_folder(trace: &Path) -> PathBuf {
+    let compression = trace.extension().and_then(OsStr::to_str);
+    let is_compressed = matches!(compression, Some("gz" | "zst"));
+    let plain = if is_compressed { trace.with_extension("") } else { trace.to_owned() };
+    Path::new("out").join(plain.file_stem().unwrap_or(OsStr::new("study")))
+}
+
+fn text(study: &Study, page: &Path) -> String {
+    let finding = |f: &freewheel::study::Finding| format!("{}\n  {}\n\n", f.headline, f.detail);
+    let findings: String = study.findings.iter().map(finding).collect();
+    format!("{findings}report: {}\n", page.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_named_after_the_trace_without_its_endings() {
+        let folder = |trace: &str| default_folder(Path::new(trace)).display().to_string();
+        assert_eq!(folder("data/pgbench-ext4.csv.zst"), "out/pgbench-ext4");
+        assert_eq!(folder("usr.0.parquet"), "out/usr.0");
+        assert_eq!(folder("cello"), "out/cello");
+    }
+}

@@ -1,0 +1,68 @@
+//! `freewheel trace convert`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use freewheel::trace::{ConvertOptions, Converted, Format, convert_with};
+use serde::Serialize;
+
+use super::ReadArgs;
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::{output, reading};
+
+/// Convert a trace to Parquet or CSV, by the name of the output
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  freewheel trace convert usr_0.csv.gz usr_0.parquet
+  freewheel trace convert financial.spc disk3.csv.zst --device 3")]
+pub struct ConvertArgs {
+    /// The trace to read
+    input: PathBuf,
+    /// The trace to write: .parquet, .csv, .csv.zst or .csv.gz
+    output: PathBuf,
+    /// Keep only this device of the trace
+    #[arg(long, value_name = "N")]
+    device: Option<u32>,
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Print one JSON document instead of a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Done {
+    output: PathBuf,
+    format: Format,
+    records: u64,
+    other_devices: u64,
+    skipped: u64,
+}
+
+impl ConvertArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let options = ConvertOptions { open: self.read.options(), device: self.device };
+        let converted = {
+            let bars = Bars::default();
+            let report = |reader: &_| reading::report(reader, &bars, "converting");
+            convert_with(&self.input, &self.output, &options, report)?
+        };
+        let Converted { format, records, other_devices, skipped } = converted;
+        let done = Done { output: self.output, format, records, other_devices, skipped };
+        if self.json { output::print_document(&done) } else { output::print(&text(&done)) }
+    }
+}
+
+fn text(done: &Done) -> String {
+    let mut text =
+        format!("{} records of {} to {}", done.records, done.format, done.output.display());
+    if done.other_devices > 0 {
+        text += &format!("; {} of other devices left out", done.other_devices);
+    }
+    if done.skipped > 0 {
+        text += &format!("; {} malformed ones skipped", done.skipped);
+    }
+    text + "\n"
+}

@@ -1,0 +1,66 @@
+//! `freewheel trace info`.
+
+use clap::Args;
+use freewheel::trace::TraceInfo;
+use freewheel::units::{Blocks, Bytes};
+
+use super::LookArgs;
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::{number, output, reading};
+
+/// Say what a trace holds: requests, span, bytes, footprint, devices
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  freewheel trace info pgbench.csv.zst --json")]
+pub struct InfoArgs {
+    #[command(flatten)]
+    look: LookArgs,
+}
+
+impl InfoArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let info = reading::info(&mut self.look.open()?)?;
+        if self.look.json {
+            return output::print_document(&info);
+        }
+        output::print(&format!("{} ({})\n\n{}", self.look.name(), info.format, text(&info)))
+    }
+}
+
+/// What a trace holds, for people.
+pub fn text(info: &TraceInfo) -> String {
+    let human = |bytes| Bytes::new(bytes).human();
+    let mut table = Table::new("ll");
+    table.row(["requests".to_owned(), requests(info)]);
+    table.row(["span".to_owned(), number::seconds(info.span_ns)]);
+    let (read, written) = (human(info.bytes_read), human(info.bytes_written));
+    table.row(["bytes".into(), format!("{} ({read} read, {written} written)", human(info.bytes))]);
+    table.row(["footprint", &human(info.footprint_bytes)]);
+    table.row(["completions", if info.has_completions { "recorded" } else { "not recorded" }]);
+    table.row(["arrivals that step back", &info.arrival_regressions.to_string()]);
+    table.row(["malformed and skipped", &info.skipped.to_string()]);
+    format!("{table}\n{}", devices(info))
+}
+
+fn requests(info: &TraceInfo) -> String {
+    format!(
+        "{} ({} reads, {} writes, {} flushes, {} trims)",
+        info.requests, info.reads, info.writes, info.flushes, info.trims
+    )
+}
+
+fn devices(info: &TraceInfo) -> String {
+    let mut table = Table::new("rrrr");
+    table.row(["device", "requests", "bytes", "reaches"]);
+    for (id, device) in &info.devices {
+        table.row([
+            id.to_string(),
+            device.requests.to_string(),
+            Bytes::new(device.bytes).human(),
+            Blocks::new(device.end_block).bytes().human(),
+        ]);
+    }
+    table.to_string()
+}

@@ -1,0 +1,75 @@
+//! `freewheel trace`: what traces hold, and from one format to another.
+
+mod characterize;
+mod convert;
+mod formats;
+mod info;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use freewheel::trace::{Format, OpenOptions, TraceError, TraceReader};
+
+use crate::failure::Failure;
+
+/// Look into traces of block I/O, and convert them
+#[derive(Subcommand)]
+#[command(after_help = "\
+Example:
+  freewheel trace info pgbench.csv.zst")]
+pub enum TraceVerb {
+    Formats(formats::FormatsArgs),
+    Info(info::InfoArgs),
+    Convert(convert::ConvertArgs),
+    Characterize(characterize::CharacterizeArgs),
+}
+
+impl TraceVerb {
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Formats(args) => args.run(),
+            Self::Info(args) => args.run(),
+            Self::Convert(args) => args.run(),
+            Self::Characterize(args) => args.run(),
+        }
+    }
+}
+
+/// How a trace is to be read.
+#[derive(Args)]
+pub struct ReadArgs {
+    /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
+    /// Count and skip malformed records instead of stopping at the first
+    #[arg(long)]
+    pub lenient: bool,
+}
+
+impl ReadArgs {
+    fn options(&self) -> OpenOptions {
+        OpenOptions { format: self.format, lenient: self.lenient }
+    }
+}
+
+/// A trace to look into.
+#[derive(Args)]
+struct LookArgs {
+    /// The trace; .gz and .zst are read as they are
+    file: PathBuf,
+    #[command(flatten)]
+    read: ReadArgs,
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+impl LookArgs {
+    fn open(&self) -> Result<TraceReader, TraceError> {
+        TraceReader::open(&self.file, &self.read.options())
+    }
+
+    fn name(&self) -> std::path::Display<'_> {
+        Path::display(&self.file)
+    }
+}

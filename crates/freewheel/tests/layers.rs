@@ -1,0 +1,132 @@
+//! The rules of the layers, as tests: who may depend on whom, and what the pure crates may name.
+#![allow(missing_docs)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crate, and the crates of this workspace that it may depend on.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("model", &["units"]),
+    ("trace", &["units"]),
+    ("sim", &["units", "model", "trace"]),
+    ("study", &["units", "model", "trace", "sim"]),
+    ("freewheel", &["units", "model", "trace", "sim", "study"]),
+    ("cli", &["freewheel"]),
+    ("bench", &["freewheel"]),
+];
+
+/// Crates that know no clock, thread, file, network or environment.
+const PURE: &[&str] = &["units", "model"];
+const IMPURE_NAMES: &[&str] = &[
+    "std::time",
+    "std::fs",
+    "std::net",
+    "std::thread",
+    "std::env",
+    "std::process",
+    "std::io",
+    "Instant",
+    "SystemTime",
+    "println!",
+    "eprintln!",
+    "dbg!",
+];
+/// Their order of iteration differs from run to run.
+const UNORDERED: &[&str] = &["HashMap", "HashSet"];
+/// Crates whose results must be the same bytes every time.
+const DETERMINISTIC: &[&str] = &["units", "model", "trace", "sim", "study"];
+/// The only crate that may read the time: it measures how long things take. The live clock will
+/// be the second.
+const MAY_READ_THE_TIME: &[&str] = &["bench"];
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// The file without comments and without its tests, which may name anything.
+fn code_of(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    let shipped = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    shipped.lines().filter(is_code).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether `name` stands in `code` as a whole word.
+fn names(code: &str, name: &str) -> bool {
+    let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+    code.match_indices(name).any(|(at, _)| {
+        boundary(code[..at].chars().next_back()) && boundary(code[at + name.len()..].chars().next())
+    })
+}
+
+fn violations(of: &[&str], forbidden: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for krate in of {
+        for file in sources(&crates().join(krate).join("src")) {
+            let code = code_of(&file);
+            for name in forbidden.iter().filter(|name| names(&code, name)) {
+                found.push(format!("{} names {name}", file.display()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn pure_crates_know_no_clock_thread_file_network_or_environment() {
+    assert_eq!(violations(PURE, IMPURE_NAMES), Vec::<String>::new());
+}
+
+#[test]
+fn crates_with_reproducible_results_use_no_unordered_collections() {
+    assert_eq!(violations(DETERMINISTIC, UNORDERED), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_but_the_benchmarks_reads_the_time() {
+    let others: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).collect();
+    let others: Vec<&str> =
+        others.into_iter().filter(|name| !MAY_READ_THE_TIME.contains(name)).collect();
+    let clock = ["Instant", "SystemTime", "std::time::UNIX_EPOCH"];
+    assert_eq!(violations(&others, &clock), Vec::<String>::new());
+}
+
+#[test]
+fn crates_depend_downwards_only() {
+    let allowed: BTreeMap<&str, &[&str]> = LAYERS.iter().copied().collect();
+    for entry in fs::read_dir(crates()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let layer = allowed.get(name.as_str());
+        let layer = layer.unwrap_or_else(|| panic!("crates/{name} has no row in LAYERS"));
+        let manifest = fs::read_to_string(crates().join(&name).join("Cargo.toml")).unwrap();
+        let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+        let dependencies = dependencies.split("\n[").next().unwrap_or_default();
+        for line in dependencies.lines().filter(|line| line.starts_with("freewheel")) {
+            let key = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            let target = key.strip_prefix("freewheel-").unwrap_or(key);
+            assert!(layer.contains(&target), "crates/{name} must not depend on {target}");
+        }
+    }
+}
+
+#[test]
+fn the_search_itself_finds_what_it_looks_for() {
+    assert!(names("let x = std::time::Instant::now();", "Instant"));
+    assert!(!names("struct Instantaneous;", "Instant"));
+    assert!(!names("NotHashMap", "HashMap"));
+}
