@@ -22,13 +22,14 @@ const WRONG_USE: u8 = 2;
 #[derive(Debug)]
 pub struct Failure {
     exit_code: u8,
-    diagnostic: MietteDiagnostic,
+    diagnostic: Box<MietteDiagnostic>,
 }
 
 impl Failure {
     /// The command was understood, but it failed.
     pub fn failed(message: impl Display) -> Self {
-        Self { exit_code: FAILED, diagnostic: MietteDiagnostic::new(message.to_string()) }
+        let diagnostic = Box::new(MietteDiagnostic::new(message.to_string()));
+        Self { exit_code: FAILED, diagnostic }
     }
 
     /// The command line itself is wrong.
@@ -52,7 +53,7 @@ impl Failure {
     fn render(&self) -> String {
         let handler = GraphicalReportHandler::new_themed(theme()).with_wrap_lines(false);
         let mut text = String::new();
-        match handler.render_report(&mut text, &self.diagnostic) {
+        match handler.render_report(&mut text, &*self.diagnostic) {
             Ok(()) => text.trim_start().to_owned(),
             Err(_) => format!("error: {}\n", self.diagnostic.message),
         }

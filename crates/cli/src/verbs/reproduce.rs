@@ -124,7 +124,7 @@ impl ReproduceArgs {
 fn judge(done: &[Reproduction]) -> Result<(), Failure> {
     let rows = done.iter().flat_map(|reproduction| &reproduction.rows);
     let unexplained: Vec<String> = rows
-        .filter(|row| !row.inside && !row.is_explained())
+        .filter(|row| !row.is_explained())
         .map(|row| format!("{} {}", row.id, row.quantity))
         .collect();
     if unexplained.is_empty() {

@@ -1,0 +1,43 @@
+# One command for each thing; CI runs the same ones.
+CARGO ?= cargo
+FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
+
+.PHONY: demo test lint bench reproduce install schemas picture clean
+
+## The main job on a real trace: read out/demo/report.html afterwards.
+demo:
+	$(FREEWHEEL) study data/recorded/pgbench-ext4.csv.zst --scale --out out/demo
+
+test: lint
+	$(CARGO) test --workspace --locked
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+
+## Medians of simulated requests a second, appended to out/bench.jsonl.
+bench:
+	mkdir -p out
+	$(CARGO) run --release --quiet --package freewheel-bench -- out/bench.jsonl
+
+## Every claim of the papers that can be run so far, ours beside theirs.
+reproduce:
+	mkdir -p out
+	$(FREEWHEEL) reproduce --report out/reproduce.html
+
+install:
+	$(CARGO) install --locked --path crates/cli
+
+## Writes the published JSON Schemas anew; a test holds them to the code.
+schemas:
+	mkdir -p schemas
+	$(FREEWHEEL) sim --schema > schemas/sim.schema.json
+	$(FREEWHEEL) drive schema > schemas/drive.schema.json
+
+## The picture in the README, from the demo's report. Needs Chromium.
+picture: demo
+	docs/picture.sh out/demo/report.html docs/report.png
+
+clean:
+	$(CARGO) clean
+	rm -rf out

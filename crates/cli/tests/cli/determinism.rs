@@ -1,0 +1,40 @@
+use super::run::{Bench, command, finish, stdout};
+
+#[test]
+fn a_simulation_gives_the_same_bytes_twice() {
+    for args in [&["sim", "examples/oltp.toml"][..], &["sim", "examples/oltp.toml", "--json"]] {
+        assert_eq!(stdout(args), stdout(args));
+    }
+}
+
+#[test]
+fn another_seed_gives_another_result() {
+    let run = |seed| stdout(&["sim", "examples/oltp.toml", "--seed", seed, "--json"]);
+    assert_ne!(run("1"), run("2"));
+}
+
+#[test]
+fn a_log_has_the_same_bytes_twice() {
+    let bench = Bench::new("");
+    let log = |name: &str| {
+        let path = bench.at(name);
+        stdout(&["sim", "examples/oltp.toml", "--log", &path]);
+        std::fs::read(path).unwrap()
+    };
+    assert_eq!(log("first.parquet"), log("second.parquet"));
+}
+
+#[test]
+fn a_study_gives_the_same_bytes_on_one_thread_and_on_two() {
+    let bench = Bench::new("");
+    let study = |threads: &str| {
+        let out = bench.at("out");
+        let trace = "data/recorded/sqlite-ext4.csv.zst";
+        let mut command = command(&["study", trace, "--out", &out, "--json"]);
+        let ran = finish(command.env("RAYON_NUM_THREADS", threads).output().unwrap());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        (ran.stdout, std::fs::read_to_string(bench.at("out/report.html")).unwrap())
+    };
+    let one = study("1");
+    assert!(one == study("2"), "the documents differ");
+}

@@ -1,0 +1,38 @@
+use super::run::document;
+use serde_json::Value;
+
+fn result(example: &str) -> Value {
+    document(&["sim", &format!("examples/{example}"), "--json"])["result"].take()
+}
+
+/// osdi00 section 3: of the head time of random requests about a third is rotation.
+#[test]
+fn the_random_example_waits_a_third_of_its_head_time_for_rotation() {
+    let stages = &result("random.toml")["stages"];
+    let [seek, rotate, transfer] =
+        ["seek_ns", "rotate_ns", "transfer_ns"].map(|stage| stages[stage].as_f64().unwrap());
+    let share = rotate / (seek + rotate + transfer);
+    assert!((0.30..0.37).contains(&share), "a share of {share}");
+}
+
+#[test]
+fn the_oltp_example_keeps_no_more_outstanding_than_it_has_clients() {
+    let result = result("oltp.toml");
+    assert_eq!(result["outstanding_max"], 10);
+    assert_eq!(result["requests"], 20_000);
+}
+
+#[test]
+fn the_replay_example_plays_the_whole_trace() {
+    assert_eq!(result("replay.toml")["requests"], 110_854);
+}
+
+#[test]
+fn every_example_is_run_by_a_test() {
+    let folder = std::fs::read_dir(super::run::repository().join("examples")).unwrap();
+    let mut names: Vec<String> =
+        folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| name.ends_with(".toml"));
+    names.sort();
+    assert_eq!(names, ["oltp.toml", "random.toml", "replay.toml"]);
+}

@@ -1,0 +1,60 @@
+use super::run::{Bench, SMALL_TRACE, run};
+
+fn assert_code(code: i32, args: &[&str]) {
+    let ran = run(args);
+    assert_eq!(ran.code, code, "{args:?}: {}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stderr.is_empty(), code == 0, "{args:?}: {}", ran.stderr);
+}
+
+#[test]
+fn zero_is_done() {
+    assert_code(0, &["--help"]);
+    assert_code(0, &["drive", "show", "atlas10k"]);
+    assert_code(0, &["trace", "formats"]);
+}
+
+#[test]
+fn one_is_a_failure_of_what_was_understood() {
+    let bench =
+        Bench::new("arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n0,R,x,8,0,1\n");
+    let trace = &*bench.at("trace.csv");
+    assert_code(1, &["trace", "info", "no/such/trace.csv"]);
+    assert_code(1, &["trace", "info", trace]);
+    assert_code(1, &["study", trace]);
+    assert_code(1, &["sim", "no/such/experiment.toml"]);
+    assert_code(1, &["sim", &bench.at("sim.toml")]);
+    bench.put("sim.toml", "drive = \"nosuch\"\nworkload = { kind = \"closed\" }\n");
+    assert_code(1, &["sim", &bench.at("sim.toml")]);
+    bench.put("sim.toml", "drive = ");
+    assert_code(1, &["sim", &bench.at("sim.toml")]);
+    // The file is wrong with or without the override.
+    assert_code(1, &["sim", &bench.at("sim.toml"), "--set", "seed=2"]);
+}
+
+#[test]
+fn two_is_a_command_line_that_is_wrong_or_names_what_there_is_not() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (trace, config) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
+    assert_code(2, &[]);
+    assert_code(2, &["nosuch"]);
+    assert_code(2, &["sim"]);
+    assert_code(2, &["sim", config, "--seed", "-1"]);
+    assert_code(2, &["sim", config, "--set", "seed"]);
+    assert_code(2, &["sim", config, "--set", "drive=nosuch"]);
+    assert_code(2, &["sim", config, "--set", "scheduler.policy=nosuch"]);
+    assert_code(2, &["sim", config, "--set", "workload.nosuch=1"]);
+    assert_code(2, &["drive", "show", "nosuch"]);
+    assert_code(2, &["study", trace, "--drive", "nosuch"]);
+    assert_code(2, &["study", trace, "--policy", "nosuch"]);
+    assert_code(2, &["study", trace, "--wrap", "--scale"]);
+    assert_code(2, &["trace", "info", trace, "--format", "nosuch"]);
+    assert_code(2, &["trace", "convert", trace, &bench.at("copy.txt")]);
+    assert_code(2, &["reproduce", "nosuch"]);
+}
+
+#[test]
+fn an_error_goes_to_stderr_also_with_json() {
+    let ran = run(&["trace", "info", "no/such/trace.csv", "--json"]);
+    assert_eq!((ran.code, &*ran.stdout), (1, ""));
+    assert!(ran.stderr.starts_with("error: no/such/trace.csv: "), "{}", ran.stderr);
+}

@@ -1,0 +1,79 @@
+use super::run::{Bench, SMALL_TRACE, run, stdout};
+
+const INPUTS: [&str; 2] = ["sim.toml", "trace.csv"];
+
+/// A request of 1 GiB, which `tr96` with its 0.5 GB refuses when it comes.
+fn too_large() -> String {
+    SMALL_TRACE.replace("20000000,W,0,4096", "20000000,W,0,1073741824")
+}
+
+#[test]
+fn a_failed_run_leaves_no_file_behind() {
+    let bench = Bench::new(&too_large());
+    let (log, report) = (bench.at("log.parquet"), bench.at("report.html"));
+    let outputs = ["--log", &log, "--report", &report, "--set", "workload.fit=wrap"];
+    let ran = run(&[&["sim", &bench.at("sim.toml")][..], &outputs].concat());
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("larger than the drive"), "{}", ran.stderr);
+    let (trace, out) = (bench.at("trace.csv"), bench.at("new/out"));
+    assert_eq!(run(&["study", &trace, "--drive", "tr96", "--wrap", "--out", &out]).code, 1);
+    assert_eq!(bench.names(), INPUTS);
+}
+
+#[test]
+fn a_conversion_that_fails_leaves_no_file_behind() {
+    let bench = Bench::new(&SMALL_TRACE.replace("20000000,W", "20000000,X"));
+    for output in ["copy.parquet", "copy.csv.zst"] {
+        let ran = run(&["trace", "convert", &bench.at("trace.csv"), &bench.at(output)]);
+        assert_eq!(ran.code, 1, "{}", ran.stderr);
+    }
+    assert_eq!(bench.names(), INPUTS);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_known_before_the_run() {
+    let bench = Bench::new(SMALL_TRACE);
+    for name in ["nosuch/report.html", ""] {
+        let ran = run(&["sim", &bench.at("sim.toml"), "--report", &bench.at(name)]);
+        assert_eq!((ran.code, &*ran.stdout), (1, ""), "{}", ran.stderr);
+    }
+    let in_a_file = bench.at("trace.csv/out");
+    let ran = run(&["study", &bench.at("trace.csv"), "--drive", "tr96", "--out", &in_a_file]);
+    assert_eq!((ran.code, &*ran.stdout), (1, ""), "{}", ran.stderr);
+    assert_eq!(bench.names(), INPUTS);
+}
+
+#[test]
+fn a_simulation_writes_its_log_and_its_report() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (log, report) = (bench.at("log.parquet"), bench.at("report.html"));
+    stdout(&["sim", &bench.at("sim.toml"), "--log", &log, "--report", &report]);
+    assert_eq!(bench.names(), ["log.parquet", "report.html", "sim.toml", "trace.csv"]);
+    // Parquet begins and ends with its magic.
+    let bytes = std::fs::read(log).unwrap();
+    assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    assert!(std::fs::read_to_string(report).unwrap().contains("<html"));
+}
+
+#[test]
+fn a_study_writes_the_page_and_the_document_that_it_prints() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (trace, out) = (bench.at("trace.csv"), bench.at("deep/out"));
+    let study = ["study", &trace, "--drive", "tr96", "--out", &out];
+    let printed = stdout(&[&study[..], &["--json"]].concat());
+    assert_eq!(std::fs::read_to_string(bench.at("deep/out/report.json")).unwrap(), printed);
+    assert!(std::fs::read_to_string(bench.at("deep/out/report.html")).unwrap().contains("<html"));
+    let page = bench.at("deep/out/report.html");
+    assert!(stdout(&study).ends_with(&format!("report: {page}\n")));
+}
+
+#[test]
+fn a_converted_trace_holds_what_the_original_did() {
+    let bench = Bench::new(SMALL_TRACE);
+    let copy = bench.at("copy.parquet");
+    let said = stdout(&["trace", "convert", &bench.at("trace.csv"), &copy]);
+    assert_eq!(said, format!("5 records of freewheel-csv to {copy}\n"));
+    let back = bench.at("back.csv");
+    stdout(&["trace", "convert", &copy, &back]);
+    assert_eq!(std::fs::read_to_string(back).unwrap(), SMALL_TRACE);
+}

@@ -1,0 +1,36 @@
+use super::run::stdout;
+
+const VERBS: &[&[&str]] = &[
+    &[],
+    &["study"],
+    &["sim"],
+    &["reproduce"],
+    &["drive"],
+    &["drive", "list"],
+    &["drive", "show"],
+    &["drive", "schema"],
+    &["trace"],
+    &["trace", "formats"],
+    &["trace", "info"],
+    &["trace", "convert"],
+    &["trace", "characterize"],
+];
+
+#[test]
+fn every_verb_says_what_it_does_and_shows_an_example() {
+    for verb in VERBS {
+        let help = stdout(&[verb, &["--help"][..]].concat());
+        let first = help.lines().next().unwrap();
+        assert!(first.len() > 10 && !first.starts_with("Usage"), "{verb:?}: {first}");
+        let words = format!("\n  freewheel {}", verb.join(" "));
+        assert!(help.contains("Example") && help.contains(words.trim_end()), "{verb:?}: {help}");
+    }
+}
+
+#[test]
+fn the_help_of_sim_lists_every_policy() {
+    let help = stdout(&["sim", "--help"]);
+    for row in freewheel::model::sched::POLICIES {
+        assert!(help.contains(row.name) && help.contains(row.summary), "{}", row.name);
+    }
+}

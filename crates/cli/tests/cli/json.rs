@@ -1,0 +1,83 @@
+use super::run::{Bench, SMALL_TRACE, command, document, finish};
+
+#[test]
+fn every_verb_prints_one_document_with_its_schema_version() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (trace, config) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
+    let (copy, out) = (&*bench.at("copy.parquet"), &*bench.at("out"));
+    let verbs: &[&[&str]] = &[
+        &["drive", "list"],
+        &["drive", "show", "exos-x24-24tb"],
+        &["trace", "formats"],
+        &["trace", "info", trace],
+        &["trace", "characterize", trace],
+        &["trace", "convert", trace, copy],
+        &["sim", config],
+        &["reproduce", "--list"],
+        &["study", trace, "--drive", "tr96", "--out", out],
+    ];
+    for verb in verbs {
+        document(&[verb, &["--json"][..]].concat());
+    }
+}
+
+#[test]
+fn trace_info_has_the_fields_that_other_tools_read() {
+    let bench = Bench::new(SMALL_TRACE);
+    let info = document(&["trace", "info", &bench.at("trace.csv"), "--json"]);
+    assert_eq!(info["format"], "freewheel-csv");
+    assert_eq!((&info["requests"], &info["reads"]), (&5.into(), &2.into()));
+    assert_eq!((&info["span_ns"], &info["bytes"]), (&20_000_000.into(), &20_480.into()));
+    // 4 KiB pages 0, 2, 100 and 101.
+    assert_eq!(info["footprint_bytes"], 4 * 4096);
+}
+
+/// The counts of `data/recorded/README.md`.
+#[test]
+fn trace_info_counts_what_was_recorded() {
+    let recorded = [
+        ("pgbench-ext4", [110_854, 42_250, 54_541, 14_063]),
+        ("fileserver-ext4", [103_247, 97_619, 5_294, 334]),
+        ("sqlite-ext4", [58_208, 8_461, 34_355, 15_392]),
+    ];
+    for (name, counts) in recorded {
+        let info = document(&["trace", "info", &format!("data/recorded/{name}.csv.zst"), "--json"]);
+        let found =
+            ["requests", "reads", "writes", "flushes"].map(|key| info[key].as_u64().unwrap());
+        assert_eq!(found, counts, "{name}");
+        assert_eq!(info["trims"], 0);
+    }
+}
+
+#[test]
+fn a_simulation_repeats_its_resolved_config_and_the_override_in_it() {
+    let args = ["sim", "examples/random.toml", "--set", "workload.requests=300", "--seed", "9"];
+    let run = document(&[&args[..], &["--json"]].concat());
+    assert_eq!(run["config"]["workload"]["requests"], 300);
+    assert_eq!(run["config"]["seed"], 9);
+    assert_eq!(run["result"]["requests"], 300);
+    assert_eq!(run["drive"]["name"], "atlas10k");
+    // A default that the file does not mention.
+    assert_eq!(run["config"]["workload"]["pattern"]["align"], "4KiB");
+}
+
+#[test]
+fn drive_show_gives_modelled_and_advertised_values() {
+    let sheet = document(&["drive", "show", "exos-x24-24tb", "--json"]);
+    let outer = sheet["zones"][0]["sustained_bytes_per_second"].as_f64().unwrap();
+    assert!((outer / 285e6 - 1.0).abs() < 0.05, "outermost zone: {outer} bytes a second");
+    assert_eq!(sheet["advertised"]["capacity"].as_str().unwrap().parse(), Ok(TB24));
+    assert!(sheet["sources"]["seek"].as_str().unwrap().starts_with("assumed"));
+}
+
+const TB24: freewheel::units::Bytes = freewheel::units::Bytes::new(24_000_000_000_000);
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut show = command(&["drive", "show", "exos-x24-24tb", "--json"]);
+    show.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = show.spawn().unwrap();
+    drop(child.stdout.take());
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, &*ran.stderr), (0, ""));
+}

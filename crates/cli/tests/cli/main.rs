@@ -1,0 +1,11 @@
+//! The built program, run as a person or a script runs it.
+
+mod determinism;
+mod examples;
+mod exit_codes;
+mod files;
+mod help;
+mod json;
+mod messages;
+mod run;
+mod schemas;

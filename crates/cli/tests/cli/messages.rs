@@ -1,0 +1,65 @@
+use super::run::{Bench, SMALL_TRACE, run};
+
+fn message(args: &[&str]) -> String {
+    let ran = run(args);
+    assert_ne!(ran.code, 0, "{args:?}");
+    assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    ran.stderr
+}
+
+#[test]
+fn a_wrong_name_is_answered_with_the_names_there_are() {
+    let bench = Bench::new(SMALL_TRACE);
+    let drive = message(&["drive", "show", "atlas"]);
+    assert!(drive.contains("`atlas`") && drive.contains("atlas10k, cheetah18lp"), "{drive}");
+    let policy = message(&["study", &bench.at("trace.csv"), "--policy", "sptff"]);
+    assert!(policy.contains("`sptff`") && policy.contains("sptf, sptf-sw, asatf"), "{policy}");
+    let format = message(&["trace", "info", &bench.at("trace.csv"), "--format", "blktrace"]);
+    assert!(format.contains("`blktrace`") && format.contains("hp-srt, freewheel-csv"), "{format}");
+}
+
+#[test]
+fn a_malformed_record_is_named_with_its_value_and_the_way_out() {
+    let bench = Bench::new(&SMALL_TRACE.replace("409600", "-7"));
+    let error = message(&["trace", "info", &bench.at("trace.csv")]);
+    assert!(error.contains("trace.csv: record 2 ") && error.contains("`-7`"), "{error}");
+    assert!(error.contains("--lenient"), "{error}");
+    let error = message(&["sim", &bench.at("sim.toml")]);
+    assert!(error.contains("--set workload.lenient=true"), "{error}");
+}
+
+#[test]
+fn lenient_reading_says_what_it_skipped() {
+    let bench = Bench::new(&SMALL_TRACE.replace("409600", "-7"));
+    let ran = run(&["trace", "info", &bench.at("trace.csv"), "--lenient"]);
+    assert_eq!(ran.code, 0);
+    assert!(
+        ran.stderr.contains("1 malformed record") && ran.stderr.contains("`-7`"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_wrong_key_of_an_experiment_is_shown_with_its_line_and_the_keys_there_are() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("sim.toml", "drive = \"tr96\"\n\n[workload]\nkind = \"closed\"\nthinks = \"1ms\"\n");
+    let error = message(&["sim", &bench.at("sim.toml")]);
+    assert!(error.contains("sim.toml") && error.contains("line "), "{error}");
+    assert!(error.contains("`thinks`") && error.contains("`think_distribution`"), "{error}");
+}
+
+/// The recorded trace reaches 12.3 GiB of its 16 GiB disk; the Atlas 10K holds 9.1 GB.
+#[test]
+fn a_trace_larger_than_the_drive_is_refused_with_both_sizes_and_three_ways_out() {
+    let trace = "data/recorded/pgbench-ext4.csv.zst";
+    let error = message(&["study", trace, "--drive", "atlas10k"]);
+    for text in ["12.3 GiB", "8.57 GiB", "larger drive (--drive)", "--wrap", "--scale"] {
+        assert!(error.contains(text), "{error}");
+    }
+    let set = ["--set", "drive=atlas10k", "--set", "workload.fit=as-is"];
+    let error = message(&[&["sim", "examples/replay.toml"][..], &set].concat());
+    for text in ["12.3 GiB", "8.57 GiB", "drive=NAME", "workload.fit=wrap", "workload.fit=scale"] {
+        assert!(error.contains(text), "{error}");
+    }
+}

@@ -1,0 +1,23 @@
+//! The published schemas are those of the code. `UPDATE_SCHEMAS=1 cargo test -p freewheel-cli`
+//! writes them anew.
+
+use super::run::{repository, stdout};
+
+fn assert_published(name: &str, printed: &str) {
+    let path = repository().join("schemas").join(name);
+    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+        std::fs::write(&path, printed).unwrap();
+    }
+    let published = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(published == printed, "{} is not up to date", path.display());
+}
+
+#[test]
+fn the_schema_of_an_experiment_is_published() {
+    assert_published("sim.schema.json", &stdout(&["sim", "--schema"]));
+}
+
+#[test]
+fn the_schema_of_a_drive_is_published() {
+    assert_published("drive.schema.json", &stdout(&["drive", "schema"]));
+}
