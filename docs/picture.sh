@@ -5,4 +5,4 @@ profile=$(mktemp -d)
 trap 'rm -rf "$profile"' EXIT
 chromium --headless --no-sandbox --disable-gpu --disable-background-networking \
   --user-data-dir="$profile" --hide-scrollbars --window-size=1040,1290 \
-  --screenshot="$2" "file://$(realpath "$1")"
+  --screenshot="$2" "file://$(realpath "$1")" 2>/dev/null

@@ -24,7 +24,7 @@ impl Bars {
             return self.finish(task);
         }
         let mut bars = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
-        let bar = bars.entry(task.to_owned()).or_insert_with(|| self.start(task));
+        let bar = bars.entry(task.to_owned()).or_insert_with(|| self.start(task, total));
         bar.set_length(total);
         bar.set_position(done);
     }
@@ -37,9 +37,9 @@ impl Bars {
         }
     }
 
-    fn start(&self, task: &str) -> ProgressBar {
+    fn start(&self, task: &str, total: u64) -> ProgressBar {
         let style = ProgressStyle::with_template(TEMPLATE).expect("a constant template");
-        let bar = self.screen.add(ProgressBar::new(0));
+        let bar = self.screen.add(ProgressBar::new(total));
         bar.set_style(style.progress_chars("=> "));
         bar.set_message(task.to_owned());
         bar.enable_steady_tick(REDRAW);

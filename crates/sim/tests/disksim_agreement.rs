@@ -32,16 +32,16 @@ fn random_requests_take_as_long_as_in_disksim() {
 
 #[test]
 fn policies_reorder_a_queue_of_20_to_the_same_effect_as_in_disksim() {
-    for (policy, mean_ms, rotation) in [
-        ("fcfs", 177.8, 33.8),
-        ("clook", 121.2, 49.2),
-        ("sstf", 119.8, 49.8),
-        ("sptf", 97.0, 22.0),
-    ] {
+    for (policy, mean_ms, rotation) in
+        [("fcfs", 177.8, 33.8), ("clook", 121.2, 49.2), ("sstf", 119.8, 49.8), ("sptf", 97.0, 22.0)]
+    {
         let result = run(policy, "outstanding = 20\n");
         near(policy, result.response.mean_ns / 1e6, mean_ms, 0.02);
         let share = result.stages.rotate_share() * 100.0;
-        assert!((share - rotation).abs() < 1.0, "{policy}: rotation {share:.1} % against {rotation}");
+        assert!(
+            (share - rotation).abs() < 1.0,
+            "{policy}: rotation {share:.1} % against {rotation}"
+        );
     }
 }
 

@@ -158,8 +158,6 @@ pub(crate) struct Axes {
     pub y: &'static str,
     /// Powers of ten along x.
     pub log_x: bool,
-    /// Whether the names of the lines stand at the top left instead of the bottom right.
-    pub names_left: bool,
 }
 
 /// Lines over a common pair of axes. Empty when there is nothing to draw.
@@ -170,26 +168,28 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
     let (Some(&low), Some(&high)) = (min_of(&xs), max_of(&xs)) else { return String::new() };
     let ys: Vec<f64> = points().map(|p| p.1).collect();
     let top = max_of(&ys).copied().unwrap_or(1.0).max(f64::MIN_POSITIVE) * 1.05;
-    draw(860, 380, |area| {
-        let mut builder = ChartBuilder::on(area);
-        builder.margin(14).margin_right(24).x_label_area_size(46).y_label_area_size(62);
+    draw(860, 400, |area| {
+        let (names, plot) = area.split_vertically(30);
+        let coloured = lines.iter().zip(LINES.iter().cycle());
+        let named: Vec<(&str, RGBColor)> = coloured.map(|(l, c)| (l.name.as_str(), *c)).collect();
+        legend(&names, &named, 64)?;
+        let mut builder = ChartBuilder::on(&plot);
+        builder.margin(10).margin_right(24).x_label_area_size(46).y_label_area_size(62);
         if axes.log_x {
             let range = (low..high.max(low * 1.01)).log_scale();
             let mut chart = builder.build_cartesian_2d(range, 0.0..top)?;
             mesh(chart.configure_mesh(), axes)?;
-            for (index, line) in lines.iter().enumerate() {
+            lines.iter().zip(&named).try_for_each(|(line, (_, colour))| {
                 let points = line.points.iter().copied().filter(|p| usable(p.0)).collect();
-                draw_line(&mut chart, line, points, index)?;
-            }
-            series_labels(&mut chart, axes)
+                draw_line(&mut chart, points, line.dots, *colour)
+            })
         } else {
             let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
             let mut chart = builder.build_cartesian_2d(range, 0.0..top)?;
             mesh(chart.configure_mesh(), axes)?;
-            for (index, line) in lines.iter().enumerate() {
-                draw_line(&mut chart, line, line.points.clone(), index)?;
-            }
-            series_labels(&mut chart, axes)
+            lines.iter().zip(&named).try_for_each(|(line, (_, colour))| {
+                draw_line(&mut chart, line.points.clone(), line.dots, *colour)
+            })
         }
     })
 }
@@ -225,46 +225,19 @@ where
 
 fn draw_line<'a, X>(
     chart: &mut Chart<'a, X>,
-    line: &Line,
     points: Vec<(f64, f64)>,
-    index: usize,
+    dots: bool,
+    colour: RGBColor,
 ) -> Drawn
 where
     X: plotters::coord::ranged1d::Ranged<ValueType = f64> + 'a,
 {
-    let colour = LINES[index % LINES.len()];
-    let annotation = if line.dots {
-        chart.draw_series(points.iter().map(|&p| Circle::new(p, 4, colour.filled())))?
+    if dots {
+        chart.draw_series(points.iter().map(|&p| Circle::new(p, 4, colour.filled())))?;
     } else {
-        chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-    };
-    let dots = line.dots;
-    annotation.label(&line.name).legend(move |(x, y)| {
-        if dots {
-            Circle::new((x + 9, y), 4, colour.filled()).into_dyn()
-        } else {
-            PathElement::new(vec![(x, y), (x + 18, y)], colour.stroke_width(3)).into_dyn()
-        }
-    });
+        chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
+    }
     Ok(())
-}
-
-fn series_labels<'a, X>(chart: &mut Chart<'a, X>, axes: &Axes) -> Drawn
-where
-    X: plotters::coord::ranged1d::Ranged<ValueType = f64> + 'a,
-{
-    let corner = if axes.names_left {
-        SeriesLabelPosition::UpperLeft
-    } else {
-        SeriesLabelPosition::LowerRight
-    };
-    chart
-        .configure_series_labels()
-        .position(corner)
-        .background_style(WHITE.mix(0.85))
-        .border_style(GRID)
-        .label_font((FONT, 13).into_font().color(&INK))
-        .draw()
 }
 
 /// Draws into SVG text that scales with the page.
@@ -312,13 +285,13 @@ mod tests {
     #[test]
     fn a_chart_scales_with_the_page_and_refers_to_nothing_outside() {
         let line = Line { name: "a".into(), points: vec![(1.0, 2.0), (10.0, 3.0)], dots: false };
-        let svg = lines(&[line], &Axes { x: "x", y: "y", log_x: true, names_left: false });
+        let svg = lines(&[line], &Axes { x: "x", y: "y", log_x: true });
         assert!(svg.starts_with("<svg viewBox="), "{}", &svg[..80]);
         assert!(!svg.contains("href"));
     }
 
     #[test]
     fn nothing_to_draw_is_nothing() {
-        assert_eq!(lines(&[], &Axes { x: "x", y: "y", log_x: false, names_left: false }), "");
+        assert_eq!(lines(&[], &Axes { x: "x", y: "y", log_x: false }), "");
     }
 }

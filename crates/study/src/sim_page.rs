@@ -56,8 +56,7 @@ fn responses(result: &RunResult) -> Markup {
         line("reads", &result.read_distribution),
         line("writes", &result.write_distribution),
     ];
-    let axes =
-        Axes { x: "response time, ms", y: "share of requests, %", log_x: true, names_left: false };
+    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
     let row = |name: &str, s: &Summary| {
         let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
         let mut cells = vec![name.to_string(), s.count.to_string(), ms(s.mean_ns)];

@@ -1,4 +1,4 @@
-use super::run::{Bench, SMALL_TRACE, run};
+use super::run::{Bench, SMALL_TRACE, command, finish, run};
 
 fn assert_code(code: i32, args: &[&str]) {
     let ran = run(args);
@@ -57,4 +57,14 @@ fn an_error_goes_to_stderr_also_with_json() {
     let ran = run(&["trace", "info", "no/such/trace.csv", "--json"]);
     assert_eq!((ran.code, &*ran.stdout), (1, ""));
     assert!(ran.stderr.starts_with("error: no/such/trace.csv: "), "{}", ran.stderr);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stdout_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::create("/dev/full").unwrap();
+    let output = command(&["drive", "list"]).stdout(full).output().unwrap();
+    let ran = finish(output);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.starts_with("error: standard output: "), "{}", ran.stderr);
 }

@@ -276,12 +276,14 @@ impl Drive {
         let span = u64::from(run.span_ns);
         // How far the start of the run has already passed by.
         let passed = self.rotation.period_ns() - wait;
-        if passed < span && wait > 0 && self.is_zero_latency(op) {
-            if let Some(next_ns) = self.next_sector_edge_ns(run, passed) {
-                // From the next whole sector on to the end, over the gap, and up to that sector.
-                let gap = self.rotation.period_ns() - span;
-                return OnTrack { rotate_ns: next_ns - passed + gap, transfer_ns: span };
-            }
+        if passed < span
+            && wait > 0
+            && self.is_zero_latency(op)
+            && let Some(next_ns) = self.next_sector_edge_ns(run, passed)
+        {
+            // From the next whole sector on to the end, over the gap, and up to that sector.
+            let gap = self.rotation.period_ns() - span;
+            return OnTrack { rotate_ns: next_ns - passed + gap, transfer_ns: span };
         }
         OnTrack { rotate_ns: wait, transfer_ns: span }
     }

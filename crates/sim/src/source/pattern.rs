@@ -151,7 +151,9 @@ mod tests {
         for tag in 0..20_000 {
             let request = pattern.draw(tag);
             assert!((request.start + request.blocks).get() <= 10_001);
-            assert!(request.start.get() % 8 == 0 && request.blocks.get() % 8 == 0);
+            assert!(
+                request.start.get().is_multiple_of(8) && request.blocks.get().is_multiple_of(8)
+            );
         }
     }
 

@@ -171,7 +171,7 @@ fn cautions(study: &Study) -> Vec<Finding> {
     if !study.drive.assumed.is_empty() {
         list.push(Finding {
             headline: format!("{} values of this drive's model are assumed, not published.", study.drive.assumed.len()),
-            detail: "They are listed at the end. Shares and comparisons between policies depend little on them; absolute times do.".into(),
+            detail: "They are listed at the end of the report; judge the absolute times accordingly.".into(),
         });
     }
     let info = &study.trace.info;

@@ -64,8 +64,7 @@ fn bar(study: &Study, run: &PolicyRun) -> HeadTimeBar {
 fn responses(study: &Study) -> Markup {
     let line = |run: &PolicyRun| Line::cumulative_ms(&run.title, &run.result.response_distribution);
     let lines: Vec<Line> = study.runs.iter().map(line).collect();
-    let axes =
-        Axes { x: "response time, ms", y: "share of requests, %", log_x: true, names_left: false };
+    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
     let best = study.best().title.clone();
     html! {
         (page::chart(&chart::lines(&lines, &axes)))
@@ -133,8 +132,8 @@ fn load(study: &Study) -> Markup {
     let written = line("written", &|bin| bin.bytes_written as f64 / 1e6);
     let burst = &study.trace.burstiness;
     html! {
-        (page::chart(&chart::lines(&[requests], &Axes { x: "time in the trace, s", y: "requests/s", log_x: false, names_left: true })))
-        (page::chart(&chart::lines(&[read, written], &Axes { x: "time in the trace, s", y: "MB/s", log_x: false, names_left: true })))
+        (page::chart(&chart::lines(&[requests], &Axes { x: "time in the trace, s", y: "requests/s", log_x: false })))
+        (page::chart(&chart::lines(&[read, written], &Axes { x: "time in the trace, s", y: "MB/s", log_x: false })))
         p.note {
             "Busiest second, ten seconds and minute: " (format!("{:.1}, {:.1} and {:.1}", burst.peak_to_mean_1s, burst.peak_to_mean_10s, burst.peak_to_mean_60s))
             " times the mean. Index of dispersion of counts in a second: " (format!("{:.1}", burst.dispersion_1s))
@@ -164,7 +163,7 @@ fn workload(study: &Study) -> Markup {
     ];
     html! {
         (table(&["", "reads", "writes"], &rows))
-        p.note { "Sequential: starts where the request before it ended. Again: share of 4 KiB blocks read that had been read before, and of those written that had been written before." }
+        p.note { "Sequential: starts where the request before it ended. Again: share of 4 KiB blocks read that had been read or written before, and of those written that had been written before." }
         h3 { "Skew" }
         p {
             "Of " (t.skew.regions) " touched regions of " (size(t.skew.region_bytes))

@@ -241,7 +241,7 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         Line { name: "ours".into(), points: ours, dots: false },
         Line { name: "paper".into(), points: vec![(0.0, 0.0), (40.0, 6.0)], dots: true },
     ];
-    let axes = Axes { x: "n, %", y: "access time above SPTF, %", log_x: false, names_left: true };
+    let axes = Axes { x: "n, %", y: "access time above SPTF, %", log_x: false };
     let figures = vec![head_time(&settings, &results, &marks), Figure::Lines(lines, axes)];
     Ok(Outcome { rows, figures })
 }
