@@ -102,6 +102,10 @@ impl From<ConfigError> for Failure {
             ConfigError::Policy(_) | ConfigError::Format(_) | ConfigError::Override { .. } => {
                 Self::wrong_use(error)
             }
+            ConfigError::Placement(_) => Self::failed(error).with_help(
+                "choose a larger drive (--drive NAME), fold the addresses onto this one (--wrap), \
+                 squeeze them onto it (--scale), or take one device of the trace (--device N)",
+            ),
             _ => Self::failed(error),
         }
     }

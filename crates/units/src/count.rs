@@ -95,11 +95,19 @@ impl Bytes {
 
     /// Text for people: three significant digits in binary units, not exact.
     pub fn human(self) -> String {
-        const NAMES: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+        self.three_digits(1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
+    }
+
+    /// Like [`Self::human`] in decimal units, as makers of drives count.
+    pub fn human_decimal(self) -> String {
+        self.three_digits(1000.0, &["B", "KB", "MB", "GB", "TB", "PB"])
+    }
+
+    fn three_digits(self, step: f64, names: &[&str]) -> String {
         let mut value = self.0 as f64;
         let mut unit = 0;
-        while value >= 1024.0 && unit + 1 < NAMES.len() {
-            value /= 1024.0;
+        while value >= step && unit + 1 < names.len() {
+            value /= step;
             unit += 1;
         }
         let decimals = if unit == 0 || value >= 100.0 {
@@ -109,7 +117,7 @@ impl Bytes {
         } else {
             2
         };
-        format!("{value:.decimals$} {}", NAMES[unit])
+        format!("{value:.decimals$} {}", names[unit])
     }
 }
 

@@ -54,7 +54,7 @@ fn a_wrong_key_of_an_experiment_is_shown_with_its_line_and_the_keys_there_are() 
 fn a_trace_larger_than_the_drive_is_refused_with_both_sizes_and_three_ways_out() {
     let trace = "data/recorded/pgbench-ext4.csv.zst";
     let error = message(&["study", trace, "--drive", "atlas10k"]);
-    for text in ["12.3 GiB", "8.57 GiB", "larger drive (--drive)", "--wrap", "--scale"] {
+    for text in ["12.3 GiB", "8.57 GiB", "larger drive (--drive NAME)", "--wrap", "--scale"] {
         assert!(error.contains(text), "{error}");
     }
     let set = ["--set", "drive=atlas10k", "--set", "workload.fit=as-is"];

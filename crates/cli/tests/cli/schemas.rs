@@ -1,15 +1,11 @@
-//! The published schemas are those of the code. `UPDATE_SCHEMAS=1 cargo test -p freewheel-cli`
-//! writes them anew.
+//! The published schemas are those of the code. `make schemas` writes them anew.
 
 use super::run::{repository, stdout};
 
 fn assert_published(name: &str, printed: &str) {
     let path = repository().join("schemas").join(name);
-    if std::env::var_os("UPDATE_SCHEMAS").is_some() {
-        std::fs::write(&path, printed).unwrap();
-    }
     let published = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(published == printed, "{} is not up to date", path.display());
+    assert!(published == printed, "{} is not up to date: run `make schemas`", path.display());
 }
 
 #[test]

@@ -408,9 +408,12 @@ impl Drive {
     }
 
     /// Sustained rate of a zone in bytes a second: its data over the time to read it through, with
-    /// every head and cylinder switch.
+    /// every head and cylinder switch. Zero for a zone without data.
     pub fn sustained_rate_bytes_per_second(&self, zone: usize) -> u64 {
         let zone = &self.layout.zones()[zone];
+        if zone.blocks() == Blocks::ZERO {
+            return 0;
+        }
         // A cylinder or more, but no more than a few: the rate is the same throughout.
         let tracks = u64::from(self.layout.surfaces()) * 4;
         let wanted = (tracks * u64::from(zone.blocks_per_track())).min(zone.blocks().get());

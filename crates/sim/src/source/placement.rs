@@ -27,8 +27,8 @@ pub enum Fit {
 pub enum PlacementError {
     /// The trace's address space is larger than the drive.
     #[error(
-        "the trace reaches {trace}, but the drive holds {drive}: \
-         choose a larger drive (--drive), or fold the addresses with --wrap, or squeeze them with --scale"
+        "the trace reaches {trace}, but the drive holds {drive}: it needs a larger drive, or its \
+         addresses wrapped or scaled"
     )]
     TooLarge {
         /// Size of the trace's address space.
@@ -37,9 +37,7 @@ pub enum PlacementError {
         drive: String,
     },
     /// One request alone is larger than the drive.
-    #[error(
-        "a request of {request} is larger than the drive of {drive}: choose a larger drive (--drive)"
-    )]
+    #[error("a request of {request} is larger than the drive of {drive}: it needs a larger drive")]
     RequestTooLarge {
         /// Size of the request.
         request: String,
@@ -54,6 +52,14 @@ pub enum PlacementError {
         /// The devices there are.
         devices: String,
     },
+}
+
+impl PlacementError {
+    /// The trace has only these devices, and not the one asked for.
+    pub fn no_device(device: u32, there_are: impl IntoIterator<Item = u32>) -> Self {
+        let devices: Vec<String> = there_are.into_iter().map(|id| id.to_string()).collect();
+        Self::NoDevice { device, devices: devices.join(", ") }
+    }
 }
 
 const PIECE_BLOCKS: u64 = 16 << 11;
@@ -78,8 +84,7 @@ impl Placement {
         fit: Fit,
     ) -> Result<Self, PlacementError> {
         if let Some(device) = device.filter(|device| !devices.contains_key(device)) {
-            let devices: Vec<String> = devices.keys().map(u32::to_string).collect();
-            return Err(PlacementError::NoDevice { device, devices: devices.join(", ") });
+            return Err(PlacementError::no_device(device, devices.keys().copied()));
         }
         let (mut bases, mut space) = (BTreeMap::new(), 0);
         for (&id, end) in devices.iter().filter(|(id, _)| device.is_none_or(|d| d == **id)) {

@@ -63,7 +63,7 @@ fn potential(study: &Study) -> Finding {
         detail: format!(
             "That is the rotational latency of this load times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.",
             rate(study.drive.media_bytes_per_second),
-            Bytes::new(study.drive.capacity_bytes).human(),
+            Bytes::new(study.drive.capacity_bytes).human_decimal(),
             span(seconds)
         ),
     }
@@ -170,8 +170,13 @@ fn cautions(study: &Study) -> Vec<Finding> {
     }
     if !study.drive.assumed.is_empty() {
         list.push(Finding {
-            headline: format!("{} values of this drive's model are assumed, not published.", study.drive.assumed.len()),
-            detail: "They are listed at the end of the report; judge the absolute times accordingly.".into(),
+            headline: format!(
+                "{} values of this drive's model are assumed, not published.",
+                study.drive.assumed.len()
+            ),
+            detail:
+                "They are listed at the end of the report; judge the absolute times accordingly."
+                    .into(),
         });
     }
     let info = &study.trace.info;

@@ -3,10 +3,13 @@
 mod findings;
 mod report;
 
+use std::collections::BTreeSet;
+
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, Workload, open};
+use freewheel_sim::source::PlacementError;
 use freewheel_trace::{Character, Characterizer, TraceReader};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -127,16 +130,15 @@ pub type ProgressSink<'a> = &'a (dyn Fn(StudyProgress<'_>) + Sync);
 /// Studies a trace. Policies run in parallel; the result does not depend on how many at once.
 pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study, StudyError> {
     let mut options = options.clone();
-    options.policies.retain(|policy| *policy != PolicySpec::Fcfs);
-    options.policies.insert(0, PolicySpec::Fcfs);
+    options.policies = distinct_after_fcfs(&options.policies);
     // A wrong name or a trace too large is known before the long part begins.
     let probe = |policy, trace| Experiment::with_trace_info(config(&options, policy), trace);
     probe(PolicySpec::Fcfs, None)?;
     let trace = characterize(&options.trace, progress)?;
+    let experiment = probe(PolicySpec::Fcfs, Some(trace.info.clone()))?;
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
-    let experiment = probe(PolicySpec::Fcfs, Some(trace.info.clone()))?;
     let runs: Result<Vec<PolicyRun>, ConfigError> = options
         .policies
         .par_iter()
@@ -155,6 +157,17 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
     };
     study.findings = findings::findings(&study);
     Ok(study)
+}
+
+/// FCFS, which everything is compared with, and then each of the others once.
+fn distinct_after_fcfs(policies: &[PolicySpec]) -> Vec<PolicySpec> {
+    let mut distinct = vec![PolicySpec::Fcfs];
+    for policy in policies {
+        if !distinct.contains(policy) {
+            distinct.push(*policy);
+        }
+    }
+    distinct
 }
 
 fn config(options: &StudyOptions, policy: PolicySpec) -> SimConfig {
@@ -176,8 +189,10 @@ fn characterize(
 ) -> Result<Character, ConfigError> {
     let mut reader: TraceReader = open(trace)?;
     let mut characterizer = Characterizer::new(reader.format());
+    let mut devices = BTreeSet::new();
     let mut count = 0u64;
     while let Some(record) = reader.next().transpose()? {
+        devices.insert(record.device);
         if trace.device.is_none_or(|device| device == record.device) {
             characterizer.observe(&record);
         }
@@ -186,6 +201,9 @@ fn characterize(
             let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
             progress(StudyProgress::Reading { done, total });
         }
+    }
+    if let Some(device) = trace.device.filter(|device| !devices.contains(device)) {
+        return Err(PlacementError::no_device(device, devices).into());
     }
     let mut character = characterizer.finish();
     character.info.skipped = reader.skipped();
@@ -250,5 +268,16 @@ impl Study {
     /// The report: one HTML file without references to anything outside it.
     pub fn html(&self) -> String {
         report::html(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_run_once_and_fcfs_first() {
+        let asked = [PolicySpec::Sptf, PolicySpec::Fcfs, PolicySpec::Sptf];
+        assert_eq!(distinct_after_fcfs(&asked), [PolicySpec::Fcfs, PolicySpec::Sptf]);
     }
 }

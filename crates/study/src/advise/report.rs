@@ -206,7 +206,7 @@ fn setting(study: &Study) -> Markup {
     let options = serde_json::to_string_pretty(&study.options).expect("options can be written");
     html! {
         p {
-            (drive.model) ", " (Bytes::new(drive.capacity_bytes).human()) ", "
+            (drive.model) ", " (Bytes::new(drive.capacity_bytes).human_decimal()) ", "
             (format!("{rpm:.0}")) " rpm, mean media rate " (rate(drive.media_bytes_per_second))
             ". No cache in the drive; every request goes to the media. Replay " (replay)
             ". A flush is done when every write that came before it is on the media."

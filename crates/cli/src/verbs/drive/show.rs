@@ -6,7 +6,7 @@ use clap::Args;
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::{Advertised, DriveSpec};
 use freewheel::sim::library;
-use freewheel::units::{Blocks, Op, SimDuration};
+use freewheel::units::{Op, SimDuration};
 use serde::Serialize;
 
 use super::DriveIdentity;
@@ -85,9 +85,7 @@ impl ZoneSheet {
     fn new(spec: &DriveSpec, drive: &Drive, index: usize) -> Self {
         let zone = &spec.zones[index];
         let blocks = drive.layout().zones()[index].blocks();
-        // A zone may be reserved as a whole: then there is nothing to read through.
-        let has_data = blocks > Blocks::ZERO;
-        let rate = if has_data { drive.sustained_rate_bytes_per_second(index) } else { 0 };
+        let rate = drive.sustained_rate_bytes_per_second(index);
         Self {
             first_cylinder: zone.first_cylinder,
             last_cylinder: zone.last_cylinder,
