@@ -12,7 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::engine::{Completion, run};
+use crate::completion::Completion;
+use crate::engine::run;
 use crate::library::{self, DriveError};
 use crate::result::RunResult;
 use crate::source::{

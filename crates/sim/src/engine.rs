@@ -6,31 +6,9 @@ use freewheel_model::drive::{Access, Drive, Position};
 use freewheel_model::sched::{Moment, Policy, Waiting};
 use freewheel_units::{Op, Prng, SimDuration, SimTime};
 
+use crate::completion::Completion;
 use crate::result::{RunResult, Tally};
 use crate::source::{Request, Source, SourceError};
-
-/// A request that is done, with its stage times. They add up to its response time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completion {
-    /// What it asked for.
-    pub request: Request,
-    /// When it arrived.
-    pub arrival: SimTime,
-    /// Time waited for the head, or, of a flush, for the writes before it.
-    pub queue: SimDuration,
-    /// Stages at the drive; all zero for flush and trim.
-    pub access: Access,
-    /// When it was done.
-    pub end: SimTime,
-}
-
-impl Completion {
-    /// From arrival to end.
-    #[inline]
-    pub fn response(&self) -> SimDuration {
-        self.end - self.arrival
-    }
-}
 
 /// One drive in virtual time: arrivals in, completions out.
 struct Engine<'a, S> {

@@ -4,7 +4,7 @@ use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
-use crate::engine::Completion;
+use crate::completion::Completion;
 
 /// Sums while a run goes on.
 #[derive(Default)]

@@ -1,33 +1,12 @@
 //! From what a drive file says to a drive that answers: every check of a spec is made here, once.
 
-use freewheel_units::{Op, SimDuration};
-use thiserror::Error;
-
+use super::error::{BuildDriveError, invalid};
 use super::layout::{Layout, Zone};
 use super::mechanics::Drive;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
 use super::spec::{CurveSpec, DriveSpec, SeekSpec};
-
-/// Why a spec is not a drive. `key` is the key in the drive file.
-#[derive(Debug, Clone, PartialEq, Error)]
-#[error("`{key}` is {value}, but {rule}")]
-pub struct BuildDriveError {
-    /// Key in the drive file.
-    pub key: String,
-    /// Offending value.
-    pub value: String,
-    /// What is allowed.
-    pub rule: String,
-}
-
-pub(crate) fn invalid(
-    key: impl Into<String>,
-    value: impl std::fmt::Display,
-    rule: impl Into<String>,
-) -> BuildDriveError {
-    BuildDriveError { key: key.into(), value: value.to_string(), rule: rule.into() }
-}
+use freewheel_units::{Op, SimDuration};
 
 const SURFACES_MAX: u32 = 64;
 const CYLINDERS_MAX: u32 = 4_000_000;

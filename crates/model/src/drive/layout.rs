@@ -12,8 +12,8 @@
 
 use freewheel_units::{Angle, Blocks, Lbn};
 
-use super::build::{BuildDriveError, invalid};
 use super::divide::Divisor;
+use super::error::{BuildDriveError, invalid};
 use super::spec::{DriveSpec, Mapping, SpareUnit, ZoneSpec};
 
 /// A place on the media.

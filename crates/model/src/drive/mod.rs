@@ -11,13 +11,14 @@
 
 mod build;
 mod divide;
+mod error;
 mod layout;
 mod mechanics;
 mod rotation;
 mod seek;
 pub mod spec;
 
-pub use build::BuildDriveError;
+pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
 pub use mechanics::{Access, Drive, Position, Positioning, Target};
 pub use rotation::Rotation;

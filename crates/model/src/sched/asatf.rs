@@ -59,8 +59,7 @@ impl Policy for Asatf {
         let most_credit_ns = self.credit_ns(moment, &oldest);
         let mut best = None;
         let mut best_key = (i128::MAX, u64::MAX);
-        let seek = moment.drive.seek();
-        self.queue.outwards(moment.head.cylinder, seek, u64::MAX, |found, waiting| {
+        self.queue.outwards(moment, |found, waiting| {
             let positioning = moment.drive.positioning(moment.now, moment.head, &waiting.target);
             let credit_ns = self.credit_ns(moment, waiting);
             let key = (i128::from(positioning.total().ns()) - credit_ns, waiting.sequence);

@@ -5,9 +5,7 @@
 //! stop as soon as that bound alone exceeds the best answer found: with many requests waiting, most
 //! of them are never looked at.
 
-use crate::drive::SeekCurve;
-
-use super::Waiting;
+use super::{Moment, Waiting};
 
 /// Requests by cylinder. Slots are stable while a request waits.
 #[derive(Debug, Default)]
@@ -51,16 +49,37 @@ impl ByCylinder {
         self.slots[slot as usize]
     }
 
+    /// Takes the request with the smallest `key_ns`, of equals the one that arrived first. No
+    /// request's key may be below the time to reach its cylinder.
+    #[inline]
+    pub(super) fn take_least(
+        &mut self,
+        moment: &Moment<'_>,
+        key_ns: impl Fn(&Waiting) -> u64,
+    ) -> Option<Waiting> {
+        let mut best = None;
+        let mut best_key = (u64::MAX, u64::MAX);
+        self.outwards(moment, |found, waiting| {
+            let key = (key_ns(waiting), waiting.sequence);
+            if key < best_key {
+                best_key = key;
+                best = Some(found);
+            }
+            best_key.0
+        });
+        best.map(|found| self.remove(found))
+    }
+
     /// Offers every request to `visit`, nearest cylinder first, until the time to reach the
-    /// distance at hand is more than `limit_ns`, which `visit` returns anew each time.
+    /// distance at hand is more than the limit in nanoseconds that `visit` returned last.
     #[inline]
     pub(super) fn outwards(
         &self,
-        cylinder: u32,
-        seek: &SeekCurve,
-        mut limit_ns: u64,
+        moment: &Moment<'_>,
         mut visit: impl FnMut(Found, &Waiting) -> u64,
     ) {
+        let (cylinder, seek) = (moment.head.cylinder, moment.drive.seek());
+        let mut limit_ns = u64::MAX;
         let mut above = self.order.partition_point(|&(c, _)| c < cylinder);
         let mut below = above;
         loop {

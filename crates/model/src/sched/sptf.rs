@@ -16,19 +16,9 @@ impl Policy for Sptf {
     }
 
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
-        let mut best = None;
-        let mut best_key = (u64::MAX, u64::MAX);
-        let seek = moment.drive.seek();
-        self.queue.outwards(moment.head.cylinder, seek, u64::MAX, |found, waiting| {
-            let positioning = moment.drive.positioning(moment.now, moment.head, &waiting.target);
-            let key = (positioning.total().ns(), waiting.sequence);
-            if key < best_key {
-                best_key = key;
-                best = Some(found);
-            }
-            best_key.0
-        });
-        best.map(|found| self.queue.remove(found))
+        self.queue.take_least(moment, |waiting| {
+            moment.drive.positioning(moment.now, moment.head, &waiting.target).total().ns()
+        })
     }
 
     fn len(&self) -> usize {

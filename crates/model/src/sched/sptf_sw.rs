@@ -51,8 +51,7 @@ impl Policy for SptfSw {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         let mut shortest_ns = u64::MAX;
-        let seek = moment.drive.seek();
-        self.queue.outwards(moment.head.cylinder, seek, u64::MAX, |found, waiting| {
+        self.queue.outwards(moment, |found, waiting| {
             let positioning = moment.drive.positioning(moment.now, moment.head, &waiting.target);
             let positioning_ns = positioning.total().ns();
             shortest_ns = shortest_ns.min(positioning_ns);

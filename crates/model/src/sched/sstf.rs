@@ -16,18 +16,8 @@ impl Policy for Sstf {
     }
 
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
-        let mut best = None;
-        let mut best_key = (u64::MAX, u64::MAX);
-        let seek = moment.drive.seek();
-        self.queue.outwards(moment.head.cylinder, seek, u64::MAX, |found, waiting| {
-            let seek_ns = moment.drive.seek_to(moment.head, &waiting.target).ns();
-            if (seek_ns, waiting.sequence) < best_key {
-                best_key = (seek_ns, waiting.sequence);
-                best = Some(found);
-            }
-            best_key.0
-        });
-        best.map(|found| self.queue.remove(found))
+        self.queue
+            .take_least(moment, |waiting| moment.drive.seek_to(moment.head, &waiting.target).ns())
     }
 
     fn len(&self) -> usize {
