@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use freewheel::sim::config::ConfigError;
 use freewheel::sim::library::DriveError;
 use freewheel::sim::log::LogError;
+use freewheel::sim::source::PlacementError;
 use freewheel::study::StudyError;
 use freewheel::study::claims::ReproduceError;
 use freewheel::trace::TraceError;
@@ -102,6 +103,7 @@ impl From<ConfigError> for Failure {
             ConfigError::Policy(_) | ConfigError::Format(_) | ConfigError::Override { .. } => {
                 Self::wrong_use(error)
             }
+            ConfigError::Placement(PlacementError::NoDevice { .. }) => Self::failed(error),
             ConfigError::Placement(_) => Self::failed(error).with_help(
                 "choose a larger drive (--drive NAME), fold the addresses onto this one (--wrap), \
                  squeeze them onto it (--scale), or take one device of the trace (--device N)",

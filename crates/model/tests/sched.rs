@@ -9,11 +9,32 @@ use freewheel_model::sched::{Moment, POLICIES, PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
-/// What C-LOOK and LOOK remember.
+/// What C-LOOK and LOOK remember: where they are, and which requests they knew on getting there.
 #[derive(Default)]
 struct Sweep {
     at: Lbn,
+    known: u64,
+    latest: u64,
     downwards: bool,
+}
+
+impl Sweep {
+    /// Goes to `picked`; `anew` when a sweep begins there.
+    fn serve(&mut self, picked: Waiting, anew: bool) -> Waiting {
+        if anew || picked.target.start != self.at {
+            self.at = picked.target.start;
+            self.known = self.latest;
+        }
+        picked
+    }
+
+    /// At the address of the sweep only what was known on arrival counts as ahead.
+    fn is_ahead(&self, w: &Waiting, downwards: bool) -> bool {
+        match w.target.start.cmp(&self.at) {
+            std::cmp::Ordering::Equal => w.sequence <= self.known,
+            order => order.is_lt() == downwards,
+        }
+    }
 }
 
 /// The request each rule names, by looking at all of them. Ties go to the first arrival.
@@ -38,33 +59,31 @@ fn oracle(spec: PolicySpec, queue: &[Waiting], moment: &Moment<'_>, sweep: &mut 
             i128::from(position(w).total().ns()) - (waited * age_factor).floor() as i128
         }),
         PolicySpec::Clook => {
+            let wraps = !queue.iter().any(|w| sweep.is_ahead(w, false));
             let picked = by(&|w| {
                 let start = i128::from(w.target.start.get());
-                if w.target.start >= sweep.at { start } else { start + (1 << 64) }
+                if wraps || sweep.is_ahead(w, false) { start } else { i128::MAX }
             });
-            sweep.at = picked.target.start;
-            picked
+            sweep.serve(picked, wraps)
         }
         PolicySpec::Look => {
-            let ahead = |w: &Waiting, downwards: bool| {
-                if downwards { w.target.start <= sweep.at } else { w.target.start >= sweep.at }
-            };
-            if !queue.iter().any(|w| ahead(w, sweep.downwards)) {
+            if !queue.iter().any(|w| sweep.is_ahead(w, sweep.downwards)) {
                 sweep.downwards = !sweep.downwards;
+                sweep.known = sweep.latest;
             }
-            let downwards = sweep.downwards;
             let picked = by(&|w| {
                 let distance = i128::from(w.target.start.get().abs_diff(sweep.at.get()));
-                if ahead(w, downwards) { distance } else { i128::MAX }
+                if sweep.is_ahead(w, sweep.downwards) { distance } else { i128::MAX }
             });
-            sweep.at = picked.target.start;
-            picked
+            sweep.serve(picked, false)
         }
     }
 }
 
 fn random_waiting(prng: &mut Prng, drive: &Drive, now: SimTime, sequence: u64) -> Waiting {
-    let start = prng.below(drive.blocks().get());
+    // Often an address asked for before: what sweeps must not get stuck at.
+    let capacity = drive.blocks().get();
+    let start = if prng.chance(0.3) { capacity / 3 } else { prng.below(capacity) };
     let blocks = 1 + prng.below((drive.blocks().get() - start).min(8));
     let op = if prng.chance(0.6) { Op::Read } else { Op::Write };
     let target = drive.target(Lbn::new(start), Blocks::new(blocks), op);
@@ -72,14 +91,15 @@ fn random_waiting(prng: &mut Prng, drive: &Drive, now: SimTime, sequence: u64) -
 }
 
 /// Arrivals and picks in random order; the policy must name the oracle's request every time.
-fn follows_its_rule(spec: PolicySpec, drive: &Drive, seed: u64) {
+fn follows_its_rule(spec: PolicySpec, drive: &Drive, seed: u64, arrivals: u64) {
     let prng = &mut Prng::new(seed, "schedule");
     let mut policy = spec.build().unwrap();
     let (mut queue, mut sweep): (Vec<Waiting>, Sweep) = (Vec::new(), Sweep::default());
     let (mut now, mut head, mut sequence) = (SimTime::ZERO, Position::default(), 0);
     for _ in 0..60 {
-        for _ in 0..prng.below(4) {
+        for _ in 0..prng.below(arrivals) {
             let waiting = random_waiting(prng, drive, now, sequence);
+            sweep.latest = sequence;
             sequence += 1;
             queue.push(waiting);
             policy.push(waiting);
@@ -105,21 +125,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn every_policy_picks_what_its_rule_says((_, drive) in any_drive(), seed: u64) {
+    fn every_policy_picks_what_its_rule_says(
+        (_, drive) in any_drive(), seed: u64, arrivals in 2u64..5
+    ) {
         for row in POLICIES {
             // Parameters are binary fractions, so that the oracle's products are exact.
             match row.usual {
                 PolicySpec::SptfSw { .. } => {
                     for window in [0.0, 0.125, 1.0, f64::INFINITY] {
-                        follows_its_rule(PolicySpec::SptfSw { window }, &drive, seed);
+                        follows_its_rule(PolicySpec::SptfSw { window }, &drive, seed, arrivals);
                     }
                 }
                 PolicySpec::Asatf { .. } => {
                     for age_factor in [0.0, 0.0078125, 0.5, 1024.0] {
-                        follows_its_rule(PolicySpec::Asatf { age_factor }, &drive, seed);
+                        follows_its_rule(PolicySpec::Asatf { age_factor }, &drive, seed, arrivals);
                     }
                 }
-                plain => follows_its_rule(plain, &drive, seed),
+                plain => follows_its_rule(plain, &drive, seed, arrivals),
             }
         }
     }
@@ -145,5 +167,53 @@ proptest! {
         prop_assert_eq!(order(PolicySpec::Asatf { age_factor: 0.0 }), order(PolicySpec::Sptf));
         prop_assert_eq!(order(PolicySpec::Asatf { age_factor: 1e5 }), order(PolicySpec::Fcfs));
         prop_assert_eq!(order(PolicySpec::SptfSw { window: f64::INFINITY }), order(PolicySpec::Sstf));
+    }
+}
+
+/// A drive with a request for the same block always waiting, and one elsewhere.
+#[test]
+fn a_block_that_is_asked_for_again_and_again_starves_nobody_under_any_sweep() {
+    let drive = (0..).find_map(|seed| Drive::build(&common::random_spec(seed)).ok()).unwrap();
+    let far = drive.target(Lbn::new(drive.blocks().get() - 1), Blocks::new(1), Op::Read);
+    let hot = drive.target(Lbn::ZERO, Blocks::new(1), Op::Write);
+    for spec in [PolicySpec::Clook, PolicySpec::Look] {
+        let mut policy = spec.build().unwrap();
+        let moment = Moment { now: SimTime::ZERO, head: Position::default(), drive: &drive };
+        policy.push(Waiting { target: far, arrival: SimTime::ZERO, sequence: 0 });
+        policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence: 1 });
+        let mut served = Vec::new();
+        for sequence in 2..6 {
+            served.push(policy.pick(&moment).unwrap().sequence);
+            policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence });
+        }
+        assert!(served[..2].contains(&0), "{spec} served {served:?}");
+    }
+}
+
+#[test]
+fn a_queue_of_thousands_is_searched_as_exactly_as_a_short_one() {
+    let spec = common::random_spec(
+        (0..).find(|&s| Drive::build(&common::random_spec(s)).is_ok()).unwrap(),
+    );
+    let drive = Drive::build(&spec).unwrap();
+    let prng = &mut Prng::new(5, "deep queue");
+    let waiting: Vec<Waiting> = (0..3000)
+        .map(|i| random_waiting(prng, &drive, SimTime::from_ns(i * 20_000_000), i))
+        .collect();
+    for policy_spec in ["sstf", "sptf", "sptf-sw:0.5", "asatf:0.0078125", "asatf:0.5"] {
+        let policy_spec: PolicySpec = policy_spec.parse().unwrap();
+        let mut policy = policy_spec.build().unwrap();
+        waiting.iter().for_each(|w| policy.push(*w));
+        let (mut queue, mut sweep) = (waiting.clone(), Sweep::default());
+        let (mut now, mut head) = (SimTime::from_ns(61_000_000_000), Position::default());
+        for _ in 0..60 {
+            let moment = Moment { now, head, drive: &drive };
+            let expected = oracle(policy_spec, &queue, &moment, &mut sweep);
+            assert_eq!(policy.pick(&moment), Some(expected), "{policy_spec}");
+            queue.retain(|w| w.sequence != expected.sequence);
+            let access = drive.access(now, head, &expected.target);
+            now += access.total();
+            head = access.end;
+        }
     }
 }

@@ -214,11 +214,9 @@ impl SimConfig {
             apply_override(&mut table, text)
                 .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
         }
-        // Through text once more, so that an error shows the line it is in.
-        let merged = toml::to_string(&table).expect("a table can be written");
-        toml::from_str(&merged).map_err(|e| ConfigError::Parse {
+        Self::deserialize(table).map_err(|error| ConfigError::Parse {
             origin: format!("{origin} with --set {}", overrides.join(" --set ")),
-            message: e.to_string().trim_end().into(),
+            message: error.to_string().trim_end().into(),
         })
     }
 }
@@ -277,6 +275,7 @@ impl Experiment {
         }
         let drive = library::build(&spec, &config.drive)?;
         config.scheduler.build()?;
+        check_workload(&config.workload, trace.as_ref())?;
         let experiment = Self { config, spec, drive, trace };
         experiment.placement()?;
         Ok(experiment)
@@ -334,10 +333,6 @@ impl Experiment {
                     ThinkDistribution::Constant => Think::Constant(*think),
                     ThinkDistribution::Exponential => Think::Exponential(*think),
                 };
-                if *outstanding == 0 {
-                    let message = "`outstanding` is 0: at least 1 is needed".into();
-                    return Err(ConfigError::Workload { message });
-                }
                 let source = Closed::new(pattern(spec)?, *outstanding, think, *requests, seed);
                 self.drive_source(source, observer, progress)
             }
@@ -364,6 +359,40 @@ impl Experiment {
         let mut policy = self.config.scheduler.build()?;
         let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
         Ok(run(&self.drive, policy.as_mut(), &mut source, self.config.seed, observer)?)
+    }
+}
+
+/// Most requests that may be outstanding in a closed workload: as many terminals are kept.
+const OUTSTANDING_MAX: u32 = 1_000_000;
+
+/// Longest mean time between requests: a run of a million of them still ends before 2^64 ns.
+const GAP_MAX: SimDuration = SimDuration::from_secs(3600);
+
+fn check_workload(workload: &Workload, trace: Option<&TraceInfo>) -> Result<(), ConfigError> {
+    let wrong = |message: String| Err(ConfigError::Workload { message });
+    match workload {
+        Workload::Closed { requests: 0, .. } | Workload::Open { requests: 0, .. } => {
+            wrong("`requests` is 0: at least 1 is needed".into())
+        }
+        Workload::Closed { outstanding, .. } if !(1..=OUTSTANDING_MAX).contains(outstanding) => {
+            wrong(format!("`outstanding` is {outstanding}: 1 to {OUTSTANDING_MAX} are allowed"))
+        }
+        Workload::Closed { think: time, .. } | Workload::Open { mean_gap: time, .. }
+            if *time > GAP_MAX =>
+        {
+            wrong(format!(
+                "a mean time of {time} between requests is too long: at most {GAP_MAX} is allowed"
+            ))
+        }
+        Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. })
+            if trace.is_some_and(|info| !info.has_completions) =>
+        {
+            wrong(format!(
+                "`replay` is dependent, but {} does not record when requests completed: auto or arrivals is needed",
+                file.display()
+            ))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -124,7 +124,9 @@ fn play(records: &[Record], policy: &str) -> Vec<Completion> {
 fn flush_end(records: &[Record], done: &[Completion], index: usize) -> SimTime {
     let earlier_write = |c: &&Completion| c.request.op == Op::Write && c.request.tag < index as u64;
     let last = done.iter().filter(earlier_write).map(|c| c.end).max();
-    last.unwrap_or(SimTime::ZERO).max(records[index].arrival)
+    // Time zero of a replay is its first request.
+    let arrival = SimTime::ZERO + (records[index].arrival - records[0].arrival);
+    last.unwrap_or(SimTime::ZERO).max(arrival)
 }
 
 proptest! {

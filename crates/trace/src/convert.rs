@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::error::TraceError;
+use crate::error::{TraceError, path_text};
 use crate::{Format, OpenOptions, TraceReader, TraceWriter};
 
 /// Records between two reports of progress.
@@ -50,6 +50,9 @@ pub fn convert_with(
     options: &ConvertOptions,
     mut report: impl FnMut(&TraceReader),
 ) -> Result<Converted, TraceError> {
+    if is_same_file(input, output) {
+        return Err(TraceError::SameFile { file: path_text(output) });
+    }
     // The writer first: a wrong name of the output is known before a long file is read.
     let mut writer = TraceWriter::create(output)?;
     let mut reader = TraceReader::open(input, &options.open)?;
@@ -74,4 +77,8 @@ pub fn convert_with(
         other_devices,
         skipped: reader.skipped(),
     })
+}
+
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -66,6 +66,12 @@ pub enum TraceError {
         /// The output asked for.
         file: String,
     },
+    /// A trace was to be written over itself.
+    #[error("{file}: it is the trace that is read: write to another file")]
+    SameFile {
+        /// The file.
+        file: String,
+    },
     /// Our CSV has no device column and the trace has more than one device.
     #[error(
         "{file}: CSV holds one device, and the trace has requests to device {first} and device \

@@ -8,8 +8,9 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimTime, VolumeBlock};
 use crate::error::Fault;
 use crate::scan::Number;
 
-/// The most blocks that one request may cover: 2^32, so 2 TiB. A longer one is malformed.
-pub const REQUEST_BLOCKS_MAX: u64 = 1 << 32;
+/// The most blocks that one request may cover: 2^32 - 1, just below 2 TiB. A longer one is
+/// malformed.
+pub const REQUEST_BLOCKS_MAX: u64 = u32::MAX as u64;
 
 /// The most blocks that a device may have: the byte behind its last block still fits in 64 bits.
 pub const VOLUME_BLOCKS_MAX: u64 = u64::MAX / BLOCK_BYTES;

@@ -21,7 +21,6 @@ const BYTE_UNITS: Units = Units {
         ("GiB", 1 << 30),
         ("TiB", 1 << 40),
         ("KB", 1_000),
-        ("kB", 1_000),
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
         ("TB", 1_000_000_000_000),
@@ -30,7 +29,6 @@ const BYTE_UNITS: Units = Units {
     smallest: "bytes",
     example: "KiB",
 };
-const PRINTED_BYTE_UNITS: usize = 5;
 
 /// A number of blocks of 512 bytes.
 #[derive(
@@ -165,9 +163,9 @@ impl fmt::Display for Blocks {
 }
 
 impl fmt::Display for Bytes {
-    /// Exact, in the largest binary unit that needs at most three decimals.
+    /// Exact, in the unit that makes the shortest text.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(&format_quantity(self.0, &BYTE_UNITS.table[..PRINTED_BYTE_UNITS]))
+        out.pad(&format_quantity(self.0, BYTE_UNITS.table))
     }
 }
 
@@ -178,7 +176,7 @@ impl FromStr for Bytes {
     }
 }
 
-quantity_text!(Bytes, r"^[0-9_.]+ ?(B|[kKMGT]B|[KMGT]iB)$", "a size");
+quantity_text!(Bytes, r"^[0-9_.]+ ?(B|[KMGT]i?B)$", "a size", "64KiB");
 
 #[cfg(test)]
 mod tests {
@@ -196,6 +194,14 @@ mod tests {
     fn a_partly_filled_block_counts_as_one() {
         assert_eq!(Bytes::new(513).blocks_rounded_up(), Blocks::new(2));
         assert_eq!(Bytes::ZERO.blocks_rounded_up(), Blocks::ZERO);
+    }
+
+    #[test]
+    fn a_size_prints_as_people_write_it() {
+        let text = |bytes| Bytes::new(bytes).to_string();
+        assert_eq!(text(9_100_000_000), "9.1GB");
+        assert_eq!(text(65_536), "64KiB");
+        assert_eq!(text(512), "512B");
     }
 
     proptest! {

@@ -95,27 +95,34 @@ fn exact_product(whole: &str, fraction: &str, size: u64) -> Option<u64> {
     u64::try_from(product / scale).ok()
 }
 
-/// Prints `value` in the largest unit of `table` that keeps it at one or more, with at most
-/// three decimals, and exactly: a unit that would need more decimals is not used.
+/// Prints `value` exactly, in the unit that makes the shortest text with at most three decimals;
+/// of equally short ones in the larger unit.
 pub(crate) fn format_quantity(value: u64, table: &[(&str, u64)]) -> String {
-    let smallest = table[0];
-    let best = table
+    table
         .iter()
-        .filter(|(_, size)| value >= *size && (u128::from(value) * 1000) % u128::from(*size) == 0)
-        .max_by_key(|(_, size)| *size)
-        .unwrap_or(&smallest);
-    let (whole, rest) = (value / best.1, value % best.1);
-    let thousandths = u128::from(rest) * 1000 / u128::from(best.1);
-    if thousandths == 0 {
-        return format!("{whole}{}", best.0);
+        .filter(|(_, size)| value >= *size || *size == 1)
+        .filter_map(|&(name, size)| Some((in_unit(value, name, size)?, size)))
+        .min_by_key(|(text, size)| (text.len(), std::cmp::Reverse(*size)))
+        .map_or_else(|| value.to_string(), |(text, _)| text)
+}
+
+/// None when three decimals do not suffice.
+fn in_unit(value: u64, name: &str, size: u64) -> Option<String> {
+    let thousandths = u128::from(value % size) * 1000;
+    if thousandths % u128::from(size) != 0 {
+        return None;
     }
-    let decimals = format!("{thousandths:03}");
-    format!("{whole}.{}{}", decimals.trim_end_matches('0'), best.0)
+    let (whole, decimals) = (value / size, thousandths / u128::from(size));
+    if decimals == 0 {
+        return Some(format!("{whole}{name}"));
+    }
+    let decimals = format!("{decimals:03}");
+    Some(format!("{whole}.{}{name}", decimals.trim_end_matches('0')))
 }
 
 /// Gives a quantity its text form for serde and the JSON Schema: a string with a unit.
 macro_rules! quantity_text {
-    ($type:ident, $pattern:literal, $what:literal) => {
+    ($type:ident, $pattern:literal, $what:literal, $example:literal) => {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -128,7 +135,7 @@ macro_rules! quantity_text {
                 impl serde::de::Visitor<'_> for Text {
                     type Value = $type;
                     fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                        write!(out, "{} as a text with its unit", $what)
+                        write!(out, "{} as a text with its unit, as in \"{}\"", $what, $example)
                     }
                     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
                         text.parse().map_err(E::custom)

@@ -215,8 +215,8 @@ impl FromStr for SimTime {
     }
 }
 
-quantity_text!(SimDuration, r"^[0-9_.]+ ?(ns|us|ms|s|min|h|d)$", "a length of time");
-quantity_text!(SimTime, r"^[0-9_.]+ ?(ns|us|ms|s|min|h|d)$", "a time since the start");
+quantity_text!(SimDuration, r"^[0-9_.]+ ?(ns|us|ms|s|min|h|d)$", "a length of time", "30ms");
+quantity_text!(SimTime, r"^[0-9_.]+ ?(ns|us|ms|s|min|h|d)$", "a time since the start", "30ms");
 
 #[cfg(test)]
 mod tests {

@@ -52,7 +52,21 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
             return Err(invalid(key, time, "at most 1 s is allowed"));
         }
     }
-    Ok(())
+    check_sources(spec)
+}
+
+/// What a source may begin with.
+const SOURCE_KINDS: [&str; 5] = ["data sheet", "paper", "measured", "derived", "assumed"];
+
+fn check_sources(spec: &DriveSpec) -> Result<(), BuildDriveError> {
+    let has_kind = |text: &str| SOURCE_KINDS.iter().any(|kind| text.starts_with(kind));
+    match spec.sources.iter().find(|(_, text)| !has_kind(text)) {
+        Some((key, text)) => {
+            let rule = format!("a source begins with one of: {}", SOURCE_KINDS.join(", "));
+            Err(invalid(format!("sources.{key}"), text, rule))
+        }
+        None => Ok(()),
+    }
 }
 
 fn seek_curve(spec: &DriveSpec) -> Result<SeekCurve, BuildDriveError> {
@@ -161,11 +175,12 @@ fn power_linear(
         let rule = format!("it must exceed single_ms, {single}, which must exceed zero");
         return Err(invalid(format!("{key}.break_ms"), break_ms, rule));
     }
-    let exponent = (break_ms / single).ln() / f64::from(break_at).ln();
+    // libm and not the platform's functions: the same table on every machine.
+    let exponent = libm::log(break_ms / single) / libm::log(f64::from(break_at));
     let slope = (full_ms - break_ms) / f64::from(full_at - break_at);
     Ok(Box::new(move |distance| {
         if distance < break_at {
-            single * f64::from(distance).powf(exponent)
+            single * libm::pow(f64::from(distance), exponent)
         } else {
             break_ms + slope * (f64::from(distance) - f64::from(break_at))
         }

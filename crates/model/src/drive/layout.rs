@@ -195,8 +195,8 @@ impl Zone {
             if self.lbn_unmapped(from).is_none() {
                 return Err(invalid(key, value, "the first of a pair must carry data"));
             }
-            if self.lbn_unmapped(to).is_some() {
-                return Err(invalid(key, value, "the second of a pair must be a spare"));
+            if self.lbn_unmapped(to).is_some() || spec.slips.contains(&to) || self.is_reserved(to) {
+                return Err(invalid(key, value, "the second of a pair must be an unused spare"));
             }
         }
         let twice = |list: &[(u64, u64)]| list.windows(2).any(|pair| pair[0].0 == pair[1].0);
@@ -205,6 +205,12 @@ impl Zone {
             return Err(invalid(format!("{key}.remaps"), "ambiguous", rule));
         }
         Ok(())
+    }
+
+    /// Whether a position lies before the zone's first data and is not a spare.
+    fn is_reserved(&self, position: u64) -> bool {
+        let first = self.segments.first().map_or(0, |segment| segment.first_position);
+        position < first && self.units.gather(position).is_some()
     }
 
     /// Blocks of data in the zone.

@@ -6,7 +6,7 @@
 
 use freewheel_units::{Angle, Blocks, Lbn, Op, SimDuration, SimTime};
 
-use super::layout::{Layout, Physical, Run};
+use super::layout::{Layout, Run};
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
 use super::spec::{ByOp, DriveSpec};
@@ -108,8 +108,9 @@ struct OnTrack {
     transfer_ns: u64,
 }
 
-/// Runs of one access that are served as one visit to a track. More slips than this on one track
-/// make it two visits, which costs nothing but the zero-latency overlap between them.
+/// Runs of one access that are served as one visit to a track. More slips or remaps within one
+/// access on one track make it two visits; with zero-latency access each of them then waits for
+/// its own start, up to a turn more than a drive would need. Shipped drives have at most 3.
 const RUNS_A_VISIT: usize = 8;
 
 impl Drive {
@@ -435,12 +436,6 @@ impl Drive {
             .sum();
         let mean_track = track_bytes / self.blocks().get() as f64;
         mean_track / self.rotation.period().as_secs_f64()
-    }
-
-    /// Whether a place carries data that `target` asks for.
-    pub fn wants(&self, target: &Target, place: Physical) -> bool {
-        let end = target.start + Blocks::new(u64::from(target.blocks));
-        self.layout.lbn_at(place).is_some_and(|lbn| (target.start..end).contains(&lbn))
     }
 }
 

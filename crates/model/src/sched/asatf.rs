@@ -1,20 +1,25 @@
 //! Aged shortest access time first.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use super::by_cylinder::ByCylinder;
 use super::{Moment, Policy, Waiting};
 
 /// Serves the request with the smallest `T_pos - W * T_wait` (tr03 section 4.4, equation 1): SPTF
 /// at W = 0, FCFS for large W, and no starvation in between.
+///
+/// Two searches run in step once the first few requests do not settle it, and the first to end has
+/// the answer: outwards from the head, where
+/// nobody beyond can win even with the oldest request's credit, and from the oldest request on,
+/// where nobody younger can win even without a seek. The first is short while waits are short, the
+/// second when they are long.
 #[derive(Debug)]
 pub struct Asatf {
     queue: ByCylinder,
+    /// The same requests by sequence.
+    by_age: BTreeMap<u64, Waiting>,
     /// W in units of 2^-32.
     age_factor_q32: u128,
-    /// Arrivals in order, those already served included until they reach the front.
-    arrivals: VecDeque<Waiting>,
-    served: std::collections::BTreeSet<u64>,
 }
 
 impl Asatf {
@@ -23,9 +28,8 @@ impl Asatf {
         assert!((0.0..=1_048_576.0).contains(&age_factor), "age factor of {age_factor}");
         Self {
             queue: ByCylinder::default(),
+            by_age: BTreeMap::new(),
             age_factor_q32: (age_factor * 4_294_967_296.0) as u128,
-            arrivals: VecDeque::new(),
-            served: Default::default(),
         }
     }
 
@@ -35,43 +39,62 @@ impl Asatf {
         ((u128::from(waited) * self.age_factor_q32) >> 32) as i128
     }
 
-    fn oldest(&mut self) -> Option<Waiting> {
-        while let Some(front) = self.arrivals.front() {
-            if !self.served.remove(&front.sequence) {
-                return Some(*front);
+    fn best(&self, moment: &Moment<'_>) -> Option<Waiting> {
+        let most_credit_ns = self.credit_ns(moment, self.by_age.first_key_value()?.1);
+        let mut best = Best { effective_ns: i128::MAX - most_credit_ns, waiting: None };
+        let mut outwards = self.queue.outwards(moment);
+        let mut oldest_first = self.by_age.values();
+        for considered in 0.. {
+            let limit_ns = u64::try_from(best.effective_ns + most_credit_ns).unwrap_or(u64::MAX);
+            let Some((_, near)) = outwards.next(limit_ns) else { break };
+            best.consider(self.effective_ns(moment, near), near);
+            if considered >= NEAR_FIRST {
+                let possible = |old: &&Waiting| -self.credit_ns(moment, old) <= best.effective_ns;
+                let Some(old) = oldest_first.next().filter(possible) else { break };
+                best.consider(self.effective_ns(moment, old), old);
             }
-            self.arrivals.pop_front();
         }
-        None
+        best.waiting
+    }
+
+    /// `T_eff` of equation 1.
+    fn effective_ns(&self, moment: &Moment<'_>, waiting: &Waiting) -> i128 {
+        let positioning = moment.drive.positioning(moment.now, moment.head, &waiting.target);
+        i128::from(positioning.total().ns()) - self.credit_ns(moment, waiting)
+    }
+}
+
+/// Requests near the head to look at before the search by age begins: short queues do without it.
+const NEAR_FIRST: usize = 64;
+
+/// The best request seen.
+struct Best {
+    effective_ns: i128,
+    waiting: Option<Waiting>,
+}
+
+impl Best {
+    fn consider(&mut self, effective_ns: i128, waiting: &Waiting) {
+        let earlier = |best: &Waiting| waiting.sequence < best.sequence;
+        let ties_earlier =
+            effective_ns == self.effective_ns && self.waiting.is_some_and(|best| earlier(&best));
+        if effective_ns < self.effective_ns || ties_earlier {
+            *self = Self { effective_ns, waiting: Some(*waiting) };
+        }
     }
 }
 
 impl Policy for Asatf {
     fn push(&mut self, waiting: Waiting) {
         self.queue.push(waiting);
-        self.arrivals.push_back(waiting);
+        self.by_age.insert(waiting.sequence, waiting);
     }
 
     fn pick(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
-        // Nobody has more credit than the oldest, so nobody whose seek alone exceeds the best
-        // effective time by more than that can win.
-        let oldest = self.oldest()?;
-        let most_credit_ns = self.credit_ns(moment, &oldest);
-        let mut best = None;
-        let mut best_key = (i128::MAX, u64::MAX);
-        self.queue.outwards(moment, |found, waiting| {
-            let positioning = moment.drive.positioning(moment.now, moment.head, &waiting.target);
-            let credit_ns = self.credit_ns(moment, waiting);
-            let key = (i128::from(positioning.total().ns()) - credit_ns, waiting.sequence);
-            if key < best_key {
-                best_key = key;
-                best = Some(found);
-            }
-            u64::try_from(best_key.0 + most_credit_ns).unwrap_or(u64::MAX)
-        });
-        let picked = self.queue.remove(best?);
-        self.served.insert(picked.sequence);
-        Some(picked)
+        let best = self.best(moment)?;
+        self.by_age.remove(&best.sequence);
+        let found = self.queue.find(&best);
+        Some(self.queue.remove(found))
     }
 
     fn len(&self) -> usize {

@@ -4,38 +4,52 @@
 //! the disk before it turns, which no drive does; it is an alias of this policy.
 
 use std::collections::BTreeMap;
-use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use freewheel_units::Lbn;
+use freewheel_units::{Blocks, Lbn};
 
 use super::{Moment, Policy, Waiting};
 
 /// The elevator.
+///
+/// A request that arrives for the address being swept waits until the arm comes by again: a block
+/// that is written over and over would otherwise hold it for ever.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// By start, then by arrival. A request that repeats the address served last counts as ahead
-    /// in either direction.
     queue: BTreeMap<(Lbn, u64), Waiting>,
     at: Lbn,
+    /// Sequence of the last request known when the sweep got there.
+    known: u64,
+    latest: u64,
     downwards: bool,
 }
 
 impl Look {
+    /// The next request in the direction of the sweep.
     fn ahead(&self) -> Option<(Lbn, u64)> {
-        let above = || self.queue.range((self.at, 0)..).next();
+        let here = self.queue.range((Included((self.at, 0)), Included((self.at, self.known))));
+        here.map(|(key, _)| *key).next().or_else(|| self.beyond())
+    }
+
+    fn beyond(&self) -> Option<(Lbn, u64)> {
         if !self.downwards {
-            return above().map(|(key, _)| *key);
+            let above = self.at + Blocks::new(1);
+            return self.queue.range((above, 0)..).next().map(|(key, _)| *key);
         }
-        let below = self.queue.range((Unbounded, Excluded((self.at + ONE, 0)))).next_back()?;
+        let (below, _) = self.queue.range((Unbounded, Excluded((self.at, 0)))).next_back()?;
         // Of those at the same address the one that arrived first.
-        self.queue.range((below.0.0, 0)..).next().map(|(key, _)| *key)
+        self.queue.range((below.0, 0)..).next().map(|(key, _)| *key)
+    }
+
+    fn turn(&mut self) {
+        self.downwards = !self.downwards;
+        self.known = self.latest;
     }
 }
 
-const ONE: freewheel_units::Blocks = freewheel_units::Blocks::new(1);
-
 impl Policy for Look {
     fn push(&mut self, waiting: Waiting) {
+        self.latest = waiting.sequence;
         self.queue.insert((waiting.target.start, waiting.sequence), waiting);
     }
 
@@ -44,10 +58,13 @@ impl Policy for Look {
             return None;
         }
         let key = self.ahead().or_else(|| {
-            self.downwards = !self.downwards;
+            self.turn();
             self.ahead()
         })?;
-        self.at = key.0;
+        if key.0 != self.at {
+            self.at = key.0;
+            self.known = self.latest;
+        }
         self.queue.remove(&key)
     }
 

@@ -18,16 +18,15 @@ use super::sstf::Sstf;
 
 /// A policy with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "policy", rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(with = "PolicyTable")]
+#[serde(try_from = "PolicyTable", into = "PolicyTable")]
 pub enum PolicySpec {
     /// First come, first served.
     #[default]
     Fcfs,
     /// The elevator: up and down through the addresses.
-    #[serde(alias = "scan")]
     Look,
     /// Upwards through the addresses, then back to the lowest.
-    #[serde(alias = "c-look")]
     Clook,
     /// Shortest seek time first.
     Sstf,
@@ -36,15 +35,60 @@ pub enum PolicySpec {
     /// Shortest seek among those within n % of the shortest positioning time.
     SptfSw {
         /// n as a fraction, 0.4 for 40 %.
-        #[serde(default = "default_window")]
         window: f64,
     },
     /// Shortest positioning time less W times the time waited.
     Asatf {
         /// W.
-        #[serde(default = "default_age_factor")]
         age_factor: f64,
     },
+}
+
+/// A policy as a table of a configuration. An enum with a tag would take unknown keys beside
+/// policies that have no parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PolicySpec")]
+struct PolicyTable {
+    /// Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sptf, sptf-sw, asatf.
+    policy: String,
+    /// Of sptf-sw: n as a fraction, 0.4 for 40 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<f64>,
+    /// Of asatf: W.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    age_factor: Option<f64>,
+}
+
+impl TryFrom<PolicyTable> for PolicySpec {
+    type Error = ParsePolicyError;
+    fn try_from(table: PolicyTable) -> Result<Self, Self::Error> {
+        let mut spec: PolicySpec = table.policy.parse()?;
+        let unused = |key: &str, value: f64| ParsePolicyError::Parameter {
+            name: table.policy.clone(),
+            value: format!("{key} = {value}"),
+            allowed: "it has no such parameter",
+        };
+        match (&mut spec, table.window, table.age_factor) {
+            (PolicySpec::SptfSw { window }, Some(given), None) => *window = given,
+            (PolicySpec::Asatf { age_factor }, None, Some(given)) => *age_factor = given,
+            (_, Some(given), _) => return Err(unused("window", given)),
+            (_, None, Some(given)) => return Err(unused("age_factor", given)),
+            (_, None, None) => {}
+        }
+        spec.check().map(|()| spec)
+    }
+}
+
+impl From<PolicySpec> for PolicyTable {
+    fn from(spec: PolicySpec) -> Self {
+        let (window, age_factor) = match spec {
+            PolicySpec::SptfSw { window } => (Some(window), None),
+            PolicySpec::Asatf { age_factor } => (None, Some(age_factor)),
+            _ => (None, None),
+        };
+        Self { policy: spec.row().name.into(), window, age_factor }
+    }
 }
 
 /// osdi00 section 3.3 recommends 40 %.
@@ -62,6 +106,8 @@ const fn default_age_factor() -> f64 {
 pub struct PolicyRow {
     /// Name in configurations and on the command line.
     pub name: &'static str,
+    /// Another name that people use.
+    pub alias: Option<&'static str>,
     /// Name in tables and charts.
     pub title: &'static str,
     /// What it does, in a line.
@@ -74,42 +120,49 @@ pub struct PolicyRow {
 pub const POLICIES: &[PolicyRow] = &[
     PolicyRow {
         name: "fcfs",
+        alias: None,
         title: "FCFS",
         summary: "first come, first served",
         usual: PolicySpec::Fcfs,
     },
     PolicyRow {
         name: "look",
+        alias: Some("scan"),
         title: "LOOK",
-        summary: "the elevator, up and down through the addresses (alias scan)",
+        summary: "the elevator, up and down through the addresses",
         usual: PolicySpec::Look,
     },
     PolicyRow {
         name: "clook",
+        alias: Some("c-look"),
         title: "C-LOOK",
         summary: "upwards through the addresses, then back to the lowest",
         usual: PolicySpec::Clook,
     },
     PolicyRow {
         name: "sstf",
+        alias: None,
         title: "SSTF",
         summary: "shortest seek time first",
         usual: PolicySpec::Sstf,
     },
     PolicyRow {
         name: "sptf",
+        alias: None,
         title: "SPTF",
         summary: "shortest positioning time (seek and rotation) first",
         usual: PolicySpec::Sptf,
     },
     PolicyRow {
         name: "sptf-sw",
+        alias: None,
         title: "SPTF-SW40%",
         summary: "shortest seek among those within n % of the shortest positioning time",
         usual: PolicySpec::SptfSw { window: default_window() },
     },
     PolicyRow {
         name: "asatf",
+        alias: None,
         title: "ASATF",
         summary: "shortest positioning time less W times the time waited",
         usual: PolicySpec::Asatf { age_factor: default_age_factor() },
@@ -142,12 +195,19 @@ fn names() -> String {
     names.join(", ")
 }
 
+/// Ten times the shortest positioning time: nobody means more, but many who write 40 mean 40 %.
+const WINDOW_MAX: f64 = 10.0;
 const AGE_FACTOR_MAX: f64 = 1_048_576.0;
 
 impl PolicySpec {
+    /// The end of the continuum from SPTF to SSTF, for experiments; it has no text form.
+    pub const SPTF_SW_WITHOUT_LIMIT: Self = Self::SptfSw { window: f64::INFINITY };
+
     /// A policy with nothing waiting. Err names the parameter that is out of range.
     pub fn build(&self) -> Result<Box<dyn Policy>, ParsePolicyError> {
-        self.check()?;
+        if *self != Self::SPTF_SW_WITHOUT_LIMIT {
+            self.check()?;
+        }
         Ok(match *self {
             PolicySpec::Fcfs => Box::new(Fcfs::default()),
             PolicySpec::Look => Box::new(Look::default()),
@@ -166,9 +226,10 @@ impl PolicySpec {
             allowed,
         };
         match *self {
-            PolicySpec::SptfSw { window } if window.is_nan() || window < 0.0 => {
-                Err(error(window, "a fraction of at least 0, as 0.4 for 40 %"))
-            }
+            PolicySpec::SptfSw { window } if !(0.0..=WINDOW_MAX).contains(&window) => Err(error(
+                window,
+                "a fraction of 0 to 10, as 0.4 for 40 %; without limit it is sstf",
+            )),
             PolicySpec::Asatf { age_factor } if !(0.0..=AGE_FACTOR_MAX).contains(&age_factor) => {
                 Err(error(age_factor, "a factor of at least 0, as 0.01"))
             }
@@ -186,7 +247,10 @@ impl PolicySpec {
     /// Name for tables and charts, with its parameter.
     pub fn title(&self) -> String {
         match *self {
-            PolicySpec::SptfSw { window } => format!("SPTF-SW{}%", window * 100.0),
+            PolicySpec::SptfSw { window } => {
+                // Through thousandths of a per cent, so that 0.07 does not print as 7.000000001.
+                format!("SPTF-SW{}%", (window * 100_000.0).round() / 1000.0)
+            }
             PolicySpec::Asatf { age_factor } => format!("ASATF W={age_factor}"),
             _ => self.row().title.into(),
         }
@@ -208,13 +272,11 @@ impl FromStr for PolicySpec {
     /// A name of the registry, with a parameter behind a colon where it has one: `sptf-sw:0.4`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
-        let canonical = match name {
-            "scan" => "look",
-            "c-look" => "clook",
-            name => name,
-        };
         let unknown = || ParsePolicyError::Unknown { name: name.into() };
-        let row = POLICIES.iter().find(|row| row.name == canonical).ok_or_else(unknown)?;
+        let row = POLICIES
+            .iter()
+            .find(|row| row.name == name || row.alias == Some(name))
+            .ok_or_else(unknown)?;
         let Some(value) = parameter else { return Ok(row.usual) };
         let error = |allowed| ParsePolicyError::Parameter {
             name: name.into(),
@@ -242,6 +304,7 @@ mod tests {
             assert_eq!(spec, row.usual);
             assert_eq!(spec.to_string().parse(), Ok(spec));
         }
+        assert_eq!("scan".parse(), Ok(PolicySpec::Look));
     }
 
     #[test]
@@ -250,6 +313,7 @@ mod tests {
         assert!(message("sptff").contains("sptf-sw"));
         assert!(message("fcfs:3").contains("it has none"));
         assert!(message("sptf-sw:-1").contains("0.4"));
+        assert!(message("sptf-sw:40").contains("0.4 for 40 %"));
         assert!(message("asatf:x").contains("number"));
     }
 }

@@ -51,19 +51,19 @@ impl Policy for SptfSw {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.clear();
         let mut shortest_ns = u64::MAX;
-        self.queue.outwards(moment, |found, waiting| {
+        let mut limit_ns = u64::MAX;
+        let mut search = self.queue.outwards(moment);
+        while let Some((found, waiting)) = search.next(limit_ns) {
             let positioning = moment.drive.positioning(moment.now, moment.head, &waiting.target);
             let positioning_ns = positioning.total().ns();
             shortest_ns = shortest_ns.min(positioning_ns);
-            let limit_ns = self.limit_ns(shortest_ns);
+            limit_ns = self.limit_ns(shortest_ns);
             if positioning_ns <= limit_ns {
                 let seek_ns = positioning.seek.ns();
                 let sequence = waiting.sequence;
                 candidates.push(Candidate { found, positioning_ns, seek_ns, sequence });
             }
-            limit_ns
-        });
-        let limit_ns = self.limit_ns(shortest_ns);
+        }
         let within = candidates.iter().filter(|c| c.positioning_ns <= limit_ns);
         let best = within.min_by_key(|c| (c.seek_ns, c.sequence)).map(|c| c.found);
         self.candidates = candidates;

@@ -48,6 +48,9 @@ impl Default for PatternSpec {
     }
 }
 
+/// Most blocks of a request: a block count within a request is 32 bits wide.
+const BLOCKS_MAX: u64 = u32::MAX as u64;
+
 /// Draws requests; operations, sizes and places from streams of their own.
 #[derive(Debug, Clone)]
 pub struct Pattern {
@@ -76,6 +79,15 @@ impl Pattern {
             fits.then_some(count).ok_or(format!("`{key}` is {bytes}: a multiple of 512B is needed"))
         };
         let (align, size) = (blocks("align", spec.align)?, blocks("size", spec.size)?);
+        if spec.local_sd.blocks_rounded_up() > capacity {
+            let capacity = capacity.bytes();
+            let sd = spec.local_sd;
+            return Err(format!("`local_sd` is {sd}, but the drive holds {capacity}"));
+        }
+        if size > BLOCKS_MAX || align > BLOCKS_MAX {
+            let size = spec.size.max(spec.align);
+            return Err(format!("a request of {size} is too large: below 2TiB is allowed"));
+        }
         if size > capacity.get() || align > capacity.get() {
             let capacity = capacity.bytes();
             return Err(format!("`size` is {}, but the drive holds {capacity}", spec.size));
@@ -109,7 +121,8 @@ impl Pattern {
             SizeDistribution::Exponential => {
                 let blocks = self.sizes.exponential(self.size as f64);
                 let units = (blocks / self.align as f64).ceil().max(1.0) as u64;
-                (units * self.align).min(self.capacity / self.align * self.align)
+                let most = self.capacity.min(BLOCKS_MAX) / self.align;
+                units.min(most) * self.align
             }
         }
     }

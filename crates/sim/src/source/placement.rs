@@ -45,7 +45,7 @@ pub enum PlacementError {
         drive: String,
     },
     /// The trace has no such device.
-    #[error("the trace has no device {device}: it has {devices}")]
+    #[error("the trace has no device {device}: its devices are {devices}")]
     NoDevice {
         /// The device asked for.
         device: u32,

@@ -7,10 +7,10 @@
 //! trace that records completions.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use freewheel_trace::{Record, TraceError};
-use freewheel_units::{SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,9 @@ pub struct Replay<I> {
     placement: Placement,
     dependent: bool,
     progress: (u64, u64),
+    /// Arrival of the first record that takes part: time zero of the replay. What came before
+    /// it, on other devices or in an empty stretch, is no idle time of this drive.
+    origin: Option<SimTime>,
     /// Latest arrival so far: a record that lies before it comes with it.
     clock: SimTime,
     /// Requests whose time is known.
@@ -59,6 +62,8 @@ pub struct Replay<I> {
 struct Lineage {
     /// Traced completions that lie ahead of the record read last.
     traced: BinaryHeap<Reverse<(SimTime, u64)>>,
+    /// The requests in `traced`.
+    pending: BTreeSet<u64>,
     /// The last request completed in the traced system before the record read last.
     parent: Option<(SimTime, u64)>,
     /// When requests that can still become a parent completed in the replay.
@@ -76,6 +81,7 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
             placement,
             dependent,
             progress: (0, total),
+            origin: None,
             clock: SimTime::ZERO,
             ready: EventQueue::default(),
             lineage: Lineage::default(),
@@ -96,17 +102,16 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         if !self.placement.includes(&record) {
             return Ok(());
         }
-        self.clock = self.clock.max(record.arrival);
-        let index = self.read;
-        self.read += 1;
-        let start = self.placement.place(&record)?;
-        let request = Request { op: record.op, start, blocks: record.blocks, tag: index };
+        let origin = *self.origin.get_or_insert(record.arrival);
+        let since_origin = |time: SimTime| SimTime::ZERO + time.saturating_since(origin);
+        self.clock = self.clock.max(since_origin(record.arrival));
+        let request = self.request(&record)?;
         if !self.dependent {
             self.ready.push(self.clock, request);
             return Ok(());
         }
-        let completion = record.completion.unwrap_or(self.clock).max(self.clock);
-        match self.lineage.adopt(index, self.clock, completion) {
+        let completion = record.completion.map_or(self.clock, since_origin).max(self.clock);
+        match self.lineage.adopt(request.tag, self.clock, completion) {
             Adoption::Orphan => self.issue(self.clock, request),
             Adoption::After(parent, think) => match self.lineage.replayed.get(&parent) {
                 Some(&done) => self.issue(done + think, request),
@@ -114,6 +119,17 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
             },
         }
         Ok(())
+    }
+
+    fn request(&mut self, record: &Record) -> Result<Request, SourceError> {
+        let tag = self.read;
+        self.read += 1;
+        // Trims and flushes do not visit the media: it does not matter where they lie.
+        if !record.op.moves_data() {
+            return Ok(Request { op: record.op, start: Lbn::ZERO, blocks: Blocks::ZERO, tag });
+        }
+        let start = self.placement.place(record)?;
+        Ok(Request { op: record.op, start, blocks: record.blocks, tag })
     }
 
     /// The request comes at `at`, or now when the full window has kept it back until now.
@@ -145,11 +161,13 @@ impl Lineage {
     fn adopt(&mut self, index: u64, arrival: SimTime, completion: SimTime) -> Adoption {
         while let Some(&Reverse((done, child))) = self.traced.peek().filter(|r| r.0.0 <= arrival) {
             self.traced.pop();
+            self.pending.remove(&child);
             if let Some((_, superseded)) = self.parent.replace((done, child)) {
                 self.replayed.remove(&superseded);
             }
         }
         self.traced.push(Reverse((completion, index)));
+        self.pending.insert(index);
         match self.parent {
             None => Adoption::Orphan,
             Some((done, parent)) => Adoption::After(parent, arrival - done),
@@ -158,8 +176,7 @@ impl Lineage {
 
     /// Whether `index` can still become the parent of a record not read yet.
     fn may_be_parent(&self, index: u64) -> bool {
-        self.parent.is_some_and(|(_, parent)| parent == index)
-            || self.traced.iter().any(|Reverse((_, pending))| *pending == index)
+        self.parent.is_some_and(|(_, parent)| parent == index) || self.pending.contains(&index)
     }
 }
 
@@ -205,7 +222,7 @@ mod tests {
             arrival: SimTime::from_ns(arrival_ms * 1_000_000),
             op: Op::Read,
             device: 0,
-            start: VolumeBlock::new(arrival_ms),
+            start: VolumeBlock::new(arrival_ms % 1000),
             blocks: Blocks::new(1),
             completion: Some(SimTime::from_ns(completion_ms * 1_000_000)),
         }
@@ -272,6 +289,20 @@ mod tests {
         replay.next_arrival().unwrap();
         replay.take();
         replay.next_arrival().unwrap();
-        assert_eq!(replay.read, REPLAY_WINDOW as u64);
+        // The window of tr03 section 3.1.
+        assert_eq!(replay.read, 64);
+    }
+
+    #[test]
+    fn time_zero_is_the_first_request_that_takes_part() {
+        let records = [record(5000, 5009), record(5003, 5004)];
+        assert_eq!(arrivals(&records, false, 1), [0, 3]);
+        assert_eq!(arrivals(&records, true, 1), [0, 3]);
+    }
+
+    #[test]
+    fn a_record_that_steps_back_comes_with_the_one_before_it() {
+        let records = [record(10, 11), record(4, 12), record(20, 21)];
+        assert_eq!(arrivals(&records, false, 1), [0, 0, 10]);
     }
 }

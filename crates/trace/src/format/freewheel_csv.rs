@@ -21,9 +21,17 @@ pub(super) const ROW: Row = Row {
     name: "freewheel-csv",
     description: "CSV with header: arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns; op R W F T",
     rebased: false,
-    detect: |head| most_lines_parse(head, &mut FreewheelCsv),
+    // The header is ours alone: behind it a malformed record is an error, not another format.
+    detect: |head| {
+        first_line(head) == HEADER.as_bytes() || most_lines_parse(head, &mut FreewheelCsv)
+    },
     open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv)))),
 };
+
+fn first_line(head: &[u8]) -> &[u8] {
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
 
 struct FreewheelCsv;
 

@@ -101,13 +101,24 @@ impl PendingFile {
             // As any new file, less the umask; temporary files are otherwise the owner's alone.
             builder.permissions(std::fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+        let folder = folder.unwrap_or(Path::new("."));
+        // The name of the temporary file would tell nobody anything.
+        let plain = |error: io::Error| io::Error::new(error.kind(), reason(folder, &error));
+        let file = builder.tempfile_in(folder).map_err(plain)?;
         Ok(Self { file, target: target.to_owned() })
     }
 
     /// Puts it under its name, replacing what was there.
     pub fn keep(self) -> io::Result<()> {
         self.file.persist(&self.target).map(drop).map_err(|error| error.error)
+    }
+}
+
+fn reason(folder: &Path, error: &io::Error) -> String {
+    if folder.is_dir() {
+        format!("cannot write in the folder {}: {}", folder.display(), error.kind())
+    } else {
+        format!("{} is not a folder", folder.display())
     }
 }
 
