@@ -72,7 +72,7 @@ fn head_time_bar(area: &Area<'_>, bar: &HeadTimeBar, top: i32) -> Drawn {
         area.draw(&Rectangle::new(corners, colour.filled()))?;
         if share > 0.045 {
             let label = format!("{:.0} %", share * 100.0);
-            text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, WHITE, HPos::Center)?;
+            text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, INK, HPos::Center)?;
         }
         left = right;
     }

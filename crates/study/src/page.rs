@@ -15,7 +15,7 @@ h3 { font-size: 16px; margin: 18px 0 4px; }
 p.lead { color: var(--faint); margin: 0 0 22px; }
 section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;
   padding: 20px 24px; margin: 0 0 18px; }
-svg { width: 100%; height: auto; display: block; }
+svg { width: 100%; min-width: 620px; height: auto; display: block; }
 ol.findings { padding: 0; margin: 0; list-style: none; counter-reset: finding; }
 ol.findings li { counter-increment: finding; padding: 10px 0 10px 44px; position: relative;
   border-top: 1px solid var(--line); }
@@ -31,7 +31,10 @@ th, td { padding: 6px 8px; text-align: right; border-bottom: 1px solid var(--lin
   white-space: nowrap; }
 th { color: var(--faint); font-weight: 600; white-space: normal; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; }
-td.best { color: var(--good); font-weight: 600; }
+tr.best td { background: #e8f5ef; font-weight: 600; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 0; font-size: 14px; }
+dt { font-weight: 600; }
+dd { margin: 0; }
 td.words { white-space: normal; text-align: left; }
 .inside { color: var(--good); font-weight: 600; }
 .outside { color: var(--bad); font-weight: 600; }
@@ -72,16 +75,27 @@ pub(crate) fn section(title: &str, content: &Markup) -> Markup {
 
 /// A chart made by [`crate::chart`].
 pub(crate) fn chart(svg: &str) -> Markup {
-    html! { (PreEscaped(svg)) }
+    html! { div.scroll { (PreEscaped(svg)) } }
 }
 
 /// A table whose first column is on the left.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> Markup {
+    marked_table(head, rows, "")
+}
+
+/// Like [`table`], with the row of this name marked.
+pub(crate) fn marked_table(head: &[&str], rows: &[Vec<String>], marked: &str) -> Markup {
     html! {
         div.scroll {
             table {
                 thead { tr { @for cell in head { th { (cell) } } } }
-                tbody { @for row in rows { tr { @for cell in row { td { (cell) } } } } }
+                tbody {
+                    @for row in rows {
+                        tr.best[row.first().is_some_and(|name| name == marked)] {
+                            @for cell in row { td { (cell) } }
+                        }
+                    }
+                }
             }
         }
     }
@@ -113,6 +127,9 @@ pub(crate) fn span(seconds: f64) -> String {
 /// A share in per cent.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
+    if value > 0.0 && value < 0.001 {
+        return "less than 0.001 %".into();
+    }
     let decimals = if value.abs() >= 10.0 || value == 0.0 {
         0
     } else if value.abs() >= 0.1 {

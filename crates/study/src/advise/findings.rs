@@ -1,5 +1,6 @@
 //! What follows from the numbers, in plain words.
 
+use freewheel_sim::source::{Fit, REPLAY_WINDOW};
 use freewheel_units::Bytes;
 use serde::Serialize;
 
@@ -15,18 +16,19 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// Utilisation above which a drive that is fed by the clock falls behind for good.
-const SATURATED: f64 = 0.95;
 /// Share of the drive below which a workload's seeks are unusually short.
 const SLIVER: f64 = 0.05;
 /// Improvement of the mean response below which policies count as equal.
 const NOTICEABLE: f64 = 0.02;
+/// Improvement from which it is clearer to say how many times shorter.
+const MANIFOLD: f64 = 0.9;
 
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
-    [head_time(study), potential(study), policy(study), load(study), workload(study)]
-        .into_iter()
-        .chain(cautions(study))
-        .collect()
+    let mut list = vec![head_time(study), potential(study)];
+    list.extend(policy(study));
+    list.extend([load(study), workload(study)]);
+    list.extend(cautions(study));
+    list
 }
 
 fn head_time(study: &Study) -> Finding {
@@ -69,56 +71,95 @@ fn potential(study: &Study) -> Finding {
     }
 }
 
-fn policy(study: &Study) -> Finding {
+/// None when there is nothing to compare.
+fn policy(study: &Study) -> Option<Finding> {
     let (fcfs, best) = (study.fcfs(), study.best());
+    if study.runs.len() < 2 {
+        return None;
+    }
+    let others: Vec<&str> = study.runs[1..].iter().map(|run| run.title.as_str()).collect();
     let (before, after) = (&fcfs.result.response, &best.result.response);
     let gain = 1.0 - after.mean_ns / before.mean_ns;
-    let headline = if gain < NOTICEABLE {
-        "No scheduling policy would make a noticeable difference under this load.".into()
-    } else {
+    if gain < NOTICEABLE {
+        return Some(Finding {
+            headline:
+                "No policy that was compared lowers the mean response time of this load noticeably."
+                    .into(),
+            detail: format!(
+                "FCFS has {} ms; compared were {}. {}",
+                ms(before.mean_ns),
+                others.join(", "),
+                choice(study)
+            ),
+        });
+    }
+    let headline = if gain > MANIFOLD {
         format!(
-            "{} would cut the mean response time by {}, from {} ms to {} ms.",
+            "{} would make the mean response time {:.0} times shorter",
             best.title,
-            percent(gain),
+            before.mean_ns / after.mean_ns
+        )
+    } else {
+        format!("{} would cut the mean response time by {}", best.title, percent(gain))
+    };
+    let (flush_before, flush_after) =
+        (fcfs.result.flush_response.mean_ns, best.result.flush_response.mean_ns);
+    let flushes = if study.trace.info.flushes > 0 {
+        format!("; flushes from {} ms to {} ms on average", ms(flush_before), ms(flush_after))
+    } else {
+        String::new()
+    };
+    Some(Finding {
+        headline: format!(
+            "{headline}, from {} ms to {} ms.",
             ms(before.mean_ns),
             ms(after.mean_ns)
-        )
-    };
-    Finding {
-        headline,
+        ),
         detail: format!(
-            "p99 goes from {} ms under FCFS to {} ms under {}; the longest wait for the head from {} ms to {} ms. On average {} requests are outstanding: a policy can choose only among those that wait.",
+            "p99 goes from {} ms under FCFS to {} ms, the longest wait for the head from {} ms to {} ms{flushes}. {}",
             ms(before.p99_ns as f64),
             ms(after.p99_ns as f64),
-            best.title,
             ms(fcfs.result.queue_ns_max as f64),
             ms(best.result.queue_ns_max as f64),
-            format_args!("{:.1}", fcfs.result.outstanding_mean)
+            choice(study)
         ),
-    }
+    })
+}
+
+fn choice(study: &Study) -> String {
+    format!(
+        "On average {:.1} requests are outstanding: a policy can choose only among those that wait.",
+        study.fcfs().result.outstanding_mean
+    )
 }
 
 fn load(study: &Study) -> Finding {
     let result = &study.fcfs().result;
-    let saturated = !study.dependent_replay && result.utilisation > SATURATED;
-    let headline = if saturated {
-        format!(
-            "This drive cannot keep up: it is busy {} of the time and its queue grows.",
-            percent(result.utilisation)
-        )
-    } else {
-        format!("The drive is busy {} of the time.", percent(result.utilisation))
-    };
     let burst = &study.trace.burstiness;
     let replay = if study.dependent_replay {
         "Each request was replayed a think time after the one it had waited for, so a slower drive is asked later"
     } else {
         "Requests were replayed at their traced times, however the drive fared"
     };
+    let piled_up = !study.dependent_replay && result.outstanding_max > REPLAY_WINDOW as u64;
+    let headline = if piled_up {
+        format!(
+            "The drive is busy {} of the time, but at its worst {} requests wait: it cannot keep up with the bursts.",
+            percent(result.utilisation),
+            result.outstanding_max
+        )
+    } else {
+        format!("The drive is busy {} of the time.", percent(result.utilisation))
+    };
+    let overload = if piled_up {
+        " A system that waits for its requests would have sent fewer, so the response times here are those of an overload."
+    } else {
+        ""
+    };
     Finding {
         headline,
         detail: format!(
-            "{:.0} requests a second over {}; the busiest second holds {:.1} times the average. {replay}.",
+            "{:.0} reads and writes a second over {} in the replay. In the trace the busiest second holds {:.1} times the average. {replay}.{overload}",
             result.requests_per_second,
             span(result.elapsed_ns as f64 / 1e9),
             burst.peak_to_mean_1s
@@ -159,38 +200,67 @@ fn workload(study: &Study) -> Finding {
 }
 
 fn cautions(study: &Study) -> Vec<Finding> {
-    let mut list = Vec::new();
+    [no_cache(study), fit(study), devices(study), assumed(study), unclean(study)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn no_cache(study: &Study) -> Option<Finding> {
+    let trace = &study.trace;
+    Some(Finding {
+        headline: "This model of the drive has no cache: every request goes to the media.".into(),
+        detail: format!(
+            "A real drive serves sequential reads ({} of the reads here) from its read-ahead, and with its write cache on reports writes before they are on the media. Such requests look slower here, and their rotational latency larger, than they are.",
+            percent(trace.sequentiality.read_sequential_share)
+        ),
+    })
+}
+
+fn fit(study: &Study) -> Option<Finding> {
     let used = study.trace_space_bytes as f64 / study.drive.capacity_bytes as f64;
-    let as_is = study.options.trace.fit == freewheel_sim::source::Fit::AsIs;
-    if as_is && used < SLIVER {
-        list.push(Finding {
+    let space = Bytes::new(study.trace_space_bytes).human_decimal();
+    match study.options.trace.fit {
+        Fit::Scale => Some(Finding {
+            headline: "The trace's addresses were spread over the whole drive (--scale).".into(),
+            detail: format!("It reaches {space}, {} of the drive. Seeks are those of a full drive; without --scale they would be those of a nearly empty one.", percent(used)),
+        }),
+        Fit::Wrap => Some(Finding {
+            headline: "The trace's addresses were folded onto the drive (--wrap).".into(),
+            detail: format!("It reaches {space}; addresses beyond the drive's end begin again at its start."),
+        }),
+        Fit::AsIs if used < SLIVER => Some(Finding {
             headline: format!("The trace covers only {} of the drive, so seeks are short.", percent(used)),
-            detail: "With --scale its address space is spread over the whole drive, as if the drive were full; the truth lies between.".into(),
-        });
+            detail: "With --scale its addresses are spread over the whole drive, as if the drive were full; the truth lies between.".into(),
+        }),
+        Fit::AsIs => None,
     }
-    if !study.drive.assumed.is_empty() {
-        list.push(Finding {
-            headline: format!(
-                "{} values of this drive's model are assumed, not published.",
-                study.drive.assumed.len()
-            ),
-            detail:
-                "They are listed at the end of the report; judge the absolute times accordingly."
-                    .into(),
-        });
-    }
+}
+
+fn devices(study: &Study) -> Option<Finding> {
+    let count = study.trace.info.devices.len();
+    (count > 1).then(|| Finding {
+        headline: format!("The trace's {count} devices were laid end to end on one drive."),
+        detail: "One arm serves them all here. --device N studies one of them.".into(),
+    })
+}
+
+fn assumed(study: &Study) -> Option<Finding> {
+    let count = study.drive.assumed.len();
+    (count > 0).then(|| Finding {
+        headline: format!("{count} values of this drive's model are assumed, not published."),
+        detail: "They are listed at the end of the report; judge the absolute times accordingly."
+            .into(),
+    })
+}
+
+fn unclean(study: &Study) -> Option<Finding> {
     let info = &study.trace.info;
-    if info.skipped > 0 || info.arrival_regressions > 0 {
-        list.push(Finding {
-            headline: format!(
-                "The trace is not clean: {} malformed records were skipped.",
-                info.skipped
-            ),
-            detail: format!(
-                "{} records arrive before the record in front of them and were replayed with it.",
-                info.arrival_regressions
-            ),
-        });
-    }
-    list
+    (info.skipped > 0 || info.arrival_regressions > 0).then(|| Finding {
+        headline: "The trace is not clean.".into(),
+        detail: format!(
+            "{} malformed records were skipped; {} records arrive before the record in front of them and were replayed with it.",
+            info.skipped, info.arrival_regressions
+        ),
+    })
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use freewheel_model::sched::POLICIES;
+use freewheel_model::stats::Summary;
 use freewheel_trace::SizeSummary;
 use freewheel_units::Bytes;
 use maud::{Markup, html};
@@ -30,6 +32,7 @@ pub(super) fn html(study: &Study) -> String {
             (section("Load over time", &load(study)))
             (section("The workload", &workload(study)))
             (section("The drive, and how this was run", &setting(study)))
+        (section("Words", &words()))
         },
     )
 }
@@ -69,7 +72,7 @@ fn responses(study: &Study) -> Markup {
     html! {
         (page::chart(&chart::lines(&lines, &axes)))
         (policy_table(study, &best))
-        p.note { "Times in ms. Marked: the smallest mean response among the policies whose p99 is no worse than that of FCFS." }
+        p.note { "Times in ms. Variation: standard deviation over mean. Marked: the smallest mean." }
     }
 }
 
@@ -77,40 +80,41 @@ fn policy_table(study: &Study, best: &str) -> Markup {
     let head = [
         "policy",
         "mean",
-        "read mean",
-        "write mean",
+        "variation",
         "p50",
         "p95",
         "p99",
         "p99.9",
+        "p99.99",
         "longest wait",
         "busy",
-        "requests/s",
+        "reads and writes/s",
     ];
+    let rows = study.runs.iter().map(|run| {
+        let r = &run.result;
+        let times = [r.response.p50_ns, r.response.p95_ns, r.response.p99_ns];
+        let tails = [r.response.p999_ns, r.response.p9999_ns, r.queue_ns_max];
+        let mut cells = vec![run.title.clone(), ms(r.response.mean_ns)];
+        cells.push(format!("{:.2}", r.response.coefficient_of_variation));
+        cells.extend(times.into_iter().chain(tails).map(|ns| ms(ns as f64)));
+        cells.push(percent(r.utilisation));
+        cells.push(format!("{:.1}", r.requests_per_second));
+        cells
+    });
+    let by_operation = study.runs.iter().map(|run| {
+        let r = &run.result;
+        let summaries = [&r.read_response, &r.write_response, &r.flush_response];
+        let pair = |s: &Summary| match s.count {
+            0 => [String::from("none"), String::from("none")],
+            _ => [ms(s.mean_ns), ms(s.p99_ns as f64)],
+        };
+        let times = summaries.into_iter().flat_map(pair);
+        std::iter::once(run.title.clone()).chain(times).collect()
+    });
+    let operations = ["policy", "read mean", "p99", "write mean", "p99", "flush mean", "p99"];
     html! {
-        div.scroll {
-            table {
-                thead { tr { @for cell in head { th { (cell) } } } }
-                tbody {
-                    @for run in &study.runs {
-                        @let r = &run.result;
-                        tr {
-                            td.best[run.title == best] { (run.title) }
-                            td.best[run.title == best] { (ms(r.response.mean_ns)) }
-                            td { (ms(r.read_response.mean_ns)) }
-                            td { (ms(r.write_response.mean_ns)) }
-                            td { (ms(r.response.p50_ns as f64)) }
-                            td { (ms(r.response.p95_ns as f64)) }
-                            td { (ms(r.response.p99_ns as f64)) }
-                            td { (ms(r.response.p999_ns as f64)) }
-                            td { (ms(r.queue_ns_max as f64)) }
-                            td { (percent(r.utilisation)) }
-                            td { (format!("{:.1}", r.requests_per_second)) }
-                        }
-                    }
-                }
-            }
-        }
+        (page::marked_table(&head, &rows.collect::<Vec<_>>(), best))
+        (page::marked_table(&operations, &by_operation.collect::<Vec<_>>(), best))
     }
 }
 
@@ -192,6 +196,30 @@ fn request_sizes(study: &Study) -> Markup {
         h3 { "Request sizes" }
         (page::chart(&chart::columns(&labels, &series)))
         p.note { "Share of reads and of writes, in %, up to each size." }
+    }
+}
+
+fn words() -> Markup {
+    let terms = [
+        ("seek", "moving the arm to another cylinder, changing heads, and settling"),
+        ("rotational latency", "waiting, on the right track, until the wanted sector comes by"),
+        ("head time", "seek, rotational latency and transfer together"),
+        (
+            "freeblock scheduling",
+            "reading or writing other wanted blocks during the rotational latency, without delaying anybody (Lumb et al., OSDI 2000)",
+        ),
+        (
+            "potential",
+            "bandwidth that lies in the rotational latency; no scheduler can get more than that from it",
+        ),
+        ("flush", "a command that is done when all earlier writes are on the media"),
+        ("p99", "99 % of the requests took no longer"),
+    ];
+    html! {
+        dl {
+            @for (term, meaning) in terms { dt { (term) } dd { (meaning) } }
+            @for row in POLICIES { dt { (row.title) } dd { (row.summary) } }
+        }
     }
 }
 
