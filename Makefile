@@ -2,10 +2,12 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test lint bench reproduce install schemas picture clean
+.PHONY: demo test lint bench bench-long reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
+	@echo "The first build takes a few minutes."
+	$(CARGO) build --package freewheel-cli
 	$(FREEWHEEL) study data/recorded/pgbench-ext4.csv.zst --scale --out out/demo
 
 test: lint
@@ -19,6 +21,10 @@ lint:
 bench:
 	mkdir -p out
 	$(CARGO) run --release --quiet --package freewheel-bench -- out/bench.jsonl
+
+## That memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
+bench-long:
+	$(CARGO) run --release --quiet --package freewheel-bench -- --long
 
 ## Every claim of the papers that can be run so far, ours beside theirs.
 reproduce:

@@ -5,16 +5,21 @@
 //! different. Non-goals: a verdict (machines differ), micro-benchmarks of single functions.
 //!
 //! `freewheel-bench [FILE]` prints a table and appends one JSON document a line to FILE.
+//! `freewheel-bench --long` shows instead that memory does not grow with the length of a run: a
+//! generated workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
 //!
 //! What invalidates a number: another load on the machine, a debug build, another hash.
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use freewheel::sim::RunResult;
 use freewheel::sim::config::{Experiment, SimConfig};
+use freewheel::trace::{ParquetWriter, Record};
+use freewheel::units::{Blocks, Op, Prng, SimTime, VolumeBlock};
 use serde::Serialize;
 
 /// One benchmark.
@@ -46,6 +51,10 @@ const LONG_RUN: u64 = 100_000_000;
 fn main() {
     let file = std::env::args().nth(1);
     let (commit, machine) = (commit(), machine());
+    if file.as_deref() == Some("--long") {
+        println!("commit {commit}, {machine}, release build");
+        return long_runs();
+    }
     println!("commit {commit}, {machine}; {RUNS} runs each, release build");
     println!("{:<44} {:>12} {:>12} {:>12}  hash", "", "median", "slowest", "fastest");
     for case in cases() {
@@ -66,7 +75,6 @@ fn main() {
             append(file, &measurement);
         }
     }
-    long_run();
 }
 
 fn print_line(m: &Measurement<'_>) {
@@ -96,7 +104,22 @@ fn cases() -> Vec<Case> {
                  workload = { kind = \"open\", mean_gap = \"10ms\", requests = 1000000 }\n"
             .into(),
     });
+    for policy in ["fcfs", "clook", "look", "sstf", "sptf", "sptf-sw", "asatf"] {
+        cases.push(overloaded(policy));
+    }
     cases
+}
+
+/// A queue that only grows: 200,000 requests arrive within two seconds.
+fn overloaded(policy: &str) -> Case {
+    Case {
+        name: format!("200,000 waiting at once, {policy}"),
+        requests: 200_000,
+        config: format!(
+            "drive = \"atlas10k\"\nscheduler = {{ policy = \"{policy}\" }}\n\
+             workload = {{ kind = \"open\", mean_gap = \"10us\", requests = 200000 }}\n"
+        ),
+    }
 }
 
 /// osdi00's random workload on the Atlas 10K with this many requests outstanding.
@@ -134,15 +157,48 @@ fn measure(case: &Case) -> (Vec<f64>, String) {
     (rates, hashes.remove(0))
 }
 
-fn long_run() {
+fn long_runs() {
+    let closed = closed("fcfs", 1, LONG_RUN).config;
+    report_long("generated workload", || run(&closed));
+    let folder = std::env::temp_dir().join(format!("freewheel-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for the trace");
+    let trace = folder.join("long.parquet");
+    write_trace(&trace, LONG_RUN);
+    let replay = format!(
+        "drive = \"atlas10k\"\nworkload = {{ kind = \"trace\", file = \"{}\" }}\n",
+        trace.display()
+    );
+    report_long("trace", || run(&replay));
+    std::fs::remove_dir_all(&folder).expect("the folder of the trace");
+}
+
+fn report_long(what: &str, run: impl FnOnce() -> RunResult) {
     let start = Instant::now();
-    let result = run(&closed("fcfs", 1, LONG_RUN).config);
+    let result = run();
     let peak = peak_memory_mib().map_or("unknown".into(), |mib| format!("{mib} MiB"));
     println!(
-        "{LONG_RUN} requests in one run: {:.1} s, peak memory of this process {peak}, hash {}",
+        "{what} of {LONG_RUN} requests: {:.1} s, peak memory of this process {peak}, hash {}",
         start.elapsed().as_secs_f64(),
         result.result_hash
     );
+}
+
+/// Random reads and writes of 4 KiB all over the Atlas 10K, 10 ms apart.
+fn write_trace(path: &Path, requests: u64) {
+    let mut writer = ParquetWriter::create(path).expect("room for the trace");
+    let mut prng = Prng::new(1, "long trace");
+    for i in 0..requests {
+        let record = Record {
+            arrival: SimTime::from_ns(i * 10_000_000),
+            op: if prng.chance(2.0 / 3.0) { Op::Read } else { Op::Write },
+            device: 0,
+            start: VolumeBlock::new(prng.below(2_240_000) * 8),
+            blocks: Blocks::new(8),
+            completion: None,
+        };
+        writer.write(&record).expect("room for the trace");
+    }
+    writer.finish().expect("room for the trace");
 }
 
 /// High-water mark of resident memory, where the system tells (Linux).

@@ -31,7 +31,20 @@ pub fn read_through(
 
 /// Counts, span, bytes and footprint of the rest of `reader`.
 pub fn info(reader: &mut TraceReader) -> Result<TraceInfo, TraceError> {
-    let mut collector = InfoCollector::new(reader.format());
+    let collector = InfoCollector::new(reader.format());
+    collect(reader, collector)
+}
+
+/// The same without the footprint, which takes memory that grows with it.
+pub fn info_without_footprint(reader: &mut TraceReader) -> Result<TraceInfo, TraceError> {
+    let collector = InfoCollector::without_footprint(reader.format());
+    collect(reader, collector)
+}
+
+fn collect(
+    reader: &mut TraceReader,
+    mut collector: InfoCollector,
+) -> Result<TraceInfo, TraceError> {
     read_through(reader, |record| collector.observe(record))?;
     Ok(TraceInfo { skipped: reader.skipped(), ..collector.finish() })
 }

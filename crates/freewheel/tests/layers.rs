@@ -33,6 +33,12 @@ const IMPURE_NAMES: &[&str] = &[
     "eprintln!",
     "dbg!",
 ];
+/// Modules of `std` that may not be imported in a group either.
+const IMPURE_MODULES: &[&str] =
+    &["time", "fs", "net", "thread", "env", "process", "io", "os", "sync"];
+/// What the pure crates may use from outside: data and numbers, nothing that acts.
+const PURE_DEPENDENCIES: &[&str] =
+    &["hdrhistogram", "libm", "schemars", "serde", "thiserror", "freewheel-units"];
 /// Their order of iteration differs from run to run.
 const UNORDERED: &[&str] = &["HashMap", "HashSet"];
 /// Crates whose results must be the same bytes every time.
@@ -92,6 +98,38 @@ fn pure_crates_know_no_clock_thread_file_network_or_environment() {
     assert_eq!(violations(PURE, IMPURE_NAMES), Vec::<String>::new());
 }
 
+/// Words of `code` inside the braces of `std::{...}`.
+fn grouped_std_imports(code: &str) -> Vec<&str> {
+    let groups = code.split("std::{").skip(1);
+    let inside = groups.filter_map(|rest| rest.split("};").next());
+    inside.flat_map(|group| group.split(|c: char| !c.is_alphanumeric() && c != '_')).collect()
+}
+
+#[test]
+fn pure_crates_do_not_get_at_the_outside_through_a_grouped_import() {
+    for krate in PURE {
+        for file in sources(&crates().join(krate).join("src")) {
+            let code = code_of(&file);
+            let imported = grouped_std_imports(&code);
+            let forbidden = imported.iter().find(|word| IMPURE_MODULES.contains(word));
+            assert_eq!(forbidden, None, "{}", file.display());
+        }
+    }
+    let sneaky = "use std::{env as e, collections::BTreeMap};\nfn f() {}";
+    assert!(grouped_std_imports(sneaky).contains(&"env"));
+}
+
+#[test]
+fn pure_crates_depend_on_nothing_that_acts() {
+    for krate in PURE {
+        let manifest = fs::read_to_string(crates().join(krate).join("Cargo.toml")).unwrap();
+        assert!(!manifest.contains("build-dependencies") && !manifest.contains("[target"));
+        for key in dependencies(&manifest) {
+            assert!(PURE_DEPENDENCIES.contains(&key.as_str()), "crates/{krate} depends on {key}");
+        }
+    }
+}
+
 #[test]
 fn crates_with_reproducible_results_use_no_unordered_collections() {
     assert_eq!(violations(DETERMINISTIC, UNORDERED), Vec::<String>::new());
@@ -106,6 +144,14 @@ fn nothing_but_the_benchmarks_reads_the_time() {
     assert_eq!(violations(&others, &clock), Vec::<String>::new());
 }
 
+/// Names of the crates that a manifest depends on outside of tests.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let section = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+    let section = section.split("\n[").next().unwrap_or_default();
+    let key = |line: &str| line.split(['.', ' ', '=']).next().unwrap_or_default().to_string();
+    section.lines().filter(|line| line.contains('=')).map(key).collect()
+}
+
 #[test]
 fn crates_depend_downwards_only() {
     let allowed: BTreeMap<&str, &[&str]> = LAYERS.iter().copied().collect();
@@ -114,10 +160,7 @@ fn crates_depend_downwards_only() {
         let layer = allowed.get(name.as_str());
         let layer = layer.unwrap_or_else(|| panic!("crates/{name} has no row in LAYERS"));
         let manifest = fs::read_to_string(crates().join(&name).join("Cargo.toml")).unwrap();
-        let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
-        let dependencies = dependencies.split("\n[").next().unwrap_or_default();
-        for line in dependencies.lines().filter(|line| line.starts_with("freewheel")) {
-            let key = line.split(['.', ' ', '=']).next().unwrap_or_default();
+        for key in dependencies(&manifest).iter().filter(|key| key.starts_with("freewheel")) {
             let target = key.strip_prefix("freewheel-").unwrap_or(key);
             assert!(layer.contains(&target), "crates/{name} must not depend on {target}");
         }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
-use freewheel_trace::{Format, OpenOptions, TraceError, TraceInfo, TraceReader, UnknownFormatName};
+use freewheel_trace::{
+    Format, InfoCollector, OpenOptions, TraceError, TraceInfo, TraceReader, UnknownFormatName,
+};
 use freewheel_units::{Bytes, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -264,11 +266,21 @@ impl Experiment {
         Self::with_trace_info(config, trace)
     }
 
-    /// Like [`Self::new`] for a trace that has been looked at already.
+    /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
+    pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
+        library::build(&library::spec(&config.drive)?, &config.drive)?;
+        config.scheduler.build()?;
+        check_workload(&config.workload, None)
+    }
+
+    /// Like [`Self::new`] for a trace that has been looked at already. Panics when the workload
+    /// is a trace and nothing is known of it.
     pub fn with_trace_info(
         config: SimConfig,
         trace: Option<TraceInfo>,
     ) -> Result<Self, ConfigError> {
+        let is_trace = matches!(config.workload, Workload::Trace(_));
+        assert!(!is_trace || trace.is_some(), "a trace has to be looked at first");
         let mut spec = library::spec(&config.drive)?;
         if let Some(on) = config.zero_latency {
             spec.zero_latency = ByOp { read: on, write: on };
@@ -402,9 +414,14 @@ pub fn open(workload: &TraceWorkload) -> Result<TraceReader, ConfigError> {
     Ok(TraceReader::open(&workload.file, &OpenOptions { format, lenient: workload.lenient })?)
 }
 
-/// Reads the trace of a workload through and says what is in it.
-pub fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
-    Ok(TraceInfo::scan(&mut open(workload)?)?)
+/// Reads the trace of a workload through for its extents, without counting its footprint.
+fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
+    let mut reader = open(workload)?;
+    let mut collector = InfoCollector::without_footprint(reader.format());
+    while let Some(record) = reader.next().transpose()? {
+        collector.observe(&record);
+    }
+    Ok(TraceInfo { skipped: reader.skipped(), ..collector.finish() })
 }
 
 /// Requests between two reports of progress.

@@ -183,3 +183,60 @@ fn mix(hash: u64, completion: &Completion) -> u64 {
     let word = completion.end.ns() ^ completion.request.start.get().rotate_left(40);
     (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_model::drive::Access;
+    use freewheel_units::{Blocks, Lbn};
+
+    use super::*;
+    use crate::source::Request;
+
+    fn ms(n: u64) -> SimDuration {
+        SimDuration::from_ms(n)
+    }
+
+    fn completion(op: Op, arrival_ms: u64, queue_ms: u64, access: Access) -> Completion {
+        let arrival = SimTime::ZERO + ms(arrival_ms);
+        let request = Request { op, start: Lbn::ZERO, blocks: Blocks::new(8), tag: 0 };
+        let queue = ms(queue_ms);
+        Completion { request, arrival, queue, access, end: arrival + queue + access.total() }
+    }
+
+    /// A read of 6 ms at 0, a write that waits 3 ms and takes 5 ms, a flush: 20 ms in all.
+    fn tally() -> RunResult {
+        let mut tally = Tally::default();
+        let read = Access { seek: ms(3), rotate: ms(2), transfer: ms(1), ..Access::default() };
+        let write = Access { overhead: ms(1), rotate: ms(4), ..Access::default() };
+        tally.arrived(SimTime::ZERO);
+        tally.arrived(SimTime::ZERO + ms(3));
+        tally.completed(&completion(Op::Read, 0, 0, read));
+        tally.completed(&completion(Op::Write, 3, 3, write));
+        tally.arrived(SimTime::ZERO + ms(20));
+        tally.completed(&completion(Op::Flush, 20, 0, Access::default()));
+        tally.finish(SimTime::ZERO + ms(20))
+    }
+
+    #[test]
+    fn sums_shares_and_rates_are_those_of_the_requests_one_by_one() {
+        let result = tally();
+        assert_eq!((result.requests, result.response.count), (3, 2));
+        // Busy 6 + 5 of 20 ms; head time 6 + 4, of which 6 rotating.
+        assert_eq!(result.utilisation, 0.55);
+        assert_eq!(result.stages.rotate_share(), 0.6);
+        assert_eq!(result.stages.queue_ns, 3_000_000);
+        assert_eq!(result.requests_per_second, 100.0);
+        assert_eq!((result.read_bytes, result.write_bytes), (4096, 4096));
+        assert_eq!(result.bytes_per_second, 409_600.0);
+        assert_eq!(result.queue_ns_max, 3_000_000);
+        // Responses of 6 and 8 ms.
+        assert_eq!(result.response.mean_ns, 7e6);
+    }
+
+    #[test]
+    fn outstanding_requests_are_weighed_by_time() {
+        // One from 0 to 3, two to 6, one to 11, none to 20 ms: 3 + 6 + 5 of 20.
+        let result = tally();
+        assert_eq!((result.outstanding_mean, result.outstanding_max), (0.7, 2));
+    }
+}

@@ -35,8 +35,10 @@ pub struct TraceInfo {
     pub bytes_read: u64,
     /// Written.
     pub bytes_written: u64,
-    /// Distinct blocks of 4 KiB that were read or written, in bytes, over all devices.
-    pub footprint_bytes: u64,
+    /// Distinct blocks of 4 KiB that were read or written, in bytes, over all devices; absent when
+    /// it was not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub footprint_bytes: Option<u64>,
     /// The devices by their number in the trace.
     pub devices: BTreeMap<u32, DeviceInfo>,
     /// Records that arrive before the record in front of them.
@@ -70,7 +72,8 @@ impl TraceInfo {
     }
 }
 
-/// Gathers a [`TraceInfo`] record by record.
+/// Gathers a [`TraceInfo`] record by record. Counting the footprint takes memory that grows with
+/// the blocks touched, some 100 bytes for every MiB; [`Self::without_footprint`] does not.
 #[derive(Debug)]
 pub struct InfoCollector {
     info: TraceInfo,
@@ -79,6 +82,7 @@ pub struct InfoCollector {
     latest: SimTime,
     last: SimTime,
     completions: u64,
+    counts_footprint: bool,
 }
 
 impl InfoCollector {
@@ -91,7 +95,13 @@ impl InfoCollector {
             latest: SimTime::ZERO,
             last: SimTime::ZERO,
             completions: 0,
+            counts_footprint: true,
         }
+    }
+
+    /// For a trace of this format, without its footprint: in memory that grows with the devices only.
+    pub fn without_footprint(format: Format) -> Self {
+        Self { counts_footprint: false, ..Self::new(format) }
     }
 
     /// Takes the next record.
@@ -104,7 +114,11 @@ impl InfoCollector {
         self.note_time(record);
         self.note_device(record);
         self.note_op(record);
-        if record.op.moves_data() { self.regions.touch(record) } else { Touched::default() }
+        if record.op.moves_data() && self.counts_footprint {
+            self.regions.touch(record)
+        } else {
+            Touched::default()
+        }
     }
 
     /// The counts so far.
@@ -112,7 +126,9 @@ impl InfoCollector {
         let requests = self.info.requests;
         TraceInfo {
             span_ns: self.latest.saturating_since(self.earliest).ns(),
-            footprint_bytes: self.regions.footprint().pages * PAGE_BYTES,
+            footprint_bytes: self
+                .counts_footprint
+                .then(|| self.regions.footprint().pages * PAGE_BYTES),
             has_completions: requests > 0 && self.completions == requests,
             ..self.info
         }
@@ -179,7 +195,7 @@ fn empty(format: Format) -> TraceInfo {
         bytes: 0,
         bytes_read: 0,
         bytes_written: 0,
-        footprint_bytes: 0,
+        footprint_bytes: None,
         devices: BTreeMap::new(),
         arrival_regressions: 0,
         skipped: 0,

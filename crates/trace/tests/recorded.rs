@@ -39,7 +39,7 @@ fn counts_and_footprints_are_those_of_the_table() {
     for (name, counts, mib, span_s) in table {
         let info = info(name);
         assert_eq!([info.requests, info.reads, info.writes, info.flushes], counts, "{name}");
-        let bytes = [info.bytes_read, info.bytes_written, info.footprint_bytes];
+        let bytes = [info.bytes_read, info.bytes_written, info.footprint_bytes.unwrap()];
         for (bytes, mib) in bytes.into_iter().zip(mib) {
             assert!(shows(bytes as f64 / MIB as f64, f64::from(mib), 0), "{name} {bytes} {mib}");
         }

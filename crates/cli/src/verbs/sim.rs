@@ -90,7 +90,7 @@ impl SimArgs {
         let mut config = SimConfig::load(path, &self.overrides)?;
         config.seed = self.seed.unwrap_or(config.seed);
         // A wrong name is known before a long trace is read.
-        Experiment::with_trace_info(config.clone(), None)?;
+        Experiment::check(&config)?;
         let trace = look_at_trace(&config.workload)?;
         Experiment::with_trace_info(config, trace)
     }
@@ -180,7 +180,7 @@ fn way_out(error: &ConfigError) -> Option<&'static str> {
 
 fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> {
     let Workload::Trace(trace) = workload else { return Ok(None) };
-    Ok(Some(reading::info(&mut open(trace)?)?))
+    Ok(Some(reading::info_without_footprint(&mut open(trace)?)?))
 }
 
 fn text(experiment: &Experiment, result: &RunResult) -> Result<String, Failure> {

@@ -193,3 +193,70 @@ impl Drive {
         self.seek().mean(op)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CYLINDERS: u32 = 1001;
+
+    fn times(curve: &CurveSpec, distances: [u32; 3]) -> [f64; 3] {
+        let all = curve_times(curve, CYLINDERS, "seek.read").unwrap();
+        distances.map(|distance| all[distance as usize - 1].as_ms_f64())
+    }
+
+    #[test]
+    fn a_table_is_straight_between_its_points_and_beyond_the_last() {
+        let table =
+            CurveSpec::Table { cylinders_ms: vec![(1, 1.0), (11, 2.0), (21, 1.0), (31, 2.0)] };
+        assert_eq!(times(&table, [1, 6, 16]), [1.0, 1.5, 1.5]);
+        let rising = CurveSpec::Table { cylinders_ms: vec![(1, 1.0), (101, 2.0)] };
+        assert_eq!(times(&rising, [101, 201, 1000]), [2.0, 3.0, 10.99]);
+    }
+
+    #[test]
+    fn three_points_are_met_and_the_mean_of_random_seeks_is_near_the_average() {
+        let curve = CurveSpec::ThreePoint { single_ms: 1.0, average_ms: 6.0, full_ms: 11.0 };
+        let [single, third, full] = times(&curve, [1, 334, 1000]);
+        assert!((single - 1.0).abs() < 1e-6 && (full - 11.0).abs() < 0.02, "{single} {full}");
+        assert!((third - 6.0).abs() < 0.4, "{third} at a third of the cylinders");
+        let all = curve_times(&curve, CYLINDERS, "seek.read").unwrap();
+        let none = SimDuration::ZERO;
+        let mean = SeekCurve::new(&all, &all, none, none).mean(Op::Read).as_ms_f64();
+        assert!((mean - 6.0).abs() < 0.1, "mean of {mean}");
+    }
+
+    #[test]
+    fn the_hp_form_is_a_root_below_its_break_and_a_line_from_it_on() {
+        let curve = CurveSpec::Hp {
+            first_ms: vec![0.5],
+            break_cylinders: 100,
+            short_ms: 1.0,
+            short_sqrt_ms: 0.1,
+            long_ms: 3.0,
+            long_slope_ms: 0.01,
+        };
+        // 1 + 0.1 * sqrt(81); 3 + 0.01 * 100.
+        assert_eq!(times(&curve, [1, 81, 100]), [0.5, 1.9, 4.0]);
+    }
+
+    #[test]
+    fn power_and_line_meet_at_the_break_and_end_at_the_full_stroke() {
+        let curve = CurveSpec::PowerLinear {
+            single_ms: 1.0,
+            break_cylinders: 100,
+            break_ms: 10.0,
+            full_ms: 19.0,
+        };
+        // 100^p = 10, so p is a half: 5 at 25. Then 9 ms over 900 cylinders.
+        let [power, at_break, beyond] = times(&curve, [25, 100, 200]);
+        assert!((power - 5.0).abs() < 1e-6 && at_break == 10.0 && (beyond - 11.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_curve_that_falls_below_nothing_is_refused_with_its_distance() {
+        let falling = CurveSpec::Table { cylinders_ms: vec![(1, 1.0), (2, 0.5)] };
+        let error = curve_times(&falling, CYLINDERS, "seek.read").unwrap_err().to_string();
+        assert!(error.contains("`seek.read`") && error.contains("at a distance of 4"), "{error}");
+    }
+}

@@ -158,6 +158,18 @@ mod tests {
         assert_eq!(distribution.max_ns(), 10_000_000_000_000);
     }
 
+    #[test]
+    fn every_percentile_of_a_summary_is_the_one_its_name_says() {
+        let mut distribution = Distribution::default();
+        (1..=100_000).for_each(|us| distribution.record(SimDuration::from_us(us)));
+        let s = distribution.summary();
+        let us =
+            [s.p50_ns, s.p90_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns].map(|ns| ns / 1000);
+        for (ours, exact) in us.into_iter().zip([50_000, 90_000, 95_000, 99_000, 99_900, 99_990]) {
+            assert!(ours.abs_diff(exact) <= exact / 1000, "{ours} against {exact}");
+        }
+    }
+
     proptest! {
         #[test]
         fn quantiles_are_those_of_the_sorted_list_to_a_thousandth(

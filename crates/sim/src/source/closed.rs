@@ -79,3 +79,35 @@ impl Source for Closed {
         (self.issued, self.requests)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Blocks;
+
+    use super::*;
+    use crate::source::PatternSpec;
+
+    /// Gaps between completion and next arrival of one terminal.
+    fn thoughts(think: Think) -> Vec<f64> {
+        let pattern = Pattern::new(PatternSpec::default(), Blocks::new(1000), 1).unwrap();
+        let mut source = Closed::new(pattern, 1, think, 20_000, 1);
+        let mut done = SimTime::ZERO;
+        let mut gaps = Vec::new();
+        while let Some(at) = source.next_arrival().unwrap() {
+            gaps.push((at - done).as_ms_f64());
+            let tag = source.take().tag;
+            done = at + SimDuration::from_ms(5);
+            source.completed(tag, done);
+        }
+        gaps
+    }
+
+    #[test]
+    fn a_terminal_thinks_for_as_long_as_it_was_told() {
+        let thirty = SimDuration::from_ms(30);
+        assert!(thoughts(Think::Constant(thirty)).iter().all(|&gap| gap == 30.0));
+        let gaps = thoughts(Think::Exponential(thirty));
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 30.0).abs() < 1.0, "mean of {mean}");
+    }
+}

@@ -56,3 +56,29 @@ impl Source for Open {
         (self.issued, self.requests)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Blocks;
+
+    use super::*;
+    use crate::source::PatternSpec;
+
+    #[test]
+    fn arrivals_are_a_poisson_process_with_the_mean_asked_for() {
+        let pattern = Pattern::new(PatternSpec::default(), Blocks::new(1000), 1).unwrap();
+        let mut source = Open::new(pattern, SimDuration::from_ms(3), 50_000, 1);
+        let mut last = SimTime::ZERO;
+        let mut gaps = Vec::new();
+        while let Some(at) = source.next_arrival().unwrap() {
+            source.take();
+            gaps.push((at - last).as_ms_f64());
+            last = at;
+        }
+        let n = gaps.len() as f64;
+        let mean = gaps.iter().sum::<f64>() / n;
+        let sd = (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / n).sqrt();
+        // Of an exponential the deviation is the mean.
+        assert!((mean - 3.0).abs() < 0.05 && (sd - 3.0).abs() < 0.1, "{mean} {sd}");
+    }
+}

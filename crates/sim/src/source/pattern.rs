@@ -79,7 +79,7 @@ impl Pattern {
             fits.then_some(count).ok_or(format!("`{key}` is {bytes}: a multiple of 512B is needed"))
         };
         let (align, size) = (blocks("align", spec.align)?, blocks("size", spec.size)?);
-        if spec.local_sd.blocks_rounded_up() > capacity {
+        if spec.local_share > 0.0 && spec.local_sd.blocks_rounded_up() > capacity {
             let capacity = capacity.bytes();
             let sd = spec.local_sd;
             return Err(format!("`local_sd` is {sd}, but the drive holds {capacity}"));

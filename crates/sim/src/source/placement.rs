@@ -136,3 +136,56 @@ impl Placement {
         (u128::from(piece) * room / pieces) as u64 * PIECE_BLOCKS + within
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::{Op, SimTime, VolumeBlock};
+
+    use super::*;
+
+    fn place(ends: &[(u32, u64)], capacity: u64, fit: Fit, device: u32, at: u64) -> u64 {
+        let ends = ends.iter().copied().collect();
+        let placement = Placement::new(&ends, None, Blocks::new(capacity), fit).unwrap();
+        let record = Record {
+            arrival: SimTime::ZERO,
+            op: Op::Read,
+            device,
+            start: VolumeBlock::new(at),
+            blocks: Blocks::new(8),
+            completion: None,
+        };
+        placement.place(&record).unwrap().get()
+    }
+
+    #[test]
+    fn devices_are_laid_end_to_end_at_multiples_of_4_kib() {
+        let ends = [(3, 101), (7, 50)];
+        assert_eq!(place(&ends, 1000, Fit::AsIs, 3, 5), 5);
+        assert_eq!(place(&ends, 1000, Fit::AsIs, 7, 5), 104 + 5);
+    }
+
+    #[test]
+    fn wrapped_addresses_begin_again_at_the_start_and_stay_on_the_drive() {
+        assert_eq!(place(&[(0, 5000)], 1000, Fit::Wrap, 0, 3210), 210);
+        assert_eq!(place(&[(0, 5000)], 1000, Fit::Wrap, 0, 3998), 992);
+    }
+
+    #[test]
+    fn scaled_addresses_keep_their_order_and_their_place_within_a_piece() {
+        // Two pieces on a drive of ten: the second moves to the middle.
+        let (space, capacity) = (2 * PIECE_BLOCKS, 10 * PIECE_BLOCKS);
+        let scaled = |at| place(&[(0, space)], capacity, Fit::Scale, 0, at);
+        assert_eq!(scaled(77), 77);
+        assert_eq!(scaled(PIECE_BLOCKS + 77), 5 * PIECE_BLOCKS + 77);
+        // Ten pieces squeezed onto two.
+        let squeezed = |at| place(&[(0, capacity)], space, Fit::Scale, 0, at);
+        assert_eq!(squeezed(9 * PIECE_BLOCKS + 77), PIECE_BLOCKS + 77);
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_answered_with_those_that_are() {
+        let ends = [(3, 101), (7, 50)].into_iter().collect();
+        let error = Placement::new(&ends, Some(4), Blocks::new(1000), Fit::AsIs).unwrap_err();
+        assert!(error.to_string().contains("its devices are 3, 7"), "{error}");
+    }
+}

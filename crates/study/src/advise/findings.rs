@@ -193,7 +193,7 @@ fn workload(study: &Study) -> Finding {
         detail: format!(
             "{} of requests start where the one before ended. {} of data is touched, and the hottest tenth of it gets {} of the requests.{flushes}",
             percent(trace.sequentiality.sequential_share),
-            Bytes::new(trace.info.footprint_bytes).human(),
+            Bytes::new(trace.info.footprint_bytes.unwrap_or(0)).human(),
             percent(trace.skew.hottest_10_percent_share)
         ),
     }
@@ -230,7 +230,7 @@ fn fit(study: &Study) -> Option<Finding> {
             detail: format!("It reaches {space}; addresses beyond the drive's end begin again at its start."),
         }),
         Fit::AsIs if used < SLIVER => Some(Finding {
-            headline: format!("The trace covers only {} of the drive, so seeks are short.", percent(used)),
+            headline: format!("The trace covers {} of the drive, so seeks are short.", percent(used)),
             detail: "With --scale its addresses are spread over the whole drive, as if the drive were full; the truth lies between.".into(),
         }),
         Fit::AsIs => None,

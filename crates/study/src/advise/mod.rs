@@ -132,10 +132,12 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
     let mut options = options.clone();
     options.policies = distinct_after_fcfs(&options.policies);
     // A wrong name is known before the long part begins.
-    let probe = |policy, trace| Experiment::with_trace_info(config(&options, policy), trace);
-    probe(PolicySpec::Fcfs, None)?;
+    for &policy in &options.policies {
+        Experiment::check(&config(&options, policy))?;
+    }
     let trace = characterize(&options.trace, progress)?;
-    let experiment = probe(PolicySpec::Fcfs, Some(trace.info.clone()))?;
+    let info = Some(trace.info.clone());
+    let experiment = Experiment::with_trace_info(config(&options, PolicySpec::Fcfs), info)?;
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }

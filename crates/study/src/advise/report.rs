@@ -173,7 +173,7 @@ fn workload(study: &Study) -> Markup {
             "Of " (t.skew.regions) " touched regions of " (size(t.skew.region_bytes))
             " the hottest 1 %, 10 % and 20 % get " (percent(t.skew.hottest_1_percent_share)) ", "
             (percent(t.skew.hottest_10_percent_share)) " and " (percent(t.skew.hottest_20_percent_share))
-            " of the accesses. All touched data: " (size(t.info.footprint_bytes)) "."
+            " of the accesses. All touched data: " (size(t.info.footprint_bytes.unwrap_or(0))) "."
         }
         (request_sizes(study))
     }

@@ -37,7 +37,7 @@ pub fn text(info: &TraceInfo) -> String {
     table.row(["span".to_owned(), number::seconds(info.span_ns)]);
     let (read, written) = (human(info.bytes_read), human(info.bytes_written));
     table.row(["bytes".into(), format!("{} ({read} read, {written} written)", human(info.bytes))]);
-    table.row(["footprint", &human(info.footprint_bytes)]);
+    table.row(["footprint", &info.footprint_bytes.map_or("not counted".into(), human)]);
     table.row(["completions", if info.has_completions { "recorded" } else { "not recorded" }]);
     table.row(["arrivals that step back", &info.arrival_regressions.to_string()]);
     table.row(["malformed and skipped", &info.skipped.to_string()]);

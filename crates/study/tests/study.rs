@@ -1,0 +1,129 @@
+//! What a study says, on small traces whose answer is known.
+#![allow(missing_docs)]
+
+use std::io::Write;
+
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::source::{Fit, ReplayMode};
+use freewheel_study::{Study, StudyError, StudyOptions, study};
+use freewheel_units::Prng;
+
+const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+
+/// `count` reads of 4 KiB all over the Atlas 10K, `gap_ms` apart, without completions.
+fn random_reads(count: u64, gap_ms: u64) -> String {
+    let prng = &mut Prng::new(1, "study test");
+    let line = |i: u64| {
+        let offset = prng.below(2_000_000) * 4096;
+        format!("{},R,{offset},4096,0,\n", i * gap_ms * 1_000_000)
+    };
+    HEADER.to_string() + &(0..count).map(line).collect::<String>()
+}
+
+fn options(text: &str) -> (tempfile::NamedTempFile, StudyOptions) {
+    let mut file = tempfile::Builder::new().suffix(".csv").tempfile().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let trace = TraceWorkload { file: file.path().into(), ..TraceWorkload::default() };
+    (file, StudyOptions::new(trace, "atlas10k"))
+}
+
+fn studied(text: &str, change: impl FnOnce(&mut StudyOptions)) -> Study {
+    let (_file, mut options) = options(text);
+    change(&mut options);
+    study(&options, &|_| {}).unwrap()
+}
+
+fn says(study: &Study, words: &str) -> bool {
+    study.findings.iter().any(|finding| finding.headline.contains(words))
+}
+
+#[test]
+fn potential_bandwidth_is_the_share_of_time_rotating_times_the_media_rate() {
+    let study = studied(&random_reads(400, 20), |_| {});
+    let run = study.fcfs();
+    let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns as f64;
+    // 334 to 229 sectors pass in a turn of 5.985 ms: 28.6 to 19.6 MB/s, outer zones larger.
+    let media = study.drive.media_bytes_per_second;
+    assert!((24.0e6..26.0e6).contains(&media), "{media}");
+    assert_eq!(study.potential_bytes_per_second(run), share * media);
+    // A half turn every 20 ms is 15 % of the time.
+    assert!((0.13..0.17).contains(&share), "{share}");
+}
+
+#[test]
+fn the_best_policy_has_the_smallest_mean_and_the_headline_names_it() {
+    // Ten at a time every 100 ms: there is something to choose from.
+    let text = random_reads(600, 0).lines().skip(1).enumerate().fold(
+        HEADER.to_string(),
+        |text, (i, line)| {
+            let rest = line.split_once(',').unwrap().1;
+            text + &format!("{},{rest}\n", i as u64 / 10 * 100_000_000)
+        },
+    );
+    let study = studied(&text, |_| {});
+    let best = study.best();
+    assert!(
+        study
+            .runs
+            .iter()
+            .all(|run| { run.result.response.mean_ns >= best.result.response.mean_ns })
+    );
+    assert_ne!(best.title, "FCFS");
+    assert!(says(&study, &format!("{} would cut the mean response time", best.title)));
+}
+
+#[test]
+fn where_nothing_waits_no_policy_is_said_to_help() {
+    let study = studied(&random_reads(200, 50), |_| {});
+    assert!(says(&study, "No policy that was compared lowers the mean"));
+}
+
+#[test]
+fn nothing_is_said_of_policies_that_were_not_tried() {
+    let study = studied(&random_reads(200, 50), |o| o.policies = vec![PolicySpec::Fcfs]);
+    assert!(!says(&study, "policy"));
+}
+
+#[test]
+fn a_burst_that_buries_the_drive_is_called_one() {
+    let study = studied(&random_reads(500, 1), |_| {});
+    assert!(says(&study, "it cannot keep up with the bursts"));
+    let calm = studied(&random_reads(200, 50), |_| {});
+    assert!(!says(&calm, "cannot keep up"));
+}
+
+#[test]
+fn what_was_done_to_the_addresses_is_said() {
+    let text = random_reads(50, 50);
+    assert!(says(&studied(&text, |o| o.trace.fit = Fit::Scale), "spread over the whole drive"));
+    assert!(says(&studied(&text, |o| o.trace.fit = Fit::Wrap), "folded onto the drive"));
+    let sliver = format!("{HEADER}0,R,0,4096,0,\n1000000,R,8192,4096,0,\n");
+    assert!(says(&studied(&sliver, |_| {}), "covers less than 0.001 %"));
+}
+
+#[test]
+fn dependence_cannot_be_asked_of_a_trace_without_completions() {
+    let (_file, mut options) = options(&random_reads(50, 50));
+    options.trace.replay = ReplayMode::Dependent;
+    let error = study(&options, &|_| {}).unwrap_err().to_string();
+    assert!(
+        error.contains("`replay` is dependent") && error.contains("auto or arrivals"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_trace_without_reads_and_writes_is_refused() {
+    let (_file, options) = options(&format!("{HEADER}0,F,0,0,0,5\n"));
+    assert!(matches!(study(&options, &|_| {}), Err(StudyError::Empty { .. })));
+}
+
+#[test]
+fn the_page_refers_to_nothing_on_the_network() {
+    let page = studied(&random_reads(50, 50), |_| {}).html();
+    let outside = ["src=", "@import", "url(", "<link", "<script"];
+    assert!(outside.iter().all(|word| !page.contains(word)));
+    let links = page.matches("http").count() - page.matches("http://www.w3.org/2000/svg").count();
+    assert_eq!(links, 0);
+}
