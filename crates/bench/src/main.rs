@@ -110,14 +110,14 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// A queue that only grows: 200,000 requests arrive within two seconds.
+/// A queue that only grows: 20,000 requests arrive within 0.2 seconds.
 fn overloaded(policy: &str) -> Case {
     Case {
-        name: format!("200,000 waiting at once, {policy}"),
-        requests: 200_000,
+        name: format!("20,000 waiting at once, {policy}"),
+        requests: 20_000,
         config: format!(
             "drive = \"atlas10k\"\nscheduler = {{ policy = \"{policy}\" }}\n\
-             workload = {{ kind = \"open\", mean_gap = \"10us\", requests = 200000 }}\n"
+             workload = {{ kind = \"open\", mean_gap = \"10us\", requests = 20000 }}\n"
         ),
     }
 }
