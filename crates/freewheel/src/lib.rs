@@ -13,6 +13,7 @@
 //! # Ok::<(), freewheel::sim::config::ConfigError>(())
 //! ```
 
+pub use freewheel_disksim as disksim;
 pub use freewheel_model as model;
 pub use freewheel_sim as sim;
 pub use freewheel_study as study;

@@ -10,15 +10,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
     ("trace", &["units"]),
+    ("disksim", &["units", "model"]),
     ("sim", &["units", "model", "trace"]),
     ("study", &["units", "model", "trace", "sim"]),
-    ("freewheel", &["units", "model", "trace", "sim", "study"]),
+    ("freewheel", &["units", "model", "trace", "disksim", "sim", "study"]),
     ("cli", &["freewheel"]),
     ("bench", &["freewheel"]),
 ];
 
 /// Crates that know no clock, thread, file, network or environment.
-const PURE: &[&str] = &["units", "model"];
+const PURE: &[&str] = &["units", "model", "disksim"];
 const IMPURE_NAMES: &[&str] = &[
     "std::time",
     "std::fs",
@@ -37,12 +38,19 @@ const IMPURE_NAMES: &[&str] = &[
 const IMPURE_MODULES: &[&str] =
     &["time", "fs", "net", "thread", "env", "process", "io", "os", "sync"];
 /// What the pure crates may use from outside: data and numbers, nothing that acts.
-const PURE_DEPENDENCIES: &[&str] =
-    &["hdrhistogram", "libm", "schemars", "serde", "thiserror", "freewheel-units"];
+const PURE_DEPENDENCIES: &[&str] = &[
+    "hdrhistogram",
+    "libm",
+    "schemars",
+    "serde",
+    "thiserror",
+    "freewheel-units",
+    "freewheel-model",
+];
 /// Their order of iteration differs from run to run.
 const UNORDERED: &[&str] = &["HashMap", "HashSet"];
 /// Crates whose results must be the same bytes every time.
-const DETERMINISTIC: &[&str] = &["units", "model", "trace", "sim", "study"];
+const DETERMINISTIC: &[&str] = &["units", "model", "trace", "disksim", "sim", "study"];
 /// The only crate that may read the time: it measures how long things take. The live clock will
 /// be the second.
 const MAY_READ_THE_TIME: &[&str] = &["bench"];

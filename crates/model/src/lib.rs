@@ -5,5 +5,6 @@
 //! with virtual time, and a live engine can drive the very same ones with real time.
 
 pub mod drive;
+pub mod onboard;
 pub mod sched;
 pub mod stats;

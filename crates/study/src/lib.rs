@@ -6,9 +6,11 @@ mod chart;
 pub mod claims;
 mod page;
 mod sim_page;
+mod validate;
 
 pub use advise::{
     DriveSummary, Finding, PolicyRun, ProgressSink, Study, StudyError, StudyOptions, StudyProgress,
     study,
 };
 pub use sim_page::sim_html;
+pub use validate::{Part, Quantile, ValidateError, Validation, validate};

@@ -26,6 +26,7 @@ pub(crate) struct Number {
 pub(crate) enum TimeUnit {
     Seconds = 9,
     Milliseconds = 6,
+    Microseconds = 3,
 }
 
 impl Number {

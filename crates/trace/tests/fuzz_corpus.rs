@@ -98,6 +98,11 @@ fn disksim_ascii_survives_damage() {
 }
 
 #[test]
+fn disksim_validate_survives_damage() {
+    check_corpus_and_mutations(Format::DisksimValidate);
+}
+
+#[test]
 fn heimdall_text_survives_damage() {
     check_corpus_and_mutations(Format::HeimdallText);
 }

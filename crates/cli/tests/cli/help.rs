@@ -8,6 +8,8 @@ const VERBS: &[&[&str]] = &[
     &["drive"],
     &["drive", "list"],
     &["drive", "show"],
+    &["drive", "import"],
+    &["drive", "validate"],
     &["drive", "schema"],
     &["trace"],
     &["trace", "formats"],

@@ -1,6 +1,7 @@
 //! The built program, run as a person or a script runs it.
 
 mod determinism;
+mod drives;
 mod examples;
 mod exit_codes;
 mod files;

@@ -525,6 +525,40 @@ impl Layout {
         Run { at: place, zone: zone_index as usize, blocks: limit.min(on_track) as u32 }
     }
 
+    /// The block behind the last of those that lie with `lbn` on its track, slips left out and
+    /// remaps left aside. Panics beyond the capacity.
+    pub fn track_end(&self, lbn: Lbn) -> Lbn {
+        let place = self.locate(lbn);
+        let track = |at: Physical| (at.cylinder, at.surface);
+        let mut end = lbn;
+        while end.get() < self.blocks {
+            let run = self.run(end, u32::MAX);
+            if track(run.at) != track(place) {
+                break;
+            }
+            end = end + Blocks::new(u64::from(run.blocks));
+        }
+        end
+    }
+
+    /// The first of the blocks that lie with `lbn` on its track. Panics beyond the capacity.
+    pub fn track_first(&self, lbn: Lbn) -> Lbn {
+        let place = self.locate(lbn);
+        let sectors = 0..=place.sector;
+        let on_track = sectors.filter_map(|sector| self.lbn_at(Physical { sector, ..place }));
+        on_track.min().unwrap_or(lbn)
+    }
+
+    /// The block behind the last of those that lie with `lbn` on its cylinder.
+    pub fn cylinder_end(&self, lbn: Lbn) -> Lbn {
+        let cylinder = self.locate(lbn).cylinder;
+        let mut end = self.track_end(lbn);
+        while end.get() < self.blocks && self.locate(end).cylinder == cylinder {
+            end = self.track_end(end);
+        }
+        end
+    }
+
     /// A remapped block stands alone elsewhere; a run ends before the next remapped block.
     fn follow_remap(
         &self,

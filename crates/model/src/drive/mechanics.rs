@@ -217,17 +217,35 @@ impl Drive {
         seek_error_ns: i64,
     ) -> Access {
         let overhead = self.overhead(target.op);
+        let media = self.visit_media(now + overhead, from, target, seek_error_ns);
+        Access { overhead, ..media }
+    }
+
+    /// Stage times of the media's part alone, without command processing.
+    #[inline]
+    pub fn media_access(&self, now: SimTime, from: Position, target: &Target) -> Access {
+        self.visit_media(now, from, target, 0)
+    }
+
+    #[inline]
+    fn visit_media(
+        &self,
+        now: SimTime,
+        from: Position,
+        target: &Target,
+        seek_error_ns: i64,
+    ) -> Access {
         let mut seek_ns = self.seek_ns(from, target.at, target.op);
         if seek_ns > 0 && seek_error_ns != 0 {
             seek_ns = seek_ns.saturating_add_signed(seek_error_ns);
         }
-        let arrival = now + overhead + SimDuration::from_ns(seek_ns);
+        let arrival = now + SimDuration::from_ns(seek_ns);
         if !target.one_run {
-            return self.access_many_runs(arrival, overhead, seek_ns, target);
+            return self.access_many_runs(arrival, seek_ns, target);
         }
         let on_track = self.on_track(arrival, target.op, &target.first_run);
         Access {
-            overhead,
+            overhead: SimDuration::ZERO,
             seek: SimDuration::from_ns(seek_ns),
             rotate: SimDuration::from_ns(on_track.rotate_ns),
             transfer: SimDuration::from_ns(on_track.transfer_ns),
@@ -303,13 +321,7 @@ impl Drive {
         (sectors as u32..run.blocks).map(edge_after).find(|&edge| edge >= passed_ns)
     }
 
-    fn access_many_runs(
-        &self,
-        arrival: SimTime,
-        overhead: SimDuration,
-        first_seek_ns: u64,
-        target: &Target,
-    ) -> Access {
+    fn access_many_runs(&self, arrival: SimTime, first_seek_ns: u64, target: &Target) -> Access {
         let (mut now, mut head) = (arrival, target.at);
         let (mut lbn, mut left) = (target.start, target.blocks);
         let (mut seek_ns, mut rotate_ns, mut transfer_ns) = (first_seek_ns, 0, 0);
@@ -327,7 +339,7 @@ impl Drive {
             left -= taken;
         }
         Access {
-            overhead,
+            overhead: SimDuration::ZERO,
             seek: SimDuration::from_ns(seek_ns),
             rotate: SimDuration::from_ns(rotate_ns),
             transfer: SimDuration::from_ns(transfer_ns),

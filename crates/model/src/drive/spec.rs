@@ -13,6 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::onboard::spec::OnboardSpec;
+
 /// A drive: identity, geometry, layout, seeks, rotation, and where each value comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,6 +49,10 @@ pub struct DriveSpec {
     pub overhead: ByOp<SimDuration>,
     /// Zones from the outermost inwards, without overlap. Cylinders of no zone hold no data.
     pub zones: Vec<ZoneSpec>,
+    /// Buffer, command overheads and bus. Used where the whole drive is modelled, and not where
+    /// only its mechanics are.
+    #[serde(default, skip_serializing_if = "OnboardSpec::is_empty")]
+    pub onboard: OnboardSpec,
     /// What the maker promises, for comparison; the model does not use it.
     #[serde(default)]
     pub advertised: Advertised,

@@ -78,6 +78,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         zero_latency: ByOp { read: prng.chance(0.5), write: prng.chance(0.5) },
         overhead: ByOp { read: us(prng, 300), write: us(prng, 300) },
         zones,
+        onboard: Default::default(),
         advertised: Advertised::default(),
         sources: Default::default(),
     }

@@ -5,6 +5,7 @@
 //! Non-goals: formats without addresses or without times.
 
 mod disksim_ascii;
+mod disksim_validate;
 pub(crate) mod freewheel_csv;
 mod heimdall_text;
 mod hp_srt;
@@ -43,6 +44,8 @@ pub enum Format {
     HeimdallText,
     /// DiskSim's default text.
     DisksimAscii,
+    /// DiskSim's traces with responses measured on a real drive.
+    DisksimValidate,
     /// VMware's vSCSI binary trace, as of CloudPhysics.
     Vscsi,
 }
@@ -72,6 +75,7 @@ const REGISTRY: &[Row] = &[
     spc::ROW,
     heimdall_text::ROW,
     disksim_ascii::ROW,
+    disksim_validate::ROW,
     vscsi::ROW,
 ];
 

@@ -1,9 +1,11 @@
 //! `freewheel drive`: the drives there are.
 
 mod identity;
+mod import;
 mod list;
 mod schema;
 mod show;
+mod validate;
 
 use clap::Subcommand;
 
@@ -19,6 +21,8 @@ Example:
 pub enum DriveVerb {
     List(list::ListArgs),
     Show(show::ShowArgs),
+    Import(import::ImportArgs),
+    Validate(validate::ValidateArgs),
     Schema(schema::SchemaArgs),
 }
 
@@ -27,6 +31,8 @@ impl DriveVerb {
         match self {
             Self::List(args) => args.run(),
             Self::Show(args) => args.run(),
+            Self::Import(args) => args.run(),
+            Self::Validate(args) => args.run(),
             Self::Schema(args) => args.run(),
         }
     }

@@ -1,0 +1,95 @@
+//! `freewheel drive validate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use freewheel::sim::config::TraceWorkload;
+use freewheel::study::{ValidateError, Validation, validate};
+use freewheel::trace::Format;
+
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::{file, output};
+
+/// Hold a drive against a trace measured on the real one
+///
+/// The trace has one request at a time, with its response time. Each is sent as long after our
+/// completion of the one before as in the trace.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  freewheel drive validate atlas10k atlas10k.trace --report atlas10k.html")]
+pub struct ValidateArgs {
+    /// Name of a shipped drive, or path of a drive file
+    drive: String,
+    /// The trace
+    trace: PathBuf,
+    /// Format of the trace, where its contents do not tell
+    #[arg(long)]
+    format: Option<Format>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Write a page with both distributions
+    #[arg(long, value_name = "F.html")]
+    report: Option<PathBuf>,
+}
+
+impl ValidateArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        if let Some(path) = &self.report {
+            file::ensure_writable(path)?;
+        }
+        let trace = TraceWorkload {
+            file: self.trace.clone(),
+            format: self.format.map(|format| format.name().to_owned()),
+            ..TraceWorkload::default()
+        };
+        let validation = validate(&self.drive, &trace)?;
+        if let Some(path) = &self.report {
+            file::write_together(&[(path, &validation.html())])?;
+        }
+        if self.json {
+            return output::print_document(&validation);
+        }
+        output::print(&text(&validation))
+    }
+}
+
+impl From<ValidateError> for Failure {
+    fn from(error: ValidateError) -> Self {
+        match error {
+            ValidateError::Config(error) => error.into(),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+fn text(v: &Validation) -> String {
+    let ms = |value: f64| format!("{value:.3} ms");
+    let share = |value: f64| format!("{:.2} %", value * 100.0);
+    let mut sums = Table::new("lr");
+    sums.row(["requests".to_owned(), v.requests.to_string()]);
+    sums.row(["measured mean".to_owned(), ms(v.measured_mean_ms)]);
+    let simulated = format!("{} ({})", ms(v.simulated_mean_ms), share(v.mean_error_share));
+    sums.row(["simulated mean (error)".to_owned(), simulated]);
+    let demerit = format!("{} ({})", ms(v.demerit_ms), share(v.demerit_share));
+    sums.row(["demerit figure (of the mean)".to_owned(), demerit]);
+    sums.row([
+        "sd of the difference, request by request".to_owned(),
+        ms(v.per_request_error_sd_ms),
+    ]);
+    let mut parts = Table::new("lrrrr");
+    parts.row(["served here as", "requests", "measured", "simulated", "sd of difference"]);
+    for part in &v.parts {
+        let means = [part.measured_mean_ms, part.simulated_mean_ms, part.per_request_error_sd_ms];
+        let [measured, simulated, sd] = means.map(ms);
+        parts.row([part.name.to_owned(), part.requests.to_string(), measured, simulated, sd]);
+    }
+    let mut quantiles = Table::new("rrr");
+    quantiles.row(["share", "measured", "simulated"]);
+    for q in &v.quantiles {
+        quantiles.row([format!("{:.0} %", q.share * 100.0), ms(q.measured_ms), ms(q.simulated_ms)]);
+    }
+    format!("{} against {}\n\n{sums}\n{parts}\n{quantiles}", v.drive, v.trace)
+}

@@ -1,0 +1,68 @@
+use super::run::{Bench, SMALL_TRACE, document, run, stdout};
+
+/// A DiskSim drive small enough to read: one zone, ten tracks of 100 sectors.
+const MODEL: &str = "\
+dm_disk TINY {
+   Block count = 1000,
+   Number of data surfaces = 1,
+   Number of cylinders = 10,
+   Mechanical Model = dm_mech_g1 {
+      Access time type = trackSwitchPlusRotation,
+      Seek type = extracted,
+      Full seek curve = tiny.seek,
+      Add. write settling delay = 0.1,
+      Head switch time = 0.5,
+      Rotation speed (in rpms) = 6000,
+      Percent error in rpms = 0.0
+   },
+   Layout Model = dm_layout_g1 {
+      LBN-to-PBN mapping scheme = 0,
+      Sparing scheme used = 0,
+      Rangesize for sparing = 1,
+      Zones = [
+         dm_layout_g1_zone {
+            First cylinder number = 0,
+            Last cylinder number = 9,
+            Blocks per track = 100,
+            Offset of first block = 0.0,
+            Empty space at zone front = 0,
+            Skew for track switch = 10.0,
+            Skew for cylinder switch = 20.0,
+            Number of spares = 0,
+            slips = [ ],
+            defects = [ ]
+         }
+      ]
+   }
+}
+";
+const SEEK: &str = "Seek distances measured: 2\n1, 1.0\n9, 3.0\n";
+
+#[test]
+fn an_imported_drive_is_shown_and_validated_like_a_shipped_one() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("tiny.model", MODEL);
+    bench.put("tiny.seek", SEEK);
+    // 100 sectors in 10 ms: block 50 comes by at 5 ms and has passed at 5.1.
+    bench.put("tiny.trace", "R Miss 50 1 5100.0 1000.0\n");
+    let (model, drive) = (bench.at("tiny.model"), bench.at("tiny.toml"));
+    stdout(&["drive", "import", &model, "-o", &drive]);
+    let shown = document(&["drive", "show", &drive, "--json"]);
+    assert_eq!(shown["zones"][0]["blocks_per_track"], 100);
+    let validated = document(&["drive", "validate", &drive, &bench.at("tiny.trace"), "--json"]);
+    assert_eq!(validated["requests"], 1);
+    assert_eq!(validated["measured_mean_ms"], validated["simulated_mean_ms"]);
+    assert!(validated["demerit_ms"].is_f64() && validated["per_request_error_sd_ms"].is_f64());
+}
+
+#[test]
+fn a_malformed_parameter_is_named_with_file_and_line_and_leaves_no_drive_file() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("tiny.model", &MODEL.replace("Blocks per track = 100", "Blocks per track = lots"));
+    bench.put("tiny.seek", SEEK);
+    let drive = bench.at("tiny.toml");
+    let ran = run(&["drive", "import", &bench.at("tiny.model"), "-o", &drive]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("tiny.model:22"), "{}", ran.stderr);
+    assert!(!std::path::Path::new(&*drive).exists());
+}

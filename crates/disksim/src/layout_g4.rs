@@ -1,0 +1,530 @@
+//! `dm_layout_g4`: a tree of runs of tracks.
+//!
+//! `TP` lists kinds of tracks: first and last sector that hold data, sectors in all. `IDX` lists
+//! indices, the last is the root. An entry of an index covers a run of LBNs, cylinders and angles
+//! by repeating a child, a track on one head or another index:
+//!
+//! ```text
+//!   lbn, cyl, off      where the run begins, within its index; off in turns
+//!   len, cyllen, alen  LBNs, cylinders and turns from one repetition to the next
+//!   runlen, cylrunlen  LBNs and cylinders of the run, cylinders negative when it runs outwards
+//!   TRACK, kind, head  or  IDX, index
+//! ```
+//!
+//! Angles are reckoned in thousand-millionths of a turn. The tree is unrolled to runs of tracks, and these are put together to zones: whole cylinders
+//! with one kind of track.
+
+use freewheel_model::drive::spec::{Mapping, SpareUnit, Sparing, Turn, ZoneSpec};
+
+use crate::error::{ImportError, Place, wrong};
+use crate::fields::{Fields, Report, list, number, text, whole};
+use crate::layout_g1::Layout;
+use crate::number::NANO_TURNS as TURN;
+use crate::parse::{Block, Param, Value};
+
+const RUNS_MAX: usize = 4_000_000;
+const DEPTH_MAX: usize = 16;
+const CYLINDERS_MAX: i64 = 4_000_000;
+const LBN_MAX: i64 = 1 << 50;
+
+/// A kind of track.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Track {
+    sectors: i64,
+    front: i64,
+    data: i64,
+}
+
+#[derive(Clone, Copy)]
+enum Child {
+    Track { kind: usize, head: i64 },
+    Index(usize),
+}
+
+/// An entry of an index.
+struct Entry {
+    lbn: i64,
+    cylinder: i64,
+    angle: i64,
+    lbns_each: i64,
+    cylinders_each: i64,
+    angle_each: i64,
+    lbns: i64,
+    cylinders: i64,
+    child: Child,
+    at: Place,
+}
+
+/// Tracks on one head, in the order of their LBNs.
+struct Run {
+    lbn: i64,
+    /// Of the first track; `step` leads to the next.
+    cylinder: i64,
+    step: i64,
+    tracks: i64,
+    head: i64,
+    kind: usize,
+    angle: i64,
+    angle_each: i64,
+    /// Entry of the root that it comes from, if that is an index.
+    part: Option<usize>,
+    at: Place,
+}
+
+impl Run {
+    fn cylinders(&self) -> (i64, i64) {
+        let last = self.cylinder + self.step * (self.tracks - 1);
+        (self.cylinder.min(last), self.cylinder.max(last))
+    }
+}
+
+pub(crate) fn layout(
+    source: &Block,
+    surfaces: u32,
+    report: &mut Report,
+) -> Result<Layout, ImportError> {
+    let mut fields = Fields::new(source);
+    let tracks = tracks(fields.need("TP")?)?;
+    let indices = indices(fields.need("IDX")?, tracks.len())?;
+    defects(&mut fields, report)?;
+    fields.finish(&[], report);
+    let mut tree =
+        Tree { tracks: &tracks, indices: &indices, surfaces, runs: Vec::new(), visits: 0 };
+    tree.unroll_root(&source.at)?;
+    let runs = tree.runs;
+    check_lbns(&runs, &tracks)?;
+    let groups: Vec<&[Run]> = runs.chunk_by(same_zone).collect();
+    let spans: Result<Vec<(i64, i64)>, ImportError> =
+        groups.iter().map(|group| whole_cylinders(group, surfaces)).collect();
+    let spans = spans?;
+    let order = order_of(&groups, &spans, surfaces);
+    if order.is_none() {
+        report_order(&groups, &spans, surfaces, fields_param(source, "IDX"), report);
+    }
+    let zones: Result<Vec<ZoneSpec>, ImportError> = groups
+        .iter()
+        .zip(&spans)
+        .map(|(group, span)| zone(group, *span, &tracks, surfaces, order.is_some()))
+        .collect();
+    let sparing = sparing(&tracks, &source.at)?;
+    Ok(Layout { mapping: order.unwrap_or_default(), sparing, zones: zones? })
+}
+
+fn fields_param<'a>(source: &'a Block, key: &str) -> Option<&'a Param> {
+    source.params.iter().rfind(|param| param.key.eq_ignore_ascii_case(key))
+}
+
+/// `first, last, sectors` of each kind of track.
+fn tracks(param: &Param) -> Result<Vec<Track>, ImportError> {
+    let items = list(&param.value, "TP")?;
+    if items.is_empty() || items.len() % 3 != 0 {
+        let rule = format!("`TP` has {} numbers; three a kind of track are expected", items.len());
+        return Err(wrong(&param.value.at, rule));
+    }
+    items.chunks_exact(3).map(track).collect()
+}
+
+fn track(items: &[Value]) -> Result<Track, ImportError> {
+    let sector = |item: &Value| Ok(i64::from(whole(item, "TP", 65_536u32)?));
+    let (low, high, sectors) = (sector(&items[0])?, sector(&items[1])?, sector(&items[2])?);
+    if low > high || high >= sectors {
+        let rule = format!("a track from sector {low} to {high} of {sectors}");
+        return Err(wrong(&items[0].at, rule));
+    }
+    Ok(Track { sectors, front: low, data: high - low + 1 })
+}
+
+fn indices(param: &Param, tracks: usize) -> Result<Vec<Vec<Entry>>, ImportError> {
+    let items = list(&param.value, "IDX")?;
+    if items.is_empty() {
+        return Err(wrong(&param.value.at, "`IDX` is empty; the last index is the root"));
+    }
+    items.iter().map(|item| entries(item, tracks, items.len())).collect()
+}
+
+fn entries(item: &Value, tracks: usize, indices: usize) -> Result<Vec<Entry>, ImportError> {
+    let mut rest = list(item, "IDX")?;
+    let mut entries = Vec::new();
+    while !rest.is_empty() {
+        let (entry, length) = entry(rest, &item.at, tracks, indices)?;
+        entries.push(entry);
+        rest = &rest[length..];
+    }
+    Ok(entries)
+}
+
+/// The first entry of a list, and how many values it takes.
+fn entry(
+    items: &[Value],
+    at: &Place,
+    tracks: usize,
+    indices: usize,
+) -> Result<(Entry, usize), ImportError> {
+    let at = items.first().map_or(at, |item| &item.at).clone();
+    let short = || wrong(&at, "an entry of `IDX` ends early: ten values, eleven for a track");
+    let get = |index: usize| items.get(index).ok_or_else(short);
+    let count = |index: usize, max: i64| signed(get(index)?, max);
+    let angle = |index: usize| Ok(number(get(index)?, "IDX")?.nano_turns(1));
+    let below = |index: usize, end: usize| -> Result<usize, ImportError> {
+        Ok(whole(get(index)?, "IDX", end.saturating_sub(1) as u64)? as usize)
+    };
+    let (child, length) = match text(get(8)?, "IDX")? {
+        "TRACK" => (Child::Track { kind: below(9, tracks)?, head: count(10, 64)? }, 11),
+        "IDX" => (Child::Index(below(9, indices)?), 10),
+        other => {
+            return Err(wrong(&get(8)?.at, format!("`{other}`: TRACK or IDX is expected")));
+        }
+    };
+    let entry = Entry {
+        lbn: count(0, LBN_MAX)?,
+        cylinder: count(1, CYLINDERS_MAX)?,
+        angle: angle(2)?,
+        lbns_each: count(3, LBN_MAX)?,
+        cylinders_each: count(4, CYLINDERS_MAX)?,
+        angle_each: angle(5)?,
+        lbns: count(6, LBN_MAX)?,
+        cylinders: count(7, CYLINDERS_MAX)?,
+        child,
+        at,
+    };
+    Ok((entry, length))
+}
+
+/// A whole number of at most this size either way.
+fn signed(value: &Value, max: i64) -> Result<i64, ImportError> {
+    let number = number(value, "IDX")?;
+    let size = number.abs().whole::<u64>().and_then(|size| i64::try_from(size).ok());
+    let size = size.filter(|size| *size <= max).ok_or_else(|| {
+        let rule = format!("`{}` in `IDX`; a whole number up to {max} is expected", value.shown());
+        wrong(&value.at, rule)
+    })?;
+    Ok(if number.is_negative() { -size } else { size })
+}
+
+/// Slips shift all later blocks of the drive, which no zone can say; remaps are single blocks.
+fn defects(fields: &mut Fields<'_>, report: &mut Report) -> Result<(), ImportError> {
+    if let Some(param) = fields.get("Slips")
+        && !list(&param.value, "Slips")?.is_empty()
+    {
+        let rule = "`Slips` cannot be represented: they shift the blocks of all later zones";
+        return Err(wrong(&param.value.at, rule));
+    }
+    if let Some(param) = fields.get("Remaps")
+        && !list(&param.value, "Remaps")?.is_empty()
+    {
+        report.lost(param, "these blocks are taken to be where they would be without the defect");
+    }
+    Ok(())
+}
+
+struct Tree<'a> {
+    tracks: &'a [Track],
+    indices: &'a [Vec<Entry>],
+    surfaces: u32,
+    runs: Vec<Run>,
+    /// Visits to entries: an index without entries unrolls to nothing, many times.
+    visits: usize,
+}
+
+/// Where an index begins.
+#[derive(Clone, Copy)]
+struct Origin {
+    lbn: i64,
+    cylinder: i64,
+    angle: i64,
+}
+
+impl Tree<'_> {
+    fn unroll_root(&mut self, at: &Place) -> Result<(), ImportError> {
+        let root = self.indices.last().ok_or_else(|| wrong(at, "`IDX` is empty"))?;
+        let origin = Origin { lbn: 0, cylinder: 0, angle: 0 };
+        for (part, entry) in root.iter().enumerate() {
+            let part = matches!(entry.child, Child::Index(_)).then_some(part);
+            self.unroll(entry, origin, part, 0)?;
+        }
+        Ok(())
+    }
+
+    fn unroll(
+        &mut self,
+        entry: &Entry,
+        origin: Origin,
+        part: Option<usize>,
+        depth: usize,
+    ) -> Result<(), ImportError> {
+        if depth > DEPTH_MAX {
+            let rule = format!("indices nest deeper than {DEPTH_MAX}");
+            return Err(wrong(&entry.at, rule));
+        }
+        let times = repetitions(entry)?;
+        if matches!(entry.child, Child::Index(_)) {
+            self.visits = self.visits.saturating_add(times as usize);
+        }
+        if self.visits > RUNS_MAX {
+            return Err(wrong(&entry.at, format!("more than {RUNS_MAX} repetitions of indices")));
+        }
+        let start = Origin {
+            lbn: origin.lbn + entry.lbn,
+            cylinder: origin.cylinder + entry.cylinder,
+            angle: (origin.angle + entry.angle) % TURN,
+        };
+        match entry.child {
+            Child::Track { kind, head } => self.push(entry, start, times, (kind, head), part),
+            Child::Index(index) => {
+                let step = entry.cylinders_each * entry.cylinders.signum();
+                for time in 0..times {
+                    let origin = Origin {
+                        lbn: start.lbn + time * entry.lbns_each,
+                        cylinder: start.cylinder + time * step,
+                        angle: (start.angle + time % TURN * entry.angle_each) % TURN,
+                    };
+                    for child in &self.indices[index] {
+                        self.unroll(child, origin, part, depth + 1)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn push(
+        &mut self,
+        entry: &Entry,
+        start: Origin,
+        tracks: i64,
+        (kind, head): (usize, i64),
+        part: Option<usize>,
+    ) -> Result<(), ImportError> {
+        let data = self.tracks[kind].data;
+        if entry.lbns_each != data {
+            let rule = format!("{} LBNs on a track of {data} sectors of data", entry.lbns_each);
+            return Err(wrong(&entry.at, rule));
+        }
+        if !(0..i64::from(self.surfaces)).contains(&head) {
+            let rule = format!("head {head} of a drive with {} surfaces", self.surfaces);
+            return Err(wrong(&entry.at, rule));
+        }
+        if self.runs.len() >= RUNS_MAX {
+            return Err(wrong(&entry.at, format!("more than {RUNS_MAX} runs of tracks")));
+        }
+        let run = Run {
+            lbn: start.lbn,
+            cylinder: start.cylinder,
+            step: entry.cylinders_each * entry.cylinders.signum(),
+            tracks,
+            head,
+            kind,
+            angle: start.angle,
+            angle_each: entry.angle_each,
+            part,
+            at: entry.at.clone(),
+        };
+        let (first, last) = run.cylinders();
+        if first < 0 || last > CYLINDERS_MAX {
+            let rule = format!("the run lies on cylinders {first} to {last}");
+            return Err(wrong(&entry.at, rule));
+        }
+        self.runs.push(run);
+        Ok(())
+    }
+}
+
+/// How often an entry repeats its child: by LBNs and by cylinders alike.
+fn repetitions(entry: &Entry) -> Result<i64, ImportError> {
+    let by = |all: i64, each: i64| (each > 0 && all > 0 && all % each == 0).then(|| all / each);
+    let lbns = by(entry.lbns, entry.lbns_each);
+    let cylinders = by(entry.cylinders.abs(), entry.cylinders_each);
+    match (lbns, cylinders) {
+        (Some(lbns), Some(cylinders)) if lbns == cylinders => Ok(lbns),
+        _ => {
+            let rule = format!(
+                "{} LBNs in steps of {} and {} cylinders in steps of {} are not equally many steps",
+                entry.lbns, entry.lbns_each, entry.cylinders, entry.cylinders_each
+            );
+            Err(wrong(&entry.at, rule))
+        }
+    }
+}
+
+fn check_lbns(runs: &[Run], tracks: &[Track]) -> Result<(), ImportError> {
+    let mut next = 0;
+    for run in runs {
+        if run.lbn != next {
+            let rule = format!("the run begins at LBN {}, the one before ends at {next}", run.lbn);
+            return Err(wrong(&run.at, rule));
+        }
+        next += run.tracks * tracks[run.kind].data;
+    }
+    Ok(())
+}
+
+fn same_zone(a: &Run, b: &Run) -> bool {
+    a.part == b.part && a.kind == b.kind && a.angle_each == b.angle_each
+}
+
+/// First and last cylinder of a zone, every track of which must occur once.
+fn whole_cylinders(group: &[Run], surfaces: u32) -> Result<(i64, i64), ImportError> {
+    let first = group.iter().map(|run| run.cylinders().0).min().unwrap_or(0);
+    let last = group.iter().map(|run| run.cylinders().1).max().unwrap_or(0);
+    let at = &group[0].at;
+    let mut pieces: Vec<(i64, i64, i64)> = Vec::with_capacity(group.len());
+    for run in group {
+        if run.tracks > 1 && run.step.abs() != 1 {
+            let rule =
+                "tracks that skip cylinders cannot be represented: a zone is whole cylinders";
+            return Err(wrong(&run.at, rule));
+        }
+        let (low, high) = run.cylinders();
+        pieces.push((run.head, low, high));
+    }
+    pieces.sort_unstable();
+    let mut due = (0, first);
+    for (head, low, high) in pieces {
+        if (head, low) != due {
+            let (head, cylinder) = due;
+            let rule = format!(
+                "cylinders {first} to {last} cannot be represented as a zone: head {head} of \
+                 cylinder {cylinder} is missing, mapped twice or of another kind"
+            );
+            return Err(wrong(at, rule));
+        }
+        due = if high == last { (head + 1, first) } else { (head, high + 1) };
+    }
+    if due != (i64::from(surfaces), first) {
+        let rule = format!(
+            "cylinders {first} to {last} cannot be represented as a zone: head {} is missing",
+            due.0
+        );
+        return Err(wrong(at, rule));
+    }
+    Ok((first, last))
+}
+
+/// Cylinder and head of a zone's track of this number.
+fn nth(mapping: Mapping, first: i64, track: i64, surfaces: i64) -> (i64, i64) {
+    let (within, order) = (track / surfaces, track % surfaces);
+    let cylinder = first + within;
+    let backwards = match mapping {
+        Mapping::Cylinder => false,
+        Mapping::SerpentineByZone => within % 2 == 1,
+        Mapping::Serpentine => cylinder % 2 == 1,
+    };
+    (cylinder, if backwards { surfaces - 1 - order } else { order })
+}
+
+/// The numbering of tracks that all zones follow, if there is one.
+fn order_of(groups: &[&[Run]], spans: &[(i64, i64)], surfaces: u32) -> Option<Mapping> {
+    let surfaces = i64::from(surfaces);
+    let follows = |mapping: Mapping| {
+        groups.iter().zip(spans).all(|(group, &(first, _))| {
+            let mut track = 0;
+            group.iter().all(|run| {
+                let fits = nth(mapping, first, track, surfaces) == (run.cylinder, run.head)
+                    && (run.tracks == 1 || (surfaces == 1 && run.step == 1));
+                track += run.tracks;
+                fits
+            })
+        })
+    };
+    [Mapping::Cylinder, Mapping::SerpentineByZone, Mapping::Serpentine]
+        .into_iter()
+        .find(|mapping| follows(*mapping))
+}
+
+/// Says how the LBNs really run, and how far a block is from where it is put instead.
+fn report_order(
+    groups: &[&[Run]],
+    spans: &[(i64, i64)],
+    surfaces: u32,
+    param: Option<&Param>,
+    report: &mut Report,
+) {
+    let mut farthest = 0;
+    let mut longest = 0;
+    for (group, &(first, _)) in groups.iter().zip(spans) {
+        let mut track = 0;
+        for run in *group {
+            let ends =
+                [(0, run.cylinder), (run.tracks - 1, run.cylinder + run.step * (run.tracks - 1))];
+            for (beyond, cylinder) in ends {
+                let put = nth(Mapping::Cylinder, first, track + beyond, i64::from(surfaces)).0;
+                farthest = farthest.max((put - cylinder).abs());
+            }
+            track += run.tracks;
+            longest = longest.max(run.tracks);
+        }
+    }
+    if let Some(param) = param {
+        let why = format!(
+            "order of tracks: LBNs run over up to {longest} cylinders on one head before the next; \
+             here every cylinder is filled before the next, so that a block is up to {farthest} \
+             cylinders from its place. Zones and capacity are exact, and from track to track the \
+             skew is that of the file"
+        );
+        report.lost(param, why);
+    }
+}
+
+fn turn(angle: i64) -> Turn {
+    Turn::from_ratio(angle.rem_euclid(TURN) as u64, TURN as u64).unwrap_or_default()
+}
+
+fn zone(
+    group: &[Run],
+    (first, last): (i64, i64),
+    tracks: &[Track],
+    surfaces: u32,
+    in_order: bool,
+) -> Result<ZoneSpec, ImportError> {
+    let track = tracks[group[0].kind];
+    let (track_skew, cylinder_skew) = if in_order {
+        uniform_skews(group, i64::from(surfaces))?
+    } else {
+        (group[0].angle_each, group[0].angle_each)
+    };
+    Ok(ZoneSpec {
+        first_cylinder: first as u32,
+        last_cylinder: last as u32,
+        blocks_per_track: track.sectors as u32,
+        first_block: turn(group[0].angle),
+        reserved_blocks: 0,
+        track_skew: turn(track_skew),
+        cylinder_skew: turn(cylinder_skew),
+        spares: (track.sectors - track.data) as u64,
+        slips: Vec::new(),
+        remaps: Vec::new(),
+    })
+}
+
+/// Angles from track to track and from cylinder to cylinder, which must be the same in all of the
+/// zone.
+fn uniform_skews(group: &[Run], surfaces: i64) -> Result<(i64, i64), ImportError> {
+    // Only with a single surface do runs of several tracks follow the order of ours.
+    let within = group.iter().find(|run| run.tracks > 1).map(|run| run.angle_each);
+    let mut found: [Option<i64>; 2] = [None, within];
+    let mut number = group[0].tracks;
+    for pair in group.windows(2) {
+        let last = pair[0].angle + (pair[0].tracks - 1) % TURN * pair[0].angle_each;
+        let skew = (pair[1].angle - last).rem_euclid(TURN);
+        let of_cylinder = usize::from(number % surfaces == 0);
+        if *found[of_cylinder].get_or_insert(skew) != skew {
+            let rule = "skews that differ within a zone cannot be represented";
+            return Err(wrong(&pair[1].at, rule));
+        }
+        number += pair[1].tracks;
+    }
+    Ok((found[0].unwrap_or(0), found[1].unwrap_or(0)))
+}
+
+/// Sectors of a track without data are its spares, all before or all behind the data.
+fn sparing(tracks: &[Track], at: &Place) -> Result<Sparing, ImportError> {
+    let front = tracks.iter().any(|track| track.front > 0);
+    let behind = tracks.iter().any(|track| track.front + track.data < track.sectors);
+    if front && behind {
+        let rule = "`TP`: sectors without data both before and behind those with data cannot be \
+                    represented";
+        return Err(wrong(at, rule));
+    }
+    let unit = if front || behind { SpareUnit::Track } else { SpareUnit::Zone };
+    Ok(Sparing { unit, at_front: front, slip_to_zone_end: false })
+}

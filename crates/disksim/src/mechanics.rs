@@ -1,0 +1,146 @@
+//! `dm_disk`: geometry and mechanics.
+
+use std::collections::BTreeMap;
+
+use freewheel_model::drive::spec::{Advertised, ByOp, DriveSpec, SeekSpec};
+use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_units::SimDuration;
+
+use crate::error::{ImportError, wrong};
+use crate::fields::{Fields, Leftover, Report, block, text};
+use crate::layout_g1::Layout;
+use crate::lex::Texts;
+use crate::number::Decimal;
+use crate::parse::Block;
+use crate::{layout_g1, layout_g4, seek};
+
+/// There were no disk drives before; a year has to be given.
+const YEAR: u16 = 1956;
+
+const MECH_LEFTOVERS: &[Leftover] = &[
+    Leftover {
+        key: "Percent error in rpms",
+        off: Some(0),
+        why: "the spindle turns with a constant period",
+    },
+    Leftover { key: "Single cylinder seek time", off: None, why: UNUSED },
+    Leftover { key: "Average seek time", off: None, why: UNUSED },
+    Leftover { key: "Full strobe seek time", off: None, why: UNUSED },
+    Leftover { key: "Constant seek time", off: None, why: UNUSED },
+    Leftover { key: "HPL seek equation values", off: None, why: UNUSED },
+    Leftover { key: "First ten seek times", off: None, why: UNUSED },
+    Leftover { key: "Full seek curve", off: None, why: UNUSED },
+    Leftover {
+        key: "Constant access time",
+        off: Some(0),
+        why: "an access consists of seek, rotation and transfer",
+    },
+];
+const UNUSED: &str = "the seek type does not use it";
+
+struct Mechanics {
+    seek: SeekSpec,
+    head_switch: SimDuration,
+    rotation_period: SimDuration,
+}
+
+/// The drive of a `dm_disk` block, without the electronics; and the capacity it states.
+pub(crate) fn drive(
+    source: &Block,
+    texts: &mut Texts<'_>,
+    report: &mut Report,
+) -> Result<(DriveSpec, Option<u64>), ImportError> {
+    let mut fields = Fields::new(source);
+    let surfaces = fields.need_whole("Number of data surfaces", 64u32)?;
+    let cylinders = fields.need_whole("Number of cylinders", 4_000_000u32)?;
+    if surfaces == 0 || cylinders == 0 {
+        return Err(wrong(&source.at, "a drive has at least one surface and one cylinder"));
+    }
+    let stated = fields.whole("Block count", u64::MAX)?;
+    let mechanical = block(&fields.need("Mechanical Model")?.value, "Mechanical Model")?;
+    let mechanics = mechanical_model(mechanical, cylinders, texts, report)?;
+    let layout = block(&fields.need("Layout Model")?.value, "Layout Model")?;
+    let Layout { mapping, sparing, zones } = layout_model(layout, surfaces, report)?;
+    fields.finish(&[], report);
+    let spec = DriveSpec {
+        name: stem(&source.at.file),
+        model: source.name.clone().unwrap_or_else(|| stem(&source.at.file)),
+        year: YEAR,
+        surfaces,
+        cylinders,
+        rotation_period: mechanics.rotation_period,
+        mapping,
+        sparing,
+        head_switch: mechanics.head_switch,
+        seek: mechanics.seek,
+        zero_latency: ByOp { read: false, write: false },
+        overhead: ByOp::default(),
+        zones,
+        onboard: OnboardSpec::default(),
+        advertised: Advertised::default(),
+        sources: sources(&source.at.file, &mechanical.at.file, &layout.at.file),
+    };
+    report.note(format!(
+        "the files do not say the year; {YEAR}, that of the first disk drive, is put"
+    ));
+    Ok((spec, stated))
+}
+
+/// What a value's source says: the file it comes from.
+pub(crate) fn source(file: &str) -> String {
+    format!("measured: imported from {file} (DiskSim parameters)")
+}
+
+fn sources(model: &str, mechanics: &str, layout: &str) -> BTreeMap<String, String> {
+    let of = |file: &str, keys: &[&str]| -> Vec<(String, String)> {
+        keys.iter().map(|key| (key.to_string(), source(file))).collect()
+    };
+    let mut sources = of(model, &["model", "surfaces", "cylinders"]);
+    sources.extend(of(mechanics, &["rotation_period", "head_switch", "seek"]));
+    sources.extend(of(layout, &["mapping", "sparing", "zones"]));
+    sources.push(("year".into(), "assumed: DiskSim parameters do not tell it".into()));
+    sources.into_iter().collect()
+}
+
+/// `atlas10k` of `some/atlas10k.model`.
+fn stem(file: &str) -> String {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    name.split_once('.').map_or(name, |(stem, _)| stem).to_string()
+}
+
+fn mechanical_model(
+    source: &Block,
+    cylinders: u32,
+    texts: &mut Texts<'_>,
+    report: &mut Report,
+) -> Result<Mechanics, ImportError> {
+    if source.kind != "dm_mech_g1" {
+        let rule = format!("a mechanical model `{}`; dm_mech_g1 is expected", source.kind);
+        return Err(wrong(&source.at, rule));
+    }
+    let mut fields = Fields::new(source);
+    let access = fields.need("Access time type")?;
+    if text(&access.value, "Access time type")? != "trackSwitchPlusRotation" {
+        report.lost(access, "seek, head switch and rotation are always computed");
+    }
+    let seek = seek::seek_spec(&mut fields, cylinders, texts, report)?;
+    let head_switch = fields.time("Head switch time", Decimal::ONE, report)?;
+    let (rpm, param) = fields.need_number("Rotation speed (in rpms)")?;
+    let rotation_period = rpm
+        .period_of_rpm()
+        .ok_or_else(|| wrong(&param.value.at, "`Rotation speed (in rpms)` must exceed zero"))?;
+    fields.finish(MECH_LEFTOVERS, report);
+    Ok(Mechanics { seek, head_switch, rotation_period })
+}
+
+fn layout_model(source: &Block, surfaces: u32, report: &mut Report) -> Result<Layout, ImportError> {
+    match source.kind.as_str() {
+        "dm_layout_g1" => layout_g1::layout(source, surfaces, report),
+        "dm_layout_g4" => layout_g4::layout(source, surfaces, report),
+        other => {
+            let rule =
+                format!("a layout model `{other}`; dm_layout_g1 or dm_layout_g4 is expected");
+            Err(wrong(&source.at, rule))
+        }
+    }
+}

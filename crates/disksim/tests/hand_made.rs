@@ -1,0 +1,447 @@
+//! The importer on small texts: every seek type, every sparing scheme, G4 trees, malformed files.
+#![allow(missing_docs)]
+
+use freewheel_disksim::{ImportError, Imported, import};
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::{CurveSpec, Mapping};
+use freewheel_model::onboard::spec::WriteCache;
+use freewheel_units::{Lbn, Op, Prng, SimDuration};
+
+const CONSTANT: &str = "Seek type = constant, Constant seek time = 2.5";
+
+/// A drive of 2 surfaces and 4 cylinders with this layout.
+fn model(seek: &str, settle: &str, layout: &str) -> String {
+    format!(
+        "dm_disk SMALL {{\n\
+         Number of data surfaces = 2,\n\
+         Number of cylinders = 4,\n\
+         Block count = 80,\n\
+         Mechanical Model = dm_mech_g1 {{\n\
+         Access time type = trackSwitchPlusRotation,\n\
+         {seek},\n\
+         Add. write settling delay = {settle},\n\
+         Head switch time = 0.5,\n\
+         Rotation speed (in rpms) = 10000,\n\
+         Percent error in rpms = 0.0 }},\n\
+         Layout Model = {layout}\n\
+         }} # end\n"
+    )
+}
+
+/// One zone of 8 tracks of 10 blocks.
+fn g1(scheme: u32, spares: u32, slips: &str, defects: &str) -> String {
+    format!(
+        "dm_layout_g1 {{ LBN-to-PBN mapping scheme = 0, Sparing scheme used = {scheme},\n\
+         Rangesize for sparing = 2, Zones = [ dm_layout_g1_zone {{ # the only one\n\
+         First cylinder number = 0, Last cylinder number = 3, Blocks per track = 10,\n\
+         Offset of first block = 1.0, Empty space at zone front = 0,\n\
+         Skew for track switch = 2.5, Skew for cylinder switch = 3,\n\
+         Number of spares = {spares}, slips = [ {slips} ], defects = [ {defects} ], }}, ] }}"
+    )
+}
+
+fn read(text: &str) -> Result<Imported, ImportError> {
+    import(&[("small.model", text)], &|name| {
+        (name == "small.seek").then(|| "Seek distances measured: 2\n1, 1.5\n3, 2.5, 0.1\n".into())
+    })
+}
+
+fn imported(text: &str) -> Imported {
+    read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn seek_times(seek: &str) -> [f64; 3] {
+    let imported = imported(&model(seek, "0.25", &g1(9, 1, "", "")));
+    let drive = Drive::build(&imported.spec).unwrap();
+    [1, 2, 3].map(|distance| drive.seek().time_ns(Op::Read, distance, false) as f64 / 1e6)
+}
+
+#[test]
+fn every_seek_type_gives_the_times_of_its_formula() {
+    assert_eq!(seek_times(CONSTANT), [2.5, 2.5, 2.5]);
+    let points =
+        "Single cylinder seek time = 1.0, Average seek time = 2.0, Full strobe seek time = 3.0";
+    // A third of 4 cylinders is 1, so the line goes from one cylinder to all.
+    assert_eq!(seek_times(&format!("Seek type = linear, {points}")), [1.0, 2.0, 3.0]);
+    let [single, _, full] = seek_times(&format!("Seek type = curve, {points}"));
+    assert!((single - 1.0).abs() < 1e-6 && (2.5..3.1).contains(&full), "{single} {full}");
+    let hpl = "HPL seek equation values = [ 3, 1.0, 1.0, 2.0, 0.5, 1.25 ]";
+    let root = 2.414_214;
+    assert_eq!(seek_times(&format!("Seek type = hpl, {hpl}")), [1.25, root, 3.5]);
+    let without = hpl.replace("1.25", "-1");
+    assert_eq!(seek_times(&format!("Seek type = hpl, {without}")), [2.0, root, 3.5]);
+    let ten = "First ten seek times = [1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0]";
+    assert_eq!(seek_times(&format!("Seek type = hplplus10, {hpl}, {ten}")), [1.1, 1.2, 1.3]);
+    let file = "Seek type = extracted, Full seek curve = small.seek";
+    assert_eq!(seek_times(file), [1.5, 2.0, 2.5]);
+}
+
+#[test]
+fn a_negative_settling_delay_lowers_the_curve_of_writes_and_is_listed() {
+    let imported = imported(&model(CONSTANT, "-0.5", &g1(9, 1, "", "")));
+    let drive = Drive::build(&imported.spec).unwrap();
+    assert_eq!(drive.seek().time_ns(Op::Read, 2, false), 2_500_000);
+    assert_eq!(drive.seek().time_ns(Op::Write, 2, false), 2_000_000);
+    let lost = &imported.not_represented[0];
+    assert_eq!((lost.name.as_str(), lost.value.as_str()), ("Add. write settling delay", "-0.5"));
+}
+
+/// Sector counted from the start of the zone for every LBN.
+fn positions(layout: &str) -> Vec<u32> {
+    let imported = imported(&model(CONSTANT, "0", layout));
+    let drive = Drive::build(&imported.spec).unwrap();
+    let place = |lbn| drive.layout().locate(Lbn::new(lbn));
+    let position = |lbn| place(lbn).cylinder * 20 + place(lbn).surface * 10 + place(lbn).sector;
+    (0..drive.blocks().get()).map(position).collect()
+}
+
+/// All positions but these.
+fn without(left_out: impl Fn(u32) -> bool) -> Vec<u32> {
+    (0..80).filter(|position| !left_out(*position)).collect()
+}
+
+#[test]
+fn every_sparing_scheme_leaves_out_its_spares_and_slips() {
+    assert_eq!(positions(&g1(0, 3, "5", "")), without(|_| false), "0: no sparing");
+    let scheme = |number, spares, slips| positions(&g1(number, spares, slips, ""));
+    assert_eq!(scheme(1, 2, ""), without(|p| p >= 60), "1: two tracks");
+    assert_eq!(scheme(1, 2, "3"), without(|p| p / 10 == 3 || p >= 70), "1: track 3 slipped");
+    assert_eq!(
+        scheme(2, 3, "5"),
+        without(|p| if p < 20 { p == 5 || p >= 18 } else { p % 20 >= 17 })
+    );
+    assert_eq!(scheme(3, 1, "15"), without(|p| if p / 10 == 1 { p == 15 } else { p % 10 == 9 }));
+    // A slip to the end of the zone leaves the spares where they are.
+    assert_eq!(scheme(4, 2, "5"), without(|p| p % 20 >= 18 || p == 5));
+    assert_eq!(scheme(5, 2, ""), without(|p| p % 20 < 2));
+    assert_eq!(scheme(6, 2, "5"), without(|p| p % 20 < 2 || p == 5));
+    assert_eq!(scheme(7, 4, "5"), without(|p| p == 5), "7: no spares, slips to the end");
+    assert_eq!(scheme(8, 3, "5"), without(|p| if p < 40 { p == 5 || p >= 38 } else { p >= 77 }));
+    assert_eq!(scheme(9, 3, "5"), without(|p| p == 5 || p >= 78));
+    assert_eq!(
+        scheme(10, 3, "5"),
+        without(|p| p == 5 || p >= 77),
+        "10: less data, not less spares"
+    );
+}
+
+#[test]
+fn remapped_sectors_and_tracks_stand_where_their_stand_ins_are() {
+    let sector = positions(&g1(9, 3, "", "7, 78, 9, 9"));
+    assert_eq!((sector[7], sector[9]), (78, 9));
+    let track = positions(&g1(1, 2, "", "2, 7"));
+    assert_eq!((track[19], track[20], track[29], track[30]), (19, 70, 79, 30));
+}
+
+#[test]
+fn skews_are_exact_parts_of_a_turn_in_sectors_and_in_turns() {
+    let zone = imported(&model(CONSTANT, "0", &g1(9, 1, "", ""))).spec.zones.remove(0);
+    let shown = |zone: &freewheel_model::drive::spec::ZoneSpec| {
+        [zone.first_block, zone.track_skew, zone.cylinder_skew].map(|turn| turn.to_string())
+    };
+    assert_eq!(shown(&zone), ["1/10", "1/4", "3/10"]);
+    let turns = g1(9, 1, "", "").replace("Rangesize", "Skew units = revolutions, Rangesize");
+    let zone = imported(&model(CONSTANT, "0", &turns)).spec.zones.remove(0);
+    assert_eq!(shown(&zone), ["0/1", "1/2", "0/1"]);
+}
+
+/// Two surfaces, cylinders filled one by one: a G4 tree of one index a cylinder.
+const G4: &str = "dm_layout_g4 { TP = [ 0, 9, 10, 0, 7, 8, ], IDX = [\n\
+    [ 0, 0, 0.0, 10, 1, 0.0, 10, 1, TRACK, 0, 0,\n\
+      10, 0, 0.2, 10, 1, 0.0, 10, 1, TRACK, 0, 1 ],\n\
+    [ 0, 0, 0.0, 8, 1, 0.0, 8, 1, TRACK, 1, 0,\n\
+      8, 0, 0.2, 8, 1, 0.0, 8, 1, TRACK, 1, 1 ],\n\
+    [ 0, 0, 0.0, 20, 1, 0.5, 40, 2, IDX, 0,\n\
+      40, 2, 0.0, 16, 1, 0.5, 32, 2, IDX, 1 ] ],\n\
+    Slips = [], Remaps = [] }";
+
+#[test]
+fn a_g4_tree_that_fills_cylinder_by_cylinder_is_exact() {
+    let imported = imported(&model(CONSTANT, "0", G4));
+    let spec = &imported.spec;
+    assert_eq!((spec.mapping, spec.zones.len()), (Mapping::Cylinder, 2));
+    assert_eq!(spec.zones[1].first_cylinder, 2);
+    let drive = Drive::build(spec).unwrap();
+    assert_eq!(drive.blocks().get(), 72);
+    // The second cylinder begins half a turn on: 0.2 for the head and 0.3 for the rest.
+    let degrees = |cylinder, surface| {
+        let start = drive.layout().track_start(cylinder, surface).unwrap();
+        (f64::from(start.steps()) * 360.0 / 2f64.powi(32)).round()
+    };
+    assert_eq!(
+        [degrees(0, 0), degrees(0, 1), degrees(1, 0), degrees(1, 1)],
+        [0.0, 72.0, 180.0, 252.0]
+    );
+    assert!(!imported.not_represented.iter().any(|lost| lost.name == "IDX"));
+}
+
+#[test]
+fn a_g4_tree_that_no_zone_can_say_is_refused_with_its_line() {
+    let fails = |from: &str, to: &str| {
+        assert!(G4.contains(from), "{from}");
+        read(&model(CONSTANT, "0", &G4.replace(from, to))).unwrap_err().to_string()
+    };
+    let error = fails("Slips = []", "Slips = [3, 1]");
+    assert!(error.starts_with("small.model:19: `Slips` cannot be represented"), "{error}");
+    let error = fails("TRACK, 0, 1 ]", "TRACK, 0, 0 ]");
+    assert!(error.contains("small.model:13") && error.contains("head 0 of cylinder 1"), "{error}");
+    let error = fails("40, 2, 0.0", "41, 2, 0.0");
+    assert!(error.starts_with("small.model:15: the run begins at LBN 41"), "{error}");
+    assert!(fails("IDX, 1 ]", "IDX, 2 ]").contains("nest deeper than 16"));
+    assert!(fails("IDX, 1 ]", "IDX ]").contains("ends early"));
+    assert!(fails("40, 2, IDX", "40, 3, IDX").contains("not equally many steps"));
+    assert!(fails("TP = [ 0,", "TP = [ 12,").contains("a track from sector 12 to 9"));
+}
+
+/// A disk with the electronics around a model.
+fn disk(parameters: &str) -> String {
+    let model = model(CONSTANT, "0", &g1(9, 1, "", "")).replace(" # end", "");
+    format!("disksim_disk D {{ Model = {model}, {parameters} }}\ninstantiate [ d0 .. d3 ] as D\n")
+}
+
+#[test]
+fn electronics_are_scaled_and_what_they_cannot_say_is_listed() {
+    let text = disk(
+        "Per-request overhead time = 0.1, Time scale for overheads = 2.0,\n\
+         Bulk sector transfer time = -0.015, Fast write level = 1, Immediate buffer read = 1,\n\
+         Number of buffer segments = 4, Maximum number of write segments = 2,\n\
+         Segment size (in blks) = 64, Read hit over. after write = 0.3,\n\
+         High (read) water mark = 1.0, Set watermark by reqsize = 1, Preseeking level = 2,\n\
+         Hold bus entire read xfer = 0, Something new = [ 1, 2 ],\n\
+         Scheduler = disksim_ioqueue { Scheduling policy = 4, Sequential stream scheme = 3 }",
+    );
+    let imported = imported(&text);
+    let (spec, onboard) = (&imported.spec, &imported.spec.onboard);
+    assert_eq!(spec.overhead.read, SimDuration::from_us(200));
+    assert!(spec.zero_latency.read && !spec.zero_latency.write);
+    assert_eq!(onboard.buffer.as_ref().unwrap().write_cache, WriteCache::Sequential);
+    let overheads = onboard.overheads.unwrap();
+    // 0.1 ms of every request and 0.3 ms of this kind, both twice.
+    assert_eq!(overheads.read_hit.after_write, SimDuration::from_us(800));
+    assert!(onboard.bus.unwrap().store_and_forward);
+    let lost: Vec<&str> = imported.not_represented.iter().map(|lost| lost.name.as_str()).collect();
+    for name in [
+        "Bulk sector transfer time",
+        "Preseeking level",
+        "Something new",
+        "Scheduler: Scheduling policy",
+        "Scheduler: Sequential stream scheme",
+    ] {
+        assert!(lost.contains(&name), "{name} in {lost:?}");
+    }
+    assert!(!lost.contains(&"Hold bus entire read xfer"));
+}
+
+/// Every parameter with a number of DiskSim 4.0's `disksim_disk`, without those that [`disk`] sets
+/// to make a difference.
+const DISK_KEYS: &str = "Per-request overhead time, Time scale for overheads, \
+    Bulk sector transfer time, Hold bus entire read xfer, Hold bus entire write xfer, \
+    Allow almost read hits, Allow sneaky full read hits, Allow sneaky partial read hits, \
+    Allow sneaky intermediate read hits, Allow read hits on write data, Allow write prebuffering, \
+    Preseeking level, Never disconnect, Print stats, Avg sectors per cylinder, Max queue length, \
+    Number of buffer segments, Maximum number of write segments, Segment size (in blks), \
+    Use separate write segment, Low (write) water mark, High (read) water mark, \
+    Set watermark by reqsize, Calc sector by sector, Enable caching in buffer, \
+    Buffer continuous read, Minimum read-ahead (blks), Maximum read-ahead (blks), \
+    Read-ahead over requested, Read-ahead on idle hit, Read any free blocks, Fast write level, \
+    Immediate buffer read, Immediate buffer write, Combine seq writes, Stop prefetch in sector, \
+    Disconnect write if seek, Write hit stop prefetch, Read directly to buffer, \
+    Immed transfer partial hit, Read hit over. after read, Read hit over. after write, \
+    Read miss over. after read, Read miss over. after write, Write hit over. after read, \
+    Write hit over. after write, Write miss over. after read, Write miss over. after write, \
+    Read completion overhead, Write completion overhead, Data preparation overhead, \
+    First reselect overhead, Other reselect overhead, Read disconnect afterread, \
+    Read disconnect afterwrite, Write disconnect overhead, Extra write disconnect, \
+    Extradisc command overhead, Extradisc disconnect overhead, Extradisc inter-disconnect delay, \
+    Extradisc 2nd disconnect overhead, Extradisc seek delta, Minimum seek delay";
+
+#[test]
+fn every_parameter_of_the_disk_changes_the_drive_or_is_listed() {
+    let base = "Number of buffer segments = 4, Segment size (in blks) = 64,\
+                Per-request overhead time = 0.5";
+    let plain = imported(&disk(base)).spec;
+    for key in DISK_KEYS.split(", ") {
+        let counts = |value: &str| {
+            // Values that cannot be, as segments of no size, are refused and not dropped.
+            let Ok(imported) = read(&disk(&format!("{base}, {key} = {value}"))) else {
+                return false;
+            };
+            let listed = imported
+                .not_represented
+                .iter()
+                .any(|lost| lost.name == key && lost.value == value && !lost.why.contains("knows"));
+            listed || imported.spec != plain
+        };
+        assert!(counts("1") || counts("0") || counts("2"), "{key}");
+    }
+}
+
+#[test]
+fn the_three_mapping_schemes_number_tracks_as_disksim_does() {
+    let second_cylinder = |scheme: u32| {
+        let layout = g1(0, 0, "", "").replace("scheme = 0", &format!("scheme = {scheme}"));
+        let moved = layout.replace("First cylinder number = 0", "First cylinder number = 1");
+        let drive = Drive::build(&imported(&model(CONSTANT, "0", &moved)).spec).unwrap();
+        [0, 20].map(|lbn| drive.layout().locate(Lbn::new(lbn)).surface)
+    };
+    // The zone begins at cylinder 1: 1 counts the cylinders of the zone, 2 those of the drive.
+    assert_eq!(
+        [second_cylinder(0), second_cylinder(1), second_cylinder(2)],
+        [[0, 0], [0, 1], [1, 0]]
+    );
+}
+
+#[test]
+fn sourced_files_are_found_among_the_given_and_by_the_resolver() {
+    let layout = g1(9, 1, "", "");
+    let model = model(CONSTANT, "0", "source dir/small.layout");
+    let parv = "disksim_global G { Init Seed = 42 }\nsource small.diskspecs\n\
+                topology disksim_iodriver driver0 [ disksim_disk d0 [] ]\n";
+    let specs = "disksim_disk D { Model = source small.model, Max queue length = 1, }";
+    let files =
+        [("small.model", model.as_str()), ("small.parv", parv), ("a/small.layout", &layout)];
+    let imported =
+        import(&files, &|name| (name == "small.diskspecs").then(|| specs.into())).unwrap();
+    assert_eq!((imported.spec.name.as_str(), imported.spec.model.as_str()), ("small", "SMALL"));
+    assert!(
+        imported.notes.iter().any(|note| note.starts_with("1 parameters are not about the drive"))
+    );
+    let error = import(&files, &|_| None).unwrap_err();
+    assert_eq!((error.file.as_str(), error.line), ("small.parv", 2));
+    assert!(error.message.contains("small.diskspecs"));
+}
+
+#[test]
+fn a_drive_of_another_drives_type_takes_over_what_it_does_not_say() {
+    let base =
+        disk("Fast write level = 2, Number of buffer segments = 3, Segment size (in blks) = 8");
+    let text = format!("{base}\nD E {{ Fast write level = 0 }}\ninstantiate [ x ] as E");
+    let text = text.replace("instantiate [ d0 .. d3 ] as D", "");
+    let buffer = imported(&text).spec.onboard.buffer.unwrap();
+    assert_eq!((buffer.segments, buffer.write_cache), (3, WriteCache::Off));
+}
+
+#[test]
+fn malformed_files_are_refused_with_file_line_and_what_was_expected() {
+    let good = model(CONSTANT, "0", &g1(9, 1, "", ""));
+    let fails = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from}");
+        read(&good.replace(from, to)).unwrap_err().to_string()
+    };
+    for (from, to, expected) in [
+        (
+            "cylinders = 4,",
+            "cylinders 4,",
+            "small.model:3: expected `=` behind `Number of cylinders 4`",
+        ),
+        (
+            "cylinders = 4,",
+            "cylinders = four,",
+            "small.model:3: `Number of cylinders` takes a number",
+        ),
+        ("cylinders = 4,", "cylinders = 4", "small.model:4: expected `,` or `}`, found `=`"),
+        ("cylinders = 4,", "cylinders = ,", "small.model:3: expected a value, found `,`"),
+        (
+            "Number of data surfaces = 2",
+            "Heads = 2",
+            "small.model:1: `dm_disk` needs `Number of data",
+        ),
+        ("constant,", "quick,", "small.model:7: `Seek type` is `quick`"),
+        ("# end", "] ", "small.model:18: expected a block"),
+        (
+            "used = 9",
+            "used = 11",
+            "small.model:12: `Sparing scheme used` is 11; a whole number from 0 to 10",
+        ),
+        (
+            "slips = [  ]",
+            "slips = [ 80 ]",
+            "small.model:17: `slips` is 80; a whole number from 0 to 79",
+        ),
+        ("defects = [  ]", "defects = [ 3 ]", "small.model:17: `defects` has 1 numbers"),
+        ("= 10000", "= 0", "must exceed zero"),
+        ("dm_mech_g1", "dm_mech_g9", "small.model:5: a mechanical model `dm_mech_g9`"),
+        ("= 10000", "= 1", "do not make a drive: `rotation_period`"),
+    ] {
+        let error = fails(from, to);
+        assert!(error.contains(expected), "{to}: {error}");
+    }
+    let seek = "Seek type = extracted, Full seek curve = other.seek";
+    let error = read(&model(seek, "0", &g1(9, 1, "", ""))).unwrap_err().to_string();
+    assert!(error.starts_with("small.model:7: `other.seek` is needed"), "{error}");
+    let bad =
+        [("small.model", &*model(seek, "0", &g1(9, 1, "", ""))), ("other.seek", "1, 2.0\n5 3\n")];
+    let error = import(&bad, &|_| None).unwrap_err().to_string();
+    assert_eq!(error, "other.seek:2: expected `CYLINDERS, MS`, found `5 3`");
+    let deep = format!("x y {{ a = {}", "[".repeat(100_000));
+    assert!(read(&deep).unwrap_err().message.contains("deeper than 64"));
+    let circle = import(&[("a.parv", "source a.parv")], &|_| None).unwrap_err().to_string();
+    assert!(circle.contains("nested deeper"), "{circle}");
+    assert!(read("").unwrap_err().to_string().contains("no block `disksim_disk`"));
+}
+
+/// Bytes and whole pieces of `text` changed at random.
+fn mutated(text: &str, prng: &mut Prng) -> String {
+    const PIECES: [&str; 14] = [
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        "=",
+        "#",
+        "-1",
+        "0",
+        "99999999999999999999",
+        "1e18",
+        "source x",
+        "0.5",
+        "\u{fc}",
+    ];
+    let mut words: Vec<&str> = text.split_inclusive([' ', '\n']).collect();
+    for _ in 0..=prng.below(3) {
+        let at = prng.below(words.len() as u64) as usize;
+        match prng.below(3) {
+            0 => words[at] = PIECES[prng.below(PIECES.len() as u64) as usize],
+            1 => words.truncate(at.max(1)),
+            _ => {
+                let other = words[prng.below(words.len() as u64) as usize];
+                words[at] = other;
+            }
+        }
+    }
+    words.concat()
+}
+
+#[test]
+fn no_mutated_text_makes_the_importer_panic() {
+    let electronics =
+        disk("Number of buffer segments = 4, Segment size (in blks) = 64, Max queue length = 2");
+    let track_slips = model(
+        "Seek type = hpl, HPL seek equation values = [ 3, 1.0, 1.0, 2.0, 0.5, 1.25 ]",
+        "-0.1",
+        &g1(1, 2, "3", "2, 7"),
+    );
+    let seeds = [
+        electronics,
+        track_slips,
+        model(CONSTANT, "0", G4),
+        model(CONSTANT, "0", &g1(6, 2, "5", "")),
+    ];
+    let mut prng = Prng::new(1, "mutations");
+    let mut drives = 0;
+    for round in 0..20_000 {
+        let text = mutated(&seeds[round % seeds.len()], &mut prng);
+        drives += usize::from(read(&text).is_ok());
+    }
+    assert!((100..19_000).contains(&drives), "{drives} of the mutated texts are drives");
+}
+
+#[test]
+fn an_extracted_curve_stays_a_table() {
+    let seek = "Seek type = extracted, Full seek curve = small.seek";
+    let imported = imported(&model(seek, "0", &g1(9, 1, "", "")));
+    let points = vec![(1, 1.5), (3, 2.5)];
+    assert_eq!(imported.spec.seek.read, CurveSpec::Table { cylinders_ms: points });
+    assert!(imported.notes.iter().any(|note| note.contains("standard deviations in 1 lines")));
+}

@@ -1,0 +1,147 @@
+//! The importer on DiskSim's own validated drives and on a modern G4 sample. The files may not be
+//! redistributed; without them these tests say `skipped`.
+#![allow(missing_docs)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use freewheel_disksim::{Imported, import};
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_units::{Lbn, Op, Prng};
+
+fn shared(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/validate").join(name)
+}
+
+/// The text of a shared file, unpacked if it is there packed only.
+fn text(name: &str) -> Option<String> {
+    if let Ok(text) = fs::read_to_string(shared(name)) {
+        return Some(text);
+    }
+    let packed = fs::read(shared(&format!("{name}.zst"))).ok()?;
+    String::from_utf8(zstd::decode_all(packed.as_slice()).ok()?).ok()
+}
+
+/// Imports from `NAME.parv` alone; everything else comes through the resolver.
+fn imported(name: &str) -> Option<Imported> {
+    let file = format!("{name}.parv");
+    let Some(parv) = text(&file) else {
+        println!("skipped: {} is not there", shared(&file).display());
+        return None;
+    };
+    Some(import(&[(&file, &parv)], &text).unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// DiskSim's validated drives and the ones that ship.
+const SAME: [(&str, &str); 4] = [
+    ("atlas10k", "atlas10k"),
+    ("cheetah4LP", "cheetah4lp"),
+    ("cheetah9LP", "cheetah9lp"),
+    ("ibm18es", "ultrastar9es"),
+];
+
+fn shipped(name: &str) -> DriveSpec {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../drives/{name}.toml"));
+    toml::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn imported_drives_place_every_block_where_the_shipped_ones_do() {
+    for (name, ours) in SAME {
+        let Some(imported) = imported(name) else { return };
+        let (theirs, spec) = (Drive::build(&imported.spec).unwrap(), shipped(ours));
+        let ours = Drive::build(&spec).unwrap();
+        assert_eq!(theirs.blocks(), ours.blocks(), "{name}");
+        let mut prng = Prng::new(1, name);
+        for _ in 0..10_000 {
+            let lbn = Lbn::new(prng.below(ours.blocks().get()));
+            let place = ours.layout().locate(lbn);
+            assert_eq!(theirs.layout().locate(lbn), place, "{name}: {lbn:?}");
+            let start = |drive: &Drive| drive.layout().track_start(place.cylinder, place.surface);
+            assert_eq!(start(&theirs), start(&ours), "{name}: track of {lbn:?}");
+        }
+    }
+}
+
+#[test]
+fn imported_drives_seek_turn_and_switch_as_the_shipped_ones_do() {
+    for (name, ours) in SAME {
+        let Some(imported) = imported(name) else { return };
+        let spec = shipped(ours);
+        assert_eq!(imported.spec.rotation_period, spec.rotation_period, "{name}");
+        assert_eq!(imported.spec.zero_latency, spec.zero_latency, "{name}");
+        let (theirs, ours) = (Drive::build(&imported.spec).unwrap(), Drive::build(&spec).unwrap());
+        for distance in 0..spec.cylinders {
+            for (op, switch) in [(Op::Read, false), (Op::Write, false), (Op::Write, true)] {
+                let time = |drive: &Drive| drive.seek().time_ns(op, distance, switch);
+                assert_eq!(time(&theirs), time(&ours), "{name}: {distance} cylinders");
+            }
+        }
+    }
+}
+
+#[test]
+fn imported_drives_have_the_electronics_of_the_shipped_ones() {
+    for (name, ours) in SAME {
+        let Some(imported) = imported(name) else { return };
+        assert_eq!(imported.spec.onboard, shipped(ours).onboard, "{name}");
+    }
+}
+
+#[test]
+fn what_the_validated_drives_say_beyond_is_listed_with_its_line() {
+    let Some(imported) = imported("cheetah4LP") else { return };
+    for lost in &imported.not_represented {
+        println!("{}:{} {} = {}: {}", lost.file, lost.line, lost.name, lost.value, lost.why);
+    }
+    println!("{:#?}", imported.notes);
+    let find = |name: &str| imported.not_represented.iter().find(|lost| lost.name == name);
+    let over = find("Read-ahead over requested").unwrap();
+    assert_eq!(
+        (over.file.as_str(), over.line, over.value.as_str()),
+        ("cheetah4LP.diskspecs", 46, "1")
+    );
+    assert!(find("Hold bus entire read xfer").is_none(), "0 means off");
+    let says = |text: &str| imported.notes.iter().any(|note| note.contains(text));
+    assert!(says("defect 233375 stands in for itself"));
+    assert!(says("are not about the drive"));
+}
+
+#[test]
+fn the_g4_sample_builds_with_the_capacity_of_its_layout() {
+    let Some(imported) = imported("G4_LBA_64bit_4T") else { return };
+    let drive = Drive::build(&imported.spec).unwrap();
+    // The end of the last run in the file's root, and not the 7725673570 that the model states.
+    assert_eq!(drive.blocks().get(), 7_542_225_920);
+    assert_eq!((imported.spec.zones.len(), imported.spec.cylinders), (59, 310_194));
+    let zone = &imported.spec.zones[58];
+    assert_eq!(
+        (zone.first_cylinder, zone.last_cylinder, zone.blocks_per_track),
+        (298_496, 303_103, 1560)
+    );
+    assert_eq!(zone.track_skew.to_string(), "141669000/1000000000");
+    for lost in &imported.not_represented {
+        println!("{}:{} {} = {}: {}", lost.file, lost.line, lost.name, lost.value, lost.why);
+    }
+    println!("{:#?}", imported.notes);
+    let find = |name: &str| imported.not_represented.iter().find(|lost| lost.name == name).unwrap();
+    assert!(find("IDX").why.contains("128 cylinders on one head"), "{}", find("IDX").why);
+    assert_eq!(find("Bulk sector transfer time").value, "-0.015000");
+    assert_eq!(find("Max queue length").value, "8");
+    assert!(imported.notes.iter().any(|note| note.contains("states a block count of 7725673570")));
+}
+
+#[test]
+fn an_imported_drive_written_as_a_drive_file_reads_back_the_same() {
+    for (name, _) in SAME {
+        let Some(imported) = imported(name) else { return };
+        let file = toml::to_string(&imported.spec).unwrap();
+        assert_eq!(toml::from_str::<DriveSpec>(&file).unwrap(), imported.spec, "{name}");
+        let source = imported.spec.source_of("onboard.buffer").unwrap();
+        assert_eq!(
+            source,
+            format!("measured: imported from {name}.diskspecs (DiskSim parameters)")
+        );
+    }
+}

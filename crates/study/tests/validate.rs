@@ -1,0 +1,80 @@
+//! Drives against traces measured on the real ones.
+#![allow(missing_docs)]
+
+use std::io::Write;
+use std::path::Path;
+
+use freewheel_sim::config::TraceWorkload;
+use freewheel_study::{ValidateError, Validation, validate};
+
+fn trace(file: &Path) -> TraceWorkload {
+    TraceWorkload { file: file.into(), ..TraceWorkload::default() }
+}
+
+fn validated(drive: &str, text: &str) -> Result<Validation, ValidateError> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    validate(drive, &trace(file.path()))
+}
+
+/// None when the measured traces are not at hand; they may not be redistributed.
+fn measured(drive: &str, file: &str) -> Option<Validation> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/validate");
+    let path = folder.join(format!("{file}.trace.zst"));
+    if !path.exists() {
+        println!("skipped: {} is not there", path.display());
+        return None;
+    }
+    Some(validate(drive, &trace(&path)).unwrap())
+}
+
+#[test]
+fn four_measured_drives_are_met_more_closely_than_by_disksim() {
+    // DiskSim 4.0 on the same traces with the same parameters: demerit figure in us, and error of
+    // its mean as a share.
+    for (drive, file, disksim_demerit_us, disksim_mean_error) in [
+        ("atlas10k", "atlas10k", 268.0, 0.020),
+        ("cheetah9lp", "cheetah9LP", 107.0, 0.010),
+        ("cheetah4lp", "cheetah4LP", 318.0, 0.048),
+        ("ultrastar9es", "ibm18es", 136.0, 0.005),
+    ] {
+        let Some(v) = measured(drive, file) else { return };
+        println!("{drive}: demerit {:.3} ms, mean error {:.4}", v.demerit_ms, v.mean_error_share);
+        assert!(
+            v.demerit_ms * 1000.0 < disksim_demerit_us,
+            "{drive}: demerit of {} ms",
+            v.demerit_ms
+        );
+        assert!(v.mean_error_share.abs() <= disksim_mean_error, "{drive}: {}", v.mean_error_share);
+    }
+}
+
+#[test]
+fn a_trace_with_our_own_times_has_no_demerit_and_another_has_the_distance() {
+    // The tr96 disk has no electronics: block 0 at time 0 is one sector, 194.8 us.
+    let sector_us = 60e6 / 4400.0 / 70.0;
+    let own = validated("tr96", &format!("R Hit 0 1 {sector_us:.3} 1000\n")).unwrap();
+    assert!(own.demerit_ms < 1e-5, "{}", own.demerit_ms);
+    let late = validated("tr96", &format!("R Hit 0 1 {:.3} 1000\n", sector_us + 2000.0)).unwrap();
+    assert!((late.demerit_ms - 2.0).abs() < 1e-5, "{}", late.demerit_ms);
+    assert_eq!((late.requests, late.parts.len()), (1, 1));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_with_its_record() {
+    let beyond = validated("tr96", "R Hit 0 1 100 1000\nR Hit 9999999 1 100 1000\n");
+    let message = beyond.unwrap_err().to_string();
+    assert!(message.contains("record 2") && message.contains("larger drive"), "{message}");
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+    let overlapping = format!("{header}0,R,0,512,0,900\n100,R,0,512,0,1000\n");
+    let message = validated("tr96", &overlapping).unwrap_err().to_string();
+    assert!(message.contains("record 2") && message.contains("one request at a time"), "{message}");
+    let unknown = validated("tr96", &format!("{header}0,R,0,512,0,\n")).unwrap_err().to_string();
+    assert!(unknown.contains("was not recorded"), "{unknown}");
+}
+
+#[test]
+fn the_page_shows_both_distributions() {
+    let page = validated("tr96", "R Hit 0 1 300 1000\nW Hit 7 1 20000 1000\n").unwrap().html();
+    assert!(page.contains("<svg") && page.contains("writes to the media"));
+}

@@ -1,0 +1,96 @@
+//! DiskSim's `validate` traces: requests sent to a real drive one at a time, with the response
+//! measured.
+//!
+//! `R|W hit-kind first-block blocks measured_us delay_us`, between blanks; blocks are of 512 bytes.
+//! The delay runs from the completion of a request to the arrival of the next, so the first
+//! arrives at 0 and all other times follow. The hit kind is what whoever measured took it for, and
+//! is dropped.
+
+use freewheel_units::{Op, SimDuration, SimTime};
+
+use super::{Format, Row};
+use crate::error::Fault;
+use crate::record::{Extent, Record};
+use crate::scan::{Fields, TimeUnit, Token};
+use crate::source::{LineDecoder, LineSource, most_lines_parse};
+
+pub(super) const ROW: Row = Row {
+    format: Format::DisksimValidate,
+    name: "disksim-validate",
+    description: "text: R or W, hit kind, block, blocks (512 B), measured response in us, delay to the next in us",
+    rebased: false,
+    detect: |head| most_lines_parse(head, &mut DisksimValidate::default()),
+    open: Some(|input| {
+        Ok(Box::new(LineSource::new(input.into_stream(), DisksimValidate::default())))
+    }),
+};
+
+/// Remembers when the next request arrives.
+#[derive(Default)]
+struct DisksimValidate {
+    next_arrival: SimTime,
+}
+
+impl LineDecoder for DisksimValidate {
+    fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
+        let mut fields = Fields::blank(line);
+        let op = op(fields.next("op")?)?;
+        fields.next("hit_kind")?;
+        let (start, count) = (fields.next("block")?.number()?, fields.next("blocks")?.number()?);
+        let extent = Extent::of_blocks(start, count)?;
+        let arrival = self.next_arrival;
+        let completion = later(arrival, fields.next("measured_us")?)?;
+        self.next_arrival = later(completion, fields.next("delay_us")?)?;
+        fields.end()?;
+        Ok(Record {
+            arrival,
+            op,
+            device: 0,
+            start: extent.start,
+            blocks: extent.blocks,
+            completion: Some(completion),
+        })
+    }
+}
+
+fn op(token: Token) -> Result<Op, Fault> {
+    match token.text {
+        b"R" => Ok(Op::Read),
+        b"W" => Ok(Op::Write),
+        _ => Err(token.fault("neither R nor W")),
+    }
+}
+
+/// `from` and as many microseconds as `token` says.
+fn later(from: SimTime, token: Token) -> Result<SimTime, Fault> {
+    let length = token.time(TimeUnit::Microseconds)?;
+    let sum = from.ns().checked_add(SimDuration::from_ns(length.ns()).ns());
+    sum.filter(|&ns| ns < 1 << 63).map(SimTime::from_ns).ok_or(token.fault("too late"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_runs_from_a_completion_to_the_next_arrival() {
+        let mut decoder = DisksimValidate::default();
+        let first = decoder.parse(b"W Hit    4583176   4    663.00000  45422.00000").unwrap();
+        let second = decoder.parse(b"R Miss   16   8    1000.5  0").unwrap();
+        assert_eq!(first.arrival, SimTime::ZERO);
+        assert_eq!(first.completion, Some(SimTime::from_ns(663_000)));
+        assert_eq!((first.op, first.start.get(), first.blocks.get()), (Op::Write, 4_583_176, 4));
+        assert_eq!(second.arrival, SimTime::from_ns(663_000 + 45_422_000));
+        assert_eq!(
+            second.completion.map(|t| t - second.arrival),
+            Some(SimDuration::from_ns(1_000_500))
+        );
+    }
+
+    #[test]
+    fn times_that_add_up_past_the_end_are_refused() {
+        let mut decoder = DisksimValidate::default();
+        let long = b"R Hit 0 1 9000000000000000 9000000000000000";
+        assert!((0..4).any(|_| decoder.parse(long).is_err()));
+    }
+}
