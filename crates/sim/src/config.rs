@@ -417,11 +417,7 @@ pub fn open(workload: &TraceWorkload) -> Result<TraceReader, ConfigError> {
 /// Reads the trace of a workload through for its extents, without counting its footprint.
 fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
     let mut reader = open(workload)?;
-    let mut collector = InfoCollector::without_footprint(reader.format());
-    while let Some(record) = reader.next().transpose()? {
-        collector.observe(&record);
-    }
-    Ok(TraceInfo { skipped: reader.skipped(), ..collector.finish() })
+    Ok(InfoCollector::without_footprint(reader.format()).collect(&mut reader)?)
 }
 
 /// Requests between two reports of progress.

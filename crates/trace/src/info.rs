@@ -64,11 +64,7 @@ pub struct DeviceInfo {
 impl TraceInfo {
     /// Reads the rest of `reader`.
     pub fn scan(reader: &mut TraceReader) -> Result<Self, TraceError> {
-        let mut collector = InfoCollector::new(reader.format());
-        for record in reader.by_ref() {
-            collector.observe(&record?);
-        }
-        Ok(Self { skipped: reader.skipped(), ..collector.finish() })
+        InfoCollector::new(reader.format()).collect(reader)
     }
 }
 
@@ -102,6 +98,14 @@ impl InfoCollector {
     /// For a trace of this format, without its footprint: in memory that grows with the devices only.
     pub fn without_footprint(format: Format) -> Self {
         Self { counts_footprint: false, ..Self::new(format) }
+    }
+
+    /// Takes the rest of `reader`, and counts what it passed over.
+    pub fn collect(mut self, reader: &mut TraceReader) -> Result<TraceInfo, TraceError> {
+        for record in reader.by_ref() {
+            self.observe(&record?);
+        }
+        Ok(TraceInfo { skipped: reader.skipped(), ..self.finish() })
     }
 
     /// Takes the next record.

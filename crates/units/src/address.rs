@@ -31,11 +31,6 @@ macro_rules! block_address {
             pub const fn get(self) -> u64 {
                 self.0
             }
-
-            /// Blocks from `earlier` to here. Panics when `earlier` lies behind.
-            pub const fn blocks_since(self, earlier: Self) -> Blocks {
-                Blocks::new(self.0.checked_sub(earlier.0).expect("address order"))
-            }
         }
 
         impl Add<Blocks> for $type {

@@ -213,8 +213,8 @@ fn overview(result: &RunResult) -> Table {
 }
 
 fn responses(result: &RunResult) -> Table {
-    let mut table = Table::new("lrrrrrrrr");
-    let columns = ["count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
+    let mut table = Table::new("lrrrrrrrrr");
+    let columns = ["count", "mean", "variation", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
     table.row(std::iter::once("response, ms").chain(columns));
     table.row(response_cells("reads", &result.read_response));
     table.row(response_cells("writes", &result.write_response));
@@ -228,7 +228,9 @@ fn responses(result: &RunResult) -> Table {
 fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
     let &Summary { p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = summary;
     let tail = [p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns];
-    [label.to_owned(), summary.count.to_string(), number::bare_ms(summary.mean_ns)]
+    // Standard deviation over mean.
+    let variation = format!("{:.2}", summary.coefficient_of_variation);
+    [label.to_owned(), summary.count.to_string(), number::bare_ms(summary.mean_ns), variation]
         .into_iter()
         .chain(tail.map(|ns| number::bare_ms(ns as f64)))
         .collect()

@@ -4,8 +4,8 @@ use freewheel_units::SimDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// On-board electronics: buffer, command overheads, bus, command queue. A drive without a part
-/// behaves as if the part were perfect or absent, and pays nothing for it.
+/// On-board electronics: buffer, command overheads, bus. Without a buffer every command visits the
+/// media; overheads and bus that are not given take no time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OnboardSpec {
@@ -41,7 +41,7 @@ pub struct BufferSpec {
     /// How far the drive reads on after a read.
     #[serde(default)]
     pub read_ahead: ReadAhead,
-    /// It reads on at most this far.
+    /// It reads on at most this far; 0 stands for the size of a segment.
     #[serde(default)]
     pub read_ahead_max_blocks: u32,
     /// Sectors of the same track that pass before the wanted ones are kept, too.

@@ -137,8 +137,9 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     Ok(Outcome { rows, figures: vec![head_time(&settings, &results, &papers)] })
 }
 
-/// The standard deviation that DiskSim of 1999 made of the number 4 MB = 8192 sectors: its
-/// generator's parameter for normal distances was the variance, of which it took the root.
+/// The number that 4 MB are in sectors, whose root may have been the deviation: DiskSim's
+/// older parameter reader, still in the sources of 4.0, takes the parameter of a normal distance for
+/// its variance. That the paper's authors met it is inferred from the result.
 const DISKSIM_VARIANCE_SECTORS: f64 = 8192.0;
 
 pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -166,7 +167,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let mut as_run =
         context.row(quantity, "%", 60.0, 4.0, percent(results[11].stages.rotate_share()));
     as_run.note = Some(
-        "DiskSim's generator took the normal distance's parameter for a variance; 4 MB given as 8192 sectors became a standard deviation of 90.5 sectors, 45 KB. With that the paper's number comes out.".into(),
+        "The likely reason: DiskSim's older parameter reader, still in the sources of 4.0, takes the parameter of a normal distance for its variance, so that 4 MB given as 8192 sectors becomes a deviation of 90.5 sectors, 45 KB. With that the paper's number comes out; what the authors typed is not known.".into(),
     );
     let mut papers = vec![None; 12];
     papers[7] = Some(60.0);
@@ -186,7 +187,7 @@ fn locality_bound(random: &RunResult, local: &RunResult) -> String {
     let seek = 0.7 * SHORTEST_SEEK_MS + 0.3 * mean(random.stages.seek_ns, random);
     let bound = percent(rotate / (seek + rotate + transfer));
     format!(
-        "With a deviation of 4 MB, nearly five cylinders, a local request almost always moves the arm. Even if each such seek took the {SHORTEST_SEEK_MS} ms that table 2 gives as the shortest, the share would be {bound:.1} %: the stated deviation and the figure exclude each other. The next row has the reason."
+        "With a deviation of 4 MB, nearly five cylinders, a local request almost always moves the arm. Even if each such seek took the {SHORTEST_SEEK_MS} ms that table 2 gives as the shortest, the share would be {bound:.1} %: the stated deviation and the figure exclude each other. The next row has a likely reason."
     )
 }
 
