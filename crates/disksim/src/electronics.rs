@@ -2,8 +2,10 @@
 
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, ReadAhead, WriteCache,
+    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QUEUE_DEPTH_MAX, QueueSpec, ReadAhead,
+    WriteCache,
 };
+use freewheel_model::sched::PolicySpec;
 use freewheel_units::SimDuration;
 
 use crate::error::ImportError;
@@ -16,23 +18,14 @@ const SEGMENTS_MAX: u32 = 1 << 20;
 
 /// What a drive's electronics may say beside what Freewheel's do, with the value for "off".
 const LEFTOVERS: &[Leftover] = &[
-    off("Use separate write segment", "any segment may hold written data"),
-    off("Minimum read-ahead (blks)", "a waiting command ends reading ahead"),
-    off("Allow almost read hits", "a block that is being read ahead is no hit yet"),
     off("Hold bus entire read xfer", "the bus is let go while the media lag behind"),
     off("Hold bus entire write xfer", "the bus is let go while the media lag behind"),
-    off("Allow sneaky full read hits", "waiting requests do not use the buffer out of turn"),
-    off("Allow sneaky partial read hits", "waiting requests do not use the buffer out of turn"),
-    off(
-        "Allow sneaky intermediate read hits",
-        "waiting requests do not use the buffer out of turn",
-    ),
+    off("Allow sneaky partial read hits", ONLY_WHOLE),
+    off("Allow sneaky intermediate read hits", ONLY_WHOLE),
     off("Allow write prebuffering", "waiting writes do not fill the buffer out of turn"),
     off("Preseeking level", "the arm does not set out before the request before is complete"),
     off("Low (write) water mark", "writes fill the buffer without waiting for the media"),
     off("Set watermark by reqsize", "there are no water marks"),
-    off("Read-ahead over requested", "reading ahead does not take the place of requested data"),
-    off("Read-ahead on idle hit", "a request that the buffer serves does not start reading ahead"),
     off("Stop prefetch in sector", "reading ahead stops between sectors"),
     off("Disconnect write if seek", "a write lets go of the bus when its data are across"),
     off("Data preparation overhead", NO_TIME),
@@ -65,6 +58,7 @@ const LEFTOVERS: &[Leftover] = &[
     },
     Leftover { key: "Print stats", off: None, why: "asks for output, not about the drive" },
 ];
+const ONLY_WHOLE: &str = "only a request that the buffer serves whole is served out of turn";
 const NO_TIME: &str = "electronics have no such time";
 
 const fn off(key: &'static str, why: &'static str) -> Leftover {
@@ -90,8 +84,9 @@ pub(crate) fn add(
         overheads: Some(overheads(&mut fields, scale, each, report)?),
         bus: Some(bus(&mut fields, scale, report)?),
         buffer: buffer(&mut fields, report)?,
+        queue: queue(&mut fields, report)?,
+        ..OnboardSpec::default()
     };
-    queue(&mut fields, report)?;
     fields.finish(LEFTOVERS, report);
     for key in ["zero_latency", "overhead", "onboard"] {
         drive.sources.insert(key.into(), source_text(&source.at.file));
@@ -136,35 +131,24 @@ fn bus(
     scale: Decimal,
     report: &mut Report,
 ) -> Result<BusSpec, ImportError> {
-    let block_time = fields.time("Bulk sector transfer time", Decimal::ONE, report)?;
     let reconnect = fields.time("First reselect overhead", scale, report)?;
-    let disconnect = fields.time("Read disconnect afterread", scale, report)?;
-    for (key, kept, chosen) in [
-        ("Other reselect overhead", "First reselect overhead", reconnect),
-        ("Read disconnect afterwrite", "Read disconnect afterread", disconnect),
-        ("Write disconnect overhead", "Read disconnect afterread", disconnect),
-    ] {
-        let Some(param) = fields.get(key) else { continue };
-        if fields.time(key, scale, report)? != chosen {
-            report.lost(param, format!("one time for all; that of `{kept}` is taken"));
-        }
+    if let Some(param) = fields.get("Other reselect overhead")
+        && fields.time("Other reselect overhead", scale, report)? != reconnect
+    {
+        report.lost(param, "the data of a read are across at once: it reselects only once");
     }
-    let store_and_forward = waits_for_all(fields, report)?;
-    let mut bus = BusSpec {
-        block_time,
+    Ok(BusSpec {
+        block_time: fields.time("Bulk sector transfer time", Decimal::ONE, report)?,
         arbitration: SimDuration::ZERO,
         reconnect,
-        disconnect,
-        store_and_forward,
-    };
-    if fields.flag("Never disconnect")? {
-        report.lost(
-            fields.need("Never disconnect")?,
-            "times to let go of the bus and to get it back are zero, but it can be let go",
-        );
-        (bus.reconnect, bus.disconnect) = (SimDuration::ZERO, SimDuration::ZERO);
-    }
-    Ok(bus)
+        read_disconnect: AfterOp {
+            after_read: fields.time("Read disconnect afterread", scale, report)?,
+            after_write: fields.time("Read disconnect afterwrite", scale, report)?,
+        },
+        write_disconnect: fields.time("Write disconnect overhead", scale, report)?,
+        store_and_forward: waits_for_all(fields, report)?,
+        hold: fields.flag("Never disconnect")?,
+    })
 }
 
 /// Whether a read takes the bus only when all of it is in the buffer: a high water mark of 1 by
@@ -180,16 +164,17 @@ fn waits_for_all(fields: &mut Fields<'_>, report: &mut Report) -> Result<bool, I
     Ok(all)
 }
 
-/// A drive holds one command. Of several it could choose by a policy of its own.
-fn queue(fields: &mut Fields<'_>, report: &mut Report) -> Result<(), ImportError> {
-    let depth = fields.whole("Max queue length", u32::MAX)?.unwrap_or(1);
-    if depth != 1 {
-        report.lost(fields.need("Max queue length")?, "a drive holds one command at a time");
-    }
-    match fields.get("Scheduler") {
-        Some(param) => scheduler(block(&param.value, "Scheduler")?, depth, report),
-        None => Ok(()),
-    }
+/// The commands that the drive holds; None where that is one.
+fn queue(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<QueueSpec>, ImportError> {
+    let depth = fields.whole("Max queue length", QUEUE_DEPTH_MAX)?.unwrap_or(1).max(1);
+    let hits_out_of_turn = fields.flag("Allow sneaky full read hits")?;
+    let scheduler = match fields.get("Scheduler") {
+        Some(param) => scheduler(block(&param.value, "Scheduler")?, report)?,
+        None => PolicySpec::Fcfs,
+    };
+    let queue = QueueSpec { depth, scheduler, hits_out_of_turn };
+    let usual = QueueSpec { depth: 1, scheduler: PolicySpec::Fcfs, hits_out_of_turn: false };
+    Ok((queue != usual).then_some(queue))
 }
 
 const SCHEDULER: &str = "the drive's own scheduling has no such rule";
@@ -208,35 +193,34 @@ const SCHEDULER_LEFTOVERS: &[Leftover] = &[
     off("Cylinder mapping strategy", "policies know the exact layout"),
 ];
 
-/// The drive's own scheduler: `Scheduling policy` 1 is first come, first served, and of one command
-/// there is nothing to choose.
-fn scheduler(source: &Block, depth: u32, report: &mut Report) -> Result<(), ImportError> {
+/// The drive's own scheduler.
+fn scheduler(source: &Block, report: &mut Report) -> Result<PolicySpec, ImportError> {
     let mut fields = Fields::new(source);
-    let policy = fields.need_whole("Scheduling policy", u32::MAX)?;
+    let number = fields.need_whole("Scheduling policy", u32::MAX)?;
     let first = report.not_represented.len();
-    if policy != 1 {
-        let name = policy_name(policy);
-        let why = if depth == 1 { "of one command there is nothing to choose" } else { SCHEDULER };
-        report.lost(fields.need("Scheduling policy")?, format!("{name}: {why}"));
-    }
+    let scheduler = policy(number).unwrap_or_else(|| {
+        let param = fields.need("Scheduling policy").expect("it was there");
+        report.lost(param, "a policy without a counterpart: first come, first served is used");
+        PolicySpec::Fcfs
+    });
     fields.finish(SCHEDULER_LEFTOVERS, report);
     for parameter in &mut report.not_represented[first..] {
         parameter.name = format!("Scheduler: {}", parameter.name);
     }
-    Ok(())
+    Ok(scheduler)
 }
 
-/// What Freewheel calls DiskSim's policy of this number. Elevators and shortest seek exist by block
-/// number (2 to 4) and by cylinder (5 to 7).
-fn policy_name(number: u32) -> &'static str {
-    match number {
-        1 => "fcfs",
-        2 | 5 => "look",
-        3 | 6 => "clook",
-        4 | 7 => "sstf",
-        8 => "sptf",
-        _ => "a policy without a counterpart",
-    }
+/// DiskSim's policy of this number. Elevators and shortest seek exist by block number (2 to 4) and
+/// by cylinder (5 to 7), shortest positioning time with the exact positions (8) only.
+fn policy(number: u32) -> Option<PolicySpec> {
+    Some(match number {
+        1 => PolicySpec::Fcfs,
+        2 | 5 => PolicySpec::Look,
+        3 | 6 => PolicySpec::Clook,
+        4 | 7 => PolicySpec::Sstf,
+        8 => PolicySpec::Sptf,
+        _ => return None,
+    })
 }
 
 /// Keys that have no meaning for a drive without a cache.
@@ -250,6 +234,11 @@ const BUFFER_KEYS: &[&str] = &[
     "Fast write level",
     "Combine seq writes",
     "Write hit stop prefetch",
+    "Use separate write segment",
+    "Minimum read-ahead (blks)",
+    "Allow almost read hits",
+    "Read-ahead over requested",
+    "Read-ahead on idle hit",
 ];
 
 fn buffer(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<BufferSpec>, ImportError> {
@@ -268,12 +257,25 @@ fn buffer(fields: &mut Fields<'_>, report: &mut Report) -> Result<Option<BufferS
     }
     let segment_blocks = fields.need_whole("Segment size (in blks)", u32::MAX)?;
     let most = fields.whole("Maximum read-ahead (blks)", u32::MAX)?.unwrap_or(0);
+    let least = fields.whole("Minimum read-ahead (blks)", u32::MAX)?.unwrap_or(0);
+    let separate_write_segments = segments > 1 && fields.flag("Use separate write segment")?;
+    let over_requested = fields.whole("Read-ahead over requested", 1u32)?.unwrap_or(0);
     Ok(Some(BufferSpec {
         segments,
         segment_blocks,
-        write_segments: write_segments(fields, segments, report)?,
+        write_segments: if separate_write_segments {
+            1
+        } else {
+            write_segments(fields, segments, report)?
+        },
+        separate_write_segments,
         read_ahead: read_ahead(fields)?,
         read_ahead_max_blocks: most,
+        read_ahead_min_blocks: least,
+        keep_requested: over_requested == 0,
+        read_ahead_on_hit: fields.flag("Read-ahead on idle hit")?,
+        partial_hits: true,
+        almost_hits: fields.flag("Allow almost read hits")?,
         keep_free_blocks_before: fields.flag("Read any free blocks")?,
         read_hits_on_written: fields.flag("Allow read hits on write data")?,
         write_cache: write_cache(fields)?,

@@ -5,6 +5,7 @@ use freewheel_disksim::{ImportError, Imported, import};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, Mapping};
 use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
 
 const CONSTANT: &str = "Seek type = constant, Constant seek time = 2.5";
@@ -219,17 +220,29 @@ fn electronics_are_scaled_and_what_they_cannot_say_is_listed() {
     // 0.1 ms of every request and 0.3 ms of this kind, both twice.
     assert_eq!(overheads.read_hit.after_write, SimDuration::from_us(800));
     assert!(onboard.bus.unwrap().store_and_forward);
+    assert_eq!(onboard.queue.unwrap().scheduler, PolicySpec::Sstf);
     let lost: Vec<&str> = imported.not_represented.iter().map(|lost| lost.name.as_str()).collect();
     for name in [
         "Bulk sector transfer time",
         "Preseeking level",
         "Something new",
-        "Scheduler: Scheduling policy",
         "Scheduler: Sequential stream scheme",
     ] {
         assert!(lost.contains(&name), "{name} in {lost:?}");
     }
     assert!(!lost.contains(&"Hold bus entire read xfer"));
+}
+
+#[test]
+fn a_policy_without_a_counterpart_is_listed_and_replaced_by_first_come_first_served() {
+    let imported = imported(&disk(
+        "Max queue length = 8, Scheduler = disksim_ioqueue { Scheduling policy = 14 }",
+    ));
+    let queue = imported.spec.onboard.queue.unwrap();
+    assert_eq!((queue.depth, queue.scheduler), (8, PolicySpec::Fcfs));
+    assert!(
+        imported.not_represented.iter().any(|lost| lost.name == "Scheduler: Scheduling policy")
+    );
 }
 
 /// Every parameter with a number of DiskSim 4.0's `disksim_disk`, without those that [`disk`] sets

@@ -97,11 +97,8 @@ fn what_the_validated_drives_say_beyond_is_listed_with_its_line() {
     }
     println!("{:#?}", imported.notes);
     let find = |name: &str| imported.not_represented.iter().find(|lost| lost.name == name);
-    let over = find("Read-ahead over requested").unwrap();
-    assert_eq!(
-        (over.file.as_str(), over.line, over.value.as_str()),
-        ("cheetah4LP.diskspecs", 46, "1")
-    );
+    let average = find("Avg sectors per cylinder").unwrap();
+    assert_eq!((average.file.as_str(), average.value.as_str()), ("cheetah4LP.diskspecs", "1350"));
     assert!(find("Hold bus entire read xfer").is_none(), "0 means off");
     let says = |text: &str| imported.notes.iter().any(|note| note.contains(text));
     assert!(says("defect 233375 stands in for itself"));
@@ -128,7 +125,7 @@ fn the_g4_sample_builds_with_the_capacity_of_its_layout() {
     let find = |name: &str| imported.not_represented.iter().find(|lost| lost.name == name).unwrap();
     assert!(find("IDX").why.contains("128 cylinders on one head"), "{}", find("IDX").why);
     assert_eq!(find("Bulk sector transfer time").value, "-0.015000");
-    assert_eq!(find("Max queue length").value, "8");
+    assert_eq!(imported.spec.onboard.queue.unwrap().depth, 8);
     assert!(imported.notes.iter().any(|note| note.contains("states a block count of 7725673570")));
 }
 

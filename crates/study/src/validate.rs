@@ -1,6 +1,7 @@
 //! A drive of the library held against a trace measured on the real one.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::onboard::Unit;
@@ -113,7 +114,7 @@ const PARTS: [&str; 4] = [
 /// as in the trace, and compares the response times.
 pub fn validate(drive: &str, trace: &TraceWorkload) -> Result<Validation, ValidateError> {
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
-    let mut unit = Unit::new(built, &spec.onboard);
+    let mut unit = Unit::new(&Arc::new(built), &spec.onboard).map_err(ConfigError::from)?;
     let file = trace.file.display().to_string();
     let mut pairs = Vec::new();
     let mut now = SimTime::ZERO;

@@ -217,18 +217,25 @@ impl Drive {
         seek_error_ns: i64,
     ) -> Access {
         let overhead = self.overhead(target.op);
-        let media = self.visit_media(now + overhead, from, target, seek_error_ns);
+        let media = self.media_access_with_seek_error(now + overhead, from, target, seek_error_ns);
         Access { overhead, ..media }
     }
 
     /// Stage times of the media's part alone, without command processing.
     #[inline]
     pub fn media_access(&self, now: SimTime, from: Position, target: &Target) -> Access {
-        self.visit_media(now, from, target, 0)
+        self.media_access_with_seek_error(now, from, target, 0)
     }
 
+    /// The same drive with command processing that takes no time.
+    #[must_use]
+    pub fn without_overhead(&self) -> Self {
+        Self { overhead: ByOp::default(), ..self.clone() }
+    }
+
+    /// Like [`Self::media_access`], with an error as in [`Self::access_with_seek_error`].
     #[inline]
-    fn visit_media(
+    pub fn media_access_with_seek_error(
         &self,
         now: SimTime,
         from: Position,

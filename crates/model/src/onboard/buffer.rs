@@ -1,6 +1,6 @@
 //! The segments of a drive's buffer: which blocks are in them, and which one goes next.
 
-use freewheel_units::{Blocks, Lbn};
+use freewheel_units::{Blocks, Lbn, SimTime};
 
 use super::spec::BufferSpec;
 
@@ -9,6 +9,8 @@ use super::spec::BufferSpec;
 pub(super) struct Buffer {
     segments: Vec<Segment>,
     size: u64,
+    /// The first so many serve writes alone.
+    only_writes: usize,
     uses: u64,
 }
 
@@ -19,78 +21,136 @@ pub(super) struct Segment {
     pub end: Lbn,
     /// Holds data that the host wrote.
     pub written: bool,
-    /// Holds written data that is not on the media yet: it cannot be given up.
+    /// Holds written data that waits for the media: it cannot be given up.
     pub dirty: bool,
+    /// The media read into it or write from it until then: it cannot be given up before.
+    pub media_until: SimTime,
     last_use: u64,
 }
 
 impl Segment {
-    fn overlaps(&self, start: Lbn, end: Lbn) -> bool {
+    pub(super) fn overlaps(&self, start: Lbn, end: Lbn) -> bool {
         self.start < end && start < self.end
+    }
+
+    fn covers(&self, start: Lbn, end: Lbn) -> bool {
+        self.start <= start && end <= self.end
+    }
+
+    fn may_go(&self, now: SimTime) -> bool {
+        !self.dirty && self.media_until <= now
     }
 }
 
 impl Buffer {
     pub(super) fn new(spec: &BufferSpec) -> Self {
+        let separate = spec.separate_write_segments;
         Self {
             segments: vec![Segment::default(); spec.segments as usize],
             size: u64::from(spec.segment_blocks),
+            only_writes: if separate { spec.write_segments as usize } else { 0 },
             uses: 0,
         }
     }
 
+    #[inline]
     pub(super) fn segment(&self, index: usize) -> &Segment {
         &self.segments[index]
     }
 
-    pub(super) fn dirty_segments(&self) -> usize {
-        self.segments.iter().filter(|segment| segment.dirty).count()
+    /// Whether another write finds a segment at `now`, when `most` may hold written data that is
+    /// not on the media yet.
+    pub(super) fn has_room_for_write(&self, now: SimTime, most: usize) -> bool {
+        let on_its_way = |s: &&Segment| s.dirty || (s.written && s.media_until > now);
+        self.segments.iter().filter(on_its_way).count() < most
+            && self.segments_for(true).iter().any(|segment| segment.may_go(now))
     }
 
-    /// The segment that holds `start`, or whose data ends just there.
+    fn segments_for(&self, written: bool) -> &[Segment] {
+        match (self.only_writes, written) {
+            (0, _) => &self.segments,
+            (first, true) => &self.segments[..first],
+            (first, false) => &self.segments[first..],
+        }
+    }
+
+    /// The segment that holds `start`, else the one whose blocks end just there.
+    #[inline]
     pub(super) fn holding(&self, start: Lbn, written_too: bool) -> Option<usize> {
-        let holds = |s: &Segment| s.start <= start && start <= s.end && s.start < s.end;
-        self.segments.iter().position(|s| holds(s) && (written_too || !s.written))
+        let usable = |s: &Segment| written_too || !s.written;
+        let holds = |s: &Segment| s.start <= start && start < s.end && usable(s);
+        let ends = |s: &Segment| s.end == start && s.start < s.end && usable(s);
+        let segments = &self.segments;
+        segments.iter().position(holds).or_else(|| segments.iter().position(ends))
     }
 
-    /// The dirty segment that a write from `start` on can join.
-    pub(super) fn joinable(&self, start: Lbn, blocks: u64) -> Option<usize> {
+    /// The dirty segment that a write of `start..end` can join: at its end, before its beginning,
+    /// or over what it holds.
+    pub(super) fn joinable(&self, start: Lbn, end: Lbn, combine: bool) -> Option<usize> {
+        let blocks = end.get() - start.get();
+        let fits = |s: &Segment| s.end.get() - s.start.get() + blocks <= self.size;
         let joins = |s: &Segment| {
-            s.dirty && s.end == start && s.end.get() - s.start.get() + blocks <= self.size
+            let adjoins = s.end == start || s.start == end;
+            s.dirty && (s.covers(start, end) || (combine && adjoins && fits(s)))
         };
         self.segments.iter().position(joins)
     }
 
-    /// Gives the least recently used segment that may go to the blocks `start..end`; None when all
-    /// are dirty.
-    pub(super) fn claim(&mut self, start: Lbn, end: Lbn, written: bool) -> Option<usize> {
-        let candidates = self.segments.iter().enumerate().filter(|(_, s)| !s.dirty);
-        let (index, _) = candidates.min_by_key(|(_, segment)| segment.last_use)?;
-        self.segments[index] = Segment { start, end, written, dirty: written, last_use: 0 };
+    /// Gives the least recently used segment that may go to the blocks `start..end`; None when
+    /// none may.
+    pub(super) fn claim(
+        &mut self,
+        now: SimTime,
+        start: Lbn,
+        end: Lbn,
+        written: bool,
+    ) -> Option<usize> {
+        let offset = if written { 0 } else { self.only_writes };
+        let candidates = self.segments_for(written).iter().enumerate();
+        let may_go = candidates.filter(|(_, segment)| segment.may_go(now));
+        let index = offset + may_go.min_by_key(|(_, segment)| segment.last_use)?.0;
+        self.segments[index] =
+            Segment { start, end, written, dirty: written, media_until: now, last_use: 0 };
         self.use_segment(index);
         Some(index)
     }
 
+    #[inline]
     pub(super) fn use_segment(&mut self, index: usize) {
         self.uses += 1;
         self.segments[index].last_use = self.uses;
     }
 
+    /// The media read into this segment or write from it until `end`.
+    pub(super) fn engage(&mut self, index: usize, end: SimTime) {
+        self.segments[index].media_until = end;
+    }
+
+    /// Makes a clean segment hold everything up to `end`; where that is too much, the oldest
+    /// blocks make room.
+    #[inline]
     pub(super) fn extend(&mut self, index: usize, end: Lbn) {
         let segment = &mut self.segments[index];
         segment.end = segment.end.max(end);
-        // A ring: the oldest blocks make room.
         let oldest = segment.end.get().saturating_sub(self.size);
-        if !segment.dirty && segment.start.get() < oldest {
-            segment.start = Lbn::new(oldest);
-        }
+        segment.start = segment.start.max(Lbn::new(oldest));
     }
 
-    pub(super) fn clean(&mut self, index: usize) {
+    /// Adds the blocks of a write to the dirty segment that it joins.
+    pub(super) fn join(&mut self, index: usize, start: Lbn, end: Lbn) {
+        let segment = &mut self.segments[index];
+        segment.start = segment.start.min(start);
+        segment.end = segment.end.max(end);
+        self.use_segment(index);
+    }
+
+    /// The data of a segment go to the media until `end`, and it is clean from then on.
+    pub(super) fn destage(&mut self, index: usize, end: SimTime) {
         self.segments[index].dirty = false;
+        self.segments[index].media_until = end;
     }
 
-    /// Forgets clean copies of blocks that are written anew.
+    /// Forgets clean copies of blocks that are read or written anew.
     pub(super) fn forget(&mut self, start: Lbn, end: Lbn, except: Option<usize>) {
         for (index, segment) in self.segments.iter_mut().enumerate() {
             if Some(index) != except && !segment.dirty && segment.overlaps(start, end) {
@@ -101,6 +161,7 @@ impl Buffer {
 }
 
 /// The block behind a run.
+#[inline]
 pub(super) fn behind(start: Lbn, blocks: u32) -> Lbn {
     start + Blocks::new(u64::from(blocks))
 }

@@ -1,8 +1,11 @@
-//! The electronics between host and media: buffer, reading on, write cache, overheads, bus.
+//! The electronics between host and media: command queue, buffer, reading on, write-back, overheads,
+//! bus. Each part is a small model of its own; `unit.rs` puts them together.
 
 mod buffer;
+mod bus;
 mod read_ahead;
 pub mod spec;
 mod unit;
+mod write_back;
 
-pub use unit::{Served, Unit};
+pub use unit::{Done, Served, Unit};

@@ -96,9 +96,15 @@ struct RunAhead {
     head: Position,
 }
 
-/// The block behind the last that a drive reads on to after a read that ends at `end` and whose
-/// segment begins at `segment_start`.
-pub(super) fn limit(drive: &Drive, spec: &BufferSpec, segment_start: Lbn, end: Lbn) -> Lbn {
+/// The block behind the last that a drive reads on to after a read of `start..end` whose segment
+/// begins at `segment_start`.
+pub(super) fn limit(
+    drive: &Drive,
+    spec: &BufferSpec,
+    segment_start: Lbn,
+    start: Lbn,
+    end: Lbn,
+) -> Lbn {
     let capacity = Lbn::ZERO + drive.blocks();
     if end >= capacity {
         return capacity;
@@ -116,7 +122,15 @@ pub(super) fn limit(drive: &Drive, spec: &BufferSpec, segment_start: Lbn, end: L
         ReadAhead::Segment => longest,
         ReadAhead::Adaptive => adaptive(drive, segment_start, end),
     };
-    reach.min(longest).min(capacity).max(end)
+    let reach = reach.min(longest).max(least(spec, end));
+    let room = start + Blocks::new(u64::from(spec.segment_blocks));
+    let reach = if spec.keep_requested { reach.min(room) } else { reach };
+    reach.min(capacity).max(end)
+}
+
+/// The block behind the last that is read on to whatever waits.
+pub(super) fn least(spec: &BufferSpec, end: Lbn) -> Lbn {
+    end + Blocks::new(u64::from(spec.read_ahead_min_blocks))
 }
 
 /// To the end of the track that comes next; when the segment holds the track before, too, one

@@ -1,12 +1,14 @@
 //! What a drive file says about the electronics.
 
-use freewheel_units::SimDuration;
+use freewheel_units::{Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::sched::PolicySpec;
+
 /// On-board electronics: buffer, command overheads, bus. Without a buffer every command visits the
 /// media; overheads and bus that are not given take no time.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OnboardSpec {
     /// Read cache, read-ahead and write cache.
@@ -18,6 +20,13 @@ pub struct OnboardSpec {
     /// The way to the host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus: Option<BusSpec>,
+    /// Time between reading and writing within a cylinder, either way: the elements of a
+    /// magneto-resistive head that read and write stand apart, and the arm moves by that offset.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub read_write_switch: SimDuration,
+    /// Commands held at once; one when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueSpec>,
 }
 
 impl OnboardSpec {
@@ -25,7 +34,22 @@ impl OnboardSpec {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// What is wrong with it, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        self.buffer.as_ref().map_or(Ok(()), BufferSpec::check)?;
+        let depth = self.queue.map_or(1, |queue| queue.depth);
+        if !(1..=QUEUE_DEPTH_MAX).contains(&depth) {
+            return Err(format!(
+                "`queue.depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held"
+            ));
+        }
+        Ok(())
+    }
 }
+
+/// Deepest queue of commands. NVMe's limit, far beyond the 32 of SATA and the 256 of SAS drives.
+pub const QUEUE_DEPTH_MAX: u32 = 65_536;
 
 /// The buffer memory of a drive: a number of segments, each holding one run of blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -38,12 +62,30 @@ pub struct BufferSpec {
     /// Most segments that hold written data at once.
     #[serde(default = "one")]
     pub write_segments: u32,
+    /// The write segments serve writes alone, and the others reads; else any segment serves both.
+    #[serde(default)]
+    pub separate_write_segments: bool,
     /// How far the drive reads on after a read.
     #[serde(default)]
     pub read_ahead: ReadAhead,
     /// It reads on at most this far; 0 stands for the size of a segment.
     #[serde(default)]
     pub read_ahead_max_blocks: u32,
+    /// It reads on at least this far before it turns to another command.
+    #[serde(default)]
+    pub read_ahead_min_blocks: u32,
+    /// Blocks read ahead never take the place of those that the host asked for last.
+    #[serde(default)]
+    pub keep_requested: bool,
+    /// A read that the buffer serves whole sets the drive reading on from where the buffer ends.
+    #[serde(default)]
+    pub read_ahead_on_hit: bool,
+    /// Of a read whose first blocks are in the buffer, only the others are read from the media.
+    #[serde(default)]
+    pub partial_hits: bool,
+    /// A read whose first block is just being read ahead counts as served by the buffer.
+    #[serde(default)]
+    pub almost_hits: bool,
     /// Sectors of the same track that pass before the wanted ones are kept, too.
     #[serde(default)]
     pub keep_free_blocks_before: bool,
@@ -62,6 +104,36 @@ pub struct BufferSpec {
     /// How long the drive must be idle before it destages.
     #[serde(default)]
     pub destage_after_idle: SimDuration,
+}
+
+impl BufferSpec {
+    fn check(&self) -> Result<(), String> {
+        let Self { segments, segment_blocks, write_segments, .. } = *self;
+        if segments == 0 || segment_blocks == 0 {
+            return Err("`buffer` has no segments, or segments of no blocks: leave it out".into());
+        }
+        let most = if self.separate_write_segments { segments - 1 } else { segments };
+        if self.write_cache != WriteCache::Off && !(1..=most).contains(&write_segments) {
+            return Err(format!(
+                "`buffer.write_segments` is {write_segments}: of these {segments} segments 1 to {most} can hold writes"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Commands that a drive holds at once, and which of them it serves next.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSpec {
+    /// Most commands held.
+    pub depth: u32,
+    /// Which of those that need the media goes next.
+    #[serde(default)]
+    pub scheduler: PolicySpec,
+    /// Reads that the buffer can serve do not wait behind those that need the media.
+    #[serde(default)]
+    pub hits_out_of_turn: bool,
 }
 
 /// How far a drive reads on after a read.
@@ -113,6 +185,35 @@ pub struct OverheadSpec {
     pub write_completion: SimDuration,
 }
 
+impl OverheadSpec {
+    /// Processing time of a command that the buffer serves (`hit`) or not, after one that was
+    /// `before`.
+    pub(super) fn of(&self, op: Op, hit: bool, before: Op) -> SimDuration {
+        let by = match (op, hit) {
+            (Op::Write, true) => &self.write_hit,
+            (Op::Write, false) => &self.write_miss,
+            (_, true) => &self.read_hit,
+            (_, false) => &self.read_miss,
+        };
+        by.after(before)
+    }
+
+    pub(super) fn completion(&self, op: Op) -> SimDuration {
+        if op == Op::Write { self.write_completion } else { self.read_completion }
+    }
+}
+
+impl AfterOp {
+    /// The same whatever came before.
+    pub fn both(time: SimDuration) -> Self {
+        Self { after_read: time, after_write: time }
+    }
+
+    pub(super) fn after(&self, before: Op) -> SimDuration {
+        if before == Op::Write { self.after_write } else { self.after_read }
+    }
+}
+
 /// A time by what the command before was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -133,10 +234,34 @@ pub struct BusSpec {
     pub arbitration: SimDuration,
     /// Before the data of a read that had let go of the bus.
     pub reconnect: SimDuration,
-    /// When a command lets go of the bus to visit the media.
-    pub disconnect: SimDuration,
+    /// When a read lets go of the bus to visit the media.
+    pub read_disconnect: AfterOp,
+    /// When a write lets go of the bus to visit the media.
+    pub write_disconnect: SimDuration,
     /// The bus moves a block of a read only when the whole request is in the buffer.
     pub store_and_forward: bool,
+    /// A command that visits the media keeps the bus from its beginning to its end.
+    pub hold: bool,
+}
+
+impl BusSpec {
+    /// Time to let go of the bus, where it is let go.
+    pub(super) fn disconnect(&self, op: Op, before: Op) -> SimDuration {
+        match op {
+            _ if self.hold => SimDuration::ZERO,
+            Op::Write => self.write_disconnect,
+            _ => self.read_disconnect.after(before),
+        }
+    }
+
+    /// Time to get hold of the bus and to move so many blocks.
+    pub(super) fn transfer(&self, blocks: u32) -> SimDuration {
+        self.arbitration + self.block_time * u64::from(blocks)
+    }
+}
+
+fn is_zero(time: &SimDuration) -> bool {
+    *time == SimDuration::ZERO
 }
 
 const fn one() -> u32 {

@@ -1,50 +1,121 @@
-//! A drive with its electronics: commands in one by one, times out.
+//! A drive with its electronics: commands in, times out.
 //!
-//! What the drive does on its own account between commands (reading on, destaging) is worked out
-//! when the next command comes: nothing happens in between that anybody could see.
+//! A unit is driven by events. [`Unit::submit`] hands it a command, [`Unit::next_event`] says when
+//! something happens that somebody could see, and [`Unit::advance`] lets it happen. What the drive
+//! does on its own account (reading on, destaging in idle time) is worked out when it is next asked:
+//! an idle drive has no events.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::buffer::{Buffer, behind};
+use super::bus::Bus;
 use super::read_ahead::{self, ReadingOn};
-use super::spec::{AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, WriteCache};
-use crate::drive::{Access, Drive, Position};
+use super::spec::{AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, WriteCache};
+use super::write_back::{Destage, WriteBack};
+use crate::drive::{Access, Drive, Position, Target};
+use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
 /// A drive with its electronics, and what it remembers.
-#[derive(Debug, Clone)]
 pub struct Unit {
-    drive: Drive,
+    /// Its command processing takes no time: the electronics' does.
+    drive: Arc<Drive>,
     buffer_spec: BufferSpec,
     overheads: OverheadSpec,
-    bus: BusSpec,
+    bus_spec: BusSpec,
+    read_write_switch: SimDuration,
+    queue: QueueSpec,
     buffer: Option<Buffer>,
-    head: Position,
-    /// When the head is done with what cannot be interrupted.
-    media_free: SimTime,
-    reading_on: Option<ReadingOn>,
-    destages: VecDeque<Destage>,
+    bus: Bus,
+    media: Media,
+    write_back: WriteBack,
+    /// Commands that need the media and whose processing is over.
+    policy: Box<dyn Policy>,
+    /// Commands that need the media and are being processed, in order.
+    processing: VecDeque<Command>,
+    /// Commands that the policy holds.
+    waiting: Vec<Command>,
+    /// Writes for which the buffer has no room, in order.
+    blocked: VecDeque<Command>,
+    flushes: VecDeque<Flush>,
+    done: BinaryHeap<Reverse<Done>>,
+    /// Commands inside that are not done.
+    inside: u32,
+    now: SimTime,
     last_op: Op,
-    last_command_end: SimTime,
+    /// When the electronics have processed all commands that have arrived.
+    processed: SimTime,
+    /// When the drive was last busy with something else than a read from its buffer.
+    idle_from: SimTime,
+    destage_is_next: bool,
 }
 
-/// Written blocks on their way to the media.
+/// The arm and what it does.
+#[derive(Debug, Clone)]
+struct Media {
+    head: Position,
+    last_op: Op,
+    /// When the head is done with what cannot be interrupted.
+    free: SimTime,
+    reading_on: Option<ReadingOn>,
+    /// When the last destage ends.
+    destaged: SimTime,
+    /// Time spent on destages.
+    destaging: SimDuration,
+}
+
+/// A command inside the drive.
 #[derive(Debug, Clone, Copy)]
-struct Destage {
-    segment: usize,
-    /// When all of them were in the buffer.
+struct Command {
+    waiting: Waiting,
+    submitted: SimTime,
+    overhead: SimDuration,
+    /// When its processing is over.
     ready: SimTime,
 }
 
-/// How a command was served. The stages add up to the time from its start to its end.
+/// A flush that waits for all destages up to one.
+#[derive(Debug, Clone, Copy)]
+struct Flush {
+    sequence: u64,
+    submitted: SimTime,
+    newest: u64,
+}
+
+/// A command that is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// The command's [`Waiting::sequence`], or what [`Unit::flush`] was given.
+    pub sequence: u64,
+    /// How it was served.
+    pub served: Served,
+    /// Whether it was a flush.
+    pub flush: bool,
+}
+
+impl Ord for Done {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.served.end, self.sequence).cmp(&(other.served.end, other.sequence))
+    }
+}
+
+impl PartialOrd for Done {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// How a command was served. The stages add up to the time from its start to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Served {
     /// Whether the buffer alone served it.
     pub hit: bool,
     /// Command processing, at the beginning and at the end.
     pub overhead: SimDuration,
-    /// Waiting for the drive's own work on the media.
+    /// Waiting inside the drive: for electronics, media, bus, or room in the buffer.
     pub queue: SimDuration,
     /// Moving the arm, changing heads, settling.
     pub seek: SimDuration,
@@ -58,201 +129,482 @@ pub struct Served {
     pub end: SimTime,
 }
 
+/// What the buffer has of a read.
+enum Held {
+    /// All of it, or all of it by `there`.
+    Whole {
+        segment: usize,
+        there: SimTime,
+    },
+    /// The blocks before `to`.
+    Part {
+        segment: usize,
+        to: Lbn,
+    },
+    Nothing,
+}
+
 impl Unit {
-    /// A drive with this electronics, its buffer empty and its head at rest.
-    pub fn new(drive: Drive, spec: &OnboardSpec) -> Self {
-        let buffer_spec = spec.buffer.clone().unwrap_or_default();
-        Self {
-            drive,
+    /// A drive with this electronics, its buffer empty and its head at rest. Without overheads in
+    /// the electronics, commands are processed in the time that the drive itself states. An error
+    /// when the queue's policy has a parameter out of range.
+    pub fn new(drive: &Arc<Drive>, spec: &OnboardSpec) -> Result<Self, ParsePolicyError> {
+        let queue = spec.queue.unwrap_or(QueueSpec {
+            depth: 1,
+            scheduler: PolicySpec::Fcfs,
+            hits_out_of_turn: false,
+        });
+        Ok(Self {
+            drive: without_overhead(drive),
             buffer: spec.buffer.as_ref().map(Buffer::new),
-            buffer_spec,
-            overheads: spec.overheads.unwrap_or_default(),
-            bus: spec.bus.unwrap_or_default(),
-            head: Position::default(),
-            media_free: SimTime::ZERO,
-            reading_on: None,
-            destages: VecDeque::new(),
+            buffer_spec: spec.buffer.clone().unwrap_or_default(),
+            overheads: spec.overheads.unwrap_or_else(|| overheads_of(drive)),
+            bus_spec: spec.bus.unwrap_or_default(),
+            bus: Bus::default(),
+            read_write_switch: spec.read_write_switch,
+            media: Media {
+                head: Position::default(),
+                last_op: Op::Read,
+                free: SimTime::ZERO,
+                reading_on: None,
+                destaged: SimTime::ZERO,
+                destaging: SimDuration::ZERO,
+            },
+            write_back: WriteBack::default(),
+            policy: queue.scheduler.build()?,
+            queue,
+            processing: VecDeque::new(),
+            waiting: Vec::new(),
+            blocked: VecDeque::new(),
+            flushes: VecDeque::new(),
+            done: BinaryHeap::new(),
+            inside: 0,
+            now: SimTime::ZERO,
             last_op: Op::Read,
-            last_command_end: SimTime::ZERO,
-        }
+            processed: SimTime::ZERO,
+            idle_from: SimTime::ZERO,
+            destage_is_next: false,
+        })
     }
 
-    /// The drive.
+    /// The drive's mechanics.
     pub fn drive(&self) -> &Drive {
         &self.drive
     }
 
-    /// Serves a command that begins at `now`, after the end of the one before. Panics like
-    /// [`Drive::target`].
+    /// Where the head is when all that has been decided is done.
+    #[inline]
+    pub fn head(&self) -> Position {
+        self.media.head
+    }
+
+    /// Whether it takes another command.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.inside < self.queue.depth
+    }
+
+    /// Time that the media spent on destages so far.
+    pub fn destaging(&self) -> SimDuration {
+        self.media.destaging
+    }
+
+    /// Takes a command at `now`. Panics when it has no room, or when an event before `now` has not
+    /// been let happen.
+    #[inline]
+    pub fn submit(&mut self, now: SimTime, waiting: Waiting) {
+        assert!(self.has_room(), "a drive's queue has {} places", self.queue.depth);
+        self.begin(now);
+        self.inside += 1;
+        match waiting.target.op {
+            Op::Write => self.submit_write(waiting),
+            _ => self.submit_read(waiting),
+        }
+        self.last_op = waiting.target.op;
+    }
+
+    /// Asks at `now` for everything written so far to be on the media; what is done then carries
+    /// `sequence`. A flush takes no place in the queue.
+    pub fn flush(&mut self, now: SimTime, sequence: u64) {
+        self.begin(now);
+        self.flushes.push_back(Flush {
+            sequence,
+            submitted: now,
+            newest: self.write_back.newest_id(),
+        });
+        self.end_flushes();
+    }
+
+    /// When something next happens that can be seen, if nothing is submitted before.
+    #[inline]
+    pub fn next_event(&self) -> Option<SimTime> {
+        let done = self.done.peek().map(|Reverse(done)| done.served.end);
+        match (done, self.next_decision()) {
+            (Some(done), Some(decision)) => Some(done.min(decision)),
+            (done, decision) => done.or(decision),
+        }
+    }
+
+    /// Whether the next event is a completion, and not a decision that takes into account what is
+    /// submitted until then.
+    #[inline]
+    pub fn completes_next(&self) -> bool {
+        let done = self.done.peek().map(|Reverse(done)| done.served.end);
+        done.is_some_and(|done| self.next_decision().is_none_or(|decision| done <= decision))
+    }
+
+    /// Lets the event at `now` happen, and returns the command that is done, if one is. A seek
+    /// that begins takes `seek_error_ns` longer than its curve says.
+    #[inline]
+    pub fn advance(&mut self, now: SimTime, seek_error_ns: i64) -> Option<Done> {
+        self.now = now;
+        if self.completes_next() {
+            let Reverse(done) = self.done.pop()?;
+            self.inside -= u32::from(!done.flush);
+            return Some(done);
+        }
+        self.decide(seek_error_ns);
+        None
+    }
+
+    /// Serves one command from `now` on, when no other is inside. Panics like [`Drive::target`].
     pub fn serve(&mut self, now: SimTime, op: Op, start: Lbn, blocks: u32) -> Served {
-        self.catch_up(now);
-        let served = match op {
-            Op::Write => self.write(now, start, blocks),
-            _ => self.read(now, start, blocks),
-        };
-        self.last_op = op;
-        self.last_command_end = served.end;
-        served
+        let target = self.drive.target(start, Blocks::new(u64::from(blocks)), op);
+        self.submit(now, Waiting { target, arrival: now, sequence: 0 });
+        loop {
+            let next = self.next_event().expect("a command is inside");
+            if let Some(done) = self.advance(next, 0) {
+                return done.served;
+            }
+        }
     }
 
-    fn after(&self, by: &AfterOp) -> SimDuration {
-        if self.last_op == Op::Write { by.after_write } else { by.after_read }
+    fn begin(&mut self, now: SimTime) {
+        self.now = now;
+        self.catch_up();
     }
 
-    /// Does what the drive would have done on its own account until `now`.
-    fn catch_up(&mut self, now: SimTime) {
-        while let Some(destage) = self.destages.front() {
-            let idle = self.last_command_end + self.buffer_spec.destage_after_idle;
-            let begin = destage.ready.max(self.media_free).max(idle);
-            if begin >= now {
+    /// Whether a command waits for the media, or a write for room.
+    #[inline]
+    fn is_pressed(&self) -> bool {
+        !(self.processing.is_empty() && self.waiting.is_empty() && self.blocked.is_empty())
+    }
+
+    /// Does what the drive would have done on its own account until now.
+    #[inline]
+    fn catch_up(&mut self) {
+        if !self.is_pressed() {
+            self.destage_in_idle_time();
+        }
+        self.read_on(self.now);
+    }
+
+    fn destage_in_idle_time(&mut self) {
+        while let Some(oldest) = self.write_back.oldest() {
+            let idle = self.idle_from + self.buffer_spec.destage_after_idle;
+            let begin = oldest.ready.max(self.media.free).max(idle);
+            if begin >= self.now {
                 break;
             }
             self.destage_next(begin);
         }
-        self.read_on(now);
     }
 
-    fn read_on(&mut self, now: SimTime) {
-        let (Some(reading_on), Some(buffer)) = (&mut self.reading_on, &mut self.buffer) else {
-            return;
-        };
-        let reached = reading_on.advance(&self.drive, now);
-        buffer.extend(reading_on.segment, reached.end);
-        self.head = reached.head;
-    }
-
-    fn stop_reading_on(&mut self, now: SimTime) {
-        self.read_on(now);
-        self.reading_on = None;
-    }
-
-    /// Writes the oldest dirty segment to the media from `begin` on.
-    fn destage_next(&mut self, begin: SimTime) {
-        self.stop_reading_on(begin);
-        let (Some(destage), Some(buffer)) = (self.destages.pop_front(), &mut self.buffer) else {
-            return;
-        };
-        let segment = buffer.segment(destage.segment);
-        let blocks = Blocks::new(segment.end.get() - segment.start.get());
-        let target = self.drive.target(segment.start, blocks, Op::Write);
-        let access = self.drive.media_access(begin, self.head, &target);
-        self.head = access.end;
-        self.media_free = begin + access.total();
-        buffer.clean(destage.segment);
-    }
-
-    fn read(&mut self, now: SimTime, start: Lbn, blocks: u32) -> Served {
-        let end = behind(start, blocks);
-        let written_too = self.buffer_spec.read_hits_on_written;
-        let holding = self.buffer.as_ref().and_then(|b| b.holding(start, written_too));
-        let Some(segment) = holding else { return self.read_miss(now, start, blocks) };
-        let held_to = self.buffer.as_ref().map_or(start, |b| b.segment(segment).end);
-        if end <= held_to {
-            return self.read_hit(now, segment, start, blocks, now);
-        }
-        match self.reading_on {
-            Some(ahead) if ahead.segment == segment && end <= ahead.limit => {
-                let there = ahead.time_of(&self.drive, end);
-                self.read_hit(now, segment, start, blocks, there)
+    /// When the drive next has to decide what the media do.
+    #[inline]
+    fn next_decision(&self) -> Option<SimTime> {
+        let ready = if !self.waiting.is_empty() || self.flush_needs_media() {
+            self.now
+        } else {
+            let front = |queue: &VecDeque<Command>| queue.front().map(|command| command.ready);
+            match (front(&self.processing), front(&self.blocked)) {
+                (Some(a), Some(b)) => a.min(b),
+                (a, b) => a.or(b)?,
             }
-            _ => self.read_miss(now, start, blocks),
+        };
+        Some(ready.max(self.media.free).max(self.now))
+    }
+
+    #[inline]
+    fn flush_needs_media(&self) -> bool {
+        !self.flushes.is_empty() && !self.write_back.is_empty()
+    }
+
+    /// Gives the media their next work.
+    fn decide(&mut self, seek_error_ns: i64) {
+        while self.processing.front().is_some_and(|command| command.ready <= self.now) {
+            let command = self.processing.pop_front().expect("one is there");
+            self.policy.push(command.waiting);
+            self.waiting.push(command);
+        }
+        while self.blocked.front().is_some_and(|command| self.can_take(command)) {
+            let command = self.blocked.pop_front().expect("one is there");
+            self.write_to_buffer(&command, self.now);
+        }
+        let wanted = self.flush_needs_media() || !self.blocked.is_empty();
+        let may = wanted && !self.write_back.is_empty();
+        // Destages that something waits for and commands take turns; a flush takes no turns.
+        if may && (self.destage_is_next || self.waiting.is_empty() || !self.flushes.is_empty()) {
+            self.destage_is_next = false;
+            self.destage_next(self.now);
+        } else if let Some(command) = self.pick() {
+            self.destage_is_next = true;
+            self.serve_from_media(&command, seek_error_ns);
         }
     }
 
-    /// All of it is in the buffer, or will be at `there` because the drive is reading on.
-    fn read_hit(
-        &mut self,
-        now: SimTime,
-        segment: usize,
-        start: Lbn,
-        blocks: u32,
-        there: SimTime,
-    ) -> Served {
-        let overhead = self.after(&self.overheads.read_hit);
-        let ready = now + overhead;
+    #[inline]
+    fn pick(&mut self) -> Option<Command> {
+        let moment = Moment { now: self.now, head: self.media.head, drive: &self.drive };
+        let picked = self.policy.pick(&moment)?;
+        let same = |command: &Command| command.waiting.sequence == picked.sequence;
+        let index = self.waiting.iter().position(same).expect("what the policy holds waits");
+        Some(self.waiting.swap_remove(index))
+    }
+
+    /// Processing of a command that comes now: one after the other.
+    #[inline]
+    fn process(&mut self, waiting: Waiting, hit: bool) -> Command {
+        let op = waiting.target.op;
+        let mut overhead = self.overheads.of(op, hit, self.last_op);
+        if !hit {
+            overhead += self.bus_spec.disconnect(op, self.last_op);
+        }
+        let ready = self.now.max(self.processed) + overhead;
+        self.processed = ready;
+        Command { waiting, submitted: self.now, overhead, ready }
+    }
+
+    #[inline]
+    fn submit_read(&mut self, waiting: Waiting) {
+        let pressed = self.is_pressed();
+        if !pressed || self.queue.hits_out_of_turn {
+            let held = self.held(waiting.target.start, waiting.target.blocks, !pressed);
+            if let Held::Whole { segment, there } = held {
+                let command = self.process(waiting, true);
+                return self.serve_from_buffer(&command, segment, there);
+            }
+        }
+        let command = self.process(waiting, false);
+        self.processing.push_back(command);
+    }
+
+    fn submit_write(&mut self, waiting: Waiting) {
+        let cached = self.buffer_spec.write_cache != WriteCache::Off;
+        if self.buffer.is_none()
+            || !cached
+            || waiting.target.blocks > self.buffer_spec.segment_blocks
+        {
+            let command = self.process(waiting, false);
+            return self.processing.push_back(command);
+        }
+        let command = self.process(waiting, true);
+        let in_order = self.blocked.is_empty();
+        if in_order && (self.join(&command).is_some() || self.has_room_for_write(command.ready)) {
+            self.write_to_buffer(&command, command.ready);
+        } else {
+            self.blocked.push_back(command);
+        }
+    }
+
+    fn can_take(&self, command: &Command) -> bool {
+        command.ready <= self.now
+            && (self.join(command).is_some() || self.has_room_for_write(self.now))
+    }
+
+    fn has_room_for_write(&self, at: SimTime) -> bool {
+        let most = match self.buffer_spec.write_cache {
+            WriteCache::Sequential => 1,
+            _ => self.buffer_spec.write_segments as usize,
+        };
+        self.buffer.as_ref().is_some_and(|buffer| buffer.has_room_for_write(at, most))
+    }
+
+    fn join(&self, command: &Command) -> Option<usize> {
+        let target = &command.waiting.target;
+        let end = behind(target.start, target.blocks);
+        let combine = self.buffer_spec.combine_sequential_writes;
+        self.buffer.as_ref()?.joinable(target.start, end, combine)
+    }
+
+    /// What the buffer has of a read; with `may_promise` also what is being read ahead.
+    fn held(&self, start: Lbn, blocks: u32, may_promise: bool) -> Held {
+        let Some(buffer) = &self.buffer else { return Held::Nothing };
+        let written_too = self.buffer_spec.read_hits_on_written;
+        let Some(segment) = buffer.holding(start, written_too) else { return Held::Nothing };
+        let end = behind(start, blocks);
+        let held = buffer.segment(segment);
+        if end <= held.end {
+            let there = if held.written { self.now } else { held.media_until };
+            return Held::Whole { segment, there };
+        }
+        let begun = start < held.end;
+        if let Some(ahead) = &self.media.reading_on
+            && may_promise
+            && ahead.segment == segment
+            && end <= ahead.limit
+            && (begun || self.buffer_spec.almost_hits)
+        {
+            return Held::Whole { segment, there: ahead.time_of(&self.drive, end) };
+        }
+        if begun && self.buffer_spec.partial_hits && !held.written {
+            Held::Part { segment, to: held.end }
+        } else {
+            Held::Nothing
+        }
+    }
+
+    /// All of it is in the buffer, or will be at `there`.
+    fn serve_from_buffer(&mut self, command: &Command, segment: usize, there: SimTime) {
+        let target = &command.waiting.target;
+        let ready = command.ready.max(self.now);
         let wait = there.saturating_since(ready);
-        let bus = self.bus.arbitration + self.bus.block_time * u64::from(blocks);
+        let all = self.bus_spec.transfer(target.blocks);
         // What was in the buffer went over the bus while the rest came in.
-        let last = self.bus.block_time;
-        let bus = if wait > SimDuration::ZERO { bus.saturating_sub(wait).max(last) } else { bus };
-        let end = ready + wait + bus + self.overheads.read_completion;
-        if let Some(buffer) = &mut self.buffer {
-            buffer.use_segment(segment);
-        }
-        self.extend_reading_on(segment, behind(start, blocks), there.max(now));
-        Served {
-            hit: true,
-            overhead: overhead + self.overheads.read_completion,
-            queue: SimDuration::ZERO,
-            seek: SimDuration::ZERO,
-            rotate: SimDuration::ZERO,
-            transfer: wait,
-            bus,
-            end,
-        }
+        let tail = if wait > SimDuration::ZERO {
+            all.saturating_sub(wait).max(self.bus_spec.block_time)
+        } else {
+            all
+        };
+        let from = SimTime::from_ns((ready + wait + tail).ns() - all.ns().min((wait + tail).ns()));
+        let late = self.take_bus(from, all);
+        let media = Access { transfer: wait, ..Access::default() };
+        self.media.free = self.media.free.max(there);
+        self.read_ahead_after_hit(target.start, target.blocks, segment);
+        self.finish(command, true, &media, tail, ready + wait + tail + late);
     }
 
-    /// A read that the buffer served moves the limit of reading on with it.
-    fn extend_reading_on(&mut self, segment: usize, end: Lbn, now: SimTime) {
-        self.read_on(now);
-        let Some(buffer) = &self.buffer else { return };
+    /// Takes the bus for `length` from `from` on, or as soon after as it is free: how much later.
+    #[inline]
+    fn take_bus(&mut self, from: SimTime, length: SimDuration) -> SimDuration {
+        if length == SimDuration::ZERO {
+            return SimDuration::ZERO;
+        }
+        self.bus.take(self.now, from, length) - from
+    }
+
+    /// A read that the buffer served moves the limit of reading on with it, or begins it again.
+    fn read_ahead_after_hit(&mut self, start: Lbn, blocks: u32, segment: usize) {
+        let Some(buffer) = &mut self.buffer else { return };
+        buffer.use_segment(segment);
         let held = *buffer.segment(segment);
-        if let Some(ahead) = &mut self.reading_on
+        let end = behind(start, blocks);
+        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held.start, start, end);
+        if let Some(ahead) = &mut self.media.reading_on
             && ahead.segment == segment
         {
-            let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held.start, end);
             ahead.limit = ahead.limit.max(limit);
+        } else if self.buffer_spec.read_ahead_on_hit
+            && !held.written
+            && !self.is_pressed()
+            && limit > held.end
+        {
+            let from = self.now.max(self.media.free);
+            self.stop_reading_on(from);
+            let ahead = ReadingOn::new(segment, held.end, limit, from, self.media.head);
+            self.media.reading_on = Some(ahead);
         }
     }
 
-    fn read_miss(&mut self, now: SimTime, start: Lbn, blocks: u32) -> Served {
-        let overhead = self.after(&self.overheads.read_miss);
-        let ready = now + overhead + self.bus.disconnect;
-        self.stop_reading_on(ready);
-        let begin = ready.max(self.media_free);
-        let target = self.drive.target(start, Blocks::new(u64::from(blocks)), Op::Read);
-        let access = self.drive.media_access(begin, self.head, &target);
-        let media_end = begin + access.total();
-        self.head = access.end;
-        self.media_free = media_end;
-        let bus = self.bus_behind_read(&access, blocks);
-        self.fill(start, blocks, &access, media_end);
-        Served {
-            hit: false,
-            overhead: overhead + self.bus.disconnect + self.overheads.read_completion,
-            queue: begin - ready,
-            seek: access.seek,
-            rotate: access.rotate,
-            transfer: access.transfer,
-            bus,
-            end: media_end + bus + self.overheads.read_completion,
+    fn serve_from_media(&mut self, command: &Command, seek_error_ns: i64) {
+        if command.waiting.target.op == Op::Write {
+            return self.write_to_media(command, seek_error_ns);
         }
+        let target = &command.waiting.target;
+        self.read_on(self.now);
+        match self.held(target.start, target.blocks, false) {
+            Held::Whole { segment, there } if there <= self.now => {
+                self.serve_from_buffer(command, segment, there);
+            }
+            Held::Part { segment, to } => {
+                self.read_from_media(command, Some((segment, to)), seek_error_ns);
+            }
+            _ => self.read_from_media(command, None, seek_error_ns),
+        }
+    }
+
+    /// A read of which the buffer has nothing, or the blocks of a segment before an LBN.
+    fn read_from_media(
+        &mut self,
+        command: &Command,
+        held: Option<(usize, Lbn)>,
+        seek_error_ns: i64,
+    ) {
+        let wanted = command.waiting.target;
+        let end = behind(wanted.start, wanted.blocks);
+        let target = match held {
+            Some((_, to)) => self.drive.target(to, Blocks::new(end.get() - to.get()), Op::Read),
+            None => wanted,
+        };
+        let begin = self.make_way(self.now, wanted.start, end);
+        let access = self.visit_media(begin, &target, seek_error_ns);
+        let media_end = self.media.free;
+        let tail = self.bus_behind_read(&access, wanted.blocks, target.blocks);
+        let late = self.take_bus_of_read(begin, media_end + tail, wanted.blocks);
+        self.fill(wanted.start, end, held, &access, media_end);
+        self.finish(command, false, &access, tail, media_end + tail + late);
     }
 
     /// Time of the bus behind the end of the media's part: block after block goes over as it comes
     /// in, so a bus slower than the media is busy from the first block on, a faster one has only
-    /// the last left.
-    fn bus_behind_read(&self, access: &Access, blocks: u32) -> SimDuration {
-        let block = self.bus.block_time;
-        let start = self.bus.reconnect + self.bus.arbitration;
-        let all = block * u64::from(blocks) + start;
-        if self.bus.store_and_forward {
+    /// the last left. What the buffer held already goes over while the arm moves.
+    #[inline]
+    fn bus_behind_read(&self, access: &Access, blocks: u32, from_media: u32) -> SimDuration {
+        let all = self.bus_spec.reconnect + self.bus_spec.transfer(blocks);
+        if self.bus_spec.store_and_forward {
             return all;
         }
-        all.saturating_sub(access.transfer).max(block)
+        let new = self.bus_spec.reconnect + self.bus_spec.transfer(from_media);
+        let behind_new = new.saturating_sub(access.transfer);
+        behind_new.max(all.saturating_sub(access.total())).max(self.bus_spec.block_time)
+    }
+
+    /// Takes the bus for the data of a read that are over at `end`; where it keeps the bus all the
+    /// time, from `begin` on.
+    #[inline]
+    fn take_bus_of_read(&mut self, begin: SimTime, end: SimTime, blocks: u32) -> SimDuration {
+        let all = self.bus_spec.reconnect + self.bus_spec.transfer(blocks);
+        let longest = end - begin;
+        let length = if self.bus_spec.hold { longest } else { all.min(longest) };
+        self.take_bus(SimTime::from_ns(end.ns() - length.ns()), length)
     }
 
     /// Keeps what was read, and begins to read on.
-    fn fill(&mut self, start: Lbn, blocks: u32, access: &Access, media_end: SimTime) {
+    fn fill(
+        &mut self,
+        start: Lbn,
+        end: Lbn,
+        held: Option<(usize, Lbn)>,
+        access: &Access,
+        media_end: SimTime,
+    ) {
         let first = self.first_free_block(start, access);
-        let end = behind(start, blocks);
         let Some(buffer) = &mut self.buffer else { return };
-        buffer.forget(first, end, None);
-        let Some(segment) = buffer.claim(first, first, false) else { return };
+        let segment = match held {
+            Some((segment, to)) => {
+                buffer.forget(to, end, Some(segment));
+                buffer.use_segment(segment);
+                segment
+            }
+            None => {
+                buffer.forget(first, end, None);
+                let Some(segment) = buffer.claim(self.now, first, first, false) else { return };
+                segment
+            }
+        };
         buffer.extend(segment, end);
-        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, first, end);
-        self.reading_on =
-            (limit > end).then(|| ReadingOn::new(segment, end, limit, media_end, access.end));
+        buffer.engage(segment, media_end);
+        let held_from = buffer.segment(segment).start;
+        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held_from, start, end);
+        if limit <= end {
+            return;
+        }
+        let ahead = ReadingOn::new(segment, end, limit, media_end, access.end);
+        if self.buffer_spec.read_ahead_min_blocks > 0 {
+            let least = read_ahead::least(&self.buffer_spec, end).min(limit);
+            self.media.free = ahead.time_of(&self.drive, least);
+        }
+        self.media.reading_on = Some(ahead);
     }
 
     /// The first of the blocks that passed on the same track just before the wanted ones.
@@ -268,112 +620,209 @@ impl Unit {
         Lbn::new(start.get() - passed.min(before))
     }
 
-    fn write(&mut self, now: SimTime, start: Lbn, blocks: u32) -> Served {
-        let cached = self.buffer_spec.write_cache != WriteCache::Off;
-        let fits = blocks <= self.buffer_spec.segment_blocks;
-        if cached && fits && self.buffer.is_some() {
-            self.write_to_buffer(now, start, blocks)
-        } else {
-            self.write_to_media(now, start, blocks)
-        }
-    }
-
-    fn write_to_buffer(&mut self, now: SimTime, start: Lbn, blocks: u32) -> Served {
-        let overhead = self.after(&self.overheads.write_hit);
-        let ready = now + overhead;
-        let joins = self.join(start, blocks);
-        let room = if joins.is_some() { ready } else { self.wait_for_write_segment(ready) };
-        let bus = self.bus.arbitration + self.bus.block_time * u64::from(blocks);
-        let in_buffer = room + bus;
+    /// The buffer takes a write for which it has room from `room` on.
+    fn write_to_buffer(&mut self, command: &Command, room: SimTime) {
+        let bus = self.bus_spec.transfer(command.waiting.target.blocks);
+        let late = self.take_bus(room, bus);
+        let in_buffer = room + late + bus;
         if self.buffer_spec.write_stops_read_ahead {
-            self.stop_reading_on(ready);
+            self.stop_reading_on(command.ready);
         }
-        self.keep_written(start, blocks, joins, in_buffer);
-        let completion = self.overheads.write_completion;
-        Served {
-            hit: true,
-            overhead: overhead + completion,
-            queue: room - ready,
-            seek: SimDuration::ZERO,
-            rotate: SimDuration::ZERO,
-            transfer: SimDuration::ZERO,
-            bus,
-            end: in_buffer + completion,
-        }
+        self.keep_written(command, room, in_buffer);
+        self.finish(command, true, &Access::default(), bus, in_buffer);
     }
 
-    fn join(&self, start: Lbn, blocks: u32) -> Option<usize> {
-        let joinable = self.buffer.as_ref()?.joinable(start, u64::from(blocks));
-        joinable.filter(|_| self.buffer_spec.combine_sequential_writes)
-    }
-
-    fn keep_written(&mut self, start: Lbn, blocks: u32, joins: Option<usize>, ready: SimTime) {
-        let end = behind(start, blocks);
+    fn keep_written(&mut self, command: &Command, room: SimTime, in_buffer: SimTime) {
+        let target = &command.waiting.target;
+        let (start, end) = (target.start, behind(target.start, target.blocks));
+        let joins = self.join(command);
         let Some(buffer) = &mut self.buffer else { return };
-        if self.reading_on.is_some_and(|ahead| {
-            let held = buffer.segment(ahead.segment);
-            held.start < end && start < ahead.limit
-        }) {
-            self.reading_on = None;
+        if self
+            .media
+            .reading_on
+            .is_some_and(|ahead| buffer.segment(ahead.segment).start < end && start < ahead.limit)
+        {
+            self.media.reading_on = None;
         }
         buffer.forget(start, end, joins);
-        let Some(segment) = joins else {
-            if let Some(segment) = buffer.claim(start, end, true) {
-                if self.reading_on.is_some_and(|ahead| ahead.segment == segment) {
-                    self.reading_on = None;
-                }
-                self.destages.push_back(Destage { segment, ready });
+        if let Some(segment) = joins {
+            buffer.join(segment, start, end);
+            return self.write_back.postpone(segment, in_buffer);
+        }
+        if let Some(segment) = buffer.claim(room, start, end, true) {
+            if self.media.reading_on.is_some_and(|ahead| ahead.segment == segment) {
+                self.media.reading_on = None;
             }
+            self.write_back.push(segment, in_buffer);
+        }
+    }
+
+    fn write_to_media(&mut self, command: &Command, seek_error_ns: i64) {
+        let target = command.waiting.target;
+        let end = behind(target.start, target.blocks);
+        let begin = self.make_way(self.now, target.start, end);
+        let access = self.visit_media(begin, &target, seek_error_ns);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.forget(target.start, end, None);
+        }
+        // Data come over the bus while the arm moves; what does not fit into that is left.
+        let length = self.bus_spec.transfer(target.blocks);
+        let late = self.take_bus(begin, length);
+        let tail = (late + length).saturating_sub(access.total());
+        self.finish(command, false, &access, tail, self.media.free + tail);
+    }
+
+    /// Ends reading on, and writes out what waits in the buffer of the blocks `start..end`: when
+    /// the media are free for the command.
+    fn make_way(&mut self, now: SimTime, start: Lbn, end: Lbn) -> SimTime {
+        self.stop_reading_on(now);
+        let mut begin = now;
+        while let Some(buffer) = &self.buffer
+            && let Some(index) = self.write_back.overlapping(buffer, start, end)
+        {
+            self.destage(index, begin);
+            begin = self.media.free;
+        }
+        begin
+    }
+
+    /// Reports a command done when its last data are across at `across`.
+    #[inline]
+    fn finish(
+        &mut self,
+        command: &Command,
+        hit: bool,
+        media: &Access,
+        bus: SimDuration,
+        across: SimTime,
+    ) {
+        let op = command.waiting.target.op;
+        let completion = self.overheads.completion(op);
+        let end = across + completion;
+        let overhead = command.overhead + completion;
+        let accounted = overhead + media.total() + bus;
+        let served = Served {
+            hit,
+            overhead,
+            queue: end - command.submitted - accounted,
+            seek: media.seek,
+            rotate: media.rotate,
+            transfer: media.transfer,
+            bus,
+            end,
+        };
+        if op == Op::Write || !hit {
+            self.idle_from = self.idle_from.max(end);
+        }
+        let sequence = command.waiting.sequence;
+        self.done.push(Reverse(Done { sequence, served, flush: false }));
+    }
+
+    #[inline]
+    fn read_on(&mut self, now: SimTime) {
+        let (Some(ahead), Some(buffer)) = (&mut self.media.reading_on, &mut self.buffer) else {
             return;
         };
-        buffer.extend(segment, end);
-        buffer.use_segment(segment);
-        if let Some(destage) = self.destages.iter_mut().find(|d| d.segment == segment) {
-            destage.ready = ready;
-        }
+        let reached = ahead.advance(&self.drive, now);
+        buffer.extend(ahead.segment, reached.end);
+        self.media.head = reached.head;
     }
 
-    /// When a write segment is free, from `ready` on: destages as many as it takes.
-    fn wait_for_write_segment(&mut self, ready: SimTime) -> SimTime {
-        let most = match self.buffer_spec.write_cache {
-            WriteCache::Sequential => 1,
-            _ => self.buffer_spec.write_segments as usize,
+    fn stop_reading_on(&mut self, now: SimTime) {
+        self.read_on(now);
+        self.media.reading_on = None;
+    }
+
+    /// Writes a dirty segment to the media from `begin` on: the oldest, or, where the drive orders
+    /// its commands, the one that is reached first.
+    fn destage_next(&mut self, begin: SimTime) {
+        let Some(buffer) = &self.buffer else { return };
+        let index = if self.queue.scheduler == PolicySpec::Fcfs {
+            0
+        } else {
+            let reach = |destage: &Destage| {
+                if destage.ready > begin {
+                    return u64::MAX;
+                }
+                let target = target_of(&self.drive, buffer, destage);
+                self.drive.positioning(begin, self.media.head, &target).total().ns()
+            };
+            self.write_back.cheapest(buffer, reach).unwrap_or(0)
         };
-        let mut now = ready;
-        while self.buffer.as_ref().is_some_and(|b| b.dirty_segments() >= most) {
-            let Some(destage) = self.destages.front() else { break };
-            self.destage_next(now.max(destage.ready).max(self.media_free));
-            now = now.max(self.media_free);
-        }
-        // A destage under way still holds its segment.
-        if most == 1 { now.max(self.media_free) } else { now }
+        self.destage(index, begin);
     }
 
-    fn write_to_media(&mut self, now: SimTime, start: Lbn, blocks: u32) -> Served {
-        let overhead = self.after(&self.overheads.write_miss);
-        let ready = now + overhead + self.bus.disconnect;
-        self.stop_reading_on(ready);
-        let begin = ready.max(self.media_free);
-        let target = self.drive.target(start, Blocks::new(u64::from(blocks)), Op::Write);
-        let access = self.drive.media_access(begin, self.head, &target);
-        self.head = access.end;
-        self.media_free = begin + access.total();
+    fn destage(&mut self, index: usize, begin: SimTime) {
+        self.stop_reading_on(begin);
+        let Some(buffer) = &self.buffer else { return };
+        let destage = self.write_back.take(index);
+        let begin = begin.max(destage.ready);
+        let target = target_of(&self.drive, buffer, &destage);
+        let access = self.visit_media(begin, &target, 0);
+        self.media.destaged = self.media.free;
+        self.media.destaging += access.total();
         if let Some(buffer) = &mut self.buffer {
-            buffer.forget(start, behind(start, blocks), None);
+            buffer.destage(destage.segment, self.media.free);
         }
-        // Data comes over the bus while the arm moves; what does not fit into that is left.
-        let bus = self.bus.arbitration + self.bus.block_time * u64::from(blocks);
-        let bus = bus.saturating_sub(access.total());
-        let completion = self.overheads.write_completion;
-        Served {
-            hit: false,
-            overhead: overhead + self.bus.disconnect + completion,
-            queue: begin - ready,
-            seek: access.seek,
-            rotate: access.rotate,
-            transfer: access.transfer,
-            bus,
-            end: self.media_free + bus + completion,
+        self.end_flushes();
+    }
+
+    /// Reads or writes from `begin` on.
+    #[inline]
+    fn visit_media(&mut self, begin: SimTime, target: &Target, seek_error_ns: i64) -> Access {
+        let stays = self.media.head.cylinder == target.at.cylinder;
+        let switch = if stays && self.media.last_op != target.op {
+            self.read_write_switch
+        } else {
+            SimDuration::ZERO
+        };
+        let (now, head) = (begin + switch, self.media.head);
+        let mut access = self.drive.media_access_with_seek_error(now, head, target, seek_error_ns);
+        access.seek += switch;
+        self.media.head = access.end;
+        self.media.free = begin + access.total();
+        self.media.last_op = target.op;
+        access
+    }
+
+    /// Flushes for which the last destage has begun are done when it ends.
+    fn end_flushes(&mut self) {
+        while let Some(flush) = self.flushes.front() {
+            if self.write_back.waits_up_to(flush.newest) {
+                break;
+            }
+            let end = self.media.destaged.max(self.now);
+            let served = Served { queue: end - flush.submitted, end, ..Served::default() };
+            self.done.push(Reverse(Done { sequence: flush.sequence, served, flush: true }));
+            self.flushes.pop_front();
         }
+    }
+}
+
+/// What a destage writes.
+fn target_of(drive: &Drive, buffer: &Buffer, destage: &Destage) -> Target {
+    let held = buffer.segment(destage.segment);
+    drive.target(held.start, Blocks::new(held.end.get() - held.start.get()), Op::Write)
+}
+
+/// The same drive with command processing that takes no time. Units share a drive where they can.
+fn without_overhead(drive: &Arc<Drive>) -> Arc<Drive> {
+    if [Op::Read, Op::Write].iter().all(|&op| drive.overhead(op) == SimDuration::ZERO) {
+        Arc::clone(drive)
+    } else {
+        Arc::new(drive.without_overhead())
+    }
+}
+
+/// Electronics whose processing takes what the drive itself states.
+fn overheads_of(drive: &Drive) -> OverheadSpec {
+    let (read, write) =
+        (AfterOp::both(drive.overhead(Op::Read)), AfterOp::both(drive.overhead(Op::Write)));
+    OverheadSpec {
+        read_hit: read,
+        read_miss: read,
+        write_hit: write,
+        write_miss: write,
+        ..OverheadSpec::default()
     }
 }

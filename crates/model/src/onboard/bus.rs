@@ -1,0 +1,77 @@
+//! The way between buffer and host: one transfer at a time.
+
+use std::collections::VecDeque;
+
+use freewheel_units::{SimDuration, SimTime};
+
+/// The transfers that are going on or fixed for later, in order, none overlapping another.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bus {
+    taken: VecDeque<Span>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    start: SimTime,
+    end: SimTime,
+}
+
+impl Bus {
+    /// Takes the bus for `length` at the first time from `from` on at which it is free for so
+    /// long, and returns that time. Spans that ended by `now` are forgotten.
+    #[inline]
+    pub(super) fn take(&mut self, now: SimTime, from: SimTime, length: SimDuration) -> SimTime {
+        while self.taken.front().is_some_and(|span| span.end <= now) {
+            self.taken.pop_front();
+        }
+        let mut start = from;
+        let mut index = 0;
+        for span in &self.taken {
+            if start + length <= span.start {
+                break;
+            }
+            start = start.max(span.end);
+            index += 1;
+        }
+        self.taken.insert(index, Span { start, end: start + length });
+        start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ns(ns: u64) -> SimTime {
+        SimTime::from_ns(ns)
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_free_span_is_taken_and_none_twice(
+            wishes in prop::collection::vec((0u64..200, 1u64..20), 1..30)
+        ) {
+            // The oracle marks every nanosecond.
+            let mut marked = vec![false; 2000];
+            let mut bus = Bus::default();
+            for (from, length) in wishes {
+                let fits = |at: &usize| !marked[*at..*at + length as usize].contains(&true);
+                let expected = (from as usize..).find(fits).unwrap();
+                let start = bus.take(SimTime::ZERO, ns(from), SimDuration::from_ns(length));
+                prop_assert_eq!(start, ns(expected as u64));
+                marked[expected..expected + length as usize].fill(true);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten() {
+        let mut bus = Bus::default();
+        for step in 0..100u64 {
+            bus.take(ns(step * 10), ns(step * 10), SimDuration::from_ns(10));
+        }
+        assert_eq!(bus.taken.len(), 1);
+    }
+}

@@ -1,0 +1,81 @@
+//! Written data on its way from the buffer to the media: what waits, and what goes next.
+
+use freewheel_units::{Lbn, SimTime};
+
+use super::buffer::Buffer;
+
+/// The dirty segments that wait for the media, oldest first.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WriteBack {
+    waiting: Vec<Destage>,
+    issued: u64,
+}
+
+/// A dirty segment that waits for the media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Destage {
+    /// Ascending in order of writing.
+    pub id: u64,
+    pub segment: usize,
+    /// When all of its data are in the buffer.
+    pub ready: SimTime,
+}
+
+impl WriteBack {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn push(&mut self, segment: usize, ready: SimTime) {
+        self.issued += 1;
+        self.waiting.push(Destage { id: self.issued, segment, ready });
+    }
+
+    /// More data for a segment that waits: all of it is in the buffer at `ready`.
+    pub(super) fn postpone(&mut self, segment: usize, ready: SimTime) {
+        if let Some(destage) = self.waiting.iter_mut().find(|d| d.segment == segment) {
+            destage.ready = destage.ready.max(ready);
+        }
+    }
+
+    pub(super) fn oldest(&self) -> Option<&Destage> {
+        self.waiting.first()
+    }
+
+    /// The newest that has been issued so far: a flush waits for all up to it.
+    pub(super) fn newest_id(&self) -> u64 {
+        self.issued
+    }
+
+    /// Whether one issued no later than `id` still waits.
+    pub(super) fn waits_up_to(&self, id: u64) -> bool {
+        self.waiting.first().is_some_and(|destage| destage.id <= id)
+    }
+
+    /// The oldest whose segment has a block of `start..end`.
+    pub(super) fn overlapping(&self, buffer: &Buffer, start: Lbn, end: Lbn) -> Option<usize> {
+        self.waiting.iter().position(|d| buffer.segment(d.segment).overlaps(start, end))
+    }
+
+    /// The one with the smallest `cost`; but data of one block leave in the order they were
+    /// written, so an older one that overlaps it goes first.
+    pub(super) fn cheapest(
+        &self,
+        buffer: &Buffer,
+        mut cost: impl FnMut(&Destage) -> u64,
+    ) -> Option<usize> {
+        let all = self.waiting.iter().enumerate();
+        let (mut best, _) = all.min_by_key(|(_, destage)| cost(destage))?;
+        loop {
+            let held = buffer.segment(self.waiting[best].segment);
+            match self.overlapping(buffer, held.start, held.end) {
+                Some(older) if older < best => best = older,
+                _ => return Some(best),
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self, index: usize) -> Destage {
+        self.waiting.remove(index)
+    }
+}
