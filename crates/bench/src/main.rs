@@ -100,7 +100,7 @@ fn cases() -> Vec<Case> {
     cases.push(Case {
         name: "open Poisson, 100/s, SPTF".into(),
         requests: 1_000_000,
-        config: "drive = \"atlas10k\"\nscheduler = { policy = \"sptf\" }\n\
+        config: "drive = \"atlas10k\"\nelectronics = false\nscheduler = { policy = \"sptf\" }\n\
                  workload = { kind = \"open\", mean_gap = \"10ms\", requests = 1000000 }\n"
             .into(),
     });
@@ -116,7 +116,7 @@ fn overloaded(policy: &str) -> Case {
         name: format!("20,000 waiting at once, {policy}"),
         requests: 20_000,
         config: format!(
-            "drive = \"atlas10k\"\nscheduler = {{ policy = \"{policy}\" }}\n\
+            "drive = \"atlas10k\"\nelectronics = false\nscheduler = {{ policy = \"{policy}\" }}\n\
              workload = {{ kind = \"open\", mean_gap = \"10us\", requests = 20000 }}\n"
         ),
     }
@@ -128,7 +128,7 @@ fn closed(policy: &str, outstanding: u32, requests: u64) -> Case {
         name: format!("random 4 KB closed, {policy}, {outstanding} outstanding"),
         requests,
         config: format!(
-            "drive = \"atlas10k\"\nscheduler = {{ policy = \"{policy}\" }}\n\
+            "drive = \"atlas10k\"\nelectronics = false\nscheduler = {{ policy = \"{policy}\" }}\n\
              workload = {{ kind = \"closed\", outstanding = {outstanding}, requests = {requests} }}\n"
         ),
     }
@@ -165,7 +165,7 @@ fn long_runs() {
     let trace = folder.join("long.parquet");
     write_trace(&trace, LONG_RUN);
     let replay = format!(
-        "drive = \"atlas10k\"\nworkload = {{ kind = \"trace\", file = \"{}\" }}\n",
+        "drive = \"atlas10k\"\nelectronics = false\nworkload = {{ kind = \"trace\", file = \"{}\" }}\n",
         trace.display()
     );
     report_long("trace", || run(&replay));

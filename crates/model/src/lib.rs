@@ -4,6 +4,7 @@
 //! this crate knows a clock, a thread, a file or a source of chance. `sim` drives these objects
 //! with virtual time, and a live engine can drive the very same ones with real time.
 
+pub mod array;
 pub mod drive;
 pub mod onboard;
 pub mod sched;

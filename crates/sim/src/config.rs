@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
+use freewheel_model::onboard::Unit;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_trace::{
     Format, InfoCollector, OpenOptions, TraceError, TraceInfo, TraceReader, UnknownFormatName,
 };
-use freewheel_units::{Bytes, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::completion::Completion;
-use crate::engine::run;
+use crate::device::{Mechanics, SeekErrors, WholeDrive};
+use crate::engine::{Arm, run};
 use crate::library::{self, DriveError};
 use crate::result::RunResult;
 use crate::source::{
@@ -39,8 +43,42 @@ pub struct SimConfig {
     /// Foreground policy.
     #[serde(default)]
     pub scheduler: PolicySpec,
+    /// Whether the drive's electronics (buffer, command queue, overheads, bus) take part, as far as
+    /// its file describes them; else requests meet its bare mechanics.
+    #[serde(default = "yes")]
+    pub electronics: bool,
+    /// Several drives as one volume.
+    #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
+    pub array: ArrayConfig,
     /// Where requests come from.
     pub workload: Workload,
+}
+
+/// Drives of the same kind, striped (RAID-0).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ArrayConfig {
+    /// How many.
+    pub drives: u32,
+    /// Consecutive bytes on one drive before the next one's turn.
+    pub stripe_unit: Bytes,
+}
+
+impl Default for ArrayConfig {
+    /// One drive; stripe units of 64 KiB are what md and most controllers begin with.
+    fn default() -> Self {
+        Self { drives: 1, stripe_unit: Bytes::new(64 << 10) }
+    }
+}
+
+impl ArrayConfig {
+    fn is_single(&self) -> bool {
+        self.drives == 1
+    }
+}
+
+const fn yes() -> bool {
+    true
 }
 
 const fn default_seed() -> u64 {
@@ -157,6 +195,12 @@ pub enum ConfigError {
         /// What is wrong and what is right.
         message: String,
     },
+    /// A value of the array does not fit.
+    #[error("array: {message}")]
+    Array {
+        /// Key, value and what is allowed.
+        message: String,
+    },
     /// A value of the workload does not fit.
     #[error("workload: {message}")]
     Workload {
@@ -248,7 +292,9 @@ pub struct Experiment {
     /// The drive's file.
     pub spec: DriveSpec,
     /// The drive.
-    pub drive: Drive,
+    pub drive: Arc<Drive>,
+    /// How the volume is spread over the drives.
+    pub striping: Striping,
     /// What a first pass over the trace found, if there is one.
     pub trace: Option<TraceInfo>,
 }
@@ -268,7 +314,8 @@ impl Experiment {
 
     /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
     pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
-        library::build(&library::spec(&config.drive)?, &config.drive)?;
+        let drive = library::build(&library::spec(&config.drive)?, &config.drive)?;
+        striping(&config.array, drive.blocks())?;
         config.scheduler.build()?;
         check_workload(&config.workload, None)
     }
@@ -285,10 +332,11 @@ impl Experiment {
         if let Some(on) = config.zero_latency {
             spec.zero_latency = ByOp { read: on, write: on };
         }
-        let drive = library::build(&spec, &config.drive)?;
+        let drive = Arc::new(library::build(&spec, &config.drive)?);
         config.scheduler.build()?;
         check_workload(&config.workload, trace.as_ref())?;
-        let experiment = Self { config, spec, drive, trace };
+        let striping = striping(&config.array, drive.blocks())?;
+        let experiment = Self { config, spec, drive, striping, trace };
         experiment.placement()?;
         Ok(experiment)
     }
@@ -299,7 +347,7 @@ impl Experiment {
         };
         let ends: BTreeMap<u32, u64> =
             info.devices.iter().map(|(&id, device)| (id, device.end_block)).collect();
-        Ok(Some(Placement::new(&ends, workload.device, self.drive.blocks(), workload.fit)?))
+        Ok(Some(Placement::new(&ends, workload.device, self.striping.blocks(), workload.fit)?))
     }
 
     /// Size of the trace's address space, zero without a trace.
@@ -330,7 +378,7 @@ impl Experiment {
     ) -> Result<RunResult, ConfigError> {
         let seed = self.config.seed;
         let pattern = |spec: &PatternSpec| {
-            Pattern::new(*spec, self.drive.blocks(), seed)
+            Pattern::new(*spec, self.striping.blocks(), seed)
                 .map_err(|message| ConfigError::Workload { message })
         };
         match &self.config.workload {
@@ -368,10 +416,55 @@ impl Experiment {
         observer: &mut dyn FnMut(&Completion),
         progress: Progress<'_>,
     ) -> Result<RunResult, ConfigError> {
-        let mut policy = self.config.scheduler.build()?;
         let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
-        Ok(run(&self.drive, policy.as_mut(), &mut source, self.config.seed, observer)?)
+        let (drive, seed) = (&self.drive, self.config.seed);
+        let errors = |arm| SeekErrors::new(drive, seed, arm);
+        if !self.has_electronics() {
+            let device = |arm| Ok(Mechanics::new(drive, errors(arm)));
+            let mut arms = self.arms(drive, device)?;
+            return Ok(run(&self.striping, &mut arms, &mut source, observer)?);
+        }
+        let onboard = &self.spec.onboard;
+        let outside = drive.with_overhead(onboard.command_overhead(self.spec.overhead));
+        let device = |arm| Ok(WholeDrive::new(Unit::new(drive, onboard)?, errors(arm)));
+        let mut arms = self.arms(&Arc::new(outside), device)?;
+        Ok(run(&self.striping, &mut arms, &mut source, observer)?)
     }
+
+    /// Whether the drive's electronics take part.
+    pub fn has_electronics(&self) -> bool {
+        self.config.electronics && !self.spec.onboard.is_empty()
+    }
+
+    fn arms<D>(
+        &self,
+        drive: &Arc<Drive>,
+        device: impl Fn(u32) -> Result<D, ParsePolicyError>,
+    ) -> Result<Vec<Arm<D>>, ParsePolicyError> {
+        let arm = |number| {
+            let policy = self.config.scheduler.build()?;
+            Ok(Arm { drive: Arc::clone(drive), policy, device: device(number)? })
+        };
+        (0..self.striping.arms()).map(arm).collect()
+    }
+}
+
+/// Most drives in one volume.
+const DRIVES_MAX: u32 = 100_000;
+
+fn striping(array: &ArrayConfig, blocks: Blocks) -> Result<Striping, ConfigError> {
+    let wrong = |message: String| Err(ConfigError::Array { message });
+    let ArrayConfig { drives, stripe_unit } = *array;
+    if !(1..=DRIVES_MAX).contains(&drives) {
+        return wrong(format!("`drives` is {drives}: 1 to {DRIVES_MAX} are allowed"));
+    }
+    let unit = stripe_unit.get() / 512;
+    if unit == 0 || stripe_unit.get() % 512 != 0 || unit > blocks.get() {
+        return wrong(format!(
+            "`stripe_unit` is {stripe_unit}: whole blocks of 512 B are needed, at least one and no more than a drive holds"
+        ));
+    }
+    Ok(Striping::new(drives, 1, blocks, Blocks::new(unit)))
 }
 
 /// Most requests that may be outstanding in a closed workload: as many terminals are kept.

@@ -1,119 +1,107 @@
 //! The loop that owns virtual time.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
-use freewheel_model::drive::{Access, Drive, Position};
+use freewheel_model::array::Striping;
+use freewheel_model::drive::Drive;
+use freewheel_model::onboard::{Done, NextEvent, Served};
 use freewheel_model::sched::{Moment, Policy, Waiting};
-use freewheel_units::{Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Op, SimTime};
 
+use crate::calendar::{Calendar, NEVER};
 use crate::completion::Completion;
+use crate::device::{Device, Work};
+use crate::flush::FlushOrder;
+use crate::pending::{Pending, PendingRequests};
 use crate::result::{RunResult, Tally};
-use crate::source::{Request, Source, SourceError};
+use crate::source::{Source, SourceError};
 
-/// One drive in virtual time: arrivals in, completions out.
-struct Engine<'a, S> {
-    drive: &'a Drive,
-    policy: &'a mut dyn Policy,
+/// An arm with its queue outside the drive.
+pub struct Arm<D> {
+    /// What the policy predicts with.
+    pub drive: Arc<Drive>,
+    /// The queue.
+    pub policy: Box<dyn Policy>,
+    /// The arm itself.
+    pub device: D,
+}
+
+/// Arms in virtual time: arrivals in, completions out.
+struct Engine<'a, D, S> {
+    striping: &'a Striping,
+    arms: &'a mut [Arm<D>],
     source: &'a mut S,
     observer: &'a mut dyn FnMut(&Completion),
-    seek_errors: Prng,
     now: SimTime,
-    head: Position,
-    in_service: Option<InService>,
-    arrived: u64,
-    /// Requests handed to the policy, by position in `slots`.
-    slots: Slots,
+    calendar: Calendar,
+    /// Arms that may have work to give out at this instant.
+    touched: Vec<u32>,
+    pending: PendingRequests,
     flushes: FlushOrder,
     tally: Tally,
 }
 
-/// The request at the head.
-struct InService {
-    waiting: Waiting,
-    queue: SimDuration,
-    access: Access,
-    end: SimTime,
-}
-
-/// Tags of waiting requests: the policy carries a sequence number, the source wants its tag back.
-#[derive(Default)]
-struct Slots {
-    first: u64,
-    tags: VecDeque<u64>,
-}
-
-impl Slots {
-    #[inline]
-    fn push(&mut self, sequence: u64, tag: u64) {
-        if self.tags.is_empty() {
-            self.first = sequence;
-        }
-        // Flushes and trims take sequence numbers too; their places stay unused.
-        while self.first + (self.tags.len() as u64) < sequence {
-            self.tags.push_back(UNUSED);
-        }
-        self.tags.push_back(tag);
-    }
-
-    #[inline]
-    fn take(&mut self, sequence: u64) -> u64 {
-        let tag = std::mem::replace(&mut self.tags[(sequence - self.first) as usize], UNUSED);
-        while self.tags.front() == Some(&UNUSED) {
-            self.tags.pop_front();
-            self.first += 1;
-        }
-        tag
-    }
-}
-
-const UNUSED: u64 = u64::MAX;
-
 /// Runs until the source has nothing more and everything is done.
 ///
-/// `seed` feeds the seek errors of a drive with a seek tolerance and nothing else here. Every
-/// completion is shown to `observer`, in order of time.
-pub fn run<S: Source>(
-    drive: &Drive,
-    policy: &mut dyn Policy,
+/// Every completion is shown to `observer`, in order of time. Panics when there are not as many
+/// `arms` as `striping` has.
+pub fn run<D: Device, S: Source>(
+    striping: &Striping,
+    arms: &mut [Arm<D>],
     source: &mut S,
-    seed: u64,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<RunResult, SourceError> {
+    assert_eq!(striping.arms() as usize, arms.len(), "arms of the array");
+    let calendar = Calendar::new(arms.len());
     let mut engine = Engine {
-        drive,
-        policy,
+        striping,
+        arms,
         source,
         observer,
-        seek_errors: Prng::new(seed, "seek errors"),
         now: SimTime::ZERO,
-        head: Position::default(),
-        in_service: None,
-        arrived: 0,
-        slots: Slots::default(),
+        calendar,
+        touched: Vec::new(),
+        pending: PendingRequests::default(),
         flushes: FlushOrder::default(),
         tally: Tally::default(),
     };
     while engine.step()? {}
-    Ok(engine.tally.finish(engine.now))
+    let Engine { tally, now, arms, .. } = engine;
+    let work: Vec<Work> = arms.iter().map(|arm| arm.device.work()).collect();
+    Ok(tally.finish(now, &work))
 }
 
-impl<S: Source> Engine<'_, S> {
-    /// Handles the next event; false when there is none. Of events at the same time completions
-    /// come first, and the head is given work only when all of them are known.
+/// Place of an event in time: at one instant completions come first, then arrivals; then arms are
+/// given work, and last of all drives decide from all that is known.
+#[inline]
+fn key(event: Option<NextEvent>) -> u64 {
+    match event {
+        None => NEVER,
+        Some(NextEvent::Completion(time)) => 2 * time.ns(),
+        Some(NextEvent::Decision(time)) => 2 * time.ns() + 1,
+    }
+}
+
+impl<D: Device, S: Source> Engine<'_, D, S> {
+    /// Handles the next event; false when there is none.
     #[inline]
     fn step(&mut self) -> Result<bool, SourceError> {
         let arrival = self.source.next_arrival()?;
-        let end = self.in_service.as_ref().map(|service| service.end);
-        let completes = end.is_some_and(|end| arrival.is_none_or(|arrival| end <= arrival));
-        let next = if completes { end } else { arrival };
-        if self.in_service.is_none() && next.is_none_or(|next| next > self.now) && self.dispatch() {
+        let arrival_key = arrival.map_or(NEVER, |arrival| 2 * arrival.ns());
+        let (arm_key, arm) = self.calendar.first();
+        let next = arrival_key.min(arm_key);
+        if next > 2 * self.now.ns() && !self.touched.is_empty() {
+            self.dispatch();
             return Ok(true);
         }
-        let Some(next) = next else { return Ok(false) };
-        assert!(next >= self.now, "an event at {next} is in the past at {}", self.now);
-        self.now = next;
-        if completes {
-            self.complete();
+        if next == NEVER {
+            return Ok(false);
+        }
+        let time = SimTime::from_ns(next / 2);
+        assert!(time >= self.now, "an event at {time} is in the past at {}", self.now);
+        self.now = time;
+        if arm_key <= arrival_key {
+            self.advance(arm);
         } else {
             self.arrive();
         }
@@ -123,116 +111,98 @@ impl<S: Source> Engine<'_, S> {
     #[inline]
     fn arrive(&mut self) {
         let request = self.source.take();
-        let sequence = self.arrived;
-        self.arrived += 1;
         self.tally.arrived(self.now);
-        match request.op {
-            Op::Read | Op::Write => {
-                let target = self.drive.target(request.start, request.blocks, request.op);
-                if request.op == Op::Write {
-                    self.flushes.write_arrived(sequence);
+        // Nothing on the media changes and no later request depends on it.
+        if request.op == Op::Trim {
+            let pending = Pending { request, arrival: self.now, left: 0 };
+            return self.report(&pending, &Served { end: self.now, ..Served::default() });
+        }
+        let sequence = self.pending.push(request, self.now);
+        if request.op == Op::Flush {
+            self.pending.set_pieces(sequence, 1);
+            self.flushes.flush_arrived(sequence);
+            return self.start_flushes();
+        }
+        if request.op == Op::Write {
+            self.flushes.write_arrived(sequence);
+        }
+        let Self { striping, arms, touched, now, .. } = self;
+        let pieces = striping.for_each_piece(request.start, request.blocks, |piece| {
+            let arm = &mut arms[piece.arm as usize];
+            let target = arm.drive.target(piece.start, piece.blocks, request.op);
+            arm.policy.push(Waiting { target, arrival: *now, sequence });
+            touch(touched, piece.arm);
+        });
+        self.pending.set_pieces(sequence, pieces);
+    }
+
+    /// Gives arms with room their next requests.
+    #[inline]
+    fn dispatch(&mut self) {
+        while let Some(number) = self.touched.pop() {
+            let arm = &mut self.arms[number as usize];
+            while arm.device.has_room() && !arm.policy.is_empty() {
+                let (now, head) = arm.device.free_at(self.now);
+                let picked = arm.policy.pick(&Moment { now, head, drive: &arm.drive });
+                arm.device.submit(self.now, picked.expect("one waits"));
+            }
+            self.calendar.set(number, key(arm.device.next_event()));
+        }
+    }
+
+    #[inline]
+    fn advance(&mut self, number: u32) {
+        let arm = &mut self.arms[number as usize];
+        let done = arm.device.advance(self.now);
+        self.calendar.set(number, key(arm.device.next_event()));
+        if let Some(done) = done {
+            if !arm.policy.is_empty() {
+                touch(&mut self.touched, number);
+            }
+            self.piece_done(&done);
+        }
+    }
+
+    #[inline]
+    fn piece_done(&mut self, done: &Done) {
+        let Some(pending) = self.pending.piece_done(done.sequence) else { return };
+        self.report(&pending, &done.served);
+        if pending.request.op == Op::Write && self.flushes.write_done(done.sequence) {
+            self.start_flushes();
+        }
+    }
+
+    /// Passes on the flushes for which every write before them is done.
+    fn start_flushes(&mut self) {
+        while let Some(sequence) = self.flushes.next_done() {
+            let mut waits = 0;
+            for (number, arm) in self.arms.iter_mut().enumerate() {
+                if arm.device.flush(self.now, sequence) {
+                    waits += 1;
+                    self.calendar.set(number as u32, key(arm.device.next_event()));
                 }
-                self.slots.push(sequence, request.tag);
-                self.policy.push(Waiting { target, arrival: self.now, sequence });
             }
-            Op::Flush => {
-                self.flushes.flush_arrived(sequence, self.now, request);
-                self.complete_flushes();
+            if waits > 0 {
+                self.pending.set_pieces(sequence, waits);
+            } else if let Some(pending) = self.pending.piece_done(sequence) {
+                self.report(&pending, &Served { end: self.now, ..Served::default() });
             }
-            // Nothing on the media changes and no later request depends on it.
-            Op::Trim => self.finish_without_head(self.now, request),
         }
     }
 
-    /// Gives the free head its next request; false when none waits.
+    /// A request is done, its last piece served like this.
     #[inline]
-    fn dispatch(&mut self) -> bool {
-        let moment = Moment { now: self.now, head: self.head, drive: self.drive };
-        let Some(waiting) = self.policy.pick(&moment) else { return false };
-        let error = self.draw_seek_error();
-        let access = self.drive.access_with_seek_error(self.now, self.head, &waiting.target, error);
-        self.head = access.end;
-        let queue = self.now - waiting.arrival;
-        let end = self.now + access.total();
-        self.in_service = Some(InService { waiting, queue, access, end });
-        true
-    }
-
-    #[inline]
-    fn draw_seek_error(&mut self) -> i64 {
-        let tolerance = self.drive.seek_tolerance().ns();
-        if tolerance == 0 {
-            return 0;
-        }
-        self.seek_errors.below(2 * tolerance + 1) as i64 - tolerance as i64
-    }
-
-    #[inline]
-    fn complete(&mut self) {
-        let service = self.in_service.take().expect("something is in service");
-        let Waiting { target, arrival, sequence } = service.waiting;
-        let tag = self.slots.take(sequence);
-        let blocks = freewheel_units::Blocks::new(u64::from(target.blocks));
-        let request = Request { op: target.op, start: target.start, blocks, tag };
-        let (queue, access) = (service.queue, service.access);
-        self.report(&Completion { request, arrival, queue, access, end: self.now });
-        if request.op == Op::Write && self.flushes.write_done(sequence) {
-            self.complete_flushes();
-        }
-    }
-
-    fn complete_flushes(&mut self) {
-        while let Some((arrival, request)) = self.flushes.next_done() {
-            self.finish_without_head(arrival, request);
-        }
-    }
-
-    fn finish_without_head(&mut self, arrival: SimTime, request: Request) {
-        let access = Access { end: self.head, ..Access::default() };
-        let queue = self.now - arrival;
-        self.report(&Completion { request, arrival, queue, access, end: self.now });
-    }
-
-    #[inline]
-    fn report(&mut self, completion: &Completion) {
-        self.tally.completed(completion);
-        (self.observer)(completion);
-        self.source.completed(completion.request.tag, self.now);
+    fn report(&mut self, pending: &Pending, served: &Served) {
+        let completion = Completion::new(pending.request, pending.arrival, served);
+        self.tally.completed(&completion);
+        (self.observer)(&completion);
+        self.source.completed(pending.request.tag, self.now);
     }
 }
 
-/// A flush is done when every write that arrived before it is.
-#[derive(Default)]
-struct FlushOrder {
-    /// Writes not done, and done ones behind them, by sequence.
-    writes: VecDeque<(u64, bool)>,
-    flushes: VecDeque<(u64, SimTime, Request)>,
-}
-
-impl FlushOrder {
-    #[inline]
-    fn write_arrived(&mut self, sequence: u64) {
-        self.writes.push_back((sequence, false));
-    }
-
-    /// True when flushes may have become complete.
-    #[inline]
-    fn write_done(&mut self, sequence: u64) -> bool {
-        let at = self.writes.partition_point(|(other, _)| *other < sequence);
-        self.writes[at].1 = true;
-        while self.writes.front().is_some_and(|(_, done)| *done) {
-            self.writes.pop_front();
-        }
-        !self.flushes.is_empty()
-    }
-
-    fn flush_arrived(&mut self, sequence: u64, arrival: SimTime, request: Request) {
-        self.flushes.push_back((sequence, arrival, request));
-    }
-
-    fn next_done(&mut self) -> Option<(SimTime, Request)> {
-        let oldest_write = self.writes.front().map_or(u64::MAX, |(sequence, _)| *sequence);
-        self.flushes.front().filter(|(sequence, ..)| *sequence < oldest_write)?;
-        self.flushes.pop_front().map(|(_, arrival, request)| (arrival, request))
+#[inline]
+fn touch(touched: &mut Vec<u32>, arm: u32) {
+    if !touched.contains(&arm) {
+        touched.push(arm);
     }
 }

@@ -1,15 +1,20 @@
 //! Virtual time: sources of requests, the event loop, and what a run is summed up in.
 
+mod calendar;
 mod completion;
 pub mod config;
+mod device;
 mod engine;
 mod events;
+mod flush;
 pub mod library;
 pub mod log;
+mod pending;
 mod result;
 pub mod source;
 
 pub use completion::Completion;
-pub use engine::run;
+pub use device::{Device, Mechanics, SeekErrors, WholeDrive, Work};
+pub use engine::{Arm, run};
 pub use events::EventQueue;
 pub use result::{RunResult, Stages};

@@ -140,18 +140,17 @@ impl Rows {
     /// Nothing in a row exceeds its end, which was checked to fit; an address is far below.
     #[inline]
     fn push(&mut self, completion: &Completion) {
-        let Completion { request, access, .. } = completion;
+        let request = &completion.request;
         let row = [
             completion.arrival.ns(),
             request.start.get(),
             request.blocks.get(),
             completion.queue.ns(),
-            access.overhead.ns(),
-            access.seek.ns(),
-            access.rotate.ns(),
-            access.transfer.ns(),
-            // The model hides the bus behind the media, as `Stages::bus_ns`.
-            0,
+            completion.overhead.ns(),
+            completion.seek.ns(),
+            completion.rotate.ns(),
+            completion.transfer.ns(),
+            completion.bus.ns(),
             completion.response().ns(),
         ];
         for (column, value) in self.integers.iter_mut().zip(row) {

@@ -5,6 +5,7 @@ use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
 use crate::completion::Completion;
+use crate::device::Work;
 
 /// Sums while a run goes on.
 #[derive(Default)]
@@ -15,8 +16,9 @@ pub(crate) struct Tally {
     read_blocks: u64,
     write_blocks: u64,
     trims: u64,
+    buffer_reads: u64,
+    buffer_writes: u64,
     stages: Stages,
-    busy: SimDuration,
     longest_wait: SimDuration,
     outstanding: Level,
     hash: u64,
@@ -90,8 +92,15 @@ pub struct RunResult {
     pub flush_response: Summary,
     /// Longest time a read or write waited for the head.
     pub queue_ns_max: u64,
-    /// Share of the time that the drive served a request.
+    /// Reads that the drive's buffer served.
+    pub buffer_reads: u64,
+    /// Writes that were done when the drive's buffer had taken them.
+    pub buffer_writes: u64,
+    /// Share of the time that the arm worked on requests or wrote back what the buffer had taken;
+    /// of several arms the mean.
     pub utilisation: f64,
+    /// Share of the time that the arm wrote back what the buffer had taken.
+    pub destaging: f64,
     /// Reads and writes a second.
     pub requests_per_second: f64,
     /// Bytes a second.
@@ -136,17 +145,26 @@ impl Tally {
             Op::Flush => return self.flushes.record(response),
             Op::Trim => return self.trims += 1,
         }
-        let access = &completion.access;
-        self.busy += access.total();
+        if completion.hit {
+            let reads = completion.request.op == Op::Read;
+            *(if reads { &mut self.buffer_reads } else { &mut self.buffer_writes }) += 1;
+        }
         self.longest_wait = self.longest_wait.max(completion.queue);
         self.stages.queue_ns += u128::from(completion.queue.ns());
-        self.stages.overhead_ns += u128::from(access.overhead.ns());
-        self.stages.seek_ns += u128::from(access.seek.ns());
-        self.stages.rotate_ns += u128::from(access.rotate.ns());
-        self.stages.transfer_ns += u128::from(access.transfer.ns());
+        self.stages.overhead_ns += u128::from(completion.overhead.ns());
+        self.stages.seek_ns += u128::from(completion.seek.ns());
+        self.stages.rotate_ns += u128::from(completion.rotate.ns());
+        self.stages.transfer_ns += u128::from(completion.transfer.ns());
+        self.stages.bus_ns += u128::from(completion.bus.ns());
     }
 
-    pub(crate) fn finish(self, now: SimTime) -> RunResult {
+    /// Sums it up at the end; `work` is that of each arm.
+    pub(crate) fn finish(self, now: SimTime, work: &[Work]) -> RunResult {
+        let arms_ns = u128::from(now.ns()) * work.len() as u128;
+        let arm_share = |time: fn(&Work) -> SimDuration| {
+            let sum: u128 = work.iter().map(|work| u128::from(time(work).ns())).sum();
+            share(sum, arms_ns)
+        };
         let mut both = self.reads.clone();
         both.add(&self.writes);
         let seconds = (now - SimTime::ZERO).as_secs_f64();
@@ -164,7 +182,10 @@ impl Tally {
             write_response: self.writes.summary(),
             flush_response: self.flushes.summary(),
             queue_ns_max: self.longest_wait.ns(),
-            utilisation: share(self.busy.ns().into(), now.ns().into()),
+            buffer_reads: self.buffer_reads,
+            buffer_writes: self.buffer_writes,
+            utilisation: arm_share(|work| work.busy),
+            destaging: arm_share(|work| work.destaging),
             requests_per_second: per_second(both.count()),
             bytes_per_second: per_second(read_bytes + write_bytes),
             outstanding_mean: self.outstanding.mean(now),
@@ -186,7 +207,7 @@ fn mix(hash: u64, completion: &Completion) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_model::drive::Access;
+    use freewheel_model::onboard::Served;
     use freewheel_units::{Blocks, Lbn};
 
     use super::*;
@@ -196,25 +217,25 @@ mod tests {
         SimDuration::from_ms(n)
     }
 
-    fn completion(op: Op, arrival_ms: u64, queue_ms: u64, access: Access) -> Completion {
+    fn completion(op: Op, arrival_ms: u64, end_ms: u64, served: Served) -> Completion {
         let arrival = SimTime::ZERO + ms(arrival_ms);
         let request = Request { op, start: Lbn::ZERO, blocks: Blocks::new(8), tag: 0 };
-        let queue = ms(queue_ms);
-        Completion { request, arrival, queue, access, end: arrival + queue + access.total() }
+        Completion::new(request, arrival, &Served { end: SimTime::ZERO + ms(end_ms), ..served })
     }
 
     /// A read of 6 ms at 0, a write that waits 3 ms and takes 5 ms, a flush: 20 ms in all.
     fn tally() -> RunResult {
         let mut tally = Tally::default();
-        let read = Access { seek: ms(3), rotate: ms(2), transfer: ms(1), ..Access::default() };
-        let write = Access { overhead: ms(1), rotate: ms(4), ..Access::default() };
+        let read = Served { seek: ms(3), rotate: ms(2), transfer: ms(1), ..Served::default() };
+        let write = Served { overhead: ms(1), rotate: ms(4), hit: true, ..Served::default() };
         tally.arrived(SimTime::ZERO);
         tally.arrived(SimTime::ZERO + ms(3));
-        tally.completed(&completion(Op::Read, 0, 0, read));
-        tally.completed(&completion(Op::Write, 3, 3, write));
+        tally.completed(&completion(Op::Read, 0, 6, read));
+        tally.completed(&completion(Op::Write, 3, 11, write));
         tally.arrived(SimTime::ZERO + ms(20));
-        tally.completed(&completion(Op::Flush, 20, 0, Access::default()));
-        tally.finish(SimTime::ZERO + ms(20))
+        tally.completed(&completion(Op::Flush, 20, 20, Served::default()));
+        let work = Work { busy: ms(11), destaging: ms(5) };
+        tally.finish(SimTime::ZERO + ms(20), &[work])
     }
 
     #[test]
@@ -222,7 +243,8 @@ mod tests {
         let result = tally();
         assert_eq!((result.requests, result.response.count), (3, 2));
         // Busy 6 + 5 of 20 ms; head time 6 + 4, of which 6 rotating.
-        assert_eq!(result.utilisation, 0.55);
+        assert_eq!((result.utilisation, result.destaging), (0.55, 0.25));
+        assert_eq!((result.buffer_reads, result.buffer_writes), (0, 1));
         assert_eq!(result.stages.rotate_share(), 0.6);
         assert_eq!(result.stages.queue_ns, 3_000_000);
         assert_eq!(result.requests_per_second, 100.0);

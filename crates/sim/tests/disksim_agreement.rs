@@ -15,7 +15,7 @@ use freewheel_sim::config::{Experiment, SimConfig};
 
 fn run(policy: &str, workload: &str) -> RunResult {
     let text = format!(
-        "drive = \"atlas10k\"\nscheduler = {{ policy = \"{policy}\" }}\n[workload]\nkind = \"closed\"\nrequests = 60000\n{workload}"
+        "drive = \"atlas10k\"\nelectronics = false\nscheduler = {{ policy = \"{policy}\" }}\n[workload]\nkind = \"closed\"\nrequests = 60000\n{workload}"
     );
     Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap().run().unwrap()
 }

@@ -2,11 +2,13 @@
 #![allow(missing_docs)]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use freewheel_model::array::Striping;
 use freewheel_model::sched::POLICIES;
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_sim::source::{Fit, Placement, Replay};
-use freewheel_sim::{Completion, RunResult, library, run};
+use freewheel_sim::{Arm, Completion, Mechanics, RunResult, SeekErrors, library, run};
 use freewheel_trace::Record;
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime, VolumeBlock};
 use proptest::prelude::*;
@@ -21,9 +23,9 @@ fn completions(experiment: &Experiment) -> (RunResult, Vec<Completion>) {
     (result, list)
 }
 
-fn closed(drive: &str, policy: &str, outstanding: u32, seed: u64) -> Experiment {
+fn closed(drive: &str, policy: &str, outstanding: u32, seed: u64, more: &str) -> Experiment {
     experiment(&format!(
-        "seed = {seed}\ndrive = \"{drive}\"\nscheduler = {{ policy = \"{policy}\" }}\n\
+        "seed = {seed}\ndrive = \"{drive}\"\n{more}\nscheduler = {{ policy = \"{policy}\" }}\n\
          [workload]\nkind = \"closed\"\nrequests = 400\noutstanding = {outstanding}\n\
          pattern = {{ size = \"24KiB\", size_distribution = \"exponential\", local_share = 0.3 }}\n"
     ))
@@ -32,10 +34,15 @@ fn closed(drive: &str, policy: &str, outstanding: u32, seed: u64) -> Experiment 
 fn any_experiment() -> impl Strategy<Value = Experiment> {
     let drive = prop::sample::select(library::names());
     let policy = prop::sample::select(POLICIES);
-    (drive, policy, 1u32..40, any::<u64>()).prop_map(|(drive, policy, outstanding, seed)| {
-        closed(drive, policy.name, outstanding, seed >> 1)
-    })
+    let more = prop::sample::select(&["", "array.drives = 5", BARE][..]);
+    (drive, policy, more, 1u32..40, any::<u64>()).prop_map(
+        |(drive, policy, more, outstanding, seed)| {
+            closed(drive, policy.name, outstanding, seed >> 1, more)
+        },
+    )
 }
+
+const BARE: &str = "electronics = false";
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
@@ -44,7 +51,7 @@ proptest! {
     fn stage_times_add_up_to_the_response_time(experiment in any_experiment()) {
         let (result, list) = completions(&experiment);
         for c in &list {
-            prop_assert_eq!(c.queue + c.access.total(), c.response());
+            prop_assert_eq!(c.queue + c.service(), c.response());
         }
         let stages = &result.stages;
         let sum = stages.queue_ns + stages.overhead_ns + stages.head_ns() + stages.bus_ns;
@@ -61,8 +68,9 @@ proptest! {
 
     #[test]
     fn the_head_serves_one_request_at_a_time_and_is_never_idle_while_one_waits(
-        experiment in any_experiment()
+        policy in prop::sample::select(POLICIES), outstanding in 1u32..40, seed in 0u64..1 << 63
     ) {
+        let experiment = closed("atlas10k", policy.name, outstanding, seed, BARE);
         let (_, list) = completions(&experiment);
         let mut free = SimTime::ZERO;
         for c in &list {
@@ -114,9 +122,13 @@ fn play(records: &[Record], policy: &str) -> Vec<Completion> {
     let placement = Placement::new(&devices, None, drive.blocks(), Fit::AsIs).unwrap();
     let list = records.iter().copied().map(Ok);
     let mut source = Replay::new(list, placement, false, records.len() as u64);
-    let mut policy = policy.parse::<freewheel_model::sched::PolicySpec>().unwrap().build().unwrap();
+    let policy = policy.parse::<freewheel_model::sched::PolicySpec>().unwrap().build().unwrap();
     let mut done = Vec::new();
-    run(&drive, policy.as_mut(), &mut source, 1, &mut |c| done.push(*c)).unwrap();
+    let drive = Arc::new(drive);
+    let device = Mechanics::new(&drive, SeekErrors::new(&drive, 1, 0));
+    let striping = Striping::single(drive.blocks());
+    let arm = Arm { drive, policy, device };
+    run(&striping, &mut [arm], &mut source, &mut |c| done.push(*c)).unwrap();
     done
 }
 
@@ -174,17 +186,17 @@ fn seeks_within_the_tolerance_keep_the_mean_and_the_bounds() {
     let jittery = text.unwrap().replace("write_settle", "tolerance = \"50us\"\nwrite_settle");
     let spec: freewheel_model::drive::spec::DriveSpec = toml::from_str(&jittery).unwrap();
     let drive = library::build(&spec, "jittery").unwrap();
-    let mut experiment = closed("atlas10k", "fcfs", 1, 1);
+    let mut experiment = closed("atlas10k", "fcfs", 1, 1, BARE);
     let exact_drive = experiment.drive.clone();
-    experiment.drive = drive;
+    experiment.drive = Arc::new(drive);
     let (_, list) = completions(&experiment);
     let mut head = freewheel_model::drive::Position::default();
     let mut errors = Vec::new();
     for c in &list {
         let target = exact_drive.target(c.request.start, c.request.blocks, c.request.op);
-        let exact = exact_drive.access(c.arrival, head, &target).seek.ns() as i64;
-        errors.push(c.access.seek.ns() as i64 - exact);
-        head = c.access.end;
+        let exact = exact_drive.access(c.arrival, head, &target);
+        errors.push(c.seek.ns() as i64 - exact.seek.ns() as i64);
+        head = exact.end;
     }
     assert!(errors.iter().all(|error| error.abs() <= 50_000), "{:?}", errors.iter().max());
     assert!(errors.iter().any(|error| error.abs() > 40_000), "no error near the tolerance");

@@ -207,6 +207,12 @@ fn overview(result: &RunResult) -> Table {
     table.row(["elapsed", &number::seconds(result.elapsed_ns)]);
     table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
     table.row(["utilisation", &number::percent(result.utilisation)]);
+    if result.buffer_reads + result.buffer_writes > 0 {
+        let (from, to) = (result.buffer_reads, result.buffer_writes);
+        let destaging = number::percent(result.destaging);
+        table.row(["buffer", &format!("{from} reads from it, {to} writes to it")]);
+        table.row(["writing back", &format!("{destaging} of the time")]);
+    }
     table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
     table.row(["longest wait", &number::ms(result.queue_ns_max as f64)]);
     table

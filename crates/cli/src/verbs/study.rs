@@ -43,6 +43,9 @@ pub struct StudyArgs {
     /// Spread the trace's addresses over the whole drive, or squeeze them onto it
     #[arg(long)]
     scale: bool,
+    /// Leave out the drive's buffer, command queue, overheads and bus
+    #[arg(long)]
+    mechanics_only: bool,
     /// How arrivals are timed
     #[arg(long, value_enum, default_value_t = Replay::Auto)]
     replay: Replay,
@@ -116,6 +119,7 @@ impl StudyArgs {
         };
         let mut options = StudyOptions::new(trace, &self.drive);
         options.seed = self.seed;
+        options.electronics = !self.mechanics_only;
         if !self.policies.is_empty() {
             options.policies = self.policies.clone();
         }

@@ -227,10 +227,10 @@ impl Drive {
         self.media_access_with_seek_error(now, from, target, 0)
     }
 
-    /// The same drive with command processing that takes no time.
+    /// The same drive with other command processing times.
     #[must_use]
-    pub fn without_overhead(&self) -> Self {
-        Self { overhead: ByOp::default(), ..self.clone() }
+    pub fn with_overhead(&self, overhead: ByOp<SimDuration>) -> Self {
+        Self { overhead, ..self.clone() }
     }
 
     /// Like [`Self::media_access`], with an error as in [`Self::access_with_seek_error`].

@@ -18,6 +18,7 @@ mod rotation;
 mod seek;
 pub mod spec;
 
+pub(crate) use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
 pub use mechanics::{Access, Drive, Position, Positioning, Target};

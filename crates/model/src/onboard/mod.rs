@@ -8,4 +8,4 @@ pub mod spec;
 mod unit;
 mod write_back;
 
-pub use unit::{Done, Served, Unit};
+pub use unit::{Done, NextEvent, Served, Unit};

@@ -4,6 +4,7 @@ use freewheel_units::{Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::drive::spec::ByOp;
 use crate::sched::PolicySpec;
 
 /// On-board electronics: buffer, command overheads, bus. Without a buffer every command visits the
@@ -35,14 +36,24 @@ impl OnboardSpec {
         *self == Self::default()
     }
 
-    /// What is wrong with it, if anything.
-    pub fn check(&self) -> Result<(), String> {
+    /// Time between a command and the beginning of its work on the media, for schedulers outside
+    /// the drive; that of `drive` when the electronics have no overheads of their own.
+    pub fn command_overhead(&self, drive: ByOp<SimDuration>) -> ByOp<SimDuration> {
+        let bus = self.bus.unwrap_or_default();
+        let time = |op, otherwise| {
+            let processing = self.overheads.map_or(otherwise, |times| times.of(op, false, op));
+            processing + bus.disconnect(op, op)
+        };
+        ByOp { read: time(Op::Read, drive.read), write: time(Op::Write, drive.write) }
+    }
+
+    /// The first value that cannot be: its key, the value, and what is allowed.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, u32, String)> {
         self.buffer.as_ref().map_or(Ok(()), BufferSpec::check)?;
         let depth = self.queue.map_or(1, |queue| queue.depth);
         if !(1..=QUEUE_DEPTH_MAX).contains(&depth) {
-            return Err(format!(
-                "`queue.depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held"
-            ));
+            let rule = format!("1 to {QUEUE_DEPTH_MAX} commands can be held");
+            return Err(("onboard.queue.depth", depth, rule));
         }
         Ok(())
     }
@@ -107,16 +118,20 @@ pub struct BufferSpec {
 }
 
 impl BufferSpec {
-    fn check(&self) -> Result<(), String> {
-        let Self { segments, segment_blocks, write_segments, .. } = *self;
-        if segments == 0 || segment_blocks == 0 {
-            return Err("`buffer` has no segments, or segments of no blocks: leave it out".into());
+    fn check(&self) -> Result<(), (&'static str, u32, String)> {
+        let at_least_one = || "at least 1, or no buffer at all".to_string();
+        if self.segments == 0 {
+            return Err(("onboard.buffer.segments", 0, at_least_one()));
         }
-        let most = if self.separate_write_segments { segments - 1 } else { segments };
-        if self.write_cache != WriteCache::Off && !(1..=most).contains(&write_segments) {
-            return Err(format!(
-                "`buffer.write_segments` is {write_segments}: of these {segments} segments 1 to {most} can hold writes"
-            ));
+        if self.segment_blocks == 0 {
+            return Err(("onboard.buffer.segment_blocks", 0, at_least_one()));
+        }
+        let most = self.segments - u32::from(self.separate_write_segments);
+        let allowed = if self.separate_write_segments { 1..=most } else { 0..=most };
+        let caches = self.write_cache != WriteCache::Off;
+        if !allowed.contains(&self.write_segments) || (caches && self.write_segments == 0) {
+            let rule = format!("of these {} segments 1 to {most} can hold writes", self.segments);
+            return Err(("onboard.buffer.write_segments", self.write_segments, rule));
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::bus::Bus;
 use super::read_ahead::{self, ReadingOn};
 use super::spec::{AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, WriteCache};
 use super::write_back::{Destage, WriteBack};
+use crate::drive::spec::ByOp;
 use crate::drive::{Access, Drive, Position, Target};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
@@ -65,6 +66,8 @@ struct Media {
     destaged: SimTime,
     /// Time spent on destages.
     destaging: SimDuration,
+    /// Time spent on commands and destages.
+    busy: SimDuration,
 }
 
 /// A command inside the drive.
@@ -83,6 +86,25 @@ struct Flush {
     sequence: u64,
     submitted: SimTime,
     newest: u64,
+}
+
+/// What a unit does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextEvent {
+    /// A command is done.
+    Completion(SimTime),
+    /// The drive decides what its media do next, from all that has been submitted until then.
+    Decision(SimTime),
+}
+
+impl NextEvent {
+    /// When it happens.
+    #[inline]
+    pub fn time(self) -> SimTime {
+        match self {
+            Self::Completion(time) | Self::Decision(time) => time,
+        }
+    }
 }
 
 /// A command that is done.
@@ -169,6 +191,7 @@ impl Unit {
                 reading_on: None,
                 destaged: SimTime::ZERO,
                 destaging: SimDuration::ZERO,
+                busy: SimDuration::ZERO,
             },
             write_back: WriteBack::default(),
             policy: queue.scheduler.build()?,
@@ -204,6 +227,17 @@ impl Unit {
         self.inside < self.queue.depth
     }
 
+    /// When the head is done with what it does now and cannot leave.
+    #[inline]
+    pub fn media_free(&self) -> SimTime {
+        self.media.free
+    }
+
+    /// Time that the media spent on commands and destages so far, reading ahead left out.
+    pub fn media_busy(&self) -> SimDuration {
+        self.media.busy
+    }
+
     /// Time that the media spent on destages so far.
     pub fn destaging(&self) -> SimDuration {
         self.media.destaging
@@ -223,34 +257,31 @@ impl Unit {
         self.last_op = waiting.target.op;
     }
 
-    /// Asks at `now` for everything written so far to be on the media; what is done then carries
-    /// `sequence`. A flush takes no place in the queue.
-    pub fn flush(&mut self, now: SimTime, sequence: u64) {
+    /// Asks at `now` for everything written so far to be on the media. False when it is, else what
+    /// is done then carries `sequence`. A flush takes no place in the queue.
+    pub fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
         self.begin(now);
+        if self.write_back.is_empty() && self.media.destaged <= now {
+            return false;
+        }
         self.flushes.push_back(Flush {
             sequence,
             submitted: now,
             newest: self.write_back.newest_id(),
         });
         self.end_flushes();
+        true
     }
 
-    /// When something next happens that can be seen, if nothing is submitted before.
+    /// What next happens that can be seen, if nothing is submitted before.
     #[inline]
-    pub fn next_event(&self) -> Option<SimTime> {
+    pub fn next_event(&self) -> Option<NextEvent> {
         let done = self.done.peek().map(|Reverse(done)| done.served.end);
         match (done, self.next_decision()) {
-            (Some(done), Some(decision)) => Some(done.min(decision)),
-            (done, decision) => done.or(decision),
+            (Some(done), Some(decision)) if decision < done => Some(NextEvent::Decision(decision)),
+            (Some(done), _) => Some(NextEvent::Completion(done)),
+            (None, decision) => decision.map(NextEvent::Decision),
         }
-    }
-
-    /// Whether the next event is a completion, and not a decision that takes into account what is
-    /// submitted until then.
-    #[inline]
-    pub fn completes_next(&self) -> bool {
-        let done = self.done.peek().map(|Reverse(done)| done.served.end);
-        done.is_some_and(|done| self.next_decision().is_none_or(|decision| done <= decision))
     }
 
     /// Lets the event at `now` happen, and returns the command that is done, if one is. A seek
@@ -258,7 +289,7 @@ impl Unit {
     #[inline]
     pub fn advance(&mut self, now: SimTime, seek_error_ns: i64) -> Option<Done> {
         self.now = now;
-        if self.completes_next() {
+        if let Some(NextEvent::Completion(_)) = self.next_event() {
             let Reverse(done) = self.done.pop()?;
             self.inside -= u32::from(!done.flush);
             return Some(done);
@@ -273,7 +304,7 @@ impl Unit {
         self.submit(now, Waiting { target, arrival: now, sequence: 0 });
         loop {
             let next = self.next_event().expect("a command is inside");
-            if let Some(done) = self.advance(next, 0) {
+            if let Some(done) = self.advance(next.time(), 0) {
                 return done.served;
             }
         }
@@ -782,6 +813,7 @@ impl Unit {
         self.media.head = access.end;
         self.media.free = begin + access.total();
         self.media.last_op = target.op;
+        self.media.busy += access.total();
         access
     }
 
@@ -810,7 +842,7 @@ fn without_overhead(drive: &Arc<Drive>) -> Arc<Drive> {
     if [Op::Read, Op::Write].iter().all(|&op| drive.overhead(op) == SimDuration::ZERO) {
         Arc::clone(drive)
     } else {
-        Arc::new(drive.without_overhead())
+        Arc::new(drive.with_overhead(ByOp::default()))
     }
 }
 

@@ -200,19 +200,35 @@ fn workload(study: &Study) -> Finding {
 }
 
 fn cautions(study: &Study) -> Vec<Finding> {
-    [no_cache(study), fit(study), devices(study), assumed(study), unclean(study)]
+    [electronics(study), fit(study), devices(study), assumed(study), unclean(study)]
         .into_iter()
         .flatten()
         .collect()
 }
 
-fn no_cache(study: &Study) -> Option<Finding> {
-    let trace = &study.trace;
+fn electronics(study: &Study) -> Option<Finding> {
+    let sequential = percent(study.trace.sequentiality.read_sequential_share);
+    if !study.drive.electronics {
+        return Some(Finding {
+            headline:
+                "The drive was modelled without its electronics: every request goes to the media."
+                    .into(),
+            detail: format!(
+                "A real drive serves sequential reads ({sequential} of the reads here) from its read-ahead, and with its write cache on reports writes before they are on the media. Such requests look slower here, and their rotational latency larger, than they are."
+            ),
+        });
+    }
+    let result = &study.fcfs().result;
+    let share = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
     Some(Finding {
-        headline: "This model of the drive has no cache: every request goes to the media.".into(),
+        headline: format!(
+            "The drive's own buffer served {} of the reads and took {} of the writes.",
+            share(result.buffer_reads, result.read_response.count),
+            share(result.buffer_writes, result.write_response.count)
+        ),
         detail: format!(
-            "A real drive serves sequential reads ({} of the reads here) from its read-ahead, and with its write cache on reports writes before they are on the media. Such requests look slower here, and their rotational latency larger, than they are.",
-            percent(trace.sequentiality.read_sequential_share)
+            "Under FCFS; {sequential} of the reads are sequential. Writing back took {} of the time. A flush waits until all that was written before it is on the media. Without the electronics: --mechanics-only.",
+            percent(result.destaging)
         ),
     })
 }

@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, Workload, open};
+use freewheel_sim::config::{
+    ArrayConfig, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, open,
+};
 use freewheel_sim::source::PlacementError;
 use freewheel_trace::{Character, Characterizer, TraceReader};
 use rayon::prelude::*;
@@ -26,6 +28,8 @@ pub struct StudyOptions {
     pub drive: String,
     /// Policies to compare; FCFS is always among them.
     pub policies: Vec<PolicySpec>,
+    /// Whether the drive's electronics take part, as far as its file describes them.
+    pub electronics: bool,
     /// Seed of every random stream.
     pub seed: u64,
 }
@@ -34,7 +38,7 @@ impl StudyOptions {
     /// A trace on a drive, under every policy there is.
     pub fn new(trace: TraceWorkload, drive: &str) -> Self {
         let policies = POLICIES.iter().map(|row| row.usual).collect();
-        Self { trace, drive: drive.into(), policies, seed: 1 }
+        Self { trace, drive: drive.into(), policies, electronics: true, seed: 1 }
     }
 }
 
@@ -109,6 +113,8 @@ pub struct DriveSummary {
     pub rotation_period_ns: u64,
     /// Mean rate at which sectors pass a head, over the capacity.
     pub media_bytes_per_second: f64,
+    /// Whether its electronics took part.
+    pub electronics: bool,
     /// Values of the drive file that are assumed.
     pub assumed: Vec<String>,
 }
@@ -178,6 +184,8 @@ fn config(options: &StudyOptions, policy: PolicySpec) -> SimConfig {
         drive: options.drive.clone(),
         zero_latency: None,
         scheduler: policy,
+        electronics: options.electronics,
+        array: ArrayConfig::default(),
         workload: Workload::Trace(options.trace.clone()),
     }
 }
@@ -236,6 +244,7 @@ fn summary(experiment: &Experiment) -> DriveSummary {
         capacity_bytes: drive.blocks().bytes().get(),
         rotation_period_ns: spec.rotation_period.ns(),
         media_bytes_per_second: drive.mean_media_rate_bytes_per_second(),
+        electronics: experiment.has_electronics(),
         assumed: assumed(spec),
     }
 }

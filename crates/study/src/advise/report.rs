@@ -236,7 +236,12 @@ fn setting(study: &Study) -> Markup {
         p {
             (drive.model) ", " (Bytes::new(drive.capacity_bytes).human_decimal()) ", "
             (format!("{rpm:.0}")) " rpm, mean media rate " (rate(drive.media_bytes_per_second))
-            ". No cache in the drive; every request goes to the media. Replay " (replay)
+            @if drive.electronics {
+                ". With the drive's buffer, command queue, overheads and bus. Replay "
+            } @else {
+                ". Without the drive's electronics: every request goes to the media. Replay "
+            }
+            (replay)
             ". A flush is done when every write that came before it is on the media."
         }
         @if !drive.assumed.is_empty() {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig, ThinkDistribution, Workload};
+use freewheel_sim::config::{
+    ArrayConfig, ConfigError, Experiment, SimConfig, ThinkDistribution, Workload,
+};
 use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
@@ -55,6 +57,9 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         drive: setting.drive.into(),
         zero_latency: None,
         scheduler: setting.policy,
+        // The paper's drives are DiskSim's with their cache off and no overheads.
+        electronics: false,
+        array: ArrayConfig::default(),
         workload: Workload::Closed {
             requests: context.requests(),
             outstanding: setting.outstanding,

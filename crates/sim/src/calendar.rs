@@ -1,0 +1,79 @@
+//! Which of many arms acts next.
+
+/// The next time of each arm, and the earliest of all. Of equal times the arm with the smallest
+/// number comes first. A winner tree (Knuth, TAOCP 3, 5.4.1): a change costs one comparison a level.
+#[derive(Debug)]
+pub(crate) struct Calendar {
+    /// Keys of the arms, filled up with [`NEVER`].
+    keys: Vec<u64>,
+    /// Winners: the root at 1, the children of n at 2n and 2n + 1, the arms below.
+    winners: Vec<u32>,
+}
+
+/// Later than every event.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+impl Calendar {
+    pub(crate) fn new(arms: usize) -> Self {
+        let leaves = arms.next_power_of_two();
+        let mut winners = vec![0; leaves];
+        for node in (1..leaves).rev() {
+            winners[node] = Self::child(&winners, leaves, 2 * node);
+        }
+        Self { keys: vec![NEVER; leaves], winners }
+    }
+
+    fn child(winners: &[u32], leaves: usize, node: usize) -> u32 {
+        if node >= leaves { (node - leaves) as u32 } else { winners[node] }
+    }
+
+    /// The earliest key and its arm.
+    #[inline]
+    pub(crate) fn first(&self) -> (u64, u32) {
+        if self.keys.len() == 1 {
+            return (self.keys[0], 0);
+        }
+        let arm = self.winners[1];
+        (self.keys[arm as usize], arm)
+    }
+
+    #[inline]
+    pub(crate) fn set(&mut self, arm: u32, key: u64) {
+        self.keys[arm as usize] = key;
+        let leaves = self.keys.len();
+        let mut node = (leaves + arm as usize) / 2;
+        while node >= 1 {
+            let left = Self::child(&self.winners, leaves, 2 * node);
+            let right = Self::child(&self.winners, leaves, 2 * node + 1);
+            let later = self.keys[right as usize] < self.keys[left as usize];
+            self.winners[node] = if later { right } else { left };
+            node /= 2;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_first_is_the_one_that_a_search_through_all_finds(
+            arms in 1usize..40, changes in prop::collection::vec((any::<prop::sample::Index>(), 0u64..9), 1..200)
+        ) {
+            let mut calendar = Calendar::new(arms);
+            let mut keys = vec![NEVER; arms];
+            for (arm, key) in changes {
+                let (arm, key) = (arm.index(arms), if key == 8 { NEVER } else { key });
+                calendar.set(arm as u32, key);
+                keys[arm] = key;
+                let expected = (0..arms).min_by_key(|&arm| keys[arm]).unwrap();
+                let (first, found) = calendar.first();
+                prop_assert_eq!(first, keys[expected]);
+                prop_assert!(first == NEVER || found as usize == expected);
+            }
+        }
+    }
+}

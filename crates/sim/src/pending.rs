@@ -1,0 +1,54 @@
+//! Requests that have arrived and are not done.
+
+use std::collections::VecDeque;
+
+use freewheel_units::SimTime;
+
+use crate::source::Request;
+
+/// A request that has arrived and is not done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pending {
+    pub request: Request,
+    pub arrival: SimTime,
+    /// Pieces that are not done; zero once all of it is.
+    pub left: u32,
+}
+
+/// Requests by their sequence: a window that slides along with the oldest that is not done.
+#[derive(Default)]
+pub(crate) struct PendingRequests {
+    first: u64,
+    window: VecDeque<Pending>,
+}
+
+impl PendingRequests {
+    /// Adds the request that arrives next, and returns its sequence. It must have pieces before
+    /// another request is done.
+    #[inline]
+    pub(crate) fn push(&mut self, request: Request, arrival: SimTime) -> u64 {
+        self.window.push_back(Pending { request, arrival, left: 0 });
+        self.first + self.window.len() as u64 - 1
+    }
+
+    #[inline]
+    pub(crate) fn set_pieces(&mut self, sequence: u64, pieces: u32) {
+        self.window[(sequence - self.first) as usize].left = pieces;
+    }
+
+    /// A piece is done; the request when it was the last.
+    #[inline]
+    pub(crate) fn piece_done(&mut self, sequence: u64) -> Option<Pending> {
+        let pending = &mut self.window[(sequence - self.first) as usize];
+        pending.left -= 1;
+        if pending.left > 0 {
+            return None;
+        }
+        let whole = *pending;
+        while self.window.front().is_some_and(|pending| pending.left == 0) {
+            self.window.pop_front();
+            self.first += 1;
+        }
+        Some(whole)
+    }
+}
