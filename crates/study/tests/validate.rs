@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use freewheel_sim::config::TraceWorkload;
-use freewheel_study::{ValidateError, Validation, validate};
+use freewheel_study::{GapReading, ValidateError, Validation, validate};
 
 fn trace(file: &Path) -> TraceWorkload {
     TraceWorkload { file: file.into(), ..TraceWorkload::default() }
@@ -50,6 +50,36 @@ fn four_measured_drives_are_met_more_closely_than_by_disksim() {
 }
 
 #[test]
+fn measured_drives_keep_step_over_the_gaps_when_a_gap_precedes_its_request() {
+    for (drive, file) in [
+        ("atlas10k", "atlas10k"),
+        ("cheetah9lp", "cheetah9LP"),
+        ("cheetah4lp", "cheetah4LP"),
+        ("ultrastar9es", "ibm18es"),
+    ] {
+        let Some(v) = measured(drive, file) else { return };
+        println!("{drive}: {}", v.phase.verdict);
+        assert_eq!(v.phase.gaps, GapReading::OneEarlier, "{drive}");
+        let near = v.phase.distances.iter().find(|row| row.distance == v.phase.main_distance);
+        let near = near.unwrap();
+        assert!(near.one_earlier.resultant_length > 0.85, "{drive}: {near:?}");
+        assert!(near.as_recorded.p_value > 0.01, "{drive}: {near:?}");
+        let resynchronised = near.resynchronised_median_ms.unwrap();
+        assert!(resynchronised * 10.0 < near.achieved_median_ms, "{drive}: {near:?}");
+        // With the gaps as recorded two phases are independent, and that is nearly all the error.
+        let ratio = v.per_request_error_sd_ms / v.phase.floor_sd_ms;
+        assert!((1.0..1.15).contains(&ratio), "{drive}: {ratio}");
+    }
+}
+
+#[test]
+fn where_nothing_visits_the_media_twice_nothing_is_said_of_the_phase() {
+    let one = validated("tr96", "R Hit 0 1 300 1000\n").unwrap();
+    assert!(one.phase.verdict.starts_with("Not to be told"), "{}", one.phase.verdict);
+    assert!(one.phase.distances.is_empty() && one.phase.resynchronised_sd_ms.is_none());
+}
+
+#[test]
 fn a_trace_with_our_own_times_has_no_demerit_and_another_has_the_distance() {
     // The tr96 disk has no electronics: block 0 at time 0 is one sector, 194.8 us.
     let sector_us = 60e6 / 4400.0 / 70.0;
@@ -77,4 +107,5 @@ fn what_cannot_be_compared_is_refused_with_its_record() {
 fn the_page_shows_both_distributions() {
     let page = validated("tr96", "R Hit 0 1 300 1000\nW Hit 7 1 20000 1000\n").unwrap().html();
     assert!(page.contains("<svg") && page.contains("writes to the media"));
+    assert!(page.contains("Is the rotational phase recoverable?"));
 }
