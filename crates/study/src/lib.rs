@@ -13,4 +13,7 @@ pub use advise::{
     study,
 };
 pub use sim_page::sim_html;
-pub use validate::{Part, Quantile, ValidateError, Validation, validate};
+pub use validate::{
+    Coherence, Distance, GapReading, Part, PhaseAnalysis, PhaseClass, PhaseDistance,
+    PhaseHistogram, PhaseLag, PhaseOperations, Quantile, ValidateError, Validation, validate,
+};

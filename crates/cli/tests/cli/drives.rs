@@ -53,6 +53,9 @@ fn an_imported_drive_is_shown_and_validated_like_a_shipped_one() {
     assert_eq!(validated["requests"], 1);
     assert_eq!(validated["measured_mean_ms"], validated["simulated_mean_ms"]);
     assert!(validated["demerit_ms"].is_f64() && validated["per_request_error_sd_ms"].is_f64());
+    assert!(validated["phase"]["floor_sd_ms"].is_f64());
+    let text = stdout(&["drive", "validate", &drive, &bench.at("tiny.trace")]);
+    assert!(text.contains("Is the rotational phase recoverable?\nNot to be told"), "{text}");
 }
 
 #[test]

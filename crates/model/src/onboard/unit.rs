@@ -210,6 +210,19 @@ impl Unit {
         })
     }
 
+    /// The same drive as it was in the beginning.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        let spec = OnboardSpec {
+            buffer: self.buffer.is_some().then(|| self.buffer_spec.clone()),
+            overheads: Some(self.overheads),
+            bus: Some(self.bus_spec),
+            read_write_switch: self.read_write_switch,
+            queue: Some(self.queue),
+        };
+        Self::new(&self.drive, &spec).expect("its policy was built before")
+    }
+
     /// The drive's mechanics.
     pub fn drive(&self) -> &Drive {
         &self.drive

@@ -2,9 +2,11 @@
 //! measured.
 //!
 //! `R|W hit-kind first-block blocks measured_us delay_us`, between blanks; blocks are of 512 bytes.
-//! The delay runs from the completion of a request to the arrival of the next, so the first
-//! arrives at 0 and all other times follow. The hit kind is what whoever measured took it for, and
-//! is dropped.
+//! The delay runs from the completion of the request in the line before to the arrival of this one.
+//! Descriptions of the format say that it precedes the next request; but read like this, and only
+//! like this, reads from neighbouring tracks end at the angles that the drive's layout gives
+//! (`freewheel drive validate` shows it). Before the first request there is nothing: it arrives
+//! at 0. The hit kind is what whoever measured took it for, and is dropped.
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
@@ -17,7 +19,7 @@ use crate::source::{LineDecoder, LineSource, most_lines_parse};
 pub(super) const ROW: Row = Row {
     format: Format::DisksimValidate,
     name: "disksim-validate",
-    description: "text: R or W, hit kind, block, blocks (512 B), measured response in us, delay to the next in us",
+    description: "text: R or W, hit kind, block, blocks (512 B), measured response in us, delay before it in us",
     rebased: false,
     detect: |head| most_lines_parse(head, &mut DisksimValidate::default()),
     open: Some(|input| {
@@ -25,10 +27,10 @@ pub(super) const ROW: Row = Row {
     }),
 };
 
-/// Remembers when the next request arrives.
+/// Remembers when the request in the line before was done.
 #[derive(Default)]
 struct DisksimValidate {
-    next_arrival: SimTime,
+    completed: Option<SimTime>,
 }
 
 impl LineDecoder for DisksimValidate {
@@ -38,10 +40,12 @@ impl LineDecoder for DisksimValidate {
         fields.next("hit_kind")?;
         let (start, count) = (fields.next("block")?.number()?, fields.next("blocks")?.number()?);
         let extent = Extent::of_blocks(start, count)?;
-        let arrival = self.next_arrival;
-        let completion = later(arrival, fields.next("measured_us")?)?;
-        self.next_arrival = later(completion, fields.next("delay_us")?)?;
+        let (measured, delay) = (fields.next("measured_us")?, fields.next("delay_us")?);
         fields.end()?;
+        let after = self.completed.map(|completed| later(completed, delay)).transpose()?;
+        let arrival = after.unwrap_or(SimTime::ZERO);
+        let completion = later(arrival, measured)?;
+        self.completed = Some(completion);
         Ok(Record {
             arrival,
             op,
@@ -73,10 +77,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_delay_runs_from_a_completion_to_the_next_arrival() {
+    fn the_delay_runs_from_the_completion_before_to_the_arrival() {
         let mut decoder = DisksimValidate::default();
-        let first = decoder.parse(b"W Hit    4583176   4    663.00000  45422.00000").unwrap();
-        let second = decoder.parse(b"R Miss   16   8    1000.5  0").unwrap();
+        let first = decoder.parse(b"W Hit    4583176   4    663.00000  7").unwrap();
+        let second = decoder.parse(b"R Miss   16   8    1000.5  45422.00000").unwrap();
         assert_eq!(first.arrival, SimTime::ZERO);
         assert_eq!(first.completion, Some(SimTime::from_ns(663_000)));
         assert_eq!((first.op, first.start.get(), first.blocks.get()), (Op::Write, 4_583_176, 4));

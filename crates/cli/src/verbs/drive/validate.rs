@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use freewheel::sim::config::TraceWorkload;
-use freewheel::study::{ValidateError, Validation, validate};
+use freewheel::study::{PhaseAnalysis, ValidateError, Validation, validate};
 use freewheel::trace::Format;
 
 use crate::failure::Failure;
@@ -91,5 +91,39 @@ fn text(v: &Validation) -> String {
     for q in &v.quantiles {
         quantiles.row([format!("{:.0} %", q.share * 100.0), ms(q.measured_ms), ms(q.simulated_ms)]);
     }
-    format!("{} against {}\n\n{sums}\n{parts}\n{quantiles}", v.drive, v.trace)
+    let phase = phase(&v.phase);
+    format!("{} against {}\n\n{sums}\n{parts}\n{quantiles}\n{phase}", v.drive, v.trace)
+}
+
+/// Whether the spindle's phase is in the trace, and what that leaves of the error.
+fn phase(phase: &PhaseAnalysis) -> String {
+    let ms = |value: f64| format!("{value:.3} ms");
+    let if_any = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), ms);
+    let mut floors = Table::new("lrrr");
+    floors.row(["sd of the difference", "achieved", "phase unknown", "resynchronised"]);
+    for class in &phase.classes {
+        let [achieved, floor] = [class.achieved_sd_ms, class.floor_sd_ms].map(ms);
+        floors.row([class.name.to_owned(), achieved, floor, if_any(class.resynchronised_sd_ms)]);
+    }
+    let [achieved, floor] = [phase.achieved_sd_ms, phase.floor_sd_ms].map(ms);
+    floors.row(["all".to_owned(), achieved, floor, if_any(phase.resynchronised_sd_ms)]);
+    let mut distances = Table::new("lrrrrrr");
+    let (gaps, other) = ("R, gaps as", "R, gaps one");
+    distances.row(["last on the media", "requests", gaps, other, "R by", "median", "resyn-"]);
+    distances.row(["", "", "recorded", "later", "chance", "error", "chronised"]);
+    for row in &phase.distances {
+        let lengths = [
+            row.as_recorded.resultant_length,
+            row.one_later.resultant_length,
+            row.as_recorded.resultant_length_by_chance,
+        ];
+        let [recorded, later, chance] = lengths.map(|length| format!("{length:.3}"));
+        let (name, pairs) = (row.distance.name().to_owned(), row.as_recorded.pairs.to_string());
+        let median = ms(row.achieved_median_ms);
+        let resynchronised = if_any(row.resynchronised_median_ms);
+        distances.row([name, pairs, recorded, later, chance, median, resynchronised]);
+    }
+    let title = "Is the rotational phase recoverable?";
+    let pairs = phase.pairs_in_words();
+    format!("{title}\n{}\n\n{distances}{pairs}\n\n{floors}", phase.verdict)
 }

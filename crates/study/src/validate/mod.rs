@@ -1,6 +1,11 @@
 //! A drive of the library held against a trace measured on the real one.
 
-use std::path::Path;
+mod circular;
+mod exchange;
+mod page;
+mod phase;
+mod spindle;
+
 use std::sync::Arc;
 
 use freewheel_model::drive::spec::DriveSpec;
@@ -8,13 +13,16 @@ use freewheel_model::onboard::Unit;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::library;
 use freewheel_trace::Record;
-use freewheel_units::{Lbn, Op, SimDuration, SimTime};
-use maud::html;
+use freewheel_units::{Lbn, Op, SimTime};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::chart::{self, Axes, Line};
-use crate::page::{self, section, table};
+pub use circular::Coherence;
+use exchange::{Exchange, Request, replay};
+pub use phase::{
+    GapReading, PhaseAnalysis, PhaseClass, PhaseDistance, PhaseHistogram, PhaseLag, PhaseOperations,
+};
+pub use spindle::Distance;
 
 /// What a validation found. Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,6 +50,8 @@ pub struct Validation {
     pub parts: Vec<Part>,
     /// Points of both distributions.
     pub quantiles: Vec<Quantile>,
+    /// Whether the spindle's phase is in the trace, and the floor of the error when it is not.
+    pub phase: PhaseAnalysis,
     #[serde(skip)]
     curves: [Vec<(f64, f64)>; 2],
 }
@@ -103,6 +113,16 @@ struct Pair {
     simulated_ms: f64,
 }
 
+impl Pair {
+    fn of(exchange: &Exchange) -> Self {
+        Self {
+            part: part_number(exchange),
+            measured_ms: exchange.request.measured().as_ms_f64(),
+            simulated_ms: exchange.simulated.as_ms_f64(),
+        }
+    }
+}
+
 const PARTS: [&str; 4] = [
     "reads from the buffer",
     "reads from the media",
@@ -114,35 +134,44 @@ const PARTS: [&str; 4] = [
 /// as in the trace, and compares the response times.
 pub fn validate(drive: &str, trace: &TraceWorkload) -> Result<Validation, ValidateError> {
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
-    let mut unit = Unit::new(&Arc::new(built), &spec.onboard).map_err(ConfigError::from)?;
+    let unit = Unit::new(&Arc::new(built), &spec.onboard).map_err(ConfigError::from)?;
     let file = trace.file.display().to_string();
-    let mut pairs = Vec::new();
-    let mut now = SimTime::ZERO;
+    let requests = requests(trace, &file, &unit)?;
+    if requests.is_empty() {
+        return Err(ValidateError::Empty { trace: file });
+    }
+    let exchanges = replay(unit.restarted(), &requests);
+    let phase = phase::analyse(&unit, &exchanges, &PARTS, part_number);
+    let pairs: Vec<Pair> = exchanges.iter().map(Pair::of).collect();
+    Ok(compare(&spec, file, &pairs, phase))
+}
+
+fn requests(trace: &TraceWorkload, file: &str, unit: &Unit) -> Result<Vec<Request>, ValidateError> {
     let mut before: Option<SimTime> = None;
-    let records = open(trace)?.enumerate();
-    for (index, record) in records {
+    let mut requests = Vec::new();
+    for (index, record) in open(trace)?.enumerate() {
         let record = record.map_err(ConfigError::from)?;
         let unsuitable = |reason| ValidateError::Unsuitable {
-            trace: file.clone(),
+            trace: file.to_owned(),
             record: index as u64 + 1,
             reason,
         };
-        let completion = check(&record, before, &unit).map_err(unsuitable)?;
-        now += before.map_or(SimDuration::ZERO, |before| record.arrival - before);
-        let (start, blocks) = (Lbn::new(record.start.get()), record.blocks.get() as u32);
-        let served = unit.serve(now, record.op, start, blocks);
-        pairs.push(Pair {
-            part: usize::from(record.op == Op::Write) * 2 + usize::from(!served.hit),
-            measured_ms: (completion - record.arrival).as_ms_f64(),
-            simulated_ms: (served.end - now).as_ms_f64(),
+        let completion = check(&record, before, unit).map_err(unsuitable)?;
+        requests.push(Request {
+            op: record.op,
+            start: Lbn::new(record.start.get()),
+            blocks: record.blocks.get() as u32,
+            arrival: record.arrival,
+            completion,
         });
-        now = served.end;
         before = Some(completion);
     }
-    if pairs.is_empty() {
-        return Err(ValidateError::Empty { trace: file });
-    }
-    Ok(compare(&spec, file, &pairs))
+    Ok(requests)
+}
+
+/// Index into [`PARTS`].
+fn part_number(exchange: &Exchange) -> usize {
+    usize::from(exchange.request.op == Op::Write) * 2 + usize::from(!exchange.served.hit)
 }
 
 /// The record's completion, when it is one to compare.
@@ -159,7 +188,7 @@ fn check(record: &Record, before: Option<SimTime>, unit: &Unit) -> Result<SimTim
     record.completion.ok_or("its response time was not recorded")
 }
 
-fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair]) -> Validation {
+fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair], phase: PhaseAnalysis) -> Validation {
     let all: Vec<&Pair> = pairs.iter().collect();
     let sorted = |value: &dyn Fn(&Pair) -> f64| {
         let mut list: Vec<f64> = pairs.iter().map(value).collect();
@@ -182,6 +211,7 @@ fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair]) -> Validation {
         per_request_error_sd_ms: error_sd(&all),
         parts: (0..PARTS.len()).filter_map(|part| part_of(pairs, part)).collect(),
         quantiles: quantiles(&measured, &simulated),
+        phase,
         curves: [curve(&measured), curve(&simulated)],
     }
 }
@@ -230,50 +260,4 @@ fn curve(sorted: &[f64]) -> Vec<(f64, f64)> {
     let n = sorted.len() as f64;
     let point = |(i, &ms): (usize, &f64)| (ms, (i + 1) as f64 * 100.0 / n);
     sorted.iter().enumerate().step_by(step).map(point).collect()
-}
-
-impl Validation {
-    /// A page with both distributions.
-    pub fn html(&self) -> String {
-        let file = Path::new(&self.trace).file_name().unwrap_or_default().to_string_lossy();
-        let title = format!("{} against {file}", self.drive);
-        let lead = format!(
-            "{} requests: measured mean {:.3} ms, simulated {:.3} ms ({:+.2} %), demerit {:.3} ms ({:.1} % of the mean).",
-            self.requests,
-            self.measured_mean_ms,
-            self.simulated_mean_ms,
-            self.mean_error_share * 100.0,
-            self.demerit_ms,
-            self.demerit_share * 100.0
-        );
-        let line = |name: &str, points: &[(f64, f64)]| Line {
-            name: name.into(),
-            points: points.to_vec(),
-            dots: false,
-        };
-        let lines = [line("measured", &self.curves[0]), line("simulated", &self.curves[1])];
-        let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
-        let parts: Vec<Vec<String>> = self.parts.iter().map(part_cells).collect();
-        let head =
-            ["served here as", "requests", "measured mean", "simulated mean", "sd of difference"];
-        page::page(
-            &title,
-            &lead,
-            &html! {
-                (section("Response times", &page::chart(&chart::lines(&lines, &axes))))
-                (section("By what our model did", &html! {
-                    (table(&head, &parts))
-                    p.note { "Times in ms. The demerit figure is the root mean square of the horizontal distance between the two curves (Ruemmler and Wilkes 1994)." }
-                }))
-            },
-        )
-    }
-}
-
-fn part_cells(part: &Part) -> Vec<String> {
-    let ms = |value: f64| format!("{value:.3}");
-    let times = [part.measured_mean_ms, part.simulated_mean_ms, part.per_request_error_sd_ms];
-    let mut cells = vec![part.name.to_string(), part.requests.to_string()];
-    cells.extend(times.map(ms));
-    cells
 }
