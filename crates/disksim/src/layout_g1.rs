@@ -136,6 +136,7 @@ impl ZoneReader {
                 .unwrap_or(0),
             track_skew,
             cylinder_skew,
+            band_skews: Vec::new(),
             spares: 0,
             slips: Vec::new(),
             remaps: Vec::new(),

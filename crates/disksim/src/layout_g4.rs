@@ -405,7 +405,8 @@ fn nth(mapping: Mapping, first: i64, track: i64, surfaces: i64) -> (i64, i64) {
     let (within, order) = (track / surfaces, track % surfaces);
     let cylinder = first + within;
     let backwards = match mapping {
-        Mapping::Cylinder => false,
+        // Bands are not asked for.
+        Mapping::Cylinder | Mapping::Band { .. } => false,
         Mapping::SerpentineByZone => within % 2 == 1,
         Mapping::Serpentine => cylinder % 2 == 1,
     };
@@ -490,6 +491,7 @@ fn zone(
         reserved_blocks: 0,
         track_skew: turn(track_skew),
         cylinder_skew: turn(cylinder_skew),
+        band_skews: Vec::new(),
         spares: (track.sectors - track.data) as u64,
         slips: Vec::new(),
         remaps: Vec::new(),

@@ -15,6 +15,7 @@ use freewheel_units::{Angle, Blocks, Lbn};
 use super::divide::Divisor;
 use super::error::{BuildDriveError, invalid};
 use super::spec::{DriveSpec, Mapping, SpareUnit, ZoneSpec};
+use super::track_order::TrackOrder;
 
 /// A place on the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,13 +44,11 @@ pub struct Run {
 pub struct Zone {
     first_cylinder: u32,
     cylinders: u32,
-    surfaces: u32,
     blocks_per_track: Divisor,
     /// 2^64 / blocks_per_track, rounded up: a sector's edge without a division.
     sector_steps64: u64,
     start_steps64: u64,
-    track_skew_steps64: u64,
-    cylinder_skew_steps64: u64,
+    order: TrackOrder,
     units: SpareUnits,
     first_lbn: u64,
     blocks: u64,
@@ -122,16 +121,15 @@ impl Zone {
         let cylinders = zone.last_cylinder - zone.first_cylinder + 1;
         let per_track = u64::from(zone.blocks_per_track);
         let total = u64::from(cylinders) * u64::from(drive.surfaces) * per_track;
+        let order = TrackOrder::build(drive, zone, key)?;
         let units = spare_units(drive, zone, key, total)?;
         let mut built = Self {
             first_cylinder: zone.first_cylinder,
             cylinders,
-            surfaces: drive.surfaces,
             blocks_per_track: Divisor::new(per_track),
             sector_steps64: u64::MAX / per_track + 1,
             start_steps64: zone.first_block.steps64(),
-            track_skew_steps64: zone.track_skew.steps64(),
-            cylinder_skew_steps64: zone.cylinder_skew.steps64(),
+            order,
             units,
             first_lbn: previous.map_or(0, |zone| zone.first_lbn + zone.blocks),
             blocks: 0,
@@ -251,42 +249,26 @@ impl Zone {
 
     /// Angle at which the track's first sector begins.
     #[inline]
-    pub(crate) fn track_start(&self, mapping: Mapping, cylinder: u32, surface: u32) -> Angle {
-        let within = u64::from(cylinder - self.first_cylinder);
-        let order = u64::from(self.surface_order(mapping, cylinder, surface));
-        let switches = within * u64::from(self.surfaces - 1) + order;
-        let steps64 = self
-            .start_steps64
-            .wrapping_add(switches.wrapping_mul(self.track_skew_steps64))
-            .wrapping_add(within.wrapping_mul(self.cylinder_skew_steps64));
-        Angle::from_steps((steps64 >> 32) as u32)
+    pub(crate) fn track_start(&self, cylinder: u32, surface: u32) -> Angle {
+        let turned64 = self.order.turned64(cylinder - self.first_cylinder, surface);
+        Angle::from_steps((self.start_steps64.wrapping_add(turned64) >> 32) as u32)
     }
 
-    /// The surface that comes `order`-th in its cylinder, and the other way round: a mirror.
-    #[inline]
-    fn surface_order(&self, mapping: Mapping, cylinder: u32, surface: u32) -> u32 {
-        let backwards = match mapping {
-            Mapping::Cylinder => false,
-            Mapping::SerpentineByZone => (cylinder - self.first_cylinder) % 2 == 1,
-            Mapping::Serpentine => cylinder % 2 == 1,
-        };
-        if backwards { self.surfaces - 1 - surface } else { surface }
+    /// Tracks after which the same steps from track to track come again, directions left aside: a
+    /// cylinder, or a band.
+    pub(crate) fn track_period(&self) -> u64 {
+        self.order.period()
     }
 
     #[inline]
-    fn physical(&self, mapping: Mapping, position: u64) -> Physical {
+    fn physical(&self, position: u64) -> Physical {
         let (track, sector) = self.blocks_per_track.divide(position);
-        // A zone has fewer than 2^32 tracks (limits in `build`).
-        let (cylinder, order) = (track as u32 / self.surfaces, track as u32 % self.surfaces);
-        let cylinder = self.first_cylinder + cylinder;
-        let surface = self.surface_order(mapping, cylinder, order);
-        Physical { cylinder, surface, sector: sector as u32 }
+        let (cylinder, surface) = self.order.track(track);
+        Physical { cylinder: self.first_cylinder + cylinder, surface, sector: sector as u32 }
     }
 
-    fn position(&self, mapping: Mapping, at: Physical) -> u64 {
-        let order = self.surface_order(mapping, at.cylinder, at.surface);
-        let track = u64::from(at.cylinder - self.first_cylinder) * u64::from(self.surfaces)
-            + u64::from(order);
+    fn position(&self, at: Physical) -> u64 {
+        let track = self.order.number(at.cylinder - self.first_cylinder, at.surface);
         track * self.blocks_per_track.get() + u64::from(at.sector)
     }
 
@@ -350,6 +332,7 @@ fn spare_units(
         }
         SpareUnit::CylinderRange(cylinders) => per_cylinder * u64::from(cylinders),
     };
+    check_unit_in_bands(drive)?;
     let count = if zone.spares == 0 { 0 } else { total / positions };
     if zone.spares >= positions {
         let rule = format!("a sparing unit of this zone has {positions} blocks in all");
@@ -357,6 +340,21 @@ fn spare_units(
     }
     let front = if drive.sparing.at_front { zone.spares } else { 0 };
     Ok(SpareUnits { positions, data: Divisor::new(positions - zone.spares), front, count })
+}
+
+/// LBNs must run through the data of a unit before they go on to the next.
+fn check_unit_in_bands(drive: &DriveSpec) -> Result<(), BuildDriveError> {
+    let Mapping::Band { cylinders: band, .. } = drive.mapping else { return Ok(()) };
+    let (unit, cylinders) = match drive.sparing.unit {
+        SpareUnit::Zone | SpareUnit::Track => return Ok(()),
+        SpareUnit::Cylinder => ("cylinder".into(), 1),
+        SpareUnit::CylinderRange(cylinders) => (format!("{cylinders} cylinders"), cylinders),
+    };
+    if cylinders % band == 0 {
+        return Ok(());
+    }
+    let rule = format!("in bands of {band} cylinders a unit is a track, a zone or whole bands");
+    Err(invalid("sparing.unit", unit, rule))
 }
 
 fn sorted_slips(zone: &ZoneSpec, key: &str, total: u64) -> Result<Vec<u64>, BuildDriveError> {
@@ -451,7 +449,6 @@ fn breaks_to_zone_end(units: &SpareUnits, slips: &[u64]) -> Vec<Break> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     zones: Vec<Zone>,
-    mapping: Mapping,
     blocks: u64,
     surfaces: u32,
     /// All zones' segments in LBN order, with the index of their zone.
@@ -464,7 +461,7 @@ pub struct Layout {
 const BUCKETS: u64 = 4096;
 
 impl Layout {
-    pub(crate) fn new(zones: Vec<Zone>, surfaces: u32, mapping: Mapping) -> Self {
+    pub(crate) fn new(zones: Vec<Zone>, surfaces: u32) -> Self {
         let blocks = zones.last().map_or(0, |zone| zone.first_lbn + zone.blocks);
         let segments: Vec<(Segment, u32)> = zones
             .iter()
@@ -479,7 +476,7 @@ impl Layout {
                 (segments.partition_point(|(s, _)| s.first_lbn <= first).max(1) - 1) as u32
             })
             .collect();
-        Self { zones, mapping, blocks, surfaces, segments, buckets, bucket_shift }
+        Self { zones, blocks, surfaces, segments, buckets, bucket_shift }
     }
 
     /// Capacity.
@@ -517,7 +514,7 @@ impl Layout {
         let (position, contiguous) = zone.position_of(&segment, lbn);
         let segment_end = self.segments.get(at + 1).map_or(self.blocks, |(s, _)| s.first_lbn);
         let mut limit = u64::from(wanted).min(contiguous).min(segment_end - lbn);
-        let mut place = zone.physical(self.mapping, position);
+        let mut place = zone.physical(position);
         if !zone.remaps_from.is_empty() {
             (place, limit) = self.follow_remap(zone, position, place, limit);
         }
@@ -549,7 +546,8 @@ impl Layout {
         on_track.min().unwrap_or(lbn)
     }
 
-    /// The block behind the last of those that lie with `lbn` on its cylinder.
+    /// The block behind the last of those that follow on `lbn` without leaving its cylinder. Panics
+    /// beyond the capacity.
     pub fn cylinder_end(&self, lbn: Lbn) -> Lbn {
         let cylinder = self.locate(lbn).cylinder;
         let mut end = self.track_end(lbn);
@@ -569,7 +567,7 @@ impl Layout {
     ) -> (Physical, u64) {
         let next = zone.remaps_from.partition_point(|(from, _)| *from < position);
         match zone.remaps_from.get(next) {
-            Some(&(from, to)) if from == position => (zone.physical(self.mapping, to), 1),
+            Some(&(from, to)) if from == position => (zone.physical(to), 1),
             Some(&(from, _)) => (place, limit.min(from - position)),
             None => (place, limit),
         }
@@ -582,7 +580,7 @@ impl Layout {
         if at.surface >= self.surfaces || at.sector >= zone.blocks_per_track() {
             return None;
         }
-        let position = zone.position(self.mapping, at);
+        let position = zone.position(at);
         let lookup = |list: &[(u64, u64)]| {
             list.binary_search_by_key(&position, |(key, _)| *key).ok().map(|found| list[found].1)
         };
@@ -604,11 +602,11 @@ impl Layout {
     /// Angle at which the first sector of a track begins. None where there is no track.
     pub fn track_start(&self, cylinder: u32, surface: u32) -> Option<Angle> {
         let zone = self.zone_at(cylinder).filter(|_| surface < self.surfaces)?;
-        Some(self.zones[zone].track_start(self.mapping, cylinder, surface))
+        Some(self.zones[zone].track_start(cylinder, surface))
     }
 
     #[inline]
     pub(crate) fn track_start_in(&self, zone: usize, at: Physical) -> Angle {
-        self.zones[zone].track_start(self.mapping, at.cylinder, at.surface)
+        self.zones[zone].track_start(at.cylinder, at.surface)
     }
 }

@@ -427,9 +427,10 @@ impl Drive {
         if zone.blocks() == Blocks::ZERO {
             return 0;
         }
-        // A cylinder or more, but no more than a few: the rate is the same throughout.
-        let tracks = u64::from(self.layout.surfaces()) * 4;
-        let wanted = (tracks * u64::from(zone.blocks_per_track())).min(zone.blocks().get());
+        // Some cylinders, but a whole band at least: the rate is the same throughout.
+        let tracks = zone.track_period().max(u64::from(self.layout.surfaces()) * 4);
+        let wanted = tracks * u64::from(zone.blocks_per_track());
+        let wanted = wanted.min(zone.blocks().get()).min(u32::MAX.into());
         let target = self.target(zone.first_lbn(), Blocks::new(wanted), Op::Read);
         let access = self.access(SimTime::ZERO, target.at, &target);
         let first = self.positioning(SimTime::ZERO, target.at, &target);
