@@ -1,6 +1,9 @@
 //! The importer on small texts: every seek type, every sparing scheme, G4 trees, malformed files.
 #![allow(missing_docs)]
 
+mod common;
+
+use common::G4 as Tables;
 use freewheel_disksim::{ImportError, Imported, import};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, Mapping};
@@ -163,6 +166,7 @@ fn a_g4_tree_that_fills_cylinder_by_cylinder_is_exact() {
     assert_eq!(spec.zones[1].first_cylinder, 2);
     let drive = Drive::build(spec).unwrap();
     assert_eq!(drive.blocks().get(), 72);
+    (0..72).for_each(|lbn| Tables::new(G4).check(&drive, lbn));
     // The second cylinder begins half a turn on: 0.2 for the head and 0.3 for the rest.
     let degrees = |cylinder, surface| {
         let start = drive.layout().track_start(cylinder, surface).unwrap();
@@ -191,6 +195,95 @@ fn a_g4_tree_that_no_zone_can_say_is_refused_with_its_line() {
     assert!(fails("IDX, 1 ]", "IDX ]").contains("ends early"));
     assert!(fails("40, 2, IDX", "40, 3, IDX").contains("not equally many steps"));
     assert!(fails("TP = [ 0,", "TP = [ 12,").contains("a track from sector 12 to 9"));
+}
+
+/// Cylinders of bands and of the drive, surfaces, and which orders are serpentine.
+struct Bands {
+    width: i64,
+    cylinders: i64,
+    surfaces: i64,
+    cylinders_turn: bool,
+    surfaces_turn: bool,
+}
+
+impl Bands {
+    fn random(prng: &mut Prng) -> Self {
+        let width = 1 + prng.below(5) as i64;
+        Self {
+            width,
+            cylinders: width * prng.below(5) as i64 + 1 + prng.below(width as u64) as i64,
+            surfaces: 1 + prng.below(4) as i64,
+            cylinders_turn: prng.chance(0.5),
+            surfaces_turn: prng.chance(0.5),
+        }
+    }
+
+    /// A G4 tree with one run a head and band on tracks of 1 spare and 9 sectors of data, with
+    /// skews of its own behind every band.
+    fn tree(&self, prng: &mut Prng) -> String {
+        let mut micro = || prng.below(1_000_000) as i64;
+        let (each, head_skew) = (micro(), micro());
+        let (mut runs, mut lbn, mut at) = (Vec::new(), 0, micro());
+        for (band, first) in (0..self.cylinders).step_by(self.width as usize).enumerate() {
+            let width = self.width.min(self.cylinders - first);
+            for nth in 0..self.surfaces {
+                let head =
+                    if self.surfaces_turn && band % 2 == 1 { self.surfaces - 1 - nth } else { nth };
+                let (from, sign) = if self.cylinders_turn && nth % 2 == 1 {
+                    (first + width - 1, -1)
+                } else {
+                    (first, 1)
+                };
+                let (turns, lbns) = (at as f64 / 1e6, 9 * width);
+                runs.push(format!(
+                    "{lbn}, {from}, {turns:.6}, 9, 1, {:.6}, {lbns}, {}, TRACK, 0, {head}",
+                    each as f64 / 1e6,
+                    sign * width
+                ));
+                lbn += lbns;
+                let skew = if nth + 1 < self.surfaces { head_skew } else { micro() };
+                at = (at + (width - 1) * each + skew) % 1_000_000;
+            }
+        }
+        format!(
+            "dm_layout_g4 {{ TP = [ 1, 9, 10 ], IDX = [ [ {} ],\n\
+             [ 0, 0, 0.25, {lbn}, {n}, 0.0, {lbn}, {n}, IDX, 0 ] ] }}",
+            runs.join(",\n"),
+            n = self.cylinders
+        )
+    }
+}
+
+#[test]
+fn any_g4_tree_in_bands_has_every_block_where_its_tables_have_it() {
+    let mut prng = Prng::new(1, "bands");
+    for _ in 0..300 {
+        let bands = Bands::random(&mut prng);
+        let tree = bands.tree(&mut prng);
+        let text = model(CONSTANT, "0", &tree)
+            .replace("surfaces = 2", &format!("surfaces = {}", bands.surfaces))
+            .replace("cylinders = 4", &format!("cylinders = {}", bands.cylinders));
+        let imported = imported(&text);
+        assert!(!imported.not_represented.iter().any(|lost| lost.name == "IDX"), "{tree}");
+        let drive = Drive::build(&imported.spec).unwrap();
+        let tables = Tables::new(&tree);
+        assert_eq!(drive.blocks().get() as i64, tables.blocks());
+        (0..drive.blocks().get()).for_each(|lbn| tables.check(&drive, lbn));
+    }
+}
+
+#[test]
+fn a_g4_order_that_no_mapping_has_is_listed_with_what_it_costs() {
+    // The heads of the first zone the other way round.
+    let turned = G4
+        .replacen("TRACK, 0, 0,", "TRACK, 0, 9,", 1)
+        .replacen("TRACK, 0, 1 ]", "TRACK, 0, 0 ]", 1)
+        .replacen("TRACK, 0, 9,", "TRACK, 0, 1,", 1);
+    let imported = imported(&model(CONSTANT, "0", &turned));
+    let lost = imported.not_represented.iter().find(|lost| lost.name == "IDX").unwrap();
+    assert!(lost.why.contains("up to 0 cylinders from its place"), "{}", lost.why);
+    assert_eq!(imported.spec.mapping, Mapping::Cylinder);
+    assert_eq!(Drive::build(&imported.spec).unwrap().blocks().get(), 72);
 }
 
 /// A disk with the electronics around a model.
