@@ -61,7 +61,7 @@ pub struct Zone {
 /// How positions are shared out between data and spares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SpareUnits {
-    positions: u64,
+    positions: Divisor,
     data: Divisor,
     front: u64,
     /// Whole units; what remains of the zone behind them has no spares.
@@ -79,29 +79,25 @@ struct Segment {
 }
 
 impl SpareUnits {
-    /// Position of a data index before slips are counted in.
+    /// Position of a data index before slips are counted in, and how many indices from this one
+    /// on have positions side by side.
     #[inline]
-    fn spread(&self, index: u64) -> u64 {
+    fn spread(&self, index: u64) -> (u64, u64) {
         if self.count == 0 {
-            return index;
+            return (index, u64::MAX);
         }
-        let (unit, _) = self.data.divide(index);
-        let unit = unit.min(self.count);
-        let front = if unit < self.count { self.front } else { 0 };
-        index + unit * (self.positions - self.data.get()) + front
-    }
-
-    /// First data index whose spread position lies in another unit than that of `index`.
-    #[inline]
-    fn end_of_unit(&self, index: u64) -> u64 {
-        let unit = self.data.divide(index).0;
-        if unit < self.count { (unit + 1) * self.data.get() } else { u64::MAX }
+        let (unit, within) = self.data.divide(index);
+        if unit < self.count {
+            let position = unit * self.positions.get() + self.front + within;
+            return (position, self.data.get() - within);
+        }
+        (index + self.count * (self.positions.get() - self.data.get()), u64::MAX)
     }
 
     /// Data index of a position, None where a spare stands.
     fn gather(&self, position: u64) -> Option<u64> {
-        let unit = (position / self.positions).min(self.count);
-        let within = position - unit * self.positions;
+        let unit = self.positions.divide(position).0.min(self.count);
+        let within = position - unit * self.positions.get();
         if unit == self.count {
             return Some(unit * self.data.get() + within);
         }
@@ -155,7 +151,7 @@ impl Zone {
         key: &str,
     ) -> Result<(), BuildDriveError> {
         let units = self.units;
-        let unspared = total - units.count * units.positions;
+        let unspared = total - units.count * units.positions.get();
         let indices = units.count * units.data.get() + unspared;
         let breaks = if slip_to_zone_end {
             breaks_to_zone_end(&units, slips)
@@ -176,7 +172,7 @@ impl Zone {
                 break;
             }
             let before = reserved + step.before;
-            let first_position = units.spread(offset + before) + step.after;
+            let first_position = units.spread(offset + before).0 + step.after;
             let first_lbn = self.first_lbn + offset;
             self.segments.push(Segment { first_lbn, first_position, before, after: step.after });
         }
@@ -277,8 +273,8 @@ impl Zone {
     #[inline]
     fn position_of(&self, segment: &Segment, lbn: u64) -> (u64, u64) {
         let index = lbn - self.first_lbn + segment.before;
-        let position = self.units.spread(index) + segment.after;
-        (position, self.units.end_of_unit(index) - index)
+        let (position, contiguous) = self.units.spread(index);
+        (position + segment.after, contiguous)
     }
 
     /// The LBN whose data position this is, remaps left aside.
@@ -339,7 +335,8 @@ fn spare_units(
         return Err(invalid(format!("{key}.spares"), zone.spares, rule));
     }
     let front = if drive.sparing.at_front { zone.spares } else { 0 };
-    Ok(SpareUnits { positions, data: Divisor::new(positions - zone.spares), front, count })
+    let data = Divisor::new(positions - zone.spares);
+    Ok(SpareUnits { positions: Divisor::new(positions), data, front, count })
 }
 
 /// LBNs must run through the data of a unit before they go on to the next.
@@ -385,12 +382,13 @@ fn breaks_within_units(
     let mut breaks = vec![Break { order: 0, before: 0, after: 0 }];
     let mut rest = slips;
     while let Some(&first) = rest.first() {
-        let unit = first / units.positions;
+        let unit = units.positions.divide(first).0;
         if unit >= units.count {
             let rule = "it lies where the zone has no spares to slip into";
             return Err(invalid(format!("{key}.slips"), first, rule));
         }
-        let inside = rest.iter().take_while(|&&slip| slip / units.positions == unit).count();
+        let inside =
+            rest.iter().take_while(|&&slip| units.positions.divide(slip).0 == unit).count();
         breaks_of_unit(units, unit, &rest[..inside], key, &mut breaks)?;
         rest = &rest[inside..];
     }
@@ -407,14 +405,14 @@ fn breaks_of_unit(
     let start = unit * units.data.get();
     let mut passed = 0;
     for &slip in slips {
-        let within = slip - unit * units.positions;
+        let within = slip - unit * units.positions.get();
         // Data stands at front + order + passed; spares in front and unused ones behind may slip
         // without consequence.
         if within < units.front || within >= units.front + units.data.get() + passed {
             continue;
         }
         passed += 1;
-        if units.front + units.data.get() + passed > units.positions {
+        if units.front + units.data.get() + passed > units.positions.get() {
             let rule = "there are more slips in its unit than spares behind the data";
             return Err(invalid(format!("{key}.slips"), slip, rule));
         }

@@ -317,7 +317,7 @@ impl Drive {
             self.rotation.forward_ns(u64::from(run.edge_ns), self.rotation.edge_ns(angle))
         };
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
-        let sectors = passed_ns * u64::from(zone.blocks_per_track()) / self.rotation.period_ns();
+        let sectors = self.rotation.turns(passed_ns * u64::from(zone.blocks_per_track()));
         (sectors as u32..run.blocks).map(edge_after).find(|&edge| edge >= passed_ns)
     }
 
@@ -391,7 +391,7 @@ impl Drive {
         for run in runs {
             let edge = u64::from(run.edge_ns);
             total += self.rotation.forward_ns(at, edge) + u64::from(run.span_ns);
-            at = (edge + u64::from(run.span_ns)) % self.rotation.period_ns();
+            at = self.rotation.phase_ns(SimTime::from_ns(edge + u64::from(run.span_ns)));
         }
         total
     }
