@@ -128,6 +128,39 @@ fn every_sparing_scheme_leaves_out_its_spares_and_slips() {
     );
 }
 
+/// By how many sectors more than without slips each track of the zone is turned.
+fn turned_by_slips(scheme: u32, spares: u32) -> [u32; 8] {
+    let starts = |slips: &str| {
+        let imported = imported(&model(CONSTANT, "0", &g1(scheme, spares, slips, "")));
+        assert!(!imported.not_represented.iter().any(|lost| lost.name == "slips"));
+        let drive = Drive::build(&imported.spec).unwrap();
+        [0, 1, 2, 3, 4, 5, 6, 7]
+            .map(|track| drive.layout().track_start(track / 2, track % 2).unwrap())
+    };
+    let (with, without) = (starts("5, 25"), starts(""));
+    let sectors = |track: usize| ((with[track] - without[track]).turns() * 10.0).round() as u32;
+    [0, 1, 2, 3, 4, 5, 6, 7].map(sectors)
+}
+
+#[test]
+fn slips_turn_the_tracks_behind_their_cylinder_or_track_where_disksim_turns_them() {
+    for scheme in [2, 4, 6] {
+        assert_eq!(turned_by_slips(scheme, 2), [0, 0, 1, 1, 2, 2, 2, 2], "{scheme}");
+    }
+    assert_eq!(turned_by_slips(3, 1), [0, 1, 1, 2, 2, 2, 2, 2]);
+    for scheme in [7, 8, 9, 10] {
+        assert_eq!(turned_by_slips(scheme, 2), [0; 8], "{scheme}");
+    }
+}
+
+#[test]
+fn slips_of_tracks_in_serpentine_cylinders_are_listed() {
+    let layout = g1(3, 1, "5", "").replace("scheme = 0", "scheme = 1");
+    let imported = imported(&model(CONSTANT, "0", &layout));
+    let lost = imported.not_represented.iter().find(|lost| lost.name == "slips").unwrap();
+    assert!(lost.why.contains("in the order of heads"), "{}", lost.why);
+}
+
 #[test]
 fn remapped_sectors_and_tracks_stand_where_their_stand_ins_are() {
     let sector = positions(&g1(9, 3, "", "7, 78, 9, 9"));

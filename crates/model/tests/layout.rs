@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use common::{any_drive, place_of, tracks_of};
 use freewheel_model::drive::spec::{DriveSpec, Mapping, Order, SpareUnit, Turn, ZoneSpec};
@@ -11,18 +11,25 @@ use freewheel_model::drive::{Drive, Layout, Physical};
 use freewheel_units::{Angle, Blocks, Lbn, Op, SimTime};
 use proptest::prelude::*;
 
+/// Sectors of a whole sparing unit.
+fn unit_sectors(spec: &DriveSpec, zone: &ZoneSpec) -> u64 {
+    let per_track = u64::from(zone.blocks_per_track);
+    let cylinders = match spec.sparing.unit {
+        SpareUnit::Track => return per_track,
+        SpareUnit::Zone => zone.last_cylinder - zone.first_cylinder + 1,
+        SpareUnit::Cylinder => 1,
+        SpareUnit::CylinderRange(n) => n,
+    };
+    per_track * u64::from(spec.surfaces) * u64::from(cylinders)
+}
+
 /// Positions of a zone that carry data, in LBN order, remaps left aside: walk the sparing units,
 /// keep what is data, drop what slipped.
 fn data_positions(spec: &DriveSpec, zone: &ZoneSpec) -> Vec<u64> {
     let per_track = u64::from(zone.blocks_per_track);
     let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder + 1);
     let total = per_track * u64::from(spec.surfaces) * cylinders;
-    let unit = match spec.sparing.unit {
-        SpareUnit::Zone => total,
-        SpareUnit::Track => per_track,
-        SpareUnit::Cylinder => per_track * u64::from(spec.surfaces),
-        SpareUnit::CylinderRange(n) => per_track * u64::from(spec.surfaces * n),
-    };
+    let unit = unit_sectors(spec, zone);
     let mut data = Vec::new();
     let mut start = 0;
     while start < total {
@@ -72,7 +79,18 @@ fn track_starts(spec: &DriveSpec, zone: &ZoneSpec) -> Vec<Angle> {
         at += skew.angle();
         starts.push(at);
     }
+    if spec.sparing.slips_turn_tracks {
+        starts.iter_mut().zip(0..).for_each(|(at, track)| *at += turned(spec, zone, track));
+    }
     starts
+}
+
+/// A sector for each slip in a unit before that of the track.
+fn turned(spec: &DriveSpec, zone: &ZoneSpec, track: u64) -> Angle {
+    let (per_track, unit) = (u64::from(zone.blocks_per_track), unit_sectors(spec, zone));
+    let slips: BTreeSet<u64> = zone.slips.iter().copied().collect();
+    let before = slips.iter().filter(|&slip| slip / unit < track * per_track / unit).count();
+    Angle::from_ratio(before as u64, per_track)
 }
 
 fn skew_behind(mapping: &Mapping, zone: &ZoneSpec, band: usize) -> Turn {

@@ -341,5 +341,5 @@ pub(super) fn sparing(tracks: &[Track], at: &Place) -> Result<Sparing, ImportErr
         return Err(wrong(at, rule));
     }
     let unit = if front || behind { SpareUnit::Track } else { SpareUnit::Zone };
-    Ok(Sparing { unit, at_front: front, slip_to_zone_end: false })
+    Ok(Sparing { unit, at_front: front, ..Sparing::default() })
 }

@@ -124,6 +124,10 @@ pub struct Sparing {
     /// A slipped sector shifts the rest of the zone, not only the rest of its unit.
     #[serde(default)]
     pub slip_to_zone_end: bool,
+    /// A slipped sector turns the tracks of all later units of its zone by a sector, which keeps
+    /// the angle from the last data of its unit to the first of the next.
+    #[serde(default)]
+    pub slips_turn_tracks: bool,
 }
 
 /// The piece of a zone that has spare sectors of its own; a zone's `spares` counts them.

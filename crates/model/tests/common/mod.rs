@@ -82,7 +82,12 @@ pub fn random_spec(seed: u64) -> DriveSpec {
     let surfaces = 1 + prng.below(5) as u32;
     let mapping = mapping(prng);
     let unit = spare_unit(prng, &mapping);
-    let sparing = Sparing { unit, at_front: prng.chance(0.3), slip_to_zone_end: prng.chance(0.3) };
+    let sparing = Sparing {
+        unit,
+        at_front: prng.chance(0.3),
+        slip_to_zone_end: prng.chance(0.3),
+        slips_turn_tracks: prng.chance(0.3),
+    };
     let mut zones: Vec<ZoneSpec> = Vec::new();
     for _ in 0..1 + prng.below(4) {
         let gap = prng.below(2) as u32;
