@@ -165,7 +165,7 @@ impl Numbering {
             head,
             step: if outwards { -1 } else { 1 },
             // With a single surface the next cylinder is on the same head.
-            tracks: if self.surfaces == 1 { i64::MAX } else { width - step },
+            tracks: if self.surfaces == 1 && !self.in_bands { i64::MAX } else { width - step },
         }
     }
 
