@@ -25,6 +25,7 @@ struct Scheme(u32);
 impl Scheme {
     const NONE: Self = Self(0);
     const TRACKS_OF_ZONE: Self = Self(1);
+    const TRACK: Self = Self(3);
     const END_OF_ZONE: Self = Self(7);
     const RANGE: Self = Self(8);
 
@@ -39,16 +40,12 @@ impl Scheme {
             unit,
             at_front: matches!(self.0, 5 | 6),
             slip_to_zone_end: matches!(self.0, 4 | 6 | 7 | 10),
+            slips_turn_tracks: matches!(self.0, 2..=6),
         }
     }
 
     fn has_spares(self) -> bool {
         self != Self::NONE && self != Self::END_OF_ZONE
-    }
-
-    /// DiskSim turns the tracks behind a slip by a sector in these schemes.
-    fn slips_turn_tracks(self) -> bool {
-        (2..=6).contains(&self.0)
     }
 }
 
@@ -75,7 +72,7 @@ pub(crate) fn layout(
     let unit = skew_unit(&mut fields)?.unwrap_or(SkewUnit::Sectors);
     let zones = fields.need("Zones")?;
     fields.finish(&[], report);
-    let reader = ZoneReader { scheme, surfaces, unit };
+    let reader = ZoneReader { mapping, scheme, surfaces, unit };
     let zones: Result<Vec<ZoneSpec>, ImportError> = list(&zones.value, "Zones")?
         .iter()
         .map(|zone| reader.zone(block(zone, "Zones")?, report))
@@ -109,6 +106,7 @@ fn skew_unit(fields: &mut Fields<'_>) -> Result<Option<SkewUnit>, ImportError> {
 }
 
 struct ZoneReader {
+    mapping: Mapping,
     scheme: Scheme,
     surfaces: u32,
     unit: SkewUnit,
@@ -136,6 +134,7 @@ impl ZoneReader {
                 .unwrap_or(0),
             track_skew,
             cylinder_skew,
+            band_skews: Vec::new(),
             spares: 0,
             slips: Vec::new(),
             remaps: Vec::new(),
@@ -214,11 +213,12 @@ impl ZoneReader {
             report.lost(param, "sparing scheme 0 has no slips");
             return Ok(());
         }
-        if self.scheme.slips_turn_tracks() && !numbers.is_empty() {
+        let serpentine = self.mapping != Mapping::Cylinder;
+        if self.scheme == Scheme::TRACK && serpentine && !numbers.is_empty() {
             report.lost(
                 param,
-                "the slips are in the map, but DiskSim also turns the later tracks of the zone by \
-                 a sector for each",
+                "a slip turns the tracks behind it by a sector; DiskSim takes them in the order of \
+                 heads also in cylinders that run from the last head to the first",
             );
         }
         let each = self.sectors_of(1, zone);

@@ -1,6 +1,9 @@
 //! The importer on small texts: every seek type, every sparing scheme, G4 trees, malformed files.
 #![allow(missing_docs)]
 
+mod common;
+
+use common::G4 as Tables;
 use freewheel_disksim::{ImportError, Imported, import};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, Mapping};
@@ -126,6 +129,39 @@ fn every_sparing_scheme_leaves_out_its_spares_and_slips() {
     );
 }
 
+/// By how many sectors more than without slips each track of the zone is turned.
+fn turned_by_slips(scheme: u32, spares: u32) -> [u32; 8] {
+    let starts = |slips: &str| {
+        let imported = imported(&model(CONSTANT, "0", &g1(scheme, spares, slips, "")));
+        assert!(!imported.not_represented.iter().any(|lost| lost.name == "slips"));
+        let drive = Drive::build(&imported.spec).unwrap();
+        [0, 1, 2, 3, 4, 5, 6, 7]
+            .map(|track| drive.layout().track_start(track / 2, track % 2).unwrap())
+    };
+    let (with, without) = (starts("5, 25"), starts(""));
+    let sectors = |track: usize| ((with[track] - without[track]).turns() * 10.0).round() as u32;
+    [0, 1, 2, 3, 4, 5, 6, 7].map(sectors)
+}
+
+#[test]
+fn slips_turn_the_tracks_behind_their_cylinder_or_track_where_disksim_turns_them() {
+    for scheme in [2, 4, 6] {
+        assert_eq!(turned_by_slips(scheme, 2), [0, 0, 1, 1, 2, 2, 2, 2], "{scheme}");
+    }
+    assert_eq!(turned_by_slips(3, 1), [0, 1, 1, 2, 2, 2, 2, 2]);
+    for scheme in [7, 8, 9, 10] {
+        assert_eq!(turned_by_slips(scheme, 2), [0; 8], "{scheme}");
+    }
+}
+
+#[test]
+fn slips_of_tracks_in_serpentine_cylinders_are_listed() {
+    let layout = g1(3, 1, "5", "").replace("scheme = 0", "scheme = 1");
+    let imported = imported(&model(CONSTANT, "0", &layout));
+    let lost = imported.not_represented.iter().find(|lost| lost.name == "slips").unwrap();
+    assert!(lost.why.contains("in the order of heads"), "{}", lost.why);
+}
+
 #[test]
 fn remapped_sectors_and_tracks_stand_where_their_stand_ins_are() {
     let sector = positions(&g1(9, 3, "", "7, 78, 9, 9"));
@@ -164,6 +200,7 @@ fn a_g4_tree_that_fills_cylinder_by_cylinder_is_exact() {
     assert_eq!(spec.zones[1].first_cylinder, 2);
     let drive = Drive::build(spec).unwrap();
     assert_eq!(drive.blocks().get(), 72);
+    (0..72).for_each(|lbn| Tables::new(G4).check(&drive, lbn));
     // The second cylinder begins half a turn on: 0.2 for the head and 0.3 for the rest.
     let degrees = |cylinder, surface| {
         let start = drive.layout().track_start(cylinder, surface).unwrap();
@@ -192,6 +229,95 @@ fn a_g4_tree_that_no_zone_can_say_is_refused_with_its_line() {
     assert!(fails("IDX, 1 ]", "IDX ]").contains("ends early"));
     assert!(fails("40, 2, IDX", "40, 3, IDX").contains("not equally many steps"));
     assert!(fails("TP = [ 0,", "TP = [ 12,").contains("a track from sector 12 to 9"));
+}
+
+/// Cylinders of bands and of the drive, surfaces, and which orders are serpentine.
+struct Bands {
+    width: i64,
+    cylinders: i64,
+    surfaces: i64,
+    cylinders_turn: bool,
+    surfaces_turn: bool,
+}
+
+impl Bands {
+    fn random(prng: &mut Prng) -> Self {
+        let width = 1 + prng.below(5) as i64;
+        Self {
+            width,
+            cylinders: width * prng.below(5) as i64 + 1 + prng.below(width as u64) as i64,
+            surfaces: 1 + prng.below(4) as i64,
+            cylinders_turn: prng.chance(0.5),
+            surfaces_turn: prng.chance(0.5),
+        }
+    }
+
+    /// A G4 tree with one run a head and band on tracks of 1 spare and 9 sectors of data, with
+    /// skews of its own behind every band.
+    fn tree(&self, prng: &mut Prng) -> String {
+        let mut micro = || prng.below(1_000_000) as i64;
+        let (each, head_skew) = (micro(), micro());
+        let (mut runs, mut lbn, mut at) = (Vec::new(), 0, micro());
+        for (band, first) in (0..self.cylinders).step_by(self.width as usize).enumerate() {
+            let width = self.width.min(self.cylinders - first);
+            for nth in 0..self.surfaces {
+                let head =
+                    if self.surfaces_turn && band % 2 == 1 { self.surfaces - 1 - nth } else { nth };
+                let (from, sign) = if self.cylinders_turn && nth % 2 == 1 {
+                    (first + width - 1, -1)
+                } else {
+                    (first, 1)
+                };
+                let (turns, lbns) = (at as f64 / 1e6, 9 * width);
+                runs.push(format!(
+                    "{lbn}, {from}, {turns:.6}, 9, 1, {:.6}, {lbns}, {}, TRACK, 0, {head}",
+                    each as f64 / 1e6,
+                    sign * width
+                ));
+                lbn += lbns;
+                let skew = if nth + 1 < self.surfaces { head_skew } else { micro() };
+                at = (at + (width - 1) * each + skew) % 1_000_000;
+            }
+        }
+        format!(
+            "dm_layout_g4 {{ TP = [ 1, 9, 10 ], IDX = [ [ {} ],\n\
+             [ 0, 0, 0.25, {lbn}, {n}, 0.0, {lbn}, {n}, IDX, 0 ] ] }}",
+            runs.join(",\n"),
+            n = self.cylinders
+        )
+    }
+}
+
+#[test]
+fn any_g4_tree_in_bands_has_every_block_where_its_tables_have_it() {
+    let mut prng = Prng::new(1, "bands");
+    for _ in 0..300 {
+        let bands = Bands::random(&mut prng);
+        let tree = bands.tree(&mut prng);
+        let text = model(CONSTANT, "0", &tree)
+            .replace("surfaces = 2", &format!("surfaces = {}", bands.surfaces))
+            .replace("cylinders = 4", &format!("cylinders = {}", bands.cylinders));
+        let imported = imported(&text);
+        assert!(!imported.not_represented.iter().any(|lost| lost.name == "IDX"), "{tree}");
+        let drive = Drive::build(&imported.spec).unwrap();
+        let tables = Tables::new(&tree);
+        assert_eq!(drive.blocks().get() as i64, tables.blocks());
+        (0..drive.blocks().get()).for_each(|lbn| tables.check(&drive, lbn));
+    }
+}
+
+#[test]
+fn a_g4_order_that_no_mapping_has_is_listed_with_what_it_costs() {
+    // The heads of the first zone the other way round.
+    let turned = G4
+        .replacen("TRACK, 0, 0,", "TRACK, 0, 9,", 1)
+        .replacen("TRACK, 0, 1 ]", "TRACK, 0, 0 ]", 1)
+        .replacen("TRACK, 0, 9,", "TRACK, 0, 1,", 1);
+    let imported = imported(&model(CONSTANT, "0", &turned));
+    let lost = imported.not_represented.iter().find(|lost| lost.name == "IDX").unwrap();
+    assert!(lost.why.contains("up to 0 cylinders from its place"), "{}", lost.why);
+    assert_eq!(imported.spec.mapping, Mapping::Cylinder);
+    assert_eq!(Drive::build(&imported.spec).unwrap().blocks().get(), 72);
 }
 
 /// A disk with the electronics around a model.

@@ -3,13 +3,25 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use common::{any_drive, place_of};
-use freewheel_model::drive::spec::{DriveSpec, SpareUnit, ZoneSpec};
-use freewheel_model::drive::{Layout, Physical};
-use freewheel_units::Lbn;
+use common::{any_drive, place_of, tracks_of};
+use freewheel_model::drive::spec::{DriveSpec, Mapping, Order, SpareUnit, Turn, ZoneSpec};
+use freewheel_model::drive::{Drive, Layout, Physical};
+use freewheel_units::{Angle, Blocks, Lbn, Op, SimTime};
 use proptest::prelude::*;
+
+/// Sectors of a whole sparing unit.
+fn unit_sectors(spec: &DriveSpec, zone: &ZoneSpec) -> u64 {
+    let per_track = u64::from(zone.blocks_per_track);
+    let cylinders = match spec.sparing.unit {
+        SpareUnit::Track => return per_track,
+        SpareUnit::Zone => zone.last_cylinder - zone.first_cylinder + 1,
+        SpareUnit::Cylinder => 1,
+        SpareUnit::CylinderRange(n) => n,
+    };
+    per_track * u64::from(spec.surfaces) * u64::from(cylinders)
+}
 
 /// Positions of a zone that carry data, in LBN order, remaps left aside: walk the sparing units,
 /// keep what is data, drop what slipped.
@@ -17,12 +29,7 @@ fn data_positions(spec: &DriveSpec, zone: &ZoneSpec) -> Vec<u64> {
     let per_track = u64::from(zone.blocks_per_track);
     let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder + 1);
     let total = per_track * u64::from(spec.surfaces) * cylinders;
-    let unit = match spec.sparing.unit {
-        SpareUnit::Zone => total,
-        SpareUnit::Track => per_track,
-        SpareUnit::Cylinder => per_track * u64::from(spec.surfaces),
-        SpareUnit::CylinderRange(n) => per_track * u64::from(spec.surfaces * n),
-    };
+    let unit = unit_sectors(spec, zone);
     let mut data = Vec::new();
     let mut start = 0;
     while start < total {
@@ -56,6 +63,48 @@ fn oracle(spec: &DriveSpec) -> Vec<Physical> {
     places
 }
 
+/// Angles at which the tracks of a zone begin, in LBN order: skew added to skew.
+fn track_starts(spec: &DriveSpec, zone: &ZoneSpec) -> Vec<Angle> {
+    let tracks = tracks_of(&spec.mapping, spec.surfaces, zone);
+    let mut at = zone.first_block.angle();
+    let mut starts = vec![at];
+    for pair in tracks.windows(2) {
+        let skew = if pair[1].same_surface {
+            zone.cylinder_skew
+        } else if pair[1].band == pair[0].band {
+            zone.track_skew
+        } else {
+            skew_behind(&spec.mapping, zone, pair[0].band)
+        };
+        at += skew.angle();
+        starts.push(at);
+    }
+    if spec.sparing.slips_turn_tracks {
+        starts.iter_mut().zip(0..).for_each(|(at, track)| *at += turned(spec, zone, track));
+    }
+    starts
+}
+
+/// A sector for each slip in a unit before that of the track.
+fn turned(spec: &DriveSpec, zone: &ZoneSpec, track: u64) -> Angle {
+    let (per_track, unit) = (u64::from(zone.blocks_per_track), unit_sectors(spec, zone));
+    let slips: BTreeSet<u64> = zone.slips.iter().copied().collect();
+    let before = slips.iter().filter(|&slip| slip / unit < track * per_track / unit).count();
+    Angle::from_ratio(before as u64, per_track)
+}
+
+fn skew_behind(mapping: &Mapping, zone: &ZoneSpec, band: usize) -> Turn {
+    if !matches!(mapping, Mapping::Band { .. }) {
+        return zone.cylinder_skew;
+    }
+    zone.band_skews.iter().cycle().nth(band).copied().unwrap_or(zone.track_skew)
+}
+
+/// Steps of 2^-32 turn between two angles, the shorter way round.
+fn apart(a: Angle, b: Angle) -> u32 {
+    (a - b).steps().min((b - a).steps())
+}
+
 fn check_run(spec: &DriveSpec, layout: &Layout, places: &[Physical], start: usize, wanted: u32) {
     let run = layout.run(Lbn::new(start as u64), wanted);
     assert!(run.blocks >= 1 && run.blocks <= wanted);
@@ -86,6 +135,39 @@ proptest! {
         prop_assert_eq!(drive.blocks().get(), places.len() as u64);
         for (lbn, place) in places.iter().enumerate() {
             prop_assert_eq!(drive.layout().locate(Lbn::new(lbn as u64)), *place, "lbn {}", lbn);
+        }
+    }
+
+    #[test]
+    fn every_track_begins_where_the_skews_before_it_add_up_to((spec, drive) in any_drive()) {
+        for zone in &spec.zones {
+            let tracks = tracks_of(&spec.mapping, spec.surfaces, zone);
+            for (track, start) in tracks.iter().zip(track_starts(&spec, zone)) {
+                let ours = drive.layout().track_start(track.cylinder, track.surface).unwrap();
+                // Each skew of the sum is rounded down by less than a step.
+                prop_assert!(apart(ours, start) as usize <= tracks.len(), "{:?}", ours - start);
+            }
+        }
+    }
+
+    #[test]
+    fn a_track_and_a_cylinder_end_where_the_list_of_all_sectors_leaves_them(
+        (spec, drive) in any_drive()
+    ) {
+        if spec.zones.iter().any(|zone| !zone.remaps.is_empty()) {
+            return Ok(());
+        }
+        let places = oracle(&spec);
+        let track = |place: &Physical| (place.cylinder, place.surface);
+        for (lbn, place) in places.iter().enumerate() {
+            let rest = &places[lbn..];
+            let on_track = rest.iter().take_while(|p| track(p) == track(place)).count();
+            let on_cylinder = rest.iter().take_while(|p| p.cylinder == place.cylinder).count();
+            let first = places.iter().position(|p| track(p) == track(place)).unwrap();
+            let (layout, at) = (drive.layout(), |lbn: usize| Lbn::new(lbn as u64));
+            prop_assert_eq!(layout.track_first(at(lbn)), at(first));
+            prop_assert_eq!(layout.track_end(at(lbn)), at(lbn + on_track));
+            prop_assert_eq!(layout.cylinder_end(at(lbn)), at(lbn + on_cylinder));
         }
     }
 
@@ -127,4 +209,131 @@ proptest! {
         let beside = Physical { cylinder: 0, surface: layout.surfaces(), sector: 0 };
         prop_assert_eq!(layout.lbn_at(beside), None);
     }
+}
+
+/// 12 cylinders of 2 surfaces in bands of 4: tracks of 100 blocks, skews of 20, 10 and 30 blocks.
+const BANDS: &str = r#"
+name = "bands"
+model = "in bands"
+year = 2020
+surfaces = 2
+cylinders = 12
+rotation_period = "10ms"
+head_switch = "1ms"
+[mapping.band]
+cylinders = 4
+cylinder_order = "serpentine"
+surface_order = "serpentine"
+[seek]
+read = { form = "table", cylinders_ms = [[1, 2.0], [4, 3.0]] }
+[sources]
+[[zones]]
+first_cylinder = 0
+last_cylinder = 11
+blocks_per_track = 100
+cylinder_skew = "20/100"
+track_skew = "10/100"
+band_skews = ["30/100"]
+"#;
+
+fn bands() -> DriveSpec {
+    toml::from_str(BANDS).unwrap()
+}
+
+fn refusal(spec: &DriveSpec) -> String {
+    Drive::build(spec).unwrap_err().to_string()
+}
+
+#[test]
+fn a_mapping_is_a_word_or_a_table_of_a_band() {
+    let mapping = |text: &str| toml::from_str::<BTreeMap<String, Mapping>>(text).map(|m| m["m"]);
+    assert_eq!(mapping("m = \"cylinder\"").unwrap(), Mapping::Cylinder);
+    assert_eq!(mapping("m = \"serpentine\"").unwrap(), Mapping::Serpentine);
+    assert_eq!(mapping("m = \"serpentine-by-zone\"").unwrap(), Mapping::SerpentineByZone);
+    let (forward, serpentine) = (Order::Forward, Order::Serpentine);
+    let band = |cylinder_order, surface_order| Mapping::Band {
+        cylinders: 4,
+        cylinder_order,
+        surface_order,
+    };
+    assert_eq!(mapping("m = { band = { cylinders = 4 } }").unwrap(), band(forward, forward));
+    assert_eq!(bands().mapping, band(serpentine, serpentine));
+    assert!(mapping("m = { band = { cylinders = 4, heads = 1 } }").is_err());
+    let written = toml::to_string(&bands()).unwrap();
+    assert_eq!(toml::from_str::<DriveSpec>(&written).unwrap(), bands());
+}
+
+#[test]
+fn bands_run_there_and_back_on_alternate_surfaces() {
+    let drive = Drive::build(&bands()).unwrap();
+    let place = |track: u64| {
+        let at = drive.layout().locate(Lbn::new(track * 100));
+        (at.cylinder, at.surface)
+    };
+    // In on the first surface, out on the second; the next band begins on the second.
+    assert_eq!([0, 3, 4, 7].map(place), [(0, 0), (3, 0), (3, 1), (0, 1)]);
+    assert_eq!([8, 11, 12, 15].map(place), [(4, 1), (7, 1), (7, 0), (4, 0)]);
+    assert_eq!(place(16), (8, 0));
+}
+
+#[test]
+fn a_read_through_bands_seeks_from_track_to_track_and_switches_heads_at_the_turn() {
+    let drive = Drive::build(&bands()).unwrap();
+    let read = |first_track: u64, tracks: u64| {
+        let (start, blocks) = (Lbn::new(first_track * 100), Blocks::new(tracks * 100));
+        let target = drive.target(start, blocks, Op::Read);
+        let access = drive.access(SimTime::ZERO, target.at, &target);
+        let first = drive.positioning(SimTime::ZERO, target.at, &target);
+        (access.seek.as_ms_f64(), (access.rotate - first.rotate).as_ms_f64())
+    };
+    // The skew of 2 ms is what a seek of one cylinder takes, that of 1 ms a change of heads.
+    assert_eq!(read(0, 2), (2.0, 0.0));
+    assert_eq!(read(3, 2), (1.0, 0.0));
+    // To the next band on the same surface: 3 ms for 4 cylinders, as the skew.
+    assert_eq!(read(7, 2), (3.0, 0.0));
+    assert_eq!(read(0, 24), (18.0 * 2.0 + 3.0 + 2.0 * 3.0, 0.0));
+    // A band is 8 turns, 6 seeks, one change of heads.
+    let rate = 8.0 * 100.0 * 512.0 / (8.0 * 0.010 + 6.0 * 0.002 + 0.001);
+    assert_eq!(drive.sustained_rate_bytes_per_second(0), rate as u64);
+}
+
+#[test]
+fn bands_of_one_cylinder_are_cylinders() {
+    let mut spec = bands();
+    let mut one = spec.clone();
+    for (surface_order, same) in
+        [(Order::Forward, Mapping::Cylinder), (Order::Serpentine, Mapping::SerpentineByZone)]
+    {
+        spec.mapping = same;
+        spec.zones[0].band_skews.clear();
+        one.mapping = Mapping::Band { cylinders: 1, cylinder_order: Order::Forward, surface_order };
+        one.zones[0].band_skews = vec![spec.zones[0].cylinder_skew];
+        let (cylinders, bands) = (Drive::build(&spec).unwrap(), Drive::build(&one).unwrap());
+        for track in 0..24 {
+            let at = cylinders.layout().locate(Lbn::new(track * 100));
+            assert_eq!(bands.layout().locate(Lbn::new(track * 100)), at);
+            let start = |drive: &Drive| drive.layout().track_start(at.cylinder, at.surface);
+            assert_eq!(start(&bands), start(&cylinders), "{at:?}");
+        }
+    }
+}
+
+#[test]
+fn bands_that_cannot_be_are_refused_with_their_key() {
+    let with = |change: fn(&mut DriveSpec)| {
+        let mut spec = bands();
+        change(&mut spec);
+        refusal(&spec)
+    };
+    let none = with(|spec| {
+        let (cylinder_order, surface_order) = (Order::Forward, Order::Forward);
+        spec.mapping = Mapping::Band { cylinders: 0, cylinder_order, surface_order };
+        spec.sparing.unit = SpareUnit::Cylinder;
+    });
+    assert!(none.contains("`mapping.band.cylinders`"), "{none}");
+    let unit = with(|spec| spec.sparing.unit = SpareUnit::Cylinder);
+    assert!(unit.contains("`sparing.unit`") && unit.contains("bands of 4 cylinders"), "{unit}");
+    assert!(with(|spec| spec.sparing.unit = SpareUnit::CylinderRange(6)).contains("6 cylinders"));
+    let skews = with(|spec| spec.mapping = Mapping::Serpentine);
+    assert!(skews.contains("`zones[0].band_skews`"), "{skews}");
 }

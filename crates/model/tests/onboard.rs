@@ -27,6 +27,7 @@ fn drive() -> Drive {
         reserved_blocks: 0,
         track_skew: tenth,
         cylinder_skew: tenth,
+        band_skews: Vec::new(),
         spares: 0,
         slips: Vec::new(),
         remaps: Vec::new(),

@@ -20,7 +20,7 @@ impl Drive {
         for (index, zone) in spec.zones.iter().enumerate() {
             zones.push(Zone::build(spec, zone, &format!("zones[{index}]"), zones.last())?);
         }
-        let layout = Layout::new(zones, spec.surfaces, spec.mapping);
+        let layout = Layout::new(zones, spec.surfaces);
         if layout.blocks().get() == 0 {
             return Err(invalid("zones", "without a data block", "a drive holds at least one"));
         }

@@ -15,6 +15,7 @@ use freewheel_units::{Angle, Blocks, Lbn};
 use super::divide::Divisor;
 use super::error::{BuildDriveError, invalid};
 use super::spec::{DriveSpec, Mapping, SpareUnit, ZoneSpec};
+use super::track_order::TrackOrder;
 
 /// A place on the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,13 +44,13 @@ pub struct Run {
 pub struct Zone {
     first_cylinder: u32,
     cylinders: u32,
-    surfaces: u32,
     blocks_per_track: Divisor,
     /// 2^64 / blocks_per_track, rounded up: a sector's edge without a division.
     sector_steps64: u64,
     start_steps64: u64,
-    track_skew_steps64: u64,
-    cylinder_skew_steps64: u64,
+    order: TrackOrder,
+    /// Sparing unit of every slip that turns the tracks of later ones, sorted.
+    turning: Vec<u64>,
     units: SpareUnits,
     first_lbn: u64,
     blocks: u64,
@@ -62,7 +63,7 @@ pub struct Zone {
 /// How positions are shared out between data and spares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SpareUnits {
-    positions: u64,
+    positions: Divisor,
     data: Divisor,
     front: u64,
     /// Whole units; what remains of the zone behind them has no spares.
@@ -80,29 +81,25 @@ struct Segment {
 }
 
 impl SpareUnits {
-    /// Position of a data index before slips are counted in.
+    /// Position of a data index before slips are counted in, and how many indices from this one
+    /// on have positions side by side.
     #[inline]
-    fn spread(&self, index: u64) -> u64 {
+    fn spread(&self, index: u64) -> (u64, u64) {
         if self.count == 0 {
-            return index;
+            return (index, u64::MAX);
         }
-        let (unit, _) = self.data.divide(index);
-        let unit = unit.min(self.count);
-        let front = if unit < self.count { self.front } else { 0 };
-        index + unit * (self.positions - self.data.get()) + front
-    }
-
-    /// First data index whose spread position lies in another unit than that of `index`.
-    #[inline]
-    fn end_of_unit(&self, index: u64) -> u64 {
-        let unit = self.data.divide(index).0;
-        if unit < self.count { (unit + 1) * self.data.get() } else { u64::MAX }
+        let (unit, within) = self.data.divide(index);
+        if unit < self.count {
+            let position = unit * self.positions.get() + self.front + within;
+            return (position, self.data.get() - within);
+        }
+        (index + self.count * (self.positions.get() - self.data.get()), u64::MAX)
     }
 
     /// Data index of a position, None where a spare stands.
     fn gather(&self, position: u64) -> Option<u64> {
-        let unit = (position / self.positions).min(self.count);
-        let within = position - unit * self.positions;
+        let unit = self.positions.divide(position).0.min(self.count);
+        let within = position - unit * self.positions.get();
         if unit == self.count {
             return Some(unit * self.data.get() + within);
         }
@@ -122,16 +119,16 @@ impl Zone {
         let cylinders = zone.last_cylinder - zone.first_cylinder + 1;
         let per_track = u64::from(zone.blocks_per_track);
         let total = u64::from(cylinders) * u64::from(drive.surfaces) * per_track;
+        let order = TrackOrder::build(drive, zone, key)?;
         let units = spare_units(drive, zone, key, total)?;
         let mut built = Self {
             first_cylinder: zone.first_cylinder,
             cylinders,
-            surfaces: drive.surfaces,
             blocks_per_track: Divisor::new(per_track),
             sector_steps64: u64::MAX / per_track + 1,
             start_steps64: zone.first_block.steps64(),
-            track_skew_steps64: zone.track_skew.steps64(),
-            cylinder_skew_steps64: zone.cylinder_skew.steps64(),
+            order,
+            turning: Vec::new(),
             units,
             first_lbn: previous.map_or(0, |zone| zone.first_lbn + zone.blocks),
             blocks: 0,
@@ -142,6 +139,9 @@ impl Zone {
         built.remaps_from.sort_unstable();
         built.remaps_to.sort_unstable();
         let slips = sorted_slips(zone, key, total)?;
+        if drive.sparing.slips_turn_tracks {
+            built.turning = slips.iter().map(|&slip| units.positions.divide(slip).0).collect();
+        }
         built.lay_out(&slips, drive.sparing.slip_to_zone_end, zone, total, key)?;
         built.check_remaps(zone, total, key)?;
         Ok(built)
@@ -157,7 +157,7 @@ impl Zone {
         key: &str,
     ) -> Result<(), BuildDriveError> {
         let units = self.units;
-        let unspared = total - units.count * units.positions;
+        let unspared = total - units.count * units.positions.get();
         let indices = units.count * units.data.get() + unspared;
         let breaks = if slip_to_zone_end {
             breaks_to_zone_end(&units, slips)
@@ -178,7 +178,7 @@ impl Zone {
                 break;
             }
             let before = reserved + step.before;
-            let first_position = units.spread(offset + before) + step.after;
+            let first_position = units.spread(offset + before).0 + step.after;
             let first_lbn = self.first_lbn + offset;
             self.segments.push(Segment { first_lbn, first_position, before, after: step.after });
         }
@@ -251,42 +251,39 @@ impl Zone {
 
     /// Angle at which the track's first sector begins.
     #[inline]
-    pub(crate) fn track_start(&self, mapping: Mapping, cylinder: u32, surface: u32) -> Angle {
-        let within = u64::from(cylinder - self.first_cylinder);
-        let order = u64::from(self.surface_order(mapping, cylinder, surface));
-        let switches = within * u64::from(self.surfaces - 1) + order;
-        let steps64 = self
-            .start_steps64
-            .wrapping_add(switches.wrapping_mul(self.track_skew_steps64))
-            .wrapping_add(within.wrapping_mul(self.cylinder_skew_steps64));
+    pub(crate) fn track_start(&self, cylinder: u32, surface: u32) -> Angle {
+        let skews64 = self.order.turned64(cylinder - self.first_cylinder, surface);
+        let mut steps64 = self.start_steps64.wrapping_add(skews64);
+        if !self.turning.is_empty() {
+            steps64 = steps64.wrapping_add(self.turned_by_slips64(cylinder, surface));
+        }
         Angle::from_steps((steps64 >> 32) as u32)
     }
 
-    /// The surface that comes `order`-th in its cylinder, and the other way round: a mirror.
-    #[inline]
-    fn surface_order(&self, mapping: Mapping, cylinder: u32, surface: u32) -> u32 {
-        let backwards = match mapping {
-            Mapping::Cylinder => false,
-            Mapping::SerpentineByZone => (cylinder - self.first_cylinder) % 2 == 1,
-            Mapping::Serpentine => cylinder % 2 == 1,
-        };
-        if backwards { self.surfaces - 1 - surface } else { surface }
+    /// A sector for each slip in the units before that of the track.
+    #[cold]
+    fn turned_by_slips64(&self, cylinder: u32, surface: u32) -> u64 {
+        let unit =
+            self.units.positions.divide(self.position(Physical { cylinder, surface, sector: 0 })).0;
+        let slips = self.turning.partition_point(|&slipped| slipped < unit);
+        self.sector_steps64.wrapping_mul(slips as u64)
+    }
+
+    /// Tracks after which the same steps from track to track come again, directions left aside: a
+    /// cylinder, or a band.
+    pub(crate) fn track_period(&self) -> u64 {
+        self.order.period()
     }
 
     #[inline]
-    fn physical(&self, mapping: Mapping, position: u64) -> Physical {
+    fn physical(&self, position: u64) -> Physical {
         let (track, sector) = self.blocks_per_track.divide(position);
-        // A zone has fewer than 2^32 tracks (limits in `build`).
-        let (cylinder, order) = (track as u32 / self.surfaces, track as u32 % self.surfaces);
-        let cylinder = self.first_cylinder + cylinder;
-        let surface = self.surface_order(mapping, cylinder, order);
-        Physical { cylinder, surface, sector: sector as u32 }
+        let (cylinder, surface) = self.order.track(track);
+        Physical { cylinder: self.first_cylinder + cylinder, surface, sector: sector as u32 }
     }
 
-    fn position(&self, mapping: Mapping, at: Physical) -> u64 {
-        let order = self.surface_order(mapping, at.cylinder, at.surface);
-        let track = u64::from(at.cylinder - self.first_cylinder) * u64::from(self.surfaces)
-            + u64::from(order);
+    fn position(&self, at: Physical) -> u64 {
+        let track = self.order.number(at.cylinder - self.first_cylinder, at.surface);
         track * self.blocks_per_track.get() + u64::from(at.sector)
     }
 
@@ -295,8 +292,8 @@ impl Zone {
     #[inline]
     fn position_of(&self, segment: &Segment, lbn: u64) -> (u64, u64) {
         let index = lbn - self.first_lbn + segment.before;
-        let position = self.units.spread(index) + segment.after;
-        (position, self.units.end_of_unit(index) - index)
+        let (position, contiguous) = self.units.spread(index);
+        (position + segment.after, contiguous)
     }
 
     /// The LBN whose data position this is, remaps left aside.
@@ -350,13 +347,30 @@ fn spare_units(
         }
         SpareUnit::CylinderRange(cylinders) => per_cylinder * u64::from(cylinders),
     };
+    check_unit_in_bands(drive)?;
     let count = if zone.spares == 0 { 0 } else { total / positions };
     if zone.spares >= positions {
         let rule = format!("a sparing unit of this zone has {positions} blocks in all");
         return Err(invalid(format!("{key}.spares"), zone.spares, rule));
     }
     let front = if drive.sparing.at_front { zone.spares } else { 0 };
-    Ok(SpareUnits { positions, data: Divisor::new(positions - zone.spares), front, count })
+    let data = Divisor::new(positions - zone.spares);
+    Ok(SpareUnits { positions: Divisor::new(positions), data, front, count })
+}
+
+/// LBNs must run through the data of a unit before they go on to the next.
+fn check_unit_in_bands(drive: &DriveSpec) -> Result<(), BuildDriveError> {
+    let Mapping::Band { cylinders: band, .. } = drive.mapping else { return Ok(()) };
+    let (unit, cylinders) = match drive.sparing.unit {
+        SpareUnit::Zone | SpareUnit::Track => return Ok(()),
+        SpareUnit::Cylinder => ("cylinder".into(), 1),
+        SpareUnit::CylinderRange(cylinders) => (format!("{cylinders} cylinders"), cylinders),
+    };
+    if cylinders % band == 0 {
+        return Ok(());
+    }
+    let rule = format!("in bands of {band} cylinders a unit is a track, a zone or whole bands");
+    Err(invalid("sparing.unit", unit, rule))
 }
 
 fn sorted_slips(zone: &ZoneSpec, key: &str, total: u64) -> Result<Vec<u64>, BuildDriveError> {
@@ -387,12 +401,13 @@ fn breaks_within_units(
     let mut breaks = vec![Break { order: 0, before: 0, after: 0 }];
     let mut rest = slips;
     while let Some(&first) = rest.first() {
-        let unit = first / units.positions;
+        let unit = units.positions.divide(first).0;
         if unit >= units.count {
             let rule = "it lies where the zone has no spares to slip into";
             return Err(invalid(format!("{key}.slips"), first, rule));
         }
-        let inside = rest.iter().take_while(|&&slip| slip / units.positions == unit).count();
+        let inside =
+            rest.iter().take_while(|&&slip| units.positions.divide(slip).0 == unit).count();
         breaks_of_unit(units, unit, &rest[..inside], key, &mut breaks)?;
         rest = &rest[inside..];
     }
@@ -409,14 +424,14 @@ fn breaks_of_unit(
     let start = unit * units.data.get();
     let mut passed = 0;
     for &slip in slips {
-        let within = slip - unit * units.positions;
+        let within = slip - unit * units.positions.get();
         // Data stands at front + order + passed; spares in front and unused ones behind may slip
         // without consequence.
         if within < units.front || within >= units.front + units.data.get() + passed {
             continue;
         }
         passed += 1;
-        if units.front + units.data.get() + passed > units.positions {
+        if units.front + units.data.get() + passed > units.positions.get() {
             let rule = "there are more slips in its unit than spares behind the data";
             return Err(invalid(format!("{key}.slips"), slip, rule));
         }
@@ -451,7 +466,6 @@ fn breaks_to_zone_end(units: &SpareUnits, slips: &[u64]) -> Vec<Break> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layout {
     zones: Vec<Zone>,
-    mapping: Mapping,
     blocks: u64,
     surfaces: u32,
     /// All zones' segments in LBN order, with the index of their zone.
@@ -464,7 +478,7 @@ pub struct Layout {
 const BUCKETS: u64 = 4096;
 
 impl Layout {
-    pub(crate) fn new(zones: Vec<Zone>, surfaces: u32, mapping: Mapping) -> Self {
+    pub(crate) fn new(zones: Vec<Zone>, surfaces: u32) -> Self {
         let blocks = zones.last().map_or(0, |zone| zone.first_lbn + zone.blocks);
         let segments: Vec<(Segment, u32)> = zones
             .iter()
@@ -479,7 +493,7 @@ impl Layout {
                 (segments.partition_point(|(s, _)| s.first_lbn <= first).max(1) - 1) as u32
             })
             .collect();
-        Self { zones, mapping, blocks, surfaces, segments, buckets, bucket_shift }
+        Self { zones, blocks, surfaces, segments, buckets, bucket_shift }
     }
 
     /// Capacity.
@@ -517,7 +531,7 @@ impl Layout {
         let (position, contiguous) = zone.position_of(&segment, lbn);
         let segment_end = self.segments.get(at + 1).map_or(self.blocks, |(s, _)| s.first_lbn);
         let mut limit = u64::from(wanted).min(contiguous).min(segment_end - lbn);
-        let mut place = zone.physical(self.mapping, position);
+        let mut place = zone.physical(position);
         if !zone.remaps_from.is_empty() {
             (place, limit) = self.follow_remap(zone, position, place, limit);
         }
@@ -549,7 +563,8 @@ impl Layout {
         on_track.min().unwrap_or(lbn)
     }
 
-    /// The block behind the last of those that lie with `lbn` on its cylinder.
+    /// The block behind the last of those that follow on `lbn` without leaving its cylinder. Panics
+    /// beyond the capacity.
     pub fn cylinder_end(&self, lbn: Lbn) -> Lbn {
         let cylinder = self.locate(lbn).cylinder;
         let mut end = self.track_end(lbn);
@@ -569,7 +584,7 @@ impl Layout {
     ) -> (Physical, u64) {
         let next = zone.remaps_from.partition_point(|(from, _)| *from < position);
         match zone.remaps_from.get(next) {
-            Some(&(from, to)) if from == position => (zone.physical(self.mapping, to), 1),
+            Some(&(from, to)) if from == position => (zone.physical(to), 1),
             Some(&(from, _)) => (place, limit.min(from - position)),
             None => (place, limit),
         }
@@ -582,7 +597,7 @@ impl Layout {
         if at.surface >= self.surfaces || at.sector >= zone.blocks_per_track() {
             return None;
         }
-        let position = zone.position(self.mapping, at);
+        let position = zone.position(at);
         let lookup = |list: &[(u64, u64)]| {
             list.binary_search_by_key(&position, |(key, _)| *key).ok().map(|found| list[found].1)
         };
@@ -604,11 +619,11 @@ impl Layout {
     /// Angle at which the first sector of a track begins. None where there is no track.
     pub fn track_start(&self, cylinder: u32, surface: u32) -> Option<Angle> {
         let zone = self.zone_at(cylinder).filter(|_| surface < self.surfaces)?;
-        Some(self.zones[zone].track_start(self.mapping, cylinder, surface))
+        Some(self.zones[zone].track_start(cylinder, surface))
     }
 
     #[inline]
     pub(crate) fn track_start_in(&self, zone: usize, at: Physical) -> Angle {
-        self.zones[zone].track_start(self.mapping, at.cylinder, at.surface)
+        self.zones[zone].track_start(at.cylinder, at.surface)
     }
 }

@@ -324,7 +324,7 @@ impl Drive {
             self.rotation.forward_ns(u64::from(run.edge_ns), self.rotation.edge_ns(angle))
         };
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
-        let sectors = passed_ns * u64::from(zone.blocks_per_track()) / self.rotation.period_ns();
+        let sectors = self.rotation.turns(passed_ns * u64::from(zone.blocks_per_track()));
         (sectors as u32..run.blocks).map(edge_after).find(|&edge| edge >= passed_ns)
     }
 
@@ -398,7 +398,7 @@ impl Drive {
         for run in runs {
             let edge = u64::from(run.edge_ns);
             total += self.rotation.forward_ns(at, edge) + u64::from(run.span_ns);
-            at = (edge + u64::from(run.span_ns)) % self.rotation.period_ns();
+            at = self.rotation.phase_ns(SimTime::from_ns(edge + u64::from(run.span_ns)));
         }
         total
     }
@@ -434,9 +434,10 @@ impl Drive {
         if zone.blocks() == Blocks::ZERO {
             return 0;
         }
-        // A cylinder or more, but no more than a few: the rate is the same throughout.
-        let tracks = u64::from(self.layout.surfaces()) * 4;
-        let wanted = (tracks * u64::from(zone.blocks_per_track())).min(zone.blocks().get());
+        // Some cylinders, but a whole band at least: the rate is the same throughout.
+        let tracks = zone.track_period().max(u64::from(self.layout.surfaces()) * 4);
+        let wanted = tracks * u64::from(zone.blocks_per_track());
+        let wanted = wanted.min(zone.blocks().get()).min(u32::MAX.into());
         let target = self.target(zone.first_lbn(), Blocks::new(wanted), Op::Read);
         let access = self.access(SimTime::ZERO, target.at, &target);
         let first = self.positioning(SimTime::ZERO, target.at, &target);

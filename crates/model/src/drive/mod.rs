@@ -4,7 +4,8 @@
 //! | file | subject |
 //! |---|---|
 //! | `spec` | what a drive file says, with units and sources |
-//! | `layout` | LBN to place on the media and back: zones, skews, slips, spares, remaps |
+//! | `layout` | LBN to place on the media and back: zones, slips, spares, remaps |
+//! | `track_order` | order of the tracks of a zone, and their skews |
 //! | `seek` | seek curves and head switches |
 //! | `rotation` | time to angle and back |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
@@ -17,6 +18,7 @@ mod mechanics;
 mod rotation;
 mod seek;
 pub mod spec;
+mod track_order;
 
 pub(crate) use divide::Divisor;
 pub use error::BuildDriveError;

@@ -32,6 +32,12 @@ impl Rotation {
         self.period.get()
     }
 
+    /// Whole turns in so many nanoseconds.
+    #[inline]
+    pub(crate) fn turns(&self, ns: u64) -> u64 {
+        self.period.divide(ns).0
+    }
+
     /// Nanoseconds into the current turn at `now`.
     #[inline]
     pub fn phase_ns(&self, now: SimTime) -> u64 {

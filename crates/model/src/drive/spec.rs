@@ -73,7 +73,7 @@ pub struct ByOp<T> {
 
 /// The order in which LBNs run over the tracks of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Mapping {
     /// Every cylinder from the first head to the last.
     #[default]
@@ -81,6 +81,33 @@ pub enum Mapping {
     /// Odd cylinders, counted from the start of their zone, from the last head to the first.
     SerpentineByZone,
     /// Odd cylinders, counted from the edge of the drive, from the last head to the first.
+    Serpentine,
+    /// Bands of cylinders, each from head to head: on every surface LBNs run over all cylinders of
+    /// the band before they go on to the next surface. Bands are counted from the start of their
+    /// zone; a shorter rest at its end is a narrower band. A spare unit of cylinders must be whole
+    /// bands.
+    Band {
+        /// Cylinders of a band.
+        cylinders: u32,
+        /// Of the cylinders of a band on one surface and the next. Serpentine: inwards on the
+        /// first surface of a band, outwards on the second, and so on.
+        #[serde(default)]
+        cylinder_order: Order,
+        /// Of the surfaces of one band and the next. Serpentine: odd bands from the last head to
+        /// the first.
+        #[serde(default)]
+        surface_order: Order,
+    },
+}
+
+/// Whether an order is turned round every other time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Always from the first to the last.
+    #[default]
+    Forward,
+    /// The odd ones, counted from zero, from the last to the first.
     Serpentine,
 }
 
@@ -97,6 +124,10 @@ pub struct Sparing {
     /// A slipped sector shifts the rest of the zone, not only the rest of its unit.
     #[serde(default)]
     pub slip_to_zone_end: bool,
+    /// A slipped sector turns the tracks of all later units of its zone by a sector, which keeps
+    /// the angle from the last data of its unit to the first of the next.
+    #[serde(default)]
+    pub slips_turn_tracks: bool,
 }
 
 /// The piece of a zone that has spare sectors of its own; a zone's `spares` counts them.
@@ -130,10 +161,17 @@ pub struct ZoneSpec {
     /// Blocks at the zone's front that hold no data of the host.
     #[serde(default)]
     pub reserved_blocks: u64,
-    /// Angle from the start of a track to the start of the next in the same cylinder.
+    /// Angle from the start of a track to the start of the next in the same cylinder. In bands:
+    /// from a band's last track on a surface to its first on the next surface.
     pub track_skew: Turn,
     /// Angle from the start of a cylinder's last track to the start of the next cylinder's first.
+    /// In bands: from a track to the next on the same surface.
     pub cylinder_skew: Turn,
+    /// In bands: angles from the start of a band's last track to the start of the next band's
+    /// first, behind the first band, the second and so on, and from the first again; the track
+    /// skew if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub band_skews: Vec<Turn>,
     /// Spare blocks of each sparing unit.
     #[serde(default)]
     pub spares: u64,

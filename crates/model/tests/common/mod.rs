@@ -3,7 +3,8 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{
-    Advertised, ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, SpareUnit, Sparing, Turn, ZoneSpec,
+    Advertised, ByOp, CurveSpec, DriveSpec, Mapping, Order, SeekSpec, SpareUnit, Sparing, Turn,
+    ZoneSpec,
 };
 use freewheel_units::{Prng, SimDuration};
 use proptest::prelude::*;
@@ -12,9 +13,43 @@ pub fn turn(prng: &mut Prng, sectors: u64) -> Turn {
     Turn::from_ratio(prng.below(sectors), sectors).unwrap()
 }
 
-fn zone(prng: &mut Prng, first_cylinder: u32, sparing: &Sparing, surfaces: u32) -> ZoneSpec {
+fn mapping(prng: &mut Prng) -> Mapping {
+    let order = |prng: &mut Prng| if prng.chance(0.5) { Order::Forward } else { Order::Serpentine };
+    match prng.below(6) {
+        0 => Mapping::Cylinder,
+        1 => Mapping::Serpentine,
+        2 => Mapping::SerpentineByZone,
+        _ => Mapping::Band {
+            cylinders: 1 + prng.below(4) as u32,
+            cylinder_order: order(prng),
+            surface_order: order(prng),
+        },
+    }
+}
+
+fn spare_unit(prng: &mut Prng, mapping: &Mapping) -> SpareUnit {
+    // In bands a unit of cylinders is whole bands.
+    let (whole, alone) = match mapping {
+        Mapping::Band { cylinders, .. } => (*cylinders, *cylinders == 1),
+        _ => (1, true),
+    };
+    match prng.below(4) {
+        0 => SpareUnit::Track,
+        1 if alone => SpareUnit::Cylinder,
+        1 | 2 => SpareUnit::CylinderRange(whole * (1 + prng.below(3) as u32)),
+        _ => SpareUnit::Zone,
+    }
+}
+
+fn zone(
+    prng: &mut Prng,
+    first_cylinder: u32,
+    sparing: &Sparing,
+    mapping: &Mapping,
+    surfaces: u32,
+) -> ZoneSpec {
     let blocks_per_track = 2 + prng.below(40) as u32;
-    let cylinders = 1 + prng.below(7) as u32;
+    let cylinders = 1 + prng.below(9) as u32;
     let per_track = u64::from(blocks_per_track);
     let unit = match sparing.unit {
         SpareUnit::Track => per_track,
@@ -25,6 +60,7 @@ fn zone(prng: &mut Prng, first_cylinder: u32, sparing: &Sparing, surfaces: u32) 
     let total = per_track * u64::from(surfaces * cylinders);
     let spares = prng.below(unit.min(6));
     let slips = (0..prng.below(4)).map(|_| prng.below(total)).collect();
+    let bands = if matches!(mapping, Mapping::Band { .. }) { prng.below(4) } else { 0 };
     ZoneSpec {
         first_cylinder,
         last_cylinder: first_cylinder + cylinders - 1,
@@ -33,6 +69,7 @@ fn zone(prng: &mut Prng, first_cylinder: u32, sparing: &Sparing, surfaces: u32) 
         reserved_blocks: prng.below(total.min(5)),
         track_skew: turn(prng, per_track),
         cylinder_skew: turn(prng, per_track),
+        band_skews: (0..bands).map(|_| turn(prng, per_track)).collect(),
         spares,
         slips: if spares > 0 || sparing.slip_to_zone_end { slips } else { Vec::new() },
         remaps: Vec::new(),
@@ -43,18 +80,19 @@ fn zone(prng: &mut Prng, first_cylinder: u32, sparing: &Sparing, surfaces: u32) 
 pub fn random_spec(seed: u64) -> DriveSpec {
     let prng = &mut Prng::new(seed, "random drive");
     let surfaces = 1 + prng.below(5) as u32;
-    let unit = match prng.below(4) {
-        0 => SpareUnit::Track,
-        1 => SpareUnit::Cylinder,
-        2 => SpareUnit::CylinderRange(1 + prng.below(3) as u32),
-        _ => SpareUnit::Zone,
+    let mapping = mapping(prng);
+    let unit = spare_unit(prng, &mapping);
+    let sparing = Sparing {
+        unit,
+        at_front: prng.chance(0.3),
+        slip_to_zone_end: prng.chance(0.3),
+        slips_turn_tracks: prng.chance(0.3),
     };
-    let sparing = Sparing { unit, at_front: prng.chance(0.3), slip_to_zone_end: prng.chance(0.3) };
     let mut zones: Vec<ZoneSpec> = Vec::new();
     for _ in 0..1 + prng.below(4) {
         let gap = prng.below(2) as u32;
         let first = zones.last().map_or(0, |zone| zone.last_cylinder + 1) + gap;
-        zones.push(zone(prng, first, &sparing, surfaces));
+        zones.push(zone(prng, first, &sparing, &mapping, surfaces));
     }
     let cylinders = zones.last().unwrap().last_cylinder + 1 + prng.below(2) as u32;
     let us = |prng: &mut Prng, max| SimDuration::from_us(prng.below(max));
@@ -65,8 +103,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         surfaces,
         cylinders,
         rotation_period: SimDuration::from_ns(3_000_000 + prng.below(9_000_000)),
-        mapping: [Mapping::Cylinder, Mapping::Serpentine, Mapping::SerpentineByZone]
-            [prng.below(3) as usize],
+        mapping,
         sparing,
         head_switch: us(prng, 2000),
         seek: SeekSpec {
@@ -129,17 +166,50 @@ pub fn place_of(
     position: u64,
 ) -> freewheel_model::drive::Physical {
     let per_track = u64::from(zone.blocks_per_track);
-    let (track, sector) = (position / per_track, (position % per_track) as u32);
-    let within = (track / u64::from(surfaces)) as u32;
-    let order = (track % u64::from(surfaces)) as u32;
-    let cylinder = zone.first_cylinder + within;
-    let backwards = match mapping {
-        Mapping::Cylinder => false,
-        Mapping::Serpentine => cylinder % 2 == 1,
-        Mapping::SerpentineByZone => within % 2 == 1,
-    };
-    let surface = if backwards { surfaces - 1 - order } else { order };
+    let (track, sector) = ((position / per_track) as usize, (position % per_track) as u32);
+    let Track { cylinder, surface, .. } = tracks_of(mapping, surfaces, zone)[track];
     freewheel_model::drive::Physical { cylinder, surface, sector }
+}
+
+/// A track in the list of all tracks.
+pub struct Track {
+    pub cylinder: u32,
+    pub surface: u32,
+    /// Of its cylinder or band.
+    pub band: usize,
+    /// The track before is on the same surface of the same band.
+    pub same_surface: bool,
+}
+
+/// The tracks of a zone in LBN order, written down one after the other.
+pub fn tracks_of(mapping: &Mapping, surfaces: u32, zone: &ZoneSpec) -> Vec<Track> {
+    let in_zone: Vec<u32> = (zone.first_cylinder..=zone.last_cylinder).collect();
+    let (width, cylinder_order, surface_order) = match *mapping {
+        Mapping::Band { cylinders, cylinder_order, surface_order } => {
+            (cylinders as usize, cylinder_order, surface_order)
+        }
+        Mapping::Cylinder => (1, Order::Forward, Order::Forward),
+        Mapping::Serpentine | Mapping::SerpentineByZone => (1, Order::Forward, Order::Serpentine),
+    };
+    // The first cylinder of all is even, the first of the zone need not be.
+    let late = *mapping == Mapping::Serpentine && zone.first_cylinder % 2 == 1;
+    let mut tracks = Vec::new();
+    for (band, cylinders) in in_zone.chunks(width).enumerate() {
+        let mut heads: Vec<u32> = (0..surfaces).collect();
+        if surface_order == Order::Serpentine && (band + usize::from(late)) % 2 == 1 {
+            heads.reverse();
+        }
+        for (nth, &surface) in heads.iter().enumerate() {
+            let mut along = cylinders.to_vec();
+            if cylinder_order == Order::Serpentine && nth % 2 == 1 {
+                along.reverse();
+            }
+            for (step, &cylinder) in along.iter().enumerate() {
+                tracks.push(Track { cylinder, surface, band, same_surface: step > 0 });
+            }
+        }
+    }
+    tracks
 }
 
 /// Drives that build, with a few remaps.

@@ -11,10 +11,11 @@
 //!   TRACK, kind, head  or  IDX, index
 //! ```
 //!
-//! Angles are reckoned in thousand-millionths of a turn. The tree is unrolled to runs of tracks, and these are put together to zones: whole cylinders
-//! with one kind of track.
+//! An angle is that of a track's first sector with data; a run that leads outwards turns its tracks
+//! on in the order of their LBNs all the same. Angles are reckoned in thousand-millionths of a turn.
+//! The tree is unrolled to runs of tracks; `zones` puts these together to zones.
 
-use freewheel_model::drive::spec::{Mapping, SpareUnit, Sparing, Turn, ZoneSpec};
+mod zones;
 
 use crate::error::{ImportError, Place, wrong};
 use crate::fields::{Fields, Report, list, number, text, whole};
@@ -93,21 +94,13 @@ pub(crate) fn layout(
     tree.unroll_root(&source.at)?;
     let runs = tree.runs;
     check_lbns(&runs, &tracks)?;
-    let groups: Vec<&[Run]> = runs.chunk_by(same_zone).collect();
-    let spans: Result<Vec<(i64, i64)>, ImportError> =
-        groups.iter().map(|group| whole_cylinders(group, surfaces)).collect();
-    let spans = spans?;
-    let order = order_of(&groups, &spans, surfaces);
-    if order.is_none() {
-        report_order(&groups, &spans, surfaces, fields_param(source, "IDX"), report);
-    }
-    let zones: Result<Vec<ZoneSpec>, ImportError> = groups
-        .iter()
-        .zip(&spans)
-        .map(|(group, span)| zone(group, *span, &tracks, surfaces, order.is_some()))
-        .collect();
-    let sparing = sparing(&tracks, &source.at)?;
-    Ok(Layout { mapping: order.unwrap_or_default(), sparing, zones: zones? })
+    let (mapping, zones) = zones::zones(&runs, &tracks, surfaces, |why| {
+        if let Some(param) = fields_param(source, "IDX") {
+            report.lost(param, why);
+        }
+    })?;
+    let sparing = zones::sparing(&tracks, &source.at)?;
+    Ok(Layout { mapping, sparing, zones })
 }
 
 fn fields_param<'a>(source: &'a Block, key: &str) -> Option<&'a Param> {
@@ -356,175 +349,4 @@ fn check_lbns(runs: &[Run], tracks: &[Track]) -> Result<(), ImportError> {
         next += run.tracks * tracks[run.kind].data;
     }
     Ok(())
-}
-
-fn same_zone(a: &Run, b: &Run) -> bool {
-    a.part == b.part && a.kind == b.kind && a.angle_each == b.angle_each
-}
-
-/// First and last cylinder of a zone, every track of which must occur once.
-fn whole_cylinders(group: &[Run], surfaces: u32) -> Result<(i64, i64), ImportError> {
-    let first = group.iter().map(|run| run.cylinders().0).min().unwrap_or(0);
-    let last = group.iter().map(|run| run.cylinders().1).max().unwrap_or(0);
-    let at = &group[0].at;
-    let mut pieces: Vec<(i64, i64, i64)> = Vec::with_capacity(group.len());
-    for run in group {
-        if run.tracks > 1 && run.step.abs() != 1 {
-            let rule =
-                "tracks that skip cylinders cannot be represented: a zone is whole cylinders";
-            return Err(wrong(&run.at, rule));
-        }
-        let (low, high) = run.cylinders();
-        pieces.push((run.head, low, high));
-    }
-    pieces.sort_unstable();
-    let mut due = (0, first);
-    for (head, low, high) in pieces {
-        if (head, low) != due {
-            let (head, cylinder) = due;
-            let rule = format!(
-                "cylinders {first} to {last} cannot be represented as a zone: head {head} of \
-                 cylinder {cylinder} is missing, mapped twice or of another kind"
-            );
-            return Err(wrong(at, rule));
-        }
-        due = if high == last { (head + 1, first) } else { (head, high + 1) };
-    }
-    if due != (i64::from(surfaces), first) {
-        let rule = format!(
-            "cylinders {first} to {last} cannot be represented as a zone: head {} is missing",
-            due.0
-        );
-        return Err(wrong(at, rule));
-    }
-    Ok((first, last))
-}
-
-/// Cylinder and head of a zone's track of this number.
-fn nth(mapping: Mapping, first: i64, track: i64, surfaces: i64) -> (i64, i64) {
-    let (within, order) = (track / surfaces, track % surfaces);
-    let cylinder = first + within;
-    let backwards = match mapping {
-        Mapping::Cylinder => false,
-        Mapping::SerpentineByZone => within % 2 == 1,
-        Mapping::Serpentine => cylinder % 2 == 1,
-    };
-    (cylinder, if backwards { surfaces - 1 - order } else { order })
-}
-
-/// The numbering of tracks that all zones follow, if there is one.
-fn order_of(groups: &[&[Run]], spans: &[(i64, i64)], surfaces: u32) -> Option<Mapping> {
-    let surfaces = i64::from(surfaces);
-    let follows = |mapping: Mapping| {
-        groups.iter().zip(spans).all(|(group, &(first, _))| {
-            let mut track = 0;
-            group.iter().all(|run| {
-                let fits = nth(mapping, first, track, surfaces) == (run.cylinder, run.head)
-                    && (run.tracks == 1 || (surfaces == 1 && run.step == 1));
-                track += run.tracks;
-                fits
-            })
-        })
-    };
-    [Mapping::Cylinder, Mapping::SerpentineByZone, Mapping::Serpentine]
-        .into_iter()
-        .find(|mapping| follows(*mapping))
-}
-
-/// Says how the LBNs really run, and how far a block is from where it is put instead.
-fn report_order(
-    groups: &[&[Run]],
-    spans: &[(i64, i64)],
-    surfaces: u32,
-    param: Option<&Param>,
-    report: &mut Report,
-) {
-    let mut farthest = 0;
-    let mut longest = 0;
-    for (group, &(first, _)) in groups.iter().zip(spans) {
-        let mut track = 0;
-        for run in *group {
-            let ends =
-                [(0, run.cylinder), (run.tracks - 1, run.cylinder + run.step * (run.tracks - 1))];
-            for (beyond, cylinder) in ends {
-                let put = nth(Mapping::Cylinder, first, track + beyond, i64::from(surfaces)).0;
-                farthest = farthest.max((put - cylinder).abs());
-            }
-            track += run.tracks;
-            longest = longest.max(run.tracks);
-        }
-    }
-    if let Some(param) = param {
-        let why = format!(
-            "order of tracks: LBNs run over up to {longest} cylinders on one head before the next; \
-             here every cylinder is filled before the next, so that a block is up to {farthest} \
-             cylinders from its place. Zones and capacity are exact, and from track to track the \
-             skew is that of the file"
-        );
-        report.lost(param, why);
-    }
-}
-
-fn turn(angle: i64) -> Turn {
-    Turn::from_ratio(angle.rem_euclid(TURN) as u64, TURN as u64).unwrap_or_default()
-}
-
-fn zone(
-    group: &[Run],
-    (first, last): (i64, i64),
-    tracks: &[Track],
-    surfaces: u32,
-    in_order: bool,
-) -> Result<ZoneSpec, ImportError> {
-    let track = tracks[group[0].kind];
-    let (track_skew, cylinder_skew) = if in_order {
-        uniform_skews(group, i64::from(surfaces))?
-    } else {
-        (group[0].angle_each, group[0].angle_each)
-    };
-    Ok(ZoneSpec {
-        first_cylinder: first as u32,
-        last_cylinder: last as u32,
-        blocks_per_track: track.sectors as u32,
-        first_block: turn(group[0].angle),
-        reserved_blocks: 0,
-        track_skew: turn(track_skew),
-        cylinder_skew: turn(cylinder_skew),
-        spares: (track.sectors - track.data) as u64,
-        slips: Vec::new(),
-        remaps: Vec::new(),
-    })
-}
-
-/// Angles from track to track and from cylinder to cylinder, which must be the same in all of the
-/// zone.
-fn uniform_skews(group: &[Run], surfaces: i64) -> Result<(i64, i64), ImportError> {
-    // Only with a single surface do runs of several tracks follow the order of ours.
-    let within = group.iter().find(|run| run.tracks > 1).map(|run| run.angle_each);
-    let mut found: [Option<i64>; 2] = [None, within];
-    let mut number = group[0].tracks;
-    for pair in group.windows(2) {
-        let last = pair[0].angle + (pair[0].tracks - 1) % TURN * pair[0].angle_each;
-        let skew = (pair[1].angle - last).rem_euclid(TURN);
-        let of_cylinder = usize::from(number % surfaces == 0);
-        if *found[of_cylinder].get_or_insert(skew) != skew {
-            let rule = "skews that differ within a zone cannot be represented";
-            return Err(wrong(&pair[1].at, rule));
-        }
-        number += pair[1].tracks;
-    }
-    Ok((found[0].unwrap_or(0), found[1].unwrap_or(0)))
-}
-
-/// Sectors of a track without data are its spares, all before or all behind the data.
-fn sparing(tracks: &[Track], at: &Place) -> Result<Sparing, ImportError> {
-    let front = tracks.iter().any(|track| track.front > 0);
-    let behind = tracks.iter().any(|track| track.front + track.data < track.sectors);
-    if front && behind {
-        let rule = "`TP`: sectors without data both before and behind those with data cannot be \
-                    represented";
-        return Err(wrong(at, rule));
-    }
-    let unit = if front || behind { SpareUnit::Track } else { SpareUnit::Zone };
-    Ok(Sparing { unit, at_front: front, slip_to_zone_end: false })
 }

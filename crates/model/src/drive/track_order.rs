@@ -1,0 +1,288 @@
+//! In which order LBNs run over the tracks of a zone, and how far each track is turned.
+//!
+//! Cylinders are counted from the first of the zone. Turns are in units of 2^-64 and wrap: skews
+//! multiplied by track numbers stay exact to far below a sector.
+
+use super::divide::Divisor;
+use super::error::{BuildDriveError, invalid};
+use super::spec::{DriveSpec, Mapping, Order, ZoneSpec};
+
+/// The tracks of a zone in LBN order.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum TrackOrder {
+    Cylinders(Cylinders),
+    Bands(Bands),
+}
+
+impl TrackOrder {
+    pub fn build(drive: &DriveSpec, zone: &ZoneSpec, key: &str) -> Result<Self, BuildDriveError> {
+        let odd_is_back = |phase| Turnaround { phase, mask: 1 };
+        let turnaround = match drive.mapping {
+            Mapping::Cylinder => Turnaround::NEVER,
+            Mapping::SerpentineByZone => odd_is_back(0),
+            Mapping::Serpentine => odd_is_back(zone.first_cylinder),
+            Mapping::Band { cylinders: 0, .. } => {
+                return Err(invalid("mapping.band.cylinders", 0, "at least 1 is needed"));
+            }
+            Mapping::Band { cylinders, cylinder_order, surface_order } => {
+                let turnarounds = [cylinder_order, surface_order].map(Turnaround::of);
+                return Ok(Self::Bands(Bands::new(cylinders, turnarounds, drive, zone)));
+            }
+        };
+        if let Some(skew) = zone.band_skews.first() {
+            let rule = "only the mapping in bands has them";
+            return Err(invalid(format!("{key}.band_skews"), skew, rule));
+        }
+        Ok(Self::Cylinders(Cylinders::new(turnaround, drive, zone)))
+    }
+
+    /// Cylinder and surface of the zone's track with this number.
+    #[inline]
+    pub fn track(&self, number: u64) -> (u32, u32) {
+        match self {
+            Self::Cylinders(order) => order.track(number),
+            Self::Bands(order) => order.track(number),
+        }
+    }
+
+    /// Number of a track: the inverse of [`Self::track`].
+    pub fn number(&self, cylinder: u32, surface: u32) -> u64 {
+        match self {
+            Self::Cylinders(order) => order.number(cylinder, surface),
+            Self::Bands(order) => order.number(cylinder, surface),
+        }
+    }
+
+    /// From the start of the zone's first track to the start of this one.
+    #[inline]
+    pub fn turned64(&self, cylinder: u32, surface: u32) -> u64 {
+        match self {
+            Self::Cylinders(order) => order.turned64(cylinder, surface),
+            Self::Bands(order) => order.turned64(cylinder, surface),
+        }
+    }
+
+    /// Tracks after which the same steps from track to track come again, directions left aside.
+    pub fn period(&self) -> u64 {
+        match self {
+            Self::Cylinders(order) => order.surfaces.get(),
+            Self::Bands(order) => order.tracks.get(),
+        }
+    }
+}
+
+/// Which members of a row are run through from the last to the first. Without branches: whether
+/// one is, is as good as random on the path of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Turnaround {
+    phase: u32,
+    mask: u32,
+}
+
+impl Turnaround {
+    const NEVER: Self = Self { phase: 0, mask: 0 };
+
+    fn of(order: Order) -> Self {
+        match order {
+            Order::Forward => Self::NEVER,
+            Order::Serpentine => Self { phase: 0, mask: 1 },
+        }
+    }
+
+    /// Place among `count` of what comes `order`-th in this member, and the other way round: a
+    /// mirror.
+    #[inline]
+    fn mirrored(self, member: u32, order: u32, count: u32) -> u32 {
+        if (member ^ self.phase) & self.mask == 1 { count - 1 - order } else { order }
+    }
+}
+
+/// Cylinder by cylinder, each from head to head.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Cylinders {
+    surfaces: Divisor,
+    turnaround: Turnaround,
+    /// From track to track.
+    track_steps64: u64,
+    /// From the first track of a cylinder to the first of the next.
+    cylinder_steps64: u64,
+}
+
+impl Cylinders {
+    fn new(turnaround: Turnaround, drive: &DriveSpec, zone: &ZoneSpec) -> Self {
+        let track_steps64 = zone.track_skew.steps64();
+        let switches64 = track_steps64.wrapping_mul(u64::from(drive.surfaces - 1));
+        Self {
+            surfaces: Divisor::new(drive.surfaces.into()),
+            turnaround,
+            track_steps64,
+            cylinder_steps64: switches64.wrapping_add(zone.cylinder_skew.steps64()),
+        }
+    }
+
+    #[inline]
+    fn mirrored(&self, cylinder: u32, order: u32) -> u32 {
+        self.turnaround.mirrored(cylinder, order, self.surfaces.get() as u32)
+    }
+
+    #[inline]
+    fn track(&self, number: u64) -> (u32, u32) {
+        let (cylinder, order) = self.surfaces.divide(number);
+        // A zone has fewer than 2^32 tracks (limits in `build`).
+        (cylinder as u32, self.mirrored(cylinder as u32, order as u32))
+    }
+
+    fn number(&self, cylinder: u32, surface: u32) -> u64 {
+        let order = self.mirrored(cylinder, surface);
+        u64::from(cylinder) * self.surfaces.get() + u64::from(order)
+    }
+
+    #[inline]
+    fn turned64(&self, cylinder: u32, surface: u32) -> u64 {
+        let order = u64::from(self.mirrored(cylinder, surface));
+        let cylinders64 = u64::from(cylinder).wrapping_mul(self.cylinder_steps64);
+        cylinders64.wrapping_add(order.wrapping_mul(self.track_steps64))
+    }
+}
+
+/// Band by band, each surface by surface, each of these cylinder by cylinder.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bands {
+    surfaces: u32,
+    /// Cylinders of a whole band.
+    cylinders: Divisor,
+    /// Tracks of a whole band.
+    tracks: Divisor,
+    /// Whole bands; what remains of the zone behind them is a narrower one.
+    whole: u64,
+    /// Cylinders of the narrower band, one if there is none.
+    rest: Divisor,
+    cylinder_turnaround: Turnaround,
+    surface_turnaround: Turnaround,
+    cylinder_steps64: u64,
+    track_steps64: u64,
+    /// From a band's first track to its last, if it is whole.
+    band_steps64: u64,
+    skews: BandSkews,
+}
+
+/// Skews that come again after every so many bands.
+#[derive(Debug, Clone, PartialEq)]
+struct BandSkews {
+    period: Divisor,
+    /// Sums of the skews behind the first 0, 1, ... bands of a period.
+    sums64: Vec<u64>,
+    /// Sum of a whole period.
+    total64: u64,
+}
+
+/// Where a track is within its zone.
+struct InBand {
+    band: u64,
+    /// How many surfaces of the band come before.
+    order: u32,
+    /// How many tracks of the band on the same surface come before.
+    step: u32,
+    /// Cylinders of the band.
+    width: Divisor,
+}
+
+impl BandSkews {
+    fn new(zone: &ZoneSpec) -> Self {
+        let given = zone.band_skews.iter().map(|skew| skew.steps64());
+        let skews: Vec<u64> = if zone.band_skews.is_empty() {
+            vec![zone.track_skew.steps64()]
+        } else {
+            given.collect()
+        };
+        let mut total64 = 0u64;
+        let mut sums64 = Vec::with_capacity(skews.len());
+        for skew in &skews {
+            sums64.push(total64);
+            total64 = total64.wrapping_add(*skew);
+        }
+        Self { period: Divisor::new(skews.len() as u64), sums64, total64 }
+    }
+
+    /// Sum of the skews behind the bands before this one.
+    #[inline]
+    fn before64(&self, band: u64) -> u64 {
+        let (periods, within) = self.period.divide(band);
+        periods.wrapping_mul(self.total64).wrapping_add(self.sums64[within as usize])
+    }
+}
+
+impl Bands {
+    fn new(
+        cylinders: u32,
+        [cylinder_turnaround, surface_turnaround]: [Turnaround; 2],
+        drive: &DriveSpec,
+        zone: &ZoneSpec,
+    ) -> Self {
+        let in_zone = zone.last_cylinder - zone.first_cylinder + 1;
+        let mut built = Self {
+            surfaces: drive.surfaces,
+            cylinders: Divisor::new(cylinders.into()),
+            tracks: Divisor::new(u64::from(cylinders) * u64::from(drive.surfaces)),
+            whole: u64::from(in_zone / cylinders),
+            rest: Divisor::new(u64::from(in_zone % cylinders).max(1)),
+            cylinder_turnaround,
+            surface_turnaround,
+            cylinder_steps64: zone.cylinder_skew.steps64(),
+            track_steps64: zone.track_skew.steps64(),
+            band_steps64: 0,
+            skews: BandSkews::new(zone),
+        };
+        built.band_steps64 = built.within64(built.cylinders, drive.surfaces - 1, cylinders - 1);
+        built
+    }
+
+    #[inline]
+    fn width(&self, band: u64) -> Divisor {
+        if band < self.whole { self.cylinders } else { self.rest }
+    }
+
+    #[inline]
+    fn track(&self, number: u64) -> (u32, u32) {
+        let (band, within) = self.tracks.divide(number);
+        let width = self.width(band);
+        let (order, step) = width.divide(within);
+        // A zone has fewer than 2^32 tracks (limits in `build`).
+        let (band, order, step) = (band as u32, order as u32, step as u32);
+        let step = self.cylinder_turnaround.mirrored(order, step, width.get() as u32);
+        let surface = self.surface_turnaround.mirrored(band, order, self.surfaces);
+        (band * self.cylinders.get() as u32 + step, surface)
+    }
+
+    #[inline]
+    fn locate(&self, cylinder: u32, surface: u32) -> InBand {
+        let (band, step) = self.cylinders.divide(cylinder.into());
+        let width = self.width(band);
+        let order = self.surface_turnaround.mirrored(band as u32, surface, self.surfaces);
+        let step = self.cylinder_turnaround.mirrored(order, step as u32, width.get() as u32);
+        InBand { band, order, step, width }
+    }
+
+    fn number(&self, cylinder: u32, surface: u32) -> u64 {
+        let at = self.locate(cylinder, surface);
+        at.band * self.tracks.get() + u64::from(at.order) * at.width.get() + u64::from(at.step)
+    }
+
+    /// From the first track of a band of this width.
+    #[inline]
+    fn within64(&self, width: Divisor, order: u32, step: u32) -> u64 {
+        let surface64 =
+            (width.get() - 1).wrapping_mul(self.cylinder_steps64).wrapping_add(self.track_steps64);
+        let surfaces64 = u64::from(order).wrapping_mul(surface64);
+        surfaces64.wrapping_add(u64::from(step).wrapping_mul(self.cylinder_steps64))
+    }
+
+    #[inline]
+    fn turned64(&self, cylinder: u32, surface: u32) -> u64 {
+        let at = self.locate(cylinder, surface);
+        let bands64 = at.band.wrapping_mul(self.band_steps64);
+        bands64
+            .wrapping_add(self.skews.before64(at.band))
+            .wrapping_add(self.within64(at.width, at.order, at.step))
+    }
+}
