@@ -7,6 +7,7 @@
 //! | `layout` | LBN to place on the media and back: zones, skews, slips, spares, remaps |
 //! | `seek` | seek curves and head switches |
 //! | `rotation` | time to angle and back |
+//! | `scale` | the same drive with other technology: arm, spindle, densities |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
 
 mod build;
@@ -15,6 +16,7 @@ mod error;
 mod layout;
 mod mechanics;
 mod rotation;
+pub mod scale;
 mod seek;
 pub mod spec;
 
