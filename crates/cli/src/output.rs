@@ -45,3 +45,8 @@ pub fn print(text: &str) -> Result<(), Failure> {
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "note: {text}");
 }
+
+/// A text beside the result, on stderr; lost likewise when nobody can read it.
+pub fn aside(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}

@@ -9,6 +9,7 @@ const VERBS: &[&[&str]] = &[
     &["drive", "list"],
     &["drive", "show"],
     &["drive", "import"],
+    &["drive", "scale"],
     &["drive", "validate"],
     &["drive", "schema"],
     &["trace"],

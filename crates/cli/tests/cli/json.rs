@@ -8,6 +8,7 @@ fn every_verb_prints_one_document_with_its_schema_version() {
     let verbs: &[&[&str]] = &[
         &["drive", "list"],
         &["drive", "show", "exos-x24-24tb"],
+        &["drive", "scale", "tr96", "--years", "1"],
         &["trace", "formats"],
         &["trace", "info", trace],
         &["trace", "characterize", trace],

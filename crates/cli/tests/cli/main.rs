@@ -9,4 +9,5 @@ mod help;
 mod json;
 mod messages;
 mod run;
+mod scaled_drives;
 mod schemas;

@@ -122,7 +122,7 @@ fn curve_times(
 
 type CurveFunction = Box<dyn Fn(u32) -> f64>;
 
-fn evaluator(
+pub(super) fn evaluator(
     curve: &CurveSpec,
     cylinders: u32,
     key: &str,

@@ -8,6 +8,7 @@
 //! | `track_order` | order of the tracks of a zone, and their skews |
 //! | `seek` | seek curves and head switches |
 //! | `rotation` | time to angle and back |
+//! | `scale` | the same drive with other technology: arm, spindle, densities |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
 
 mod build;
@@ -16,6 +17,7 @@ mod error;
 mod layout;
 mod mechanics;
 mod rotation;
+pub mod scale;
 mod seek;
 pub mod spec;
 mod track_order;

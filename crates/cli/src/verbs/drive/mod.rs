@@ -3,6 +3,7 @@
 mod identity;
 mod import;
 mod list;
+mod scale;
 mod schema;
 mod show;
 mod validate;
@@ -22,6 +23,7 @@ pub enum DriveVerb {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Import(import::ImportArgs),
+    Scale(scale::ScaleArgs),
     Validate(validate::ValidateArgs),
     Schema(schema::SchemaArgs),
 }
@@ -32,6 +34,7 @@ impl DriveVerb {
             Self::List(args) => args.run(),
             Self::Show(args) => args.run(),
             Self::Import(args) => args.run(),
+            Self::Scale(args) => args.run(),
             Self::Validate(args) => args.run(),
             Self::Schema(args) => args.run(),
         }

@@ -1,0 +1,256 @@
+//! `freewheel drive scale`.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::{ArgGroup, Args};
+use freewheel::model::drive::Drive;
+use freewheel::model::drive::scale::{ScaleError, Scaling, YearlyRates};
+use freewheel::model::drive::spec::DriveSpec;
+use freewheel::sim::library;
+use freewheel::units::Op;
+use serde::Serialize;
+
+use super::DriveIdentity;
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::{file, number, output};
+
+/// Make a drive file of the same drive with other technology
+///
+/// Seek times, speed of rotation, linear density and track density each by a factor, or all of them
+/// by years of change at the rates of IBM's server disks up to 2003. A factor that is given takes
+/// the place of the one that the years make. Skews are chosen anew so that no revolution is lost;
+/// electronics stay as they are. The drive file goes to stdout or to a file, what has changed to
+/// stderr.
+#[derive(Args)]
+#[command(group = ArgGroup::new("dimension").required(true).multiple(true).args(
+    ["years", "seek", "rpm", "linear_density", "track_density"],
+))]
+#[command(after_help = "\
+Examples:
+  freewheel drive scale atlas10k --years 5 -o atlas10k+5y.toml
+  freewheel drive scale atlas10k --rpm 15000rpm --seek 0.8 --name fast -o fast.toml
+  freewheel drive scale atlas10k --years 5 --seek 1 --rpm 1 --json")]
+pub struct ScaleArgs {
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
+    drive: String,
+    /// Years of change, all four dimensions at their rates
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    years: Option<f64>,
+    /// Yearly change of seek times, in place of -8%
+    #[arg(long, value_name = "PERCENT", requires = "years", allow_hyphen_values = true)]
+    seek_rate: Option<Percent>,
+    /// Yearly change of the speed of rotation, in place of 9%
+    #[arg(long, value_name = "PERCENT", requires = "years", allow_hyphen_values = true)]
+    rpm_rate: Option<Percent>,
+    /// Yearly change of linear density, in place of 21%
+    #[arg(long, value_name = "PERCENT", requires = "years", allow_hyphen_values = true)]
+    linear_density_rate: Option<Percent>,
+    /// Yearly change of track density, in place of 24%
+    #[arg(long, value_name = "PERCENT", requires = "years", allow_hyphen_values = true)]
+    track_density_rate: Option<Percent>,
+    /// Seek times, times this
+    #[arg(long, value_name = "FACTOR")]
+    seek: Option<f64>,
+    /// Speed of rotation, times this, or the speed itself as in 15000rpm
+    #[arg(long, value_name = "FACTOR|SPEED")]
+    rpm: Option<Speed>,
+    /// Blocks on a track, times this
+    #[arg(long, value_name = "FACTOR")]
+    linear_density: Option<f64>,
+    /// Tracks on the same breadth, times this
+    #[arg(long, value_name = "FACTOR")]
+    track_density: Option<f64>,
+    /// The drive file to write instead of stdout
+    #[arg(short, long, value_name = "F.toml")]
+    output: Option<PathBuf>,
+    /// Name of the scaled drive, instead of one that tells the years or the factors
+    #[arg(long)]
+    name: Option<String>,
+    /// Print what has changed as one JSON document; the drive file needs -o then
+    #[arg(long)]
+    json: bool,
+}
+
+/// A yearly rate, as a share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Percent(f64);
+
+/// How fast the scaled drive turns.
+#[derive(Debug, Clone, Copy)]
+enum Speed {
+    Factor(f64),
+    Rpm(f64),
+}
+
+impl FromStr for Percent {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+        match number {
+            Some(percent) if percent > -100.0 && percent.is_finite() => Ok(Self(percent / 100.0)),
+            _ => Err("write a percentage above -100%, as in 9% or -8%".into()),
+        }
+    }
+}
+
+impl FromStr for Speed {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (number, speed): (&str, fn(f64) -> Self) = match text.strip_suffix("rpm") {
+            Some(number) => (number.trim(), Self::Rpm),
+            None => (text, Self::Factor),
+        };
+        let number: Option<f64> = number.parse().ok().filter(|number| *number > 0.0);
+        number.map(speed).ok_or_else(|| "write a factor or a speed, as in 1.5 or 15000rpm".into())
+    }
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: Option<&'a Path>,
+    scaling: Scaling,
+    original: Sheet,
+    scaled: Sheet,
+}
+
+/// What scaling changes.
+#[derive(Serialize)]
+struct Sheet {
+    drive: DriveIdentity,
+    mean_seek_read_ns: u64,
+    mean_seek_write_ns: u64,
+    outer_sustained_bytes_per_second: u64,
+    inner_sustained_bytes_per_second: u64,
+}
+
+impl ScaleArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let (spec, drive) = library::drive(&self.drive)?;
+        let scaling = self.scaling(&spec);
+        let mut scaled = scaling.apply(&spec)?;
+        if let Some(name) = self.new_name(&spec) {
+            scaled.name = name;
+        }
+        let document = Document {
+            file: self.output.as_deref(),
+            scaling,
+            original: Sheet::new(&spec, &drive),
+            scaled: Sheet::new(&scaled, &library::build(&scaled, &scaled.name)?),
+        };
+        let toml = toml::to_string(&scaled)
+            .map_err(|error| Failure::failed(format!("the drive: {error}")))?;
+        match &self.output {
+            Some(path) => file::write_together(&[(path, &toml)])?,
+            None if !self.json => output::print(&toml)?,
+            None => {}
+        }
+        if self.json {
+            return output::print_document(&document);
+        }
+        output::aside(&text(&document));
+        Ok(())
+    }
+
+    fn scaling(&self, spec: &DriveSpec) -> Scaling {
+        let or = |given: Option<Percent>, historical| given.map_or(historical, |rate| rate.0);
+        let historical = YearlyRates::HISTORICAL;
+        let rates = YearlyRates {
+            seek: or(self.seek_rate, historical.seek),
+            rpm: or(self.rpm_rate, historical.rpm),
+            linear_density: or(self.linear_density_rate, historical.linear_density),
+            track_density: or(self.track_density_rate, historical.track_density),
+        };
+        let years = self.years.map(|years| Scaling::by_years(years, &rates)).unwrap_or_default();
+        let rpm = self.rpm.map(|speed| match speed {
+            Speed::Factor(factor) => factor,
+            Speed::Rpm(rpm) => rpm * spec.rotation_period.as_secs_f64() / 60.0,
+        });
+        Scaling {
+            seek: self.seek.unwrap_or(years.seek),
+            rpm: rpm.unwrap_or(years.rpm),
+            linear_density: self.linear_density.unwrap_or(years.linear_density),
+            track_density: self.track_density.unwrap_or(years.track_density),
+        }
+    }
+
+    /// The name given; or that of the years, when they say it all.
+    fn new_name(&self, spec: &DriveSpec) -> Option<String> {
+        let factors = [self.seek, self.linear_density, self.track_density];
+        let rates =
+            [self.seek_rate, self.rpm_rate, self.linear_density_rate, self.track_density_rate];
+        let only_years = self.rpm.is_none()
+            && factors.iter().all(Option::is_none)
+            && rates.iter().all(Option::is_none);
+        let by_years = self.years.filter(|_| only_years);
+        self.name.clone().or_else(|| by_years.map(|years| format!("{}{years:+}y", spec.name)))
+    }
+}
+
+impl From<ScaleError> for Failure {
+    fn from(error: ScaleError) -> Self {
+        match error {
+            ScaleError::Factor { .. } => Self::wrong_use(error),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl Sheet {
+    fn new(spec: &DriveSpec, drive: &Drive) -> Self {
+        let rate = |zone| drive.sustained_rate_bytes_per_second(zone);
+        Self {
+            drive: DriveIdentity::new(spec, drive),
+            mean_seek_read_ns: drive.mean_seek(Op::Read).ns(),
+            mean_seek_write_ns: drive.mean_seek(Op::Write).ns(),
+            outer_sustained_bytes_per_second: rate(0),
+            inner_sustained_bytes_per_second: rate(drive.layout().zones().len() - 1),
+        }
+    }
+}
+
+fn text(document: &Document) -> String {
+    let (old, new) = (&document.original, &document.scaled);
+    let mut table = Table::new("lrrr");
+    table.row(["", &old.drive.name, &new.drive.name, "factor"]);
+    let mut row = |label: &str, of: &dyn Fn(&Sheet) -> f64, show: &dyn Fn(f64) -> String| {
+        let (before, after) = (of(old), of(new));
+        let factor = number::four_digits(after / before);
+        table.row([label.to_owned(), show(before), show(after), factor]);
+    };
+    let ms = |value| number::ms(value);
+    let rate = |value| number::rate(value);
+    row("capacity", &|s| s.drive.capacity_bytes as f64, &|b| number::capacity(b as u64));
+    row("cylinders", &|s| s.drive.cylinders.into(), &|count| format!("{count:.0}"));
+    row("rpm", &|s| s.drive.rotation_rpm, &|rpm| format!("{rpm:.0}"));
+    row("mean seek, read", &|s| s.mean_seek_read_ns as f64, &ms);
+    row("mean seek, write", &|s| s.mean_seek_write_ns as f64, &ms);
+    row("rate, outermost zone", &|s| s.outer_sustained_bytes_per_second as f64, &rate);
+    row("rate, innermost zone", &|s| s.inner_sustained_bytes_per_second as f64, &rate);
+    let file = document.file.map(|path| format!("\ndrive file: {}\n", path.display()));
+    format!("{table}{}", file.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_a_percentage_with_its_sign() {
+        assert_eq!("-8%".parse(), Ok(Percent(-0.08)));
+        assert_eq!("12.5 %".parse(), Ok(Percent(0.125)));
+        for wrong in ["8", "%", "-100%", "inf%"] {
+            assert!(wrong.parse::<Percent>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_speed_is_a_factor_or_says_rpm() {
+        assert!(matches!("1.5".parse(), Ok(Speed::Factor(1.5))));
+        assert!(matches!("15000rpm".parse(), Ok(Speed::Rpm(15000.0))));
+        for wrong in ["fast", "rpm", "-1", "0rpm"] {
+            assert!(wrong.parse::<Speed>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a scaled drive is called and where its values come from.
+
+use super::Scaling;
+use crate::drive::spec::{Advertised, DriveSpec};
+
+/// What is multiplied, by how much, and the section of tr03 that says so.
+type Part = (&'static str, f64, &'static str);
+
+/// Turns the name, the maker's name and the sources of the original into those of the scaled
+/// drive. Every key that was scaled, with all below it, gets one source: `derived: ...`.
+pub fn describe(scaled: &mut DriveSpec, scaling: &Scaling) {
+    let changed: Vec<(&str, f64)> =
+        scaling.named().into_iter().filter(|(_, factor)| *factor != 1.0).collect();
+    if changed.is_empty() {
+        return;
+    }
+    let original = scaled.name.clone();
+    for (name, factor) in changed {
+        scaled.name += &format!("+{name}{}", digits(factor));
+    }
+    if !scaled.model.ends_with(SCALED) {
+        scaled.model += SCALED;
+    }
+    replace(scaled, "model", format!("derived: {original}'s, scaled (tr03 section 5)"));
+    describe_values(scaled, &original, scaling);
+    describe_skews(scaled, &original, scaling);
+}
+
+const SCALED: &str = ", scaled";
+
+fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
+    let seek = |what| (what, scaling.seek, "5.1.1");
+    let rpm = |what| (what, scaling.rpm, "5.1.2");
+    let blocks = |what| (what, scaling.linear_density, "5.2.1");
+    let tracks = |what| (what, scaling.track_density, "5.2.2");
+    let mut derive = |key: &str, parts: &[Part]| {
+        if let Some(text) = derived(original, parts) {
+            replace(scaled, key, text);
+        }
+    };
+    // Section 5.1.1 speaks of seeks; the head switch goes with them by our assumption.
+    derive("head_switch", &[seek("time, assumed to go with the seeks,")]);
+    derive("seek", &[seek("times"), tracks("distances")]);
+    derive("rotation_period", &[rpm("speed")]);
+    derive("cylinders", &[tracks("number")]);
+    derive("zones", &[blocks("blocks a track"), tracks("cylinders")]);
+    if scaled.advertised != Advertised::default() {
+        let parts = [seek("seeks"), rpm("rates"), blocks("capacity and rates"), tracks("capacity")];
+        if let Some(text) = derived(original, &parts) {
+            replace(scaled, "advertised", text);
+        }
+    }
+}
+
+fn describe_skews(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
+    let parts = [scaling.seek, scaling.rpm, scaling.linear_density];
+    if parts.iter().all(|factor| *factor == 1.0) {
+        return;
+    }
+    for key in ["zones.track_skew", "zones.cylinder_skew"] {
+        let text = format!(
+            "derived: {original}'s margin over the switch to the next track, in whole sectors \
+             (tr03 section 5)"
+        );
+        replace(scaled, key, text);
+    }
+}
+
+/// None when no part has changed.
+fn derived(original: &str, parts: &[Part]) -> Option<String> {
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, factor, _)| *factor != 1.0)
+        .map(|(what, factor, section)| {
+            format!("{what} x{} (tr03 section {section})", digits(*factor))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("derived: {original}'s, {}", parts.join(", ")))
+}
+
+/// Skews of zones have sources of their own, for other factors change them.
+fn replace(scaled: &mut DriveSpec, key: &str, text: String) {
+    let below = format!("{key}.");
+    let is_covered =
+        |entry: &str| entry == key || (entry.starts_with(&below) && !entry.ends_with("_skew"));
+    scaled.sources.retain(|entry, _| !is_covered(entry));
+    scaled.sources.insert(key.into(), text);
+}
+
+/// Three decimals, without zeros at the end.
+fn digits(factor: f64) -> String {
+    let text = format!("{factor:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}

@@ -1,0 +1,424 @@
+//! Scaled drives: every factor does its own thing and nothing else, and no revolution is lost.
+#![allow(missing_docs)]
+
+mod common;
+
+use common::{any_drive, random_spec};
+use freewheel_model::drive::scale::{ScaleError, Scaling, YearlyRates};
+use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, Sparing, Turn, ZoneSpec};
+use freewheel_model::drive::{Drive, Position};
+use freewheel_units::{Angle, Blocks, Bytes, Op, SimDuration, SimTime};
+use proptest::prelude::*;
+
+const NONE: Scaling = Scaling { seek: 1.0, rpm: 1.0, linear_density: 1.0, track_density: 1.0 };
+
+fn any_scaling() -> impl Strategy<Value = Scaling> {
+    let factor = || prop_oneof![Just(1.0), 0.3..3.0];
+    (factor(), factor(), factor(), factor()).prop_map(|(seek, rpm, linear, track)| Scaling {
+        seek,
+        rpm,
+        linear_density: linear,
+        track_density: track,
+    })
+}
+
+/// A drive of some size with curves of every form, so that rounding weighs little.
+fn large_spec(seed: u64) -> DriveSpec {
+    let mut spec = random_spec(seed);
+    for zone in &mut spec.zones {
+        zone.first_cylinder *= 300;
+        zone.last_cylinder = zone.last_cylinder * 300 + 299;
+        zone.blocks_per_track *= 50;
+        zone.spares *= 50;
+        zone.slips.clear();
+    }
+    spec.cylinders *= 300;
+    spec.seek.read = match seed % 4 {
+        0 => CurveSpec::Table { cylinders_ms: vec![(1, 0.8), (2, 0.9), (40, 1.5), (200, 3.0)] },
+        1 => CurveSpec::ThreePoint { single_ms: 0.8, average_ms: 5.0, full_ms: 10.0 },
+        2 => CurveSpec::Hp {
+            first_ms: vec![0.8, 0.9],
+            break_cylinders: 150,
+            short_ms: 0.8,
+            short_sqrt_ms: 0.1,
+            long_ms: 1.9,
+            long_slope_ms: 0.001,
+        },
+        _ => CurveSpec::PowerLinear {
+            single_ms: 0.6,
+            break_cylinders: 150,
+            break_ms: 3.0,
+            full_ms: 10.0,
+        },
+    };
+    spec.seek.write = None;
+    spec
+}
+
+/// Seeds of large specs that build; a failing test would print a whole drive otherwise.
+fn any_large() -> impl Strategy<Value = u64> {
+    let builds = |seed: &u64| Drive::build(&large_spec(*seed)).is_ok();
+    any::<u64>().prop_filter("spec does not build", builds)
+}
+
+fn large_drive(seed: u64) -> (DriveSpec, Drive) {
+    let spec = large_spec(seed);
+    let drive = build(&spec);
+    (spec, drive)
+}
+
+/// The spec without what names it.
+fn anonymous(spec: &DriveSpec) -> DriveSpec {
+    let mut spec = spec.clone();
+    (spec.name, spec.model) = Default::default();
+    spec.sources.clear();
+    spec
+}
+
+fn build(spec: &DriveSpec) -> Drive {
+    Drive::build(spec).unwrap_or_else(|error| panic!("{}: {error}", spec.name))
+}
+
+fn close(ours: f64, wanted: f64, tolerance: f64) -> bool {
+    (ours / wanted - 1.0).abs() <= tolerance
+}
+
+/// The longer of the switches before a read and before a write, in nanoseconds.
+fn switch_ns(drive: &Drive, distance: u32, changes_head: bool) -> f64 {
+    let time = |op| drive.seek().time_ns(op, distance, changes_head);
+    time(Op::Read).max(time(Op::Write)) as f64
+}
+
+/// When each track's first block passes under the head, as the tracks of a zone are read one after
+/// the other, with where that block is.
+fn track_starts(drive: &Drive, zone: usize) -> Vec<(Position, u32, SimTime)> {
+    let zone = &drive.layout().zones()[zone];
+    let (mut lbn, end) = (zone.first_lbn(), zone.first_lbn() + zone.blocks());
+    let (mut now, mut head) = (SimTime::ZERO, Position::default());
+    let mut starts = Vec::new();
+    while lbn < end {
+        let after = drive.layout().track_end(lbn).min(end);
+        let place = drive.layout().locate(lbn);
+        let target = drive.target(lbn, Blocks::new(after.get() - lbn.get()), Op::Write);
+        let positioning = drive.positioning(now, head, &target);
+        let at = now + drive.overhead(Op::Write) + positioning.total();
+        starts.push((target.at, place.sector, at));
+        let access = drive.access(now, head, &target);
+        (now, head, lbn) = (now + access.total(), access.end, after);
+    }
+    starts
+}
+
+/// The most that a switch to the next track may add to a turn: the switch, the margin that the
+/// original had over it, and the rest of a sector.
+fn skew_ns_max(
+    (old_spec, old): (&DriveSpec, &Drive),
+    new: &Drive,
+    zone: usize,
+    (distance, changes_head): (u32, bool),
+) -> f64 {
+    let skew = if distance == 0 {
+        old_spec.zones[zone].track_skew
+    } else {
+        old_spec.zones[zone].cylinder_skew
+    };
+    let old_ns = skew.angle().turns() * old.rotation().period().ns() as f64;
+    let margin = (old_ns - switch_ns(old, distance, changes_head)).max(1.0);
+    let sectors = f64::from(new.layout().zones()[zone].blocks_per_track());
+    let sector = new.rotation().period().ns() as f64 / sectors;
+    switch_ns(new, distance, changes_head) + margin + sector
+}
+
+proptest! {
+    #[test]
+    fn factors_of_one_give_the_spec_back((spec, _) in any_drive()) {
+        prop_assert_eq!(Scaling::default().apply(&spec).unwrap(), spec);
+    }
+
+    #[test]
+    fn a_scaled_drive_builds_or_the_error_says_which_key((spec, _) in any_drive(),
+        scaling in any_scaling()
+    ) {
+        match scaling.apply(&spec) {
+            Ok(scaled) => { build(&scaled); }
+            Err(ScaleError::Scaled(error)) => prop_assert!(!error.key.is_empty()),
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+    }
+
+    /// Section 5.1.1: "simply scale the seek profile vertically by a constant factor".
+    #[test]
+    fn seek_multiplies_the_time_of_every_movement(seed in any_large(),
+        factor in 0.3..3.0f64
+    ) {
+        let (spec, drive) = large_drive(seed);
+        let scaled_spec = Scaling { seek: factor, ..NONE }.apply(&spec).unwrap();
+        let scaled = build(&scaled_spec);
+        for op in [Op::Read, Op::Write] {
+            let mean = |drive: &Drive| drive.mean_seek(op).ns() as f64;
+            let (before, after) = (mean(&drive), mean(&scaled));
+            // Points of a table are whole nanoseconds; its last line goes on fifty times as far.
+            prop_assert!((after - before * factor).abs() <= 100.0, "{after} of {before}");
+            let switch = |drive: &Drive| drive.seek().time_ns(op, 0, true) as f64;
+            prop_assert!((switch(&scaled) - switch(&drive) * factor).abs() <= 2.0);
+        }
+        let mut expected = anonymous(&scaled_spec);
+        (expected.seek, expected.head_switch) = (spec.seek.clone(), spec.head_switch);
+        restore_skews(&mut expected, &spec);
+        prop_assert_eq!(expected, anonymous(&spec));
+    }
+
+    #[test]
+    fn rpm_divides_the_time_of_a_turn_and_changes_nothing_but_skews((spec, drive) in any_drive(),
+        factor in 0.3..3.0f64
+    ) {
+        let scaled_spec = Scaling { rpm: factor, ..NONE }.apply(&spec).unwrap();
+        let turn = drive.rotation().period().ns() as f64 / factor;
+        prop_assert!((scaled_spec.rotation_period.ns() as f64 - turn).abs() <= 0.5);
+        let mut expected = anonymous(&scaled_spec);
+        expected.rotation_period = spec.rotation_period;
+        restore_skews(&mut expected, &spec);
+        prop_assert_eq!(expected, anonymous(&spec));
+    }
+
+    #[test]
+    fn linear_density_multiplies_the_blocks_of_a_track_at_the_same_angles(
+        seed in any_large(), factor in 0.3..3.0f64
+    ) {
+        let (spec, drive) = large_drive(seed);
+        let scaled_spec = Scaling { linear_density: factor, ..NONE }.apply(&spec).unwrap();
+        let scaled = build(&scaled_spec);
+        prop_assert_eq!(scaled.seek(), drive.seek());
+        prop_assert_eq!(scaled.rotation(), drive.rotation());
+        for (before, after) in spec.zones.iter().zip(&scaled_spec.zones) {
+            let wanted = f64::from(before.blocks_per_track) * factor;
+            prop_assert!((f64::from(after.blocks_per_track) - wanted).abs() <= 0.5);
+            let sector = Angle::from_ratio(1, after.blocks_per_track.into()).turns();
+            for (before, after) in
+                [(before.track_skew, after.track_skew), (before.cylinder_skew, after.cylinder_skew)]
+            {
+                let wider = (after.angle() - before.angle()).turns();
+                prop_assert!(wider < sector || wider > 1.0 - 1e-9, "{before} to {after}");
+            }
+        }
+    }
+
+    /// Section 5.2.2: "the physical dimensions of each zone or band remains constant but the number
+    /// of tracks within each zone increases".
+    #[test]
+    fn track_density_keeps_radii_rates_and_the_time_of_a_stroke(seed in any_large(),
+        factor in 1.0..3.0f64
+    ) {
+        let (spec, drive) = large_drive(seed);
+        let scaled_spec = Scaling { track_density: factor, ..NONE }.apply(&spec).unwrap();
+        let scaled = build(&scaled_spec);
+        prop_assert_eq!(scaled.rotation(), drive.rotation());
+        for (before, after) in spec.zones.iter().zip(&scaled_spec.zones) {
+            let radii = |zone: &ZoneSpec, spec: &DriveSpec| {
+                let radius = |cylinder: u32| f64::from(cylinder) / f64::from(spec.cylinders);
+                [radius(zone.first_cylinder), radius(zone.last_cylinder + 1)]
+            };
+            let (was, is) = (radii(before, &spec), radii(after, &scaled_spec));
+            for (was, is) in was.into_iter().zip(is) {
+                prop_assert!((was - is).abs() < 2.0 / f64::from(spec.cylinders));
+            }
+            prop_assert_eq!(before.blocks_per_track, after.blocks_per_track);
+            prop_assert_eq!(before.track_skew, after.track_skew);
+            prop_assert_eq!(before.cylinder_skew, after.cylinder_skew);
+        }
+        let mean = |drive: &Drive| drive.mean_seek(Op::Read).as_ms_f64();
+        let (before, after) = (mean(&drive), mean(&scaled));
+        prop_assert!(close(after, before, 0.01), "a mean of {after}, not {before}");
+        let third = spec.cylinders / 3;
+        let time = |drive: &Drive, d: f64| drive.seek().time_ns(Op::Read, d as u32, false) as f64;
+        let before = time(&drive, third.into());
+        let after = time(&scaled, f64::from(third) * factor);
+        prop_assert!(close(after, before, 0.01), "{after}, not {before}");
+    }
+
+    #[test]
+    fn capacity_is_multiplied_by_both_densities(seed in any_large(),
+        linear in 0.5..3.0f64, track in 0.5..3.0f64
+    ) {
+        let (spec, drive) = large_drive(seed);
+        let scaling = Scaling { linear_density: linear, track_density: track, ..NONE };
+        let scaled = build(&scaling.apply(&spec).unwrap());
+        let ratio = scaled.blocks().get() as f64 / drive.blocks().get() as f64;
+        // Tracks of 50 blocks, half of them spares, are rounded by a block of data and a spare.
+        prop_assert!(close(ratio, linear * track, 0.05), "{ratio} for {}", linear * track);
+    }
+
+    /// Section 5: the disk must not miss revolutions. Tracks are read one by one; from the first
+    /// block of one to the first of the next it takes a turn and a skew.
+    #[test]
+    fn reading_through_a_zone_of_a_scaled_drive_loses_no_revolution(seed: u64,
+        seek in 0.3..2.0f64, rpm in 0.5..3.0f64, linear in 1.0..2.0f64
+    ) {
+        let mut spec = random_spec(seed);
+        spec.zero_latency = ByOp { read: false, write: false };
+        spec.overhead = Default::default();
+        spec.seek.write = None;
+        let Ok(original) = Drive::build(&spec) else { return Ok(()) };
+        let scaling = Scaling { seek, rpm, linear_density: linear, track_density: 1.0 };
+        let scaled_spec = scaling.apply(&spec).unwrap();
+        let scaled = build(&scaled_spec);
+        let turn = scaled.rotation().period().ns() as f64;
+        for zone in 0..spec.zones.len() {
+            let sectors = f64::from(scaled.layout().zones()[zone].blocks_per_track());
+            for pair in track_starts(&scaled, zone).windows(2) {
+                let [(from, first, began), (to, next, begins)] = pair else { unreachable!() };
+                let step = (to.cylinder - from.cylinder, to.surface != from.surface);
+                if !is_next_track(&spec, *from, *to) {
+                    continue;
+                }
+                let within = f64::from(*next) - f64::from(*first);
+                let most = turn * (1.0 + within / sectors)
+                    + skew_ns_max((&spec, &original), &scaled, zone, step);
+                let took = (*begins - *began).ns() as f64;
+                prop_assert!(took <= most + 4.0, "{took} of {most} from {from:?} to {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn years_one_after_the_other_are_the_years_at_once(seed in any_large(),
+        years in 1u32..5
+    ) {
+        let mut spec = large_spec(seed);
+        // A skew that grows past a turn starts again from nothing, which rounds in leaps.
+        spec.head_switch = SimDuration::from_us(300);
+        spec.seek.write_settle = SimDuration::from_us(100);
+        for zone in &mut spec.zones {
+            zone.track_skew = Turn::from_ratio(1, 4).unwrap();
+            zone.cylinder_skew = zone.track_skew;
+        }
+        let by_years = |years| Scaling::by_years(years, &YearlyRates::HISTORICAL);
+        let year = by_years(1.0);
+        let stepwise = (0..years).try_fold(spec.clone(), |spec, _| year.apply(&spec)).unwrap();
+        let at_once = by_years(years.into()).apply(&spec).unwrap();
+        let apart = |a: u32, b: u32| a.abs_diff(b);
+        prop_assert!(stepwise.rotation_period.ns().abs_diff(at_once.rotation_period.ns()) <= 5);
+        prop_assert!(apart(stepwise.cylinders, at_once.cylinders) <= 5);
+        for (a, b) in stepwise.zones.iter().zip(&at_once.zones) {
+            prop_assert!(apart(a.blocks_per_track, b.blocks_per_track) <= 5);
+            prop_assert!(apart(a.first_cylinder, b.first_cylinder) <= 5);
+            // Each year a skew may be rounded up by a sector.
+            let wider = (a.track_skew.angle() - b.track_skew.angle()).turns();
+            let wider = if wider > 0.5 { wider - 1.0 } else { wider };
+            let sectors = f64::from(a.blocks_per_track.min(b.blocks_per_track));
+            prop_assert!(wider.abs() <= 6.0 / sectors, "{wider} of a turn");
+        }
+        let mean = |spec| build(spec).mean_seek(Op::Read).as_ms_f64();
+        let (stepwise, at_once) = (mean(&stepwise), mean(&at_once));
+        prop_assert!(close(stepwise, at_once, 0.005), "{stepwise} ms and {at_once} ms");
+    }
+}
+
+fn restore_skews(scaled: &mut DriveSpec, original: &DriveSpec) {
+    for (scaled, original) in scaled.zones.iter_mut().zip(&original.zones) {
+        scaled.track_skew = original.track_skew;
+        scaled.cylinder_skew = original.cylinder_skew;
+    }
+}
+
+/// Whether no track lies between; between zones there is no skew.
+fn is_next_track(spec: &DriveSpec, from: Position, to: Position) -> bool {
+    let last = spec.surfaces - 1;
+    let is_edge = |surface| surface == 0 || surface == last;
+    match to.cylinder - from.cylinder {
+        0 => from.surface.abs_diff(to.surface) == 1,
+        1 if spec.mapping == Mapping::Cylinder => (from.surface, to.surface) == (last, 0),
+        1 => from.surface == to.surface && is_edge(to.surface),
+        _ => false,
+    }
+}
+
+fn plain_spec() -> DriveSpec {
+    let mut spec = large_spec(3);
+    spec.name = "plain".into();
+    spec.sparing = Sparing::default();
+    spec.sources = [("seek", "measured"), ("seek.read.single_ms", "assumed"), ("zones", "paper")]
+        .into_iter()
+        .chain([("zones.track_skew", "derived"), ("surfaces", "data sheet")])
+        .map(|(key, text)| (key.to_owned(), text.to_owned()))
+        .collect();
+    spec
+}
+
+#[test]
+fn a_scaled_value_says_where_it_comes_from_and_the_others_keep_their_source() {
+    let scaling = Scaling { seek: 0.8, track_density: 1.24, ..NONE };
+    let scaled = scaling.apply(&plain_spec()).unwrap();
+    assert_eq!(scaled.name, "plain+seek0.8+track-density1.24");
+    let seek = "derived: plain's, times x0.8 (tr03 section 5.1.1), \
+                distances x1.24 (tr03 section 5.2.2)";
+    assert_eq!(scaled.source_of("seek.read.single_ms"), Some(seek));
+    assert_eq!(
+        scaled.source_of("zones.last_cylinder"),
+        Some("derived: plain's, cylinders x1.24 (tr03 section 5.2.2)")
+    );
+    assert!(scaled.source_of("zones.track_skew").unwrap().contains("plain's margin"));
+    assert_eq!(scaled.source_of("surfaces"), Some("data sheet"));
+    assert_eq!(scaled.source_of("rotation_period"), None);
+    let denser = Scaling { track_density: 1.24, ..NONE }.apply(&plain_spec()).unwrap();
+    assert_eq!(denser.source_of("zones.track_skew"), Some("derived"));
+}
+
+#[test]
+fn what_the_maker_promises_is_multiplied_too() {
+    let mut spec = plain_spec();
+    spec.advertised.capacity = Some(Bytes::new(1000));
+    spec.advertised.outer_rate_per_second = Some(Bytes::new(1000));
+    let scaling = Scaling { seek: 0.5, rpm: 1.5, linear_density: 1.2, track_density: 1.3 };
+    let scaled = scaling.apply(&spec).unwrap().advertised;
+    assert_eq!(scaled.capacity, Some(Bytes::new(1560)));
+    assert_eq!(scaled.outer_rate_per_second, Some(Bytes::new(1800)));
+    assert_eq!(scaled.average_seek_read, None);
+}
+
+#[test]
+fn spares_and_reserved_blocks_keep_their_share_and_defects_go_only_when_sectors_move() {
+    let mut spec = plain_spec();
+    spec.zones.truncate(1);
+    let zone = &mut spec.zones[0];
+    (zone.spares, zone.reserved_blocks, zone.slips) = (1000, 500, vec![70]);
+    let denser = Scaling { linear_density: 1.5, track_density: 2.0, ..NONE }.apply(&spec).unwrap();
+    let zone = &denser.zones[0];
+    assert_eq!((zone.spares, zone.reserved_blocks), (3000, 1500));
+    assert_eq!(zone.slips, Vec::<u64>::new());
+    let faster = Scaling { rpm: 1.5, ..NONE }.apply(&spec).unwrap();
+    assert_eq!((faster.zones[0].spares, &faster.zones[0].slips), (1000, &vec![70]));
+}
+
+#[test]
+fn electronics_stay_as_they_are() {
+    let spec = plain_spec();
+    let scaling = Scaling::by_years(3.0, &YearlyRates::HISTORICAL);
+    let scaled = scaling.apply(&spec).unwrap();
+    assert_eq!((scaled.onboard, scaled.overhead), (spec.onboard, spec.overhead));
+    assert_eq!(scaled.zero_latency, spec.zero_latency);
+}
+
+#[test]
+fn a_factor_out_of_range_is_refused_with_its_name() {
+    for (scaling, name) in [
+        (Scaling { seek: 0.0, ..NONE }, "seek"),
+        (Scaling { rpm: f64::NAN, ..NONE }, "rpm"),
+        (Scaling { linear_density: -1.2, ..NONE }, "linear-density"),
+        (Scaling { track_density: 101.0, ..NONE }, "track-density"),
+    ] {
+        let error = scaling.apply(&plain_spec()).unwrap_err();
+        assert!(matches!(error, ScaleError::Factor { .. }));
+        assert!(error.to_string().contains(&format!("`{name}`")), "{error}");
+    }
+}
+
+#[test]
+fn a_result_beyond_what_can_be_modelled_is_refused_with_its_key() {
+    let too_fast = Scaling { rpm: 50.0, ..NONE }.apply(&plain_spec()).unwrap_err();
+    assert!(too_fast.to_string().contains("the scaled drive: `rotation_period`"), "{too_fast}");
+    let mut broken = plain_spec();
+    broken.surfaces = 0;
+    let error = NONE.apply(&broken).unwrap_err();
+    assert!(matches!(error, ScaleError::Original(_)), "{error}");
+}
