@@ -5,13 +5,50 @@ use freewheel_units::Op;
 
 use super::Scaling;
 use crate::drive::mechanics::Drive;
-use crate::drive::spec::{DriveSpec, Mapping, Turn};
+use crate::drive::spec::{DriveSpec, Mapping, Order, Turn};
 
 /// What lies between the end of a track and the start of the next.
 #[derive(Debug, Clone, Copy)]
 struct Switch {
     distance: u32,
     changes_head: bool,
+}
+
+/// What the three skews of a zone hide.
+struct Switches {
+    track: Switch,
+    cylinder: Switch,
+    band: Switch,
+}
+
+impl Switches {
+    fn of(spec: &DriveSpec) -> Self {
+        let several = spec.surfaces > 1;
+        let next = |changes_head| Switch { distance: 1, changes_head };
+        let in_place = Switch { distance: 0, changes_head: true };
+        match spec.mapping {
+            Mapping::Cylinder => {
+                Self { track: in_place, cylinder: next(several), band: next(several) }
+            }
+            Mapping::Serpentine | Mapping::SerpentineByZone => {
+                Self { track: in_place, cylinder: next(false), band: next(false) }
+            }
+            Mapping::Band { cylinders, cylinder_order, surface_order } => {
+                let turns = cylinder_order == Order::Serpentine;
+                let back = if turns { 0 } else { cylinders - 1 };
+                // A band may end at its far edge or at its near one: the longer way counts.
+                let on = if turns { cylinders } else { 1 };
+                Self {
+                    track: Switch { distance: back, changes_head: true },
+                    cylinder: next(false),
+                    band: Switch {
+                        distance: on,
+                        changes_head: several && surface_order == Order::Forward,
+                    },
+                }
+            }
+        }
+    }
 }
 
 /// The time a skew has to hide, and the turn that it is a part of.
@@ -27,17 +64,10 @@ struct Timing {
 ///
 /// A switch that takes longer than a turn loses its whole turns, whatever the skew.
 pub fn choose(scaled: &mut DriveSpec, scaling: &Scaling, original: &Drive, built: &Drive) {
-    let cylinder = Switch {
-        distance: 1,
-        changes_head: match scaled.mapping {
-            Mapping::Cylinder => scaled.surfaces > 1,
-            Mapping::Serpentine | Mapping::SerpentineByZone => false,
-        },
-    };
-    let track = Switch { distance: 0, changes_head: true };
+    let Switches { track, cylinder, band } = Switches::of(scaled);
     let resectored = scaling.linear_density != 1.0;
-    let [track, cylinder] =
-        [track, cylinder].map(|switch| [timing(original, switch), timing(built, switch)]);
+    let [track, cylinder, band] =
+        [track, cylinder, band].map(|switch| [timing(original, switch), timing(built, switch)]);
     for zone in &mut scaled.zones {
         let choose = |skew: Turn, [before, after]: [Timing; 2]| {
             if before == after && !resectored {
@@ -47,6 +77,8 @@ pub fn choose(scaled: &mut DriveSpec, scaling: &Scaling, original: &Drive, built
         };
         zone.track_skew = choose(zone.track_skew, track);
         zone.cylinder_skew = choose(zone.cylinder_skew, cylinder);
+        let bands = zone.band_skews.iter().map(|skew| choose(*skew, band));
+        zone.band_skews = bands.collect();
     }
 }
 

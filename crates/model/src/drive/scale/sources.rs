@@ -57,7 +57,9 @@ fn describe_skews(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
     if parts.iter().all(|factor| *factor == 1.0) {
         return;
     }
-    for key in ["zones.track_skew", "zones.cylinder_skew"] {
+    let bands = scaled.zones.iter().any(|zone| !zone.band_skews.is_empty());
+    let keys = ["zones.track_skew", "zones.cylinder_skew", "zones.band_skews"];
+    for key in &keys[..if bands { 3 } else { 2 }] {
         let text = format!(
             "derived: {original}'s margin over the switch to the next track, in whole sectors \
              (tr03 section 5)"
@@ -78,11 +80,14 @@ fn derived(original: &str, parts: &[Part]) -> Option<String> {
     (!parts.is_empty()).then(|| format!("derived: {original}'s, {}", parts.join(", ")))
 }
 
+fn is_skew(entry: &str) -> bool {
+    entry.ends_with("_skew") || entry.ends_with("_skews")
+}
+
 /// Skews of zones have sources of their own, for other factors change them.
 fn replace(scaled: &mut DriveSpec, key: &str, text: String) {
     let below = format!("{key}.");
-    let is_covered =
-        |entry: &str| entry == key || (entry.starts_with(&below) && !entry.ends_with("_skew"));
+    let is_covered = |entry: &str| entry == key || (entry.starts_with(&below) && !is_skew(entry));
     scaled.sources.retain(|entry, _| !is_covered(entry));
     scaled.sources.insert(key.into(), text);
 }
