@@ -33,6 +33,7 @@ fn drive() -> Drive {
         name: "hand".into(),
         model: "hand".into(),
         year: 2000,
+        actuators: 1,
         surfaces: 1,
         cylinders: 100,
         rotation_period: SimDuration::from_ms(10),
@@ -49,6 +50,7 @@ fn drive() -> Drive {
         overhead: ByOp::default(),
         zones: vec![zone],
         onboard: OnboardSpec::default(),
+        zoned: None,
         advertised: Default::default(),
         sources: Default::default(),
     };
