@@ -8,8 +8,10 @@
 //! | `seek` | seek curves and head switches |
 //! | `rotation` | time to angle and back |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
+//! | `check` | what the maker promises beside what the model does |
 
 mod build;
+mod check;
 mod divide;
 mod error;
 mod layout;
@@ -18,6 +20,7 @@ mod rotation;
 mod seek;
 pub mod spec;
 
+pub use check::{Check, Quantity, QuantityUnit};
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
 pub use mechanics::{Access, Drive, Position, Positioning, Target};
