@@ -1,6 +1,10 @@
 //! Zones of shingled recording: the rules one by one, and random commands against a slow oracle.
 #![allow(missing_docs)]
 
+mod common;
+
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
 use freewheel_model::zoned::{ZoneCondition, ZoneError, ZoneType, Zones};
 use freewheel_units::{Blocks, Lbn, Prng};
@@ -121,6 +125,38 @@ fn a_drive_managed_drive_shows_its_host_nothing_but_conventional_zones() {
     let mut zones = zones(ZonedKind::DriveManaged);
     write(&mut zones, 48, 5).unwrap();
     assert!((0..6).all(|zone| zones.zone(zone).zone_type == ZoneType::Conventional));
+}
+
+fn buildable() -> DriveSpec {
+    (0..).map(common::random_spec).find(|spec| Drive::build(spec).is_ok()).unwrap()
+}
+
+#[test]
+fn a_drive_of_two_actuators_holds_twice_what_one_of_them_serves() {
+    let one = Drive::build(&buildable()).unwrap();
+    let two = Drive::build(&DriveSpec { actuators: 2, ..buildable() }).unwrap();
+    assert_eq!(two.blocks(), one.blocks());
+    assert_eq!(two.total_blocks().get(), 2 * one.total_blocks().get());
+}
+
+#[test]
+fn zones_that_do_not_fit_the_drive_are_refused_by_their_key() {
+    let spec = buildable();
+    let blocks = Drive::build(&spec).unwrap().blocks().get();
+    let refused = |zone_blocks, conventional_zones, max_open_zones| {
+        let kind = ZonedKind::HostManaged;
+        let zone_blocks = Blocks::new(zone_blocks);
+        let zoned = ZonedSpec { kind, zone_blocks, conventional_zones, max_open_zones };
+        Drive::build(&DriveSpec { zoned: Some(zoned), ..spec.clone() }).map_err(|error| error.key)
+    };
+    assert!(refused(1, blocks as u32, 1).is_ok());
+    for zone_blocks in [0, blocks + 1] {
+        assert_eq!(refused(zone_blocks, 0, 1).unwrap_err(), "zoned.zone_blocks");
+    }
+    assert_eq!(refused(blocks, 2, 1).unwrap_err(), "zoned.conventional_zones");
+    assert_eq!(refused(blocks, 1, 0).unwrap_err(), "zoned.max_open_zones");
+    let none = DriveSpec { actuators: 0, ..spec.clone() };
+    assert_eq!(Drive::build(&none).unwrap_err().key, "actuators");
 }
 
 /// A host-managed drive block by block: which are written, which zones were finished, and the open

@@ -58,6 +58,19 @@ impl Quantity {
         Self::TrackToTrackWrite,
     ];
 
+    /// Its name in documents, with its unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity_bytes",
+            Self::MeanSeekRead => "mean_seek_read_ns",
+            Self::MeanSeekWrite => "mean_seek_write_ns",
+            Self::TrackToTrackRead => "track_to_track_read_ns",
+            Self::TrackToTrackWrite => "track_to_track_write_ns",
+            Self::OuterRate => "outer_rate_bytes_per_second",
+            Self::InnerRate => "inner_rate_bytes_per_second",
+        }
+    }
+
     /// For people.
     pub fn title(self) -> &'static str {
         match self {
@@ -104,7 +117,9 @@ impl Quantity {
 impl Check {
     /// How far the model is off, as a share of the advertised value.
     pub fn deviation(&self) -> Option<f64> {
-        self.advertised.map(|promised| self.modelled as f64 / promised as f64 - 1.0)
+        // In this order a deviation of exactly the tolerance passes.
+        let share = |promised: f64| (self.modelled as f64 - promised) / promised;
+        self.advertised.map(|promised| share(promised as f64))
     }
 
     /// Whether the model is within the tolerance, where something is advertised.
