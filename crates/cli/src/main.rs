@@ -10,6 +10,7 @@ mod failure;
 mod file;
 mod number;
 mod output;
+mod plot;
 mod progress;
 mod reading;
 mod table;

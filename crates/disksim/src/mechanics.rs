@@ -66,6 +66,7 @@ pub(crate) fn drive(
         name: stem(&source.at.file),
         model: source.name.clone().unwrap_or_else(|| stem(&source.at.file)),
         year: YEAR,
+        actuators: 1,
         surfaces,
         cylinders,
         rotation_period: mechanics.rotation_period,
@@ -77,6 +78,7 @@ pub(crate) fn drive(
         overhead: ByOp::default(),
         zones,
         onboard: OnboardSpec::default(),
+        zoned: None,
         advertised: Advertised::default(),
         sources: sources(&source.at.file, &mechanical.at.file, &layout.at.file),
     };

@@ -9,3 +9,4 @@ pub mod drive;
 pub mod onboard;
 pub mod sched;
 pub mod stats;
+pub mod zoned;

@@ -36,6 +36,7 @@ fn drive() -> Drive {
         name: "hand".into(),
         model: "hand".into(),
         year: 2000,
+        actuators: 1,
         surfaces: 1,
         cylinders: 100,
         rotation_period: SimDuration::from_ms(10),
@@ -52,6 +53,7 @@ fn drive() -> Drive {
         overhead: ByOp::default(),
         zones: vec![zone],
         onboard: OnboardSpec::default(),
+        zoned: None,
         advertised: Default::default(),
         sources: Default::default(),
     };

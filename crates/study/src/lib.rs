@@ -4,6 +4,7 @@
 mod advise;
 mod chart;
 pub mod claims;
+mod drive_sheet;
 mod page;
 mod sim_page;
 mod validate;
@@ -12,6 +13,7 @@ pub use advise::{
     DriveSummary, Finding, PolicyRun, ProgressSink, Study, StudyError, StudyOptions, StudyProgress,
     study,
 };
+pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 pub use sim_page::sim_html;
 pub use validate::{
     Coherence, Distance, GapReading, Part, PhaseAnalysis, PhaseClass, PhaseDistance,

@@ -69,3 +69,39 @@ fn a_malformed_parameter_is_named_with_file_and_line_and_leaves_no_drive_file() 
     assert!(ran.stderr.contains("tiny.model:22"), "{}", ran.stderr);
     assert!(!std::path::Path::new(&*drive).exists());
 }
+
+#[test]
+fn every_shipped_drive_is_shown_within_80_columns() {
+    for name in freewheel::sim::library::names() {
+        let shown = stdout(&["drive", "show", name]);
+        let wide: Vec<&str> = shown.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{name}: {wide:?}");
+    }
+}
+
+#[test]
+fn a_drive_that_misses_what_its_maker_promises_is_marked() {
+    let shown = stdout(&["drive", "show", "atlas10k"]);
+    let row = shown.lines().find(|line| line.starts_with("mean seek, read")).unwrap();
+    assert!(row.contains("5.000 ms") && row.contains("+11.98 %") && row.ends_with("off"), "{row}");
+}
+
+#[test]
+fn the_page_of_a_drive_needs_nothing_beside_it() {
+    let bench = Bench::new(SMALL_TRACE);
+    let page = bench.at("drive.html");
+    let shown = stdout(&["drive", "show", "ultrastar-hc620-14tb", "--html", &page]);
+    assert!(shown.contains("open zones at most  128"), "{shown}");
+    let html = std::fs::read_to_string(&*page).unwrap();
+    for part in ["<svg", "Seek curve", "Shingled zones", "52156 zones of 256 MiB"] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("src=") && !html.contains("href="));
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_an_error_that_names_it() {
+    let ran = run(&["drive", "show", "tr96", "--html", "no/such/folder/tr96.html"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("no/such/folder/tr96.html"), "{}", ran.stderr);
+}

@@ -69,6 +69,30 @@ fn drive_show_gives_modelled_and_advertised_values() {
     assert!((outer / 285e6 - 1.0).abs() < 0.05, "outermost zone: {outer} bytes a second");
     assert_eq!(sheet["advertised"]["capacity"].as_str().unwrap().parse(), Ok(TB24));
     assert!(sheet["sources"]["seek"].as_str().unwrap().starts_with("assumed"));
+    assert_eq!(sheet["onboard"]["buffer"]["write_cache"], "on");
+    assert!(sheet["zoned"].is_null() && sheet["drive"]["actuators"] == 1);
+    let checks = sheet["self_check"].as_array().unwrap();
+    let outer = checks.iter().find(|row| row["quantity"] == "outer_rate_bytes_per_second").unwrap();
+    assert_eq!((&outer["ok"], &outer["advertised"]), (&true.into(), &285_000_000.into()));
+    let seek = checks.iter().find(|row| row["quantity"] == "mean_seek_read_ns").unwrap();
+    assert!(seek["ok"].is_null() && seek["advertised"].is_null() && seek["modelled"].is_u64());
+}
+
+#[test]
+fn a_drive_with_two_actuators_is_shown_and_listed_whole() {
+    let shown = document(&["drive", "show", "exos-2x18-18tb", "--json"]);
+    assert_eq!(shown["drive"]["actuators"], 2);
+    let of_one: u64 = shown["zones"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|zone| zone["blocks"].as_u64().unwrap())
+        .sum();
+    assert_eq!(shown["drive"]["blocks"], 2 * of_one);
+    let list = document(&["drive", "list", "--json"]);
+    let drives = list["drives"].as_array().unwrap();
+    let listed = drives.iter().find(|drive| drive["name"] == "exos-2x18-18tb").unwrap();
+    assert_eq!(listed, &shown["drive"]);
 }
 
 const TB24: freewheel::units::Bytes = freewheel::units::Bytes::new(24_000_000_000_000);

@@ -6,8 +6,9 @@ use super::mechanics::Drive;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
 use super::spec::{CurveSpec, DriveSpec, SeekSpec};
-use freewheel_units::{Op, SimDuration};
+use freewheel_units::{Blocks, Op, SimDuration};
 
+const ACTUATORS_MAX: u32 = 8;
 const SURFACES_MAX: u32 = 64;
 const CYLINDERS_MAX: u32 = 4_000_000;
 const SEEK_MS_MAX: f64 = 1000.0;
@@ -24,11 +25,18 @@ impl Drive {
         if layout.blocks().get() == 0 {
             return Err(invalid("zones", "without a data block", "a drive holds at least one"));
         }
-        Ok(Drive::new(layout, seek_curve(spec)?, Rotation::new(spec.rotation_period), spec))
+        let rotation = Rotation::new(spec.rotation_period);
+        let drive = Drive::new(layout, seek_curve(spec)?, rotation, spec);
+        check_zoned(spec, drive.total_blocks())?;
+        Ok(drive)
     }
 }
 
 fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
+    if !(1..=ACTUATORS_MAX).contains(&spec.actuators) {
+        let rule = format!("1 to {ACTUATORS_MAX} are allowed");
+        return Err(invalid("actuators", spec.actuators, rule));
+    }
     if !(1..=SURFACES_MAX).contains(&spec.surfaces) {
         return Err(invalid("surfaces", spec.surfaces, format!("1 to {SURFACES_MAX} are allowed")));
     }
@@ -57,6 +65,7 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
 }
 
 const SEGMENTS_MAX: u32 = 4096;
+const ZONES_MAX: u64 = 1 << 24;
 
 fn check_buffer(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     let Some(buffer) = &spec.onboard.buffer else { return Ok(()) };
@@ -73,6 +82,27 @@ fn check_buffer(spec: &DriveSpec) -> Result<(), BuildDriveError> {
         return Err(invalid(key("write_segments"), buffer.write_segments, rule));
     }
     spec.onboard.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
+    Ok(())
+}
+
+fn check_zoned(spec: &DriveSpec, blocks: Blocks) -> Result<(), BuildDriveError> {
+    let Some(zoned) = &spec.zoned else { return Ok(()) };
+    if !(1..=blocks.get()).contains(&zoned.zone_blocks.get()) {
+        let rule = format!("1 to {}, the drive's capacity, are allowed", blocks.get());
+        return Err(invalid("zoned.zone_blocks", zoned.zone_blocks.get(), rule));
+    }
+    let zones = blocks.get().div_ceil(zoned.zone_blocks.get());
+    if zones > ZONES_MAX {
+        let rule = format!("that makes {zones} zones; at most {ZONES_MAX} are allowed");
+        return Err(invalid("zoned.zone_blocks", zoned.zone_blocks.get(), rule));
+    }
+    if u64::from(zoned.conventional_zones) > zones {
+        let rule = format!("0 to {zones}, as many as there are, are allowed");
+        return Err(invalid("zoned.conventional_zones", zoned.conventional_zones, rule));
+    }
+    if zoned.max_open_zones == 0 {
+        return Err(invalid("zoned.max_open_zones", 0, "at least 1 is needed"));
+    }
     Ok(())
 }
 

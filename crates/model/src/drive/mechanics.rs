@@ -11,12 +11,14 @@ use super::rotation::Rotation;
 use super::seek::SeekCurve;
 use super::spec::{ByOp, DriveSpec};
 
-/// A drive that answers questions. It has no state: the head's position is an argument.
+/// A drive that answers questions. It has no state: the head's position is an argument. Of a drive
+/// with more actuators it is the part that one of them serves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drive {
     layout: Layout,
     seek: SeekCurve,
     rotation: Rotation,
+    actuators: u32,
     zero_latency: ByOp<bool>,
     overhead: ByOp<SimDuration>,
     seek_tolerance: SimDuration,
@@ -124,6 +126,7 @@ impl Drive {
             layout,
             seek,
             rotation,
+            actuators: spec.actuators,
             zero_latency: spec.zero_latency,
             overhead: spec.overhead,
             seek_tolerance: spec.seek.tolerance,
@@ -145,9 +148,19 @@ impl Drive {
         &self.rotation
     }
 
-    /// Capacity.
+    /// Capacity of the part that one actuator serves: all that this object knows places of.
     pub fn blocks(&self) -> Blocks {
         self.layout.blocks()
+    }
+
+    /// How many actuators the drive has.
+    pub fn actuators(&self) -> u32 {
+        self.actuators
+    }
+
+    /// Capacity of the whole drive, all actuators together.
+    pub fn total_blocks(&self) -> Blocks {
+        Blocks::new(self.blocks().get() * u64::from(self.actuators))
     }
 
     /// Greatest difference between a real seek and the curve.

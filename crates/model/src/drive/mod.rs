@@ -10,8 +10,10 @@
 //! | `rotation` | time to angle and back |
 //! | `scale` | the same drive with other technology: arm, spindle, densities |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
+//! | `check` | what the maker promises beside what the model does |
 
 mod build;
+mod check;
 mod divide;
 mod error;
 mod layout;
@@ -22,6 +24,7 @@ mod seek;
 pub mod spec;
 mod track_order;
 
+pub use check::{Check, Quantity, QuantityUnit};
 pub(crate) use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};

@@ -56,6 +56,11 @@ impl SeekCurve {
         u64::from(if switches_head { arm.max(switch) } else { arm })
     }
 
+    /// From the first cylinder to the last.
+    pub fn distance_max(&self) -> u32 {
+        self.read_ns.len() as u32 - 1
+    }
+
     /// No seek of this distance or a longer one takes less, whatever the operation.
     #[inline]
     pub fn floor_ns(&self, distance: u32) -> u64 {

@@ -2,7 +2,8 @@
 //!
 //! Goals: every number carries its unit, every value its source; unknown keys are errors; the
 //! layouts of drives from 1992 to today fit.
-//! Non-goals: DiskSim's file format (an importer translates it), electronics.
+//! Non-goals: DiskSim's file format (an importer translates it), electronics, zones of shingled
+//! recording (each has a spec of its own).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::onboard::spec::OnboardSpec;
+use crate::zoned::spec::ZonedSpec;
 
 /// A drive: identity, geometry, layout, seeks, rotation, and where each value comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +27,11 @@ pub struct DriveSpec {
     pub model: String,
     /// Year of introduction.
     pub year: u16,
+    /// Independent arms on the same spindle, all alike. Everything else in a drive file but
+    /// `advertised` and `zoned` is said of one of them and its part of the drive; LBNs run over
+    /// the part of the first arm, then over that of the next.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub actuators: u32,
     /// Usable surfaces, that is, heads.
     pub surfaces: u32,
     /// Cylinders, counted from the outermost.
@@ -53,6 +60,9 @@ pub struct DriveSpec {
     /// only its mechanics are.
     #[serde(default, skip_serializing_if = "OnboardSpec::is_empty")]
     pub onboard: OnboardSpec,
+    /// Zones of shingled recording that the host sees, over the whole drive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zoned: Option<ZonedSpec>,
     /// What the maker promises, for comparison; the model does not use it.
     #[serde(default)]
     pub advertised: Advertised,
@@ -249,7 +259,7 @@ pub enum CurveSpec {
     },
 }
 
-/// What the maker promises.
+/// What the maker promises of the whole drive, all actuators working.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Advertised {
@@ -262,6 +272,12 @@ pub struct Advertised {
     /// Mean seek before a write.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average_seek_write: Option<SimDuration>,
+    /// Seek to the next cylinder before a read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub track_to_track_read: Option<SimDuration>,
+    /// Seek to the next cylinder before a write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub track_to_track_write: Option<SimDuration>,
     /// Best sustained rate, bytes a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outer_rate_per_second: Option<Bytes>,
@@ -352,6 +368,15 @@ impl JsonSchema for Turn {
             "description": "fraction of a turn below one, as 63/334 or 0.25"
         })
     }
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// By reference, as serde calls it.
+fn is_one(count: &u32) -> bool {
+    *count == 1
 }
 
 impl DriveSpec {

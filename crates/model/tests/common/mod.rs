@@ -100,6 +100,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         name: format!("random-{seed}"),
         model: "random".into(),
         year: 2000,
+        actuators: 1,
         surfaces,
         cylinders,
         rotation_period: SimDuration::from_ns(3_000_000 + prng.below(9_000_000)),
@@ -116,6 +117,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         overhead: ByOp { read: us(prng, 300), write: us(prng, 300) },
         zones,
         onboard: Default::default(),
+        zoned: None,
         advertised: Advertised::default(),
         sources: Default::default(),
     }

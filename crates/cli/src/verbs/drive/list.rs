@@ -40,7 +40,7 @@ impl ListArgs {
 
 fn text(list: &List) -> String {
     let mut table = Table::new("llrrrr");
-    table.row(["name", "model", "year", "capacity", "rpm", "surfaces"]);
+    table.row(["name", "model", "year", "capacity", "rpm", "heads"]);
     for drive in &list.drives {
         table.row([
             drive.name.clone(),
@@ -48,8 +48,16 @@ fn text(list: &List) -> String {
             drive.year.to_string(),
             number::capacity(drive.capacity_bytes),
             format!("{:.0}", drive.rotation_rpm),
-            drive.surfaces.to_string(),
+            heads(drive),
         ]);
     }
     format!("{table}\nWhere no drive is named, {} is used.\n", list.default)
+}
+
+/// Heads of each arm.
+fn heads(drive: &DriveIdentity) -> String {
+    match drive.actuators {
+        1 => drive.surfaces.to_string(),
+        arms => format!("{arms} x {}", drive.surfaces),
+    }
 }

@@ -1,24 +1,26 @@
 //! `freewheel drive show`: a drive's data sheet as the model has it.
 
-use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use clap::Args;
-use freewheel::model::drive::Drive;
-use freewheel::model::drive::spec::{Advertised, DriveSpec};
+use freewheel::model::drive::QuantityUnit;
 use freewheel::sim::library;
-use freewheel::units::{Op, SimDuration};
+use freewheel::study::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 use serde::Serialize;
 
 use super::DriveIdentity;
 use crate::failure::Failure;
+use crate::plot::Plot;
 use crate::table::Table;
-use crate::{number, output};
+use crate::{file, number, output};
 
-/// Show a drive: capacity, zones, rates, seek times, and where each value comes from
+/// Show a drive: what it promises and does, zones, seek curve, electronics, and where each value
+/// comes from
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   freewheel drive show atlas10k
+  freewheel drive show exos-x24-24tb --html exos.html
   freewheel drive show my-drive.toml --json")]
 pub struct ShowArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
@@ -26,145 +28,94 @@ pub struct ShowArgs {
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
+    /// Write a page with charts of seeks and rates
+    #[arg(long, value_name = "F.html")]
+    html: Option<PathBuf>,
 }
 
 /// Everything that is shown.
 #[derive(Serialize)]
-struct Sheet {
+struct Document {
     drive: DriveIdentity,
-    advertised: Advertised,
-    mean_seek_read_ns: u64,
-    mean_seek_write_ns: u64,
-    zones: Vec<ZoneSheet>,
-    seeks: Vec<SeekTime>,
-    sources: BTreeMap<String, String>,
-}
-
-#[derive(Serialize)]
-struct ZoneSheet {
-    first_cylinder: u32,
-    last_cylinder: u32,
-    blocks: u64,
-    blocks_per_track: u32,
-    /// With every head and cylinder switch.
-    sustained_bytes_per_second: u64,
-    track_skew: String,
-    cylinder_skew: String,
-}
-
-#[derive(Serialize)]
-struct SeekTime {
-    distance_cylinders: u32,
-    read_ns: u64,
-    write_ns: u64,
+    #[serde(flatten)]
+    sheet: DriveSheet,
 }
 
 impl ShowArgs {
     pub fn run(self) -> Result<(), Failure> {
         let (spec, drive) = library::drive(&self.name)?;
-        let sheet = Sheet::new(&spec, &drive);
-        if self.json { output::print_document(&sheet) } else { output::print(&text(&sheet)) }
-    }
-}
-
-impl Sheet {
-    fn new(spec: &DriveSpec, drive: &Drive) -> Self {
-        Self {
-            drive: DriveIdentity::new(spec, drive),
-            advertised: spec.advertised.clone(),
-            mean_seek_read_ns: drive.mean_seek(Op::Read).ns(),
-            mean_seek_write_ns: drive.mean_seek(Op::Write).ns(),
-            zones: (0..spec.zones.len()).map(|zone| ZoneSheet::new(spec, drive, zone)).collect(),
-            seeks: seeks(drive, spec.cylinders),
-            sources: spec.sources.clone(),
+        let sheet = DriveSheet::new(&spec, &drive);
+        if let Some(path) = &self.html {
+            file::write_together(&[(path, &sheet.html())])?;
         }
+        let document = Document { drive: DriveIdentity::new(&spec, &drive), sheet };
+        if self.json { output::print_document(&document) } else { output::print(&text(&document)) }
     }
 }
 
-impl ZoneSheet {
-    fn new(spec: &DriveSpec, drive: &Drive, index: usize) -> Self {
-        let zone = &spec.zones[index];
-        let blocks = drive.layout().zones()[index].blocks();
-        let rate = drive.sustained_rate_bytes_per_second(index);
-        Self {
-            first_cylinder: zone.first_cylinder,
-            last_cylinder: zone.last_cylinder,
-            blocks: blocks.get(),
-            blocks_per_track: zone.blocks_per_track,
-            sustained_bytes_per_second: rate,
-            track_skew: zone.track_skew.to_string(),
-            cylinder_skew: zone.cylinder_skew.to_string(),
-        }
-    }
-}
-
-/// Seek times of short distances, a third of the drive, and all of it.
-fn seeks(drive: &Drive, cylinders: u32) -> Vec<SeekTime> {
-    let full = cylinders - 1;
-    let mut distances = vec![1, 10, 100, 1000, cylinders / 3, full];
-    distances.sort_unstable();
-    distances.dedup();
-    distances.retain(|distance| (1..=full).contains(distance));
-    let time = |op, distance| drive.seek().time_ns(op, distance, false);
-    let seek = |distance_cylinders| SeekTime {
-        distance_cylinders,
-        read_ns: time(Op::Read, distance_cylinders),
-        write_ns: time(Op::Write, distance_cylinders),
-    };
-    distances.into_iter().map(seek).collect()
-}
-
-fn text(sheet: &Sheet) -> String {
-    [summary(sheet), zones(&sheet.zones), seek_times(&sheet.seeks), sources(&sheet.sources)]
-        .join("\n")
-}
-
-fn summary(sheet: &Sheet) -> String {
-    let (drive, advertised) = (&sheet.drive, &sheet.advertised);
-    let duration = |time: SimDuration| number::ms(time.ns() as f64);
-    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-    let rate = |bytes: freewheel::units::Bytes| number::rate(bytes.get() as f64);
-    let modelled_rate = |zone: Option<&ZoneSheet>| {
-        or_nothing(zone.map(|zone| number::rate(zone.sustained_bytes_per_second as f64)))
-    };
-    let mut table = Table::new("lrr");
-    table.row(["", "modelled", "advertised"]);
-    let mut row = |label: &str, modelled, advertised| {
-        table.row([label.to_owned(), modelled, or_nothing(advertised)]);
-    };
-    row(
-        "capacity",
-        number::capacity(drive.capacity_bytes),
-        advertised.capacity.map(|bytes| number::capacity(bytes.get())),
-    );
-    let (read, write) = (sheet.mean_seek_read_ns, sheet.mean_seek_write_ns);
-    row("mean seek, read", number::ms(read as f64), advertised.average_seek_read.map(duration));
-    row("mean seek, write", number::ms(write as f64), advertised.average_seek_write.map(duration));
-    row(
-        "rate, outermost zone",
-        modelled_rate(sheet.zones.first()),
-        advertised.outer_rate_per_second.map(rate),
-    );
-    row(
-        "rate, innermost zone",
-        modelled_rate(sheet.zones.last()),
-        advertised.inner_rate_per_second.map(rate),
-    );
-    format!("{}{table}", identity(drive))
+fn text(document: &Document) -> String {
+    let Document { drive, sheet } = document;
+    let electronics =
+        if drive.actuators == 1 { "electronics" } else { "electronics of one actuator" };
+    let parts = [
+        identity(drive),
+        self_check(&sheet.self_check),
+        zones(&sheet.zones),
+        seek_curve(sheet),
+        words("shingled zones", &sheet.shingled_words()),
+        words(electronics, &sheet.electronics_words()),
+        sources(sheet),
+    ];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 fn identity(drive: &DriveIdentity) -> String {
+    let arms = match drive.actuators {
+        1 => String::new(),
+        count => format!(
+            "{count} actuators, LBNs over the first one's part and then the next one's; of each:\n"
+        ),
+    };
     format!(
-        "{}: {} ({})\n{} surfaces, {} cylinders, {} blocks of 512 B, {:.0} rpm ({} a turn)\n\n",
+        "{}: {} ({})\n{} blocks of 512 B, {:.0} rpm ({} a turn)\n{arms}{} surfaces, {} cylinders\n",
         drive.name,
         drive.model,
         drive.year,
-        drive.surfaces,
-        drive.cylinders,
         drive.blocks,
         drive.rotation_rpm,
         number::ms(drive.rotation_period_ns as f64),
+        drive.surfaces,
+        drive.cylinders,
     )
+}
+
+fn self_check(checks: &[CheckRow]) -> String {
+    let mut table = Table::new("lrrrl");
+    table.row(["self-check", "advertised", "modelled", "deviation", ""]);
+    for check in checks {
+        let value = |value: u64| in_unit(value, check.unit);
+        let mark = match check.ok {
+            Some(true) => "ok",
+            Some(false) => "off",
+            None => "",
+        };
+        table.row([
+            check.title.to_owned(),
+            check.advertised.map_or("-".into(), value),
+            value(check.modelled),
+            check.deviation_share.map_or(String::new(), |off| format!("{:+.2} %", off * 100.0)),
+            mark.to_owned(),
+        ]);
+    }
+    table.to_string()
+}
+
+fn in_unit(value: u64, unit: QuantityUnit) -> String {
+    match unit {
+        QuantityUnit::Bytes => number::capacity(value),
+        QuantityUnit::BytesPerSecond => number::rate(value as f64),
+        QuantityUnit::Nanoseconds => number::ms(value as f64),
+    }
 }
 
 fn zones(zones: &[ZoneSheet]) -> String {
@@ -183,24 +134,92 @@ fn zones(zones: &[ZoneSheet]) -> String {
     table.to_string()
 }
 
-fn seek_times(seeks: &[SeekTime]) -> String {
+fn seek_curve(sheet: &DriveSheet) -> String {
     let mut table = Table::new("rrr");
     table.row(["seek, cylinders", "read", "write"]);
-    for seek in seeks {
+    for seek in &sheet.seeks {
         table.row([
             seek.distance_cylinders.to_string(),
             number::ms(seek.read_ns as f64),
             number::ms(seek.write_ns as f64),
         ]);
     }
+    format!("{}\n{table}", seek_picture(&sheet.seek_curve))
+}
+
+fn seek_picture(curve: &[SeekTime]) -> String {
+    let Some(last) = curve.last() else { return String::new() };
+    let points = |time_ns: fn(&SeekTime) -> u64| -> Vec<(f64, f64)> {
+        let ms = |seek| time_ns(seek) as f64 / 1e6;
+        curve.iter().map(|seek| (f64::from(seek.distance_cylinders), ms(seek))).collect()
+    };
+    let (reads, writes) = (points(|seek| seek.read_ns), points(|seek| seek.write_ns));
+    let highest = reads.iter().chain(&writes).fold(0.0, |most: f64, point| most.max(point.1));
+    let mut plot = Plot::new(f64::from(last.distance_cylinders), highest, "ms");
+    plot.curve(&reads, false);
+    let names = if reads == writes {
+        "before a read or write"
+    } else {
+        plot.curve(&writes, true);
+        "before a read (whole line) and a write (dashed)"
+    };
+    format!("seek {names}, by cylinders\n{plot}")
+}
+
+fn words(title: &str, words: &[(&str, String)]) -> String {
+    if words.is_empty() {
+        return String::new();
+    }
+    let rows = words.iter().map(|(name, text)| (*name, text.as_str()));
+    format!("{title}\n{}", wrapped(rows))
+}
+
+fn sources(sheet: &DriveSheet) -> String {
+    let rows = sheet.sources.iter().map(|(key, text)| (key.as_str(), text.as_str()));
+    format!("where values come from\n{}", wrapped(rows))
+}
+
+/// Columns that a terminal has at least.
+const WIDTH: usize = 80;
+
+/// Names and texts in two columns, the texts wrapped at the terminal's edge.
+fn wrapped<'a>(rows: impl Iterator<Item = (&'a str, &'a str)> + Clone) -> String {
+    let names = rows.clone().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let mut table = Table::new("ll");
+    for (name, text) in rows {
+        let lines = lines_of(text, WIDTH - names - 4);
+        for (index, line) in lines.into_iter().enumerate() {
+            let name = if index == 0 { format!("  {name}") } else { String::new() };
+            table.row([name, line]);
+        }
+    }
     table.to_string()
 }
 
-fn sources(sources: &BTreeMap<String, String>) -> String {
-    let mut table = Table::new("ll");
-    table.row(["value", "source"]);
-    for (key, text) in sources {
-        table.row([key, text]);
+/// Words of a text in lines of at most `width`.
+fn lines_of(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("one line at least");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
     }
-    table.to_string()
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_wrapped_between_words() {
+        assert_eq!(lines_of("ab cde f", 6), ["ab cde", "f"]);
+        assert_eq!(lines_of("abcdefgh i", 6), ["abcdefgh", "i"]);
+    }
 }

@@ -127,6 +127,8 @@ impl Scaling {
         scaled.rotation_period = scale_time(spec.rotation_period, 1.0 / self.rpm);
         scaled.head_switch = scale_time(spec.head_switch, self.seek);
         scaled.seek = self.seek_spec(spec).map_err(ScaleError::Original)?;
+        let switch = &mut scaled.onboard.read_write_switch;
+        *switch = scale_time(*switch, self.seek);
         scaled.cylinders = zones::scale_count(spec.cylinders, self.track_density);
         scaled.zones = zones::scale(spec, self);
         scaled.advertised = self.advertised(&spec.advertised);
@@ -182,6 +184,8 @@ impl Scaling {
             capacity: bytes(promised.capacity, self.linear_density * self.track_density),
             average_seek_read: seek(promised.average_seek_read),
             average_seek_write: seek(promised.average_seek_write),
+            track_to_track_read: seek(promised.track_to_track_read),
+            track_to_track_write: seek(promised.track_to_track_write),
             outer_rate_per_second: bytes(promised.outer_rate_per_second, rate),
             inner_rate_per_second: bytes(promised.inner_rate_per_second, rate),
         }

@@ -1,0 +1,181 @@
+//! What the maker promises beside what the model does.
+
+use freewheel_units::{Bytes, Op, SimDuration};
+
+use super::mechanics::Drive;
+use super::spec::Advertised;
+
+/// A quantity that makers advertise, in bytes, nanoseconds or bytes a second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Capacity of the whole drive.
+    Capacity,
+    /// Mean seek before a read.
+    MeanSeekRead,
+    /// Mean seek before a write.
+    MeanSeekWrite,
+    /// Seek to the next cylinder before a read.
+    TrackToTrackRead,
+    /// Seek to the next cylinder before a write.
+    TrackToTrackWrite,
+    /// Sustained rate of the outermost zone, all actuators working.
+    OuterRate,
+    /// Sustained rate of the innermost zone, all actuators working.
+    InnerRate,
+}
+
+/// The unit of a quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuantityUnit {
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Bytes a second.
+    BytesPerSecond,
+}
+
+/// A quantity as modelled and as advertised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Check {
+    /// What is compared.
+    pub quantity: Quantity,
+    /// What the model does.
+    pub modelled: u64,
+    /// What the maker promises, where it was published.
+    pub advertised: Option<u64>,
+}
+
+impl Quantity {
+    /// Every one, in the order of data sheets.
+    pub const ALL: [Self; 7] = [
+        Self::Capacity,
+        Self::OuterRate,
+        Self::InnerRate,
+        Self::MeanSeekRead,
+        Self::MeanSeekWrite,
+        Self::TrackToTrackRead,
+        Self::TrackToTrackWrite,
+    ];
+
+    /// Its name in documents, with its unit.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity_bytes",
+            Self::MeanSeekRead => "mean_seek_read_ns",
+            Self::MeanSeekWrite => "mean_seek_write_ns",
+            Self::TrackToTrackRead => "track_to_track_read_ns",
+            Self::TrackToTrackWrite => "track_to_track_write_ns",
+            Self::OuterRate => "outer_rate_bytes_per_second",
+            Self::InnerRate => "inner_rate_bytes_per_second",
+        }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity",
+            Self::MeanSeekRead => "mean seek, read",
+            Self::MeanSeekWrite => "mean seek, write",
+            Self::TrackToTrackRead => "track to track, read",
+            Self::TrackToTrackWrite => "track to track, write",
+            Self::OuterRate => "sustained rate, outermost zone",
+            Self::InnerRate => "sustained rate, innermost zone",
+        }
+    }
+
+    /// Its unit.
+    pub fn unit(self) -> QuantityUnit {
+        match self {
+            Self::Capacity => QuantityUnit::Bytes,
+            Self::OuterRate | Self::InnerRate => QuantityUnit::BytesPerSecond,
+            _ => QuantityUnit::Nanoseconds,
+        }
+    }
+
+    /// Greatest deviation from the advertised value with which a model passes, as a share of it.
+    /// Seeks are promised as typical values of a population of drives, the rest is exact.
+    pub fn tolerance(self) -> f64 {
+        if self.unit() == QuantityUnit::Nanoseconds { 0.05 } else { 0.01 }
+    }
+
+    fn advertised(self, by: &Advertised) -> Option<u64> {
+        let time = |time: Option<SimDuration>| time.map(SimDuration::ns);
+        let bytes = |bytes: Option<Bytes>| bytes.map(Bytes::get);
+        match self {
+            Self::Capacity => bytes(by.capacity),
+            Self::MeanSeekRead => time(by.average_seek_read),
+            Self::MeanSeekWrite => time(by.average_seek_write),
+            Self::TrackToTrackRead => time(by.track_to_track_read),
+            Self::TrackToTrackWrite => time(by.track_to_track_write),
+            Self::OuterRate => bytes(by.outer_rate_per_second),
+            Self::InnerRate => bytes(by.inner_rate_per_second),
+        }
+    }
+}
+
+impl Check {
+    /// How far the model is off, as a share of the advertised value.
+    pub fn deviation(&self) -> Option<f64> {
+        // In this order a deviation of exactly the tolerance passes.
+        let share = |promised: f64| (self.modelled as f64 - promised) / promised;
+        self.advertised.map(|promised| share(promised as f64))
+    }
+
+    /// Whether the model is within the tolerance, where something is advertised.
+    pub fn passes(&self) -> Option<bool> {
+        self.deviation().map(|off| off.abs() <= self.quantity.tolerance())
+    }
+}
+
+impl Drive {
+    /// Every quantity that makers advertise beside what this drive does.
+    pub fn self_check(&self, advertised: &Advertised) -> Vec<Check> {
+        let check = |quantity: Quantity| Check {
+            quantity,
+            modelled: self.quantity(quantity),
+            advertised: quantity.advertised(advertised),
+        };
+        Quantity::ALL.map(check).to_vec()
+    }
+
+    fn quantity(&self, quantity: Quantity) -> u64 {
+        let single = |op| {
+            let distance = self.seek().distance_max().min(1);
+            self.seek().time_ns(op, distance, false)
+        };
+        let zones = self.layout().zones().len();
+        let rate = |zone| self.sustained_rate_bytes_per_second(zone) * u64::from(self.actuators());
+        match quantity {
+            Quantity::Capacity => self.total_blocks().bytes().get(),
+            Quantity::MeanSeekRead => self.mean_seek(Op::Read).ns(),
+            Quantity::MeanSeekWrite => self.mean_seek(Op::Write).ns(),
+            Quantity::TrackToTrackRead => single(Op::Read),
+            Quantity::TrackToTrackWrite => single(Op::Write),
+            Quantity::OuterRate => rate(0),
+            Quantity::InnerRate => rate(zones - 1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capacity(modelled: u64, advertised: Option<u64>) -> Check {
+        Check { quantity: Quantity::Capacity, modelled, advertised }
+    }
+
+    #[test]
+    fn a_check_passes_up_to_its_tolerance_on_either_side() {
+        assert_eq!(capacity(1010, Some(1000)).passes(), Some(true));
+        assert_eq!(capacity(990, Some(1000)).passes(), Some(true));
+        assert_eq!(capacity(1011, Some(1000)).passes(), Some(false));
+        assert_eq!(capacity(989, Some(1000)).passes(), Some(false));
+    }
+
+    #[test]
+    fn what_is_not_advertised_neither_passes_nor_fails() {
+        assert_eq!((capacity(1, None).deviation(), capacity(1, None).passes()), (None, None));
+    }
+}

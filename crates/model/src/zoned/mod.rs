@@ -1,0 +1,14 @@
+//! Drives with shingled recording as their host sees them: which writes a zone takes.
+//!
+//! Terms and rules are those of the Zoned Block Commands (ZBC, SAS) and the Zoned-device ATA
+//! Command Set (ZAC, SATA).
+//!
+//! Goals: a write costs the same whatever the number of zones.
+//! Non-goals: time (a zone's blocks lie where the layout puts them), what a drive-managed drive
+//! does behind the host's back, read-only and offline zones.
+
+mod recency;
+pub mod spec;
+mod zones;
+
+pub use zones::{Zone, ZoneCondition, ZoneError, ZoneType, Zones};

@@ -1,0 +1,209 @@
+//! A drive's data sheet as the model has it, as a document and as a page.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `words` | electronics and shingled zones in words, for every surface |
+//! | `html` | the page |
+
+mod html;
+mod words;
+
+use std::collections::BTreeMap;
+
+use freewheel_model::drive::spec::{Advertised, DriveSpec};
+use freewheel_model::drive::{Check, Drive, QuantityUnit};
+use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::zoned::spec::ZonedSpec;
+use freewheel_units::Op;
+use serde::Serialize;
+
+/// What a drive is and does. Of a drive with more actuators, `zones` and the seeks are those of
+/// one of them, and `self_check` is of all together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DriveSheet {
+    /// What the maker promises.
+    pub advertised: Advertised,
+    /// The same beside what the model does.
+    pub self_check: Vec<CheckRow>,
+    /// Mean seek before a read.
+    pub mean_seek_read_ns: u64,
+    /// Mean seek before a write.
+    pub mean_seek_write_ns: u64,
+    /// Time to change heads within a cylinder.
+    pub head_switch_ns: u64,
+    /// Buffer, command overheads and bus.
+    pub onboard: OnboardSpec,
+    /// Zones of shingled recording.
+    pub zoned: Option<ZonedSpec>,
+    /// Zones of equal track size, from the outermost inwards.
+    pub zones: Vec<ZoneSheet>,
+    /// Seek times of short distances, a third of the drive, and all of it.
+    pub seeks: Vec<SeekTime>,
+    /// Seek times of distances up to the full stroke, more of the short ones than of the long.
+    pub seek_curve: Vec<SeekTime>,
+    /// Where values come from.
+    pub sources: BTreeMap<String, String>,
+    #[serde(skip)]
+    heading: Heading,
+}
+
+/// What the page says above everything else.
+#[derive(Debug, Clone, PartialEq)]
+struct Heading {
+    model: String,
+    lead: String,
+    has_actuators: bool,
+}
+
+/// A quantity as modelled and as advertised, in the unit that ends its name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckRow {
+    /// What is compared.
+    pub quantity: &'static str,
+    /// For people.
+    #[serde(skip)]
+    pub title: &'static str,
+    /// Its unit.
+    #[serde(skip)]
+    pub unit: QuantityUnit,
+    /// What the model does.
+    pub modelled: u64,
+    /// What the maker promises; null where nothing was published.
+    pub advertised: Option<u64>,
+    /// How far the model is off, as a share of what is advertised.
+    pub deviation_share: Option<f64>,
+    /// How far it may be off.
+    pub tolerance_share: f64,
+    /// Whether it is within that.
+    pub ok: Option<bool>,
+}
+
+/// A zone of equal track size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ZoneSheet {
+    /// Counted from the outermost.
+    pub first_cylinder: u32,
+    /// Counted from the outermost.
+    pub last_cylinder: u32,
+    /// Capacity.
+    pub blocks: u64,
+    /// Blocks of 512 bytes on each track.
+    pub blocks_per_track: u32,
+    /// With every head and cylinder switch.
+    pub sustained_bytes_per_second: u64,
+    /// As a fraction of a turn.
+    pub track_skew: String,
+    /// As a fraction of a turn.
+    pub cylinder_skew: String,
+}
+
+/// The arm's time for a distance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SeekTime {
+    /// Cylinders from start to end.
+    pub distance_cylinders: u32,
+    /// Until a read may begin.
+    pub read_ns: u64,
+    /// Until a write may begin.
+    pub write_ns: u64,
+}
+
+/// Points of a seek curve, enough for any picture.
+const CURVE_POINTS: u64 = 160;
+
+impl DriveSheet {
+    /// Works out everything that is shown of a drive.
+    pub fn new(spec: &DriveSpec, drive: &Drive) -> Self {
+        let checks = drive.self_check(&spec.advertised);
+        Self {
+            advertised: spec.advertised.clone(),
+            self_check: checks.iter().map(CheckRow::new).collect(),
+            mean_seek_read_ns: drive.mean_seek(Op::Read).ns(),
+            mean_seek_write_ns: drive.mean_seek(Op::Write).ns(),
+            head_switch_ns: spec.head_switch.ns(),
+            onboard: spec.onboard.clone(),
+            zoned: spec.zoned,
+            zones: (0..spec.zones.len()).map(|zone| ZoneSheet::new(spec, drive, zone)).collect(),
+            seeks: seeks(drive, named_distances(drive)),
+            seek_curve: seeks(drive, curve_distances(drive)),
+            sources: spec.sources.clone(),
+            heading: Heading::new(spec, drive),
+        }
+    }
+}
+
+impl Heading {
+    fn new(spec: &DriveSpec, drive: &Drive) -> Self {
+        let arms = if spec.actuators > 1 {
+            format!("{} actuators, each with ", spec.actuators)
+        } else {
+            String::new()
+        };
+        let lead = format!(
+            "{}, {}: {}, {:.0} rpm, {arms}{} surfaces of {} cylinders.",
+            spec.name,
+            spec.year,
+            drive.total_blocks().bytes().human_decimal(),
+            60.0 / spec.rotation_period.as_secs_f64(),
+            spec.surfaces,
+            spec.cylinders,
+        );
+        Self { model: spec.model.clone(), lead, has_actuators: spec.actuators > 1 }
+    }
+}
+
+impl CheckRow {
+    fn new(check: &Check) -> Self {
+        Self {
+            quantity: check.quantity.name(),
+            title: check.quantity.title(),
+            unit: check.quantity.unit(),
+            modelled: check.modelled,
+            advertised: check.advertised,
+            deviation_share: check.deviation(),
+            tolerance_share: check.quantity.tolerance(),
+            ok: check.passes(),
+        }
+    }
+}
+
+impl ZoneSheet {
+    fn new(spec: &DriveSpec, drive: &Drive, index: usize) -> Self {
+        let zone = &spec.zones[index];
+        Self {
+            first_cylinder: zone.first_cylinder,
+            last_cylinder: zone.last_cylinder,
+            blocks: drive.layout().zones()[index].blocks().get(),
+            blocks_per_track: zone.blocks_per_track,
+            sustained_bytes_per_second: drive.sustained_rate_bytes_per_second(index),
+            track_skew: zone.track_skew.to_string(),
+            cylinder_skew: zone.cylinder_skew.to_string(),
+        }
+    }
+}
+
+fn named_distances(drive: &Drive) -> Vec<u32> {
+    let full = drive.seek().distance_max();
+    vec![1, 10, 100, 1000, (full + 1) / 3, full]
+}
+
+/// Evenly spaced in the root of the distance: seek curves rise like that at first.
+fn curve_distances(drive: &Drive) -> Vec<u32> {
+    let full = u64::from(drive.seek().distance_max());
+    let last = CURVE_POINTS - 1;
+    let distance = |k: u64| (1 + full.saturating_sub(1) * k * k / (last * last)) as u32;
+    (0..=last).map(distance).collect()
+}
+
+fn seeks(drive: &Drive, mut distances: Vec<u32>) -> Vec<SeekTime> {
+    distances.sort_unstable();
+    distances.dedup();
+    distances.retain(|distance| (1..=drive.seek().distance_max()).contains(distance));
+    let time = |op, distance| drive.seek().time_ns(op, distance, false);
+    let seek = |distance_cylinders| SeekTime {
+        distance_cylinders,
+        read_ns: time(Op::Read, distance_cylinders),
+        write_ns: time(Op::Write, distance_cylinders),
+    };
+    distances.into_iter().map(seek).collect()
+}

@@ -1,0 +1,109 @@
+//! What a drive is, in words: name and text of each part.
+
+use freewheel_model::onboard::spec::{
+    AfterOp, BufferSpec, BusSpec, OverheadSpec, ReadAhead, WriteCache,
+};
+use freewheel_model::zoned::spec::ZonedKind;
+use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
+
+use super::DriveSheet;
+use crate::page::rate;
+
+/// Name and text.
+type Words = (&'static str, String);
+
+impl DriveSheet {
+    /// Buffer, command overheads and bus. Empty when a drive file says nothing of them.
+    pub fn electronics_words(&self) -> Vec<Words> {
+        let onboard = &self.onboard;
+        let mut words = Vec::new();
+        words.extend(onboard.buffer.iter().flat_map(buffer));
+        words.extend(onboard.overheads.iter().flat_map(overheads));
+        words.extend(onboard.bus.iter().map(bus));
+        words
+    }
+
+    /// Zones of shingled recording. Empty when the drive has none.
+    pub fn shingled_words(&self) -> Vec<Words> {
+        let Some(zoned) = &self.zoned else { return Vec::new() };
+        let managed = match zoned.kind {
+            ZonedKind::HostManaged => "by the host; a write out of order is refused",
+            ZonedKind::HostAware => "by the host if it will; any write is taken",
+            ZonedKind::DriveManaged => "by the drive; the host sees no zones",
+        };
+        vec![
+            ("managed", managed.into()),
+            ("size of a zone", zoned.zone_blocks.bytes().human()),
+            ("conventional zones", zoned.conventional_zones.to_string()),
+            ("open zones at most", zoned.max_open_zones.to_string()),
+        ]
+    }
+
+    pub(super) fn source_words(&self) -> Vec<(&str, &str)> {
+        self.sources.iter().map(|(key, text)| (key.as_str(), text.as_str())).collect()
+    }
+}
+
+fn buffer(spec: &BufferSpec) -> [Words; 3] {
+    let size = |blocks: u64| Blocks::new(blocks).bytes().human();
+    let segment = u64::from(spec.segment_blocks);
+    let segments = format!(
+        "{} in {} segments of {}, at most {} of them for written data",
+        size(segment * u64::from(spec.segments)),
+        spec.segments,
+        size(segment),
+        spec.write_segments
+    );
+    let ahead = match spec.read_ahead {
+        ReadAhead::None => "no",
+        ReadAhead::Track => "to the end of the track",
+        ReadAhead::Cylinder => "to the end of the cylinder",
+        ReadAhead::Segment => "until the segment is full",
+        ReadAhead::Adaptive => {
+            "to the end of the next track after sequential reads, else of this one"
+        }
+    };
+    let cache = match spec.write_cache {
+        WriteCache::Off => "off",
+        WriteCache::Sequential => "one write at a time, and those that follow on it",
+        WriteCache::On => "on",
+    };
+    [("buffer", segments), ("reading ahead", ahead.into()), ("write cache", cache.into())]
+}
+
+fn overheads(spec: &OverheadSpec) -> [Words; 2] {
+    let both = |hit: AfterOp, miss: AfterOp, completion: SimDuration| {
+        let end = if completion == SimDuration::ZERO {
+            String::new()
+        } else {
+            format!(", and {} at its end", ms(completion))
+        };
+        format!("{} with the buffer, {} with the media{end}", after(hit), after(miss))
+    };
+    [
+        ("read command", both(spec.read_hit, spec.read_miss, spec.read_completion)),
+        ("write command", both(spec.write_hit, spec.write_miss, spec.write_completion)),
+    ]
+}
+
+/// The time, or both where they differ.
+fn after(times: AfterOp) -> String {
+    if times.after_read == times.after_write {
+        ms(times.after_read)
+    } else {
+        format!("{} ({} after a write)", ms(times.after_read), ms(times.after_write))
+    }
+}
+
+fn ms(time: SimDuration) -> String {
+    format!("{:.3} ms", time.as_ms_f64())
+}
+
+fn bus(spec: &BusSpec) -> Words {
+    let block = spec.block_time;
+    if block == SimDuration::ZERO {
+        return ("bus", "takes no time".into());
+    }
+    let per_second = BLOCK_BYTES as f64 / block.as_secs_f64();
+    ("bus", format!("{}, {} ns a block", rate(per_second), block.ns()))
+}
