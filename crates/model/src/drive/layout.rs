@@ -15,7 +15,7 @@ use freewheel_units::{Angle, Blocks, Lbn};
 use super::divide::Divisor;
 use super::error::{BuildDriveError, invalid};
 use super::spec::{DriveSpec, Mapping, SpareUnit, ZoneSpec};
-use super::track_order::TrackOrder;
+use super::track_order::{TrackOrder, sector_steps64};
 
 /// A place on the media.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,8 +49,6 @@ pub struct Zone {
     sector_steps64: u64,
     start_steps64: u64,
     order: TrackOrder,
-    /// Sparing unit of every slip that turns the tracks of later ones, sorted.
-    turning: Vec<u64>,
     units: SpareUnits,
     first_lbn: u64,
     blocks: u64,
@@ -125,10 +123,9 @@ impl Zone {
             first_cylinder: zone.first_cylinder,
             cylinders,
             blocks_per_track: Divisor::new(per_track),
-            sector_steps64: u64::MAX / per_track + 1,
+            sector_steps64: sector_steps64(per_track),
             start_steps64: zone.first_block.steps64(),
             order,
-            turning: Vec::new(),
             units,
             first_lbn: previous.map_or(0, |zone| zone.first_lbn + zone.blocks),
             blocks: 0,
@@ -140,7 +137,7 @@ impl Zone {
         built.remaps_to.sort_unstable();
         let slips = sorted_slips(zone, key, total)?;
         if drive.sparing.slips_turn_tracks {
-            built.turning = slips.iter().map(|&slip| units.positions.divide(slip).0).collect();
+            built.order = built.order.turned_by_slips(&slips, per_track, units.positions.get());
         }
         built.lay_out(&slips, drive.sparing.slip_to_zone_end, zone, total, key)?;
         built.check_remaps(zone, total, key)?;
@@ -252,21 +249,8 @@ impl Zone {
     /// Angle at which the track's first sector begins.
     #[inline]
     pub(crate) fn track_start(&self, cylinder: u32, surface: u32) -> Angle {
-        let skews64 = self.order.turned64(cylinder - self.first_cylinder, surface);
-        let mut steps64 = self.start_steps64.wrapping_add(skews64);
-        if !self.turning.is_empty() {
-            steps64 = steps64.wrapping_add(self.turned_by_slips64(cylinder, surface));
-        }
-        Angle::from_steps((steps64 >> 32) as u32)
-    }
-
-    /// A sector for each slip in the units before that of the track.
-    #[cold]
-    fn turned_by_slips64(&self, cylinder: u32, surface: u32) -> u64 {
-        let unit =
-            self.units.positions.divide(self.position(Physical { cylinder, surface, sector: 0 })).0;
-        let slips = self.turning.partition_point(|&slipped| slipped < unit);
-        self.sector_steps64.wrapping_mul(slips as u64)
+        let turned64 = self.order.turned64(cylinder - self.first_cylinder, surface);
+        Angle::from_steps((self.start_steps64.wrapping_add(turned64) >> 32) as u32)
     }
 
     /// Tracks after which the same steps from track to track come again, directions left aside: a

@@ -11,7 +11,14 @@ use super::spec::{DriveSpec, Mapping, Order, ZoneSpec};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TrackOrder {
     Cylinders(Cylinders),
-    Bands(Bands),
+    /// These are elsewhere, so that other zones stay small: look-ups go from zone to zone at random.
+    Bands(Box<Bands>),
+    Turned(Box<Turned>),
+}
+
+/// 2^64 / sectors, rounded up: the width of a sector.
+pub(super) fn sector_steps64(blocks_per_track: u64) -> u64 {
+    u64::MAX / blocks_per_track + 1
 }
 
 impl TrackOrder {
@@ -26,7 +33,8 @@ impl TrackOrder {
             }
             Mapping::Band { cylinders, cylinder_order, surface_order } => {
                 let turnarounds = [cylinder_order, surface_order].map(Turnaround::of);
-                return Ok(Self::Bands(Bands::new(cylinders, turnarounds, drive, zone)));
+                let bands = Bands::new(cylinders, turnarounds, drive, zone);
+                return Ok(Self::Bands(Box::new(bands)));
             }
         };
         if let Some(skew) = zone.band_skews.first() {
@@ -36,12 +44,24 @@ impl TrackOrder {
         Ok(Self::Cylinders(Cylinders::new(turnaround, drive, zone)))
     }
 
+    /// The same order with the tracks turned by a sector for each slip in the sparing units before
+    /// theirs. Slips are positions, sorted; a unit has so many.
+    pub fn turned_by_slips(self, slips: &[u64], blocks_per_track: u64, unit: u64) -> Self {
+        Self::Turned(Box::new(Turned {
+            order: self,
+            unit_tracks: Divisor::new(unit / blocks_per_track),
+            units: slips.iter().map(|slip| slip / unit).collect(),
+            sector_steps64: sector_steps64(blocks_per_track),
+        }))
+    }
+
     /// Cylinder and surface of the zone's track with this number.
     #[inline]
     pub fn track(&self, number: u64) -> (u32, u32) {
         match self {
             Self::Cylinders(order) => order.track(number),
             Self::Bands(order) => order.track(number),
+            Self::Turned(turned) => turned.order.track(number),
         }
     }
 
@@ -50,6 +70,7 @@ impl TrackOrder {
         match self {
             Self::Cylinders(order) => order.number(cylinder, surface),
             Self::Bands(order) => order.number(cylinder, surface),
+            Self::Turned(turned) => turned.order.number(cylinder, surface),
         }
     }
 
@@ -59,6 +80,7 @@ impl TrackOrder {
         match self {
             Self::Cylinders(order) => order.turned64(cylinder, surface),
             Self::Bands(order) => order.turned64(cylinder, surface),
+            Self::Turned(turned) => turned.turned64(cylinder, surface),
         }
     }
 
@@ -67,7 +89,29 @@ impl TrackOrder {
         match self {
             Self::Cylinders(order) => order.surfaces.get(),
             Self::Bands(order) => order.tracks.get(),
+            Self::Turned(turned) => turned.order.period(),
         }
+    }
+}
+
+/// An order whose tracks are turned by slips.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Turned {
+    order: TrackOrder,
+    /// Tracks of a sparing unit.
+    unit_tracks: Divisor,
+    /// Sparing unit of every slip, ascending.
+    units: Vec<u64>,
+    sector_steps64: u64,
+}
+
+impl Turned {
+    #[inline(never)]
+    fn turned64(&self, cylinder: u32, surface: u32) -> u64 {
+        let unit = self.unit_tracks.divide(self.order.number(cylinder, surface)).0;
+        let slips = self.units.partition_point(|&slipped| slipped < unit) as u64;
+        let skews64 = self.order.turned64(cylinder, surface);
+        skews64.wrapping_add(slips.wrapping_mul(self.sector_steps64))
     }
 }
 
@@ -205,7 +249,6 @@ impl BandSkews {
     }
 
     /// Sum of the skews behind the bands before this one.
-    #[inline]
     fn before64(&self, band: u64) -> u64 {
         let (periods, within) = self.period.divide(band);
         periods.wrapping_mul(self.total64).wrapping_add(self.sums64[within as usize])
@@ -237,12 +280,12 @@ impl Bands {
         built
     }
 
-    #[inline]
     fn width(&self, band: u64) -> Divisor {
         if band < self.whole { self.cylinders } else { self.rest }
     }
 
-    #[inline]
+    // Not inlined: the path of a request on a drive without bands stays short.
+    #[inline(never)]
     fn track(&self, number: u64) -> (u32, u32) {
         let (band, within) = self.tracks.divide(number);
         let width = self.width(band);
@@ -254,7 +297,6 @@ impl Bands {
         (band * self.cylinders.get() as u32 + step, surface)
     }
 
-    #[inline]
     fn locate(&self, cylinder: u32, surface: u32) -> InBand {
         let (band, step) = self.cylinders.divide(cylinder.into());
         let width = self.width(band);
@@ -269,7 +311,6 @@ impl Bands {
     }
 
     /// From the first track of a band of this width.
-    #[inline]
     fn within64(&self, width: Divisor, order: u32, step: u32) -> u64 {
         let surface64 =
             (width.get() - 1).wrapping_mul(self.cylinder_steps64).wrapping_add(self.track_steps64);
@@ -277,7 +318,7 @@ impl Bands {
         surfaces64.wrapping_add(u64::from(step).wrapping_mul(self.cylinder_steps64))
     }
 
-    #[inline]
+    #[inline(never)]
     fn turned64(&self, cylinder: u32, surface: u32) -> u64 {
         let at = self.locate(cylinder, surface);
         let bands64 = at.band.wrapping_mul(self.band_steps64);
