@@ -315,7 +315,7 @@ impl Experiment {
     /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
     pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
         let drive = library::build(&library::spec(&config.drive)?, &config.drive)?;
-        striping(&config.array, drive.blocks())?;
+        striping(&config.array, &drive)?;
         config.scheduler.build()?;
         check_workload(&config.workload, None)
     }
@@ -335,7 +335,7 @@ impl Experiment {
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         config.scheduler.build()?;
         check_workload(&config.workload, trace.as_ref())?;
-        let striping = striping(&config.array, drive.blocks())?;
+        let striping = striping(&config.array, &drive)?;
         let experiment = Self { config, spec, drive, striping, trace };
         experiment.placement()?;
         Ok(experiment)
@@ -417,18 +417,27 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<RunResult, ConfigError> {
         let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
+        self.run_source(&mut source, observer)
+    }
+
+    /// Runs its drives under a source of one's own, and shows every completion.
+    pub fn run_source<S: Source>(
+        &self,
+        source: &mut S,
+        observer: &mut dyn FnMut(&Completion),
+    ) -> Result<RunResult, ConfigError> {
         let (drive, seed) = (&self.drive, self.config.seed);
         let errors = |arm| SeekErrors::new(drive, seed, arm);
         if !self.has_electronics() {
             let device = |arm| Ok(Mechanics::new(drive, errors(arm)));
             let mut arms = self.arms(drive, device)?;
-            return Ok(run(&self.striping, &mut arms, &mut source, observer)?);
+            return Ok(run(&self.striping, &mut arms, source, observer)?);
         }
         let onboard = &self.spec.onboard;
         let outside = drive.with_overhead(onboard.command_overhead(self.spec.overhead));
         let device = |arm| Ok(WholeDrive::new(Unit::new(drive, onboard)?, errors(arm)));
         let mut arms = self.arms(&Arc::new(outside), device)?;
-        Ok(run(&self.striping, &mut arms, &mut source, observer)?)
+        Ok(run(&self.striping, &mut arms, source, observer)?)
     }
 
     /// Whether the drive's electronics take part.
@@ -452,19 +461,20 @@ impl Experiment {
 /// Most drives in one volume.
 const DRIVES_MAX: u32 = 100_000;
 
-fn striping(array: &ArrayConfig, blocks: Blocks) -> Result<Striping, ConfigError> {
+/// Every actuator is an arm of its own.
+fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError> {
     let wrong = |message: String| Err(ConfigError::Array { message });
     let ArrayConfig { drives, stripe_unit } = *array;
     if !(1..=DRIVES_MAX).contains(&drives) {
         return wrong(format!("`drives` is {drives}: 1 to {DRIVES_MAX} are allowed"));
     }
     let unit = stripe_unit.get() / 512;
-    if unit == 0 || stripe_unit.get() % 512 != 0 || unit > blocks.get() {
+    if unit == 0 || stripe_unit.get() % 512 != 0 || unit > drive.total_blocks().get() {
         return wrong(format!(
             "`stripe_unit` is {stripe_unit}: whole blocks of 512 B are needed, at least one and no more than a drive holds"
         ));
     }
-    Ok(Striping::new(drives, 1, blocks, Blocks::new(unit)))
+    Ok(Striping::new(drives, drive.actuators(), drive.blocks(), Blocks::new(unit)))
 }
 
 /// Most requests that may be outstanding in a closed workload: as many terminals are kept.

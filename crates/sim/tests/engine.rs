@@ -204,3 +204,41 @@ fn seeks_within_the_tolerance_keep_the_mean_and_the_bounds() {
     let mean = errors.iter().sum::<i64>() as f64 / errors.len() as f64;
     assert!(mean.abs() < 6_000.0, "mean seek error of {mean} ns");
 }
+
+#[test]
+fn two_arms_and_four_drives_serve_as_many_random_requests_more() {
+    let rate = |drive: &str, more: &str| {
+        completions(&closed(drive, "fcfs", 64, 1, more)).0.requests_per_second
+    };
+    let one = rate("exos-x24-24tb", BARE);
+    let two_arms = rate("exos-2x18-18tb", BARE) / one;
+    assert!((1.7..2.05).contains(&two_arms), "{two_arms}");
+    let four = rate("exos-x24-24tb", "electronics = false\narray.drives = 4") / one;
+    assert!((3.0..4.05).contains(&four), "{four}");
+}
+
+#[test]
+fn a_flush_waits_for_what_the_buffer_has_taken() {
+    let text = "drive = \"atlas10k\"\n[workload]\nkind = \"closed\"\nrequests = 1\n\
+                pattern = { read_share = 0.0 }\n";
+    let mut experiment = experiment(text);
+    let records = [record(0, Op::Write, 8_000_000), record(5_000, Op::Flush, 0)];
+    let end_of_flush = |experiment: &Experiment| {
+        let devices = BTreeMap::from([(0, experiment.drive.blocks().get())]);
+        let blocks = experiment.drive.blocks();
+        let placement = Placement::new(&devices, None, blocks, Fit::AsIs).unwrap();
+        let mut source = Replay::new(records.iter().copied().map(Ok), placement, false, 2);
+        let mut done = Vec::new();
+        experiment.run_source(&mut source, &mut |c| done.push(*c)).unwrap();
+        let of = |op| done.iter().find(|c| c.request.op == op).unwrap().end;
+        (of(Op::Write), of(Op::Flush))
+    };
+    // The write is done in about a millisecond; the arm needs longer for half a stroke.
+    let (write, flush) = end_of_flush(&experiment);
+    assert!(write < SimTime::ZERO + SimDuration::from_ms(2), "{write}");
+    assert!(flush > SimTime::ZERO + SimDuration::from_ms(7), "{flush}");
+    experiment.config.electronics = false;
+    let (write, flush) = end_of_flush(&experiment);
+    assert!(write > SimTime::ZERO + SimDuration::from_ms(7), "{write}");
+    assert_eq!(flush, write.max(SimTime::ZERO + SimDuration::from_ms(5)));
+}

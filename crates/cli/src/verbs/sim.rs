@@ -184,10 +184,10 @@ fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> 
 }
 
 fn text(experiment: &Experiment, result: &RunResult) -> Result<String, Failure> {
-    let config = toml::Value::try_from(&experiment.config);
+    let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
     let sections = [
-        format!("{config}\n"),
+        config,
         overview(result).to_string(),
         responses(result).to_string(),
         stages(result).to_string(),

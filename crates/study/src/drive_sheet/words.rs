@@ -1,7 +1,7 @@
 //! What a drive is, in words: name and text of each part.
 
 use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, BusSpec, OverheadSpec, ReadAhead, WriteCache,
+    AfterOp, BufferSpec, BusSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
 };
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
@@ -13,13 +13,17 @@ use crate::page::rate;
 type Words = (&'static str, String);
 
 impl DriveSheet {
-    /// Buffer, command overheads and bus. Empty when a drive file says nothing of them.
+    /// Buffer, command overheads, bus and queue. Empty when a drive file says nothing of them.
     pub fn electronics_words(&self) -> Vec<Words> {
         let onboard = &self.onboard;
         let mut words = Vec::new();
         words.extend(onboard.buffer.iter().flat_map(buffer));
         words.extend(onboard.overheads.iter().flat_map(overheads));
         words.extend(onboard.bus.iter().map(bus));
+        words.extend(onboard.queue.iter().map(queue));
+        if onboard.read_write_switch > SimDuration::ZERO {
+            words.push(("read to write in a cylinder", ms(onboard.read_write_switch)));
+        }
         words
     }
 
@@ -106,4 +110,9 @@ fn bus(spec: &BusSpec) -> Words {
     }
     let per_second = BLOCK_BYTES as f64 / block.as_secs_f64();
     ("bus", format!("{}, {} ns a block", rate(per_second), block.ns()))
+}
+
+fn queue(spec: &QueueSpec) -> Words {
+    let hits = if spec.hits_out_of_turn { "; reads from the buffer out of turn" } else { "" };
+    ("command queue", format!("{} commands, {}{hits}", spec.depth, spec.scheduler.title()))
 }
