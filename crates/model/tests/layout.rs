@@ -165,8 +165,7 @@ proptest! {
             let on_cylinder = rest.iter().take_while(|p| p.cylinder == place.cylinder).count();
             let first = places.iter().position(|p| track(p) == track(place)).unwrap();
             let (layout, at) = (drive.layout(), |lbn: usize| Lbn::new(lbn as u64));
-            prop_assert_eq!(layout.track_first(at(lbn)), at(first));
-            prop_assert_eq!(layout.track_end(at(lbn)), at(lbn + on_track));
+            prop_assert_eq!(layout.track_bounds(at(lbn)), (at(first), at(lbn + on_track)));
             prop_assert_eq!(layout.cylinder_end(at(lbn)), at(lbn + on_cylinder));
         }
     }

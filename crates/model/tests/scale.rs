@@ -97,7 +97,7 @@ fn track_starts(drive: &Drive, zone: usize) -> Vec<(Position, u32, SimTime)> {
     let (mut now, mut head) = (SimTime::ZERO, Position::default());
     let mut starts = Vec::new();
     while lbn < end {
-        let after = drive.layout().track_end(lbn).min(end);
+        let after = drive.layout().track_bounds(lbn).1.min(end);
         let place = drive.layout().locate(lbn);
         let target = drive.target(lbn, Blocks::new(after.get() - lbn.get()), Op::Write);
         let positioning = drive.positioning(now, head, &target);

@@ -140,11 +140,8 @@ impl Device for WholeDrive {
 
     #[inline]
     fn advance(&mut self, now: SimTime) -> Option<Done> {
-        let error = match self.unit.next_event() {
-            Some(NextEvent::Decision(_)) => self.seek_errors.draw(),
-            _ => 0,
-        };
-        self.unit.advance(now, error)
+        let Self { unit, seek_errors } = self;
+        unit.advance(now, || seek_errors.draw())
     }
 
     fn work(&self) -> Work {

@@ -504,28 +504,59 @@ impl Layout {
     /// sectors of the same track. Panics beyond the capacity or when `wanted` is zero.
     #[inline]
     pub fn run(&self, lbn: Lbn, wanted: u32) -> Run {
+        assert!(wanted > 0, "a run of no blocks");
         let lbn = lbn.get();
-        assert!(lbn < self.blocks && wanted > 0, "lbn {lbn} of {}", self.blocks);
-        let mut at = self.buckets[(lbn >> self.bucket_shift) as usize] as usize;
-        while self.segments.get(at + 1).is_some_and(|(next, _)| next.first_lbn <= lbn) {
-            at += 1;
-        }
-        let (segment, zone_index) = self.segments[at];
-        let zone = &self.zones[zone_index as usize];
+        let (segment, segment_end, zone_index) = self.segment_of(lbn);
+        let zone = &self.zones[zone_index];
         let (position, contiguous) = zone.position_of(&segment, lbn);
-        let segment_end = self.segments.get(at + 1).map_or(self.blocks, |(s, _)| s.first_lbn);
         let mut limit = u64::from(wanted).min(contiguous).min(segment_end - lbn);
         let mut place = zone.physical(position);
         if !zone.remaps_from.is_empty() {
             (place, limit) = self.follow_remap(zone, position, place, limit);
         }
         let on_track = u64::from(zone.blocks_per_track() - place.sector);
-        Run { at: place, zone: zone_index as usize, blocks: limit.min(on_track) as u32 }
+        Run { at: place, zone: zone_index, blocks: limit.min(on_track) as u32 }
     }
 
-    /// The block behind the last of those that lie with `lbn` on its track, slips left out and
-    /// remaps left aside. Panics beyond the capacity.
-    pub fn track_end(&self, lbn: Lbn) -> Lbn {
+    /// The segment of `lbn`, the LBN behind its last, and its zone.
+    #[inline]
+    fn segment_of(&self, lbn: u64) -> (Segment, u64, usize) {
+        assert!(lbn < self.blocks, "lbn {lbn} of {}", self.blocks);
+        let mut at = self.buckets[(lbn >> self.bucket_shift) as usize] as usize;
+        while self.segments.get(at + 1).is_some_and(|(next, _)| next.first_lbn <= lbn) {
+            at += 1;
+        }
+        let (segment, zone_index) = self.segments[at];
+        let end = self.segments.get(at + 1).map_or(self.blocks, |(next, _)| next.first_lbn);
+        (segment, end, zone_index as usize)
+    }
+
+    /// The first of the blocks that lie with `lbn` on its track, and the block behind the last,
+    /// slips left out; remaps are left aside for the latter. Panics beyond the capacity.
+    #[inline]
+    pub fn track_bounds(&self, lbn: Lbn) -> (Lbn, Lbn) {
+        self.plain_track_bounds(lbn)
+            .unwrap_or_else(|| (self.find_track_first(lbn), self.find_track_end(lbn)))
+    }
+
+    /// The bounds where the whole track is one run.
+    #[inline]
+    fn plain_track_bounds(&self, lbn: Lbn) -> Option<(Lbn, Lbn)> {
+        let (segment, segment_end, zone_index) = self.segment_of(lbn.get());
+        let zone = &self.zones[zone_index];
+        let (position, _) = zone.position_of(&segment, lbn.get());
+        let sector = zone.blocks_per_track.remainder(position);
+        let first = lbn.get().checked_sub(sector)?;
+        let end = first + u64::from(zone.blocks_per_track());
+        if first < segment.first_lbn || end > segment_end || !zone.remaps_from.is_empty() {
+            return None;
+        }
+        let (start, contiguous) = zone.position_of(&segment, first);
+        let whole = start + sector == position && contiguous >= end - first;
+        whole.then_some((Lbn::new(first), Lbn::new(end)))
+    }
+
+    fn find_track_end(&self, lbn: Lbn) -> Lbn {
         let place = self.locate(lbn);
         let track = |at: Physical| (at.cylinder, at.surface);
         let mut end = lbn;
@@ -539,8 +570,7 @@ impl Layout {
         end
     }
 
-    /// The first of the blocks that lie with `lbn` on its track. Panics beyond the capacity.
-    pub fn track_first(&self, lbn: Lbn) -> Lbn {
+    fn find_track_first(&self, lbn: Lbn) -> Lbn {
         let place = self.locate(lbn);
         let sectors = 0..=place.sector;
         let on_track = sectors.filter_map(|sector| self.lbn_at(Physical { sector, ..place }));
@@ -551,9 +581,9 @@ impl Layout {
     /// beyond the capacity.
     pub fn cylinder_end(&self, lbn: Lbn) -> Lbn {
         let cylinder = self.locate(lbn).cylinder;
-        let mut end = self.track_end(lbn);
+        let mut end = self.track_bounds(lbn).1;
         while end.get() < self.blocks && self.locate(end).cylinder == cylinder {
-            end = self.track_end(end);
+            end = self.track_bounds(end).1;
         }
         end
     }

@@ -182,13 +182,25 @@ impl Drive {
         assert!(op.moves_data(), "{op} has no target");
         assert!((start + blocks).get() <= self.blocks().get(), "{start} + {blocks} past the end");
         let run = self.layout.run(start, count);
+        Target { blocks: count, one_run: run.blocks == count, ..self.target_of(start, &run, op) }
+    }
+
+    /// The target of those of the `wanted` blocks from `start` on that lie in consecutive sectors of
+    /// one track. Panics like [`Self::target`].
+    #[inline]
+    pub(crate) fn first_run(&self, start: Lbn, wanted: u32, op: Op) -> Target {
+        self.target_of(start, &self.layout.run(start, wanted), op)
+    }
+
+    #[inline]
+    fn target_of(&self, start: Lbn, run: &Run, op: Op) -> Target {
         Target {
             start,
-            blocks: count,
+            blocks: run.blocks,
             op,
             at: Position { cylinder: run.at.cylinder, surface: run.at.surface },
-            one_run: run.blocks == count,
-            first_run: self.track_run(&run),
+            one_run: true,
+            first_run: self.track_run(run),
         }
     }
 

@@ -52,6 +52,13 @@ impl Rotation {
         if edge == self.period_ns() { 0 } else { edge }
     }
 
+    /// Of `parts` equal parts of a turn, how many whole ones pass in `time`, which is less than a
+    /// few turns.
+    #[inline]
+    pub fn parts_passing(&self, time: SimDuration, parts: u32) -> u64 {
+        self.period.divide(time.ns() * u64::from(parts)).0
+    }
+
     /// Nanoseconds from phase `from` forward to phase `to`, less than a turn.
     #[inline]
     pub(crate) fn forward_ns(&self, from: u64, to: u64) -> u64 {

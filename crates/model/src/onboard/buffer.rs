@@ -77,11 +77,17 @@ impl Buffer {
     /// The segment that holds `start`, else the one whose blocks end just there.
     #[inline]
     pub(super) fn holding(&self, start: Lbn, written_too: bool) -> Option<usize> {
-        let usable = |s: &Segment| written_too || !s.written;
-        let holds = |s: &Segment| s.start <= start && start < s.end && usable(s);
-        let ends = |s: &Segment| s.end == start && s.start < s.end && usable(s);
-        let segments = &self.segments;
-        segments.iter().position(holds).or_else(|| segments.iter().position(ends))
+        let mut ending = None;
+        for (index, s) in self.segments.iter().enumerate() {
+            if s.start <= start && start <= s.end && s.start < s.end && (written_too || !s.written)
+            {
+                if start < s.end {
+                    return Some(index);
+                }
+                ending = ending.or(Some(index));
+            }
+        }
+        ending
     }
 
     /// The dirty segment that a write of `start..end` can join: at its end, before its beginning,

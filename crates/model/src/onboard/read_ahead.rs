@@ -17,6 +17,8 @@ pub(super) struct ReadingOn {
     /// When the head was about to read `next`, and where it was.
     at: SimTime,
     head: Position,
+    /// The run from `next` on, once it is worked out.
+    run: Option<RunAhead>,
 }
 
 /// How far reading on has come by some time.
@@ -29,19 +31,18 @@ pub(super) struct Reached {
 
 impl ReadingOn {
     pub(super) fn new(segment: usize, next: Lbn, limit: Lbn, at: SimTime, head: Position) -> Self {
-        Self { segment, next, limit, at, head }
+        Self { segment, next, limit, at, head, run: None }
     }
 
     /// Advances to `now`, and says how far it has come.
     pub(super) fn advance(&mut self, drive: &Drive, now: SimTime) -> Reached {
         while self.next < self.limit && self.at < now {
-            let run = self.next_run(drive);
+            let run = self.run.unwrap_or_else(|| self.next_run(drive));
             if run.end > now {
+                self.run = Some(run);
                 return self.within(run, now);
             }
-            self.next = run.behind;
-            self.at = run.end;
-            self.head = run.head;
+            self.follow(&run);
         }
         Reached { end: self.next, head: self.head }
     }
@@ -50,25 +51,35 @@ impl ReadingOn {
     pub(super) fn time_of(&self, drive: &Drive, end: Lbn) -> SimTime {
         let mut ahead = *self;
         while ahead.next < end {
-            let run = ahead.next_run(drive);
+            let run = ahead.run.unwrap_or_else(|| ahead.next_run(drive));
             if run.behind >= end {
                 let width = run.transfer.ns() / (run.behind.get() - ahead.next.get());
                 let behind_ns = width * (run.behind.get() - end.get());
                 return SimTime::from_ns(run.end.ns() - behind_ns);
             }
-            (ahead.next, ahead.at, ahead.head) = (run.behind, run.end, run.head);
+            ahead.follow(&run);
         }
         ahead.at
     }
 
+    fn follow(&mut self, run: &RunAhead) {
+        (self.next, self.at, self.head, self.run) = (run.behind, run.end, run.head, None);
+    }
+
+    /// Moves the limit on, if it is further than the one there is.
+    pub(super) fn extend_limit(&mut self, limit: Lbn) {
+        if limit > self.limit {
+            self.limit = limit;
+            self.run = None;
+        }
+    }
+
     fn next_run(&self, drive: &Drive) -> RunAhead {
         let wanted = (self.limit.get() - self.next.get()).min(u64::from(u32::MAX)) as u32;
-        let run = drive.layout().run(self.next, wanted);
-        let blocks = Blocks::new(u64::from(run.blocks));
-        let target = drive.target(self.next, blocks, Op::Read);
+        let target = drive.first_run(self.next, wanted, Op::Read);
         let access = drive.media_access(self.at, self.head, &target);
         RunAhead {
-            behind: self.next + blocks,
+            behind: self.next + Blocks::new(u64::from(target.blocks)),
             end: self.at + access.total(),
             transfer: access.transfer,
             head: access.end,
@@ -83,12 +94,13 @@ impl ReadingOn {
             return Reached { end: self.next, head: self.head };
         }
         let blocks = run.behind.get() - self.next.get();
-        let read = u128::from(transfer - left) * u128::from(blocks) / u128::from(transfer);
-        Reached { end: self.next + Blocks::new(read as u64), head: run.head }
+        let read = (transfer - left) * blocks / transfer;
+        Reached { end: self.next + Blocks::new(read), head: run.head }
     }
 }
 
 /// The next run of sectors to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RunAhead {
     behind: Lbn,
     end: SimTime,
@@ -117,7 +129,7 @@ pub(super) fn limit(
     let longest = end + Blocks::new(u64::from(most));
     let reach = match spec.read_ahead {
         ReadAhead::None => end,
-        ReadAhead::Track => drive.layout().track_end(last),
+        ReadAhead::Track => drive.layout().track_bounds(last).1,
         ReadAhead::Cylinder => drive.layout().cylinder_end(last),
         ReadAhead::Segment => longest,
         ReadAhead::Adaptive => adaptive(drive, segment_start, end),
@@ -137,10 +149,10 @@ pub(super) fn least(spec: &BufferSpec, end: Lbn) -> Lbn {
 /// track more.
 fn adaptive(drive: &Drive, segment_start: Lbn, end: Lbn) -> Lbn {
     let layout = drive.layout();
-    let track_end = layout.track_end(end);
-    let sequential = segment_start < layout.track_first(end);
+    let (track_first, track_end) = layout.track_bounds(end);
+    let sequential = segment_start < track_first;
     if sequential && track_end < Lbn::ZERO + drive.blocks() {
-        layout.track_end(track_end)
+        layout.track_bounds(track_end).1
     } else {
         track_end
     }

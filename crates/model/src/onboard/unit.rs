@@ -297,17 +297,17 @@ impl Unit {
         }
     }
 
-    /// Lets the event at `now` happen, and returns the command that is done, if one is. A seek
-    /// that begins takes `seek_error_ns` longer than its curve says.
+    /// Lets the event at `now` happen, and returns the command that is done, if one is. A seek of a
+    /// command takes as many nanoseconds longer than its curve says as `seek_error` says.
     #[inline]
-    pub fn advance(&mut self, now: SimTime, seek_error_ns: i64) -> Option<Done> {
+    pub fn advance(&mut self, now: SimTime, seek_error: impl FnOnce() -> i64) -> Option<Done> {
         self.now = now;
         if let Some(NextEvent::Completion(_)) = self.next_event() {
             let Reverse(done) = self.done.pop()?;
             self.inside -= u32::from(!done.flush);
             return Some(done);
         }
-        self.decide(seek_error_ns);
+        self.decide(seek_error);
         None
     }
 
@@ -317,7 +317,7 @@ impl Unit {
         self.submit(now, Waiting { target, arrival: now, sequence: 0 });
         loop {
             let next = self.next_event().expect("a command is inside");
-            if let Some(done) = self.advance(next.time(), 0) {
+            if let Some(done) = self.advance(next.time(), || 0) {
                 return done.served;
             }
         }
@@ -375,7 +375,15 @@ impl Unit {
     }
 
     /// Gives the media their next work.
-    fn decide(&mut self, seek_error_ns: i64) {
+    fn decide(&mut self, seek_error: impl FnOnce() -> i64) {
+        if self.queue.depth == 1
+            && self.blocked.is_empty()
+            && self.flushes.is_empty()
+            && let Some(command) = self.processing.pop_front()
+        {
+            // The only command there is.
+            return self.serve_from_media(&command, seek_error());
+        }
         while self.processing.front().is_some_and(|command| command.ready <= self.now) {
             let command = self.processing.pop_front().expect("one is there");
             self.policy.push(command.waiting);
@@ -383,7 +391,7 @@ impl Unit {
         }
         while self.blocked.front().is_some_and(|command| self.can_take(command)) {
             let command = self.blocked.pop_front().expect("one is there");
-            self.write_to_buffer(&command, self.now);
+            self.write_to_buffer(&command, self.now, self.join(&command));
         }
         let wanted = self.flush_needs_media() || !self.blocked.is_empty();
         let may = wanted && !self.write_back.is_empty();
@@ -393,7 +401,7 @@ impl Unit {
             self.destage_next(self.now);
         } else if let Some(command) = self.pick() {
             self.destage_is_next = true;
-            self.serve_from_media(&command, seek_error_ns);
+            self.serve_from_media(&command, seek_error());
         }
     }
 
@@ -443,9 +451,10 @@ impl Unit {
             return self.processing.push_back(command);
         }
         let command = self.process(waiting, true);
-        let in_order = self.blocked.is_empty();
-        if in_order && (self.join(&command).is_some() || self.has_room_for_write(command.ready)) {
-            self.write_to_buffer(&command, command.ready);
+        let joins = self.join(&command);
+        let has_room = joins.is_some() || self.has_room_for_write(command.ready);
+        if has_room && self.blocked.is_empty() {
+            self.write_to_buffer(&command, command.ready, joins);
         } else {
             self.blocked.push_back(command);
         }
@@ -537,7 +546,7 @@ impl Unit {
         if let Some(ahead) = &mut self.media.reading_on
             && ahead.segment == segment
         {
-            ahead.limit = ahead.limit.max(limit);
+            ahead.extend_limit(limit);
         } else if self.buffer_spec.read_ahead_on_hit
             && !held.written
             && !self.is_pressed()
@@ -551,11 +560,11 @@ impl Unit {
     }
 
     fn serve_from_media(&mut self, command: &Command, seek_error_ns: i64) {
+        self.read_on(self.now);
         if command.waiting.target.op == Op::Write {
             return self.write_to_media(command, seek_error_ns);
         }
         let target = &command.waiting.target;
-        self.read_on(self.now);
         match self.held(target.start, target.blocks, false) {
             Held::Whole { segment, there } if there <= self.now => {
                 self.serve_from_buffer(command, segment, there);
@@ -580,7 +589,7 @@ impl Unit {
             Some((_, to)) => self.drive.target(to, Blocks::new(end.get() - to.get()), Op::Read),
             None => wanted,
         };
-        let begin = self.make_way(self.now, wanted.start, end);
+        let begin = self.make_way(wanted.start, end);
         let access = self.visit_media(begin, &target, seek_error_ns);
         let media_end = self.media.free;
         let tail = self.bus_behind_read(&access, wanted.blocks, target.blocks);
@@ -656,30 +665,36 @@ impl Unit {
         if !self.buffer_spec.keep_free_blocks_before {
             return start;
         }
-        let place = self.drive.layout().locate(start);
-        let Some(zone) = self.drive.layout().zone_at(place.cylinder) else { return start };
-        let sectors = u64::from(self.drive.layout().zones()[zone].blocks_per_track());
-        let passed = access.rotate.ns() * sectors / self.drive.rotation().period().ns();
-        let before = start.get() - self.drive.layout().track_first(start).get();
+        let (first, end) = self.drive.layout().track_bounds(start);
+        // As many as a whole track has, where slips and spares are few.
+        let on_track = (end.get() - first.get()) as u32;
+        let passed = self.drive.rotation().parts_passing(access.rotate, on_track);
+        let before = start.get() - first.get();
         Lbn::new(start.get() - passed.min(before))
     }
 
-    /// The buffer takes a write for which it has room from `room` on.
-    fn write_to_buffer(&mut self, command: &Command, room: SimTime) {
+    /// The buffer takes a write for which it has room from `room` on, in the dirty segment `joins`
+    /// or in one of its own.
+    fn write_to_buffer(&mut self, command: &Command, room: SimTime, joins: Option<usize>) {
         let bus = self.bus_spec.transfer(command.waiting.target.blocks);
         let late = self.take_bus(room, bus);
         let in_buffer = room + late + bus;
         if self.buffer_spec.write_stops_read_ahead {
             self.stop_reading_on(command.ready);
         }
-        self.keep_written(command, room, in_buffer);
+        self.keep_written(command, room, in_buffer, joins);
         self.finish(command, true, &Access::default(), bus, in_buffer);
     }
 
-    fn keep_written(&mut self, command: &Command, room: SimTime, in_buffer: SimTime) {
+    fn keep_written(
+        &mut self,
+        command: &Command,
+        room: SimTime,
+        in_buffer: SimTime,
+        joins: Option<usize>,
+    ) {
         let target = &command.waiting.target;
         let (start, end) = (target.start, behind(target.start, target.blocks));
-        let joins = self.join(command);
         let Some(buffer) = &mut self.buffer else { return };
         if self
             .media
@@ -704,7 +719,7 @@ impl Unit {
     fn write_to_media(&mut self, command: &Command, seek_error_ns: i64) {
         let target = command.waiting.target;
         let end = behind(target.start, target.blocks);
-        let begin = self.make_way(self.now, target.start, end);
+        let begin = self.make_way(target.start, end);
         let access = self.visit_media(begin, &target, seek_error_ns);
         if let Some(buffer) = &mut self.buffer {
             buffer.forget(target.start, end, None);
@@ -718,9 +733,9 @@ impl Unit {
 
     /// Ends reading on, and writes out what waits in the buffer of the blocks `start..end`: when
     /// the media are free for the command.
-    fn make_way(&mut self, now: SimTime, start: Lbn, end: Lbn) -> SimTime {
-        self.stop_reading_on(now);
-        let mut begin = now;
+    fn make_way(&mut self, start: Lbn, end: Lbn) -> SimTime {
+        self.media.reading_on = None;
+        let mut begin = self.now;
         while let Some(buffer) = &self.buffer
             && let Some(index) = self.write_back.overlapping(buffer, start, end)
         {
