@@ -14,7 +14,7 @@ pub trait Device {
     /// Where and from when on the head can be given other work, as far as can be said at `now`.
     fn free_at(&self, now: SimTime) -> (SimTime, Position);
     /// Takes a request. Panics when it has no room.
-    fn submit(&mut self, now: SimTime, waiting: Waiting);
+    fn submit(&mut self, now: SimTime, waiting: &Waiting);
     /// Asks for all written data to be on the media. False when they are, else what is done then
     /// carries `sequence`.
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool;
@@ -69,7 +69,7 @@ impl Device for Mechanics {
     }
 
     #[inline]
-    fn submit(&mut self, now: SimTime, waiting: Waiting) {
+    fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         let error = self.seek_errors.draw();
         let access = self.drive.access_with_seek_error(now, self.head, &waiting.target, error);
         self.head = access.end;
@@ -125,8 +125,9 @@ impl Device for WholeDrive {
     }
 
     #[inline]
-    fn submit(&mut self, now: SimTime, waiting: Waiting) {
-        self.unit.submit(now, waiting);
+    fn submit(&mut self, now: SimTime, waiting: &Waiting) {
+        let Self { unit, seek_errors } = self;
+        unit.submit(now, waiting, || seek_errors.draw());
     }
 
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool {

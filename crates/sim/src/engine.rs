@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freewheel_model::array::Striping;
+use freewheel_model::array::{Piece, Striping};
 use freewheel_model::drive::Drive;
 use freewheel_model::onboard::{Done, NextEvent, Served};
 use freewheel_model::sched::{Moment, Policy, Waiting};
@@ -88,12 +88,11 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn step(&mut self) -> Result<bool, SourceError> {
         let arrival = self.source.next_arrival()?;
         let arrival_key = arrival.map_or(NEVER, |arrival| 2 * arrival.ns());
+        if arrival_key.min(self.calendar.first().0) > 2 * self.now.ns() {
+            self.dispatch();
+        }
         let (arm_key, arm) = self.calendar.first();
         let next = arrival_key.min(arm_key);
-        if next > 2 * self.now.ns() && !self.touched.is_empty() {
-            self.dispatch();
-            return Ok(true);
-        }
         if next == NEVER {
             return Ok(false);
         }
@@ -126,13 +125,15 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         if request.op == Op::Write {
             self.flushes.write_arrived(sequence);
         }
-        let Self { striping, arms, touched, now, .. } = self;
-        let pieces = striping.for_each_piece(request.start, request.blocks, |piece| {
+        let now = self.now;
+        let Self { striping, arms, touched, .. } = self;
+        let mut push = |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
-            arm.policy.push(Waiting { target, arrival: *now, sequence });
+            arm.policy.push(Waiting { target, arrival: now, sequence });
             touch(touched, piece.arm);
-        });
+        };
+        let pieces = striping.for_each_piece(request.start, request.blocks, &mut push);
         self.pending.set_pieces(sequence, pieces);
     }
 
@@ -141,10 +142,11 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn dispatch(&mut self) {
         while let Some(number) = self.touched.pop() {
             let arm = &mut self.arms[number as usize];
-            while arm.device.has_room() && !arm.policy.is_empty() {
+            while arm.device.has_room() {
                 let (now, head) = arm.device.free_at(self.now);
                 let picked = arm.policy.pick(&Moment { now, head, drive: &arm.drive });
-                arm.device.submit(self.now, picked.expect("one waits"));
+                let Some(picked) = picked else { break };
+                arm.device.submit(self.now, &picked);
             }
             self.calendar.set(number, key(arm.device.next_event()));
         }
@@ -156,9 +158,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let done = arm.device.advance(self.now);
         self.calendar.set(number, key(arm.device.next_event()));
         if let Some(done) = done {
-            if !arm.policy.is_empty() {
-                touch(&mut self.touched, number);
-            }
+            touch(&mut self.touched, number);
             self.piece_done(&done);
         }
     }

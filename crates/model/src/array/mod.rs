@@ -67,6 +67,10 @@ impl Striping {
     pub fn for_each_piece(&self, start: Lbn, blocks: Blocks, mut each: impl FnMut(Piece)) -> u32 {
         let end = start.get() + blocks.get();
         assert!(blocks.get() > 0 && end <= self.blocks, "{start} + {blocks} of {}", self.blocks);
+        if self.drives == 1 && self.arms == 1 {
+            each(Piece { arm: 0, start, blocks });
+            return 1;
+        }
         let (first_unit, offset) = self.stripe.divide(start.get());
         if offset + blocks.get() <= self.stripe.get() {
             let (row, drive) = self.across.divide(first_unit);

@@ -5,8 +5,7 @@
 //! does on its own account (reading on, destaging in idle time) is worked out when it is next asked:
 //! an idle drive has no events.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
@@ -42,7 +41,8 @@ pub struct Unit {
     /// Writes for which the buffer has no room, in order.
     blocked: VecDeque<Command>,
     flushes: VecDeque<Flush>,
-    done: BinaryHeap<Reverse<Done>>,
+    /// Commands whose end is known, the next one last. They are few.
+    done: Vec<Done>,
     /// Commands inside that are not done.
     inside: u32,
     now: SimTime,
@@ -78,6 +78,8 @@ struct Command {
     overhead: SimDuration,
     /// When its processing is over.
     ready: SimTime,
+    /// Nothing of it is in the buffer, nor will be when its processing is over.
+    misses: bool,
 }
 
 /// A flush that waits for all destages up to one.
@@ -116,18 +118,6 @@ pub struct Done {
     pub served: Served,
     /// Whether it was a flush.
     pub flush: bool,
-}
-
-impl Ord for Done {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.served.end, self.sequence).cmp(&(other.served.end, other.sequence))
-    }
-}
-
-impl PartialOrd for Done {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 /// How a command was served. The stages add up to the time from its start to its end.
@@ -200,7 +190,7 @@ impl Unit {
             waiting: Vec::new(),
             blocked: VecDeque::new(),
             flushes: VecDeque::new(),
-            done: BinaryHeap::new(),
+            done: Vec::new(),
             inside: 0,
             now: SimTime::ZERO,
             last_op: Op::Read,
@@ -256,16 +246,18 @@ impl Unit {
         self.media.destaging
     }
 
-    /// Takes a command at `now`. Panics when it has no room, or when an event before `now` has not
-    /// been let happen.
+    /// Takes a command at `now`; for `seek_error` see [`Self::advance`]. Panics when it has no room.
     #[inline]
-    pub fn submit(&mut self, now: SimTime, waiting: Waiting) {
+    pub fn submit(&mut self, now: SimTime, waiting: &Waiting, seek_error: impl FnOnce() -> i64) {
         assert!(self.has_room(), "a drive's queue has {} places", self.queue.depth);
         self.begin(now);
         self.inside += 1;
-        match waiting.target.op {
+        let needs_media = match waiting.target.op {
             Op::Write => self.submit_write(waiting),
             _ => self.submit_read(waiting),
+        };
+        if let Some(command) = needs_media {
+            self.wait_for_media(&command, seek_error);
         }
         self.last_op = waiting.target.op;
     }
@@ -289,7 +281,7 @@ impl Unit {
     /// What next happens that can be seen, if nothing is submitted before.
     #[inline]
     pub fn next_event(&self) -> Option<NextEvent> {
-        let done = self.done.peek().map(|Reverse(done)| done.served.end);
+        let done = self.done.last().map(|done| done.served.end);
         match (done, self.next_decision()) {
             (Some(done), Some(decision)) if decision < done => Some(NextEvent::Decision(decision)),
             (Some(done), _) => Some(NextEvent::Completion(done)),
@@ -303,7 +295,7 @@ impl Unit {
     pub fn advance(&mut self, now: SimTime, seek_error: impl FnOnce() -> i64) -> Option<Done> {
         self.now = now;
         if let Some(NextEvent::Completion(_)) = self.next_event() {
-            let Reverse(done) = self.done.pop()?;
+            let done = self.done.pop()?;
             self.inside -= u32::from(!done.flush);
             return Some(done);
         }
@@ -314,7 +306,7 @@ impl Unit {
     /// Serves one command from `now` on, when no other is inside. Panics like [`Drive::target`].
     pub fn serve(&mut self, now: SimTime, op: Op, start: Lbn, blocks: u32) -> Served {
         let target = self.drive.target(start, Blocks::new(u64::from(blocks)), op);
-        self.submit(now, Waiting { target, arrival: now, sequence: 0 });
+        self.submit(now, &Waiting { target, arrival: now, sequence: 0 }, || 0);
         loop {
             let next = self.next_event().expect("a command is inside");
             if let Some(done) = self.advance(next.time(), || 0) {
@@ -376,14 +368,6 @@ impl Unit {
 
     /// Gives the media their next work.
     fn decide(&mut self, seek_error: impl FnOnce() -> i64) {
-        if self.queue.depth == 1
-            && self.blocked.is_empty()
-            && self.flushes.is_empty()
-            && let Some(command) = self.processing.pop_front()
-        {
-            // The only command there is.
-            return self.serve_from_media(&command, seek_error());
-        }
         while self.processing.front().is_some_and(|command| command.ready <= self.now) {
             let command = self.processing.pop_front().expect("one is there");
             self.policy.push(command.waiting);
@@ -416,7 +400,7 @@ impl Unit {
 
     /// Processing of a command that comes now: one after the other.
     #[inline]
-    fn process(&mut self, waiting: Waiting, hit: bool) -> Command {
+    fn process(&mut self, waiting: &Waiting, hit: bool) -> Command {
         let op = waiting.target.op;
         let mut overhead = self.overheads.of(op, hit, self.last_op);
         if !hit {
@@ -424,31 +408,44 @@ impl Unit {
         }
         let ready = self.now.max(self.processed) + overhead;
         self.processed = ready;
-        Command { waiting, submitted: self.now, overhead, ready }
+        Command { waiting: *waiting, submitted: self.now, overhead, ready, misses: false }
+    }
+
+    /// Serves a read from the buffer, or gives it back as a command that needs the media.
+    #[inline]
+    fn submit_read(&mut self, waiting: &Waiting) -> Option<Command> {
+        let pressed = self.is_pressed();
+        let mut misses = false;
+        if !pressed || self.queue.hits_out_of_turn {
+            let start = waiting.target.start;
+            match self.held(start, waiting.target.blocks, !pressed) {
+                Held::Whole { segment, there } => {
+                    let command = self.process(waiting, true);
+                    self.serve_from_buffer(&command, segment, there);
+                    return None;
+                }
+                Held::Part { .. } => {}
+                Held::Nothing => misses = self.queue.depth == 1 && !self.may_be_read_on_to(start),
+            }
+        }
+        Some(Command { misses, ..self.process(waiting, false) })
     }
 
     #[inline]
-    fn submit_read(&mut self, waiting: Waiting) {
-        let pressed = self.is_pressed();
-        if !pressed || self.queue.hits_out_of_turn {
-            let held = self.held(waiting.target.start, waiting.target.blocks, !pressed);
-            if let Held::Whole { segment, there } = held {
-                let command = self.process(waiting, true);
-                return self.serve_from_buffer(&command, segment, there);
-            }
-        }
-        let command = self.process(waiting, false);
-        self.processing.push_back(command);
+    fn may_be_read_on_to(&self, start: Lbn) -> bool {
+        let (Some(ahead), Some(buffer)) = (&self.media.reading_on, &self.buffer) else {
+            return false;
+        };
+        buffer.segment(ahead.segment).start <= start && start <= ahead.limit
     }
 
-    fn submit_write(&mut self, waiting: Waiting) {
-        let cached = self.buffer_spec.write_cache != WriteCache::Off;
-        if self.buffer.is_none()
-            || !cached
-            || waiting.target.blocks > self.buffer_spec.segment_blocks
-        {
-            let command = self.process(waiting, false);
-            return self.processing.push_back(command);
+    /// Takes a write into the buffer as soon as there is room, or gives it back as a command that
+    /// needs the media.
+    fn submit_write(&mut self, waiting: &Waiting) -> Option<Command> {
+        let spec = &self.buffer_spec;
+        let cached = self.buffer.is_some() && spec.write_cache != WriteCache::Off;
+        if !cached || waiting.target.blocks > spec.segment_blocks {
+            return Some(self.process(waiting, false));
         }
         let command = self.process(waiting, true);
         let joins = self.join(&command);
@@ -457,6 +454,19 @@ impl Unit {
             self.write_to_buffer(&command, command.ready, joins);
         } else {
             self.blocked.push_back(command);
+        }
+        None
+    }
+
+    /// The media serve a command when they are free and its turn has come. Where no other can come
+    /// in between, that is known already.
+    #[inline]
+    fn wait_for_media(&mut self, command: &Command, seek_error: impl FnOnce() -> i64) {
+        if self.queue.depth == 1 && self.flushes.is_empty() {
+            self.now = command.ready.max(self.media.free);
+            self.serve_from_media(command, seek_error());
+        } else {
+            self.processing.push_back(*command);
         }
     }
 
@@ -563,6 +573,9 @@ impl Unit {
         self.read_on(self.now);
         if command.waiting.target.op == Op::Write {
             return self.write_to_media(command, seek_error_ns);
+        }
+        if command.misses {
+            return self.read_from_media(command, None, seek_error_ns);
         }
         let target = &command.waiting.target;
         match self.held(target.start, target.blocks, false) {
@@ -774,7 +787,15 @@ impl Unit {
             self.idle_from = self.idle_from.max(end);
         }
         let sequence = command.waiting.sequence;
-        self.done.push(Reverse(Done { sequence, served, flush: false }));
+        self.report(Done { sequence, served, flush: false });
+    }
+
+    #[inline]
+    fn report(&mut self, done: Done) {
+        let after =
+            |other: &Done| (other.served.end, other.sequence) > (done.served.end, done.sequence);
+        let later = self.done.iter().rposition(after).map_or(0, |index| index + 1);
+        self.done.insert(later, done);
     }
 
     #[inline]
@@ -853,8 +874,9 @@ impl Unit {
             }
             let end = self.media.destaged.max(self.now);
             let served = Served { queue: end - flush.submitted, end, ..Served::default() };
-            self.done.push(Reverse(Done { sequence: flush.sequence, served, flush: true }));
+            let done = Done { sequence: flush.sequence, served, flush: true };
             self.flushes.pop_front();
+            self.report(done);
         }
     }
 }
