@@ -3,25 +3,13 @@
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use common::{any_drive, place_of, tracks_of};
-use freewheel_model::drive::spec::{DriveSpec, Mapping, Order, SpareUnit, Turn, ZoneSpec};
+use common::{SkewKind, any_drive, place_of, sectors_turned, tracks_of, unit_sectors};
+use freewheel_model::drive::spec::{DriveSpec, Mapping, Order, SpareUnit, ZoneSpec};
 use freewheel_model::drive::{Drive, Layout, Physical};
 use freewheel_units::{Angle, Blocks, Lbn, Op, SimTime};
 use proptest::prelude::*;
-
-/// Sectors of a whole sparing unit.
-fn unit_sectors(spec: &DriveSpec, zone: &ZoneSpec) -> u64 {
-    let per_track = u64::from(zone.blocks_per_track);
-    let cylinders = match spec.sparing.unit {
-        SpareUnit::Track => return per_track,
-        SpareUnit::Zone => zone.last_cylinder - zone.first_cylinder + 1,
-        SpareUnit::Cylinder => 1,
-        SpareUnit::CylinderRange(n) => n,
-    };
-    per_track * u64::from(spec.surfaces) * u64::from(cylinders)
-}
 
 /// Positions of a zone that carry data, in LBN order, remaps left aside: walk the sparing units,
 /// keep what is data, drop what slipped.
@@ -69,35 +57,14 @@ fn track_starts(spec: &DriveSpec, zone: &ZoneSpec) -> Vec<Angle> {
     let mut at = zone.first_block.angle();
     let mut starts = vec![at];
     for pair in tracks.windows(2) {
-        let skew = if pair[1].same_surface {
-            zone.cylinder_skew
-        } else if pair[1].band == pair[0].band {
-            zone.track_skew
-        } else {
-            skew_behind(&spec.mapping, zone, pair[0].band)
-        };
-        at += skew.angle();
+        let kind = SkewKind::between(&spec.mapping, &pair[0], &pair[1]);
+        at += kind.of(zone, pair[0].band).angle();
         starts.push(at);
     }
-    if spec.sparing.slips_turn_tracks {
-        starts.iter_mut().zip(0..).for_each(|(at, track)| *at += turned(spec, zone, track));
+    for (at, track) in starts.iter_mut().zip(0..) {
+        *at += Angle::from_ratio(sectors_turned(spec, zone, track), zone.blocks_per_track.into());
     }
     starts
-}
-
-/// A sector for each slip in a unit before that of the track.
-fn turned(spec: &DriveSpec, zone: &ZoneSpec, track: u64) -> Angle {
-    let (per_track, unit) = (u64::from(zone.blocks_per_track), unit_sectors(spec, zone));
-    let slips: BTreeSet<u64> = zone.slips.iter().copied().collect();
-    let before = slips.iter().filter(|&slip| slip / unit < track * per_track / unit).count();
-    Angle::from_ratio(before as u64, per_track)
-}
-
-fn skew_behind(mapping: &Mapping, zone: &ZoneSpec, band: usize) -> Turn {
-    if !matches!(mapping, Mapping::Band { .. }) {
-        return zone.cylinder_skew;
-    }
-    zone.band_skews.iter().cycle().nth(band).copied().unwrap_or(zone.track_skew)
 }
 
 /// Steps of 2^-32 turn between two angles, the shorter way round.

@@ -1,6 +1,8 @@
 //! Random small drives: every mapping, every sparing scheme, slips, remaps, skews.
 #![allow(missing_docs, dead_code)] // Each test file uses its own part.
 
+use std::collections::BTreeSet;
+
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{
     Advertised, ByOp, CurveSpec, DriveSpec, Mapping, Order, SeekSpec, SpareUnit, Sparing, Turn,
@@ -212,6 +214,62 @@ pub fn tracks_of(mapping: &Mapping, surfaces: u32, zone: &ZoneSpec) -> Vec<Track
         }
     }
     tracks
+}
+
+/// Which of a zone's skews lies between two tracks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkewKind {
+    Track,
+    Cylinder,
+    Band,
+}
+
+impl SkewKind {
+    pub const ALL: [Self; 3] = [Self::Track, Self::Cylinder, Self::Band];
+
+    /// That between a track and the next in LBN order.
+    pub fn between(mapping: &Mapping, track: &Track, next: &Track) -> Self {
+        let in_bands = matches!(mapping, Mapping::Band { .. });
+        match (next.same_surface, next.band == track.band) {
+            (true, _) => Self::Cylinder,
+            (false, true) => Self::Track,
+            (false, false) if in_bands => Self::Band,
+            (false, false) => Self::Cylinder,
+        }
+    }
+
+    /// The skew itself; `band` counts behind which band it stands, if it does.
+    pub fn of(self, zone: &ZoneSpec, band: usize) -> Turn {
+        match self {
+            Self::Track => zone.track_skew,
+            Self::Cylinder => zone.cylinder_skew,
+            Self::Band => {
+                zone.band_skews.iter().cycle().nth(band).copied().unwrap_or(zone.track_skew)
+            }
+        }
+    }
+}
+
+/// Sectors of a whole sparing unit.
+pub fn unit_sectors(spec: &DriveSpec, zone: &ZoneSpec) -> u64 {
+    let per_track = u64::from(zone.blocks_per_track);
+    let cylinders = match spec.sparing.unit {
+        SpareUnit::Track => return per_track,
+        SpareUnit::Zone => zone.last_cylinder - zone.first_cylinder + 1,
+        SpareUnit::Cylinder => 1,
+        SpareUnit::CylinderRange(n) => n,
+    };
+    per_track * u64::from(spec.surfaces) * u64::from(cylinders)
+}
+
+/// By how many sectors slips turn a track: one for each slip in a unit before that of the track.
+pub fn sectors_turned(spec: &DriveSpec, zone: &ZoneSpec, track: u64) -> u64 {
+    if !spec.sparing.slips_turn_tracks {
+        return 0;
+    }
+    let (per_track, unit) = (u64::from(zone.blocks_per_track), unit_sectors(spec, zone));
+    let slips: BTreeSet<u64> = zone.slips.iter().copied().collect();
+    slips.iter().filter(|&slip| slip / unit < track * per_track / unit).count() as u64
 }
 
 /// Drives that build, with a few remaps.

@@ -10,7 +10,7 @@
 //! | `seek` | every time of the seek curves | skews | section 5.1.1 |
 //! | `rpm` | speed of rotation | skews | section 5.1.2 |
 //! | `linear_density` | blocks a track | skews, spares, defects | section 5.2.1 |
-//! | `track_density` | cylinders, zones kept | seek distances, spares, defects | section 5.2.2 |
+//! | `track_density` | cylinders, zones kept | seek distances, spares, defects, skews | section 5.2.2 |
 //!
 //! What the paper leaves open is decided thus:
 //! - *Write settle, head switch and seek tolerance* go with `seek`. The paper's write curve holds
@@ -19,7 +19,11 @@
 //! - *A seek of no more than one old cylinder* takes as long as that one did, however dense the
 //!   tracks have become: it is settling and not distance.
 //! - *Slips and remaps* are dropped when positions on the media change: defects are places on the
-//!   surfaces of one specimen. Spares and reserved blocks keep their share of the space.
+//!   surfaces of one specimen. With the slips goes what they turned tracks by. Spares and reserved
+//!   blocks keep their share of the space.
+//! - *Bands and spare units of cylinders* keep their number of cylinders, however dense the tracks
+//!   have become: so units stay whole bands at any factor. A seek over a band then takes less, and
+//!   skews that hide one follow.
 //! - *What the maker promises* is multiplied too, so that a scaled drive can still be held against
 //!   its data sheet (tr03 figure 24).
 
@@ -123,6 +127,7 @@ impl Scaling {
     pub fn apply(&self, spec: &DriveSpec) -> Result<DriveSpec, ScaleError> {
         self.check()?;
         let original = Drive::build(spec).map_err(ScaleError::Original)?;
+        let spec = &zones::without_lost(spec, self);
         let mut scaled = spec.clone();
         scaled.rotation_period = scale_time(spec.rotation_period, 1.0 / self.rpm);
         scaled.head_switch = scale_time(spec.head_switch, self.seek);
@@ -133,8 +138,8 @@ impl Scaling {
         scaled.zones = zones::scale(spec, self);
         scaled.advertised = self.advertised(&spec.advertised);
         let built = Drive::build(&scaled).map_err(ScaleError::Scaled)?;
-        skews::choose(&mut scaled, self, &original, &built);
-        sources::describe(&mut scaled, self);
+        skews::choose(&mut scaled, self, (spec, &original), &built);
+        sources::describe(&mut scaled, self, spec);
         Ok(scaled)
     }
 

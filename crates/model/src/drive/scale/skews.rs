@@ -5,50 +5,62 @@ use freewheel_units::Op;
 
 use super::Scaling;
 use crate::drive::mechanics::Drive;
-use crate::drive::spec::{DriveSpec, Mapping, Order, Turn};
+use crate::drive::spec::{DriveSpec, Mapping, Order, Turn, ZoneSpec};
 
 /// What lies between the end of a track and the start of the next.
 #[derive(Debug, Clone, Copy)]
 struct Switch {
-    distance: u32,
+    /// In a whole band, and in the narrower one at the end of a zone: a skew has to hide both.
+    distances: [u32; 2],
     changes_head: bool,
 }
 
-/// What the three skews of a zone hide.
+/// What the skews of a zone hide.
 struct Switches {
     track: Switch,
     cylinder: Switch,
-    band: Switch,
+    /// None where LBNs do not run in bands.
+    band: Option<Switch>,
+}
+
+impl Switch {
+    fn over(distance: u32, changes_head: bool) -> Self {
+        Self { distances: [distance; 2], changes_head }
+    }
 }
 
 impl Switches {
-    fn of(spec: &DriveSpec) -> Self {
+    fn of(spec: &DriveSpec, zone: &ZoneSpec) -> Self {
         let several = spec.surfaces > 1;
-        let next = |changes_head| Switch { distance: 1, changes_head };
-        let in_place = Switch { distance: 0, changes_head: true };
+        let in_place = Switch::over(0, true);
         match spec.mapping {
             Mapping::Cylinder => {
-                Self { track: in_place, cylinder: next(several), band: next(several) }
+                Self { track: in_place, cylinder: Switch::over(1, several), band: None }
             }
             Mapping::Serpentine | Mapping::SerpentineByZone => {
-                Self { track: in_place, cylinder: next(false), band: next(false) }
+                Self { track: in_place, cylinder: Switch::over(1, false), band: None }
             }
             Mapping::Band { cylinders, cylinder_order, surface_order } => {
                 let turns = cylinder_order == Order::Serpentine;
-                let back = if turns { 0 } else { cylinders - 1 };
-                // A band may end at its far edge or at its near one: the longer way counts.
-                let on = if turns { cylinders } else { 1 };
+                let to_start = !turns && several;
+                let back = if to_start { widths(zone, cylinders).map(|w| w - 1) } else { [0; 2] };
+                // After an even number of surfaces the head is back where the band began.
+                let on = if turns && spec.surfaces.is_multiple_of(2) { cylinders } else { 1 };
                 Self {
-                    track: Switch { distance: back, changes_head: true },
-                    cylinder: next(false),
-                    band: Switch {
-                        distance: on,
-                        changes_head: several && surface_order == Order::Forward,
-                    },
+                    track: Switch { distances: back, changes_head: true },
+                    cylinder: Switch::over(1, false),
+                    band: Some(Switch::over(on, several && surface_order == Order::Forward)),
                 }
             }
         }
     }
+}
+
+/// Cylinders of the widest band of a zone and of its last.
+fn widths(zone: &ZoneSpec, band: u32) -> [u32; 2] {
+    let cylinders = zone.last_cylinder - zone.first_cylinder + 1;
+    let rest = cylinders % band;
+    [band.min(cylinders), if rest == 0 { band } else { rest }]
 }
 
 /// The time a skew has to hide, and the turn that it is a part of.
@@ -58,40 +70,59 @@ struct Timing {
     period_ns: u64,
 }
 
+impl Timing {
+    fn of(drive: &Drive, switch: Switch) -> Self {
+        let time = |distance: u32| {
+            // A drive of one cylinder never leaves it.
+            let distance = distance.min(drive.seek().distance_max());
+            let before = |op| drive.seek().time_ns(op, distance, switch.changes_head);
+            before(Op::Read).max(before(Op::Write))
+        };
+        let [one, other] = switch.distances.map(time);
+        Self { switch_ns: one.max(other), period_ns: drive.rotation().period().ns() }
+    }
+}
+
 /// Gives the zones of `scaled` their skews: in time as long as before, but for what the switch to
 /// the next track has become shorter or longer, and never shorter than that switch; in angle
 /// rounded up to whole sectors. Where neither a time nor a sector has changed, skews stay.
 ///
 /// A switch that takes longer than a turn loses its whole turns, whatever the skew.
-pub fn choose(scaled: &mut DriveSpec, scaling: &Scaling, original: &Drive, built: &Drive) {
-    let Switches { track, cylinder, band } = Switches::of(scaled);
+///
+/// `spec` has the same zones as they were before.
+pub fn choose(
+    scaled: &mut DriveSpec,
+    scaling: &Scaling,
+    (spec, original): (&DriveSpec, &Drive),
+    built: &Drive,
+) {
     let resectored = scaling.linear_density != 1.0;
-    let [track, cylinder, band] =
-        [track, cylinder, band].map(|switch| [timing(original, switch), timing(built, switch)]);
-    for zone in &mut scaled.zones {
-        let choose = |skew: Turn, [before, after]: [Timing; 2]| {
+    for (old, zone) in spec.zones.iter().zip(&mut scaled.zones) {
+        let sectors = zone.blocks_per_track;
+        let scale = |skew: Turn, before: Switch, after: Switch| {
+            let (before, after) = (Timing::of(original, before), Timing::of(built, after));
             if before == after && !resectored {
                 return skew;
             }
-            skew_after(skew, before, after, zone.blocks_per_track)
+            skew_after(skew, before, after, sectors)
         };
-        zone.track_skew = choose(zone.track_skew, track);
-        zone.cylinder_skew = choose(zone.cylinder_skew, cylinder);
-        let bands = zone.band_skews.iter().map(|skew| choose(*skew, band));
-        zone.band_skews = bands.collect();
+        let (before, after) = (Switches::of(spec, old), Switches::of(spec, zone));
+        zone.track_skew = scale(old.track_skew, before.track, after.track);
+        zone.cylinder_skew = scale(old.cylinder_skew, before.cylinder, after.cylinder);
+        if let (Some(before), Some(after)) = (before.band, after.band) {
+            zone.band_skews = band_skews(old, zone.track_skew, |skew| scale(skew, before, after));
+        }
     }
 }
 
-fn timing(drive: &Drive, switch: Switch) -> Timing {
-    let layout = drive.layout();
-    let cylinders = layout.zones().iter().map(|zone| zone.first_cylinder() + zone.cylinders());
-    // A drive of one cylinder never leaves it.
-    let distance = switch.distance.min(cylinders.max().unwrap_or(1) - 1);
-    let time = |op| drive.seek().time_ns(op, distance, switch.changes_head);
-    Timing {
-        switch_ns: time(Op::Read).max(time(Op::Write)),
-        period_ns: drive.rotation().period().ns(),
+/// Where a zone has none, the track skew stands for them: but the two hide different switches, and
+/// may part.
+fn band_skews(old: &ZoneSpec, track_skew: Turn, scale: impl Fn(Turn) -> Turn) -> Vec<Turn> {
+    if !old.band_skews.is_empty() {
+        return old.band_skews.iter().map(|skew| scale(*skew)).collect();
     }
+    let behind_bands = scale(old.track_skew);
+    if behind_bands == track_skew { Vec::new() } else { vec![behind_bands] }
 }
 
 /// All in nanoseconds times 2^64, which a skew's fraction of a turn fits without a float.

@@ -1,29 +1,31 @@
 //! What a scaled drive is called and where its values come from.
 
+use std::slice;
+
 use super::Scaling;
-use crate::drive::spec::{Advertised, DriveSpec};
+use crate::drive::spec::{Advertised, DriveSpec, Turn, ZoneSpec};
 
 /// What is multiplied, by how much, and the section of tr03 that says so.
 type Part = (&'static str, f64, &'static str);
 
 /// Turns the name, the maker's name and the sources of the original into those of the scaled
-/// drive. Every key that was scaled, with all below it, gets one source: `derived: ...`.
-pub fn describe(scaled: &mut DriveSpec, scaling: &Scaling) {
+/// drive. Every key that was scaled, with all below it, gets one source: `derived: ...`; of the
+/// skews those do that changed. `original` has the same zones as they were before.
+pub fn describe(scaled: &mut DriveSpec, scaling: &Scaling, original: &DriveSpec) {
     let changed: Vec<(&str, f64)> =
         scaling.named().into_iter().filter(|(_, factor)| *factor != 1.0).collect();
     if changed.is_empty() {
         return;
     }
-    let original = scaled.name.clone();
     for (name, factor) in changed {
         scaled.name += &format!("+{name}{}", digits(factor));
     }
     if !scaled.model.ends_with(SCALED) {
         scaled.model += SCALED;
     }
-    replace(scaled, "model", format!("derived: {original}'s, scaled (tr03 section 5)"));
-    describe_values(scaled, &original, scaling);
-    describe_skews(scaled, &original, scaling);
+    replace(scaled, "model", format!("derived: {}'s, scaled (tr03 section 5)", original.name));
+    describe_values(scaled, &original.name, scaling);
+    describe_skews(scaled, original);
 }
 
 const SCALED: &str = ", scaled";
@@ -52,17 +54,24 @@ fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
     }
 }
 
-fn describe_skews(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
-    let parts = [scaling.seek, scaling.rpm, scaling.linear_density];
-    if parts.iter().all(|factor| *factor == 1.0) {
-        return;
-    }
-    let bands = scaled.zones.iter().any(|zone| !zone.band_skews.is_empty());
-    let keys = ["zones.track_skew", "zones.cylinder_skew", "zones.band_skews"];
-    for key in &keys[..if bands { 3 } else { 2 }] {
+/// The skews of a zone that a key gives.
+type Skews = fn(&ZoneSpec) -> &[Turn];
+
+fn describe_skews(scaled: &mut DriveSpec, original: &DriveSpec) {
+    let skews: [(&str, Skews); 3] = [
+        ("zones.track_skew", |zone| slice::from_ref(&zone.track_skew)),
+        ("zones.cylinder_skew", |zone| slice::from_ref(&zone.cylinder_skew)),
+        ("zones.band_skews", |zone| &zone.band_skews),
+    ];
+    for (key, skews) in skews {
+        let mut zones = original.zones.iter().zip(&scaled.zones);
+        if zones.all(|(before, after)| skews(before) == skews(after)) {
+            continue;
+        }
         let text = format!(
-            "derived: {original}'s margin over the switch to the next track, in whole sectors \
-             (tr03 section 5)"
+            "derived: {}'s margin over the switch to the next track, in whole sectors (tr03 \
+             section 5)",
+            original.name
         );
         replace(scaled, key, text);
     }

@@ -3,13 +3,22 @@
 use super::Scaling;
 use crate::drive::spec::{DriveSpec, SpareUnit, ZoneSpec};
 
-/// The zones at the same radii; skews are left as they are. A zone too narrow for a single new
-/// cylinder goes.
+/// The drive without the zones that are too narrow for a single new cylinder.
+pub fn without_lost(spec: &DriveSpec, scaling: &Scaling) -> DriveSpec {
+    let mut kept = spec.clone();
+    kept.zones.retain(|zone| {
+        let [first, end] = edges(zone, scaling);
+        first < end
+    });
+    kept
+}
+
+/// The zones at the same radii, each at least one cylinder wide; skews are left as they are.
 pub fn scale(spec: &DriveSpec, scaling: &Scaling) -> Vec<ZoneSpec> {
     if !scaling.moves_sectors() {
         return spec.zones.clone();
     }
-    spec.zones.iter().filter_map(|zone| scale_zone(spec, zone, scaling)).collect()
+    spec.zones.iter().map(|zone| scale_zone(spec, zone, scaling)).collect()
 }
 
 /// `count` times `factor`, to the nearest.
@@ -17,13 +26,18 @@ pub fn scale_count(count: u32, factor: f64) -> u32 {
     (f64::from(count) * factor).round() as u32
 }
 
-fn scale_zone(spec: &DriveSpec, zone: &ZoneSpec, scaling: &Scaling) -> Option<ZoneSpec> {
-    // Both edges of a zone are scaled and not its breadth, so that zones that touched still do.
-    let edge = |cylinder| scale_count(cylinder, scaling.track_density);
-    let (first_cylinder, end) = (edge(zone.first_cylinder), edge(zone.last_cylinder + 1));
+/// First cylinder of the scaled zone, and the one behind its last. Both edges are scaled and not
+/// the breadth, so that zones that touched still do.
+fn edges(zone: &ZoneSpec, scaling: &Scaling) -> [u32; 2] {
+    [zone.first_cylinder, zone.last_cylinder + 1]
+        .map(|cylinder| scale_count(cylinder, scaling.track_density))
+}
+
+fn scale_zone(spec: &DriveSpec, zone: &ZoneSpec, scaling: &Scaling) -> ZoneSpec {
+    let [first_cylinder, end] = edges(zone, scaling);
     let mut scaled = ZoneSpec {
         first_cylinder,
-        last_cylinder: end.checked_sub(1).filter(|last| *last >= first_cylinder)?,
+        last_cylinder: end - 1,
         blocks_per_track: scale_count(zone.blocks_per_track, scaling.linear_density),
         slips: Vec::new(),
         remaps: Vec::new(),
@@ -38,7 +52,7 @@ fn scale_zone(spec: &DriveSpec, zone: &ZoneSpec, scaling: &Scaling) -> Option<Zo
         (share(zone.spares, unit_blocks), share(zone.reserved_blocks, zone_blocks));
     scaled.spares = spares;
     scaled.reserved_blocks = reserved;
-    Some(scaled)
+    scaled
 }
 
 /// Blocks on a zone, spares and all.
