@@ -9,7 +9,7 @@
 //!     workload = { kind = "closed", outstanding = 20, requests = 1000 }
 //! "#;
 //! let result = Experiment::new(SimConfig::parse(text, "example", &[])?)?.run()?;
-//! assert!(result.stages.rotate_share() < 0.30);
+//! assert!(result.head_time.rotate_share() < 0.30);
 //! # Ok::<(), freewheel::sim::config::ConfigError>(())
 //! ```
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freewheel_model::drive::{Access, Drive, Position};
+use freewheel_model::drive::{Access, Drive, HeadTime, Position};
 use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Prng, SimDuration, SimTime};
@@ -26,12 +26,20 @@ pub trait Device {
     fn work(&self) -> Work;
 }
 
+impl Work {
+    pub(crate) fn busy(&self) -> SimDuration {
+        self.head_time.total() + self.overhead
+    }
+}
+
 /// What an arm did over a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
-    /// Time spent on requests and on what they left behind.
-    pub busy: SimDuration,
-    /// Time of it spent on writing back what the buffer had taken.
+    /// The head's time for requests and for what they left behind.
+    pub head_time: HeadTime,
+    /// Command processing during which the arm could do nothing else.
+    pub overhead: SimDuration,
+    /// Time of the head's spent on writing back what the buffer had taken.
     pub destaging: SimDuration,
 }
 
@@ -41,7 +49,7 @@ pub struct Mechanics {
     head: Position,
     in_service: Option<Done>,
     seek_errors: SeekErrors,
-    busy: SimDuration,
+    work: Work,
 }
 
 impl Mechanics {
@@ -52,7 +60,7 @@ impl Mechanics {
             head: Position::default(),
             in_service: None,
             seek_errors: errors,
-            busy: SimDuration::ZERO,
+            work: Work::default(),
         }
     }
 }
@@ -73,7 +81,8 @@ impl Device for Mechanics {
         let error = self.seek_errors.draw();
         let access = self.drive.access_with_seek_error(now, self.head, &waiting.target, error);
         self.head = access.end;
-        self.busy += access.total();
+        self.work.head_time.add(&access);
+        self.work.overhead += access.overhead;
         let Access { overhead, seek, rotate, transfer, .. } = access;
         let end = now + access.total();
         let served = Served { overhead, seek, rotate, transfer, end, ..Served::default() };
@@ -96,7 +105,7 @@ impl Device for Mechanics {
     }
 
     fn work(&self) -> Work {
-        Work { busy: self.busy, destaging: SimDuration::ZERO }
+        self.work
     }
 }
 
@@ -146,7 +155,8 @@ impl Device for WholeDrive {
     }
 
     fn work(&self) -> Work {
-        Work { busy: self.unit.media_busy(), destaging: self.unit.destaging() }
+        let (head_time, destaging) = (self.unit.head_time(), self.unit.destaging());
+        Work { head_time, overhead: SimDuration::ZERO, destaging }
     }
 }
 

@@ -17,4 +17,4 @@ pub use completion::Completion;
 pub use device::{Device, Mechanics, SeekErrors, WholeDrive, Work};
 pub use engine::{Arm, run};
 pub use events::EventQueue;
-pub use result::{RunResult, Stages};
+pub use result::{HeadTime, RunResult, Stages};

@@ -41,25 +41,47 @@ pub struct Stages {
     pub bus_ns: u128,
 }
 
-impl Stages {
-    /// Seek, rotation and transfer: head time.
-    pub fn head_ns(&self) -> u128 {
+/// Sums of what the heads did: for requests, and for writing back what buffers had taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct HeadTime {
+    /// Moving the arm, changing heads, settling.
+    pub seek_ns: u128,
+    /// Rotational latency.
+    pub rotate_ns: u128,
+    /// Wanted sectors under the head.
+    pub transfer_ns: u128,
+}
+
+impl HeadTime {
+    fn of(work: &[Work]) -> Self {
+        let sum = |time: fn(&Work) -> SimDuration| {
+            work.iter().map(|work| u128::from(time(work).ns())).sum()
+        };
+        Self {
+            seek_ns: sum(|work| work.head_time.seek),
+            rotate_ns: sum(|work| work.head_time.rotate),
+            transfer_ns: sum(|work| work.head_time.transfer),
+        }
+    }
+
+    /// All of it.
+    pub fn total_ns(&self) -> u128 {
         self.seek_ns + self.rotate_ns + self.transfer_ns
     }
 
-    /// Share of head time spent seeking.
+    /// Share spent seeking.
     pub fn seek_share(&self) -> f64 {
-        share(self.seek_ns, self.head_ns())
+        share(self.seek_ns, self.total_ns())
     }
 
-    /// Share of head time spent in rotational latency: the potential free bandwidth.
+    /// Share spent in rotational latency: the potential free bandwidth.
     pub fn rotate_share(&self) -> f64 {
-        share(self.rotate_ns, self.head_ns())
+        share(self.rotate_ns, self.total_ns())
     }
 
-    /// Share of head time spent transferring.
+    /// Share spent transferring.
     pub fn transfer_share(&self) -> f64 {
-        share(self.transfer_ns, self.head_ns())
+        share(self.transfer_ns, self.total_ns())
     }
 }
 
@@ -82,6 +104,8 @@ pub struct RunResult {
     pub write_bytes: u64,
     /// Sums of stage times over reads and writes.
     pub stages: Stages,
+    /// What the heads did.
+    pub head_time: HeadTime,
     /// Response times of reads and writes together.
     pub response: Summary,
     /// Response times of reads.
@@ -177,6 +201,7 @@ impl Tally {
             read_bytes,
             write_bytes,
             stages: self.stages,
+            head_time: HeadTime::of(work),
             response: both.summary(),
             read_response: self.reads.summary(),
             write_response: self.writes.summary(),
@@ -184,7 +209,7 @@ impl Tally {
             queue_ns_max: self.longest_wait.ns(),
             buffer_reads: self.buffer_reads,
             buffer_writes: self.buffer_writes,
-            utilisation: arm_share(|work| work.busy),
+            utilisation: arm_share(Work::busy),
             destaging: arm_share(|work| work.destaging),
             requests_per_second: per_second(both.count()),
             bytes_per_second: per_second(read_bytes + write_bytes),
@@ -207,6 +232,7 @@ fn mix(hash: u64, completion: &Completion) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_model::drive;
     use freewheel_model::onboard::Served;
     use freewheel_units::{Blocks, Lbn};
 
@@ -234,7 +260,8 @@ mod tests {
         tally.completed(&completion(Op::Write, 3, 11, write));
         tally.arrived(SimTime::ZERO + ms(20));
         tally.completed(&completion(Op::Flush, 20, 20, Served::default()));
-        let work = Work { busy: ms(11), destaging: ms(5) };
+        let head_time = drive::HeadTime { seek: ms(3), rotate: ms(6), transfer: ms(1) };
+        let work = Work { head_time, overhead: ms(1), destaging: ms(5) };
         tally.finish(SimTime::ZERO + ms(20), &[work])
     }
 
@@ -245,7 +272,7 @@ mod tests {
         // Busy 6 + 5 of 20 ms; head time 6 + 4, of which 6 rotating.
         assert_eq!((result.utilisation, result.destaging), (0.55, 0.25));
         assert_eq!((result.buffer_reads, result.buffer_writes), (0, 1));
-        assert_eq!(result.stages.rotate_share(), 0.6);
+        assert_eq!(result.head_time.rotate_share(), 0.6);
         assert_eq!(result.stages.queue_ns, 3_000_000);
         assert_eq!(result.requests_per_second, 100.0);
         assert_eq!((result.read_bytes, result.write_bytes), (4096, 4096));

@@ -45,7 +45,7 @@ fn policies_reorder_a_queue_of_20_to_the_same_effect_as_in_disksim() {
     {
         let result = run(policy, "outstanding = 20\n");
         near(policy, result.response.mean_ns / 1e6, mean_ms, 0.02);
-        let share = result.stages.rotate_share() * 100.0;
+        let share = result.head_time.rotate_share() * 100.0;
         assert!(
             (share - rotation).abs() < 1.0,
             "{policy}: rotation {share:.1} % against {rotation}"

@@ -54,7 +54,8 @@ proptest! {
             prop_assert_eq!(c.queue + c.service(), c.response());
         }
         let stages = &result.stages;
-        let sum = stages.queue_ns + stages.overhead_ns + stages.head_ns() + stages.bus_ns;
+        let head_ns = stages.seek_ns + stages.rotate_ns + stages.transfer_ns;
+        let sum = stages.queue_ns + stages.overhead_ns + head_ns + stages.bus_ns;
         let responses: u64 = list.iter().map(|c| c.response().ns()).sum();
         prop_assert_eq!(sum, u128::from(responses));
     }

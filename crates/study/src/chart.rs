@@ -3,7 +3,7 @@
 //! One look for all of them: the drawing itself is `plotters`' work.
 
 use freewheel_model::stats::Distribution;
-use freewheel_sim::Stages;
+use freewheel_sim::HeadTime;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -39,7 +39,7 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 /// How the head of one run spent its time.
 pub(crate) struct HeadTimeBar {
     pub label: String,
-    pub stages: Stages,
+    pub head_time: HeadTime,
     /// Somebody else's rotational share (a paper's), drawn as a mark.
     pub rotate_share_elsewhere: Option<f64>,
     /// Text behind the bar.
@@ -63,8 +63,8 @@ const BAR_WIDTH: f64 = 500.0;
 
 fn head_time_bar(area: &Area<'_>, bar: &HeadTimeBar, top: i32) -> Drawn {
     text(area, &bar.label, (BAR_LEFT - 10, top + 12), 14, INK, HPos::Right)?;
-    let stages = &bar.stages;
-    let shares = [stages.rotate_share(), stages.seek_share(), stages.transfer_share()];
+    let head_time = &bar.head_time;
+    let shares = [head_time.rotate_share(), head_time.seek_share(), head_time.transfer_share()];
     let mut left = f64::from(BAR_LEFT);
     for (share, (_, colour)) in shares.into_iter().zip(HEAD_TIME) {
         let right = left + share * BAR_WIDTH;

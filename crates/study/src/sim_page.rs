@@ -33,7 +33,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
 fn head_time(result: &RunResult) -> Markup {
     let bar = HeadTimeBar {
         label: "head time".into(),
-        stages: result.stages,
+        head_time: result.head_time,
         rotate_share_elsewhere: None,
         note: format!("busy {} of the time", percent(result.utilisation)),
     };

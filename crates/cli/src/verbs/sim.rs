@@ -8,7 +8,7 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::config::{ConfigError, Experiment, SimConfig, Workload, open};
 use freewheel::sim::library::{self, DriveError};
 use freewheel::sim::log::CompletionLog;
-use freewheel::sim::{RunResult, Stages};
+use freewheel::sim::{HeadTime, RunResult, Stages};
 use freewheel::study;
 use freewheel::trace::{TraceError, TraceInfo};
 use serde::Serialize;
@@ -243,7 +243,7 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
 }
 
 fn stages(result: &RunResult) -> Table {
-    let stages: &Stages = &result.stages;
+    let (stages, head): (&Stages, &HeadTime) = (&result.stages, &result.head_time);
     let requests = result.response.count.max(1) as f64;
     let mut table = Table::new("lrr");
     table.row(["stage", "ms a request", "of head time"]);
@@ -253,9 +253,9 @@ fn stages(result: &RunResult) -> Table {
     };
     row("queue", stages.queue_ns, None);
     row("overhead", stages.overhead_ns, None);
-    row("seek", stages.seek_ns, Some(stages.seek_share()));
-    row("rotate", stages.rotate_ns, Some(stages.rotate_share()));
-    row("transfer", stages.transfer_ns, Some(stages.transfer_share()));
+    row("seek", stages.seek_ns, Some(head.seek_share()));
+    row("rotate", stages.rotate_ns, Some(head.rotate_share()));
+    row("transfer", stages.transfer_ns, Some(head.transfer_share()));
     row("bus", stages.bus_ns, None);
     table
 }

@@ -95,6 +95,32 @@ impl Access {
     }
 }
 
+/// What a head did over some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct HeadTime {
+    /// Moving the arm, changing heads, settling.
+    pub seek: SimDuration,
+    /// Waiting for wanted sectors.
+    pub rotate: SimDuration,
+    /// Wanted sectors under the head.
+    pub transfer: SimDuration,
+}
+
+impl HeadTime {
+    /// Counts an access in, but for its command processing.
+    #[inline]
+    pub fn add(&mut self, access: &Access) {
+        self.seek += access.seek;
+        self.rotate += access.rotate;
+        self.transfer += access.transfer;
+    }
+
+    /// All of it.
+    pub fn total(&self) -> SimDuration {
+        self.seek + self.rotate + self.transfer
+    }
+}
+
 impl Positioning {
     /// Seek and rotational latency together.
     #[inline]

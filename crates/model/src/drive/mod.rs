@@ -28,6 +28,6 @@ pub use check::{Check, Quantity, QuantityUnit};
 pub(crate) use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
-pub use mechanics::{Access, Drive, Position, Positioning, Target};
+pub use mechanics::{Access, Drive, HeadTime, Position, Positioning, Target};
 pub use rotation::Rotation;
 pub use seek::SeekCurve;

@@ -16,7 +16,7 @@ use super::read_ahead::{self, ReadingOn};
 use super::spec::{AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, WriteCache};
 use super::write_back::{Destage, WriteBack};
 use crate::drive::spec::ByOp;
-use crate::drive::{Access, Drive, Position, Target};
+use crate::drive::{Access, Drive, HeadTime, Position, Target};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
 /// A drive with its electronics, and what it remembers.
@@ -66,8 +66,8 @@ struct Media {
     destaged: SimTime,
     /// Time spent on destages.
     destaging: SimDuration,
-    /// Time spent on commands and destages.
-    busy: SimDuration,
+    /// Of commands and destages.
+    head_time: HeadTime,
 }
 
 /// A command inside the drive.
@@ -181,7 +181,7 @@ impl Unit {
                 reading_on: None,
                 destaged: SimTime::ZERO,
                 destaging: SimDuration::ZERO,
-                busy: SimDuration::ZERO,
+                head_time: HeadTime::default(),
             },
             write_back: WriteBack::default(),
             policy: queue.scheduler.build()?,
@@ -236,9 +236,9 @@ impl Unit {
         self.media.free
     }
 
-    /// Time that the media spent on commands and destages so far, reading ahead left out.
-    pub fn media_busy(&self) -> SimDuration {
-        self.media.busy
+    /// What the head did for commands and destages so far, reading ahead left out.
+    pub fn head_time(&self) -> HeadTime {
+        self.media.head_time
     }
 
     /// Time that the media spent on destages so far.
@@ -862,7 +862,7 @@ impl Unit {
         self.media.head = access.end;
         self.media.free = begin + access.total();
         self.media.last_op = target.op;
-        self.media.busy += access.total();
+        self.media.head_time.add(&access);
         access
     }
 

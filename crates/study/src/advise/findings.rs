@@ -32,20 +32,20 @@ pub(super) fn findings(study: &Study) -> Vec<Finding> {
 }
 
 fn head_time(study: &Study) -> Finding {
-    let run = study.fcfs();
-    let stages = &run.result.stages;
+    let head = &study.fcfs().result.head_time;
+    let back = if study.drive.electronics { ", what is written back included" } else { "" };
     Finding {
         headline: format!(
             "While it works, the head waits for rotation {} of the time and moves data {} of it.",
-            percent(stages.rotate_share()),
-            percent(stages.transfer_share())
+            percent(head.rotate_share()),
+            percent(head.transfer_share())
         ),
         detail: format!(
-            "Under FCFS a request takes {} ms at the drive: {} ms seeking, {} ms waiting for its sector, {} ms transferring. The waiting is what freeblock scheduling turns into reads for free.",
-            ms(per_request(study, stages.head_ns() + stages.overhead_ns)),
-            ms(per_request(study, stages.seek_ns)),
-            ms(per_request(study, stages.rotate_ns)),
-            ms(per_request(study, stages.transfer_ns)),
+            "Under FCFS the head takes {} ms a request{back}: {} ms seeking, {} ms waiting for its sector, {} ms transferring. The waiting is what freeblock scheduling turns into reads for free.",
+            ms(per_request(study, head.total_ns())),
+            ms(per_request(study, head.seek_ns)),
+            ms(per_request(study, head.rotate_ns)),
+            ms(per_request(study, head.transfer_ns)),
         ),
     }
 }

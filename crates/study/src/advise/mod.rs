@@ -270,7 +270,7 @@ impl Study {
     /// Rate at which wanted data could be read in the rotational gaps of a run, at the very most:
     /// the share of time spent in rotational latency times the media rate (osdi00 section 3).
     pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
-        let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
+        let share = run.result.head_time.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second
     }
 

@@ -58,7 +58,7 @@ fn head_time(study: &Study) -> Markup {
 fn bar(study: &Study, run: &PolicyRun) -> HeadTimeBar {
     HeadTimeBar {
         label: run.title.clone(),
-        stages: run.result.stages,
+        head_time: run.result.head_time,
         rotate_share_elsewhere: None,
         note: format!("{} potential", rate(study.potential_bytes_per_second(run))),
     }

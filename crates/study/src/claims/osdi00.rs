@@ -75,7 +75,7 @@ fn percent(share: f64) -> f64 {
 }
 
 fn access_ms(result: &RunResult) -> f64 {
-    result.stages.head_ns() as f64 / result.response.count as f64 / 1e6
+    result.head_time.total_ns() as f64 / result.response.count as f64 / 1e6
 }
 
 /// Bars of head time, with the paper's rotational share where it is known.
@@ -87,7 +87,7 @@ fn head_time(settings: &[Setting], results: &[RunResult], papers: &[Option<f64>]
         };
         HeadTimeBar {
             label: setting.label.clone(),
-            stages: result.stages,
+            head_time: result.head_time,
             rotate_share_elsewhere: paper.map(|share| share / 100.0),
             note,
         }
@@ -109,7 +109,7 @@ pub(super) fn fig2(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let mut rows = Vec::new();
     for (setting, result) in settings.iter().zip(&results) {
         let quantity = format!("{}: rotational share of head time", setting.label);
-        let share = percent(result.stages.rotate_share());
+        let share = percent(result.head_time.rotate_share());
         // The paper gives the range 27 to 36 % over the five; 3 points either way.
         let mut row = context.row_in(&quantity, "%", [24.0, 39.0], share);
         if setting.drive == "cheetah18lp" {
@@ -130,7 +130,7 @@ pub(super) fn fig3(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ..Setting::default()
     });
     let results = run_all(context, &settings)?;
-    let largest = &results[6].stages;
+    let largest = &results[6].head_time;
     let transfer = percent(largest.transfer_share());
     let rows = vec![
         // The paper says "less than 55 %".
@@ -166,11 +166,11 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let results = run_all(context, &settings)?;
     let quantity = "70 % local, sd 4 MB: rotational share";
     let mut as_stated =
-        context.row(quantity, "%", 60.0, 4.0, percent(results[7].stages.rotate_share()));
+        context.row(quantity, "%", 60.0, 4.0, percent(results[7].head_time.rotate_share()));
     as_stated.note = Some(locality_bound(&results[0], &results[7]));
     let quantity = "70 % local, sd 45 KB = root of 8192 sectors: rotational share";
     let mut as_run =
-        context.row(quantity, "%", 60.0, 4.0, percent(results[11].stages.rotate_share()));
+        context.row(quantity, "%", 60.0, 4.0, percent(results[11].head_time.rotate_share()));
     as_run.note = Some(
         "The likely reason: DiskSim's older parameter reader, still in the sources of 4.0, takes the parameter of a normal distance for its variance, so that 4 MB given as 8192 sectors becomes a deviation of 90.5 sectors, 45 KB. With that the paper's number comes out; what the authors typed is not known.".into(),
     );
@@ -210,7 +210,7 @@ pub(super) fn fig5(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         ..Setting::default()
     });
     let results = run_all(context, &settings)?;
-    let share = |i: usize| percent(results[i].stages.rotate_share());
+    let share = |i: usize| percent(results[i].head_time.rotate_share());
     let mut rows = Vec::new();
     for (i, (policy, paper)) in papers.iter().enumerate() {
         let quantity = format!("{}: rotational share", policy.title());
@@ -232,7 +232,7 @@ pub(super) fn fig6(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     });
     let results = run_all(context, &settings)?;
     let slower = |i: usize| percent(access_ms(&results[i]) / access_ms(&results[0]) - 1.0);
-    let share = |i: usize| percent(results[i].stages.rotate_share());
+    let share = |i: usize| percent(results[i].head_time.rotate_share());
     let (sptf, sw40, sstf) = (0, 3, 8);
     let rows = vec![
         context.row("SPTF: rotational share", "%", 22.0, 4.0, share(sptf)),
