@@ -244,7 +244,11 @@ mod tests {
     "#;
 
     fn logged(path: &Path) -> SimConfig {
-        let config = SimConfig::parse(EXPERIMENT, "test", &[]).unwrap();
+        logged_with(path, &[])
+    }
+
+    fn logged_with(path: &Path, overrides: &[String]) -> SimConfig {
+        let config = SimConfig::parse(EXPERIMENT, "test", overrides).unwrap();
         let mut log = CompletionLog::create(path, &config).unwrap();
         let experiment = Experiment::new(config.clone()).unwrap();
         experiment.run_observed(&mut |c| log.record(c), &mut |_, _| {}).unwrap();
@@ -271,6 +275,23 @@ mod tests {
             let sum: i64 = stages.iter().map(|stage| integer(row, stage)).sum();
             assert_eq!(sum, integer(row, "response_ns"));
         }
+    }
+
+    #[test]
+    fn writes_that_were_refused_are_marked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        logged_with(&path, &["drive=ultrastar-hc620-14tb".into()]);
+        let reader = SerializedFileReader::try_from(path.as_path()).unwrap();
+        let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let refused = |row: &Row| {
+            let (_, last) = row.get_column_iter().last().unwrap();
+            *last == parquet::record::Field::Bool(true)
+        };
+        let marked: Vec<&Row> = rows.iter().filter(|row| refused(row)).collect();
+        // A third are writes, and one in a hundred of them lies in a conventional zone.
+        assert!((120..220).contains(&marked.len()), "{}", marked.len());
+        assert!(marked.iter().all(|row| integer(row, "response_ns") == 0));
     }
 
     #[test]
