@@ -109,6 +109,32 @@ fn a_finished_zone_is_full_and_a_reset_one_empty() {
 }
 
 #[test]
+fn a_range_empties_the_sequential_zones_that_lie_wholly_in_it() {
+    let mut zones = managed();
+    let fill = |zones: &mut Zones| {
+        (2..6).for_each(|zone| zones.reset(zone).unwrap());
+        [20, 30, 40].iter().for_each(|&start| write(zones, start, 10).unwrap());
+        write(zones, 50, 5).unwrap();
+    };
+    let emptied = |zones: &Zones| -> Vec<u32> {
+        (2..6).filter(|&zone| condition(zones, zone) == ZoneCondition::Empty).collect()
+    };
+    let ranges: [(u64, u64, &[u32]); 6] = [
+        (0, 55, &[2, 3, 4, 5]),
+        (21, 33, &[3, 4]),
+        (30, 10, &[3]),
+        (30, 9, &[]),
+        (45, 10, &[5]),
+        (0, 20, &[]),
+    ];
+    for (start, blocks, expected) in ranges {
+        fill(&mut zones);
+        zones.reset_within(Lbn::new(start), Blocks::new(blocks));
+        assert_eq!(emptied(&zones), expected, "{blocks} blocks from {start}");
+    }
+}
+
+#[test]
 fn a_host_aware_drive_takes_any_write_and_remembers_how_far_it_went() {
     let mut zones = zones(ZonedKind::HostAware);
     assert_eq!(zones.zone(2).zone_type, ZoneType::SequentialWritePreferred);

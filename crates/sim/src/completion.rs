@@ -4,6 +4,7 @@ use freewheel_model::onboard::Served;
 use freewheel_units::{SimDuration, SimTime};
 
 use crate::source::Request;
+use crate::zoned::Refusal;
 
 /// A request that is done, with its stage times. They add up to its response time. Of a request
 /// that several arms serve, the stages are those of the piece that was done last.
@@ -27,6 +28,8 @@ pub struct Completion {
     pub bus: SimDuration,
     /// Whether the drive's buffer served it.
     pub hit: bool,
+    /// Why the drive refused it. Then it took no time.
+    pub refused: Option<Refusal>,
     /// When it was done.
     pub end: SimTime,
 }
@@ -37,7 +40,14 @@ impl Completion {
     pub(crate) fn new(request: Request, arrival: SimTime, served: &Served) -> Self {
         let Served { hit, overhead, seek, rotate, transfer, bus, end, .. } = *served;
         let queue = end - arrival - (overhead + seek + rotate + transfer + bus);
-        Self { request, arrival, queue, overhead, seek, rotate, transfer, bus, hit, end }
+        let refused = None;
+        Self { request, arrival, queue, overhead, seek, rotate, transfer, bus, hit, refused, end }
+    }
+
+    /// What has been refused at the instant it arrived.
+    pub(crate) fn refused(request: Request, now: SimTime, refusal: Refusal) -> Self {
+        let served = Served { end: now, ..Served::default() };
+        Self { refused: Some(refusal), ..Self::new(request, now, &served) }
     }
 
     /// From arrival to end.

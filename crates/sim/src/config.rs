@@ -26,6 +26,7 @@ use crate::source::{
     Closed, Fit, Open, Pattern, PatternSpec, Placement, PlacementError, Replay, ReplayMode,
     Request, Source, SourceError, Think,
 };
+use crate::zoned::VolumeZones;
 
 /// A simulation: everything that its result depends on, but for the bytes of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -428,16 +429,17 @@ impl Experiment {
     ) -> Result<RunResult, ConfigError> {
         let (drive, seed) = (&self.drive, self.config.seed);
         let errors = |arm| SeekErrors::new(drive, seed, arm);
+        let zones = VolumeZones::new(self.spec.zoned.as_ref(), drive, &self.striping);
         if !self.has_electronics() {
             let device = |arm| Ok(Mechanics::new(drive, errors(arm)));
             let mut arms = self.arms(drive, device)?;
-            return Ok(run(&self.striping, &mut arms, source, observer)?);
+            return Ok(run(&self.striping, zones, &mut arms, source, observer)?);
         }
         let onboard = &self.spec.onboard;
         let outside = drive.with_overhead(onboard.command_overhead(self.spec.overhead));
         let device = |arm| Ok(WholeDrive::new(Unit::new(drive, onboard)?, errors(arm)));
         let mut arms = self.arms(&Arc::new(outside), device)?;
-        Ok(run(&self.striping, &mut arms, source, observer)?)
+        Ok(run(&self.striping, zones, &mut arms, source, observer)?)
     }
 
     /// Whether the drive's electronics take part.

@@ -14,7 +14,8 @@ use crate::device::{Device, Work};
 use crate::flush::FlushOrder;
 use crate::pending::{Pending, PendingRequests};
 use crate::result::{RunResult, Tally};
-use crate::source::{Source, SourceError};
+use crate::source::{Request, Source, SourceError};
+use crate::zoned::{Refusal, VolumeZones};
 
 /// An arm with its queue outside the drive.
 pub struct Arm<D> {
@@ -29,6 +30,7 @@ pub struct Arm<D> {
 /// Arms in virtual time: arrivals in, completions out.
 struct Engine<'a, D, S> {
     striping: &'a Striping,
+    zones: Option<VolumeZones>,
     arms: &'a mut [Arm<D>],
     source: &'a mut S,
     observer: &'a mut dyn FnMut(&Completion),
@@ -43,10 +45,11 @@ struct Engine<'a, D, S> {
 
 /// Runs until the source has nothing more and everything is done.
 ///
-/// Every completion is shown to `observer`, in order of time. Panics when there are not as many
-/// `arms` as `striping` has.
+/// Every completion is shown to `observer`, in order of time. `zones` are those of host-managed
+/// drives. Panics when there are not as many `arms` as `striping` has.
 pub fn run<D: Device, S: Source>(
     striping: &Striping,
+    zones: Option<VolumeZones>,
     arms: &mut [Arm<D>],
     source: &mut S,
     observer: &mut dyn FnMut(&Completion),
@@ -55,6 +58,7 @@ pub fn run<D: Device, S: Source>(
     let calendar = Calendar::new(arms.len());
     let mut engine = Engine {
         striping,
+        zones,
         arms,
         source,
         observer,
@@ -111,10 +115,16 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn arrive(&mut self) {
         let request = self.source.take();
         self.tally.arrived(self.now);
-        // Nothing on the media changes and no later request depends on it.
+        // Nothing on the media changes, and no later request waits for it.
         if request.op == Op::Trim {
+            if let Some(zones) = &mut self.zones {
+                zones.trim(request.start, request.blocks);
+            }
             let pending = Pending { request, arrival: self.now, left: 0 };
             return self.report(&pending, &Served { end: self.now, ..Served::default() });
+        }
+        if let Some(refusal) = self.refusal(&request) {
+            return self.refuse(request, refusal);
         }
         let sequence = self.pending.push(request, self.now);
         if request.op == Op::Flush {
@@ -135,6 +145,22 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         };
         let pieces = striping.for_each_piece(request.start, request.blocks, &mut push);
         self.pending.set_pieces(sequence, pieces);
+    }
+
+    /// Why the drive refuses the request, if it does.
+    #[inline]
+    fn refusal(&mut self, request: &Request) -> Option<Refusal> {
+        let zones = self.zones.as_mut().filter(|_| request.op == Op::Write)?;
+        zones.write(request.start, request.blocks).err()
+    }
+
+    /// Nothing of it is written, so no flush waits for it.
+    #[cold]
+    fn refuse(&mut self, request: Request, refusal: Refusal) {
+        let completion = Completion::refused(request, self.now, refusal);
+        self.tally.refused(&completion, refusal);
+        (self.observer)(&completion);
+        self.source.completed(request.tag, self.now);
     }
 
     /// Gives arms with room their next requests.

@@ -12,9 +12,11 @@ pub mod log;
 mod pending;
 mod result;
 pub mod source;
+mod zoned;
 
 pub use completion::Completion;
 pub use device::{Device, Mechanics, SeekErrors, WholeDrive, Work};
 pub use engine::{Arm, run};
 pub use events::EventQueue;
 pub use result::{HeadTime, RunResult, Stages};
+pub use zoned::{Refusal, RefusedWrites, VolumeZones};

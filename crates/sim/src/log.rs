@@ -11,6 +11,7 @@
 //! | `start_block`, `blocks` | int64 | what it asked for, in blocks of 512 bytes on the drive |
 //! | `queue_ns` .. `bus_ns` | int64 | stages, in the order in which they pass |
 //! | `response_ns` | int64 | their sum |
+//! | `refused` | boolean | whether a host-managed drive refused it; then it took no time |
 //!
 //! Rows are in order of completion. Key-value metadata: `freewheel.log.schema_version`,
 //! `freewheel.version`, `freewheel.seed`, and `freewheel.config`, the resolved experiment as TOML.
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use freewheel_trace::PendingFile;
 use freewheel_units::Op;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -34,13 +35,13 @@ use thiserror::Error;
 use crate::completion::Completion;
 use crate::config::SimConfig;
 
-/// Rows of a row group. One is held in memory: 81 bytes a row.
+/// Rows of a row group. One is held in memory: 82 bytes a row.
 const GROUP_ROWS: usize = 1 << 20;
 /// Operations handed to the encoder at a time.
 const BATCH_ROWS: usize = 8192;
 /// Signed, as every reader of Parquet understands.
 const INT64_MAX: u64 = i64::MAX as u64;
-/// Integer columns in the order of the schema; `op` stands behind the first.
+/// Integer columns in the order of the schema; `op` stands behind the first, `refused` at the end.
 const INTEGERS: usize = 10;
 const SCHEMA: &str = "
     message completions {
@@ -55,6 +56,7 @@ const SCHEMA: &str = "
         required int64 transfer_ns;
         required int64 bus_ns;
         required int64 response_ns;
+        required boolean refused;
     }";
 
 type FileWriter = SerializedFileWriter<BufWriter<PendingFile>>;
@@ -83,6 +85,7 @@ pub struct CompletionLog {
 struct Rows {
     integers: [Vec<i64>; INTEGERS],
     ops: Vec<Op>,
+    refused: Vec<bool>,
 }
 
 impl CompletionLog {
@@ -157,11 +160,13 @@ impl Rows {
             column.push(value as i64);
         }
         self.ops.push(request.op);
+        self.refused.push(completion.refused.is_some());
     }
 
     fn clear(&mut self) {
         self.integers.iter_mut().for_each(Vec::clear);
         self.ops.clear();
+        self.refused.clear();
     }
 }
 
@@ -198,6 +203,7 @@ fn write_group(file: &mut FileWriter, rows: &Rows) -> ParquetResult<()> {
     for values in others {
         write_column::<Int64Type>(&mut group, values)?;
     }
+    write_column::<BoolType>(&mut group, &rows.refused)?;
     group.close().map(drop)
 }
 
@@ -238,7 +244,11 @@ mod tests {
     "#;
 
     fn logged(path: &Path) -> SimConfig {
-        let config = SimConfig::parse(EXPERIMENT, "test", &[]).unwrap();
+        logged_with(path, &[])
+    }
+
+    fn logged_with(path: &Path, overrides: &[String]) -> SimConfig {
+        let config = SimConfig::parse(EXPERIMENT, "test", overrides).unwrap();
         let mut log = CompletionLog::create(path, &config).unwrap();
         let experiment = Experiment::new(config.clone()).unwrap();
         experiment.run_observed(&mut |c| log.record(c), &mut |_, _| {}).unwrap();
@@ -265,6 +275,23 @@ mod tests {
             let sum: i64 = stages.iter().map(|stage| integer(row, stage)).sum();
             assert_eq!(sum, integer(row, "response_ns"));
         }
+    }
+
+    #[test]
+    fn writes_that_were_refused_are_marked() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        logged_with(&path, &["drive=ultrastar-hc620-14tb".into()]);
+        let reader = SerializedFileReader::try_from(path.as_path()).unwrap();
+        let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let refused = |row: &Row| {
+            let (_, last) = row.get_column_iter().last().unwrap();
+            *last == parquet::record::Field::Bool(true)
+        };
+        let marked: Vec<&Row> = rows.iter().filter(|row| refused(row)).collect();
+        // A third are writes, and one in a hundred of them lies in a conventional zone.
+        assert!((120..220).contains(&marked.len()), "{}", marked.len());
+        assert!(marked.iter().all(|row| integer(row, "response_ns") == 0));
     }
 
     #[test]

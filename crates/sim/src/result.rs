@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::completion::Completion;
 use crate::device::Work;
+use crate::zoned::{Refusal, RefusedWrites};
 
 /// Sums while a run goes on.
 #[derive(Default)]
@@ -16,6 +17,7 @@ pub(crate) struct Tally {
     read_blocks: u64,
     write_blocks: u64,
     trims: u64,
+    refused: RefusedWrites,
     buffer_reads: u64,
     buffer_writes: u64,
     stages: Stages,
@@ -92,10 +94,12 @@ fn share(part: u128, whole: u128) -> f64 {
 /// A run in numbers, with its distributions for drawing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
-    /// Reads, writes, flushes and trims.
+    /// Reads, writes, flushes, trims and refused writes.
     pub requests: u64,
     /// Trims.
     pub trims: u64,
+    /// Writes that a host-managed drive refused. They count in no other sum.
+    pub refused_writes: RefusedWrites,
     /// From the start to the last completion.
     pub elapsed_ns: u64,
     /// Bytes read.
@@ -182,6 +186,12 @@ impl Tally {
         self.stages.bus_ns += u128::from(completion.bus.ns());
     }
 
+    pub(crate) fn refused(&mut self, completion: &Completion, refusal: Refusal) {
+        self.outstanding.set(completion.end, self.outstanding.value() - 1);
+        self.hash = mix(self.hash, completion);
+        self.refused.add(refusal);
+    }
+
     /// Sums it up at the end; `work` is that of each arm.
     pub(crate) fn finish(self, now: SimTime, work: &[Work]) -> RunResult {
         let arms_ns = u128::from(now.ns()) * work.len() as u128;
@@ -195,8 +205,9 @@ impl Tally {
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let (read_bytes, write_bytes) = (self.read_blocks * 512, self.write_blocks * 512);
         RunResult {
-            requests: both.count() + self.flushes.count() + self.trims,
+            requests: both.count() + self.flushes.count() + self.trims + self.refused.count,
             trims: self.trims,
+            refused_writes: self.refused,
             elapsed_ns: now.ns(),
             read_bytes,
             write_bytes,

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 
 use crate::chart::{self, Axes, HeadTimeBar, Line};
 use crate::page::{self, ms, percent, rate, section, span, table};
+use crate::shingled::shingled_cautions;
 
 /// The page of `freewheel sim --report`.
 pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
@@ -19,10 +20,14 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
         config.seed,
         result.result_hash
     );
+    let cautions = shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result);
     page::page(
         &title,
         &lead,
         &html! {
+            @for caution in &cautions {
+                p { strong { (caution.headline) } " " (caution.detail) }
+            }
             (section("Where the head's time goes", &head_time(result)))
             (section("Response times", &responses(result)))
             (section("Configuration", &configuration(config)))

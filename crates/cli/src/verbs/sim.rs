@@ -8,7 +8,7 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::config::{ConfigError, Experiment, SimConfig, Workload, open};
 use freewheel::sim::library::{self, DriveError};
 use freewheel::sim::log::CompletionLog;
-use freewheel::sim::{HeadTime, RunResult, Stages};
+use freewheel::sim::{HeadTime, RefusedWrites, RunResult, Stages};
 use freewheel::study;
 use freewheel::trace::{TraceError, TraceInfo};
 use serde::Serialize;
@@ -186,24 +186,29 @@ fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> 
 fn text(experiment: &Experiment, result: &RunResult) -> Result<String, Failure> {
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
-    let sections = [
-        config,
-        overview(result).to_string(),
-        responses(result).to_string(),
-        stages(result).to_string(),
-        format!("hash {}\n", result.result_hash),
-    ];
+    let zoned = experiment.spec.zoned.map(|zoned| zoned.kind);
+    let cautions = study::shingled_cautions(zoned, result);
+    let mut sections = vec![config, overview(result).to_string(), responses(result).to_string()];
+    sections.push(stages(result).to_string());
+    sections.extend(cautions.iter().map(|f| format!("{}\n  {}\n", f.headline, f.detail)));
+    sections.push(format!("hash {}\n", result.result_hash));
     Ok(sections.join("\n"))
 }
 
 fn overview(result: &RunResult) -> Table {
     let (reads, writes) = (result.read_response.count, result.write_response.count);
     let (flushes, trims) = (result.flush_response.count, result.trims);
-    let counts = format!("{reads} reads, {writes} writes, {flushes} flushes, {trims} trims");
+    let mut counts = format!("{reads} reads, {writes} writes, {flushes} flushes, {trims} trims");
+    if result.refused_writes.count > 0 {
+        counts += &format!(", {} refused writes", result.refused_writes.count);
+    }
     let rate = number::rate(result.bytes_per_second);
     let (mean, max) = (result.outstanding_mean, result.outstanding_max);
     let mut table = Table::new("ll");
     table.row(["requests", &format!("{} ({counts})", result.requests)]);
+    if result.refused_writes.count > 0 {
+        table.row(["refused", &refusals(&result.refused_writes)]);
+    }
     table.row(["elapsed", &number::seconds(result.elapsed_ns)]);
     table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
     table.row(["utilisation", &number::percent(result.utilisation)]);
@@ -216,6 +221,13 @@ fn overview(result: &RunResult) -> Table {
     table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
     table.row(["longest wait", &number::ms(result.queue_ns_max as f64)]);
     table
+}
+
+fn refusals(writes: &RefusedWrites) -> String {
+    let RefusedWrites { not_at_write_pointer, over_zone_boundary, zone_full, .. } = writes;
+    format!(
+        "{not_at_write_pointer} not at the write pointer, {over_zone_boundary} over a zone boundary, {zone_full} to a full zone"
+    )
 }
 
 fn responses(result: &RunResult) -> Table {

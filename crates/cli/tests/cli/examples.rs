@@ -28,11 +28,18 @@ fn the_replay_example_plays_the_whole_trace() {
 }
 
 #[test]
+fn the_shingled_example_reads_only_and_is_refused_nothing() {
+    let result = result("shingled.toml");
+    assert_eq!(result["read_response"]["count"], 5_000);
+    assert_eq!(result["refused_writes"]["count"], 0);
+}
+
+#[test]
 fn every_example_is_run_by_a_test() {
     let folder = std::fs::read_dir(super::run::repository().join("examples")).unwrap();
     let mut names: Vec<String> =
         folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|name| name.ends_with(".toml"));
     names.sort();
-    assert_eq!(names, ["oltp.toml", "random.toml", "replay.toml"]);
+    assert_eq!(names, ["oltp.toml", "random.toml", "replay.toml", "shingled.toml"]);
 }

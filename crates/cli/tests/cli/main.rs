@@ -11,3 +11,4 @@ mod messages;
 mod run;
 mod scaled_drives;
 mod schemas;
+mod shingled;

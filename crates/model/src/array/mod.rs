@@ -27,6 +27,17 @@ pub struct Piece {
     pub blocks: Blocks,
 }
 
+/// The part of a request that lies on one drive, whichever of its arms serve it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriveRange {
+    /// The drive.
+    pub drive: u32,
+    /// First block on that drive.
+    pub start: Lbn,
+    /// Number of blocks.
+    pub blocks: Blocks,
+}
+
 impl Striping {
     /// One drive with one arm.
     pub fn single(blocks: Blocks) -> Self {
@@ -56,6 +67,11 @@ impl Striping {
         Blocks::new(self.blocks)
     }
 
+    /// How many drives there are.
+    pub fn drives(&self) -> u32 {
+        self.drives
+    }
+
     /// Arms of all drives together.
     pub fn arms(&self) -> u32 {
         self.drives * self.arms
@@ -65,19 +81,39 @@ impl Striping {
     /// there are. Panics when they are none or reach beyond the capacity.
     #[inline]
     pub fn for_each_piece(&self, start: Lbn, blocks: Blocks, mut each: impl FnMut(Piece)) -> u32 {
-        let end = start.get() + blocks.get();
-        assert!(blocks.get() > 0 && end <= self.blocks, "{start} + {blocks} of {}", self.blocks);
         if self.drives == 1 && self.arms == 1 {
+            self.assert_within(start, blocks);
             each(Piece { arm: 0, start, blocks });
             return 1;
         }
+        let mut pieces = 0;
+        self.for_each_drive(start, blocks, |range| {
+            let DriveRange { drive, start, blocks } = range;
+            pieces += self.split_by_arm(drive, start.get(), blocks.get(), &mut each);
+        });
+        pieces
+    }
+
+    /// Shows `each` the ranges of the blocks from `start` on, one a drive at most. Panics when they
+    /// are none or reach beyond the capacity.
+    #[inline]
+    pub fn for_each_drive(&self, start: Lbn, blocks: Blocks, mut each: impl FnMut(DriveRange)) {
+        let end = self.assert_within(start, blocks);
         let (first_unit, offset) = self.stripe.divide(start.get());
         if offset + blocks.get() <= self.stripe.get() {
             let (row, drive) = self.across.divide(first_unit);
-            let on_drive = row * self.stripe.get() + offset;
-            return self.split_by_arm(drive as u32, on_drive, blocks.get(), &mut each);
+            let start = Lbn::new(row * self.stripe.get() + offset);
+            return each(DriveRange { drive: drive as u32, start, blocks });
         }
-        self.split_by_drive(start.get(), end, first_unit, &mut each)
+        self.split_by_drive(start.get(), end, first_unit, &mut each);
+    }
+
+    /// The block behind the last of a request that lies on the volume.
+    #[inline]
+    fn assert_within(&self, start: Lbn, blocks: Blocks) -> u64 {
+        let end = start.get() + blocks.get();
+        assert!(blocks.get() > 0 && end <= self.blocks, "{start} + {blocks} of {}", self.blocks);
+        end
     }
 
     /// The units of a request on one drive follow each other there, so each drive has one range.
@@ -86,22 +122,21 @@ impl Striping {
         start: u64,
         end: u64,
         first_unit: u64,
-        each: &mut impl FnMut(Piece),
-    ) -> u32 {
+        each: &mut impl FnMut(DriveRange),
+    ) {
         let stripe = self.stripe.get();
         let last_unit = self.stripe.divide(end - 1).0;
         let units = last_unit - first_unit + 1;
-        let mut pieces = 0;
         for unit in first_unit..first_unit + units.min(u64::from(self.drives)) {
             let (row, drive) = self.across.divide(unit);
             let rows = (last_unit - unit) / u64::from(self.drives);
             let from = if unit == first_unit { start - unit * stripe } else { 0 };
             let final_unit = unit + rows * u64::from(self.drives);
             let to = if final_unit == last_unit { end - last_unit * stripe } else { stripe };
-            let length = rows * stripe + to - from;
-            pieces += self.split_by_arm(drive as u32, row * stripe + from, length, each);
+            let start = Lbn::new(row * stripe + from);
+            let blocks = Blocks::new(rows * stripe + to - from);
+            each(DriveRange { drive: drive as u32, start, blocks });
         }
-        pieces
     }
 
     #[inline]
@@ -146,6 +181,32 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_drive_holds_one_range_of_a_request_whichever_arms_serve_it(
+            drives in 1u32..6, arms in 1u32..4, stripe in 1u64..20, start in 0u64..100,
+            length in 1u64..100
+        ) {
+            let striping = Striping::new(drives, arms, Blocks::new(300), Blocks::new(stripe));
+            let mut ranges = Vec::new();
+            striping.for_each_drive(Lbn::new(start), Blocks::new(length), |r| ranges.push(r));
+            let unit = striping.stripe.get();
+            for drive in 0..drives {
+                let on_drive = |block| {
+                    let (arm, on_arm) = place(&striping, unit, block);
+                    let first = u64::from(arm % arms) * striping.arm_blocks;
+                    (arm / arms == drive).then_some(first + on_arm)
+                };
+                let mut expected: Vec<u64> =
+                    (start..start + length).filter_map(on_drive).collect();
+                expected.sort_unstable();
+                let of_drive = ranges.iter().filter(|range| range.drive == drive);
+                let found: Vec<u64> =
+                    of_drive.flat_map(|r| r.start.get()..(r.start + r.blocks).get()).collect();
+                prop_assert_eq!(found, expected);
+            }
+            prop_assert!(ranges.len() <= drives as usize);
+        }
+
         #[test]
         fn pieces_hold_each_block_where_striping_block_by_block_puts_it(
             drives in 1u32..6, arms in 1u32..4, arm_blocks in 1u64..50, stripe in 1u64..20,

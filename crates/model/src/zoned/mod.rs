@@ -3,6 +3,10 @@
 //! Terms and rules are those of the Zoned Block Commands (ZBC, SAS) and the Zoned-device ATA
 //! Command Set (ZAC, SATA).
 //!
+//! Reads are taken everywhere, also beyond a write pointer and over the boundary of a zone: drives
+//! say with the URSWRZ bit (unrestricted reads in sequential write required zones) whether they
+//! do, and Linux runs no others.
+//!
 //! Goals: a write costs the same whatever the number of zones.
 //! Non-goals: time (a zone's blocks lie where the layout puts them), what a drive-managed drive
 //! does behind the host's back, read-only and offline zones.

@@ -368,6 +368,20 @@ impl Zones {
         Ok(())
     }
 
+    /// RESET WRITE POINTER for each zone that lies wholly within `blocks` from `start` on and has
+    /// a write pointer.
+    pub fn reset_within(&mut self, start: Lbn, blocks: Blocks) {
+        let end = (start + blocks).get();
+        let first = start.get().div_ceil(self.zone_blocks).max(u64::from(self.conventional));
+        for zone in first..u64::from(self.count()) {
+            let zone = zone as u32;
+            if self.end_of(zone) > end {
+                break;
+            }
+            self.reset(zone).expect("a zone with a write pointer");
+        }
+    }
+
     fn check_write_pointer(&self, zone: u32) -> Result<(), ZoneError> {
         if (self.conventional..self.count()).contains(&zone) {
             Ok(())

@@ -23,7 +23,7 @@ pub struct Request {
     pub op: Op,
     /// First block.
     pub start: Lbn,
-    /// Number of blocks; zero for flush and trim.
+    /// Number of blocks; zero for a flush, and for a trim that lies nowhere.
     pub blocks: Blocks,
     /// Handed back with the completion, for the source's own use.
     pub tag: u64,

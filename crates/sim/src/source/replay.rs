@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use freewheel_trace::{Record, TraceError};
-use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,12 +124,14 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
     fn request(&mut self, record: &Record) -> Result<Request, SourceError> {
         let tag = self.read;
         self.read += 1;
-        // Trims and flushes do not visit the media: it does not matter where they lie.
-        if !record.op.moves_data() {
-            return Ok(Request { op: record.op, start: Lbn::ZERO, blocks: Blocks::ZERO, tag });
-        }
-        let start = self.placement.place(record)?;
-        Ok(Request { op: record.op, start, blocks: record.blocks, tag })
+        let nowhere = Request { op: record.op, start: Lbn::ZERO, blocks: Blocks::ZERO, tag };
+        let placed = |start| Request { start, blocks: record.blocks, ..nowhere };
+        Ok(match record.op {
+            Op::Flush => nowhere,
+            // A trim of more than the drive holds lies nowhere.
+            Op::Trim => self.placement.place(record).map_or(nowhere, placed),
+            Op::Read | Op::Write => placed(self.placement.place(record)?),
+        })
     }
 
     /// The request comes at `at`, or now when the full window has kept it back until now.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::Study;
 use crate::page::{ms, percent, rate, span};
+use crate::shingled::shingled_cautions;
 
 /// A sentence to remember, and the numbers behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,7 +25,9 @@ const NOTICEABLE: f64 = 0.02;
 const MANIFOLD: f64 = 0.9;
 
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
-    let mut list = vec![head_time(study), potential(study)];
+    // They say whether the rest is to be believed.
+    let mut list = shingled_cautions(study.drive.zoned, &study.fcfs().result);
+    list.extend([head_time(study), potential(study)]);
     list.extend(policy(study));
     list.extend([load(study), workload(study)]);
     list.extend(cautions(study));
@@ -74,7 +77,7 @@ fn potential(study: &Study) -> Finding {
 /// None when there is nothing to compare.
 fn policy(study: &Study) -> Option<Finding> {
     let (fcfs, best) = (study.fcfs(), study.best());
-    if study.runs.len() < 2 {
+    if study.runs.len() < 2 || fcfs.result.response.count == 0 {
         return None;
     }
     let others: Vec<&str> = study.runs[1..].iter().map(|run| run.title.as_str()).collect();

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
+use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, open,
@@ -115,6 +116,8 @@ pub struct DriveSummary {
     pub media_bytes_per_second: f64,
     /// Whether its electronics took part.
     pub electronics: bool,
+    /// Who sees to it that the zones of a shingled drive are written in order.
+    pub zoned: Option<ZonedKind>,
     /// Values of the drive file that are assumed.
     pub assumed: Vec<String>,
 }
@@ -245,6 +248,7 @@ fn summary(experiment: &Experiment) -> DriveSummary {
         rotation_period_ns: spec.rotation_period.ns(),
         media_bytes_per_second: drive.mean_media_rate_bytes_per_second(),
         electronics: experiment.has_electronics(),
+        zoned: spec.zoned.map(|zoned| zoned.kind),
         assumed: assumed(spec),
     }
 }

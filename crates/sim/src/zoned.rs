@@ -1,0 +1,111 @@
+//! The zones of a volume's host-managed drives: which writes they refuse.
+//!
+//! The rules of one drive are those of [`freewheel_model::zoned`]. Of a run hold besides:
+//!
+//! - Every zone is empty when it begins. Reads are served as if all blocks had been written before.
+//! - Writes meet the write pointers in the order in which they arrive, whatever the policy makes of
+//!   it: hosts keep the order of the writes to a zone.
+//! - A write to several drives is refused as a whole when one of them refuses its part.
+//! - A trim resets the write pointer of each zone that lies wholly in its part of a drive. Traces
+//!   have no other way to say RESET WRITE POINTER.
+
+use freewheel_model::array::{DriveRange, Striping};
+use freewheel_model::drive::Drive;
+use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
+use freewheel_model::zoned::{ZoneError, Zones};
+use freewheel_units::{Blocks, Lbn};
+use serde::Serialize;
+
+/// Why a host-managed drive refuses a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It does not begin at the write pointer of its zone.
+    NotAtWritePointer,
+    /// It leaves its sequential zone, or leads from a conventional zone into one.
+    OverZoneBoundary,
+    /// Its zone is full and was not reset.
+    ZoneFull,
+}
+
+/// Writes that host-managed drives refused, by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct RefusedWrites {
+    /// All of them.
+    pub count: u64,
+    /// Those that do not begin at the write pointer of their zone.
+    pub not_at_write_pointer: u64,
+    /// Those that leave their sequential zone, or lead from a conventional zone into one.
+    pub over_zone_boundary: u64,
+    /// Those to a zone that is full and was not reset.
+    pub zone_full: u64,
+}
+
+impl RefusedWrites {
+    pub(crate) fn add(&mut self, refusal: Refusal) {
+        self.count += 1;
+        *match refusal {
+            Refusal::NotAtWritePointer => &mut self.not_at_write_pointer,
+            Refusal::OverZoneBoundary => &mut self.over_zone_boundary,
+            Refusal::ZoneFull => &mut self.zone_full,
+        } += 1;
+    }
+}
+
+/// The zones of each drive of a volume.
+#[derive(Debug, Clone)]
+pub struct VolumeZones {
+    striping: Striping,
+    drives: Vec<Zones>,
+}
+
+impl VolumeZones {
+    /// The zones of the drives under `striping`, all empty. None unless they are host-managed:
+    /// others take any write.
+    pub fn new(spec: Option<&ZonedSpec>, drive: &Drive, striping: &Striping) -> Option<Self> {
+        let spec = spec.filter(|spec| spec.kind == ZonedKind::HostManaged)?;
+        let zones = Zones::new(spec, drive.total_blocks());
+        let drives = vec![zones; striping.drives() as usize];
+        Some(Self { striping: striping.clone(), drives })
+    }
+
+    /// Takes a write of `blocks` of the volume, or refuses it and leaves everything as it was.
+    #[inline(never)]
+    pub(crate) fn write(&mut self, start: Lbn, blocks: Blocks) -> Result<(), Refusal> {
+        let Self { striping, drives } = self;
+        let mut checked = Ok(());
+        striping.for_each_drive(start, blocks, |DriveRange { drive, start, blocks }| {
+            if checked.is_ok() {
+                checked = drives[drive as usize].check(start, blocks).map_err(refusal);
+            }
+        });
+        checked?;
+        striping.for_each_drive(start, blocks, |DriveRange { drive, start, blocks }| {
+            drives[drive as usize].write(start, blocks).expect("a write that was checked");
+        });
+        Ok(())
+    }
+
+    /// Resets the zones that lie wholly within `blocks` of the volume.
+    #[inline(never)]
+    pub(crate) fn trim(&mut self, start: Lbn, blocks: Blocks) {
+        if blocks == Blocks::ZERO {
+            return;
+        }
+        let Self { striping, drives } = self;
+        striping.for_each_drive(start, blocks, |DriveRange { drive, start, blocks }| {
+            drives[drive as usize].reset_within(start, blocks);
+        });
+    }
+}
+
+fn refusal(error: ZoneError) -> Refusal {
+    match error {
+        ZoneError::UnalignedWrite { .. } => Refusal::NotAtWritePointer,
+        ZoneError::WriteBoundaryViolation { .. } => Refusal::OverZoneBoundary,
+        ZoneError::Full { .. } => Refusal::ZoneFull,
+        // Requests lie on the volume, and no zone is opened by command.
+        ZoneError::OutOfRange { .. }
+        | ZoneError::NoWritePointer { .. }
+        | ZoneError::InsufficientZoneResources { .. } => unreachable!("a write meets: {error}"),
+    }
+}
