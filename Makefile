@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test lint bench bench-long reproduce install schemas picture clean
+.PHONY: demo test lint bench bench-scale bench-long reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -21,6 +21,11 @@ lint:
 bench:
 	mkdir -p out
 	$(CARGO) run --release --quiet --package freewheel-bench -- out/bench.jsonl
+
+## Cost against drives, queue depth and length, appended to out/bench.jsonl: about five minutes.
+bench-scale:
+	mkdir -p out
+	$(CARGO) run --release --quiet --package freewheel-bench -- --scale out/bench.jsonl
 
 ## That memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
 bench-long:

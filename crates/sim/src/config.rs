@@ -19,9 +19,10 @@ use thiserror::Error;
 
 use crate::completion::Completion;
 use crate::device::{Mechanics, SeekErrors, WholeDrive};
-use crate::engine::{Arm, run};
+use crate::engine::{self, Arm};
+use crate::fleet::{self, Member};
 use crate::library::{self, DriveError};
-use crate::result::RunResult;
+use crate::result::{RunResult, Tally};
 use crate::source::{
     Closed, Fit, Open, Pattern, PatternSpec, Placement, PlacementError, Replay, ReplayMode,
     Request, Source, SourceError, Think,
@@ -48,33 +49,49 @@ pub struct SimConfig {
     /// its file describes them; else requests meet its bare mechanics.
     #[serde(default = "yes")]
     pub electronics: bool,
-    /// Several drives as one volume.
+    /// Several drives, as one volume or side by side.
     #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
     pub array: ArrayConfig,
     /// Where requests come from.
     pub workload: Workload,
 }
 
-/// Drives of the same kind, striped (RAID-0).
+/// Several drives of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ArrayConfig {
-    /// How many.
-    pub drives: u32,
-    /// Consecutive bytes on one drive before the next one's turn.
+    /// What the drives have to do with each other.
+    pub layout: Layout,
+    /// How many. When absent one, and with a trace on independent drives one for each of its
+    /// devices; no other number is allowed there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drives: Option<u32>,
+    /// Consecutive bytes on one drive before the next one's turn, when they are striped.
     pub stripe_unit: Bytes,
+}
+
+/// What several drives have to do with each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// One volume, striped over them (RAID-0).
+    #[default]
+    Striped,
+    /// Nothing: a generated workload runs once on each, with a seed of its own for each, and each
+    /// device of a trace has a drive of its own. Time begins on every drive with its first request.
+    Independent,
 }
 
 impl Default for ArrayConfig {
     /// One drive; stripe units of 64 KiB are what md and most controllers begin with.
     fn default() -> Self {
-        Self { drives: 1, stripe_unit: Bytes::new(64 << 10) }
+        Self { layout: Layout::Striped, drives: None, stripe_unit: Bytes::new(64 << 10) }
     }
 }
 
 impl ArrayConfig {
     fn is_single(&self) -> bool {
-        self.drives == 1
+        self.layout == Layout::Striped && self.drives.unwrap_or(1) == 1
     }
 }
 
@@ -202,6 +219,12 @@ pub enum ConfigError {
         /// Key, value and what is allowed.
         message: String,
     },
+    /// Completions cannot be shown.
+    #[error(
+        "independent drives run at the same time: their completions have no common order in which \
+         they could be written down"
+    )]
+    Unordered,
     /// A value of the workload does not fit.
     #[error("workload: {message}")]
     Workload {
@@ -245,6 +268,14 @@ impl SimConfig {
             trace.file = path.parent().unwrap_or(Path::new(".")).join(&trace.file);
         }
         Ok(config)
+    }
+
+    /// Err for an experiment whose completions cannot be shown one after the other.
+    pub fn check_observable(&self) -> Result<(), ConfigError> {
+        match self.array.layout {
+            Layout::Striped => Ok(()),
+            Layout::Independent => Err(ConfigError::Unordered),
+        }
     }
 
     /// Reads an experiment from a text; `origin` names it in errors.
@@ -294,14 +325,18 @@ pub struct Experiment {
     pub spec: DriveSpec,
     /// The drive.
     pub drive: Arc<Drive>,
-    /// How the volume is spread over the drives.
+    /// How the volume is spread over the drives; of independent drives, how each is over its arms.
     pub striping: Striping,
     /// What a first pass over the trace found, if there is one.
     pub trace: Option<TraceInfo>,
 }
 
 /// A run of an experiment in progress, for a progress bar: done and total, in any unit.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+/// It may be called from any thread, by one at a time.
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+
+/// Is shown every completion of a run, in order of time.
+pub type Observer<'a> = &'a mut dyn FnMut(&Completion);
 
 impl Experiment {
     /// Builds the drive and takes a first look at the trace.
@@ -338,23 +373,32 @@ impl Experiment {
         check_workload(&config.workload, trace.as_ref())?;
         let striping = striping(&config.array, &drive)?;
         let experiment = Self { config, spec, drive, striping, trace };
-        experiment.placement()?;
+        experiment.placements()?;
         Ok(experiment)
     }
 
-    fn placement(&self) -> Result<Option<Placement>, ConfigError> {
-        let (Workload::Trace(workload), Some(info)) = (&self.config.workload, &self.trace) else {
-            return Ok(None);
-        };
-        let ends: BTreeMap<u32, u64> =
-            info.devices.iter().map(|(&id, device)| (id, device.end_block)).collect();
-        Ok(Some(Placement::new(&ends, workload.device, self.striping.blocks(), workload.fit)?))
+    /// Where a trace lies on the volume, or on each of the independent drives; empty without one.
+    fn placements(&self) -> Result<Vec<Placement>, ConfigError> {
+        let Workload::Trace(workload) = &self.config.workload else { return Ok(Vec::new()) };
+        if self.config.array.layout == Layout::Striped {
+            return Ok(vec![self.placement(workload.device, workload.fit)?]);
+        }
+        let members = fleet::members(&self.config, self.trace.as_ref())?;
+        members.iter().map(|member| self.placement(member.device, workload.fit)).collect()
     }
 
-    /// Size of the trace's address space, zero without a trace.
+    fn placement(&self, device: Option<u32>, fit: Fit) -> Result<Placement, ConfigError> {
+        let devices = self.trace.iter().flat_map(|info| &info.devices);
+        let ends: BTreeMap<u32, u64> =
+            devices.map(|(&id, device)| (id, device.end_block)).collect();
+        Ok(Placement::new(&ends, device, self.striping.blocks(), fit)?)
+    }
+
+    /// Size of the trace's address space, zero without a trace; of independent drives, of those of
+    /// all together.
     pub fn trace_space(&self) -> Bytes {
-        let placement = self.placement().expect("checked when it was built");
-        placement.map_or(Bytes::ZERO, |placement| placement.space())
+        let placements = self.placements().expect("checked when it was built");
+        Bytes::new(placements.iter().map(|placement| placement.space().get()).sum())
     }
 
     /// Whether the trace is replayed by dependence.
@@ -368,15 +412,40 @@ impl Experiment {
 
     /// Runs it.
     pub fn run(&self) -> Result<RunResult, ConfigError> {
-        self.run_observed(&mut |_| {}, &mut |_, _| {})
+        self.run_observed(None, &mut |_, _| {})
     }
 
-    /// Runs it and shows every completion, and from time to time the progress.
+    /// Runs it, shows every completion, and from time to time the progress. Independent drives run
+    /// on all cores, and an observer of theirs is an error.
     pub fn run_observed(
         &self,
-        observer: &mut dyn FnMut(&Completion),
+        observer: Option<Observer<'_>>,
         progress: Progress<'_>,
     ) -> Result<RunResult, ConfigError> {
+        if self.config.array.layout == Layout::Striped {
+            let tally = self.tally(observer.unwrap_or(&mut |_| {}), progress)?;
+            return Ok(tally.result());
+        }
+        observer.map_or(Ok(()), |_| self.config.check_observable())?;
+        let members = fleet::members(&self.config, self.trace.as_ref())?;
+        fleet::run(&members, progress, |member, progress| {
+            self.alone(member).tally(&mut |_| {}, progress)
+        })
+    }
+
+    /// The experiment of one of its independent drives.
+    fn alone(&self, member: &Member) -> Self {
+        let mut alone = self.clone();
+        alone.config.seed = member.seed;
+        alone.config.array = ArrayConfig::default();
+        if let Workload::Trace(workload) = &mut alone.config.workload {
+            workload.device = member.device;
+        }
+        alone
+    }
+
+    /// Runs its volume.
+    fn tally(&self, observer: Observer<'_>, progress: Progress<'_>) -> Result<Tally, ConfigError> {
         let seed = self.config.seed;
         let pattern = |spec: &PatternSpec| {
             Pattern::new(*spec, self.striping.blocks(), seed)
@@ -402,7 +471,7 @@ impl Experiment {
                 self.drive_source(source, observer, progress)
             }
             Workload::Trace(workload) => {
-                let placement = self.placement()?.expect("a trace was looked at");
+                let placement = self.placement(workload.device, workload.fit)?;
                 let total = self.trace.as_ref().map_or(0, |info| info.requests);
                 let records = open(workload)?;
                 let source = Replay::new(records, placement, self.is_dependent(), total);
@@ -414,32 +483,44 @@ impl Experiment {
     fn drive_source<S: Source>(
         &self,
         source: S,
-        observer: &mut dyn FnMut(&Completion),
+        observer: Observer<'_>,
         progress: Progress<'_>,
-    ) -> Result<RunResult, ConfigError> {
+    ) -> Result<Tally, ConfigError> {
         let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
-        self.run_source(&mut source, observer)
+        let tally = self.tally_source(&mut source, observer)?;
+        source.report();
+        Ok(tally)
     }
 
-    /// Runs its drives under a source of one's own, and shows every completion.
+    /// Runs its volume under a source of one's own, and shows every completion. Independent drives
+    /// would need a source each, and are an error.
     pub fn run_source<S: Source>(
         &self,
         source: &mut S,
-        observer: &mut dyn FnMut(&Completion),
+        observer: Observer<'_>,
     ) -> Result<RunResult, ConfigError> {
+        self.config.check_observable()?;
+        Ok(self.tally_source(source, observer)?.result())
+    }
+
+    fn tally_source<S: Source>(
+        &self,
+        source: &mut S,
+        observer: Observer<'_>,
+    ) -> Result<Tally, ConfigError> {
         let (drive, seed) = (&self.drive, self.config.seed);
         let errors = |arm| SeekErrors::new(drive, seed, arm);
         let zones = VolumeZones::new(self.spec.zoned.as_ref(), drive, &self.striping);
         if !self.has_electronics() {
             let device = |arm| Ok(Mechanics::new(drive, errors(arm)));
             let mut arms = self.arms(drive, device)?;
-            return Ok(run(&self.striping, zones, &mut arms, source, observer)?);
+            return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
         }
         let onboard = &self.spec.onboard;
         let outside = drive.with_overhead(onboard.command_overhead(self.spec.overhead));
         let device = |arm| Ok(WholeDrive::new(Unit::new(drive, onboard)?, errors(arm)));
         let mut arms = self.arms(&Arc::new(outside), device)?;
-        Ok(run(&self.striping, zones, &mut arms, source, observer)?)
+        Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
     }
 
     /// Whether the drive's electronics take part.
@@ -460,13 +541,14 @@ impl Experiment {
     }
 }
 
-/// Most drives in one volume.
-const DRIVES_MAX: u32 = 100_000;
+/// Most drives in one experiment.
+pub(crate) const DRIVES_MAX: u32 = 100_000;
 
-/// Every actuator is an arm of its own.
+/// Every actuator is an arm of its own. Of independent drives each is a volume.
 fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError> {
     let wrong = |message: String| Err(ConfigError::Array { message });
-    let ArrayConfig { drives, stripe_unit } = *array;
+    let ArrayConfig { layout, drives, stripe_unit } = *array;
+    let drives = drives.unwrap_or(1);
     if !(1..=DRIVES_MAX).contains(&drives) {
         return wrong(format!("`drives` is {drives}: 1 to {DRIVES_MAX} are allowed"));
     }
@@ -476,6 +558,7 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
             "`stripe_unit` is {stripe_unit}: whole blocks of 512 B are needed, at least one and no more than a drive holds"
         ));
     }
+    let drives = if layout == Layout::Striped { drives } else { 1 };
     Ok(Striping::new(drives, drive.actuators(), drive.blocks(), Blocks::new(unit)))
 }
 
@@ -535,6 +618,13 @@ struct Reporting<'a, S> {
     until_next: u32,
 }
 
+impl<S: Source> Reporting<'_, S> {
+    fn report(&mut self) {
+        let (done, total) = self.source.progress();
+        (self.progress)(done, total);
+    }
+}
+
 impl<S: Source> Source for Reporting<'_, S> {
     #[inline]
     fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
@@ -546,8 +636,7 @@ impl<S: Source> Source for Reporting<'_, S> {
         self.until_next -= 1;
         if self.until_next == 0 {
             self.until_next = REPORT_EVERY;
-            let (done, total) = self.source.progress();
-            (self.progress)(done, total);
+            self.report();
         }
         self.source.take()
     }

@@ -54,6 +54,17 @@ pub fn run<D: Device, S: Source>(
     source: &mut S,
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<RunResult, SourceError> {
+    tally(striping, zones, arms, source, observer).map(Tally::result)
+}
+
+/// As [`run`], for sums over several runs.
+pub(crate) fn tally<D: Device, S: Source>(
+    striping: &Striping,
+    zones: Option<VolumeZones>,
+    arms: &mut [Arm<D>],
+    source: &mut S,
+    observer: &mut dyn FnMut(&Completion),
+) -> Result<Tally, SourceError> {
     assert_eq!(striping.arms() as usize, arms.len(), "arms of the array");
     let calendar = Calendar::new(arms.len());
     let mut engine = Engine {
@@ -70,9 +81,10 @@ pub fn run<D: Device, S: Source>(
         tally: Tally::default(),
     };
     while engine.step()? {}
-    let Engine { tally, now, arms, .. } = engine;
+    let Engine { mut tally, now, arms, .. } = engine;
     let work: Vec<Work> = arms.iter().map(|arm| arm.device.work()).collect();
-    Ok(tally.finish(now, &work))
+    tally.end(now, &work);
+    Ok(tally)
 }
 
 /// Place of an event in time: at one instant completions come first, then arrivals; then arms are

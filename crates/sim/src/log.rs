@@ -251,7 +251,7 @@ mod tests {
         let config = SimConfig::parse(EXPERIMENT, "test", overrides).unwrap();
         let mut log = CompletionLog::create(path, &config).unwrap();
         let experiment = Experiment::new(config.clone()).unwrap();
-        experiment.run_observed(&mut |c| log.record(c), &mut |_, _| {}).unwrap();
+        experiment.run_observed(Some(&mut |c| log.record(c)), &mut |_, _| {}).unwrap();
         log.finish().unwrap();
         config
     }

@@ -8,7 +8,8 @@ use crate::completion::Completion;
 use crate::device::Work;
 use crate::zoned::{Refusal, RefusedWrites};
 
-/// Sums while a run goes on.
+/// Sums while a run goes on, and of several runs. All are integers: however runs are put together,
+/// the sums are the same.
 #[derive(Default)]
 pub(crate) struct Tally {
     reads: Distribution,
@@ -24,6 +25,24 @@ pub(crate) struct Tally {
     longest_wait: SimDuration,
     outstanding: Level,
     hash: u64,
+    ended: Ended,
+}
+
+/// What is known of runs when they have ended.
+#[derive(Default)]
+struct Ended {
+    /// The longest run.
+    elapsed: SimTime,
+    /// All runs one after the other.
+    runs_ns: u128,
+    /// The same for every arm.
+    arms_ns: u128,
+    busy_ns: u128,
+    head_time: HeadTime,
+    destaging_ns: u128,
+    /// Requests outstanding, summed over every nanosecond of every run.
+    outstanding_area: u128,
+    outstanding_max: u64,
 }
 
 /// Sums of stage times over all reads and writes.
@@ -41,6 +60,17 @@ pub struct Stages {
     pub transfer_ns: u128,
     /// Moving data to or from the host beyond what the media transfer hides.
     pub bus_ns: u128,
+}
+
+impl Stages {
+    fn add(&mut self, other: &Self) {
+        self.queue_ns += other.queue_ns;
+        self.overhead_ns += other.overhead_ns;
+        self.seek_ns += other.seek_ns;
+        self.rotate_ns += other.rotate_ns;
+        self.transfer_ns += other.transfer_ns;
+        self.bus_ns += other.bus_ns;
+    }
 }
 
 /// Sums of what the heads did: for requests, and for writing back what buffers had taken.
@@ -64,6 +94,12 @@ impl HeadTime {
             rotate_ns: sum(|work| work.head_time.rotate),
             transfer_ns: sum(|work| work.head_time.transfer),
         }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.seek_ns += other.seek_ns;
+        self.rotate_ns += other.rotate_ns;
+        self.transfer_ns += other.transfer_ns;
     }
 
     /// All of it.
@@ -91,7 +127,9 @@ fn share(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A run in numbers, with its distributions for drawing.
+/// A run in numbers, with its distributions for drawing. Of independent drives, what is summed or
+/// counted is so over all of them, shares of the time are means that weigh each drive by its time,
+/// and each request that is outstanding is so on one drive.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
     /// Reads, writes, flushes, trims and refused writes.
@@ -100,7 +138,7 @@ pub struct RunResult {
     pub trims: u64,
     /// Writes that a host-managed drive refused. They count in no other sum.
     pub refused_writes: RefusedWrites,
-    /// From the start to the last completion.
+    /// From the start to the last completion; of independent drives the longest.
     pub elapsed_ns: u64,
     /// Bytes read.
     pub read_bytes: u64,
@@ -133,12 +171,17 @@ pub struct RunResult {
     pub requests_per_second: f64,
     /// Bytes a second.
     pub bytes_per_second: f64,
-    /// Requests outstanding, flushes included, on average over time.
+    /// Requests outstanding, flushes included, on average over time; of independent drives, on one
+    /// of them.
     pub outstanding_mean: f64,
-    /// Most requests outstanding at once.
+    /// Most requests outstanding at once; of independent drives, on one of them.
     pub outstanding_max: u64,
-    /// Hash over every completion: equal runs have equal hashes.
+    /// Hash over every completion, of independent drives over their hashes: equal runs have equal
+    /// hashes.
     pub result_hash: String,
+    /// Independent drives, in order of their numbers; none when all drives are one volume.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drives: Vec<DriveResult>,
     /// Distribution of response times of reads and writes together.
     #[serde(skip)]
     pub response_distribution: Distribution,
@@ -150,6 +193,30 @@ pub struct RunResult {
     pub write_distribution: Distribution,
 }
 
+/// One of several independent drives in numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DriveResult {
+    /// Its number, from zero.
+    pub number: u32,
+    /// The device of the trace whose drive it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<u32>,
+    /// Its own seed: an experiment with this seed and this drive alone has the same result.
+    pub seed: u64,
+    /// Reads, writes, flushes and trims.
+    pub requests: u64,
+    /// Mean response time of reads and writes.
+    pub response_ns_mean: f64,
+    /// 99 % of the response times of reads and writes are no longer.
+    pub response_ns_p99: u64,
+    /// From its start to its last completion.
+    pub elapsed_ns: u64,
+    /// Share of that time that its arms worked.
+    pub utilisation: f64,
+    /// Hash over its completions.
+    pub result_hash: String,
+}
+
 impl Tally {
     #[inline]
     pub(crate) fn arrived(&mut self, now: SimTime) {
@@ -159,7 +226,7 @@ impl Tally {
     #[inline]
     pub(crate) fn completed(&mut self, completion: &Completion) {
         self.outstanding.set(completion.end, self.outstanding.value() - 1);
-        self.hash = mix(self.hash, completion);
+        self.hash = mix(self.hash, word(completion));
         let response = completion.response();
         match completion.request.op {
             Op::Read => {
@@ -188,31 +255,59 @@ impl Tally {
 
     pub(crate) fn refused(&mut self, completion: &Completion, refusal: Refusal) {
         self.outstanding.set(completion.end, self.outstanding.value() - 1);
-        self.hash = mix(self.hash, completion);
+        self.hash = mix(self.hash, word(completion));
         self.refused.add(refusal);
     }
 
-    /// Sums it up at the end; `work` is that of each arm.
-    pub(crate) fn finish(self, now: SimTime, work: &[Work]) -> RunResult {
-        let arms_ns = u128::from(now.ns()) * work.len() as u128;
-        let arm_share = |time: fn(&Work) -> SimDuration| {
-            let sum: u128 = work.iter().map(|work| u128::from(time(work).ns())).sum();
-            share(sum, arms_ns)
+    /// The run ends; `work` is that of each arm.
+    pub(crate) fn end(&mut self, now: SimTime, work: &[Work]) {
+        let sum = |time: fn(&Work) -> SimDuration| {
+            work.iter().map(|work| u128::from(time(work).ns())).sum::<u128>()
         };
-        let mut both = self.reads.clone();
-        both.add(&self.writes);
-        let seconds = (now - SimTime::ZERO).as_secs_f64();
+        self.ended = Ended {
+            elapsed: now,
+            runs_ns: u128::from(now.ns()),
+            arms_ns: u128::from(now.ns()) * work.len() as u128,
+            busy_ns: sum(Work::busy),
+            head_time: HeadTime::of(work),
+            destaging_ns: sum(|work| work.destaging),
+            outstanding_area: self.outstanding.area(now),
+            outstanding_max: self.outstanding.max(),
+        };
+    }
+
+    /// Adds another run that has ended, all but its hash, for that depends on the order.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.reads.add(&other.reads);
+        self.writes.add(&other.writes);
+        self.flushes.add(&other.flushes);
+        self.read_blocks += other.read_blocks;
+        self.write_blocks += other.write_blocks;
+        self.trims += other.trims;
+        self.refused.merge(&other.refused);
+        self.buffer_reads += other.buffer_reads;
+        self.buffer_writes += other.buffer_writes;
+        self.stages.add(&other.stages);
+        self.longest_wait = self.longest_wait.max(other.longest_wait);
+        self.ended.add(&other.ended);
+    }
+
+    /// In numbers, when it has ended.
+    pub(crate) fn result(self) -> RunResult {
+        let Ended { elapsed, runs_ns, arms_ns, .. } = self.ended;
+        let both = self.both();
+        let seconds = (elapsed - SimTime::ZERO).as_secs_f64();
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
         let (read_bytes, write_bytes) = (self.read_blocks * 512, self.write_blocks * 512);
         RunResult {
-            requests: both.count() + self.flushes.count() + self.trims + self.refused.count,
+            requests: self.requests(),
             trims: self.trims,
             refused_writes: self.refused,
-            elapsed_ns: now.ns(),
+            elapsed_ns: elapsed.ns(),
             read_bytes,
             write_bytes,
             stages: self.stages,
-            head_time: HeadTime::of(work),
+            head_time: self.ended.head_time,
             response: both.summary(),
             read_response: self.reads.summary(),
             write_response: self.writes.summary(),
@@ -220,24 +315,84 @@ impl Tally {
             queue_ns_max: self.longest_wait.ns(),
             buffer_reads: self.buffer_reads,
             buffer_writes: self.buffer_writes,
-            utilisation: arm_share(Work::busy),
-            destaging: arm_share(|work| work.destaging),
+            utilisation: share(self.ended.busy_ns, arms_ns),
+            destaging: share(self.ended.destaging_ns, arms_ns),
             requests_per_second: per_second(both.count()),
             bytes_per_second: per_second(read_bytes + write_bytes),
-            outstanding_mean: self.outstanding.mean(now),
-            outstanding_max: self.outstanding.max(),
-            result_hash: format!("{:016x}", self.hash),
+            outstanding_mean: share(self.ended.outstanding_area, runs_ns),
+            outstanding_max: self.ended.outstanding_max,
+            result_hash: hash_text(self.hash),
+            drives: Vec::new(),
             response_distribution: both,
             read_distribution: self.reads,
             write_distribution: self.writes,
         }
     }
+
+    /// In numbers, as the sum of these independent drives in the order of their numbers.
+    pub(crate) fn result_of(self, drives: Vec<DriveResult>) -> RunResult {
+        let hashes = drives.iter().flat_map(|drive| drive.result_hash.bytes());
+        let hash = hashes.fold(0, |hash, byte| mix(hash, u64::from(byte)));
+        RunResult { drives, ..Self { hash, ..self }.result() }
+    }
+
+    /// In numbers, as the independent drive of this number, seed and device.
+    pub(crate) fn drive_result(&self, number: u32, seed: u64, device: Option<u32>) -> DriveResult {
+        let both = self.both();
+        DriveResult {
+            number,
+            device,
+            seed,
+            requests: self.requests(),
+            response_ns_mean: both.mean_ns(),
+            response_ns_p99: both.quantile_ns(0.99),
+            elapsed_ns: self.ended.elapsed.ns(),
+            utilisation: share(self.ended.busy_ns, self.ended.arms_ns),
+            result_hash: hash_text(self.hash),
+        }
+    }
+
+    fn both(&self) -> Distribution {
+        let mut both = self.reads.clone();
+        both.add(&self.writes);
+        both
+    }
+
+    fn requests(&self) -> u64 {
+        self.reads.count()
+            + self.writes.count()
+            + self.flushes.count()
+            + self.trims
+            + self.refused.count
+    }
 }
 
-/// Order counts, and every bit of address and end.
+impl Ended {
+    fn add(&mut self, other: &Self) {
+        self.elapsed = self.elapsed.max(other.elapsed);
+        self.runs_ns += other.runs_ns;
+        self.arms_ns += other.arms_ns;
+        self.busy_ns += other.busy_ns;
+        self.head_time.add(&other.head_time);
+        self.destaging_ns += other.destaging_ns;
+        self.outstanding_area += other.outstanding_area;
+        self.outstanding_max = self.outstanding_max.max(other.outstanding_max);
+    }
+}
+
+fn hash_text(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+/// Every bit of address and end.
 #[inline]
-fn mix(hash: u64, completion: &Completion) -> u64 {
-    let word = completion.end.ns() ^ completion.request.start.get().rotate_left(40);
+fn word(completion: &Completion) -> u64 {
+    completion.end.ns() ^ completion.request.start.get().rotate_left(40)
+}
+
+/// Order counts.
+#[inline]
+fn mix(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
@@ -261,7 +416,7 @@ mod tests {
     }
 
     /// A read of 6 ms at 0, a write that waits 3 ms and takes 5 ms, a flush: 20 ms in all.
-    fn tally() -> RunResult {
+    fn tally() -> Tally {
         let mut tally = Tally::default();
         let read = Served { seek: ms(3), rotate: ms(2), transfer: ms(1), ..Served::default() };
         let write = Served { overhead: ms(1), rotate: ms(4), hit: true, ..Served::default() };
@@ -273,12 +428,13 @@ mod tests {
         tally.completed(&completion(Op::Flush, 20, 20, Served::default()));
         let head_time = drive::HeadTime { seek: ms(3), rotate: ms(6), transfer: ms(1) };
         let work = Work { head_time, overhead: ms(1), destaging: ms(5) };
-        tally.finish(SimTime::ZERO + ms(20), &[work])
+        tally.end(SimTime::ZERO + ms(20), &[work]);
+        tally
     }
 
     #[test]
     fn sums_shares_and_rates_are_those_of_the_requests_one_by_one() {
-        let result = tally();
+        let result = tally().result();
         assert_eq!((result.requests, result.response.count), (3, 2));
         // Busy 6 + 5 of 20 ms; head time 6 + 4, of which 6 rotating.
         assert_eq!((result.utilisation, result.destaging), (0.55, 0.25));
@@ -296,7 +452,49 @@ mod tests {
     #[test]
     fn outstanding_requests_are_weighed_by_time() {
         // One from 0 to 3, two to 6, one to 11, none to 20 ms: 3 + 6 + 5 of 20.
-        let result = tally();
+        let result = tally().result();
         assert_eq!((result.outstanding_mean, result.outstanding_max), (0.7, 2));
+    }
+
+    /// A read of 4 ms, and then nothing, in 10 ms.
+    fn short_tally() -> Tally {
+        let mut tally = Tally::default();
+        let read = Served { seek: ms(4), ..Served::default() };
+        tally.arrived(SimTime::ZERO);
+        tally.completed(&completion(Op::Read, 0, 4, read));
+        tally.end(SimTime::ZERO + ms(10), &[Work { overhead: ms(4), ..Work::default() }]);
+        tally
+    }
+
+    #[test]
+    fn shares_of_several_runs_weigh_each_by_its_time() {
+        let mut sum = tally();
+        sum.add(&short_tally());
+        let result = sum.result();
+        assert_eq!((result.requests, result.elapsed_ns), (4, 20_000_000));
+        // Busy 11 of 20 and 4 of 10 ms.
+        assert_eq!((result.utilisation, result.destaging), (15.0 / 30.0, 5.0 / 30.0));
+        // 14 ms outstanding of 20 and 4 of 10.
+        assert_eq!((result.outstanding_mean, result.outstanding_max), (18.0 / 30.0, 2));
+        assert_eq!(result.response.mean_ns, 6e6);
+        assert_eq!(result.requests_per_second, 150.0);
+    }
+
+    #[test]
+    fn sums_are_the_same_however_runs_are_put_together() {
+        let left = || {
+            let mut sum = Tally::default();
+            [tally(), short_tally(), tally()].iter().for_each(|run| sum.add(run));
+            sum
+        };
+        let mut right = short_tally();
+        right.add(&tally());
+        let mut sum = tally();
+        sum.add(&right);
+        let hash = |drives| left().result_of(drives).result_hash;
+        let (a, b) = (tally().drive_result(0, 1, None), short_tally().drive_result(1, 2, None));
+        assert_ne!(hash(vec![a.clone(), b.clone()]), hash(vec![b.clone(), a.clone()]));
+        let drives = vec![a, b];
+        assert_eq!(left().result_of(drives.clone()), sum.result_of(drives));
     }
 }

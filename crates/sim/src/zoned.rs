@@ -49,6 +49,13 @@ impl RefusedWrites {
             Refusal::ZoneFull => &mut self.zone_full,
         } += 1;
     }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.not_at_write_pointer += other.not_at_write_pointer;
+        self.over_zone_boundary += other.over_zone_boundary;
+        self.zone_full += other.zone_full;
+    }
 }
 
 /// The zones of each drive of a volume.

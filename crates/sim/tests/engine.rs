@@ -19,7 +19,7 @@ fn experiment(text: &str) -> Experiment {
 
 fn completions(experiment: &Experiment) -> (RunResult, Vec<Completion>) {
     let mut list = Vec::new();
-    let result = experiment.run_observed(&mut |c| list.push(*c), &mut |_, _| {}).unwrap();
+    let result = experiment.run_observed(Some(&mut |c| list.push(*c)), &mut |_, _| {}).unwrap();
     (result, list)
 }
 

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use freewheel::model::sched::POLICIES;
 use freewheel::model::stats::Summary;
-use freewheel::sim::config::{ConfigError, Experiment, SimConfig, Workload, open};
+use freewheel::sim::config::{ConfigError, Experiment, Observer, SimConfig, Workload, open};
 use freewheel::sim::library::{self, DriveError};
 use freewheel::sim::log::CompletionLog;
-use freewheel::sim::{HeadTime, RefusedWrites, RunResult, Stages};
+use freewheel::sim::{Completion, DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
 use freewheel::study;
 use freewheel::trace::{TraceError, TraceInfo};
 use serde::Serialize;
@@ -89,6 +89,9 @@ impl SimArgs {
     fn experiment(&self, path: &Path) -> Result<Experiment, ConfigError> {
         let mut config = SimConfig::load(path, &self.overrides)?;
         config.seed = self.seed.unwrap_or(config.seed);
+        if self.log.is_some() {
+            config.check_observable()?;
+        }
         // A wrong name is known before a long trace is read.
         Experiment::check(&config)?;
         let trace = look_at_trace(&config.workload)?;
@@ -99,15 +102,11 @@ impl SimArgs {
         let create = |path: &PathBuf| CompletionLog::create(path, &experiment.config);
         let mut log = self.log.as_ref().map(create).transpose()?;
         let bars = Bars::default();
+        let mut observer = log.as_mut().map(|log| |completion: &Completion| log.record(completion));
+        let observer = observer.as_mut().map(|observer| observer as Observer<'_>);
+        let mut progress = |done, total| bars.set("simulating", done, total);
         let result = experiment
-            .run_observed(
-                &mut |completion| {
-                    if let Some(log) = &mut log {
-                        log.record(completion);
-                    }
-                },
-                &mut |done, total| bars.set("simulating", done, total),
-            )
+            .run_observed(observer, &mut progress)
             .map_err(|error| self.explain(path, error))?;
         log.map(CompletionLog::finish).transpose()?;
         Ok(result)
@@ -173,6 +172,10 @@ fn way_out(error: &ConfigError) -> Option<&'static str> {
         ConfigError::Trace(TraceError::UnknownFormat { .. }) => {
             Some("in an experiment: --set workload.format=NAME")
         }
+        ConfigError::Unordered => Some(
+            "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
+             seed in the document of --json, for a trace also --set workload.device=N",
+        ),
         ConfigError::Parse { .. } => Some("`freewheel sim --schema` prints every key there is"),
         _ => None,
     }
@@ -186,11 +189,25 @@ fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> 
 fn text(experiment: &Experiment, result: &RunResult) -> Result<String, Failure> {
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
+    let mut sections = vec![
+        config,
+        overview(result).to_string(),
+        responses(result).to_string(),
+        stages(result).to_string(),
+    ];
+    if !result.drives.is_empty() {
+        sections.push(drives(&result.drives));
+    }
     let zoned = experiment.spec.zoned.map(|zoned| zoned.kind);
     let cautions = study::shingled_cautions(zoned, result);
-    let mut sections = vec![config, overview(result).to_string(), responses(result).to_string()];
-    sections.push(stages(result).to_string());
-    sections.extend(cautions.iter().map(|f| format!("{}\n  {}\n", f.headline, f.detail)));
+    sections.extend(cautions.iter().map(|f| {
+        format!(
+            "{}
+  {}
+",
+            f.headline, f.detail
+        )
+    }));
     sections.push(format!("hash {}\n", result.result_hash));
     Ok(sections.join("\n"))
 }
@@ -270,4 +287,29 @@ fn stages(result: &RunResult) -> Table {
     row("transfer", stages.transfer_ns, Some(head.transfer_share()));
     row("bus", stages.bus_ns, None);
     table
+}
+
+/// Independent drives in the text.
+const DRIVES_SHOWN: usize = 10;
+
+/// Those that worked longest first; of equals the first.
+fn drives(all: &[DriveResult]) -> String {
+    let busy_ns = |drive: &DriveResult| drive.utilisation * drive.elapsed_ns as f64;
+    let mut busiest: Vec<&DriveResult> = all.iter().collect();
+    busiest.sort_by(|a, b| busy_ns(b).total_cmp(&busy_ns(a)));
+    busiest.truncate(DRIVES_SHOWN);
+    let mut table = Table::new("lrrrrr");
+    table.row(["drive", "requests", "mean, ms", "p99, ms", "utilisation", "elapsed"]);
+    for drive in &busiest {
+        let device = drive.device.map(|device| format!(" (device {device})"));
+        table.row([
+            format!("{}{}", drive.number, device.unwrap_or_default()),
+            drive.requests.to_string(),
+            number::bare_ms(drive.response_ns_mean),
+            number::bare_ms(drive.response_ns_p99 as f64),
+            number::percent(drive.utilisation),
+            number::seconds(drive.elapsed_ns),
+        ]);
+    }
+    format!("{} of {} independent drives, busiest first\n{table}", busiest.len(), all.len())
 }

@@ -38,3 +38,18 @@ fn a_study_gives_the_same_bytes_on_one_thread_and_on_two() {
     let one = study("1");
     assert!(one == study("2"), "the documents differ");
 }
+
+#[test]
+fn independent_drives_give_the_same_bytes_on_one_thread_and_on_two() {
+    let set = ["--set", "array.layout=independent", "--set", "array.drives=20"];
+    for format in [&[][..], &["--json"]] {
+        let args = [&["sim", "examples/oltp.toml"][..], &set, format].concat();
+        let run = |threads: &str| {
+            let output = command(&args).env("RAYON_NUM_THREADS", threads).output();
+            let ran = finish(output.unwrap());
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+            ran.stdout
+        };
+        assert_eq!(run("1"), run("2"));
+    }
+}

@@ -62,6 +62,30 @@ fn a_simulation_repeats_its_resolved_config_and_the_override_in_it() {
     assert_eq!(run["config"]["workload"]["pattern"]["align"], "4KiB");
 }
 
+/// The way out that the refusal of a log names.
+#[test]
+fn an_independent_drive_is_run_alone_with_the_seed_in_the_document() {
+    let sim =
+        |more: &[&str]| document(&[&["sim", "examples/oltp.toml", "--json"][..], more].concat());
+    let all = sim(&["--set", "array.layout=independent", "--set", "array.drives=3"]);
+    assert_eq!(all["config"]["array"]["layout"], "independent");
+    let drives = all["result"]["drives"].as_array().unwrap();
+    assert_eq!((drives.len(), &all["result"]["requests"]), (3, &60_000.into()));
+    let last = &drives[2];
+    let alone = sim(&["--seed", &last["seed"].to_string()]);
+    for (key, place) in [
+        ("requests", "/requests"),
+        ("response_ns_mean", "/response/mean_ns"),
+        ("response_ns_p99", "/response/p99_ns"),
+        ("elapsed_ns", "/elapsed_ns"),
+        ("utilisation", "/utilisation"),
+        ("result_hash", "/result_hash"),
+    ] {
+        assert_eq!(Some(&last[key]), alone["result"].pointer(place), "{key}");
+    }
+    assert!(alone["result"]["drives"].is_null());
+}
+
 #[test]
 fn drive_show_gives_modelled_and_advertised_values() {
     let sheet = document(&["drive", "show", "exos-x24-24tb", "--json"]);

@@ -63,3 +63,14 @@ fn a_trace_larger_than_the_drive_is_refused_with_both_sizes_and_three_ways_out()
         assert!(error.contains(text), "{error}");
     }
 }
+
+#[test]
+fn a_log_of_independent_drives_is_refused_with_the_way_to_one_of_them() {
+    let bench = Bench::new(SMALL_TRACE);
+    let set = ["--set", "array.layout=independent", "--log", &bench.at("log.parquet")];
+    let error = message(&[&["sim", &bench.at("sim.toml")][..], &set].concat());
+    for text in ["independent drives", "array.layout=striped", "--seed", "workload.device=N"] {
+        assert!(error.contains(text), "{error}");
+    }
+    assert_eq!(bench.names(), ["sim.toml", "trace.csv"]);
+}

@@ -1,4 +1,4 @@
-//! The average over time of something that rises and falls, such as a queue's length.
+//! The sum over time of something that rises and falls, such as a queue's length.
 
 use freewheel_units::SimTime;
 
@@ -32,10 +32,10 @@ impl Level {
         self.max
     }
 
-    /// Mean from time zero to `now`; zero at time zero.
-    pub fn mean(&self, now: SimTime) -> f64 {
-        let last = u128::from(self.value) * u128::from((now - self.since).ns());
-        if now == SimTime::ZERO { 0.0 } else { (self.area + last) as f64 / now.ns() as f64 }
+    /// The level summed over every nanosecond from time zero to `now`. Panics when `now` lies
+    /// before the last change.
+    pub fn area(&self, now: SimTime) -> u128 {
+        self.area + u128::from(self.value) * u128::from((now - self.since).ns())
     }
 }
 
@@ -44,12 +44,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_weighs_each_level_by_its_time() {
+    fn the_area_weighs_each_level_by_its_time() {
         let mut level = Level::default();
         level.set(SimTime::from_ns(10), 4);
         level.set(SimTime::from_ns(15), 1);
         // 10 ns at 0, 5 ns at 4, 5 ns at 1.
-        assert_eq!(level.mean(SimTime::from_ns(20)), 1.25);
+        assert_eq!(level.area(SimTime::from_ns(20)), 25);
         assert_eq!(level.max(), 4);
     }
 }

@@ -1,4 +1,4 @@
-//! What a run is summed up in: distributions of durations and averages over time.
+//! What a run is summed up in: distributions of durations and sums over time.
 
 mod distribution;
 mod level;

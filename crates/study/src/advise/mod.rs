@@ -233,9 +233,7 @@ fn run_policy(
         Experiment::with_trace_info(config(options, policy), Some(trace.info.clone()))?;
     let title = policy.title();
     let report = |done, total| progress(StudyProgress::Running { policy: &title, done, total });
-    let result = experiment.run_observed(&mut |_| {}, &mut { report })?;
-    let requests = trace.info.requests;
-    progress(StudyProgress::Running { policy: &title, done: requests, total: requests });
+    let result = experiment.run_observed(None, &mut { report })?;
     Ok(PolicyRun { policy, title: title.clone(), result })
 }
 

@@ -1,0 +1,81 @@
+//! That memory does not grow with the length of a run, and the traces that show it.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use freewheel::sim::RunResult;
+use freewheel::trace::{ParquetWriter, Record};
+use freewheel::units::{Blocks, Op, Prng, SimTime, VolumeBlock};
+
+use crate::case::{self, bare_atlas, random};
+use crate::print_origin;
+use crate::record::{Origin, peak_memory_bytes};
+
+/// Requests of a run.
+const LONG_RUN: u64 = 100_000_000;
+
+/// Prints time and peak memory of a long generated run, and of a long trace.
+pub fn run() {
+    print_origin(&Origin::here(), "1 run each");
+    report("generated workload", || case::run(&random(&bare_atlas("fcfs"), 1, LONG_RUN)));
+    let folder = Folder::new();
+    let trace = folder.trace(LONG_RUN);
+    report("trace", || case::run(&replay(&trace)));
+}
+
+fn report(what: &str, run: impl FnOnce() -> RunResult) {
+    let start = Instant::now();
+    let result = run();
+    let peak = peak_memory_bytes().map_or("unknown".into(), |bytes| format!("{} MiB", bytes >> 20));
+    println!(
+        "{what} of {LONG_RUN} requests: {:.1} s, peak memory of this process {peak}, hash {}",
+        start.elapsed().as_secs_f64(),
+        result.result_hash
+    );
+}
+
+/// The experiment that plays a trace on the bare Atlas 10K under FCFS.
+pub fn replay(trace: &Path) -> String {
+    let workload = format!("workload = {{ kind = \"trace\", file = {trace:?} }}\n");
+    format!("{}\n{workload}", bare_atlas("fcfs"))
+}
+
+/// A folder that vanishes with what is in it.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// An empty one. Panics when it cannot be made.
+    pub fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("freewheel-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for the trace");
+        Self(folder)
+    }
+
+    /// A Parquet trace of so many random reads and writes of 4 KiB all over the Atlas 10K, 10 ms
+    /// apart, in place of any before it.
+    pub fn trace(&self, requests: u64) -> PathBuf {
+        let path = self.0.join("trace.parquet");
+        let mut writer = ParquetWriter::create(&path).expect("room for the trace");
+        let mut prng = Prng::new(1, "long trace");
+        for i in 0..requests {
+            let record = Record {
+                arrival: SimTime::from_ns(i * 10_000_000),
+                op: if prng.chance(2.0 / 3.0) { Op::Read } else { Op::Write },
+                device: 0,
+                start: VolumeBlock::new(prng.below(2_240_000) * 8),
+                blocks: Blocks::new(8),
+                completion: None,
+            };
+            writer.write(&record).expect("room for the trace");
+        }
+        writer.finish().expect("room for the trace");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left over lies in the system's folder for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,102 @@
+//! Numbers with what they depend on, as lines of JSON.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::case::{Case, Measured};
+
+/// What was measured, and where.
+#[derive(Serialize)]
+pub struct Origin {
+    pub commit: String,
+    pub machine: String,
+}
+
+impl Origin {
+    /// This commit on this machine.
+    pub fn here() -> Self {
+        Self { commit: commit(), machine: machine() }
+    }
+}
+
+/// One measured number.
+#[derive(Serialize)]
+struct Measurement<'a> {
+    name: &'a str,
+    value: f64,
+    unit: String,
+    runs: usize,
+    slowest: f64,
+    fastest: f64,
+    /// Requests of a run.
+    requests: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_memory_bytes: Option<u64>,
+    /// Requests a second of DiskSim 4.0, and how many times as many ours are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disksim: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times_disksim: Option<f64>,
+    result_hash: &'a str,
+    #[serde(flatten)]
+    origin: &'a Origin,
+}
+
+/// Appends a number to `file`. Panics when that is not possible.
+pub fn append(
+    file: &str,
+    case: &Case,
+    measured: &Measured,
+    peak_memory_bytes: Option<u64>,
+    origin: &Origin,
+) {
+    let value = measured.median();
+    let cores =
+        if case.threads == 1 { "one core".into() } else { format!("{} cores", case.threads) };
+    let measurement = Measurement {
+        name: &case.name,
+        value,
+        unit: format!("simulated requests a second, {cores}"),
+        runs: measured.rates.len(),
+        slowest: measured.rates[0],
+        fastest: measured.rates[measured.rates.len() - 1],
+        requests: case.requests,
+        peak_memory_bytes,
+        disksim: case.disksim,
+        times_disksim: case.disksim.map(|theirs| value / theirs),
+        result_hash: &measured.hash,
+        origin,
+    };
+    let line = serde_json::to_string(&measurement).expect("a measurement can be written");
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    let written = opened.and_then(|mut file| writeln!(file, "{line}"));
+    written.unwrap_or_else(|error| panic!("{file}: {error}"));
+}
+
+/// High-water mark of this process's resident memory, where the system tells (Linux).
+pub fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn commit() -> String {
+    let output = Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let text = output.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    text.map_or("unknown".into(), |text| text.trim().into())
+}
+
+fn machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+    format!("{}, {} cores", model.unwrap_or("unknown processor"), cores())
+}
+
+/// Cores that this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,129 @@
+//! Medians of simulated requests a second.
+
+use std::collections::BTreeMap;
+
+use crate::case::{Case, Measured, RUNS, bare_atlas, measure, random};
+use crate::print_origin;
+use crate::record::{Origin, append, cores};
+
+/// Requests a second of DiskSim 4.0, compiled with -O2, on a shared two-core machine, one seed: small
+/// random requests on its model of the Atlas 10K. The first was seen to vary from 38,000 to 66,000.
+/// Measured by us on an occasion of its own, so that a ratio holds to a factor of two and no more.
+const DISKSIM_FCFS: f64 = 49_000.0;
+const DISKSIM_SPTF_20: f64 = 24_000.0;
+const DISKSIM_32_STRIPED: f64 = 56_000.0;
+
+/// Prints a table, and appends its numbers to `file`.
+pub fn run(file: Option<&str>) {
+    let origin = Origin::here();
+    print_origin(&origin, &format!("{RUNS} runs each"));
+    let columns = ["median", "slowest", "fastest", "DiskSim", "ratio"];
+    let [median, slowest, fastest, disksim, ratio] = columns;
+    println!(
+        "{:<56} {median:>10} {slowest:>10} {fastest:>10} {disksim:>10} {ratio:>6}  hash",
+        "M requests/s"
+    );
+    let mut hashes = BTreeMap::new();
+    for case in cases() {
+        let measured = measure(&case, RUNS);
+        let hash = hashes.entry(case.config.clone()).or_insert_with(|| measured.hash.clone());
+        assert_eq!(*hash, measured.hash, "{}: differs with the threads", case.name);
+        print_line(&case, &measured);
+        if let Some(file) = file {
+            append(file, &case, &measured, None, &origin);
+        }
+    }
+    println!(
+        "DiskSim: version 4.0 compiled with -O2, on a shared two-core machine on another day: \
+         a ratio holds to a factor of two."
+    );
+}
+
+fn print_line(case: &Case, measured: &Measured) {
+    let million = |value: f64| format!("{:.3}", value / 1e6);
+    let (slowest, fastest) = (measured.rates[0], measured.rates[RUNS - 1]);
+    let [median, slowest, fastest] = [measured.median(), slowest, fastest].map(million);
+    let disksim = case.disksim.map(million).unwrap_or_default();
+    let ratio = case.disksim.map(|theirs| format!("{:.1}", measured.median() / theirs));
+    println!(
+        "{:<56} {median:>10} {slowest:>10} {fastest:>10} {disksim:>10} {:>6}  {}",
+        case.name,
+        ratio.unwrap_or_default(),
+        measured.hash
+    );
+}
+
+fn cases() -> Vec<Case> {
+    let mut cases = vec![
+        closed("fcfs", 1, 4_000_000).beside_disksim(DISKSIM_FCFS),
+        closed("sptf", 20, 1_000_000).beside_disksim(DISKSIM_SPTF_20),
+    ];
+    cases.extend(with_electronics());
+    cases.extend(striped());
+    cases.extend(independent());
+    for policy in ["fcfs", "clook", "sstf", "sptf", "sptf-sw", "asatf"] {
+        for depth in [1, 4, 16, 64, 256, 1024] {
+            cases.push(closed(policy, depth, 400_000));
+        }
+    }
+    let poisson = "\nworkload = { kind = \"open\", mean_gap = \"10ms\", requests = 1000000 }\n";
+    let poisson = bare_atlas("sptf") + poisson;
+    cases.push(Case::new("open Poisson, 100/s, SPTF", 1_000_000, poisson));
+    let policies = ["fcfs", "clook", "look", "sstf", "sptf", "sptf-sw", "asatf"];
+    cases.extend(policies.map(overloaded));
+    cases
+}
+
+/// osdi00's random workload on the Atlas 10K with this many requests outstanding.
+fn closed(policy: &str, outstanding: u64, requests: u64) -> Case {
+    let name = format!("random 4 KB closed, {policy}, {outstanding} outstanding");
+    Case::new(name, requests, random(&bare_atlas(policy), outstanding, requests))
+}
+
+/// A queue that only grows: 20,000 requests arrive within 0.2 seconds.
+fn overloaded(policy: &str) -> Case {
+    let burst = "\nworkload = { kind = \"open\", mean_gap = \"10us\", requests = 20000 }\n";
+    let name = format!("20,000 waiting at once, {policy}");
+    Case::new(name, 20_000, bare_atlas(policy) + burst)
+}
+
+/// Whole drives: buffer, write cache, command queue, bus.
+fn with_electronics() -> Vec<Case> {
+    let case = |what: &str, drive: &str, outstanding, requests| {
+        let config = random(&format!("drive = \"{drive}\""), outstanding, requests);
+        Case::new(format!("random 4 KB closed, {what}"), requests, config)
+    };
+    vec![
+        case("fcfs, 1 outstanding, electronics", "atlas10k", 1, 1_000_000)
+            .beside_disksim(DISKSIM_FCFS),
+        read_ahead(),
+        case("drive of today, 32 in its queue", "exos-x24-24tb", 32, 200_000),
+        case("drive of today, two arms, 64 outstanding", "exos-2x18-18tb", 64, 200_000),
+    ]
+}
+
+/// Reads that wander about near the one before, so that most are in the buffer or on their way
+/// there; one in fifty goes elsewhere.
+fn read_ahead() -> Case {
+    let config = "drive = \"atlas10k\"\n[workload]\nkind = \"closed\"\nrequests = 1000000\n\
+                  [workload.pattern]\nread_share = 1.0\nlocal_share = 0.98\nlocal_sd = \"64KiB\"\n";
+    Case::new("reads near the one before, 1 outstanding, electronics", 1_000_000, config.into())
+}
+
+/// 32 drives as one volume, a request for each of them outstanding.
+fn striped() -> [Case; 2] {
+    [(false, "bare"), (true, "electronics")].map(|(electronics, what)| {
+        let keys = format!("drive = \"atlas10k\"\nelectronics = {electronics}\narray.drives = 32");
+        let name = format!("random 4 KB closed, 32 striped drives, {what}");
+        Case::new(name, 1_000_000, random(&keys, 32, 1_000_000)).beside_disksim(DISKSIM_32_STRIPED)
+    })
+}
+
+/// 100 drives side by side, on one core and on all.
+fn independent() -> [Case; 2] {
+    [1, cores()].map(|threads| {
+        let keys = bare_atlas("fcfs") + "\narray = { layout = \"independent\", drives = 100 }";
+        let name = format!("random 4 KB closed, 100 independent drives, {threads} threads");
+        Case::new(name, 4_000_000, random(&keys, 1, 40_000)).on_threads(threads)
+    })
+}
