@@ -3,7 +3,7 @@
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::onboard::spec::{
     AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QUEUE_DEPTH_MAX, QueueSpec, ReadAhead,
-    WriteCache,
+    SEGMENTS_MAX, WriteCache,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::SimDuration;
@@ -13,8 +13,6 @@ use crate::fields::{Fields, Leftover, Report, block};
 use crate::mechanics::source as source_text;
 use crate::number::Decimal;
 use crate::parse::Block;
-
-const SEGMENTS_MAX: u32 = 1 << 20;
 
 /// What a drive's electronics may say beside what Freewheel's do, with the value for "off".
 const LEFTOVERS: &[Leftover] = &[
@@ -90,6 +88,10 @@ pub(crate) fn add(
     fields.finish(LEFTOVERS, report);
     for key in ["zero_latency", "overhead", "onboard"] {
         drive.sources.insert(key.into(), source_text(&source.at.file));
+    }
+    if drive.onboard.buffer.is_some() {
+        let text = "derived: what DiskSim 4.0 does with such reads";
+        drive.sources.insert("onboard.buffer.partial_hits".into(), text.into());
     }
     Ok(())
 }

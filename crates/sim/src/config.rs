@@ -516,9 +516,11 @@ impl Experiment {
             let mut arms = self.arms(drive, device)?;
             return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
         }
-        let onboard = &self.spec.onboard;
-        let outside = drive.with_overhead(onboard.command_overhead(self.spec.overhead));
-        let device = |arm| Ok(WholeDrive::new(Unit::new(drive, onboard)?, errors(arm)));
+        let onboard = self.spec.onboard.with_processing(self.spec.overhead);
+        let outside = drive.with_overhead(onboard.command_overhead());
+        // All units share one drive.
+        let inside = Arc::new(drive.with_overhead(ByOp::default()));
+        let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &onboard)?, errors(arm)));
         let mut arms = self.arms(&Arc::new(outside), device)?;
         Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
     }
@@ -553,7 +555,8 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
         return wrong(format!("`drives` is {drives}: 1 to {DRIVES_MAX} are allowed"));
     }
     let unit = stripe_unit.get() / 512;
-    if unit == 0 || stripe_unit.get() % 512 != 0 || unit > drive.total_blocks().get() {
+    let fits = (1..=drive.total_blocks().get()).contains(&unit) && stripe_unit.get() % 512 == 0;
+    if drives > 1 && !fits {
         return wrong(format!(
             "`stripe_unit` is {stripe_unit}: whole blocks of 512 B are needed, at least one and no more than a drive holds"
         ));
@@ -565,8 +568,11 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
 /// Most requests that may be outstanding in a closed workload: as many terminals are kept.
 const OUTSTANDING_MAX: u32 = 1_000_000;
 
-/// Longest mean time between requests: a run of a million of them still ends before 2^64 ns.
+/// Longest mean time between requests.
 const GAP_MAX: SimDuration = SimDuration::from_secs(3600);
+
+/// Longest that all gaps of a run may take together: a third of the time that events can tell.
+const SPAN_MAX: SimDuration = SimDuration::from_ns((1 << 63) / 3);
 
 fn check_workload(workload: &Workload, trace: Option<&TraceInfo>) -> Result<(), ConfigError> {
     let wrong = |message: String| Err(ConfigError::Workload { message });
@@ -582,6 +588,14 @@ fn check_workload(workload: &Workload, trace: Option<&TraceInfo>) -> Result<(), 
         {
             wrong(format!(
                 "a mean time of {time} between requests is too long: at most {GAP_MAX} is allowed"
+            ))
+        }
+        Workload::Closed { think: gap, requests, .. }
+        | Workload::Open { mean_gap: gap, requests, .. }
+            if gap.ns().saturating_mul(*requests) > SPAN_MAX.ns() =>
+        {
+            wrong(format!(
+                "{requests} requests {gap} apart take too long: at most {SPAN_MAX} can be simulated"
             ))
         }
         Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freewheel_model::drive::{Access, Drive, HeadTime, Position};
 use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
-use freewheel_units::{Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Prng, SimDuration, SimTime};
 
 /// One arm with what is between it and the scheduler outside.
 pub trait Device {
@@ -39,6 +39,10 @@ pub struct Work {
     pub head_time: HeadTime,
     /// Command processing during which the arm could do nothing else.
     pub overhead: SimDuration,
+    /// When the head was done with all of it, if that was after the last completion.
+    pub until: SimTime,
+    /// Blocks that the buffer had taken and that were not on their way to the media yet.
+    pub dirty_blocks: Blocks,
     /// Time of the head's spent on writing back what the buffer had taken.
     pub destaging: SimDuration,
 }
@@ -155,8 +159,13 @@ impl Device for WholeDrive {
     }
 
     fn work(&self) -> Work {
-        let (head_time, destaging) = (self.unit.head_time(), self.unit.destaging());
-        Work { head_time, overhead: SimDuration::ZERO, destaging }
+        Work {
+            head_time: self.unit.head_time(),
+            overhead: SimDuration::ZERO,
+            until: self.unit.media_free(),
+            dirty_blocks: self.unit.dirty_blocks(),
+            destaging: self.unit.destaging(),
+        }
     }
 }
 

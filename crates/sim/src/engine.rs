@@ -36,8 +36,8 @@ struct Engine<'a, D, S> {
     observer: &'a mut dyn FnMut(&Completion),
     now: SimTime,
     calendar: Calendar,
-    /// Arms that may have work to give out at this instant.
-    touched: Vec<u32>,
+    /// Arms that may have work to give out at this instant, each once.
+    touched: Touched,
     pending: PendingRequests,
     flushes: FlushOrder,
     tally: Tally,
@@ -66,7 +66,8 @@ pub(crate) fn tally<D: Device, S: Source>(
     observer: &mut dyn FnMut(&Completion),
 ) -> Result<Tally, SourceError> {
     assert_eq!(striping.arms() as usize, arms.len(), "arms of the array");
-    let calendar = Calendar::new(arms.len());
+    let arms_count = arms.len();
+    let calendar = Calendar::new(arms_count);
     let mut engine = Engine {
         striping,
         zones,
@@ -75,7 +76,7 @@ pub(crate) fn tally<D: Device, S: Source>(
         observer,
         now: SimTime::ZERO,
         calendar,
-        touched: Vec::new(),
+        touched: Touched::new(arms_count),
         pending: PendingRequests::default(),
         flushes: FlushOrder::default(),
         tally: Tally::default(),
@@ -132,7 +133,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             if let Some(zones) = &mut self.zones {
                 zones.trim(request.start, request.blocks);
             }
-            let pending = Pending { request, arrival: self.now, left: 0 };
+            let pending = Pending { request, arrival: self.now, left: 0, hit: false };
             return self.report(&pending, &Served { end: self.now, ..Served::default() });
         }
         if let Some(refusal) = self.refusal(&request) {
@@ -153,7 +154,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
             arm.policy.push(Waiting { target, arrival: now, sequence });
-            touch(touched, piece.arm);
+            touched.push(piece.arm);
         };
         let pieces = striping.for_each_piece(request.start, request.blocks, &mut push);
         self.pending.set_pieces(sequence, pieces);
@@ -196,15 +197,15 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let done = arm.device.advance(self.now);
         self.calendar.set(number, key(arm.device.next_event()));
         if let Some(done) = done {
-            touch(&mut self.touched, number);
+            self.touched.push(number);
             self.piece_done(&done);
         }
     }
 
     #[inline]
     fn piece_done(&mut self, done: &Done) {
-        let Some(pending) = self.pending.piece_done(done.sequence) else { return };
-        self.report(&pending, &done.served);
+        let Some(pending) = self.pending.piece_done(done.sequence, done.served.hit) else { return };
+        self.report(&pending, &Served { hit: pending.hit, ..done.served });
         if pending.request.op == Op::Write && self.flushes.write_done(done.sequence) {
             self.start_flushes();
         }
@@ -222,7 +223,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             }
             if waits > 0 {
                 self.pending.set_pieces(sequence, waits);
-            } else if let Some(pending) = self.pending.piece_done(sequence) {
+            } else if let Some(pending) = self.pending.piece_done(sequence, false) {
                 self.report(&pending, &Served { end: self.now, ..Served::default() });
             }
         }
@@ -238,9 +239,28 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     }
 }
 
-#[inline]
-fn touch(touched: &mut Vec<u32>, arm: u32) {
-    if !touched.contains(&arm) {
-        touched.push(arm);
+/// Arms in the order they were touched, each once.
+struct Touched {
+    list: Vec<u32>,
+    marked: Vec<bool>,
+}
+
+impl Touched {
+    fn new(arms: usize) -> Self {
+        Self { list: Vec::new(), marked: vec![false; arms] }
+    }
+
+    #[inline]
+    fn push(&mut self, arm: u32) {
+        if !std::mem::replace(&mut self.marked[arm as usize], true) {
+            self.list.push(arm);
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<u32> {
+        let arm = self.list.pop()?;
+        self.marked[arm as usize] = false;
+        Some(arm)
     }
 }

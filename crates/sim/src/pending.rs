@@ -13,6 +13,8 @@ pub(crate) struct Pending {
     pub arrival: SimTime,
     /// Pieces that are not done; zero once all of it is.
     pub left: u32,
+    /// Whether buffers served all pieces that are done.
+    pub hit: bool,
 }
 
 /// Requests by their sequence: a window that slides along with the oldest that is not done.
@@ -27,7 +29,7 @@ impl PendingRequests {
     /// another request is done.
     #[inline]
     pub(crate) fn push(&mut self, request: Request, arrival: SimTime) -> u64 {
-        self.window.push_back(Pending { request, arrival, left: 0 });
+        self.window.push_back(Pending { request, arrival, left: 0, hit: true });
         self.first + self.window.len() as u64 - 1
     }
 
@@ -38,8 +40,9 @@ impl PendingRequests {
 
     /// A piece is done; the request when it was the last.
     #[inline]
-    pub(crate) fn piece_done(&mut self, sequence: u64) -> Option<Pending> {
+    pub(crate) fn piece_done(&mut self, sequence: u64, hit: bool) -> Option<Pending> {
         let pending = &mut self.window[(sequence - self.first) as usize];
+        pending.hit &= hit;
         pending.left -= 1;
         if pending.left > 0 {
             return None;

@@ -40,12 +40,14 @@ struct Ended {
     busy_ns: u128,
     head_time: HeadTime,
     destaging_ns: u128,
+    dirty_blocks: u64,
     /// Requests outstanding, summed over every nanosecond of every run.
     outstanding_area: u128,
     outstanding_max: u64,
 }
 
-/// Sums of stage times over all reads and writes.
+/// Sums of stage times over all reads and writes. Of a request that several arms serve they are
+/// those of the piece that was done last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Stages {
     /// Waiting for the head.
@@ -165,6 +167,8 @@ pub struct RunResult {
     /// Share of the time that the arm worked on requests or wrote back what the buffer had taken;
     /// of several arms the mean.
     pub utilisation: f64,
+    /// Bytes that the buffer had taken and that were not written back when the run ended.
+    pub left_in_buffer_bytes: u64,
     /// Share of the time that the arm wrote back what the buffer had taken.
     pub destaging: f64,
     /// Reads and writes a second.
@@ -267,7 +271,8 @@ impl Tally {
         self.ended = Ended {
             elapsed: now,
             runs_ns: u128::from(now.ns()),
-            arms_ns: u128::from(now.ns()) * work.len() as u128,
+            arms_ns: work.iter().map(|work| u128::from(now.max(work.until).ns())).sum(),
+            dirty_blocks: work.iter().map(|work| work.dirty_blocks.get()).sum(),
             busy_ns: sum(Work::busy),
             head_time: HeadTime::of(work),
             destaging_ns: sum(|work| work.destaging),
@@ -317,6 +322,7 @@ impl Tally {
             buffer_writes: self.buffer_writes,
             utilisation: share(self.ended.busy_ns, arms_ns),
             destaging: share(self.ended.destaging_ns, arms_ns),
+            left_in_buffer_bytes: self.ended.dirty_blocks * 512,
             requests_per_second: per_second(both.count()),
             bytes_per_second: per_second(read_bytes + write_bytes),
             outstanding_mean: share(self.ended.outstanding_area, runs_ns),
@@ -375,6 +381,7 @@ impl Ended {
         self.busy_ns += other.busy_ns;
         self.head_time.add(&other.head_time);
         self.destaging_ns += other.destaging_ns;
+        self.dirty_blocks += other.dirty_blocks;
         self.outstanding_area += other.outstanding_area;
         self.outstanding_max = self.outstanding_max.max(other.outstanding_max);
     }
@@ -427,7 +434,7 @@ mod tests {
         tally.arrived(SimTime::ZERO + ms(20));
         tally.completed(&completion(Op::Flush, 20, 20, Served::default()));
         let head_time = drive::HeadTime { seek: ms(3), rotate: ms(6), transfer: ms(1) };
-        let work = Work { head_time, overhead: ms(1), destaging: ms(5) };
+        let work = Work { head_time, overhead: ms(1), destaging: ms(5), ..Work::default() };
         tally.end(SimTime::ZERO + ms(20), &[work]);
         tally
     }

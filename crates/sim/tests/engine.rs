@@ -97,6 +97,13 @@ proptest! {
     }
 
     #[test]
+    fn arms_work_no_more_than_all_the_time(experiment in any_experiment()) {
+        let (result, _) = completions(&experiment);
+        prop_assert!((0.0..=1.0).contains(&result.utilisation), "{}", result.utilisation);
+        prop_assert!(result.destaging <= result.utilisation);
+    }
+
+    #[test]
     fn little_s_law_holds(experiment in any_experiment()) {
         // Requests outstanding = arrivals a second times response time, exactly over a whole run.
         // Those that are refused are never outstanding.
@@ -248,4 +255,24 @@ fn a_flush_waits_for_what_the_buffer_has_taken() {
     let (write, flush) = end_of_flush(&experiment);
     assert!(write > SimTime::ZERO + SimDuration::from_ms(7), "{write}");
     assert_eq!(flush, write.max(SimTime::ZERO + SimDuration::from_ms(5)));
+}
+
+#[test]
+fn a_flush_is_done_soon_however_many_writes_come_after_it() {
+    // A far write, a flush, and then near writes, one a millisecond, on a drive that orders them.
+    let text = "drive = \"exos-x24-24tb\"\n[workload]\nkind = \"closed\"\nrequests = 1\n";
+    let experiment = experiment(text);
+    let mut records = vec![record(0, Op::Write, 40_000_000_000), record(100, Op::Flush, 0)];
+    records.extend((0..3000u64).map(|i| record(200 + i * 1000, Op::Write, i * 997 % 4096 * 64)));
+    let devices = BTreeMap::from([(0, experiment.drive.blocks().get())]);
+    let placement = Placement::new(&devices, None, experiment.drive.blocks(), Fit::AsIs).unwrap();
+    let mut source = Replay::new(records.iter().copied().map(Ok), placement, false, 3002);
+    let mut flush = SimTime::ZERO;
+    let mut observe = |c: &Completion| {
+        if c.request.op == Op::Flush {
+            flush = c.end;
+        }
+    };
+    experiment.run_source(&mut source, &mut observe).unwrap();
+    assert!(flush < SimTime::ZERO + SimDuration::from_ms(60), "{flush}");
 }

@@ -11,6 +11,7 @@ use freewheel::sim::log::CompletionLog;
 use freewheel::sim::{Completion, DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
 use freewheel::study;
 use freewheel::trace::{TraceError, TraceInfo};
+use freewheel::units::Bytes;
 use serde::Serialize;
 
 use super::drive::DriveIdentity;
@@ -234,6 +235,8 @@ fn overview(result: &RunResult) -> Table {
         let destaging = number::percent(result.destaging);
         table.row(["buffer", &format!("{from} reads from it, {to} writes to it")]);
         table.row(["writing back", &format!("{destaging} of the time")]);
+        let left = Bytes::new(result.left_in_buffer_bytes).human();
+        table.row(["unwritten", &format!("{left} left in the buffer at the end")]);
     }
     table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
     table.row(["longest wait", &number::ms(result.queue_ns_max as f64)]);

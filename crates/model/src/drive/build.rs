@@ -60,30 +60,11 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
             return Err(invalid(key, time, "at most 1 s is allowed"));
         }
     }
-    check_buffer(spec)?;
+    spec.onboard.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
     check_sources(spec)
 }
 
-const SEGMENTS_MAX: u32 = 4096;
 const ZONES_MAX: u64 = 1 << 24;
-
-fn check_buffer(spec: &DriveSpec) -> Result<(), BuildDriveError> {
-    let Some(buffer) = &spec.onboard.buffer else { return Ok(()) };
-    let key = |name: &str| format!("onboard.buffer.{name}");
-    if !(1..=SEGMENTS_MAX).contains(&buffer.segments) {
-        let rule = format!("1 to {SEGMENTS_MAX} are allowed");
-        return Err(invalid(key("segments"), buffer.segments, rule));
-    }
-    if buffer.segment_blocks == 0 {
-        return Err(invalid(key("segment_blocks"), 0, "at least 1 is needed"));
-    }
-    if !(1..=buffer.segments).contains(&buffer.write_segments) {
-        let rule = format!("1 to {} segments, as many as there are, are allowed", buffer.segments);
-        return Err(invalid(key("write_segments"), buffer.write_segments, rule));
-    }
-    spec.onboard.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
-    Ok(())
-}
 
 fn check_zoned(spec: &DriveSpec, blocks: Blocks) -> Result<(), BuildDriveError> {
     let Some(zoned) = &spec.zoned else { return Ok(()) };

@@ -1,6 +1,6 @@
 //! What the maker promises beside what the model does.
 
-use freewheel_units::{Bytes, Op, SimDuration};
+use freewheel_units::{Blocks, Bytes, Op, SimDuration};
 
 use super::mechanics::Drive;
 use super::spec::Advertised;
@@ -144,7 +144,11 @@ impl Drive {
             let distance = self.seek().distance_max().min(1);
             self.seek().time_ns(op, distance, false)
         };
-        let zones = self.layout().zones().len();
+        // Zones without data have no rate.
+        let zones = self.layout().zones();
+        let with_data = |index: &usize| zones[*index].blocks() > Blocks::ZERO;
+        let outermost = (0..zones.len()).find(with_data).unwrap_or(0);
+        let innermost = (0..zones.len()).rfind(with_data).unwrap_or(0);
         let rate = |zone| self.sustained_rate_bytes_per_second(zone) * u64::from(self.actuators());
         match quantity {
             Quantity::Capacity => self.total_blocks().bytes().get(),
@@ -152,8 +156,8 @@ impl Drive {
             Quantity::MeanSeekWrite => self.mean_seek(Op::Write).ns(),
             Quantity::TrackToTrackRead => single(Op::Read),
             Quantity::TrackToTrackWrite => single(Op::Write),
-            Quantity::OuterRate => rate(0),
-            Quantity::InnerRate => rate(zones - 1),
+            Quantity::OuterRate => rate(outermost),
+            Quantity::InnerRate => rate(innermost),
         }
     }
 }

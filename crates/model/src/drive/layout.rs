@@ -280,6 +280,16 @@ impl Zone {
         (position + segment.after, contiguous)
     }
 
+    /// Whether a position in `start..end` is remapped, or stands in for another.
+    #[inline]
+    fn has_remap_in(&self, start: u64, end: u64) -> bool {
+        let within = |list: &[(u64, u64)]| {
+            let next = list.partition_point(|(position, _)| *position < start);
+            list.get(next).is_some_and(|(position, _)| *position < end)
+        };
+        !self.remaps_from.is_empty() && (within(&self.remaps_from) || within(&self.remaps_to))
+    }
+
     /// The LBN whose data position this is, remaps left aside.
     fn lbn_unmapped(&self, position: u64) -> Option<u64> {
         let at = self.segments.partition_point(|s| s.first_position <= position).checked_sub(1)?;
@@ -548,10 +558,13 @@ impl Layout {
         let sector = zone.blocks_per_track.remainder(position);
         let first = lbn.get().checked_sub(sector)?;
         let end = first + u64::from(zone.blocks_per_track());
-        if first < segment.first_lbn || end > segment_end || !zone.remaps_from.is_empty() {
+        if first < segment.first_lbn || end > segment_end {
             return None;
         }
         let (start, contiguous) = zone.position_of(&segment, first);
+        if zone.has_remap_in(start, start + (end - first)) {
+            return None;
+        }
         let whole = start + sector == position && contiguous >= end - first;
         whole.then_some((Lbn::new(first), Lbn::new(end)))
     }

@@ -278,6 +278,11 @@ impl Drive {
         self.media_access_with_seek_error(now, from, target, 0)
     }
 
+    /// Command processing times.
+    pub fn overheads(&self) -> ByOp<SimDuration> {
+        self.overhead
+    }
+
     /// The same drive with other command processing times.
     #[must_use]
     pub fn with_overhead(&self, overhead: ByOp<SimDuration>) -> Self {

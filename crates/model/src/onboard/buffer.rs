@@ -156,6 +156,17 @@ impl Buffer {
         self.segments[index].media_until = end;
     }
 
+    /// The first dirty block of `start..end`, `end` if there is none.
+    pub(super) fn first_dirty(&self, start: Lbn, end: Lbn) -> Lbn {
+        let dirty = self.segments.iter().filter(|s| s.dirty && s.overlaps(start, end));
+        dirty.map(|segment| segment.start.max(start)).min().unwrap_or(end)
+    }
+
+    pub(super) fn dirty_blocks(&self) -> Blocks {
+        let dirty = self.segments.iter().filter(|segment| segment.dirty);
+        Blocks::new(dirty.map(|segment| segment.end.get() - segment.start.get()).sum())
+    }
+
     /// Forgets clean copies of blocks that are read or written anew.
     pub(super) fn forget(&mut self, start: Lbn, end: Lbn, except: Option<usize>) {
         for (index, segment) in self.segments.iter_mut().enumerate() {

@@ -36,28 +36,56 @@ impl OnboardSpec {
         *self == Self::default()
     }
 
-    /// Time between a command and the beginning of its work on the media, for schedulers outside
-    /// the drive; that of `drive` when the electronics have no overheads of their own.
-    pub fn command_overhead(&self, drive: ByOp<SimDuration>) -> ByOp<SimDuration> {
-        let bus = self.bus.unwrap_or_default();
-        let time = |op, otherwise| {
-            let processing = self.overheads.map_or(otherwise, |times| times.of(op, false, op));
-            processing + bus.disconnect(op, op)
+    /// The same with overheads: its own, else `drive`'s times for commands of any kind.
+    #[must_use]
+    pub fn with_processing(&self, drive: ByOp<SimDuration>) -> Self {
+        let (read, write) = (AfterOp::both(drive.read), AfterOp::both(drive.write));
+        let plain = OverheadSpec {
+            read_hit: read,
+            read_miss: read,
+            write_hit: write,
+            write_miss: write,
+            ..OverheadSpec::default()
         };
-        ByOp { read: time(Op::Read, drive.read), write: time(Op::Write, drive.write) }
+        Self { overheads: Some(self.overheads.unwrap_or(plain)), ..self.clone() }
+    }
+
+    /// Time between a command and the beginning of its work on the media, for schedulers outside
+    /// the drive.
+    pub fn command_overhead(&self) -> ByOp<SimDuration> {
+        let (times, bus) = (self.overheads.unwrap_or_default(), self.bus.unwrap_or_default());
+        let time = |op| times.of(op, false, op) + bus.disconnect(op, op);
+        ByOp { read: time(Op::Read), write: time(Op::Write) }
     }
 
     /// The first value that cannot be: its key, the value, and what is allowed.
-    pub(crate) fn check(&self) -> Result<(), (&'static str, u32, String)> {
+    pub(crate) fn check(&self) -> Result<(), Impossible> {
         self.buffer.as_ref().map_or(Ok(()), BufferSpec::check)?;
+        self.overheads.as_ref().map_or(Ok(()), OverheadSpec::check)?;
+        self.bus.as_ref().map_or(Ok(()), BusSpec::check)?;
+        at_most_a_second("onboard.read_write_switch", self.read_write_switch)?;
         let depth = self.queue.map_or(1, |queue| queue.depth);
         if !(1..=QUEUE_DEPTH_MAX).contains(&depth) {
             let rule = format!("1 to {QUEUE_DEPTH_MAX} commands can be held");
-            return Err(("onboard.queue.depth", depth, rule));
+            return Err(("onboard.queue.depth", depth.to_string(), rule));
         }
         Ok(())
     }
 }
+
+/// A key, its value, and what is allowed.
+type Impossible = (&'static str, String, String);
+
+/// Times that add up must not overflow.
+fn at_most_a_second(key: &'static str, time: SimDuration) -> Result<(), Impossible> {
+    if time <= SimDuration::from_secs(1) {
+        return Ok(());
+    }
+    Err((key, time.to_string(), "at most 1 s is allowed".into()))
+}
+
+/// Most segments of a buffer: they are searched one by one.
+pub const SEGMENTS_MAX: u32 = 4096;
 
 /// Deepest queue of commands. NVMe's limit, far beyond the 32 of SATA and the 256 of SAS drives.
 pub const QUEUE_DEPTH_MAX: u32 = 65_536;
@@ -118,20 +146,26 @@ pub struct BufferSpec {
 }
 
 impl BufferSpec {
-    fn check(&self) -> Result<(), (&'static str, u32, String)> {
-        let at_least_one = || "at least 1, or no buffer at all".to_string();
-        if self.segments == 0 {
-            return Err(("onboard.buffer.segments", 0, at_least_one()));
+    fn check(&self) -> Result<(), Impossible> {
+        let Self { segments, segment_blocks, write_segments, .. } = *self;
+        if !(1..=SEGMENTS_MAX).contains(&segments) {
+            let rule = format!("1 to {SEGMENTS_MAX} are allowed, or no buffer at all");
+            return Err(("onboard.buffer.segments", segments.to_string(), rule));
         }
-        if self.segment_blocks == 0 {
-            return Err(("onboard.buffer.segment_blocks", 0, at_least_one()));
+        if segment_blocks == 0 {
+            let rule = "at least 1 is needed".into();
+            return Err(("onboard.buffer.segment_blocks", "0".into(), rule));
         }
-        let most = self.segments - u32::from(self.separate_write_segments);
-        let allowed = if self.separate_write_segments { 1..=most } else { 0..=most };
-        let caches = self.write_cache != WriteCache::Off;
-        if !allowed.contains(&self.write_segments) || (caches && self.write_segments == 0) {
-            let rule = format!("of these {} segments 1 to {most} can hold writes", self.segments);
-            return Err(("onboard.buffer.write_segments", self.write_segments, rule));
+        let most = segments - u32::from(self.separate_write_segments);
+        if !(1..=most).contains(&write_segments) {
+            let rule = format!("of these {segments} segments 1 to {most} can hold writes");
+            return Err(("onboard.buffer.write_segments", write_segments.to_string(), rule));
+        }
+        let longest = SimDuration::from_secs(3600);
+        if self.destage_after_idle > longest {
+            let rule = format!("at most {longest} is allowed");
+            let value = self.destage_after_idle.to_string();
+            return Err(("onboard.buffer.destage_after_idle", value, rule));
         }
         Ok(())
     }
@@ -162,7 +196,7 @@ pub enum ReadAhead {
     Track,
     /// To the end of the cylinder.
     Cylinder,
-    /// Until the segment is full.
+    /// As many blocks as a segment holds.
     Segment,
     /// To the end of the next track after sequential reads, else to the end of this one.
     Adaptive,
@@ -175,7 +209,8 @@ pub enum WriteCache {
     /// Never.
     #[default]
     Off,
-    /// One write at a time, and the writes that follow on it while it is not on the media yet.
+    /// One write at a time; with combining, also those that follow on it while it is not on the
+    /// media yet.
     Sequential,
     /// As many as there are write segments.
     On,
@@ -201,6 +236,19 @@ pub struct OverheadSpec {
 }
 
 impl OverheadSpec {
+    fn check(&self) -> Result<(), Impossible> {
+        for (key, by) in [
+            ("onboard.overheads.read_hit", self.read_hit),
+            ("onboard.overheads.read_miss", self.read_miss),
+            ("onboard.overheads.write_hit", self.write_hit),
+            ("onboard.overheads.write_miss", self.write_miss),
+        ] {
+            at_most_a_second(key, by.after_read.max(by.after_write))?;
+        }
+        at_most_a_second("onboard.overheads.read_completion", self.read_completion)?;
+        at_most_a_second("onboard.overheads.write_completion", self.write_completion)
+    }
+
     /// Processing time of a command that the buffer serves (`hit`) or not, after one that was
     /// `before`.
     pub(super) fn of(&self, op: Op, hit: bool, before: Op) -> SimDuration {
@@ -260,6 +308,15 @@ pub struct BusSpec {
 }
 
 impl BusSpec {
+    fn check(&self) -> Result<(), Impossible> {
+        let disconnect = self.read_disconnect.after_read.max(self.read_disconnect.after_write);
+        at_most_a_second("onboard.bus.block_time", self.block_time)?;
+        at_most_a_second("onboard.bus.arbitration", self.arbitration)?;
+        at_most_a_second("onboard.bus.reconnect", self.reconnect)?;
+        at_most_a_second("onboard.bus.read_disconnect", disconnect)?;
+        at_most_a_second("onboard.bus.write_disconnect", self.write_disconnect)
+    }
+
     /// Time to let go of the bus, where it is let go.
     pub(super) fn disconnect(&self, op: Op, before: Op) -> SimDuration {
         match op {

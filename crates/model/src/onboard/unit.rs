@@ -13,7 +13,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use super::buffer::{Buffer, behind};
 use super::bus::Bus;
 use super::read_ahead::{self, ReadingOn};
-use super::spec::{AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, WriteCache};
+use super::spec::{BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, WriteCache};
 use super::write_back::{Destage, WriteBack};
 use crate::drive::spec::ByOp;
 use crate::drive::{Access, Drive, HeadTime, Position, Target};
@@ -159,18 +159,20 @@ enum Held {
 impl Unit {
     /// A drive with this electronics, its buffer empty and its head at rest. Without overheads in
     /// the electronics, commands are processed in the time that the drive itself states. An error
-    /// when the queue's policy has a parameter out of range.
+    /// when the queue's policy has a parameter out of range. Panics when [`Drive::build`] would
+    /// refuse the electronics. Units of drives that state no time share the drive.
     pub fn new(drive: &Arc<Drive>, spec: &OnboardSpec) -> Result<Self, ParsePolicyError> {
         let queue = spec.queue.unwrap_or(QueueSpec {
             depth: 1,
             scheduler: PolicySpec::Fcfs,
             hits_out_of_turn: false,
         });
+        spec.check().unwrap_or_else(|(key, value, rule)| panic!("{key} is {value}: {rule}"));
         Ok(Self {
             drive: without_overhead(drive),
             buffer: spec.buffer.as_ref().map(Buffer::new),
             buffer_spec: spec.buffer.clone().unwrap_or_default(),
-            overheads: spec.overheads.unwrap_or_else(|| overheads_of(drive)),
+            overheads: spec.with_processing(drive.overheads()).overheads.unwrap_or_default(),
             bus_spec: spec.bus.unwrap_or_default(),
             bus: Bus::default(),
             read_write_switch: spec.read_write_switch,
@@ -234,6 +236,11 @@ impl Unit {
     #[inline]
     pub fn media_free(&self) -> SimTime {
         self.media.free
+    }
+
+    /// Blocks written to the buffer that are not on the media, nor on the way there.
+    pub fn dirty_blocks(&self) -> Blocks {
+        self.buffer.as_ref().map_or(Blocks::ZERO, Buffer::dirty_blocks)
     }
 
     /// What the head did for commands and destages so far, reading ahead left out.
@@ -379,7 +386,8 @@ impl Unit {
         }
         let wanted = self.flush_needs_media() || !self.blocked.is_empty();
         let may = wanted && !self.write_back.is_empty();
-        // Destages that something waits for and commands take turns; a flush takes no turns.
+        // Destages that a write waits for and commands take turns; those that a flush waits for go
+        // first: they are no more than the buffer held when it came.
         if may && (self.destage_is_next || self.waiting.is_empty() || !self.flushes.is_empty()) {
             self.destage_is_next = false;
             self.destage_next(self.now);
@@ -458,8 +466,8 @@ impl Unit {
         None
     }
 
-    /// The media serve a command when they are free and its turn has come. Where no other can come
-    /// in between, that is known already.
+    /// The media serve a command when they are free and its turn has come. Where no other command
+    /// can come in between, that is known already; a flush that does comes behind it.
     #[inline]
     fn wait_for_media(&mut self, command: &Command, seek_error: impl FnOnce() -> i64) {
         if self.queue.depth == 1 && self.flushes.is_empty() {
@@ -553,6 +561,7 @@ impl Unit {
         let held = *buffer.segment(segment);
         let end = behind(start, blocks);
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held.start, start, end);
+        let limit = buffer.first_dirty(held.end, limit);
         if let Some(ahead) = &mut self.media.reading_on
             && ahead.segment == segment
         {
@@ -644,8 +653,11 @@ impl Unit {
         access: &Access,
         media_end: SimTime,
     ) {
-        let first = self.first_free_block(start, access);
+        let mut first = self.first_free_block(start, access);
         let Some(buffer) = &mut self.buffer else { return };
+        if buffer.first_dirty(first, start) < start {
+            first = start;
+        }
         let segment = match held {
             Some((segment, to)) => {
                 buffer.forget(to, end, Some(segment));
@@ -662,6 +674,7 @@ impl Unit {
         buffer.engage(segment, media_end);
         let held_from = buffer.segment(segment).start;
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held_from, start, end);
+        let limit = buffer.first_dirty(end, limit);
         if limit <= end {
             return;
         }
@@ -738,7 +751,8 @@ impl Unit {
             buffer.forget(target.start, end, None);
         }
         // Data come over the bus while the arm moves; what does not fit into that is left.
-        let length = self.bus_spec.transfer(target.blocks);
+        let transfer = self.bus_spec.transfer(target.blocks);
+        let length = if self.bus_spec.hold { transfer.max(access.total()) } else { transfer };
         let late = self.take_bus(begin, length);
         let tail = (late + length).saturating_sub(access.total());
         self.finish(command, false, &access, tail, self.media.free + tail);
@@ -827,7 +841,9 @@ impl Unit {
                 let target = target_of(&self.drive, buffer, destage);
                 self.drive.positioning(begin, self.media.head, &target).total().ns()
             };
-            self.write_back.cheapest(buffer, reach).unwrap_or(0)
+            // A flush waits for what was written before it, and for nothing that came later.
+            let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
+            self.write_back.cheapest(buffer, newest, reach).unwrap_or(0)
         };
         self.destage(index, begin);
     }
@@ -893,18 +909,5 @@ fn without_overhead(drive: &Arc<Drive>) -> Arc<Drive> {
         Arc::clone(drive)
     } else {
         Arc::new(drive.with_overhead(ByOp::default()))
-    }
-}
-
-/// Electronics whose processing takes what the drive itself states.
-fn overheads_of(drive: &Drive) -> OverheadSpec {
-    let (read, write) =
-        (AfterOp::both(drive.overhead(Op::Read)), AfterOp::both(drive.overhead(Op::Write)));
-    OverheadSpec {
-        read_hit: read,
-        read_miss: read,
-        write_hit: write,
-        write_miss: write,
-        ..OverheadSpec::default()
     }
 }

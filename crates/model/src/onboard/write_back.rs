@@ -57,14 +57,15 @@ impl WriteBack {
         self.waiting.iter().position(|d| buffer.segment(d.segment).overlaps(start, end))
     }
 
-    /// The one with the smallest `cost`; but data of one block leave in the order they were
-    /// written, so an older one that overlaps it goes first.
+    /// Of those up to `newest` the one with the smallest `cost`; but data of one block leave in
+    /// the order they were written, so an older one that overlaps it goes first.
     pub(super) fn cheapest(
         &self,
         buffer: &Buffer,
+        newest: u64,
         mut cost: impl FnMut(&Destage) -> u64,
     ) -> Option<usize> {
-        let all = self.waiting.iter().enumerate();
+        let all = self.waiting.iter().take_while(|destage| destage.id <= newest).enumerate();
         let (mut best, _) = all.min_by_key(|(_, destage)| cost(destage))?;
         loop {
             let held = buffer.segment(self.waiting[best].segment);

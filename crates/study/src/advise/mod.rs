@@ -242,7 +242,7 @@ fn summary(experiment: &Experiment) -> DriveSummary {
     DriveSummary {
         name: spec.name.clone(),
         model: spec.model.clone(),
-        capacity_bytes: drive.blocks().bytes().get(),
+        capacity_bytes: drive.total_blocks().bytes().get(),
         rotation_period_ns: spec.rotation_period.ns(),
         media_bytes_per_second: drive.mean_media_rate_bytes_per_second(),
         electronics: experiment.has_electronics(),

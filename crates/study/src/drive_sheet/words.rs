@@ -62,14 +62,17 @@ fn buffer(spec: &BufferSpec) -> [Words; 3] {
         ReadAhead::None => "no",
         ReadAhead::Track => "to the end of the track",
         ReadAhead::Cylinder => "to the end of the cylinder",
-        ReadAhead::Segment => "until the segment is full",
+        ReadAhead::Segment => "as far as a segment holds",
         ReadAhead::Adaptive => {
             "to the end of the next track after sequential reads, else of this one"
         }
     };
     let cache = match spec.write_cache {
         WriteCache::Off => "off",
-        WriteCache::Sequential => "one write at a time, and those that follow on it",
+        WriteCache::Sequential if spec.combine_sequential_writes => {
+            "one write at a time, and those that follow on it"
+        }
+        WriteCache::Sequential => "one write at a time",
         WriteCache::On => "on",
     };
     [("buffer", segments), ("reading ahead", ahead.into()), ("write cache", cache.into())]
@@ -105,8 +108,11 @@ fn ms(time: SimDuration) -> String {
 
 fn bus(spec: &BusSpec) -> Words {
     let block = spec.block_time;
-    if block == SimDuration::ZERO {
+    if *spec == BusSpec::default() {
         return ("bus", "takes no time".into());
+    }
+    if block == SimDuration::ZERO {
+        return ("bus", "data take no time, getting hold of it does".into());
     }
     let per_second = BLOCK_BYTES as f64 / block.as_secs_f64();
     ("bus", format!("{}, {} ns a block", rate(per_second), block.ns()))

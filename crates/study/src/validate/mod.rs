@@ -179,6 +179,9 @@ fn check(record: &Record, before: Option<SimTime>, unit: &Unit) -> Result<SimTim
     if !record.op.moves_data() {
         return Err("only reads and writes can be compared");
     }
+    if unit.drive().actuators() > 1 {
+        return Err("the drive has several actuators; a drive with one is needed");
+    }
     if record.end().get() > unit.drive().blocks().get() {
         return Err("it lies beyond the drive's end: the trace is of a larger drive");
     }

@@ -119,7 +119,7 @@ fn stretch_table(points: &[(u32, f64)], density: f64) -> Vec<(u32, f64)> {
     if let [.., (before, _), (last, _)] = points
         && new(*before) == new(*last)
     {
-        distances.push(new(*last) + 1);
+        distances.push(new(*last).saturating_add(1));
     }
     distances.sort_unstable();
     distances.dedup();

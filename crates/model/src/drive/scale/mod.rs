@@ -134,6 +134,11 @@ impl Scaling {
         scaled.seek = self.seek_spec(spec).map_err(ScaleError::Original)?;
         let switch = &mut scaled.onboard.read_write_switch;
         *switch = scale_time(*switch, self.seek);
+        if let Some(zoned) = &mut scaled.zoned {
+            let capacity = self.linear_density * self.track_density;
+            let conventional = f64::from(zoned.conventional_zones) * capacity;
+            zoned.conventional_zones = conventional as u32;
+        }
         scaled.cylinders = zones::scale_count(spec.cylinders, self.track_density);
         scaled.zones = zones::scale(spec, self);
         scaled.advertised = self.advertised(&spec.advertised);

@@ -2,6 +2,8 @@
 
 use std::slice;
 
+use freewheel_units::SimDuration;
+
 use super::Scaling;
 use crate::drive::spec::{Advertised, DriveSpec, Turn, ZoneSpec};
 
@@ -31,6 +33,8 @@ pub fn describe(scaled: &mut DriveSpec, scaling: &Scaling, original: &DriveSpec)
 const SCALED: &str = ", scaled";
 
 fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
+    let switches = scaled.onboard.read_write_switch > SimDuration::ZERO;
+    let zoned = scaled.zoned.is_some();
     let seek = |what| (what, scaling.seek, "5.1.1");
     let rpm = |what| (what, scaling.rpm, "5.1.2");
     let blocks = |what| (what, scaling.linear_density, "5.2.1");
@@ -43,6 +47,12 @@ fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
     // Section 5.1.1 speaks of seeks; the head switch goes with them by our assumption.
     derive("head_switch", &[seek("time, assumed to go with the seeks,")]);
     derive("seek", &[seek("times"), tracks("distances")]);
+    if switches {
+        derive("onboard.read_write_switch", &[seek("time, assumed to go with the seeks,")]);
+    }
+    if zoned {
+        derive("zoned.conventional_zones", &[blocks("number"), tracks("number")]);
+    }
     derive("rotation_period", &[rpm("speed")]);
     derive("cylinders", &[tracks("number")]);
     derive("zones", &[blocks("blocks a track"), tracks("cylinders")]);
