@@ -61,6 +61,7 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
         }
     }
     check_buffer(spec)?;
+    spec.onboard.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
     check_sources(spec)
 }
 
@@ -81,7 +82,6 @@ fn check_buffer(spec: &DriveSpec) -> Result<(), BuildDriveError> {
         let rule = format!("1 to {} segments, as many as there are, are allowed", buffer.segments);
         return Err(invalid(key("write_segments"), buffer.write_segments, rule));
     }
-    spec.onboard.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
     Ok(())
 }
 
