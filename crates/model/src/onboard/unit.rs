@@ -738,7 +738,8 @@ impl Unit {
             buffer.forget(target.start, end, None);
         }
         // Data come over the bus while the arm moves; what does not fit into that is left.
-        let length = self.bus_spec.transfer(target.blocks);
+        let moving = self.bus_spec.transfer(target.blocks);
+        let length = if self.bus_spec.hold { moving.max(access.total()) } else { moving };
         let late = self.take_bus(begin, length);
         let tail = (late + length).saturating_sub(access.total());
         self.finish(command, false, &access, tail, self.media.free + tail);
