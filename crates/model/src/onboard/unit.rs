@@ -815,14 +815,15 @@ impl Unit {
     }
 
     /// Writes a dirty segment to the media from `begin` on: the oldest, or, where the drive orders
-    /// its commands, the one that is reached first.
+    /// its commands, the one that is reached first of those that a flush waits for, if there is one.
     fn destage_next(&mut self, begin: SimTime) {
         let Some(buffer) = &self.buffer else { return };
         let index = if self.queue.scheduler == PolicySpec::Fcfs {
             0
         } else {
+            let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
             let reach = |destage: &Destage| {
-                if destage.ready > begin {
+                if destage.ready > begin || destage.id > newest {
                     return u64::MAX;
                 }
                 let target = target_of(&self.drive, buffer, destage);
