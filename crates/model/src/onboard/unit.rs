@@ -751,7 +751,7 @@ impl Unit {
         self.media.reading_on = None;
         let mut begin = self.now;
         while let Some(buffer) = &self.buffer
-            && let Some(index) = self.write_back.overlapping(buffer, start, end)
+            && let Some(index) = self.write_back.in_the_way(buffer, start, end)
         {
             self.destage(index, begin);
             begin = self.media.free;

@@ -52,27 +52,38 @@ impl WriteBack {
         self.waiting.first().is_some_and(|destage| destage.id <= id)
     }
 
+    /// Which goes first so that blocks of `start..end` can go; None when none of them waits.
+    pub(super) fn in_the_way(&self, buffer: &Buffer, start: Lbn, end: Lbn) -> Option<usize> {
+        let index = self.overlapping(buffer, start, end)?;
+        Some(self.first_before(buffer, index))
+    }
+
     /// The oldest whose segment has a block of `start..end`.
-    pub(super) fn overlapping(&self, buffer: &Buffer, start: Lbn, end: Lbn) -> Option<usize> {
+    fn overlapping(&self, buffer: &Buffer, start: Lbn, end: Lbn) -> Option<usize> {
         self.waiting.iter().position(|d| buffer.segment(d.segment).overlaps(start, end))
     }
 
-    /// The one with the smallest `cost`; but data of one block leave in the order they were
-    /// written, so an older one that overlaps it goes first.
+    /// Data of one block leave in the order they were written, so an older one that overlaps this
+    /// one goes first.
+    fn first_before(&self, buffer: &Buffer, mut index: usize) -> usize {
+        loop {
+            let held = buffer.segment(self.waiting[index].segment);
+            match self.overlapping(buffer, held.start, held.end) {
+                Some(older) if older < index => index = older,
+                _ => return index,
+            }
+        }
+    }
+
+    /// The one with the smallest `cost`, or what must go before it.
     pub(super) fn cheapest(
         &self,
         buffer: &Buffer,
         mut cost: impl FnMut(&Destage) -> u64,
     ) -> Option<usize> {
         let all = self.waiting.iter().enumerate();
-        let (mut best, _) = all.min_by_key(|(_, destage)| cost(destage))?;
-        loop {
-            let held = buffer.segment(self.waiting[best].segment);
-            match self.overlapping(buffer, held.start, held.end) {
-                Some(older) if older < best => best = older,
-                _ => return Some(best),
-            }
-        }
+        let (best, _) = all.min_by_key(|(_, destage)| cost(destage))?;
+        Some(self.first_before(buffer, best))
     }
 
     pub(super) fn take(&mut self, index: usize) -> Destage {
