@@ -487,7 +487,7 @@ impl Unit {
         let target = &command.waiting.target;
         let end = behind(target.start, target.blocks);
         let combine = self.buffer_spec.combine_sequential_writes;
-        self.buffer.as_ref()?.joinable(target.start, end, combine)
+        self.write_back.joinable(self.buffer.as_ref()?, target.start, end, combine)
     }
 
     /// What the buffer has of a read; with `may_promise` also what is being read ahead.

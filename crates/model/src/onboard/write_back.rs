@@ -52,6 +52,21 @@ impl WriteBack {
         self.waiting.first().is_some_and(|destage| destage.id <= id)
     }
 
+    /// The segment that a write of `start..end` can join. Data of one block leave in the order they
+    /// were written, so it is none older than another with one of these blocks.
+    pub(super) fn joinable(
+        &self,
+        buffer: &Buffer,
+        start: Lbn,
+        end: Lbn,
+        combine: bool,
+    ) -> Option<usize> {
+        let overlaps = |d: &Destage| buffer.segment(d.segment).overlaps(start, end);
+        let oldest = self.waiting.iter().rposition(overlaps).unwrap_or(0);
+        let segments = self.waiting[oldest..].iter().map(|destage| destage.segment);
+        segments.filter(|&segment| buffer.can_join(segment, start, end, combine)).min()
+    }
+
     /// Which goes first so that blocks of `start..end` can go; None when none of them waits.
     pub(super) fn in_the_way(&self, buffer: &Buffer, start: Lbn, end: Lbn) -> Option<usize> {
         let index = self.overlapping(buffer, start, end)?;
