@@ -496,6 +496,9 @@ impl Unit {
         let written_too = self.buffer_spec.read_hits_on_written;
         let Some(segment) = buffer.holding(start, written_too) else { return Held::Nothing };
         let end = behind(start, blocks);
+        if !written_too && self.write_back.in_the_way(buffer, start, end).is_some() {
+            return Held::Nothing;
+        }
         let held = buffer.segment(segment);
         if end <= held.end {
             let there = if held.written { self.now } else { held.media_until };
@@ -844,6 +847,8 @@ impl Unit {
         self.media.destaged = self.media.free;
         self.media.destaging += access.total();
         if let Some(buffer) = &mut self.buffer {
+            let written = *buffer.segment(destage.segment);
+            buffer.forget(written.start, written.end, Some(destage.segment));
             buffer.destage(destage.segment, self.media.free);
         }
         self.end_flushes();
