@@ -1,0 +1,8 @@
+//! The electronics: small cases worked out by hand, and what must hold for any drive.
+#![allow(missing_docs)]
+
+mod any;
+mod basics;
+#[path = "../common/mod.rs"]
+mod common;
+mod hand;
