@@ -6,3 +6,4 @@ mod basics;
 #[path = "../common/mod.rs"]
 mod common;
 mod hand;
+mod queue;
