@@ -3,6 +3,7 @@
 
 mod any;
 mod basics;
+mod buffer;
 #[path = "../common/mod.rs"]
 mod common;
 mod hand;
