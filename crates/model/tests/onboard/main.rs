@@ -8,3 +8,4 @@ mod buffer;
 mod common;
 mod hand;
 mod queue;
+mod writes;
