@@ -6,6 +6,7 @@ mod basics;
 mod buffer;
 #[path = "../common/mod.rs"]
 mod common;
+mod flush;
 mod hand;
 mod queue;
 mod writes;
