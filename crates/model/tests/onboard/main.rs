@@ -4,6 +4,7 @@
 mod any;
 mod basics;
 mod buffer;
+mod bus;
 #[path = "../common/mod.rs"]
 mod common;
 mod flush;
