@@ -10,4 +10,5 @@ mod common;
 mod flush;
 mod hand;
 mod queue;
+mod spec;
 mod writes;
