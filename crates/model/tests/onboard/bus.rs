@@ -82,3 +82,11 @@ fn a_command_that_holds_the_bus_lets_no_other_have_it_until_it_is_done() {
     assert_eq!(hit_beside(Op::Read, true), 45_190);
     assert_eq!(hit_beside(Op::Write, true), 45_180);
 }
+
+#[test]
+fn writes_that_the_buffer_takes_cross_the_bus_one_after_the_other() {
+    let mut spec = with_bus(BusSpec { block_time: us(150), ..BusSpec::default() });
+    spec.queue = Some(queue(2, PolicySpec::Fcfs));
+    // From 0.03 to 1.23 ms, then the other.
+    assert_eq!(ends_us(&run_with(&spec, &[writes(0, 50, 8), writes(0, 500, 8)])), [1230, 2430]);
+}

@@ -48,9 +48,16 @@ fn flushes_end_when_all_that_was_written_before_them_is_on_the_media() {
 fn a_flush_goes_before_commands_that_wait() {
     let mut spec = buffered(|buffer| buffer.destage_after_idle = SimDuration::from_ms(100));
     spec.queue = Some(queue(3, PolicySpec::Fcfs));
-    let wishes = [writes(0, 50, 8), reads(1000, 10, 8), reads(2000, 300, 1), flushes(3000)];
-    // The media are free at 11.8; block 50 from 15.0 to 15.8; a seek until 16.8, block 300 at 23.0.
-    assert_eq!(ends_us(&run_with(&spec, &wishes)), [110, 11_810, 23_110, 15_800]);
+    let wishes = [
+        writes(0, 50, 8),
+        writes(200, 60, 8),
+        reads(1000, 10, 8),
+        reads(2000, 300, 1),
+        flushes(3000),
+    ];
+    // The media are free at 11.8; block 50 from 15.0, block 60 until 16.8; a seek until 17.8, block
+    // 300 at 23.0.
+    assert_eq!(ends_us(&run_with(&spec, &wishes)), [110, 310, 11_810, 23_110, 16_800]);
 }
 
 #[test]
@@ -62,4 +69,10 @@ fn writes_behind_a_flush_do_not_go_before_what_it_waits_for() {
     let wishes = [writes(0, 80, 1), writes(100, 95, 1), flushes(1000), writes(2000, 182, 1)];
     // Block 80 until 8.1, block 95 until 9.6. Block 182 would be reached at 9.2.
     assert_eq!(ends_us(&run_with(&spec, &wishes))[2], 9600);
+}
+
+#[test]
+fn a_flush_does_not_write_out_what_is_still_on_the_bus() {
+    // In the buffer at 0.11 ms; block 1 comes by at 0.1 ms and at 10.1.
+    assert_eq!(ends_us(&run_with(&electronics(), &[writes(0, 1, 8), flushes(50)])), [110, 10_900]);
 }

@@ -31,6 +31,52 @@ fn with_two_write_segments_the_third_write_waits_for_the_end_of_the_first_destag
 }
 
 #[test]
+fn a_write_does_not_take_a_segment_that_is_just_being_read_into() {
+    let spec = OnboardSpec {
+        queue: Some(queue(2, PolicySpec::Fcfs)),
+        ..buffered(|buffer| (buffer.segments, buffer.write_segments) = (1, 1))
+    };
+    // The media are done at 1.8 ms, the bus at 1.81.
+    assert_eq!(ends_us(&run_with(&spec, &[reads(0, 10, 8), writes(1000, 500, 8)])), [1810, 1890]);
+}
+
+#[test]
+fn a_write_does_not_overtake_one_that_waits_for_room() {
+    let spec = OnboardSpec {
+        queue: Some(queue(3, PolicySpec::Fcfs)),
+        ..lazy(|buffer| buffer.write_segments = 1)
+    };
+    // The third would find room in what the first wrote. Block 50 until 5.8 ms, block 1000 from
+    // 10.0 to 10.8.
+    let wishes = [writes(0, 50, 8), writes(1000, 1000, 8), writes(1010, 52, 4)];
+    assert_eq!(ends_us(&run_with(&spec, &wishes)), [110, 5880, 10_840]);
+}
+
+#[test]
+fn commands_and_destages_that_writes_wait_for_take_turns() {
+    let spec = OnboardSpec {
+        queue: Some(queue(5, PolicySpec::Fcfs)),
+        ..lazy(|buffer| buffer.write_segments = 1)
+    };
+    let wishes = [
+        writes(0, 50, 8),
+        reads(1000, 10, 1),
+        reads(2000, 20, 1),
+        writes(2000, 1000, 8),
+        writes(2000, 2000, 8),
+    ];
+    // Block 10 until 11.1 ms, block 50 until 15.8, block 20 until 22.1, block 1000 until 30.8.
+    assert_eq!(ends_us(&run_with(&spec, &wishes)), [110, 11_110, 22_110, 15_880, 30_880]);
+}
+
+#[test]
+fn a_destage_waits_for_all_that_joined_it() {
+    // In the buffer at 5.02 ms, when block 50 has begun to pass.
+    let wishes = [writes(0, 50, 8), writes(4950, 52, 4), flushes(4960)];
+    assert_eq!(ends_us(&run_with(&lazy(|_| ()), &wishes)), [110, 5020, 15_800]);
+}
+
+#[test]
 fn a_write_over_one_that_waits_takes_its_place_even_where_writes_are_not_combined() {
     let wishes = [writes(0, 50, 8), writes(1000, 52, 4)];
     let outcomes = run_with(&lazy(|buffer| buffer.write_segments = 1), &wishes);
