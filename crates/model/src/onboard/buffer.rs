@@ -90,16 +90,13 @@ impl Buffer {
         ending
     }
 
-    /// The dirty segment that a write of `start..end` can join: at its end, before its beginning,
+    /// Whether a write of `start..end` can join a dirty segment: at its end, before its beginning,
     /// or over what it holds.
-    pub(super) fn joinable(&self, start: Lbn, end: Lbn, combine: bool) -> Option<usize> {
-        let blocks = end.get() - start.get();
-        let fits = |s: &Segment| s.end.get() - s.start.get() + blocks <= self.size;
-        let joins = |s: &Segment| {
-            let adjoins = s.end == start || s.start == end;
-            s.dirty && (s.covers(start, end) || (combine && adjoins && fits(s)))
-        };
-        self.segments.iter().position(joins)
+    pub(super) fn can_join(&self, index: usize, start: Lbn, end: Lbn, combine: bool) -> bool {
+        let s = &self.segments[index];
+        let adjoins = s.end == start || s.start == end;
+        let both = end.get() - start.get() + s.end.get() - s.start.get();
+        s.covers(start, end) || (combine && adjoins && both <= self.size)
     }
 
     /// Gives the least recently used segment that may go to the blocks `start..end`; None when

@@ -495,7 +495,7 @@ impl Unit {
         let target = &command.waiting.target;
         let end = behind(target.start, target.blocks);
         let combine = self.buffer_spec.combine_sequential_writes;
-        self.buffer.as_ref()?.joinable(target.start, end, combine)
+        self.write_back.joinable(self.buffer.as_ref()?, target.start, end, combine)
     }
 
     /// What the buffer has of a read; with `may_promise` also what is being read ahead.
@@ -504,6 +504,9 @@ impl Unit {
         let written_too = self.buffer_spec.read_hits_on_written;
         let Some(segment) = buffer.holding(start, written_too) else { return Held::Nothing };
         let end = behind(start, blocks);
+        if !written_too && self.write_back.in_the_way(buffer, start, end).is_some() {
+            return Held::Nothing;
+        }
         let held = buffer.segment(segment);
         if end <= held.end {
             let there = if held.written { self.now } else { held.media_until };
@@ -764,7 +767,7 @@ impl Unit {
         self.media.reading_on = None;
         let mut begin = self.now;
         while let Some(buffer) = &self.buffer
-            && let Some(index) = self.write_back.overlapping(buffer, start, end)
+            && let Some(index) = self.write_back.in_the_way(buffer, start, end)
         {
             self.destage(index, begin);
             begin = self.media.free;
@@ -828,14 +831,15 @@ impl Unit {
     }
 
     /// Writes a dirty segment to the media from `begin` on: the oldest, or, where the drive orders
-    /// its commands, the one that is reached first.
+    /// its commands, the one that is reached first of those that a flush waits for, if there is one.
     fn destage_next(&mut self, begin: SimTime) {
         let Some(buffer) = &self.buffer else { return };
         let index = if self.queue.scheduler == PolicySpec::Fcfs {
             0
         } else {
+            let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
             let reach = |destage: &Destage| {
-                if destage.ready > begin {
+                if destage.ready > begin || destage.id > newest {
                     return u64::MAX;
                 }
                 let target = target_of(&self.drive, buffer, destage);
@@ -858,6 +862,8 @@ impl Unit {
         self.media.destaged = self.media.free;
         self.media.destaging += access.total();
         if let Some(buffer) = &mut self.buffer {
+            let written = *buffer.segment(destage.segment);
+            buffer.forget(written.start, written.end, Some(destage.segment));
             buffer.destage(destage.segment, self.media.free);
         }
         self.end_flushes();

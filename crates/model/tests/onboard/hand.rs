@@ -1,0 +1,210 @@
+//! A drive whose times can be worked out by hand, and commands for it.
+
+use std::sync::Arc;
+
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, Turn, ZoneSpec};
+use freewheel_model::onboard::spec::{
+    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
+};
+use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
+use freewheel_model::sched::{PolicySpec, Waiting};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+
+/// One surface, 100 sectors a track, a turn of 10 ms: a sector passes in 0.1 ms. Seeks take 1 ms,
+/// and so does the skew.
+pub fn drive() -> Drive {
+    Drive::build(&drive_spec()).unwrap()
+}
+
+/// Block b is in cylinder b / 100 and comes by at b + 10 * (b / 100) tenths of a millisecond in the
+/// turn of 100.
+pub fn drive_spec() -> DriveSpec {
+    let tenth = Turn::from_ratio(10, 100).unwrap();
+    let zone = ZoneSpec {
+        first_cylinder: 0,
+        last_cylinder: 99,
+        blocks_per_track: 100,
+        first_block: Turn::default(),
+        reserved_blocks: 0,
+        track_skew: tenth,
+        cylinder_skew: tenth,
+        band_skews: Vec::new(),
+        spares: 0,
+        slips: Vec::new(),
+        remaps: Vec::new(),
+    };
+    DriveSpec {
+        name: "hand".into(),
+        model: "hand".into(),
+        year: 2000,
+        actuators: 1,
+        surfaces: 1,
+        cylinders: 100,
+        rotation_period: SimDuration::from_ms(10),
+        mapping: Mapping::Cylinder,
+        sparing: Default::default(),
+        head_switch: SimDuration::ZERO,
+        seek: SeekSpec {
+            read: CurveSpec::Table { cylinders_ms: vec![(1, 1.0), (2, 1.0)] },
+            write: None,
+            write_settle: SimDuration::ZERO,
+            tolerance: SimDuration::ZERO,
+        },
+        zero_latency: ByOp::default(),
+        overhead: ByOp::default(),
+        zones: vec![zone],
+        onboard: OnboardSpec::default(),
+        zoned: None,
+        advertised: Default::default(),
+        sources: Default::default(),
+    }
+}
+
+pub fn unit_with(spec: &OnboardSpec) -> Unit {
+    Unit::new(&Arc::new(drive()), spec).unwrap()
+}
+
+pub fn us(us: u64) -> SimDuration {
+    SimDuration::from_us(us)
+}
+
+pub fn at_ms(ms: u64) -> SimTime {
+    SimTime::ZERO + SimDuration::from_ms(ms)
+}
+
+/// Four segments of 200 blocks, reading on to the end of the track, every write cached; 20 us for
+/// a hit, 50 us for a miss, 10 us a block on the bus.
+pub fn electronics() -> OnboardSpec {
+    OnboardSpec {
+        buffer: Some(BufferSpec {
+            segments: 4,
+            segment_blocks: 200,
+            write_segments: 2,
+            read_ahead: ReadAhead::Track,
+            write_cache: WriteCache::On,
+            almost_hits: true,
+            ..BufferSpec::default()
+        }),
+        overheads: Some(OverheadSpec {
+            read_hit: AfterOp::both(us(20)),
+            read_miss: AfterOp::both(us(50)),
+            write_hit: AfterOp::both(us(30)),
+            write_miss: AfterOp::both(us(60)),
+            ..OverheadSpec::default()
+        }),
+        bus: Some(BusSpec { block_time: us(10), ..BusSpec::default() }),
+        ..OnboardSpec::default()
+    }
+}
+
+pub fn read(unit: &mut Unit, now: SimTime, start: u64, blocks: u32) -> Served {
+    unit.serve(now, Op::Read, Lbn::new(start), blocks)
+}
+
+pub fn write(unit: &mut Unit, now: SimTime, start: u64, blocks: u32) -> Served {
+    unit.serve(now, Op::Write, Lbn::new(start), blocks)
+}
+
+pub fn at(time_us: u64) -> SimTime {
+    SimTime::ZERO + us(time_us)
+}
+
+/// The electronics with changes to their buffer.
+pub fn buffered(change: impl FnOnce(&mut BufferSpec)) -> OnboardSpec {
+    let mut spec = electronics();
+    change(spec.buffer.as_mut().unwrap());
+    spec
+}
+
+/// Nothing but a queue: no buffer, no overheads, no time on the bus.
+pub fn queued(depth: u32, scheduler: PolicySpec) -> OnboardSpec {
+    OnboardSpec { queue: Some(queue(depth, scheduler)), ..OnboardSpec::default() }
+}
+
+pub fn queue(depth: u32, scheduler: PolicySpec) -> QueueSpec {
+    QueueSpec { depth, scheduler, hits_out_of_turn: false }
+}
+
+/// Something that the host wants of a drive.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish {
+    pub arrival: SimTime,
+    pub op: Op,
+    pub start: u64,
+    pub blocks: u32,
+}
+
+pub fn reads(time_us: u64, start: u64, blocks: u32) -> Wish {
+    Wish { arrival: at(time_us), op: Op::Read, start, blocks }
+}
+
+pub fn writes(time_us: u64, start: u64, blocks: u32) -> Wish {
+    Wish { arrival: at(time_us), op: Op::Write, start, blocks }
+}
+
+pub fn flushes(time_us: u64) -> Wish {
+    Wish { arrival: at(time_us), op: Op::Flush, start: 0, blocks: 0 }
+}
+
+/// What became of a wish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    pub submitted: SimTime,
+    pub served: Served,
+}
+
+/// Lets a drive do all of it, each command submitted when it has arrived and there is room, and
+/// holds the drive to what any run must keep to. A flush with nothing to do ends as it comes.
+pub fn run(unit: &mut Unit, wishes: &[Wish]) -> Vec<Outcome> {
+    let mut outcomes: Vec<Option<Outcome>> = vec![None; wishes.len()];
+    let mut submitted = Vec::new();
+    let mut now = SimTime::ZERO;
+    loop {
+        let next = wishes.get(submitted.len()).filter(|w| w.op == Op::Flush || unit.has_room());
+        let arrival = next.map(|wish| wish.arrival.max(now));
+        let event = unit.next_event();
+        let Some(time) = arrival.into_iter().chain(event.map(NextEvent::time)).min() else { break };
+        assert!(time >= now, "an event lies in the past");
+        now = time;
+        // Completions first, and a decision when all that comes at this time is known.
+        let completes = matches!(event, Some(NextEvent::Completion(end)) if end == now);
+        if arrival == Some(now) && !completes {
+            let sequence = submitted.len();
+            submitted.push(now);
+            outcomes[sequence] = submit(unit, now, &wishes[sequence], sequence as u64);
+        } else if let Some(done) = unit.advance(now, || 0) {
+            assert!(completes && done.served.end == now, "{done:?} at {now:?}");
+            let outcome = &mut outcomes[done.sequence as usize];
+            assert!(outcome.is_none(), "done twice");
+            *outcome = Some(outcome_of(&done, &submitted));
+        }
+    }
+    outcomes.into_iter().map(|outcome| outcome.expect("every command is done")).collect()
+}
+
+/// An outcome at once only for a flush with nothing to do.
+pub fn submit(unit: &mut Unit, now: SimTime, wish: &Wish, sequence: u64) -> Option<Outcome> {
+    if wish.op == Op::Flush {
+        let served = Served { end: now, ..Served::default() };
+        return (!unit.flush(now, sequence)).then_some(Outcome { submitted: now, served });
+    }
+    let blocks = Blocks::new(wish.blocks.into());
+    let target = unit.drive().target(Lbn::new(wish.start), blocks, wish.op);
+    unit.submit(now, &Waiting { target, arrival: wish.arrival, sequence }, || 0);
+    None
+}
+
+fn outcome_of(done: &Done, submitted: &[SimTime]) -> Outcome {
+    Outcome { submitted: submitted[done.sequence as usize], served: done.served }
+}
+
+/// Runs wishes on the drive with this electronics.
+pub fn run_with(spec: &OnboardSpec, wishes: &[Wish]) -> Vec<Outcome> {
+    run(&mut unit_with(spec), wishes)
+}
+
+/// When each of the outcomes ended, in microseconds.
+pub fn ends_us(outcomes: &[Outcome]) -> Vec<u64> {
+    outcomes.iter().map(|outcome| outcome.served.end.ns() / 1000).collect()
+}

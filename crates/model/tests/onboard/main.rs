@@ -1,0 +1,14 @@
+//! The electronics: small cases worked out by hand, and what must hold for any drive.
+#![allow(missing_docs)]
+
+mod any;
+mod basics;
+mod buffer;
+mod bus;
+#[path = "../common/mod.rs"]
+mod common;
+mod flush;
+mod hand;
+mod queue;
+mod spec;
+mod writes;

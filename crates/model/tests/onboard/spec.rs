@@ -1,0 +1,48 @@
+//! Electronics that cannot be.
+
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::sched::PolicySpec;
+
+use crate::hand::*;
+
+/// The key and the value that a drive with this electronics is refused for.
+fn refused(onboard: OnboardSpec) -> (String, String) {
+    let error = Drive::build(&DriveSpec { onboard, ..drive_spec() }).unwrap_err();
+    (error.key, error.value)
+}
+
+#[test]
+fn a_buffer_that_cannot_be_is_refused_with_its_key() {
+    let key = |name: &str, value: &str| (format!("onboard.buffer.{name}"), value.to_string());
+    assert_eq!(refused(buffered(|b| b.segments = 0)), key("segments", "0"));
+    assert_eq!(refused(buffered(|b| b.segments = 5000)), key("segments", "5000"));
+    assert_eq!(refused(buffered(|b| b.segment_blocks = 0)), key("segment_blocks", "0"));
+    assert_eq!(refused(buffered(|b| b.write_segments = 5)), key("write_segments", "5"));
+    assert_eq!(refused(buffered(|b| b.write_segments = 0)), key("write_segments", "0"));
+    // Separate ones leave at least one for reads.
+    let all_for_writes = buffered(|b| (b.separate_write_segments, b.write_segments) = (true, 4));
+    assert_eq!(refused(all_for_writes), key("write_segments", "4"));
+}
+
+#[test]
+fn a_queue_of_no_or_too_many_commands_is_refused_with_or_without_a_buffer() {
+    for depth in [0, 65_537] {
+        let key = ("onboard.queue.depth".to_string(), depth.to_string());
+        assert_eq!(refused(queued(depth, PolicySpec::Fcfs)), key);
+        let queue = Some(queue(depth, PolicySpec::Fcfs));
+        assert_eq!(refused(OnboardSpec { queue, ..electronics() }), key);
+    }
+}
+
+#[test]
+fn electronics_at_the_limits_are_accepted() {
+    for onboard in [
+        queued(65_536, PolicySpec::Sptf),
+        buffered(|b| b.write_segments = 4),
+        buffered(|b| (b.separate_write_segments, b.write_segments) = (true, 3)),
+    ] {
+        Drive::build(&DriveSpec { onboard, ..drive_spec() }).unwrap();
+    }
+}
