@@ -79,10 +79,9 @@ fn print_line(case: &Case, measured: &Measured, peak_memory_bytes: Option<u64>) 
 /// Striped, two requests for each drive outstanding.
 fn drives() -> impl Iterator<Item = Row> {
     let sizes = [1, 10, 100, 1000];
-    let both = [(false, "bare"), (true, "electronics")];
-    both.into_iter().flat_map(move |(electronics, what)| {
+    let both = [(false, "bare", 1_000_000), (true, "electronics", 300_000)];
+    both.into_iter().flat_map(move |(electronics, what, requests)| {
         sizes.into_iter().map(move |drives| {
-            let requests = 1_000_000;
             let keys = format!(
                 "drive = \"atlas10k\"\nelectronics = {electronics}\narray.drives = {drives}"
             );
