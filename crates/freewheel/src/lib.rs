@@ -5,6 +5,7 @@
 //!
 //! let text = r#"
 //!     drive = "atlas10k"
+//!     electronics = false
 //!     scheduler = { policy = "sptf" }
 //!     workload = { kind = "closed", outstanding = 20, requests = 1000 }
 //! "#;

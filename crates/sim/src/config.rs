@@ -8,6 +8,7 @@ use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::onboard::Unit;
+use freewheel_model::onboard::spec::QueueSpec;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_trace::{
     Format, InfoCollector, OpenOptions, TraceError, TraceInfo, TraceReader, UnknownFormatName,
@@ -49,6 +50,9 @@ pub struct SimConfig {
     /// its file describes them; else requests meet its bare mechanics.
     #[serde(default = "yes")]
     pub electronics: bool,
+    /// Overrides how many commands the drive's own queue holds. At 1 the policy above decides alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<u32>,
     /// Several drives, as one volume or side by side.
     #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
     pub array: ArrayConfig,
@@ -367,6 +371,12 @@ impl Experiment {
         let mut spec = library::spec(&config.drive)?;
         if let Some(on) = config.zero_latency {
             spec.zero_latency = ByOp { read: on, write: on };
+        }
+        if let Some(depth) = config.queue_depth
+            && !spec.onboard.is_empty()
+        {
+            let queue = QueueSpec { depth, ..spec.onboard.queue.unwrap_or_default() };
+            spec.onboard.queue = Some(queue);
         }
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         config.scheduler.build()?;

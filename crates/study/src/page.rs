@@ -60,7 +60,7 @@ pub(crate) fn page(title: &str, lead: &str, sections: &Markup) -> String {
                     h1 { (title) }
                     p.lead { (lead) }
                     (sections)
-                    p.note { "Freewheel " (env!("CARGO_PKG_VERSION")) ". Every number here is in the JSON document beside this page." }
+                    p.note { "Freewheel " (env!("CARGO_PKG_VERSION")) ". Every number here is also in the JSON document that the command writes or prints." }
                 }
             }
         }

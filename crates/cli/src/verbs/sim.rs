@@ -289,6 +289,9 @@ fn stages(result: &RunResult) -> Table {
     row("rotate", stages.rotate_ns, Some(head.rotate_share()));
     row("transfer", stages.transfer_ns, Some(head.transfer_share()));
     row("bus", stages.bus_ns, None);
+    if result.destaging > 0.0 {
+        table.row(["", "", "with what was written back"]);
+    }
     table
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Segment {
     pub dirty: bool,
     /// The media read into it or write from it until then: it cannot be given up before.
     pub media_until: SimTime,
+    /// The block behind the last that the host has been given, or has given.
+    delivered: Lbn,
     last_use: u64,
 }
 
@@ -112,8 +114,15 @@ impl Buffer {
         let candidates = self.segments_for(written).iter().enumerate();
         let may_go = candidates.filter(|(_, segment)| segment.may_go(now));
         let index = offset + may_go.min_by_key(|(_, segment)| segment.last_use)?.0;
-        self.segments[index] =
-            Segment { start, end, written, dirty: written, media_until: now, last_use: 0 };
+        self.segments[index] = Segment {
+            start,
+            end,
+            written,
+            dirty: written,
+            media_until: now,
+            delivered: end,
+            last_use: 0,
+        };
         self.use_segment(index);
         Some(index)
     }
@@ -122,6 +131,15 @@ impl Buffer {
     pub(super) fn use_segment(&mut self, index: usize) {
         self.uses += 1;
         self.segments[index].last_use = self.uses;
+    }
+
+    /// The host is given the blocks before `end`: how many of the last `blocks` for the first time,
+    /// of blocks that the media were read for.
+    pub(super) fn deliver(&mut self, index: usize, end: Lbn, blocks: u32) -> u32 {
+        let segment = &mut self.segments[index];
+        let new = end.get().saturating_sub(segment.delivered.get()).min(u64::from(blocks));
+        segment.delivered = segment.delivered.max(end);
+        if segment.written { 0 } else { new as u32 }
     }
 
     /// The media read into this segment or write from it until `end`.
@@ -151,12 +169,6 @@ impl Buffer {
     pub(super) fn destage(&mut self, index: usize, end: SimTime) {
         self.segments[index].dirty = false;
         self.segments[index].media_until = end;
-    }
-
-    /// The first dirty block of `start..end`, `end` if there is none.
-    pub(super) fn first_dirty(&self, start: Lbn, end: Lbn) -> Lbn {
-        let dirty = self.segments.iter().filter(|s| s.dirty && s.overlaps(start, end));
-        dirty.map(|segment| segment.start.max(start)).min().unwrap_or(end)
     }
 
     pub(super) fn dirty_blocks(&self) -> Blocks {

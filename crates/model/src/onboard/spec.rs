@@ -185,6 +185,13 @@ pub struct QueueSpec {
     pub hits_out_of_turn: bool,
 }
 
+impl Default for QueueSpec {
+    /// One command.
+    fn default() -> Self {
+        Self { depth: 1, scheduler: PolicySpec::Fcfs, hits_out_of_turn: false }
+    }
+}
+
 /// How far a drive reads on after a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

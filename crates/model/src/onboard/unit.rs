@@ -162,11 +162,7 @@ impl Unit {
     /// when the queue's policy has a parameter out of range. Panics when [`Drive::build`] would
     /// refuse the electronics. Units of drives that state no time share the drive.
     pub fn new(drive: &Arc<Drive>, spec: &OnboardSpec) -> Result<Self, ParsePolicyError> {
-        let queue = spec.queue.unwrap_or(QueueSpec {
-            depth: 1,
-            scheduler: PolicySpec::Fcfs,
-            hits_out_of_turn: false,
-        });
+        let queue = spec.queue.unwrap_or_default();
         spec.check().unwrap_or_else(|(key, value, rule)| panic!("{key} is {value}: {rule}"));
         Ok(Self {
             drive: without_overhead(drive),
@@ -243,7 +239,8 @@ impl Unit {
         self.buffer.as_ref().map_or(Blocks::ZERO, Buffer::dirty_blocks)
     }
 
-    /// What the head did for commands and destages so far, reading ahead left out.
+    /// What the head did for commands and destages so far, and the transfer of blocks that were
+    /// read ahead and asked for; reading ahead for nothing is left out.
     pub fn head_time(&self) -> HeadTime {
         self.media.head_time
     }
@@ -344,12 +341,19 @@ impl Unit {
 
     fn destage_in_idle_time(&mut self) {
         while let Some(oldest) = self.write_back.oldest() {
-            let idle = self.idle_from + self.buffer_spec.destage_after_idle;
-            let begin = oldest.ready.max(self.media.free).max(idle);
+            let begin = oldest.ready.max(self.media.free).max(self.destage_from());
             if begin >= self.now {
                 break;
             }
             self.destage_next(begin);
+        }
+    }
+
+    /// From when on the drive destages without need.
+    fn destage_from(&self) -> SimTime {
+        match self.buffer_spec.destage_after_idle {
+            SimDuration::ZERO => SimTime::ZERO,
+            idle => self.idle_from + idle,
         }
     }
 
@@ -544,8 +548,22 @@ impl Unit {
         let late = self.take_bus(from, all);
         let media = Access { transfer: wait, ..Access::default() };
         self.media.free = self.media.free.max(there);
+        self.count_read_ahead(target.start, target.blocks, segment);
         self.read_ahead_after_hit(target.start, target.blocks, segment);
         self.finish(command, true, &media, tail, ready + wait + tail + late);
+    }
+
+    /// The head passed over blocks read ahead in time of its own; those that are asked for now for
+    /// the first time were worth it.
+    fn count_read_ahead(&mut self, start: Lbn, blocks: u32, segment: usize) {
+        let Some(buffer) = &mut self.buffer else { return };
+        let new = buffer.deliver(segment, behind(start, blocks), blocks);
+        if new > 0 {
+            let (first, end) = self.drive.layout().track_bounds(start);
+            let turn = self.drive.rotation().period().ns();
+            let ns = turn * u64::from(new) / (end.get() - first.get());
+            self.media.head_time.transfer += SimDuration::from_ns(ns);
+        }
     }
 
     /// Takes the bus for `length` from `from` on, or as soon after as it is free: how much later.
@@ -564,7 +582,6 @@ impl Unit {
         let held = *buffer.segment(segment);
         let end = behind(start, blocks);
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held.start, start, end);
-        let limit = buffer.first_dirty(held.end, limit);
         if let Some(ahead) = &mut self.media.reading_on
             && ahead.segment == segment
         {
@@ -656,11 +673,8 @@ impl Unit {
         access: &Access,
         media_end: SimTime,
     ) {
-        let mut first = self.first_free_block(start, access);
+        let first = self.first_free_block(start, access);
         let Some(buffer) = &mut self.buffer else { return };
-        if buffer.first_dirty(first, start) < start {
-            first = start;
-        }
         let segment = match held {
             Some((segment, to)) => {
                 buffer.forget(to, end, Some(segment));
@@ -674,10 +688,10 @@ impl Unit {
             }
         };
         buffer.extend(segment, end);
+        buffer.deliver(segment, end, 0);
         buffer.engage(segment, media_end);
         let held_from = buffer.segment(segment).start;
         let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held_from, start, end);
-        let limit = buffer.first_dirty(end, limit);
         if limit <= end {
             return;
         }

@@ -6,12 +6,14 @@ mod report;
 use std::collections::BTreeSet;
 
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::onboard::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, open,
 };
+use freewheel_sim::library;
 use freewheel_sim::source::PlacementError;
 use freewheel_trace::{Character, Characterizer, TraceReader};
 use rayon::prelude::*;
@@ -127,6 +129,9 @@ pub struct DriveSummary {
 pub struct PolicyRun {
     /// The policy.
     pub policy: PolicySpec,
+    /// Whether it is the drive's own, in its command queue; else the drive was given one command
+    /// at a time.
+    pub own_queue: bool,
     /// Its title.
     pub title: String,
     /// How it did.
@@ -142,19 +147,21 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
     options.policies = distinct_after_fcfs(&options.policies);
     // A wrong name is known before the long part begins.
     for &policy in &options.policies {
-        Experiment::check(&config(&options, policy))?;
+        Experiment::check(&config(&options, Order::Policy(policy)))?;
     }
     let trace = characterize(&options.trace, progress)?;
     let info = Some(trace.info.clone());
-    let experiment = Experiment::with_trace_info(config(&options, PolicySpec::Fcfs), info)?;
+    let experiment =
+        Experiment::with_trace_info(config(&options, Order::Policy(PolicySpec::Fcfs)), info)?;
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
-    let runs: Result<Vec<PolicyRun>, ConfigError> = options
-        .policies
-        .par_iter()
-        .map(|&policy| run_policy(&options, policy, &trace, progress))
-        .collect();
+    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.onboard.queue;
+    let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
+    let policies = options.policies.iter().map(|&policy| Order::Policy(policy));
+    let orders: Vec<Order> = policies.chain(own_queue.map(Order::Drive)).collect();
+    let runs: Result<Vec<PolicyRun>, ConfigError> =
+        orders.par_iter().map(|&order| run_order(&options, order, &trace, progress)).collect();
     let mut study = Study {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -181,13 +188,27 @@ fn distinct_after_fcfs(policies: &[PolicySpec]) -> Vec<PolicySpec> {
     distinct
 }
 
-fn config(options: &StudyOptions, policy: PolicySpec) -> SimConfig {
+/// Who decides which request is served next.
+#[derive(Clone, Copy)]
+enum Order {
+    /// A policy; the drive is given one command at a time.
+    Policy(PolicySpec),
+    /// The drive, out of as many commands as its queue holds.
+    Drive(QueueSpec),
+}
+
+fn config(options: &StudyOptions, order: Order) -> SimConfig {
+    let (scheduler, queue_depth) = match order {
+        Order::Policy(policy) => (policy, Some(1)),
+        Order::Drive(queue) => (PolicySpec::Fcfs, Some(queue.depth)),
+    };
     SimConfig {
         seed: options.seed,
         drive: options.drive.clone(),
         zero_latency: None,
-        scheduler: policy,
+        scheduler,
         electronics: options.electronics,
+        queue_depth,
         array: ArrayConfig::default(),
         workload: Workload::Trace(options.trace.clone()),
     }
@@ -223,18 +244,21 @@ fn characterize(
     Ok(character)
 }
 
-fn run_policy(
+fn run_order(
     options: &StudyOptions,
-    policy: PolicySpec,
+    order: Order,
     trace: &Character,
     progress: ProgressSink<'_>,
 ) -> Result<PolicyRun, ConfigError> {
-    let experiment =
-        Experiment::with_trace_info(config(options, policy), Some(trace.info.clone()))?;
-    let title = policy.title();
+    let experiment = Experiment::with_trace_info(config(options, order), Some(trace.info.clone()))?;
+    let (policy, title) = match order {
+        Order::Policy(policy) => (policy, policy.title()),
+        Order::Drive(queue) => (queue.scheduler, format!("drive's queue of {}", queue.depth)),
+    };
     let report = |done, total| progress(StudyProgress::Running { policy: &title, done, total });
     let result = experiment.run_observed(None, &mut { report })?;
-    Ok(PolicyRun { policy, title: title.clone(), result })
+    let own_queue = matches!(order, Order::Drive(_));
+    Ok(PolicyRun { policy, own_queue, title: title.clone(), result })
 }
 
 fn summary(experiment: &Experiment) -> DriveSummary {
@@ -247,13 +271,16 @@ fn summary(experiment: &Experiment) -> DriveSummary {
         media_bytes_per_second: drive.mean_media_rate_bytes_per_second(),
         electronics: experiment.has_electronics(),
         zoned: spec.zoned.map(|zoned| zoned.kind),
-        assumed: assumed(spec),
+        assumed: assumed(spec, experiment.has_electronics()),
     }
 }
 
-fn assumed(spec: &DriveSpec) -> Vec<String> {
-    let is_assumed =
-        |(_, text): &(&String, &String)| text.split("; ").any(|part| part.starts_with("assumed"));
+/// Values that are assumed, of those that take part.
+fn assumed(spec: &DriveSpec, electronics: bool) -> Vec<String> {
+    let is_assumed = |(key, text): &(&String, &String)| {
+        text.split("; ").any(|part| part.starts_with("assumed"))
+            && (electronics || !key.starts_with("onboard"))
+    };
     spec.sources.iter().filter(is_assumed).map(|(key, text)| format!("{key}: {text}")).collect()
 }
 
@@ -267,6 +294,13 @@ impl Study {
     pub fn best(&self) -> &PolicyRun {
         let mean = |run: &&PolicyRun| run.result.response.mean_ns;
         self.runs.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+    }
+
+    /// The policy with the smallest mean response time, the drive's own queue left aside.
+    pub fn best_policy(&self) -> &PolicyRun {
+        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
+        let policies = self.runs.iter().filter(|run| !run.own_queue);
+        policies.min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
     /// Rate at which wanted data could be read in the rotational gaps of a run, at the very most:

@@ -237,7 +237,7 @@ fn setting(study: &Study) -> Markup {
             (drive.model) ", " (Bytes::new(drive.capacity_bytes).human_decimal()) ", "
             (format!("{rpm:.0}")) " rpm, mean media rate " (rate(drive.media_bytes_per_second))
             @if drive.electronics {
-                ". With the drive's buffer, command queue, overheads and bus. Replay "
+                ". With the drive's buffer, overheads and bus, and its own command queue where that is named; under a policy it is given one command at a time. Replay "
             } @else {
                 ". Without the drive's electronics: every request goes to the media. Replay "
             }

@@ -59,6 +59,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         scheduler: setting.policy,
         // The paper's drives are DiskSim's with their cache off and no overheads.
         electronics: false,
+        queue_depth: None,
         array: ArrayConfig::default(),
         workload: Workload::Closed {
             requests: context.requests(),
