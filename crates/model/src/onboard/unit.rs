@@ -876,8 +876,11 @@ impl Unit {
         self.media.destaged = self.media.free;
         self.media.destaging += access.total();
         if let Some(buffer) = &mut self.buffer {
-            let written = *buffer.segment(destage.segment);
-            buffer.forget(written.start, written.end, Some(destage.segment));
+            if !self.buffer_spec.read_hits_on_written {
+                // What was read of these blocks meanwhile is older.
+                let written = *buffer.segment(destage.segment);
+                buffer.forget(written.start, written.end, Some(destage.segment));
+            }
             buffer.destage(destage.segment, self.media.free);
         }
         self.end_flushes();
