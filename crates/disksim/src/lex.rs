@@ -56,6 +56,11 @@ impl<'a> Texts<'a> {
         Self { given, resolver, read: Vec::new(), sourced: 0 }
     }
 
+    /// The given files that nothing asked for.
+    pub fn unread(&self) -> impl Iterator<Item = &str> {
+        self.given.keys().filter(|name| !self.read.contains(name)).map(String::as_str)
+    }
+
     /// The text of a file, marked as read: among those given by its name or the last part of it,
     /// else from the resolver.
     pub fn get(&mut self, name: &str) -> Option<String> {

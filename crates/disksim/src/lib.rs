@@ -89,6 +89,7 @@ pub fn import(
         Some(disk) => electronics::add(disk, &mut spec, &mut report)?,
         None => report.note("no `disksim_disk` block: the drive has no electronics"),
     }
+    note_unused(&document, &model, &texts, &mut report);
     note_others(&document, &mut report);
     let drive = check(&spec, stated, &model, &mut report)?;
     if disk.is_some() {
@@ -182,6 +183,20 @@ fn model_of(disk: &Block, document: &Document) -> Result<Block, ImportError> {
     match model.map(|block| inherit(block, document)).transpose()? {
         Some(model) if model.kind == "dm_disk" => Ok(model),
         _ => Err(wrong(at, "`Model` takes a block `dm_disk { ... }` or its name")),
+    }
+}
+
+/// Names the given files, and the mechanics in them, that play no part.
+fn note_unused(document: &Document, model: &Block, texts: &Texts<'_>, report: &mut Report) {
+    for block in document.blocks.iter().filter(|b| b.kind == "dm_disk" && b.at != model.at) {
+        let name = block.name.as_deref().unwrap_or("without a name");
+        report.note(format!(
+            "{}: the `dm_disk` {name} is not the drive's and is not used",
+            block.at.file
+        ));
+    }
+    for name in texts.unread() {
+        report.note(format!("{name}: given, but nothing refers to it"));
     }
 }
 

@@ -584,3 +584,20 @@ fn an_extracted_curve_stays_a_table() {
     assert_eq!(imported.spec.seek.read, CurveSpec::Table { cylinders_ms: points });
     assert!(imported.notes.iter().any(|note| note.contains("standard deviations in 1 lines")));
 }
+
+#[test]
+fn a_given_file_that_plays_no_part_is_named() {
+    let model = model(CONSTANT, "0", &g1(9, 1, "", ""));
+    let specs = "disksim_disk D { Model = source small.model }";
+    let stranger = model.replace("dm_disk SMALL", "dm_disk STRANGER");
+    assert_ne!(stranger, model);
+    let files = [
+        ("small.model", model.as_str()),
+        ("small.diskspecs", specs),
+        ("other.model", stranger.as_str()),
+        ("other.seek", "Seek distances measured: 1\n1, 1.0\n"),
+    ];
+    let notes = import(&files, &|_| None).unwrap().notes.join("\n");
+    assert!(notes.contains("other.model: the `dm_disk` STRANGER"), "{notes}");
+    assert!(notes.contains("other.seek: given, but nothing refers to it"), "{notes}");
+}

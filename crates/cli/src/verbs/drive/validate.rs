@@ -125,5 +125,8 @@ fn phase(phase: &PhaseAnalysis) -> String {
     }
     let title = "Is the rotational phase recoverable?";
     let pairs = phase.pairs_in_words();
-    format!("{title}\n{}\n\n{distances}{pairs}\n\n{floors}", phase.verdict)
+    let key = "R: how much the angle found after a gap depends on the angle before it: 1 wholly, 0 not\n\
+               at all. Gaps one later: read as if each gap came after its request. Resynchronised: with\n\
+               our spindle set to the measured one after every visit to the media.";
+    format!("{title}\n{}\n{key}\n\n{distances}{pairs}\n\n{floors}", phase.verdict)
 }
