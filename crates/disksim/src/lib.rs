@@ -240,7 +240,7 @@ fn check(
 }
 
 /// DiskSim's parameters do not say how long the arm takes from writing to reading within a
-/// cylinder. The traces measured on four drives show that it takes time, about a seek of one
+/// cylinder. The traces measured on four drives show that it takes time, most of a seek of one
 /// cylinder.
 fn assume_read_write_switch(spec: &mut DriveSpec, drive: &Drive, report: &mut Report) {
     if spec.cylinders < 2 {

@@ -8,7 +8,7 @@ use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::QueueSpec;
+use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_trace::{
     Format, InfoCollector, OpenOptions, TraceError, TraceInfo, TraceReader, UnknownFormatName,
@@ -51,6 +51,7 @@ pub struct SimConfig {
     #[serde(default = "yes")]
     pub electronics: bool,
     /// Overrides how many commands the drive's own queue holds. At 1 the policy above decides alone.
+    /// Of no effect on a drive without electronics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
     /// Several drives, as one volume or side by side.
@@ -229,6 +230,12 @@ pub enum ConfigError {
          they could be written down"
     )]
     Unordered,
+    /// The drive's queue cannot be of this depth.
+    #[error("`queue_depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held")]
+    QueueDepth {
+        /// As given.
+        depth: u32,
+    },
     /// A value of the workload does not fit.
     #[error("workload: {message}")]
     Workload {
@@ -280,6 +287,24 @@ impl SimConfig {
             Layout::Striped => Ok(()),
             Layout::Independent => Err(ConfigError::Unordered),
         }
+    }
+
+    /// The drive's file with what the experiment overrides.
+    fn drive_spec(&self) -> Result<DriveSpec, ConfigError> {
+        let mut spec = library::spec(&self.drive)?;
+        if let Some(on) = self.zero_latency {
+            spec.zero_latency = ByOp { read: on, write: on };
+        }
+        if let Some(depth) = self.queue_depth {
+            if !(1..=QUEUE_DEPTH_MAX).contains(&depth) {
+                return Err(ConfigError::QueueDepth { depth });
+            }
+            if !spec.onboard.is_empty() {
+                let queue = spec.onboard.queue.unwrap_or_default();
+                spec.onboard.queue = Some(QueueSpec { depth, ..queue });
+            }
+        }
+        Ok(spec)
     }
 
     /// Reads an experiment from a text; `origin` names it in errors.
@@ -354,7 +379,7 @@ impl Experiment {
 
     /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
     pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
-        let drive = library::build(&library::spec(&config.drive)?, &config.drive)?;
+        let drive = library::build(&config.drive_spec()?, &config.drive)?;
         striping(&config.array, &drive)?;
         config.scheduler.build()?;
         check_workload(&config.workload, None)
@@ -368,16 +393,7 @@ impl Experiment {
     ) -> Result<Self, ConfigError> {
         let is_trace = matches!(config.workload, Workload::Trace(_));
         assert!(!is_trace || trace.is_some(), "a trace has to be looked at first");
-        let mut spec = library::spec(&config.drive)?;
-        if let Some(on) = config.zero_latency {
-            spec.zero_latency = ByOp { read: on, write: on };
-        }
-        if let Some(depth) = config.queue_depth
-            && !spec.onboard.is_empty()
-        {
-            let queue = QueueSpec { depth, ..spec.onboard.queue.unwrap_or_default() };
-            spec.onboard.queue = Some(queue);
-        }
+        let spec = config.drive_spec()?;
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         config.scheduler.build()?;
         check_workload(&config.workload, trace.as_ref())?;

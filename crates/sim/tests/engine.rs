@@ -276,3 +276,22 @@ fn a_flush_is_done_soon_however_many_writes_come_after_it() {
     experiment.run_source(&mut source, &mut observe).unwrap();
     assert!(flush < SimTime::ZERO + SimDuration::from_ms(60), "{flush}");
 }
+
+#[test]
+fn the_depth_of_the_drives_queue_can_be_set_and_one_out_of_range_is_refused_by_its_key() {
+    let text = |depth: u32| {
+        format!("queue_depth = {depth}\n[workload]\nkind = \"closed\"\noutstanding = 20\n")
+    };
+    let hash = |depth| experiment(&text(depth)).run().unwrap().result_hash;
+    assert_ne!(hash(1), hash(32));
+    // What the drive's file says is 32.
+    assert_eq!(
+        hash(32),
+        experiment(text(32).split_once('\n').unwrap().1).run().unwrap().result_hash
+    );
+    for depth in [0, 65_537] {
+        let config = SimConfig::parse(&text(depth), "test", &[]).unwrap();
+        let message = Experiment::check(&config).unwrap_err().to_string();
+        assert!(message.contains(&format!("`queue_depth` is {depth}: 1 to 65536")), "{message}");
+    }
+}

@@ -310,7 +310,7 @@ pub struct BusSpec {
     pub write_disconnect: SimDuration,
     /// The bus moves a block of a read only when the whole request is in the buffer.
     pub store_and_forward: bool,
-    /// A command that visits the media keeps the bus from its beginning to its end.
+    /// A command keeps the bus as long as the media work on it.
     pub hold: bool,
 }
 
