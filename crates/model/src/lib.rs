@@ -6,6 +6,7 @@
 
 pub mod array;
 pub mod drive;
+pub mod freeblock;
 pub mod onboard;
 pub mod sched;
 pub mod stats;
