@@ -32,6 +32,12 @@ impl Rotation {
         self.period.get()
     }
 
+    /// The period, to divide by.
+    #[inline]
+    pub(crate) fn turn(&self) -> Divisor {
+        self.period
+    }
+
     /// Whole turns in so many nanoseconds.
     #[inline]
     pub(crate) fn turns(&self, ns: u64) -> u64 {
@@ -50,6 +56,13 @@ impl Rotation {
     pub fn edge_ns(&self, angle: Angle) -> u64 {
         let edge = (u64::from(angle.steps()) * self.period_ns()).div_ceil(1 << 32);
         if edge == self.period_ns() { 0 } else { edge }
+    }
+
+    /// Angle at the heads at a phase, rounded down: an angle's edge is at or before `phase` just when
+    /// the angle is no greater than this.
+    #[inline]
+    pub(crate) fn angle_at(&self, phase: u64) -> Angle {
+        Angle::from_steps(self.period.divide(phase << 32).0 as u32)
     }
 
     /// Of `parts` equal parts of a turn, how many whole ones pass in `time`, which is less than a

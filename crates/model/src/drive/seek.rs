@@ -13,6 +13,7 @@ pub struct SeekCurve {
     /// `min(read, write)` over this distance and all longer ones. Measured curves are not always
     /// monotone; a search that prunes by distance needs a bound that is.
     floor_ns: Vec<u32>,
+    write_floor_ns: Vec<u32>,
     read_switch_ns: u32,
     write_switch_ns: u32,
 }
@@ -34,10 +35,12 @@ impl SeekCurve {
         let read_ns = table(read, SimDuration::ZERO);
         let write_ns = table(write, write_settle);
         let floor_ns = floor_from_here_on(&read_ns, &write_ns);
+        let write_floor_ns = floor_from_here_on(&write_ns, &write_ns);
         Self {
             read_ns,
             write_ns,
             floor_ns,
+            write_floor_ns,
             read_switch_ns: narrow(head_switch),
             write_switch_ns: narrow(head_switch + write_settle),
         }
@@ -65,6 +68,13 @@ impl SeekCurve {
     #[inline]
     pub fn floor_ns(&self, distance: u32) -> u64 {
         u64::from(self.floor_ns[distance as usize])
+    }
+
+    /// No seek of this distance or a longer one that ends with `op` takes less.
+    #[inline]
+    pub(crate) fn floor_for_ns(&self, op: Op, distance: u32) -> u64 {
+        let floor = if op == Op::Write { &self.write_floor_ns } else { &self.floor_ns };
+        u64::from(floor[distance as usize])
     }
 
     /// Mean over uniformly distributed pairs of different cylinders, for the data sheet's

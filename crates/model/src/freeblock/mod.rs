@@ -5,11 +5,20 @@
 //! background task wants, on the way or elsewhere, and is on the foreground request's track in time
 //! (osdi00 sections 2 and 4).
 
+mod bitmap;
+mod index;
 mod opportunity;
+mod reach;
+mod scheduler;
+mod search;
+mod tracks;
+mod wanted;
 
 use freewheel_units::{Lbn, Op, SimTime};
 
 pub use opportunity::Opportunity;
+pub use scheduler::{Delivery, Effort, Options, Rule, Scheduler};
+pub use wanted::{Delivered, LayerKey};
 
 /// Consecutive blocks in consecutive sectors of one track, to be read or written in passing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

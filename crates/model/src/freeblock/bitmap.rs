@@ -1,0 +1,190 @@
+//! A set of block numbers that takes memory only where it has members.
+
+/// Words of a chunk; a chunk holds 4096 numbers.
+const WORDS: usize = 64;
+
+/// Numbers of a chunk.
+const CHUNK: u64 = 64 * WORDS as u64;
+
+/// A set of numbers below a bound: one bit for each, in chunks that exist while they have members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bitmap {
+    chunks: Vec<Option<Box<Chunk>>>,
+    count: u64,
+    bound: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Chunk {
+    words: [u64; WORDS],
+    count: u32,
+}
+
+/// The bits `from..to` of a word; `to` may be 64.
+#[inline]
+const fn mask(from: u32, to: u32) -> u64 {
+    (u64::MAX >> (64 - (to - from))) << from
+}
+
+impl Bitmap {
+    /// No members; all that ever come are below `bound`.
+    pub fn new(bound: u64) -> Self {
+        let chunks = usize::try_from(bound.div_ceil(CHUNK)).expect("a bitmap that fits memory");
+        Self { chunks: vec![None; chunks], count: 0, bound }
+    }
+
+    /// How many members.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Above all members.
+    #[inline]
+    pub fn bound(&self) -> u64 {
+        self.bound
+    }
+
+    /// Whether it has no members.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Whether `number` is a member.
+    #[inline]
+    pub fn contains(&self, number: u64) -> bool {
+        let chunk = &self.chunks[(number / CHUNK) as usize];
+        let within = (number % CHUNK) as usize;
+        chunk.as_ref().is_some_and(|chunk| chunk.words[within / 64] >> (within % 64) & 1 == 1)
+    }
+
+    /// Members in `from..to`.
+    #[inline]
+    pub fn count_in(&self, from: u64, to: u64) -> u32 {
+        let mut count = 0;
+        self.for_each_word(from, to, |_, bits| count += bits.count_ones());
+        count
+    }
+
+    /// Shows every word with members in `from..to`: the number of its first bit, and the members.
+    #[inline]
+    pub fn for_each_word(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
+        let mut at = from;
+        while at < to {
+            let word_end = (at | 63) + 1;
+            let end = word_end.min(to);
+            match &self.chunks[(at / CHUNK) as usize] {
+                Some(chunk) => {
+                    let first = at & !63;
+                    let wanted = mask((at - first) as u32, (end - first) as u32);
+                    let bits = chunk.words[(first % CHUNK) as usize / 64] & wanted;
+                    if bits != 0 {
+                        show(first, bits);
+                    }
+                    at = end;
+                }
+                None => at = (at / CHUNK + 1) * CHUNK,
+            }
+        }
+    }
+
+    /// Shows every member in `from..to`, in ascending order.
+    #[inline]
+    pub fn for_each(&self, from: u64, to: u64, mut show: impl FnMut(u64)) {
+        self.for_each_word(from, to, |first, mut bits| {
+            while bits != 0 {
+                show(first + u64::from(bits.trailing_zeros()));
+                bits &= bits - 1;
+            }
+        });
+    }
+
+    /// Adds `from..to`; how many of them are new. Panics beyond the bound.
+    pub fn insert(&mut self, from: u64, to: u64) -> u64 {
+        assert!(to <= self.bound, "{to} of a set below {}", self.bound);
+        self.change(from, to, |word, wanted| word | wanted)
+    }
+
+    /// Removes `from..to`; how many of them were members. Panics beyond the bound.
+    pub fn remove(&mut self, from: u64, to: u64) -> u64 {
+        assert!(to <= self.bound, "{to} of a set below {}", self.bound);
+        self.change(from, to, |word, unwanted| word & !unwanted)
+    }
+
+    /// Applies `change(word, bits in range)`; the number of bits that changed.
+    fn change(&mut self, from: u64, to: u64, change: impl Fn(u64, u64) -> u64) -> u64 {
+        let (mut at, mut added, mut removed) = (from, 0, 0);
+        while at < to {
+            let slot = &mut self.chunks[(at / CHUNK) as usize];
+            let chunk_end = (at / CHUNK + 1) * CHUNK;
+            if slot.is_none() && change(0, u64::MAX) == 0 {
+                at = chunk_end;
+                continue;
+            }
+            let chunk = slot.get_or_insert_with(|| Box::new(Chunk { words: [0; WORDS], count: 0 }));
+            while at < to.min(chunk_end) {
+                let first = at & !63;
+                let end = (first + 64).min(to);
+                let bits = mask((at - first) as u32, (end - first) as u32);
+                let word = &mut chunk.words[(first % CHUNK) as usize / 64];
+                let changed = change(*word, bits);
+                let (more, less) = (changed & !*word, *word & !changed);
+                *word = changed;
+                chunk.count = chunk.count + more.count_ones() - less.count_ones();
+                added += u64::from(more.count_ones());
+                removed += u64::from(less.count_ones());
+                at = end;
+            }
+            if chunk.count == 0 {
+                *slot = None;
+            }
+        }
+        self.count = self.count + added - removed;
+        added + removed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_set(
+            steps in prop::collection::vec((any::<bool>(), 0u64..20_000, 0u64..9_000), 1..40)
+        ) {
+            let bound = 29_000;
+            let (mut bitmap, mut set) = (Bitmap::new(bound), BTreeSet::new());
+            for (insert, from, length) in steps {
+                let to = from + length;
+                let changed = if insert {
+                    let changed = bitmap.insert(from, to);
+                    let before = set.len();
+                    set.extend(from..to);
+                    prop_assert_eq!(changed as usize, set.len() - before);
+                    changed
+                } else {
+                    let gone = set.range(from..to).count();
+                    set.retain(|number| !(from..to).contains(number));
+                    prop_assert_eq!(bitmap.remove(from, to) as usize, gone);
+                    gone as u64
+                };
+                prop_assert!(changed <= length);
+                prop_assert_eq!(bitmap.count() as usize, set.len());
+                let mut members = Vec::new();
+                bitmap.for_each(from / 2, to, |number| members.push(number));
+                let expected: Vec<u64> = set.range(from / 2..to).copied().collect();
+                prop_assert_eq!(bitmap.count_in(from / 2, to) as usize, expected.len());
+                prop_assert_eq!(members, expected);
+                prop_assert_eq!(bitmap.contains(from), set.contains(&from));
+            }
+            bitmap.remove(0, bound);
+            prop_assert_eq!(bitmap, Bitmap::new(bound), "an emptied set keeps no memory");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! When the head can be where, within a gap.
+
+use freewheel_units::{Op, SimTime};
+
+use super::Opportunity;
+use super::index::{SLOTS, SlotArc};
+use crate::drive::{Divisor, Drive, Position};
+
+/// A stay on a track, in nanoseconds from the beginning of the gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stay {
+    pub from: u64,
+    pub to: u64,
+}
+
+impl Stay {
+    #[inline]
+    pub fn length(&self) -> u64 {
+        self.to.saturating_sub(self.from)
+    }
+}
+
+/// A gap with the drive it is on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach<'a> {
+    drive: &'a Drive,
+    pub gap: Opportunity,
+    /// Length of the gap, seek included.
+    length: u64,
+    period: u64,
+    /// Phase at the beginning of the gap.
+    phase: u64,
+    /// The period, to divide by.
+    turn: Divisor,
+}
+
+impl<'a> Reach<'a> {
+    pub fn new(drive: &'a Drive, gap: &Opportunity) -> Self {
+        let rotation = drive.rotation();
+        Self {
+            drive,
+            gap: *gap,
+            length: (gap.due - gap.begin).ns(),
+            period: rotation.period_ns(),
+            phase: rotation.phase_ns(gap.begin),
+            turn: rotation.turn(),
+        }
+    }
+
+    pub fn time(&self, ns: u64) -> SimTime {
+        SimTime::from_ns(self.gap.begin.ns() + ns)
+    }
+
+    /// Length of the gap in nanoseconds.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Moving from one place to another until `op` may begin.
+    #[inline]
+    pub fn move_ns(&self, from: Position, to: Position, op: Op) -> u64 {
+        let distance = from.cylinder.abs_diff(to.cylinder);
+        self.drive.seek().time_ns(op, distance, from.surface != to.surface)
+    }
+
+    /// The stay on `at` when nothing else is visited, for transfers in direction `op`. Empty when
+    /// there is no time for it.
+    #[inline]
+    pub fn stay(&self, at: Position, op: Op) -> Stay {
+        let leave = self.move_ns(at, self.gap.to, self.gap.op);
+        let to = self.length.saturating_sub(leave);
+        Stay { from: self.move_ns(self.gap.from, at, op).min(to), to }
+    }
+
+    /// Slots of the longest stay on any of the cylinders `first..=last`. None when there is no time.
+    #[inline]
+    pub fn arc(&self, (first, last): (u32, u32)) -> Option<(SlotArc, u64)> {
+        let distance = |cylinder: u32| {
+            if cylinder < first { first - cylinder } else { cylinder.saturating_sub(last) }
+        };
+        let seek = self.drive.seek();
+        let from = seek.floor_ns(distance(self.gap.from.cylinder));
+        let back = seek.floor_for_ns(self.gap.op, distance(self.gap.to.cylinder));
+        let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
+        if length * SLOTS as u64 >= self.period * (SLOTS as u64 - 1) {
+            return Some((SlotArc { first: 0, slots: SLOTS }, length));
+        }
+        // Edges are rounded up to whole nanoseconds: what begins at this one may lie one before it.
+        let begin = self.phase + from + self.period - 1;
+        let (first, last) = (self.slot(begin), self.slot(begin + 1 + length));
+        Some((SlotArc { first, slots: (last + SLOTS - first) % SLOTS + 1 }, length))
+    }
+
+    /// No more sectors of a track with `sectors` can pass in `length` nanoseconds.
+    #[inline]
+    pub fn sectors_in(&self, length: u64, sectors: u32) -> u64 {
+        self.turn.divide(length * u64::from(sectors)).0 + 1
+    }
+
+    /// The slot of a phase, whole turns aside.
+    #[inline]
+    fn slot(&self, phase: u64) -> usize {
+        self.turn.divide(phase * SLOTS as u64).0 as usize % SLOTS
+    }
+}

@@ -1,0 +1,324 @@
+//! Which blocks lie on each track, and which of them pass in a window of time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freewheel_units::{Angle, Lbn, SimTime};
+
+use crate::drive::{Drive, Position, Zone};
+
+/// Number of a track: cylinder times surfaces plus surface.
+pub(super) type TrackId = u32;
+
+/// Consecutive blocks in consecutive sectors of one track, as long as there are such.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// Its number among all of the drive, below [`Tracks::stretches`].
+    pub id: u32,
+    /// First block.
+    pub first: u64,
+    /// Sector of the first block.
+    pub sector: u32,
+    /// Number of blocks.
+    pub blocks: u32,
+}
+
+impl Stretch {
+    /// Behind its last block.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.first + u64::from(self.blocks)
+    }
+}
+
+/// Consecutive sectors that pass wholly in a window of time; they may run on past the end of the
+/// track into its beginning, but not further than they began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Passing {
+    /// The first.
+    pub first: u32,
+    /// How many, at most a turn.
+    pub count: u32,
+}
+
+/// A track's place in the turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TrackPlace<'a> {
+    zone: &'a Zone,
+    start: Angle,
+}
+
+/// All tracks of a drive with the blocks on them.
+#[derive(Debug, Clone)]
+pub(super) struct Tracks {
+    drive: Arc<Drive>,
+    zone_of_cylinder: Vec<u16>,
+    /// By track; of tracks with other than one stretch, `blocks` is zero.
+    only: Vec<Packed>,
+    /// Tracks with several stretches: them in order of their sectors.
+    several: BTreeMap<TrackId, Vec<Stretch>>,
+    stretches: u32,
+}
+
+/// A stretch in twelve bytes: there is one a track.
+#[derive(Debug, Clone, Copy, Default)]
+struct Packed {
+    first_low: u32,
+    first_high: u8,
+    sector: u16,
+    blocks: [u8; 3],
+}
+
+impl Packed {
+    fn new(stretch: &Stretch) -> Self {
+        let [b0, b1, b2, b3] = stretch.blocks.to_le_bytes();
+        assert_eq!(b3, 0, "a track below 2^24 blocks");
+        Self {
+            first_low: stretch.first as u32,
+            first_high: u8::try_from(stretch.first >> 32).expect("a drive below 2^40 blocks"),
+            sector: u16::try_from(stretch.sector).expect("a track below 65,536 blocks"),
+            blocks: [b0, b1, b2],
+        }
+    }
+
+    #[inline]
+    fn stretch(self, id: TrackId) -> Option<Stretch> {
+        let [b0, b1, b2] = self.blocks;
+        let blocks = u32::from_le_bytes([b0, b1, b2, 0]);
+        (blocks > 0).then(|| Stretch {
+            id,
+            first: u64::from(self.first_high) << 32 | u64::from(self.first_low),
+            sector: self.sector.into(),
+            blocks,
+        })
+    }
+}
+
+impl Tracks {
+    pub fn new(drive: &Arc<Drive>) -> Self {
+        let layout = drive.layout();
+        let cylinders = drive.seek().distance_max() + 1;
+        let zone_of = |cylinder| layout.zone_at(cylinder).map_or(u16::MAX, |zone| zone as u16);
+        let tracks = cylinders.checked_mul(layout.surfaces()).expect("below 2^32 tracks");
+        let mut built = Self {
+            drive: Arc::clone(drive),
+            zone_of_cylinder: (0..cylinders).map(zone_of).collect(),
+            only: vec![Packed::default(); tracks as usize],
+            several: BTreeMap::new(),
+            stretches: tracks,
+        };
+        built.find_stretches();
+        built
+    }
+
+    fn find_stretches(&mut self) {
+        let drive = Arc::clone(&self.drive);
+        let (mut at, end) = (0, drive.blocks().get());
+        let mut last: Option<(TrackId, Stretch)> = None;
+        while at < end {
+            let run = drive.layout().run(Lbn::new(at), u32::MAX);
+            let track = self.track(run.at.cylinder, run.at.surface);
+            match &mut last {
+                Some((on, stretch))
+                    if *on == track && run.at.sector == stretch.sector + stretch.blocks =>
+                {
+                    stretch.blocks += run.blocks;
+                }
+                _ => {
+                    let (sector, blocks) = (run.at.sector, run.blocks);
+                    let next = (track, Stretch { id: track, first: at, sector, blocks });
+                    if let Some((on, stretch)) = last.replace(next) {
+                        self.add(on, stretch);
+                    }
+                }
+            }
+            at += u64::from(run.blocks);
+        }
+        if let Some((on, stretch)) = last {
+            self.add(on, stretch);
+        }
+        for stretches in self.several.values_mut() {
+            stretches.sort_unstable_by_key(|stretch| stretch.sector);
+        }
+    }
+
+    /// The first stretch of a track has the track's number, others have numbers beyond all tracks.
+    fn add(&mut self, track: TrackId, stretch: Stretch) {
+        let only = &mut self.only[track as usize];
+        if let Some(several) = self.several.get_mut(&track) {
+            several.push(Stretch { id: self.stretches, ..stretch });
+            self.stretches += 1;
+        } else if let Some(before) = only.stretch(track) {
+            *only = Packed::default();
+            self.several.insert(track, vec![before, Stretch { id: self.stretches, ..stretch }]);
+            self.stretches += 1;
+        } else {
+            *only = Packed::new(&stretch);
+        }
+    }
+
+    pub fn drive(&self) -> &Arc<Drive> {
+        &self.drive
+    }
+
+    pub fn surfaces(&self) -> u32 {
+        self.drive.layout().surfaces()
+    }
+
+    pub fn cylinders(&self) -> u32 {
+        self.zone_of_cylinder.len() as u32
+    }
+
+    /// Above all numbers of stretches.
+    pub fn stretches(&self) -> u32 {
+        self.stretches
+    }
+
+    #[inline]
+    pub fn track(&self, cylinder: u32, surface: u32) -> TrackId {
+        cylinder * self.surfaces() + surface
+    }
+
+    #[inline]
+    pub fn position(&self, track: TrackId) -> Position {
+        let surfaces = self.surfaces();
+        Position { cylinder: track / surfaces, surface: track % surfaces }
+    }
+
+    /// Stretches of a track, in order of their sectors.
+    #[inline]
+    pub fn for_each_stretch(&self, track: TrackId, mut show: impl FnMut(&Stretch)) {
+        if let Some(stretch) = self.only[track as usize].stretch(track) {
+            show(&stretch);
+        } else if !self.several.is_empty()
+            && let Some(several) = self.several.get(&track)
+        {
+            several.iter().for_each(show);
+        }
+    }
+
+    /// The track of `block` and its stretch there.
+    #[inline]
+    pub fn stretch_of(&self, block: u64) -> (TrackId, Stretch) {
+        let at = self.drive.layout().locate(Lbn::new(block));
+        let track = self.track(at.cylinder, at.surface);
+        if let Some(stretch) = self.only[track as usize].stretch(track) {
+            return (track, stretch);
+        }
+        let several = &self.several[&track];
+        let found = several.partition_point(|stretch| stretch.sector <= at.sector);
+        (track, several[found - 1])
+    }
+
+    /// Sector of a block that lies on `track`.
+    #[inline]
+    pub fn sector_on(&self, track: TrackId, block: u64) -> u32 {
+        let mut sector = 0;
+        self.for_each_stretch(track, |stretch| {
+            if (stretch.first..stretch.end()).contains(&block) {
+                sector = stretch.sector + (block - stretch.first) as u32;
+            }
+        });
+        sector
+    }
+
+    /// Where the track lies in the turn. None on a cylinder of no zone.
+    #[inline]
+    pub fn place(&self, track: TrackId) -> Option<TrackPlace<'_>> {
+        let Position { cylinder, surface } = self.position(track);
+        let zone = self.zone_of_cylinder[cylinder as usize];
+        let zone = self.drive.layout().zones().get(usize::from(zone))?;
+        Some(TrackPlace { zone, start: zone.track_start(cylinder, surface) })
+    }
+
+    /// Most sectors of any track on the cylinders `first..=last`.
+    #[inline]
+    pub fn sectors_max(&self, (first, last): (u32, u32)) -> u32 {
+        let zone = |cylinder: u32| usize::from(self.zone_of_cylinder[cylinder as usize]);
+        let zones = self.drive.layout().zones();
+        let (first, last) = (zone(first), zone(last));
+        if first == last {
+            return zones.get(first).map_or(0, Zone::blocks_per_track);
+        }
+        // Cylinders of no zone may stand at either end.
+        let all = zones.iter().map(Zone::blocks_per_track).max().unwrap_or(0);
+        let between = zones.get(first..=last).map(|zones| zones.iter());
+        between.and_then(|zones| zones.map(Zone::blocks_per_track).max()).unwrap_or(all)
+    }
+
+    /// Sectors of `place` that pass wholly within `length_ns`, which is no more than a turn, from
+    /// `begin` on.
+    #[inline]
+    pub fn passing(&self, place: &TrackPlace<'_>, begin: SimTime, length_ns: u64) -> Passing {
+        let rotation = self.drive.rotation();
+        let phase = rotation.phase_ns(begin);
+        let mut end_phase = phase + length_ns;
+        if end_phase >= rotation.period_ns() {
+            end_phase -= rotation.period_ns();
+        }
+        let sectors = place.sectors();
+        let (at, at_end) = (rotation.angle_at(phase), rotation.angle_at(end_phase));
+        let under = place.sector_at(at);
+        let under_at_end = place.sector_at(at_end);
+        let forward = u64::from((at_end - place.start).steps());
+        let from = u64::from((at - place.start).steps());
+        // Edges of sectors in (phase, phase + length].
+        let mut edges = under_at_end + sectors - under;
+        if forward >= from && length_ns < rotation.period_ns() {
+            edges -= sectors;
+        }
+        let starts_now = self.edge_ns(place, under) == phase;
+        let first = if starts_now { under } else { under + 1 };
+        let count = if starts_now { edges } else { edges.saturating_sub(1) };
+        Passing { first: if first == sectors { 0 } else { first }, count }
+    }
+
+    /// Phase at which a sector begins; `sector` may be the number of sectors.
+    #[inline]
+    pub fn edge_ns(&self, place: &TrackPlace<'_>, sector: u32) -> u64 {
+        self.drive.rotation().edge_ns(place.zone.sector_angle(place.start, sector))
+    }
+}
+
+impl TrackPlace<'_> {
+    /// Sectors on the track.
+    #[inline]
+    pub fn sectors(&self) -> u32 {
+        self.zone.blocks_per_track()
+    }
+
+    /// The last sector that has begun when `angle` is at the head.
+    #[inline]
+    pub fn sector_at(&self, angle: Angle) -> u32 {
+        // Largest k with floor(k * 2^32 / sectors) <= turned.
+        let turned = u64::from((angle - self.start).steps());
+        (((turned + 1) * u64::from(self.sectors()) - 1) >> 32) as u32
+    }
+
+    /// The first sector that begins at `angle` or after it; the number of sectors stands for the
+    /// first one.
+    #[inline]
+    pub fn first_sector_from(&self, angle: Angle) -> u32 {
+        // Smallest k with floor(k * 2^32 / sectors) >= turned.
+        let turned = u64::from((angle - self.start).steps());
+        (turned * u64::from(self.sectors())).div_ceil(1 << 32) as u32
+    }
+}
+
+impl Passing {
+    /// Sectors from the first to the end of the track, and from its beginning on: `from..to` each.
+    #[inline]
+    pub fn parts(&self, sectors: u32) -> [(u32, u32); 2] {
+        let end = self.first + self.count;
+        [(self.first, end.min(sectors)), (0, end.saturating_sub(sectors).min(self.first))]
+    }
+}
+
+/// Blocks of `stretch` in the sectors `part`: `from..to`, empty when `from >= to`.
+#[inline]
+pub(super) fn blocks_in(stretch: &Stretch, part: (u32, u32)) -> (u64, u64) {
+    let from = part.0.max(stretch.sector);
+    let to = part.1.min(stretch.sector + stretch.blocks).max(from);
+    let block = |sector: u32| stretch.first + u64::from(sector) - u64::from(stretch.sector);
+    (block(from), block(to))
+}

@@ -1,0 +1,491 @@
+//! Which blocks are wanted.
+//!
+//! A *layer* holds what is wanted in one block size, alignment and direction. A block that does not
+//! lie in consecutive sectors of one track comes in *pieces*, one for each stretch: they may be read
+//! in different gaps, and what has been read of the block is held in memory meanwhile.
+
+use freewheel_units::Op;
+
+use super::bitmap::Bitmap;
+use super::tracks::{Passing, Stretch, TrackId, TrackPlace, Tracks, blocks_in};
+use crate::drive::Divisor;
+
+/// What the blocks of a layer have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerKey {
+    /// Read or write.
+    pub op: Op,
+    /// Blocks of 512 B in one wanted block, at least one.
+    pub size: u32,
+    /// First block of 512 B of the first wanted block, below `size`.
+    pub offset: u32,
+    /// Worth of a wanted block in one's size, at least one.
+    pub weight: u32,
+}
+
+/// Wanted blocks that have been read or written: `first..first + blocks` of a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delivered {
+    /// Number of the layer.
+    pub layer: usize,
+    /// First wanted block, counted in the layer's blocks.
+    pub first: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
+/// Wanted blocks of one key.
+#[derive(Debug, Clone)]
+pub(super) struct Layer {
+    pub key: LayerKey,
+    size: Divisor,
+    wanted: Bitmap,
+    /// Two bits a stretch: whether the piece at its beginning, and the one at its end, is wanted.
+    pieces: Bitmap,
+    /// Blocks of which some pieces are held.
+    held: u64,
+}
+
+/// All that is wanted.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    layers: Vec<Layer>,
+    /// Most memory that pieces of unfinished blocks may take, in blocks of 512 B.
+    held_max: u64,
+    held: u64,
+}
+
+/// Something wanted in consecutive sectors: a wanted block, or a piece of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Item {
+    /// First block of 512 B.
+    pub first: u64,
+    pub blocks: u32,
+    pub op: Op,
+    /// Worth: blocks of 512 B times weight.
+    pub value: u32,
+}
+
+/// The piece of the block numbered `block` on a stretch.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    block: u64,
+    /// `from..to` in blocks of 512 B.
+    from: u64,
+    to: u64,
+    bit: u64,
+}
+
+impl Layer {
+    fn new(key: LayerKey, capacity: u64, stretches: u32) -> Self {
+        assert!(key.size > 0 && key.offset < key.size && key.weight > 0, "{key:?}");
+        let blocks = (capacity - u64::from(key.offset)) / u64::from(key.size);
+        Self {
+            key,
+            size: Divisor::new(key.size.into()),
+            wanted: Bitmap::new(blocks),
+            pieces: Bitmap::new(2 * u64::from(stretches)),
+            held: 0,
+        }
+    }
+
+    /// Number of the first wanted-block boundary at or behind `at`, in blocks of 512 B.
+    #[inline]
+    fn up(&self, at: u64) -> u64 {
+        // One block more, so that nothing falls below zero.
+        let (number, past) = self.size.divide(at + self.size.get() - u64::from(self.key.offset));
+        number + u64::from(past > 0) - 1
+    }
+
+    /// Number of the last wanted-block boundary at or before `at`; zero before the first.
+    #[inline]
+    fn down(&self, at: u64) -> u64 {
+        self.size.divide(at.saturating_sub(self.key.offset.into())).0.min(self.wanted.bound())
+    }
+
+    /// First block of 512 B of a wanted block.
+    #[inline]
+    pub fn start(&self, block: u64) -> u64 {
+        u64::from(self.key.offset) + block * self.size.get()
+    }
+
+    /// Wanted blocks that lie wholly in `from..to` of 512 B blocks: their numbers.
+    #[inline]
+    fn whole(&self, from: u64, to: u64) -> (u64, u64) {
+        let to = self.down(to);
+        (self.up(from).min(to), to)
+    }
+
+    /// The pieces at the beginning and the end of a stretch. A block that covers the whole stretch
+    /// is a piece at its beginning.
+    #[inline]
+    fn pieces_of(&self, stretch: &Stretch) -> [Option<Piece>; 2] {
+        let (first, end) = (stretch.first, stretch.end());
+        let bit = 2 * u64::from(stretch.id);
+        let head = self.containing(first).filter(|&block| {
+            let start = self.start(block);
+            start < first || start + self.size.get() > end && start == first
+        });
+        let tail = self
+            .containing(end - 1)
+            .filter(|&block| self.start(block) + self.size.get() > end && head != Some(block));
+        let piece = |block: Option<u64>, bit| {
+            block.map(|block| {
+                let start = self.start(block);
+                let (from, to) = (start.max(first), (start + self.size.get()).min(end));
+                Piece { block, from, to, bit }
+            })
+        };
+        [piece(head, bit), piece(tail, bit + 1)]
+    }
+
+    /// Number of the block of the layer that contains a block of 512 B.
+    #[inline]
+    fn containing(&self, at: u64) -> Option<u64> {
+        let from_offset = at.checked_sub(self.key.offset.into())?;
+        let block = self.size.divide(from_offset).0;
+        (block < self.wanted.bound()).then_some(block)
+    }
+
+    /// Shows every piece of a block that comes in pieces, with its track; nothing of others.
+    fn for_each_piece(&self, tracks: &Tracks, block: u64, mut show: impl FnMut(TrackId, &Piece)) {
+        let (mut at, end) = (self.start(block), self.start(block) + self.size.get());
+        while at < end {
+            let (track, stretch) = tracks.stretch_of(at);
+            for piece in self.pieces_of(&stretch).into_iter().flatten() {
+                if piece.block == block {
+                    show(track, &piece);
+                }
+            }
+            at = stretch.end();
+        }
+    }
+
+    fn comes_in_pieces(&self, tracks: &Tracks, block: u64) -> bool {
+        let (_, stretch) = tracks.stretch_of(self.start(block));
+        stretch.end() < self.start(block) + self.size.get()
+    }
+
+    fn is_held(&self, tracks: &Tracks, block: u64) -> bool {
+        let mut held = false;
+        self.for_each_piece(tracks, block, |_, piece| held |= !self.pieces.contains(piece.bit));
+        held
+    }
+
+    fn set_pieces(&mut self, tracks: &Tracks, block: u64, wanted: bool) {
+        let mut bits = Vec::new();
+        self.for_each_piece(tracks, block, |_, piece| bits.push(piece.bit));
+        for bit in bits {
+            if wanted {
+                self.pieces.insert(bit, bit + 1);
+            } else {
+                self.pieces.remove(bit, bit + 1);
+            }
+        }
+    }
+
+    /// Applies `visit` to every block of `from..to` that comes in pieces.
+    fn for_each_in_pieces(
+        tracks: &Tracks,
+        layer: &mut Self,
+        (from, to): (u64, u64),
+        mut visit: impl FnMut(&mut Self, u64),
+    ) {
+        let (mut at, end) = (layer.start(from), layer.start(to));
+        while at < end {
+            let stretch_end = tracks.stretch_of(at).1.end();
+            let block = layer.containing(stretch_end - 1);
+            if let Some(block) = block.filter(|&block| block < to)
+                && layer.start(block) + layer.size.get() > stretch_end
+            {
+                visit(layer, block);
+                at = layer.start(block + 1);
+            } else {
+                at = stretch_end;
+            }
+        }
+    }
+}
+
+impl Wanted {
+    /// Nothing is wanted. Pieces of unfinished blocks may take `held_max` blocks of 512 B.
+    pub fn new(held_max: u64) -> Self {
+        Self { layers: Vec::new(), held_max, held: 0 }
+    }
+
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// The layer with this key, made if there is none.
+    pub fn layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
+        let same = |layer: &Layer| layer.key == key;
+        self.layers.iter().position(same).unwrap_or_else(|| {
+            let capacity = tracks.drive().blocks().get();
+            self.layers.push(Layer::new(key, capacity, tracks.stretches()));
+            self.layers.len() - 1
+        })
+    }
+
+    /// Wants the blocks `from..to` of a layer; how many were not wanted before.
+    pub fn want(&mut self, tracks: &Tracks, layer: usize, from: u64, to: u64) -> u64 {
+        let layer = &mut self.layers[layer];
+        Layer::for_each_in_pieces(tracks, layer, (from, to), |layer, block| {
+            if !layer.wanted.contains(block) {
+                layer.set_pieces(tracks, block, true);
+            }
+        });
+        layer.wanted.insert(from, to)
+    }
+
+    /// Wants them no longer; how many were wanted.
+    pub fn unwant(&mut self, tracks: &Tracks, layer: usize, from: u64, to: u64) -> u64 {
+        let mut freed = 0;
+        let layer = &mut self.layers[layer];
+        Layer::for_each_in_pieces(tracks, layer, (from, to), |layer, block| {
+            if layer.wanted.contains(block) {
+                freed += u64::from(layer.is_held(tracks, block));
+                layer.set_pieces(tracks, block, false);
+            }
+        });
+        layer.held -= freed;
+        self.held -= freed * layer.size.get();
+        layer.wanted.remove(from, to)
+    }
+
+    /// Whether a piece of a wanted block may be taken: the last one always, another if there is
+    /// memory to hold it.
+    fn may_take(&self, tracks: &Tracks, layer: &Layer, piece: &Piece) -> bool {
+        self.held + layer.size.get() <= self.held_max || layer.is_held(tracks, piece.block)
+    }
+
+    /// Shows every wanted item in the part `from..to` of a stretch.
+    #[inline]
+    fn items_in(
+        &self,
+        tracks: &Tracks,
+        layer: &Layer,
+        stretch: &Stretch,
+        (from, to): (u64, u64),
+        show: &mut impl FnMut(Item),
+    ) {
+        let LayerKey { op, size, weight, .. } = layer.key;
+        let (first, end) = layer.whole(from, to);
+        layer.wanted.for_each(first, end, |block| {
+            show(Item { first: layer.start(block), blocks: size, op, value: size * weight });
+        });
+        self.pieces_in(tracks, layer, stretch, (from, to), &mut |piece| {
+            let blocks = (piece.to - piece.from) as u32;
+            show(Item { first: piece.from, blocks, op, value: blocks * weight });
+        });
+    }
+
+    /// Shows the pieces that may be taken in the part `from..to` of a stretch.
+    #[inline]
+    fn pieces_in(
+        &self,
+        tracks: &Tracks,
+        layer: &Layer,
+        stretch: &Stretch,
+        (from, to): (u64, u64),
+        show: &mut impl FnMut(&Piece),
+    ) {
+        let bit = 2 * u64::from(stretch.id);
+        if from >= to || layer.pieces.count_in(bit, bit + 2) == 0 {
+            return;
+        }
+        for piece in layer.pieces_of(stretch).into_iter().flatten() {
+            if layer.pieces.contains(piece.bit)
+                && from <= piece.from
+                && piece.to <= to
+                && self.may_take(tracks, layer, &piece)
+            {
+                show(&piece);
+            }
+        }
+    }
+
+    /// Worth of all that is wanted on `track` in direction `op` and lies wholly in the sectors that
+    /// pass.
+    #[inline]
+    pub fn value(
+        &self,
+        tracks: &Tracks,
+        track: TrackId,
+        place: &TrackPlace<'_>,
+        passing: Passing,
+        op: Op,
+    ) -> u32 {
+        let mut value = 0;
+        tracks.for_each_stretch(track, |stretch| {
+            for part in passing.parts(place.sectors()) {
+                let (from, to) = blocks_in(stretch, part);
+                if from == to {
+                    continue;
+                }
+                for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
+                    let LayerKey { size, weight, .. } = layer.key;
+                    let (first, end) = layer.whole(from, to);
+                    value += layer.wanted.count_in(first, end) * size * weight;
+                    self.pieces_in(tracks, layer, stretch, (from, to), &mut |piece| {
+                        value += (piece.to - piece.from) as u32 * weight;
+                    });
+                }
+            }
+        });
+        value
+    }
+
+    /// Shows what [`Self::value`] counts, in no order.
+    #[inline]
+    pub fn items(
+        &self,
+        tracks: &Tracks,
+        track: TrackId,
+        place: &TrackPlace<'_>,
+        passing: Passing,
+        op: Op,
+        show: &mut impl FnMut(Item),
+    ) {
+        tracks.for_each_stretch(track, |stretch| {
+            for part in passing.parts(place.sectors()) {
+                let range = blocks_in(stretch, part);
+                for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
+                    self.items_in(tracks, layer, stretch, range, show);
+                }
+            }
+        });
+    }
+
+    /// Worth of what begins in the blocks `from..to` of a stretch, whether or not it ends there: no
+    /// less than [`Self::value`] for any window in which just these begin.
+    #[inline]
+    pub fn value_beginning(&self, stretch: &Stretch, from: u64, to: u64) -> u32 {
+        let mut value = 0;
+        for layer in &self.layers {
+            let LayerKey { size, weight, .. } = layer.key;
+            let last = layer.down(stretch.end());
+            let first = layer.up(from).min(last);
+            let end = layer.up(to).min(last).max(first);
+            value += layer.wanted.count_in(first, end) * size * weight;
+            let bit = 2 * u64::from(stretch.id);
+            if layer.pieces.count_in(bit, bit + 2) == 0 {
+                continue;
+            }
+            for piece in layer.pieces_of(stretch).into_iter().flatten() {
+                if layer.pieces.contains(piece.bit) && (from..to).contains(&piece.from) {
+                    value += (piece.to - piece.from) as u32 * weight;
+                }
+            }
+        }
+        value
+    }
+
+    /// The blocks `from..to` of 512 B were moved in direction `op`: what is complete thereby is no
+    /// longer wanted and is told to `deliver`.
+    pub fn moved(
+        &mut self,
+        tracks: &Tracks,
+        (from, to): (u64, u64),
+        serves: impl Fn(&LayerKey) -> bool,
+        deliver: &mut impl FnMut(Delivered),
+    ) {
+        for number in 0..self.layers.len() {
+            if serves(&self.layers[number].key) {
+                self.moved_in(tracks, number, (from, to), deliver);
+            }
+        }
+    }
+
+    fn moved_in(
+        &mut self,
+        tracks: &Tracks,
+        number: usize,
+        (from, to): (u64, u64),
+        deliver: &mut impl FnMut(Delivered),
+    ) {
+        let layer = &self.layers[number];
+        let (first, end) = layer.whole(from, to);
+        if first < end && layer.wanted.count_in(first, end) > 0 {
+            let mut run = (first, first);
+            layer.wanted.for_each(first, end, |block| {
+                if block != run.1 {
+                    if run.0 < run.1 {
+                        deliver(Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
+                    }
+                    run.0 = block;
+                }
+                run.1 = block + 1;
+            });
+            deliver(Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
+            self.unwant(tracks, number, first, end);
+        }
+        // What lies only partly in the range, at its two ends.
+        let layer = &self.layers[number];
+        let outside = |block: &u64| layer.start(*block) < from || layer.start(block + 1) > to;
+        let before = layer.containing(from).filter(outside);
+        let behind = layer.containing(to - 1).filter(outside).filter(|&b| Some(b) != before);
+        for block in [before, behind].into_iter().flatten() {
+            if self.layers[number].wanted.contains(block)
+                && self.layers[number].comes_in_pieces(tracks, block)
+            {
+                self.moved_partly(tracks, number, block, (from, to), deliver);
+            }
+        }
+    }
+
+    fn moved_partly(
+        &mut self,
+        tracks: &Tracks,
+        number: usize,
+        block: u64,
+        (from, to): (u64, u64),
+        deliver: &mut impl FnMut(Delivered),
+    ) {
+        let layer = &self.layers[number];
+        let was_held = layer.is_held(tracks, block);
+        let has_room = self.held + layer.size.get() <= self.held_max;
+        let (mut taken, mut left) = (Vec::new(), 0);
+        layer.for_each_piece(tracks, block, |_, piece| {
+            if layer.pieces.contains(piece.bit) {
+                if from <= piece.from && piece.to <= to {
+                    taken.push(piece.bit);
+                } else {
+                    left += 1;
+                }
+            }
+        });
+        if taken.is_empty() || left > 0 && !was_held && !has_room {
+            return;
+        }
+        let layer = &mut self.layers[number];
+        for bit in taken {
+            layer.pieces.remove(bit, bit + 1);
+        }
+        let is_held = left > 0;
+        layer.held = layer.held + u64::from(is_held) - u64::from(was_held);
+        let size = layer.size.get();
+        self.held = self.held + size * u64::from(is_held) - size * u64::from(was_held);
+        if left == 0 {
+            self.layers[number].wanted.remove(block, block + 1);
+            deliver(Delivered { layer: number, first: block, blocks: 1 });
+        }
+    }
+
+    /// Worth of a block of 512 B that every layer wants.
+    #[inline]
+    pub fn weight(&self) -> u32 {
+        self.layers.iter().map(|layer| layer.key.weight).sum()
+    }
+
+    /// Whether anything is wanted in direction `op`.
+    #[inline]
+    pub fn has(&self, op: Op) -> bool {
+        self.layers.iter().any(|layer| layer.key.op == op && !layer.wanted.is_empty())
+    }
+
+    /// Wanted blocks of a layer.
+    pub fn count(&self, layer: usize) -> u64 {
+        self.layers[layer].wanted.count()
+    }
+}
