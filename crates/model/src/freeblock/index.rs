@@ -123,9 +123,8 @@ impl Index {
 
     fn over_children(&self, level: usize, number: usize) -> Arcs {
         let below = &self.levels[level - 1];
-        let first = number * FANOUT;
-        let mut arcs = below[first].clone();
-        for child in &below[first + 1..(first + FANOUT).min(below.len())] {
+        let mut arcs = Arcs::NONE;
+        for child in &below[Self::child_numbers(number, below.len())] {
             arcs.raise(child);
         }
         arcs
@@ -177,6 +176,24 @@ impl Index {
         self.levels.len() as u32
     }
 
+    /// Nodes of a level.
+    pub fn nodes(&self, level: u32) -> usize {
+        self.levels[level as usize].len()
+    }
+
+    /// Number of the node `levels` above a node.
+    #[inline]
+    pub fn ancestor(number: u32, levels: u32) -> usize {
+        (number / (FANOUT as u32).pow(levels)) as usize
+    }
+
+    /// Numbers of a node's children, of which there are `nodes` on their level.
+    #[inline]
+    pub fn child_numbers(number: usize, nodes: usize) -> std::ops::Range<usize> {
+        let first = number * FANOUT;
+        first..(first + FANOUT).min(nodes)
+    }
+
     pub fn root(&self) -> Node {
         Node { level: self.levels() - 1, number: 0 }
     }
@@ -192,9 +209,9 @@ impl Index {
     /// Children of a node that is no cylinder.
     #[inline]
     pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + use<> {
-        let (level, first) = (node.level - 1, node.number * FANOUT as u32);
-        let end = (first + FANOUT as u32).min(self.levels[level as usize].len() as u32);
-        (first..end).map(move |number| Node { level, number })
+        let level = node.level - 1;
+        Self::child_numbers(node.number as usize, self.levels[level as usize].len())
+            .map(move |number| Node { level, number: number as u32 })
     }
 
     /// No track, or no cylinder, under the node offers more in the window.

@@ -8,6 +8,8 @@
 mod bitmap;
 mod index;
 mod opportunity;
+mod path;
+mod prices;
 mod reach;
 mod scheduler;
 mod search;

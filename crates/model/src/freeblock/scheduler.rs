@@ -5,12 +5,14 @@ use std::sync::Arc;
 use freewheel_units::{Bytes, Lbn, Op, SimTime};
 
 use super::index::{Index, Objective};
+use super::path::{Chain, Chains, Window, between, worth_within};
+use super::prices::Prices;
 use super::reach::Reach;
 use super::search::{Field, Frontier, Looked, best_track};
 use super::tracks::Tracks;
 use super::wanted::{Delivered, Item, LayerKey, Wanted};
 use super::{FreeRun, Opportunity, Planner};
-use crate::drive::Drive;
+use crate::drive::{Drive, Position};
 
 /// A change to more than this part of the drive is worth a new index.
 const REBUILD_SHARE: u64 = 16;
@@ -21,6 +23,9 @@ pub enum Rule {
     /// The one track with most wanted blocks (osdi00 section 4).
     #[default]
     Greedy,
+    /// The best path over the tracks of one cylinder, with what else can be had on the cylinders of
+    /// source and destination; regions of the disk that lag behind count for more.
+    Paths,
 }
 
 /// What shapes the decisions.
@@ -76,6 +81,10 @@ pub struct Scheduler {
     deliveries: Vec<Delivery>,
     effort: Effort,
     items: Vec<(u64, Item)>,
+    prices: Prices,
+    at_source: Chains,
+    at_destination: Chains,
+    at_third: Chains,
 }
 
 impl Scheduler {
@@ -83,7 +92,12 @@ impl Scheduler {
     pub fn new(drive: &Arc<Drive>, options: Options) -> Self {
         let tracks = Tracks::new(drive);
         let wanted = Wanted::new(options.held_max.get() / 512);
-        let index = Index::new(&tracks, &wanted, Objective::Track);
+        let objective = match options.rule {
+            Rule::Greedy => Objective::Track,
+            Rule::Paths => Objective::Cylinder,
+        };
+        let index = Index::new(&tracks, &wanted, objective);
+        let prices = Prices::new(&index);
         Self {
             options,
             tracks,
@@ -95,6 +109,10 @@ impl Scheduler {
             deliveries: Vec::new(),
             effort: Effort::default(),
             items: Vec::new(),
+            prices,
+            at_source: Chains::default(),
+            at_destination: Chains::default(),
+            at_third: Chains::default(),
         }
     }
 
@@ -105,6 +123,8 @@ impl Scheduler {
 
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
     pub fn want(&mut self, layer: usize, from: u64, to: u64) -> u64 {
+        let start = |block| self.wanted.layers()[layer].start(block);
+        self.prices.wanted(&self.tracks, start(from), start(to));
         let new = self.wanted.want(&self.tracks, layer, from, to);
         self.touch_blocks(layer, from, to);
         new
@@ -170,8 +190,11 @@ impl Scheduler {
     /// What was moved may be wanted: by layers that `serves` says.
     fn moved(&mut self, start: Lbn, blocks: u32, serves: impl Fn(&LayerKey) -> bool, at: SimTime) {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
-        let deliveries = &mut self.deliveries;
-        self.wanted.moved(&self.tracks, (from, to), serves, &mut |delivered| {
+        let Self { deliveries, prices, tracks, .. } = self;
+        self.wanted.moved(tracks, (from, to), serves, &mut |key, delivered| {
+            let size = u64::from(key.size);
+            let from = u64::from(key.offset) + delivered.first * size;
+            prices.delivered(tracks, from, from + delivered.blocks * size);
             deliveries.push(Delivery { delivered, at });
         });
         self.touch(from, to);
@@ -209,6 +232,140 @@ impl Scheduler {
     }
 }
 
+/// Steps that one cylinder's path is sought among; where more are wanted, its best track is taken.
+const STEPS_MAX: u32 = 512;
+
+impl Scheduler {
+    /// Gathers what is wanted on a cylinder in a window: of all tracks, or where that is more than
+    /// a path is sought in, of the one named.
+    fn gather(
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        chains: &mut Chains,
+        at: Position,
+        window: &impl Window,
+        price: u64,
+    ) {
+        let (sum, ..) = worth_within(field, reach, at.cylinder, window);
+        let size = field.wanted.size_min();
+        let surfaces = if sum > STEPS_MAX * size {
+            at.surface..at.surface + 1
+        } else {
+            0..field.tracks.surfaces()
+        };
+        chains.clear();
+        chains.gather(field, reach, at.cylinder, surfaces, window, price);
+    }
+
+    fn plan_paths(&mut self, reach: &Reach<'_>, runs: &mut Vec<FreeRun>) -> Looked {
+        let Self { tracks, wanted, index, prices, at_source, at_destination, at_third, .. } = self;
+        let field = Field { tracks, wanted, index };
+        let gap = reach.gap;
+        let (surfaces, length) = (tracks.surfaces(), reach.length());
+        let (source, destination) = ((gap.from, 0), (gap.to, length, gap.op));
+        let switch = {
+            let op = if wanted.has(Op::Write) { Op::Write } else { Op::Read };
+            tracks.drive().seek().time_ns(op, 0, true)
+        };
+        // Moving on from a cylinder to another, whichever the heads.
+        let cross = |from: u32, to: u32| {
+            let other = Position { cylinder: to, surface: 1 };
+            let op = if wanted.has(Op::Write) { Op::Write } else { Op::Read };
+            reach.move_ns(Position { cylinder: from, surface: 0 }, other, op)
+        };
+        self.items.clear();
+        let items = &mut self.items;
+        let take = |chains: &Chains, chain: Chain, items: &mut Vec<(u64, Item)>| {
+            items.extend(chains.walk(chain).map(|step| (step.start, step.item)));
+        };
+        let take_reversed = |chains: &Chains, chain: Chain, items: &mut Vec<(u64, Item)>| {
+            items.extend(chains.walk(chain).map(|step| (length - step.end, step.item)));
+        };
+
+        // Source and destination: leave late, arrive early.
+        let window = between(reach, gap.from.cylinder, source, destination);
+        Self::gather(&field, reach, at_source, gap.from, &window, prices.of_cylinder(gap.from.cylinder));
+        let best = at_source.solve(surfaces, switch);
+        let mut known = best.worth;
+        if gap.from.cylinder == gap.to.cylinder {
+            take(at_source, best, items);
+        } else {
+            let window = between(reach, gap.to.cylinder, source, destination);
+            let price = prices.of_cylinder(gap.to.cylinder);
+            Self::gather(&field, reach, at_destination, gap.to, &window, price);
+            at_destination.reverse(length);
+            at_destination.solve(surfaces, switch);
+            let cross = cross(gap.from.cylinder, gap.to.cylinder);
+            let mut split = (best, Chain::EMPTY);
+            for (step, after) in at_destination.chains() {
+                let begins = length - step.end;
+                let before = at_source.ended_by(begins.saturating_sub(cross));
+                let before = if begins >= cross { before } else { Chain::EMPTY };
+                if before.worth + after.worth > known {
+                    known = before.worth + after.worth;
+                    split = (before, after);
+                }
+            }
+            take(at_source, split.0, items);
+            take_reversed(at_destination, split.1, items);
+        }
+
+        // A third cylinder.
+        let mut third = None;
+        let budget = self.options.budget;
+        let price = |node| prices.of_node(node);
+        let looked = self.frontier.search(&field, reach, price, known, budget, |cylinder, best| {
+            if cylinder == gap.from.cylinder || cylinder == gap.to.cylinder {
+                return best;
+            }
+            let window = between(reach, cylinder, source, destination);
+            let price = prices.of_cylinder(cylinder);
+            let (sum, most, surface) = worth_within(&field, reach, cylinder, &window);
+            if u64::from(sum) * price <= best {
+                return best;
+            }
+            let worth = if sum > STEPS_MAX * wanted.size_min() {
+                u64::from(most) * price
+            } else {
+                at_third.clear();
+                at_third.gather(&field, reach, cylinder, 0..surfaces, &window, price);
+                at_third.solve(surfaces, switch).worth
+            };
+            if worth > best {
+                third = Some(Position { cylinder, surface });
+            }
+            best.max(worth)
+        });
+        if let Some(third) = third {
+            items.clear();
+            let window = between(reach, third.cylinder, source, destination);
+            let price = prices.of_cylinder(third.cylinder);
+            Self::gather(&field, reach, at_third, third, &window, price);
+            let best = at_third.solve(surfaces, switch);
+            take(at_third, best, items);
+            // What time it leaves at the source and at the destination.
+            let begins = items.iter().map(|&(start, _)| start).min().unwrap_or(0);
+            let ends = at_third.walk(best).map(|step| step.end).max().unwrap_or(length);
+            let leaves = begins.saturating_sub(cross(gap.from.cylinder, third.cylinder));
+            let before = at_source.ended_by(leaves);
+            take(at_source, before, items);
+            let arrives = ends + cross(third.cylinder, gap.to.cylinder);
+            if gap.from.cylinder == gap.to.cylinder {
+                let window = between(reach, gap.to.cylinder, source, destination);
+                let price = prices.of_cylinder(gap.to.cylinder);
+                Self::gather(&field, reach, at_destination, gap.to, &window, price);
+                at_destination.reverse(length);
+                at_destination.solve(surfaces, switch);
+            }
+            let after = at_destination.ended_by(length.saturating_sub(arrives));
+            take_reversed(at_destination, after, items);
+        }
+        items.sort_unstable_by_key(|&(when, item)| (when, item.first));
+        runs.extend(merged(items.iter().map(|(_, item)| item)));
+        looked
+    }
+}
+
 /// Items that follow on each other made one run; what is in a run before is left out.
 fn merged<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<FreeRun> {
     let mut runs: Vec<FreeRun> = Vec::new();
@@ -230,10 +387,12 @@ impl Planner for Scheduler {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         runs.clear();
         self.refresh();
+        self.prices.refresh(self.effort.decisions);
         let drive = Arc::clone(self.tracks.drive());
         let reach = Reach::new(&drive, gap);
         let looked = match self.options.rule {
             Rule::Greedy => self.plan_greedy(&reach, runs),
+            Rule::Paths => self.plan_paths(&reach, runs),
         };
         self.effort.decisions += 1;
         self.effort.nodes += looked.nodes;

@@ -388,7 +388,7 @@ impl Wanted {
         tracks: &Tracks,
         (from, to): (u64, u64),
         serves: impl Fn(&LayerKey) -> bool,
-        deliver: &mut impl FnMut(Delivered),
+        deliver: &mut impl FnMut(&LayerKey, Delivered),
     ) {
         for number in 0..self.layers.len() {
             if serves(&self.layers[number].key) {
@@ -402,22 +402,23 @@ impl Wanted {
         tracks: &Tracks,
         number: usize,
         (from, to): (u64, u64),
-        deliver: &mut impl FnMut(Delivered),
+        deliver: &mut impl FnMut(&LayerKey, Delivered),
     ) {
         let layer = &self.layers[number];
+        let key = layer.key;
         let (first, end) = layer.whole(from, to);
         if first < end && layer.wanted.count_in(first, end) > 0 {
             let mut run = (first, first);
             layer.wanted.for_each(first, end, |block| {
                 if block != run.1 {
                     if run.0 < run.1 {
-                        deliver(Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
+                        deliver(&key, Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
                     }
                     run.0 = block;
                 }
                 run.1 = block + 1;
             });
-            deliver(Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
+            deliver(&key, Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
             self.unwant(tracks, number, first, end);
         }
         // What lies only partly in the range, at its two ends.
@@ -440,7 +441,7 @@ impl Wanted {
         number: usize,
         block: u64,
         (from, to): (u64, u64),
-        deliver: &mut impl FnMut(Delivered),
+        deliver: &mut impl FnMut(&LayerKey, Delivered),
     ) {
         let layer = &self.layers[number];
         let was_held = layer.is_held(tracks, block);
@@ -459,6 +460,7 @@ impl Wanted {
             return;
         }
         let layer = &mut self.layers[number];
+        let key = layer.key;
         for bit in taken {
             layer.pieces.remove(bit, bit + 1);
         }
@@ -468,7 +470,7 @@ impl Wanted {
         self.held = self.held + size * u64::from(is_held) - size * u64::from(was_held);
         if left == 0 {
             self.layers[number].wanted.remove(block, block + 1);
-            deliver(Delivered { layer: number, first: block, blocks: 1 });
+            deliver(&key, Delivered { layer: number, first: block, blocks: 1 });
         }
     }
 
@@ -476,6 +478,12 @@ impl Wanted {
     #[inline]
     pub fn weight(&self) -> u32 {
         self.layers.iter().map(|layer| layer.key.weight).sum()
+    }
+
+    /// Size of the smallest wanted blocks, in blocks of 512 B.
+    #[inline]
+    pub fn size_min(&self) -> u32 {
+        self.layers.iter().map(|layer| layer.key.size).min().unwrap_or(1)
     }
 
     /// Whether anything is wanted in direction `op`.

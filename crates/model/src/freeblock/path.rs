@@ -1,0 +1,255 @@
+//! The best path of the head over the tracks of one cylinder.
+//!
+//! Changing heads costs little beside a turn: where wanted blocks are sparse, a gap that visits
+//! several tracks of a cylinder takes several times what the best one of them offers. What is wanted
+//! becomes *steps*, each with its time and surface; the best path is the heaviest chain of steps of
+//! which each can be reached from the one before. Steps come in order of their start, so one pass
+//! finds it: the best chain that stays on the surface, or the best of any that ended a head switch
+//! ago.
+
+use freewheel_units::Op;
+
+use super::reach::{Reach, Stay};
+use super::search::Field;
+use super::wanted::Item;
+use crate::drive::Position;
+
+/// Something wanted, with the time at which it passes, in nanoseconds from the beginning of the gap.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub start: u64,
+    pub end: u64,
+    pub surface: u32,
+    pub item: Item,
+    /// Its worth times the price of its region.
+    pub worth: u64,
+}
+
+/// The heaviest chains over a set of steps.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Chains {
+    steps: Vec<Step>,
+    /// For each step the heaviest chain that ends with it, and the step before it there.
+    weights: Vec<u64>,
+    before: Vec<u32>,
+    /// Steps in order of their ends.
+    by_end: Vec<u32>,
+    /// Best chain among the first of `by_end`, and its last step.
+    best_by_end: Vec<(u64, u32)>,
+    on_surface: Vec<(u64, u32)>,
+}
+
+/// No step.
+const NONE: u32 = u32::MAX;
+
+/// A chain: its worth, and its last step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chain {
+    pub worth: u64,
+    last: u32,
+}
+
+impl Chain {
+    pub const EMPTY: Self = Self { worth: 0, last: NONE };
+}
+
+/// Times at which a head may be used on a cylinder.
+pub(super) trait Window {
+    /// The stay for transfers in direction `op`.
+    fn stay(&self, surface: u32, op: Op) -> Stay;
+}
+
+impl<F: Fn(u32, Op) -> Stay> Window for F {
+    fn stay(&self, surface: u32, op: Op) -> Stay {
+        self(surface, op)
+    }
+}
+
+/// Worth of all that can be had on a cylinder, one track without regard to the others: no chain is
+/// heavier. And how much the best of the tracks has.
+pub(super) fn worth_within(
+    field: &Field<'_>,
+    reach: &Reach<'_>,
+    cylinder: u32,
+    window: &impl Window,
+) -> (u32, u32, u32) {
+    let Field { tracks, wanted, .. } = field;
+    let (mut sum, mut most, mut on) = (0, 0, 0);
+    for surface in 0..tracks.surfaces() {
+        let track = tracks.track(cylinder, surface);
+        let Some(place) = tracks.place(track) else { continue };
+        let mut value = 0;
+        for op in [Op::Read, Op::Write] {
+            let stay = window.stay(surface, op);
+            if stay.length() > 0 && wanted.has(op) {
+                let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
+                value += wanted.value(tracks, track, &place, passing, op);
+            }
+        }
+        sum += value;
+        if value > most {
+            (most, on) = (value, surface);
+        }
+    }
+    (sum, most, on)
+}
+
+impl Chains {
+    pub fn clear(&mut self) {
+        self.steps.clear();
+        self.weights.clear();
+        self.before.clear();
+        self.by_end.clear();
+        self.best_by_end.clear();
+    }
+
+    /// Adds all that is wanted on the surfaces of a cylinder in the window.
+    pub fn gather(
+        &mut self,
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        cylinder: u32,
+        surfaces: std::ops::Range<u32>,
+        window: &impl Window,
+        price: u64,
+    ) {
+        let Field { tracks, wanted, .. } = field;
+        let steps = &mut self.steps;
+        for surface in surfaces {
+            let track = tracks.track(cylinder, surface);
+            let Some(place) = tracks.place(track) else { continue };
+            for op in [Op::Read, Op::Write] {
+                let stay = window.stay(surface, op);
+                if stay.length() == 0 || !wanted.has(op) {
+                    continue;
+                }
+                let begin = reach.time(stay.from);
+                let phase = tracks.drive().rotation().phase_ns(begin);
+                let passing = tracks.passing(&place, begin, stay.length());
+                let rotation = tracks.drive().rotation();
+                wanted.items(tracks, track, &place, passing, op, &mut |item| {
+                    let sector = tracks.sector_on(track, item.first);
+                    let edge = tracks.edge_ns(&place, sector);
+                    let end_edge = tracks.edge_ns(&place, sector + item.blocks);
+                    let start = stay.from + rotation.forward_ns(phase, edge);
+                    let mut span = rotation.forward_ns(edge, end_edge);
+                    if span == 0 {
+                        span = rotation.period_ns();
+                    }
+                    let worth = u64::from(item.value) * price;
+                    steps.push(Step { start, end: start + span, surface, item, worth });
+                });
+            }
+        }
+    }
+
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Turns time around: chains then end where they begin, and begin where they end.
+    pub fn reverse(&mut self, length: u64) {
+        for step in &mut self.steps {
+            (step.start, step.end) = (length - step.end, length - step.start);
+        }
+    }
+
+    /// Finds the heaviest chain. `switch` is the time to change heads.
+    pub fn solve(&mut self, surfaces: u32, switch: u64) -> Chain {
+        self.steps.sort_unstable_by_key(|step| (step.start, step.surface, step.item.first));
+        let steps = &self.steps;
+        self.by_end.clear();
+        self.by_end.extend(0..steps.len() as u32);
+        self.by_end.sort_by_key(|&step| steps[step as usize].end);
+        self.weights.clear();
+        self.before.clear();
+        self.best_by_end.clear();
+        self.on_surface.clear();
+        self.on_surface.resize(surfaces as usize, (0, NONE));
+        let (mut ended, mut anywhere, mut best) = (0, (0, NONE), Chain::EMPTY);
+        for (number, step) in steps.iter().enumerate() {
+            let reachable = step.start.checked_sub(switch);
+            while let Some(&candidate) = self.by_end.get(ended) {
+                let candidate = candidate as usize;
+                if candidate >= number || reachable.is_none_or(|by| steps[candidate].end > by) {
+                    break;
+                }
+                if self.weights[candidate] > anywhere.0 {
+                    anywhere = (self.weights[candidate], candidate as u32);
+                }
+                ended += 1;
+            }
+            let mut stays = self.on_surface[step.surface as usize];
+            // Steps of different layers may overlap: then the chain goes on from what was over.
+            while let Some(last) = steps.get(stays.1 as usize) {
+                let moves = if last.surface == step.surface { 0 } else { switch };
+                if last.end + moves <= step.start {
+                    break;
+                }
+                let before = self.before[stays.1 as usize];
+                stays = (self.weights.get(before as usize).copied().unwrap_or(0), before);
+            }
+            let (weight, before) = if stays.0 >= anywhere.0 { stays } else { anywhere };
+            let weight = weight + step.worth;
+            self.weights.push(weight);
+            self.before.push(before);
+            let known = &mut self.on_surface[step.surface as usize];
+            if weight > known.0 {
+                *known = (weight, number as u32);
+            }
+            if weight > best.worth {
+                best = Chain { worth: weight, last: number as u32 };
+            }
+        }
+        let mut heaviest = (0, NONE);
+        for &step in &self.by_end {
+            let weight = self.weights[step as usize];
+            if weight > heaviest.0 {
+                heaviest = (weight, step);
+            }
+            self.best_by_end.push(heaviest);
+        }
+        best
+    }
+
+    /// The heaviest chain that has ended by `time`.
+    pub fn ended_by(&self, time: u64) -> Chain {
+        let ended = self.by_end.partition_point(|&step| self.steps[step as usize].end <= time);
+        ended.checked_sub(1).map_or(Chain::EMPTY, |at| {
+            let (worth, last) = self.best_by_end[at];
+            Chain { worth, last }
+        })
+    }
+
+    /// Every step with the heaviest chain that ends with it.
+    pub fn chains(&self) -> impl Iterator<Item = (&Step, Chain)> {
+        self.steps.iter().enumerate().map(|(number, step)| {
+            (step, Chain { worth: self.weights[number], last: number as u32 })
+        })
+    }
+
+    /// The steps of a chain, the last one first.
+    pub fn walk(&self, chain: Chain) -> impl Iterator<Item = &Step> {
+        let mut at = chain.last;
+        std::iter::from_fn(move || {
+            let step = self.steps.get(at as usize)?;
+            at = self.before[at as usize];
+            Some(step)
+        })
+    }
+}
+
+/// Stays on the cylinder `cylinder` between leaving `from` at `left` and being back at `to` by
+/// `back`, which is there for transfers in direction `op`.
+pub(super) fn between<'a>(
+    reach: &'a Reach<'_>,
+    cylinder: u32,
+    (from, left): (Position, u64),
+    (to, back, back_op): (Position, u64, Op),
+) -> impl Window + 'a {
+    move |surface: u32, op: Op| {
+        let at = Position { cylinder, surface };
+        let leave = back.saturating_sub(reach.move_ns(at, to, back_op));
+        Stay { from: (left + reach.move_ns(from, at, op)).min(leave), to: leave }
+    }
+}
