@@ -32,12 +32,6 @@ impl Rotation {
         self.period.get()
     }
 
-    /// The period, to divide by.
-    #[inline]
-    pub(crate) fn turn(&self) -> Divisor {
-        self.period
-    }
-
     /// Whole turns in so many nanoseconds.
     #[inline]
     pub(crate) fn turns(&self, ns: u64) -> u64 {

@@ -67,6 +67,19 @@ impl Bitmap {
         count
     }
 
+    /// The members in `from..to` as bits, the first of them the lowest, when they are at most 64.
+    #[inline]
+    pub fn window(&self, from: u64, to: u64) -> Option<u64> {
+        if to - from > 64 {
+            return None;
+        }
+        let mut window = 0;
+        self.for_each_word(from, to, |first, bits| {
+            window |= if first >= from { bits << (first - from) } else { bits >> (from - first) };
+        });
+        Some(window)
+    }
+
     /// Shows every word with members in `from..to`: the number of its first bit, and the members.
     #[inline]
     pub fn for_each_word(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
@@ -98,6 +111,27 @@ impl Bitmap {
                 bits &= bits - 1;
             }
         });
+    }
+
+    /// The first members from `from` on that follow on each other: `first..end`. At most `most` of
+    /// them.
+    pub fn next_run(&self, from: u64, most: u64) -> Option<(u64, u64)> {
+        let mut at = from;
+        while at < self.bound {
+            let Some(chunk) = &self.chunks[(at / CHUNK) as usize] else {
+                at = (at / CHUNK + 1) * CHUNK;
+                continue;
+            };
+            let bits = chunk.words[(at % CHUNK) as usize / 64] >> (at % 64);
+            if bits != 0 {
+                let first = at + u64::from(bits.trailing_zeros());
+                let is_member = |&number: &u64| number < self.bound && self.contains(number);
+                let end = (first..first + most).take_while(is_member).last()? + 1;
+                return Some((first, end));
+            }
+            at = (at | 63) + 1;
+        }
+        None
     }
 
     /// Adds `from..to`; how many of them are new. Panics beyond the bound.
@@ -181,6 +215,13 @@ mod tests {
                 let expected: Vec<u64> = set.range(from / 2..to).copied().collect();
                 prop_assert_eq!(bitmap.count_in(from / 2, to) as usize, expected.len());
                 prop_assert_eq!(members, expected);
+                let window: u64 = (0..64).map(|k| u64::from(set.contains(&(from + k))) << k).sum();
+                prop_assert_eq!(bitmap.window(from, (from + 64).min(bound)), Some(window));
+                let next = set.range(from..).next().copied();
+                let run = next.map(|first| {
+                    (first, (first..first + 7).take_while(|n| set.contains(n)).count() as u64 + first)
+                });
+                prop_assert_eq!(bitmap.next_run(from, 7), run);
                 prop_assert_eq!(bitmap.contains(from), set.contains(&from));
             }
             bitmap.remove(0, bound);

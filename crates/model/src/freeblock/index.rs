@@ -7,7 +7,7 @@
 
 use freewheel_units::Angle;
 
-use super::tracks::{Tracks, blocks_in};
+use super::tracks::Tracks;
 use super::wanted::Wanted;
 
 /// Slots of a turn. More make bounds closer and tables larger, by the square.
@@ -57,6 +57,33 @@ impl Arcs {
     }
 }
 
+/// The tables of up to [`FANOUT`] siblings, side by side: a search looks at about the same arc of all
+/// of them, so that one line of the cache serves.
+#[derive(Debug, Clone)]
+struct Family([[[u16; FANOUT]; SLOTS]; SLOTS]);
+
+impl Family {
+    const NONE: Self = Self([[[0; FANOUT]; SLOTS]; SLOTS]);
+
+    /// The greatest of the siblings, arc by arc.
+    fn greatest(&self) -> Arcs {
+        let greatest = |siblings: [u16; FANOUT]| siblings.into_iter().fold(0, u16::max);
+        Arcs(self.0.map(|row| row.map(greatest)))
+    }
+
+    /// Replaces the table of a sibling; whether it was another.
+    fn set(&mut self, sibling: usize, arcs: &Arcs) -> bool {
+        let mut differs = false;
+        for (row, news) in self.0.iter_mut().zip(&arcs.0) {
+            for (siblings, new) in row.iter_mut().zip(news) {
+                differs |= siblings[sibling] != *new;
+                siblings[sibling] = *new;
+            }
+        }
+        differs
+    }
+}
+
 /// A node of the tree: level 0 holds the cylinders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Node {
@@ -71,24 +98,41 @@ pub(super) struct SlotArc {
     pub slots: usize,
 }
 
+/// Nodes of one level.
+#[derive(Debug, Clone)]
+struct Level {
+    nodes: usize,
+    families: Vec<Family>,
+}
+
+impl Level {
+    fn new(nodes: usize) -> Self {
+        Self { nodes, families: vec![Family::NONE; nodes.div_ceil(FANOUT)] }
+    }
+}
+
 /// The tree over all cylinders.
 #[derive(Debug, Clone)]
 pub(super) struct Index {
     objective: Objective,
-    levels: Vec<Vec<Arcs>>,
+    levels: Vec<Level>,
     /// Worth in one unit of a table, as a power of two.
     shift: u32,
+    /// Cylinders of which less is wanted than their tables say: bounds that are too high still
+    /// hold, so they are worked out anew only when a search comes by.
+    stale: Vec<bool>,
 }
 
 impl Index {
     pub fn new(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> Self {
         let mut size = tracks.cylinders() as usize;
-        let mut levels = vec![vec![Arcs::NONE; size]];
+        let stale = vec![false; size];
+        let mut levels = vec![Level::new(size)];
         while size > 1 {
             size = size.div_ceil(FANOUT);
-            levels.push(vec![Arcs::NONE; size]);
+            levels.push(Level::new(size));
         }
-        let mut index = Self { objective, levels, shift: 0 };
+        let mut index = Self { objective, levels, shift: 0, stale };
         index.rebuild(tracks, wanted);
         index
     }
@@ -96,45 +140,56 @@ impl Index {
     /// Works everything out anew.
     pub fn rebuild(&mut self, tracks: &Tracks, wanted: &Wanted) {
         self.shift = shift(tracks, wanted, self.objective);
+        self.stale.fill(false);
         for cylinder in 0..tracks.cylinders() {
-            self.levels[0][cylinder as usize] = self.cylinder(tracks, wanted, cylinder);
+            let arcs = self.cylinder(tracks, wanted, cylinder);
+            self.set(0, cylinder as usize, &arcs);
         }
         for level in 1..self.levels.len() {
-            for number in 0..self.levels[level].len() {
-                self.levels[level][number] = self.over_children(level, number);
+            for number in 0..self.levels[level].nodes {
+                let arcs = self.levels[level - 1].families[number].greatest();
+                self.set(level, number, &arcs);
             }
         }
     }
 
-    /// What is wanted on `cylinder` has changed.
+    fn set(&mut self, level: usize, number: usize, arcs: &Arcs) -> bool {
+        self.levels[level].families[number / FANOUT].set(number % FANOUT, arcs)
+    }
+
+    /// Less is wanted on `cylinder` than before.
+    #[inline]
+    pub fn fewer(&mut self, cylinder: u32) {
+        self.stale[cylinder as usize] = true;
+    }
+
+    /// Whether less is wanted on `cylinder` than its bounds say.
+    #[inline]
+    pub fn is_stale(&self, cylinder: u32) -> bool {
+        self.stale[cylinder as usize]
+    }
+
+    /// Works out anew what is wanted on `cylinder`.
     pub fn update(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
         let mut number = cylinder as usize;
-        self.levels[0][number] = self.cylinder(tracks, wanted, cylinder);
-        for level in 1..self.levels.len() {
-            number /= FANOUT;
-            let arcs = self.over_children(level, number);
-            let known = &mut self.levels[level][number];
-            if *known == arcs {
+        self.stale[number] = false;
+        let mut arcs = self.cylinder(tracks, wanted, cylinder);
+        for level in 0..self.levels.len() {
+            if !self.set(level, number, &arcs) {
                 return;
             }
-            *known = arcs;
+            number /= FANOUT;
+            arcs = self.levels[level].families[number].greatest();
         }
-    }
-
-    fn over_children(&self, level: usize, number: usize) -> Arcs {
-        let below = &self.levels[level - 1];
-        let mut arcs = Arcs::NONE;
-        for child in &below[Self::child_numbers(number, below.len())] {
-            arcs.raise(child);
-        }
-        arcs
     }
 
     fn cylinder(&self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
         let mut together = [0u16; SLOTS];
         let mut most = Arcs::NONE;
         for surface in 0..tracks.surfaces() {
-            let slots = self.slots(tracks, wanted, tracks.track(cylinder, surface));
+            let Some(slots) = self.slots(tracks, wanted, tracks.track(cylinder, surface)) else {
+                continue;
+            };
             match self.objective {
                 Objective::Track => most.raise(&Arcs::of(&slots)),
                 Objective::Cylinder => {
@@ -147,28 +202,29 @@ impl Index {
         if self.objective == Objective::Cylinder { Arcs::of(&together) } else { most }
     }
 
-    /// Worth of what begins in each slot of a track, in units of the table, rounded up.
-    fn slots(&self, tracks: &Tracks, wanted: &Wanted, track: u32) -> [u16; SLOTS] {
-        let mut slots = [0u16; SLOTS];
-        let Some(place) = tracks.place(track) else { return slots };
+    /// Worth of what begins in each slot of a track, in units of the table, rounded up. None when
+    /// nothing is wanted there.
+    fn slots(&self, tracks: &Tracks, wanted: &Wanted, track: u32) -> Option<[u16; SLOTS]> {
+        let place = tracks.place(track)?;
+        let mut slots = [0; SLOTS];
+        let wrap = slot_at(place.start());
         tracks.for_each_stretch(track, |stretch| {
-            let mut from = place.first_sector_from(slot_start(0));
-            for (slot, worth) in slots.iter_mut().enumerate() {
-                let to = place.first_sector_from(slot_start(slot + 1));
-                let wraps = [(from, place.sectors()), (0, to)];
-                let parts = if to >= from { [(from, to), (0, 0)] } else { wraps };
-                for part in parts {
-                    let (first, end) = blocks_in(stretch, part);
-                    if first < end {
-                        let value = wanted.value_beginning(stretch, first, end);
-                        let units = (value + (1 << self.shift) - 1) >> self.shift;
-                        *worth = worth.saturating_add(u16::try_from(units).unwrap_or(u16::MAX));
-                    }
-                }
-                from = to;
+            if !wanted.is_wanted(stretch) {
+                return;
             }
+            let edges = std::array::from_fn(|slot| {
+                let sector = place.first_sector_from(slot_start(slot));
+                let offset = sector.saturating_sub(stretch.sector).min(stretch.blocks);
+                stretch.first + u64::from(offset)
+            });
+            wanted.add_beginning(stretch, &edges, wrap, &mut slots);
         });
-        slots
+        if slots == [0; SLOTS] {
+            return None;
+        }
+        Some(slots.map(|worth| {
+            u16::try_from((worth + (1 << self.shift) - 1) >> self.shift).unwrap_or(u16::MAX)
+        }))
     }
 
     /// Levels of the tree.
@@ -178,7 +234,7 @@ impl Index {
 
     /// Nodes of a level.
     pub fn nodes(&self, level: u32) -> usize {
-        self.levels[level as usize].len()
+        self.levels[level as usize].nodes
     }
 
     /// Number of the node `levels` above a node.
@@ -203,30 +259,38 @@ impl Index {
     pub fn cylinders(&self, node: Node) -> (u32, u32) {
         let span = (FANOUT as u32).pow(node.level);
         let first = node.number * span;
-        (first, (first + (span - 1)).min(self.levels[0].len() as u32 - 1))
+        (first, (first + (span - 1)).min(self.levels[0].nodes as u32 - 1))
     }
 
     /// Children of a node that is no cylinder.
     #[inline]
     pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + use<> {
         let level = node.level - 1;
-        Self::child_numbers(node.number as usize, self.levels[level as usize].len())
+        Self::child_numbers(node.number as usize, self.levels[level as usize].nodes)
             .map(move |number| Node { level, number: number as u32 })
     }
 
     /// No track, or no cylinder, under the node offers more in the window.
     #[inline]
     pub fn bound(&self, node: Node, arc: SlotArc) -> u32 {
-        let arcs = &self.levels[node.level as usize][node.number as usize];
-        match arcs.0[arc.slots - 1][arc.first] {
+        let (family, sibling) = (node.number as usize / FANOUT, node.number as usize % FANOUT);
+        let families = &self.levels[node.level as usize].families;
+        match families[family].0[arc.slots - 1][arc.first][sibling] {
             u16::MAX => u32::MAX,
             units => u32::from(units) << self.shift,
         }
     }
 }
 
+/// The slot whose next one begins behind `angle`, and which itself does not.
+fn slot_at(angle: Angle) -> usize {
+    // A track that starts just where a slot does wraps in the slot before.
+    let before = angle - Angle::from_steps(1);
+    (before.steps() >> (32 - SLOTS.trailing_zeros())) as usize
+}
+
 fn slot_start(slot: usize) -> Angle {
-    Angle::from_steps(((slot % SLOTS) as u32) << (32 - SLOTS.trailing_zeros()))
+    Angle::from_steps((slot as u32) << (32 - SLOTS.trailing_zeros()))
 }
 
 /// The least shift by which the worth of a whole track or cylinder fits a table's entry.

@@ -10,8 +10,8 @@
 use freewheel_units::Op;
 
 use super::reach::{Reach, Stay};
-use super::search::Field;
-use super::wanted::Item;
+use super::tracks::Tracks;
+use super::wanted::{Item, Wanted};
 use crate::drive::Position;
 
 /// Something wanted, with the time at which it passes, in nanoseconds from the beginning of the gap.
@@ -68,12 +68,12 @@ impl<F: Fn(u32, Op) -> Stay> Window for F {
 /// Worth of all that can be had on a cylinder, one track without regard to the others: no chain is
 /// heavier. And how much the best of the tracks has.
 pub(super) fn worth_within(
-    field: &Field<'_>,
+    tracks: &Tracks,
+    wanted: &Wanted,
     reach: &Reach<'_>,
     cylinder: u32,
     window: &impl Window,
 ) -> (u32, u32, u32) {
-    let Field { tracks, wanted, .. } = field;
     let (mut sum, mut most, mut on) = (0, 0, 0);
     for surface in 0..tracks.surfaces() {
         let track = tracks.track(cylinder, surface);
@@ -106,14 +106,14 @@ impl Chains {
     /// Adds all that is wanted on the surfaces of a cylinder in the window.
     pub fn gather(
         &mut self,
-        field: &Field<'_>,
+        tracks: &Tracks,
+        wanted: &Wanted,
         reach: &Reach<'_>,
         cylinder: u32,
         surfaces: std::ops::Range<u32>,
         window: &impl Window,
         price: u64,
     ) {
-        let Field { tracks, wanted, .. } = field;
         let steps = &mut self.steps;
         for surface in surfaces {
             let track = tracks.track(cylinder, surface);
@@ -141,10 +141,6 @@ impl Chains {
                 });
             }
         }
-    }
-
-    pub fn steps(&self) -> &[Step] {
-        &self.steps
     }
 
     /// Turns time around: chains then end where they begin, and begin where they end.

@@ -4,7 +4,7 @@ use freewheel_units::{Op, SimTime};
 
 use super::Opportunity;
 use super::index::{SLOTS, SlotArc};
-use crate::drive::{Divisor, Drive, Position};
+use crate::drive::{Drive, Position};
 
 /// A stay on a track, in nanoseconds from the beginning of the gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,8 @@ pub(super) struct Reach<'a> {
     period: u64,
     /// Phase at the beginning of the gap.
     phase: u64,
-    /// The period, to divide by.
-    turn: Divisor,
+    /// Slots a nanosecond, in units of 2^-40, rounded down.
+    slots_per_ns: u64,
 }
 
 impl<'a> Reach<'a> {
@@ -43,7 +43,7 @@ impl<'a> Reach<'a> {
             length: (gap.due - gap.begin).ns(),
             period: rotation.period_ns(),
             phase: rotation.phase_ns(gap.begin),
-            turn: rotation.turn(),
+            slots_per_ns: ((SLOTS as u64) << 40) / rotation.period_ns(),
         }
     }
 
@@ -72,11 +72,12 @@ impl<'a> Reach<'a> {
         Stay { from: self.move_ns(self.gap.from, at, op).min(to), to }
     }
 
-    /// Slots of the longest stay on any of the cylinders `first..=last`. None when there is no time.
+    /// Slots of the longest stay on any of the cylinders `first..=last` but those of source and
+    /// destination, and its length. None when there is no time.
     #[inline]
     pub fn arc(&self, (first, last): (u32, u32)) -> Option<(SlotArc, u64)> {
         let distance = |cylinder: u32| {
-            if cylinder < first { first - cylinder } else { cylinder.saturating_sub(last) }
+            if cylinder < first { first - cylinder } else { cylinder.saturating_sub(last).max(1) }
         };
         let seek = self.drive.seek();
         let from = seek.floor_ns(distance(self.gap.from.cylinder));
@@ -87,19 +88,22 @@ impl<'a> Reach<'a> {
         }
         // Edges are rounded up to whole nanoseconds: what begins at this one may lie one before it.
         let begin = self.phase + from + self.period - 1;
-        let (first, last) = (self.slot(begin), self.slot(begin + 1 + length));
+        let first = self.slot(begin, self.slots_per_ns);
+        let last = self.slot(begin + 1 + length, self.slots_per_ns + 1);
         Some((SlotArc { first, slots: (last + SLOTS - first) % SLOTS + 1 }, length))
     }
 
-    /// No more sectors of a track with `sectors` can pass in `length` nanoseconds.
+    /// No more of a track's `sectors` pass in `length` nanoseconds.
     #[inline]
     pub fn sectors_in(&self, length: u64, sectors: u32) -> u64 {
-        self.turn.divide(length * u64::from(sectors)).0 + 1
+        // The reciprocal is taken in two steps, to fit; they lose less than a sector.
+        let sixteenths = (length * (self.slots_per_ns + 1)) >> 20;
+        ((sixteenths * u64::from(sectors)) >> 20) / SLOTS as u64 + 2
     }
 
     /// The slot of a phase, whole turns aside.
     #[inline]
-    fn slot(&self, phase: u64) -> usize {
-        self.turn.divide(phase * SLOTS as u64).0 as usize % SLOTS
+    fn slot(&self, phase: u64, slots_per_ns: u64) -> usize {
+        ((phase * slots_per_ns) >> 40) as usize % SLOTS
     }
 }

@@ -147,7 +147,7 @@ impl Scheduler {
         }
     }
 
-    /// Something has changed about the blocks `from..to` of 512 B.
+    /// More is wanted of the blocks `from..to` of 512 B.
     fn touch(&mut self, from: u64, to: u64) {
         let mut block = from;
         while block < to {
@@ -163,6 +163,12 @@ impl Scheduler {
     /// How many blocks of a layer are wanted.
     pub fn wanted(&self, layer: usize) -> u64 {
         self.wanted.count(layer)
+    }
+
+    /// The first wanted blocks of a layer from `from` on that follow on each other: `first..end`, at
+    /// most `most`.
+    pub fn next_wanted(&self, layer: usize, from: u64, most: u64) -> Option<(u64, u64)> {
+        self.wanted.next_run(layer, from, most)
     }
 
     /// What decisions cost so far.
@@ -197,13 +203,19 @@ impl Scheduler {
             prices.delivered(tracks, from, from + delivered.blocks * size);
             deliveries.push(Delivery { delivered, at });
         });
-        self.touch(from, to);
+        let mut block = from;
+        while block < to {
+            let (track, stretch) = self.tracks.stretch_of(block);
+            self.index.fewer(self.tracks.position(track).cylinder);
+            block = stretch.end();
+        }
     }
 
     fn plan_greedy(&mut self, reach: &Reach<'_>, runs: &mut Vec<FreeRun>) -> Looked {
-        let field = Field { tracks: &self.tracks, wanted: &self.wanted, index: &self.index };
         let budget = self.options.budget;
-        let (best, looked) = best_track(&field, reach, &mut self.frontier, budget);
+        let Self { tracks, wanted, index, .. } = self;
+        let (best, looked) =
+            best_track(&mut Field { tracks, wanted, index }, reach, &mut self.frontier, budget);
         let Some(best) = best else { return looked };
         let at = self.tracks.position(best.track);
         let Some(place) = self.tracks.place(best.track) else { return looked };
@@ -239,27 +251,24 @@ impl Scheduler {
     /// Gathers what is wanted on a cylinder in a window: of all tracks, or where that is more than
     /// a path is sought in, of the one named.
     fn gather(
-        field: &Field<'_>,
+        tracks: &Tracks,
+        wanted: &Wanted,
         reach: &Reach<'_>,
         chains: &mut Chains,
         at: Position,
         window: &impl Window,
         price: u64,
     ) {
-        let (sum, ..) = worth_within(field, reach, at.cylinder, window);
-        let size = field.wanted.size_min();
-        let surfaces = if sum > STEPS_MAX * size {
-            at.surface..at.surface + 1
-        } else {
-            0..field.tracks.surfaces()
-        };
+        let (sum, ..) = worth_within(tracks, wanted, reach, at.cylinder, window);
+        let size = wanted.size_min();
+        let surfaces =
+            if sum > STEPS_MAX * size { at.surface..at.surface + 1 } else { 0..tracks.surfaces() };
         chains.clear();
-        chains.gather(field, reach, at.cylinder, surfaces, window, price);
+        chains.gather(tracks, wanted, reach, at.cylinder, surfaces, window, price);
     }
 
     fn plan_paths(&mut self, reach: &Reach<'_>, runs: &mut Vec<FreeRun>) -> Looked {
         let Self { tracks, wanted, index, prices, at_source, at_destination, at_third, .. } = self;
-        let field = Field { tracks, wanted, index };
         let gap = reach.gap;
         let (surfaces, length) = (tracks.surfaces(), reach.length());
         let (source, destination) = ((gap.from, 0), (gap.to, length, gap.op));
@@ -284,7 +293,15 @@ impl Scheduler {
 
         // Source and destination: leave late, arrive early.
         let window = between(reach, gap.from.cylinder, source, destination);
-        Self::gather(&field, reach, at_source, gap.from, &window, prices.of_cylinder(gap.from.cylinder));
+        Self::gather(
+            tracks,
+            wanted,
+            reach,
+            at_source,
+            gap.from,
+            &window,
+            prices.of_cylinder(gap.from.cylinder),
+        );
         let best = at_source.solve(surfaces, switch);
         let mut known = best.worth;
         if gap.from.cylinder == gap.to.cylinder {
@@ -292,7 +309,7 @@ impl Scheduler {
         } else {
             let window = between(reach, gap.to.cylinder, source, destination);
             let price = prices.of_cylinder(gap.to.cylinder);
-            Self::gather(&field, reach, at_destination, gap.to, &window, price);
+            Self::gather(tracks, wanted, reach, at_destination, gap.to, &window, price);
             at_destination.reverse(length);
             at_destination.solve(surfaces, switch);
             let cross = cross(gap.from.cylinder, gap.to.cylinder);
@@ -314,33 +331,37 @@ impl Scheduler {
         let mut third = None;
         let budget = self.options.budget;
         let price = |node| prices.of_node(node);
-        let looked = self.frontier.search(&field, reach, price, known, budget, |cylinder, best| {
-            if cylinder == gap.from.cylinder || cylinder == gap.to.cylinder {
-                return best;
-            }
-            let window = between(reach, cylinder, source, destination);
-            let price = prices.of_cylinder(cylinder);
-            let (sum, most, surface) = worth_within(&field, reach, cylinder, &window);
-            if u64::from(sum) * price <= best {
-                return best;
-            }
-            let worth = if sum > STEPS_MAX * wanted.size_min() {
-                u64::from(most) * price
-            } else {
-                at_third.clear();
-                at_third.gather(&field, reach, cylinder, 0..surfaces, &window, price);
-                at_third.solve(surfaces, switch).worth
-            };
-            if worth > best {
-                third = Some(Position { cylinder, surface });
-            }
-            best.max(worth)
-        });
+        let looked = self.frontier.search(
+            &mut Field { tracks, wanted, index },
+            reach,
+            price,
+            known,
+            budget,
+            |tracks, wanted, cylinder, best| {
+                let window = between(reach, cylinder, source, destination);
+                let price = prices.of_cylinder(cylinder);
+                let (sum, most, surface) = worth_within(tracks, wanted, reach, cylinder, &window);
+                if u64::from(sum) * price <= best {
+                    return best;
+                }
+                let worth = if sum > STEPS_MAX * wanted.size_min() {
+                    u64::from(most) * price
+                } else {
+                    at_third.clear();
+                    at_third.gather(tracks, wanted, reach, cylinder, 0..surfaces, &window, price);
+                    at_third.solve(surfaces, switch).worth
+                };
+                if worth > best {
+                    third = Some(Position { cylinder, surface });
+                }
+                best.max(worth)
+            },
+        );
         if let Some(third) = third {
             items.clear();
             let window = between(reach, third.cylinder, source, destination);
             let price = prices.of_cylinder(third.cylinder);
-            Self::gather(&field, reach, at_third, third, &window, price);
+            Self::gather(tracks, wanted, reach, at_third, third, &window, price);
             let best = at_third.solve(surfaces, switch);
             take(at_third, best, items);
             // What time it leaves at the source and at the destination.
@@ -353,7 +374,7 @@ impl Scheduler {
             if gap.from.cylinder == gap.to.cylinder {
                 let window = between(reach, gap.to.cylinder, source, destination);
                 let price = prices.of_cylinder(gap.to.cylinder);
-                Self::gather(&field, reach, at_destination, gap.to, &window, price);
+                Self::gather(tracks, wanted, reach, at_destination, gap.to, &window, price);
                 at_destination.reverse(length);
                 at_destination.solve(surfaces, switch);
             }

@@ -24,11 +24,10 @@ pub(super) struct Best {
 }
 
 /// What a search has to look at.
-#[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
     pub tracks: &'a Tracks,
     pub wanted: &'a Wanted,
-    pub index: &'a Index,
+    pub index: &'a mut Index,
 }
 
 /// Nodes that still might hold something better, with their bounds.
@@ -38,22 +37,22 @@ pub(super) struct Frontier {
 }
 
 impl Frontier {
-    /// Shows cylinders that might offer more than `best`, best bound first, until none is left or
-    /// `budget` nodes have been looked at. `visit` gets a cylinder and returns the best known; a
-    /// bound is its worth times the price of the node. The nodes looked at, and whether all that had
-    /// to be were.
+    /// Shows the cylinders, but for those of source and destination, that might offer more than
+    /// `best`, best bound first, until none is left or `budget` nodes have been looked at. `visit`
+    /// gets a cylinder and the best known, and returns the best known then; a bound is its worth
+    /// times the price of the node. The nodes looked at, and whether all that had to be were.
     pub fn search(
         &mut self,
-        field: &Field<'_>,
+        field: &mut Field<'_>,
         reach: &Reach<'_>,
         price: impl Fn(Node) -> u64,
         mut best: u64,
         budget: u64,
-        mut visit: impl FnMut(u32, u64) -> u64,
+        mut visit: impl FnMut(&Tracks, &Wanted, u32, u64) -> u64,
     ) -> Looked {
         let Field { tracks, wanted, index } = field;
         let weight = u64::from(wanted.weight());
-        let bound = |node: Node| {
+        let bound = |index: &Index, node: Node| {
             let cylinders = index.cylinders(node);
             let (arc, length) = reach.arc(cylinders)?;
             // Of what is wanted, and of what can pass in the time, the lesser.
@@ -62,7 +61,7 @@ impl Frontier {
         };
         self.heap.clear();
         let mut nodes = 1;
-        if let Some(bound) = bound(index.root()).filter(|&bound| bound > best) {
+        if let Some(bound) = bound(index, index.root()).filter(|&bound| bound > best) {
             self.heap.push((bound, index.root()));
         }
         while let Some((bound_here, node)) = self.heap.pop() {
@@ -74,11 +73,19 @@ impl Frontier {
             }
             nodes += 1;
             if node.level == 0 {
-                best = best.max(visit(node.number, best));
+                let [from, to] = [reach.gap.from.cylinder, reach.gap.to.cylinder];
+                let is_known = node.number == from || node.number == to;
+                let is_better = !index.is_stale(node.number) || {
+                    index.update(tracks, wanted, node.number);
+                    bound(index, node).is_some_and(|bound| bound > best)
+                };
+                if !is_known && is_better {
+                    best = best.max(visit(tracks, wanted, node.number, best));
+                }
                 continue;
             }
             for child in index.children(node) {
-                if let Some(bound) = bound(child).filter(|&bound| bound > best) {
+                if let Some(bound) = bound(index, child).filter(|&bound| bound > best) {
                     self.heap.push((bound, child));
                 }
             }
@@ -97,8 +104,7 @@ pub(super) struct Looked {
 
 /// Worth of what can be had on one track in the gap when no other is visited.
 #[inline]
-pub(super) fn value_on(field: &Field<'_>, reach: &Reach<'_>, at: Position) -> u32 {
-    let Field { tracks, wanted, .. } = field;
+pub(super) fn value_on(tracks: &Tracks, wanted: &Wanted, reach: &Reach<'_>, at: Position) -> u32 {
     let track = tracks.track(at.cylinder, at.surface);
     let Some(place) = tracks.place(track) else { return 0 };
     let mut value = 0;
@@ -116,34 +122,40 @@ pub(super) fn value_on(field: &Field<'_>, reach: &Reach<'_>, at: Position) -> u3
 
 /// The best track of all: the source's, the destination's, or a third. None when nothing can be had.
 pub(super) fn best_track(
-    field: &Field<'_>,
+    field: &mut Field<'_>,
     reach: &Reach<'_>,
     frontier: &mut Frontier,
     budget: u64,
 ) -> (Option<Best>, Looked) {
-    let tracks = field.tracks;
     let mut best: Option<Best> = None;
-    let mut consider = |at: Position| {
-        let value = value_on(field, reach, at);
+    let mut consider = |tracks: &Tracks, wanted: &Wanted, at: Position| {
+        let value = value_on(tracks, wanted, reach, at);
         if value > best.map_or(0, |best| best.value) {
             best = Some(Best { track: tracks.track(at.cylinder, at.surface), value });
         }
         u64::from(best.map_or(0, |best| best.value))
     };
-    consider(reach.gap.from);
-    let known = consider(reach.gap.to);
+    // The tracks of source and destination need no seek of their own, their cylinders at most one
+    // head switch more.
+    let Field { tracks, wanted, .. } = field;
+    let (from, to) = (reach.gap.from, reach.gap.to);
+    consider(tracks, wanted, from);
+    let mut known = consider(tracks, wanted, to);
+    for cylinder in [from.cylinder, to.cylinder] {
+        for surface in 0..tracks.surfaces() {
+            known = consider(tracks, wanted, Position { cylinder, surface });
+        }
+    }
     let looked = frontier.search(
         field,
         reach,
         |_| 1,
         known,
         budget,
-        |cylinder, _| {
-            let mut known = 0;
-            for surface in 0..tracks.surfaces() {
-                known = consider(Position { cylinder, surface });
-            }
-            known
+        |tracks, wanted, cylinder, known| {
+            let surfaces = 0..tracks.surfaces();
+            surfaces
+                .fold(known, |_, surface| consider(tracks, wanted, Position { cylinder, surface }))
         },
     );
     (best, looked)

@@ -281,6 +281,12 @@ impl Tracks {
 }
 
 impl TrackPlace<'_> {
+    /// Angle at which its first sector begins.
+    #[inline]
+    pub fn start(&self) -> Angle {
+        self.start
+    }
+
     /// Sectors on the track.
     #[inline]
     pub fn sectors(&self) -> u32 {

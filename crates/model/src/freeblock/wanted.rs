@@ -357,28 +357,60 @@ impl Wanted {
         });
     }
 
-    /// Worth of what begins in the blocks `from..to` of a stretch, whether or not it ends there: no
-    /// less than [`Self::value`] for any window in which just these begin.
+    /// Whether anything is wanted on a stretch.
     #[inline]
-    pub fn value_beginning(&self, stretch: &Stretch, from: u64, to: u64) -> u32 {
-        let mut value = 0;
+    pub fn is_wanted(&self, stretch: &Stretch) -> bool {
+        let bit = 2 * u64::from(stretch.id);
+        self.layers.iter().any(|layer| {
+            let (first, end) = layer.whole(stretch.first, stretch.end());
+            layer.pieces.count_in(bit, bit + 2) > 0 || layer.wanted.count_in(first, end) > 0
+        })
+    }
+
+    /// Adds to each slot the worth of what begins there on a stretch, whether or not it ends there:
+    /// together no less than [`Self::value`] for any window within the slots. `edges` are the blocks
+    /// of 512 B that begin the slots, clamped to the stretch; the slot `wrap` runs to the end of the
+    /// track and goes on at its beginning.
+    pub fn add_beginning<const SLOTS: usize>(
+        &self,
+        stretch: &Stretch,
+        edges: &[u64; SLOTS],
+        wrap: usize,
+        slots: &mut [u32; SLOTS],
+    ) {
         for layer in &self.layers {
             let LayerKey { size, weight, .. } = layer.key;
-            let last = layer.down(stretch.end());
-            let first = layer.up(from).min(last);
-            let end = layer.up(to).min(last).max(first);
-            value += layer.wanted.count_in(first, end) * size * weight;
-            let bit = 2 * u64::from(stretch.id);
-            if layer.pieces.count_in(bit, bit + 2) == 0 {
-                continue;
+            let (first, end) = layer.whole(stretch.first, stretch.end());
+            let wanted = layer.wanted.count_in(first, end);
+            if wanted > 0 {
+                let edges = edges.map(|edge| layer.up(edge).clamp(first, end));
+                let few = layer.wanted.window(first, end);
+                for slot in 0..SLOTS {
+                    let (from, to) = (edges[slot], edges[(slot + 1) % SLOTS]);
+                    let count = |from: u64, to: u64| match few {
+                        Some(bits) => {
+                            (bits & below(to - first) & !below(from - first)).count_ones()
+                        }
+                        None => layer.wanted.count_in(from, to),
+                    };
+                    let count = if slot == wrap {
+                        count(from, end) + count(first, to)
+                    } else {
+                        count(from, to)
+                    };
+                    slots[slot] += count * size * weight;
+                }
             }
-            for piece in layer.pieces_of(stretch).into_iter().flatten() {
-                if layer.pieces.contains(piece.bit) && (from..to).contains(&piece.from) {
-                    value += (piece.to - piece.from) as u32 * weight;
+            let bit = 2 * u64::from(stretch.id);
+            if layer.pieces.count_in(bit, bit + 2) > 0 {
+                for piece in layer.pieces_of(stretch).into_iter().flatten() {
+                    if layer.pieces.contains(piece.bit) {
+                        let slot = slot_of(edges, wrap, piece.from);
+                        slots[slot] += (piece.to - piece.from) as u32 * weight;
+                    }
                 }
             }
         }
-        value
     }
 
     /// The blocks `from..to` of 512 B were moved in direction `op`: what is complete thereby is no
@@ -412,7 +444,10 @@ impl Wanted {
             layer.wanted.for_each(first, end, |block| {
                 if block != run.1 {
                     if run.0 < run.1 {
-                        deliver(&key, Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
+                        deliver(
+                            &key,
+                            Delivered { layer: number, first: run.0, blocks: run.1 - run.0 },
+                        );
                     }
                     run.0 = block;
                 }
@@ -474,6 +509,11 @@ impl Wanted {
         }
     }
 
+    /// The first wanted blocks of a layer from `from` on that follow on each other, at most `most`.
+    pub fn next_run(&self, layer: usize, from: u64, most: u64) -> Option<(u64, u64)> {
+        self.layers[layer].wanted.next_run(from, most)
+    }
+
     /// Worth of a block of 512 B that every layer wants.
     #[inline]
     pub fn weight(&self) -> u32 {
@@ -496,4 +536,19 @@ impl Wanted {
     pub fn count(&self, layer: usize) -> u64 {
         self.layers[layer].wanted.count()
     }
+}
+
+/// The lowest `count` bits, of which there are at most 64.
+#[inline]
+const fn below(count: u64) -> u64 {
+    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
+}
+
+/// The slot in which a block begins.
+fn slot_of<const SLOTS: usize>(edges: &[u64; SLOTS], wrap: usize, block: u64) -> usize {
+    let holds = |slot: usize| {
+        let (from, to) = (edges[slot], edges[(slot + 1) % SLOTS]);
+        if slot == wrap { from <= block || block < to } else { from <= block && block < to }
+    };
+    (0..SLOTS).find(|&slot| holds(slot)).expect("the slots cover the turn")
 }
