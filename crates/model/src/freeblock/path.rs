@@ -246,6 +246,6 @@ pub(super) fn between<'a>(
     move |surface: u32, op: Op| {
         let at = Position { cylinder, surface };
         let leave = back.saturating_sub(reach.move_ns(at, to, back_op));
-        Stay { from: (left + reach.move_ns(from, at, op)).min(leave), to: leave }
+        reach.stay_until(left + reach.move_ns(from, at, op), leave)
     }
 }

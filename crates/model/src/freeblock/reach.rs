@@ -63,13 +63,19 @@ impl<'a> Reach<'a> {
         self.drive.seek().time_ns(op, distance, from.surface != to.surface)
     }
 
-    /// The stay on `at` when nothing else is visited, for transfers in direction `op`. Empty when
-    /// there is no time for it.
+    /// The stay on `at` when nothing else is visited, for transfers in direction `op`.
     #[inline]
     pub fn stay(&self, at: Position, op: Op) -> Stay {
-        let leave = self.move_ns(at, self.gap.to, self.gap.op);
-        let to = self.length.saturating_sub(leave);
-        Stay { from: self.move_ns(self.gap.from, at, op).min(to), to }
+        let leave = self.length.saturating_sub(self.move_ns(at, self.gap.to, self.gap.op));
+        self.stay_until(self.move_ns(self.gap.from, at, op), leave)
+    }
+
+    /// A stay between two times: empty when there is none, and no longer than a turn, after which
+    /// the same sectors pass again. Only where a detour is faster than the direct way can there be
+    /// more time.
+    #[inline]
+    pub fn stay_until(&self, arrive: u64, leave: u64) -> Stay {
+        Stay { from: arrive.min(leave), to: leave.min(arrive + self.period) }
     }
 
     /// Slots of the longest stay on any of the cylinders `first..=last` but those of source and
@@ -80,6 +86,9 @@ impl<'a> Reach<'a> {
             if cylinder < first { first - cylinder } else { cylinder.saturating_sub(last).max(1) }
         };
         let seek = self.drive.seek();
+        if seek.distance_max() == 0 {
+            return None;
+        }
         let from = seek.floor_ns(distance(self.gap.from.cylinder));
         let back = seek.floor_for_ns(self.gap.op, distance(self.gap.to.cylinder));
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;

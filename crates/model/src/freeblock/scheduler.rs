@@ -213,33 +213,26 @@ impl Scheduler {
 
     fn plan_greedy(&mut self, reach: &Reach<'_>, runs: &mut Vec<FreeRun>) -> Looked {
         let budget = self.options.budget;
-        let Self { tracks, wanted, index, .. } = self;
+        let Self { tracks, wanted, index, frontier, items, .. } = self;
         let (best, looked) =
-            best_track(&mut Field { tracks, wanted, index }, reach, &mut self.frontier, budget);
+            best_track(&mut Field { tracks, wanted, index }, reach, frontier, budget);
         let Some(best) = best else { return looked };
-        let at = self.tracks.position(best.track);
-        let Some(place) = self.tracks.place(best.track) else { return looked };
-        self.items.clear();
+        let Some(place) = tracks.place(best.track) else { return looked };
+        let rotation = tracks.drive().rotation();
+        items.clear();
         for op in [Op::Read, Op::Write] {
-            let stay = reach.stay(at, op);
+            let stay = reach.stay(tracks.position(best.track), op);
             let begin = reach.time(stay.from);
-            let passing = self.tracks.passing(&place, begin, stay.length());
-            let items = &mut self.items;
-            self.wanted.items(&self.tracks, best.track, &place, passing, op, &mut |item| {
-                items.push((0, item));
+            let passing = tracks.passing(&place, begin, stay.length());
+            let phase = rotation.phase_ns(begin);
+            wanted.items(tracks, best.track, &place, passing, op, &mut |item| {
+                let edge = tracks.edge_ns(&place, tracks.sector_on(best.track, item.first));
+                items.push((stay.from + rotation.forward_ns(phase, edge), item));
             });
         }
         // In the order they pass.
-        let phase =
-            self.tracks.drive().rotation().phase_ns(reach.time(reach.stay(at, Op::Read).from));
-        let period = self.tracks.drive().rotation().period_ns();
-        for (when, item) in &mut self.items {
-            let sector = self.tracks.sector_on(best.track, item.first);
-            let edge = self.tracks.edge_ns(&place, sector);
-            *when = if edge >= phase { edge - phase } else { edge + period - phase };
-        }
-        self.items.sort_unstable_by_key(|&(when, item)| (when, item.first));
-        runs.extend(merged(self.items.iter().map(|(_, item)| item)));
+        items.sort_unstable_by_key(|&(when, item)| (when, item.first));
+        runs.extend(merged(items.iter().map(|(_, item)| item)));
         looked
     }
 }
@@ -272,15 +265,16 @@ impl Scheduler {
         let gap = reach.gap;
         let (surfaces, length) = (tracks.surfaces(), reach.length());
         let (source, destination) = ((gap.from, 0), (gap.to, length, gap.op));
-        let switch = {
-            let op = if wanted.has(Op::Write) { Op::Write } else { Op::Read };
-            tracks.drive().seek().time_ns(op, 0, true)
-        };
-        // Moving on from a cylinder to another, whichever the heads.
+        // Moving on, whichever the heads and whatever comes next.
         let cross = |from: u32, to: u32| {
-            let other = Position { cylinder: to, surface: 1 };
-            let op = if wanted.has(Op::Write) { Op::Write } else { Op::Read };
-            reach.move_ns(Position { cylinder: from, surface: 0 }, other, op)
+            let [from, to] =
+                [(from, 0), (to, 1)].map(|(cylinder, surface)| Position { cylinder, surface });
+            reach.move_ns(from, to, Op::Read).max(reach.move_ns(from, to, Op::Write))
+        };
+        let switch = if wanted.has(Op::Write) {
+            cross(0, 0)
+        } else {
+            tracks.drive().seek().time_ns(Op::Read, 0, true)
         };
         self.items.clear();
         let items = &mut self.items;

@@ -1,0 +1,251 @@
+//! The freeblock scheduler against an oracle that lets every wanted piece pass under the head, on
+//! every track, one by one.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freewheel_model::drive::{Drive, Position};
+use freewheel_model::freeblock::{
+    FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
+};
+use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
+use proptest::prelude::*;
+
+use common::any_drive;
+use freewheel_model::drive::spec::{ByOp, DriveSpec};
+
+/// Part of a wanted block in consecutive sectors of one track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    first: u64,
+    blocks: u32,
+    at: Position,
+}
+
+/// What is wanted, as a plain list.
+struct Oracle {
+    drive: Arc<Drive>,
+    /// Pieces still wanted, of every wanted block of every layer.
+    wanted: BTreeMap<(usize, u64), Vec<Piece>>,
+    layers: Vec<LayerKey>,
+}
+
+impl Oracle {
+    fn want(&mut self, layer: usize, block: u64) {
+        let key = self.layers[layer];
+        let first = u64::from(key.offset) + block * u64::from(key.size);
+        let mut pieces: Vec<Piece> = Vec::new();
+        for lbn in first..first + u64::from(key.size) {
+            let at = self.drive.layout().locate(Lbn::new(lbn));
+            let place = Position { cylinder: at.cylinder, surface: at.surface };
+            if let Some(last) = pieces.last_mut() {
+                let before = self.drive.layout().locate(Lbn::new(lbn - 1));
+                if last.at == place && before.sector + 1 == at.sector {
+                    last.blocks += 1;
+                    continue;
+                }
+            }
+            pieces.push(Piece { first: lbn, blocks: 1, at: place });
+        }
+        self.wanted.entry((layer, block)).or_insert(pieces);
+    }
+
+    /// Worth of the best track in the gap.
+    fn best(&self, gap: &Opportunity) -> u64 {
+        let mut tracks: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        for (&(layer, _), pieces) in &self.wanted {
+            let key = self.layers[layer];
+            for piece in pieces.iter().filter(|piece| self.is_in_time(gap, piece, key.op)) {
+                let at = (piece.at.cylinder, piece.at.surface);
+                *tracks.entry(at).or_default() += u64::from(piece.blocks * key.weight);
+            }
+        }
+        tracks.into_values().max().unwrap_or(0)
+    }
+
+    /// Whether the piece can be had in the gap when nothing else is visited.
+    fn is_in_time(&self, gap: &Opportunity, piece: &Piece, op: Op) -> bool {
+        let target = self.drive.target(Lbn::new(piece.first), piece.blocks(), op);
+        let access = self.drive.media_access(gap.begin, gap.from, &target);
+        let end = gap.begin + access.total();
+        // A stay is a turn at most.
+        access.rotate + access.transfer <= self.drive.rotation().period()
+            && end + self.seek(piece.at, gap.to, gap.op) <= gap.due
+    }
+
+    fn seek(&self, from: Position, to: Position, op: Op) -> SimDuration {
+        let distance = from.cylinder.abs_diff(to.cylinder);
+        let switches = from.surface != to.surface;
+        SimDuration::from_ns(self.drive.seek().time_ns(op, distance, switches))
+    }
+
+    /// Worth of all wanted pieces in a range, which are then wanted no longer; and the blocks that
+    /// are complete thereby.
+    fn take(&mut self, from: u64, to: u64, op: Op) -> (u64, Vec<(usize, u64)>) {
+        let (mut worth, mut complete) = (0, Vec::new());
+        for (&(layer, block), pieces) in &mut self.wanted {
+            let key = self.layers[layer];
+            if key.op != op {
+                continue;
+            }
+            pieces.retain(|piece| {
+                let inside = from <= piece.first && piece.first + u64::from(piece.blocks) <= to;
+                worth += u64::from(inside) * u64::from(piece.blocks * key.weight);
+                !inside
+            });
+            if pieces.is_empty() {
+                complete.push((layer, block));
+            }
+        }
+        complete.iter().for_each(|block| drop(self.wanted.remove(block)));
+        (worth, complete)
+    }
+}
+
+impl Piece {
+    fn blocks(&self) -> Blocks {
+        Blocks::new(self.blocks.into())
+    }
+}
+
+fn position(prng: &mut Prng, drive: &Drive) -> Position {
+    let at = drive.layout().locate(Lbn::new(prng.below(drive.blocks().get())));
+    Position { cylinder: at.cylinder, surface: at.surface }
+}
+
+fn any_gap(prng: &mut Prng, drive: &Drive) -> Opportunity {
+    let (from, to) = (position(prng, drive), position(prng, drive));
+    let to = if prng.chance(0.2) { from } else { to };
+    let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
+    let begin = SimTime::from_ns(prng.below(1 << 40));
+    let distance = from.cylinder.abs_diff(to.cylinder);
+    let seek = drive.seek().time_ns(op, distance, from.surface != to.surface);
+    let latency = prng.below(drive.rotation().period().ns());
+    let seek = SimDuration::from_ns(seek);
+    Opportunity { begin, from, to, op, seek, due: begin + seek + SimDuration::from_ns(latency) }
+}
+
+/// Does the runs one after the other; whether the head is on the destination in time.
+fn execute(drive: &Drive, gap: &Opportunity, runs: &[FreeRun]) -> bool {
+    let (mut now, mut head) = (gap.begin, gap.from);
+    for run in runs {
+        let target = drive.target(run.start, Blocks::new(run.blocks.into()), run.op);
+        let access = drive.media_access(now, head, &target);
+        now = now + access.total();
+        head = access.end;
+    }
+    let distance = head.cylinder.abs_diff(gap.to.cylinder);
+    let switches = head.surface != gap.to.surface;
+    let back = drive.seek().time_ns(gap.op, distance, switches);
+    now + SimDuration::from_ns(back) <= gap.due
+}
+
+struct Case {
+    scheduler: Scheduler,
+    oracle: Oracle,
+    prng: Prng,
+}
+
+impl Case {
+    /// Wants a random part of the drive in layers of random sizes.
+    fn new(spec: DriveSpec, seed: u64, rule: Rule) -> Self {
+        let mut prng = Prng::new(seed, "freeblock");
+        // Out-of-order access is the foreground's; the oracle takes every piece from its beginning.
+        let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
+        let drive = Arc::new(Drive::build(&in_order).unwrap());
+        let options = Options { rule, held_max: Bytes::new(1 << 30), ..Options::default() };
+        let mut scheduler = Scheduler::new(&drive, options);
+        let mut oracle =
+            Oracle { drive: Arc::clone(&drive), wanted: BTreeMap::new(), layers: Vec::new() };
+        let mut ops: BTreeMap<u64, Op> = BTreeMap::new();
+        for _ in 0..1 + prng.below(3) {
+            let size = 1 + prng.below(12) as u32;
+            let op = if prng.chance(0.7) { Op::Read } else { Op::Write };
+            let offset = prng.below(size.into()) as u32;
+            let key = LayerKey { op, size, offset, weight: 1 + prng.below(3) as u32 };
+            if oracle.layers.contains(&key) || u64::from(offset + size) > drive.blocks().get() {
+                continue;
+            }
+            let layer = scheduler.layer(key);
+            oracle.layers.push(key);
+            let blocks = (drive.blocks().get() - u64::from(offset)) / u64::from(size);
+            let share = [0.02, 0.3, 1.0][prng.below(3) as usize];
+            for block in (0..blocks).filter(|_| prng.chance(share)) {
+                // What is wanted in both directions is the task registry's to put in order.
+                let first = u64::from(offset) + block * u64::from(size);
+                let lbns = first..first + u64::from(size);
+                if lbns.clone().any(|lbn| ops.get(&lbn).is_some_and(|&other| other != op)) {
+                    continue;
+                }
+                ops.extend(lbns.map(|lbn| (lbn, op)));
+                assert_eq!(scheduler.want(layer, block, block + 1), 1);
+                oracle.want(layer, block);
+            }
+        }
+        Self { scheduler, oracle, prng }
+    }
+
+    /// Plans a random gap and does the plan. Worth of the plan, and whether it was in time.
+    fn gap(&mut self) -> (u64, u64, bool, Vec<FreeRun>) {
+        let drive = Arc::clone(&self.oracle.drive);
+        let gap = any_gap(&mut self.prng, &drive);
+        let best = self.oracle.best(&gap);
+        let mut runs = Vec::new();
+        self.scheduler.plan(&gap, &mut runs);
+        let in_time = runs.is_empty() || execute(&drive, &gap, &runs);
+        let (mut worth, mut complete) = (0, Vec::new());
+        for run in &runs {
+            let (from, to) = (run.start.get(), run.start.get() + u64::from(run.blocks));
+            let (more, blocks) = self.oracle.take(from, to, run.op);
+            worth += more;
+            complete.extend(blocks);
+            self.scheduler.done(run, gap.due);
+        }
+        let mut delivered: Vec<(usize, u64)> = Vec::new();
+        for delivery in self.scheduler.deliveries() {
+            let first = delivery.delivered.first;
+            let blocks = first..first + delivery.delivered.blocks;
+            delivered.extend(blocks.map(|block| (delivery.delivered.layer, block)));
+        }
+        delivered.sort_unstable();
+        complete.sort_unstable();
+        assert_eq!(delivered, complete, "just the blocks that are complete are delivered, once");
+        (worth, best, in_time, runs)
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_greedy_rule_takes_as_much_as_the_best_track_of_an_exhaustive_search(
+        (spec, _) in any_drive(), seed: u64
+    ) {
+        let mut case = Case::new(spec, seed, Rule::Greedy);
+        for _ in 0..30 {
+            let (worth, best, in_time, runs) = case.gap();
+            prop_assert_eq!(worth, best, "{:?}", runs);
+            prop_assert!(in_time, "{:?}", runs);
+            let track = |run: &FreeRun| {
+                let at = case.oracle.drive.layout().locate(run.start);
+                (at.cylinder, at.surface)
+            };
+            let first = runs.first().map(track);
+            prop_assert!(runs.iter().all(|run| Some(track(run)) == first), "{:?}", runs);
+        }
+    }
+
+    #[test]
+    fn a_plan_of_several_stops_is_in_time_and_takes_something_where_there_is_something(
+        (spec, _) in any_drive(), seed: u64
+    ) {
+        let mut case = Case::new(spec, seed, Rule::Paths);
+        for _ in 0..30 {
+            let (worth, best, in_time, runs) = case.gap();
+            prop_assert!(in_time, "seed {}: {:?}", seed, runs);
+            prop_assert_eq!(worth > 0, best > 0, "{} of {}", worth, best);
+        }
+    }
+}
