@@ -217,7 +217,7 @@ impl Case {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
 
     #[test]
     fn the_greedy_rule_takes_as_much_as_the_best_track_of_an_exhaustive_search(

@@ -92,7 +92,8 @@ impl<'a> Reach<'a> {
         let from = seek.floor_ns(distance(self.gap.from.cylinder));
         let back = seek.floor_for_ns(self.gap.op, distance(self.gap.to.cylinder));
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
-        if length * SLOTS as u64 >= self.period * (SLOTS as u64 - 1) {
+        // Longer ones might seem to end in the slot they begin in.
+        if length * SLOTS as u64 >= self.period * (SLOTS as u64 - 2) {
             return Some((SlotArc { first: 0, slots: SLOTS }, length));
         }
         // Edges are rounded up to whole nanoseconds: what begins at this one may lie one before it.

@@ -237,13 +237,9 @@ impl Tracks {
         let zone = |cylinder: u32| usize::from(self.zone_of_cylinder[cylinder as usize]);
         let zones = self.drive.layout().zones();
         let (first, last) = (zone(first), zone(last));
-        if first == last {
-            return zones.get(first).map_or(0, Zone::blocks_per_track);
-        }
         // Cylinders of no zone may stand at either end.
-        let all = zones.iter().map(Zone::blocks_per_track).max().unwrap_or(0);
-        let between = zones.get(first..=last).map(|zones| zones.iter());
-        between.and_then(|zones| zones.map(Zone::blocks_per_track).max()).unwrap_or(all)
+        let most = |zones: &[Zone]| zones.iter().map(Zone::blocks_per_track).max();
+        zones.get(first..=last).map_or_else(|| most(zones), most).unwrap_or(0)
     }
 
     /// Sectors of `place` that pass wholly within `length_ns`, which is no more than a turn, from
