@@ -20,6 +20,7 @@ mod spec;
 mod sptf;
 mod sptf_sw;
 mod sstf;
+mod sstf_lw;
 
 use freewheel_units::SimTime;
 

@@ -15,6 +15,7 @@ use super::look::Look;
 use super::sptf::Sptf;
 use super::sptf_sw::SptfSw;
 use super::sstf::Sstf;
+use super::sstf_lw::SstfLw;
 
 /// A policy with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +38,11 @@ pub enum PolicySpec {
         /// n as a fraction, 0.4 for 40 %.
         window: f64,
     },
+    /// Shortest seek time less W times the rotational latency.
+    SstfLw {
+        /// W.
+        worth: f64,
+    },
     /// Shortest positioning time less W times the time waited.
     Asatf {
         /// W.
@@ -50,11 +56,14 @@ pub enum PolicySpec {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "PolicySpec")]
 struct PolicyTable {
-    /// Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sptf, sptf-sw, asatf.
+    /// Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sstf-lw, sptf, sptf-sw, asatf.
     policy: String,
     /// Of sptf-sw: n as a fraction, 0.4 for 40 %.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<f64>,
+    /// Of sstf-lw: what a unit of rotational latency is worth in seek time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    worth: Option<f64>,
     /// Of asatf: W.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     age_factor: Option<f64>,
@@ -69,12 +78,16 @@ impl TryFrom<PolicyTable> for PolicySpec {
             value: format!("{key} = {value}"),
             allowed: "it has no such parameter",
         };
-        match (&mut spec, table.window, table.age_factor) {
-            (PolicySpec::SptfSw { window }, Some(given), None) => *window = given,
-            (PolicySpec::Asatf { age_factor }, None, Some(given)) => *age_factor = given,
-            (_, Some(given), _) => return Err(unused("window", given)),
-            (_, None, Some(given)) => return Err(unused("age_factor", given)),
-            (_, None, None) => {}
+        for (key, given) in
+            [("window", table.window), ("worth", table.worth), ("age_factor", table.age_factor)]
+        {
+            let Some(given) = given else { continue };
+            match (&mut spec, key) {
+                (PolicySpec::SptfSw { window: value }, "window")
+                | (PolicySpec::SstfLw { worth: value }, "worth")
+                | (PolicySpec::Asatf { age_factor: value }, "age_factor") => *value = given,
+                _ => return Err(unused(key, given)),
+            }
         }
         spec.check().map(|()| spec)
     }
@@ -82,18 +95,26 @@ impl TryFrom<PolicyTable> for PolicySpec {
 
 impl From<PolicySpec> for PolicyTable {
     fn from(spec: PolicySpec) -> Self {
-        let (window, age_factor) = match spec {
-            PolicySpec::SptfSw { window } => (Some(window), None),
-            PolicySpec::Asatf { age_factor } => (None, Some(age_factor)),
-            _ => (None, None),
-        };
-        Self { policy: spec.row().name.into(), window, age_factor }
+        let mut table =
+            Self { policy: spec.row().name.into(), window: None, worth: None, age_factor: None };
+        match spec {
+            PolicySpec::SptfSw { window } => table.window = Some(window),
+            PolicySpec::SstfLw { worth } => table.worth = Some(worth),
+            PolicySpec::Asatf { age_factor } => table.age_factor = Some(age_factor),
+            _ => {}
+        }
+        table
     }
 }
 
 /// osdi00 section 3.3 recommends 40 %.
 const fn default_window() -> f64 {
     0.4
+}
+
+/// A nanosecond of latency for one of seek.
+const fn default_worth() -> f64 {
+    1.0
 }
 
 /// tr03 section 4.4 settles on 0.01.
@@ -147,6 +168,13 @@ pub const POLICIES: &[PolicyRow] = &[
         usual: PolicySpec::Sstf,
     },
     PolicyRow {
+        name: "sstf-lw",
+        alias: None,
+        title: "SSTF-LW W=1",
+        summary: "shortest seek time less W times the rotational latency, for freeblock work",
+        usual: PolicySpec::SstfLw { worth: default_worth() },
+    },
+    PolicyRow {
         name: "sptf",
         alias: None,
         title: "SPTF",
@@ -197,6 +225,8 @@ fn names() -> String {
 
 /// Ten times the shortest positioning time: nobody means more, but many who write 40 mean 40 %.
 const WINDOW_MAX: f64 = 10.0;
+/// Beyond it seek time hardly matters any more.
+const WORTH_MAX: f64 = 1000.0;
 const AGE_FACTOR_MAX: f64 = 1_048_576.0;
 
 impl PolicySpec {
@@ -215,6 +245,7 @@ impl PolicySpec {
             PolicySpec::Sstf => Box::new(Sstf::default()),
             PolicySpec::Sptf => Box::new(Sptf::default()),
             PolicySpec::SptfSw { window } => Box::new(SptfSw::new(window)),
+            PolicySpec::SstfLw { worth } => Box::new(SstfLw::new(worth)),
             PolicySpec::Asatf { age_factor } => Box::new(Asatf::new(age_factor)),
         })
     }
@@ -230,6 +261,9 @@ impl PolicySpec {
                 window,
                 "a fraction of 0 to 10, as 0.4 for 40 %; without limit it is sstf",
             )),
+            PolicySpec::SstfLw { worth } if !(0.0..=WORTH_MAX).contains(&worth) => {
+                Err(error(worth, "a factor of 0 to 1000; 1 counts latency as much as seek time"))
+            }
             PolicySpec::Asatf { age_factor } if !(0.0..=AGE_FACTOR_MAX).contains(&age_factor) => {
                 Err(error(age_factor, "a factor of at least 0, as 0.01"))
             }
@@ -251,6 +285,7 @@ impl PolicySpec {
                 // Through thousandths of a per cent, so that 0.07 does not print as 7.000000001.
                 format!("SPTF-SW{}%", (window * 100_000.0).round() / 1000.0)
             }
+            PolicySpec::SstfLw { worth } => format!("SSTF-LW W={worth}"),
             PolicySpec::Asatf { age_factor } => format!("ASATF W={age_factor}"),
             _ => self.row().title.into(),
         }
@@ -261,6 +296,7 @@ impl fmt::Display for PolicySpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             PolicySpec::SptfSw { window } => write!(out, "sptf-sw:{window}"),
+            PolicySpec::SstfLw { worth } => write!(out, "sstf-lw:{worth}"),
             PolicySpec::Asatf { age_factor } => write!(out, "asatf:{age_factor}"),
             _ => out.write_str(self.row().name),
         }
@@ -286,6 +322,7 @@ impl FromStr for PolicySpec {
         let number = value.parse::<f64>().map_err(|_| error("a number is needed"))?;
         let spec = match row.usual {
             PolicySpec::SptfSw { .. } => PolicySpec::SptfSw { window: number },
+            PolicySpec::SstfLw { .. } => PolicySpec::SstfLw { worth: number },
             PolicySpec::Asatf { .. } => PolicySpec::Asatf { age_factor: number },
             _ => return Err(error("it has none")),
         };
@@ -314,6 +351,7 @@ mod tests {
         assert!(message("fcfs:3").contains("it has none"));
         assert!(message("sptf-sw:-1").contains("0.4"));
         assert!(message("sptf-sw:40").contains("0.4 for 40 %"));
+        assert!(message("sstf-lw:-1").contains("0 to 1000"));
         assert!(message("asatf:x").contains("number"));
     }
 }
