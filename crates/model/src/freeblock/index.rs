@@ -209,7 +209,7 @@ impl Index {
         let mut slots = [0; SLOTS];
         let wrap = slot_at(place.start());
         tracks.for_each_stretch(track, |stretch| {
-            if !wanted.is_wanted(stretch) {
+            if wanted.most_on(stretch) == 0 {
                 return;
             }
             let edges = std::array::from_fn(|slot| {
@@ -262,12 +262,16 @@ impl Index {
         (first, (first + (span - 1)).min(self.levels[0].nodes as u32 - 1))
     }
 
-    /// Children of a node that is no cylinder.
+    /// Children of a node that is no cylinder, with their bounds in a window.
     #[inline]
-    pub fn children(&self, node: Node) -> impl Iterator<Item = Node> + use<> {
+    pub fn children(&self, node: Node, arc: SlotArc) -> impl Iterator<Item = (Node, u32)> + use<> {
         let level = node.level - 1;
-        Self::child_numbers(node.number as usize, self.levels[level as usize].nodes)
-            .map(move |number| Node { level, number: number as u32 })
+        let below = &self.levels[level as usize];
+        let siblings = below.families[node.number as usize].0[arc.slots - 1][arc.first];
+        let shift = self.shift;
+        Self::child_numbers(node.number as usize, below.nodes).zip(siblings).map(
+            move |(number, units)| (Node { level, number: number as u32 }, worth(units, shift)),
+        )
     }
 
     /// No track, or no cylinder, under the node offers more in the window.
@@ -275,11 +279,14 @@ impl Index {
     pub fn bound(&self, node: Node, arc: SlotArc) -> u32 {
         let (family, sibling) = (node.number as usize / FANOUT, node.number as usize % FANOUT);
         let families = &self.levels[node.level as usize].families;
-        match families[family].0[arc.slots - 1][arc.first][sibling] {
-            u16::MAX => u32::MAX,
-            units => u32::from(units) << self.shift,
-        }
+        worth(families[family].0[arc.slots - 1][arc.first][sibling], self.shift)
     }
+}
+
+/// Worth of an entry of a table, which may stand for any more than it can say.
+#[inline]
+fn worth(units: u16, shift: u32) -> u32 {
+    if units == u16::MAX { u32::MAX } else { u32::from(units) << shift }
 }
 
 /// The slot whose next one begins behind `angle`, and which itself does not.

@@ -84,8 +84,12 @@ impl Frontier {
                 }
                 continue;
             }
-            for child in index.children(node) {
-                if let Some(bound) = bound(index, child).filter(|&bound| bound > best) {
+            // The slots of the whole node leave most children out before their own are worked out.
+            let Some((arc, _)) = reach.arc(index.cylinders(node)) else { continue };
+            for (child, most) in index.children(node, arc) {
+                if u64::from(most) * price(child) > best
+                    && let Some(bound) = bound(index, child).filter(|&bound| bound > best)
+                {
                     self.heap.push((bound, child));
                 }
             }
@@ -102,22 +106,38 @@ pub(super) struct Looked {
     pub exhausted: bool,
 }
 
-/// Worth of what can be had on one track in the gap when no other is visited.
+/// Worth of what can be had on one track in the gap when no other is visited, if it is more than
+/// `best`.
 #[inline]
-pub(super) fn value_on(tracks: &Tracks, wanted: &Wanted, reach: &Reach<'_>, at: Position) -> u32 {
+fn value_above(
+    best: u32,
+    tracks: &Tracks,
+    wanted: &Wanted,
+    reach: &Reach<'_>,
+    at: Position,
+) -> Option<u32> {
     let track = tracks.track(at.cylinder, at.surface);
-    let Some(place) = tracks.place(track) else { return 0 };
+    let place = tracks.place(track)?;
+    let stays = [Op::Read, Op::Write].map(|op| (op, reach.stay(at, op)));
+    // Two bounds that cost little: what can pass, and what is there.
+    let longest = stays.iter().map(|(_, stay)| stay.length()).max()?;
+    let passing = reach.sectors_in(longest, place.sectors()) * u64::from(wanted.weight());
+    if longest == 0 || passing <= best.into() {
+        return None;
+    }
+    let mut most = 0;
+    tracks.for_each_stretch(track, |stretch| most += wanted.most_on(stretch));
+    if most <= best {
+        return None;
+    }
     let mut value = 0;
-    for op in [Op::Read, Op::Write] {
-        if wanted.has(op) {
-            let stay = reach.stay(at, op);
-            if stay.length() > 0 {
-                let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
-                value += wanted.value(tracks, track, &place, passing, op);
-            }
+    for (op, stay) in stays {
+        if stay.length() > 0 && wanted.has(op) {
+            let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
+            value += wanted.value(tracks, track, &place, passing, op);
         }
     }
-    value
+    (value > best).then_some(value)
 }
 
 /// The best track of all: the source's, the destination's, or a third. None when nothing can be had.
@@ -129,11 +149,12 @@ pub(super) fn best_track(
 ) -> (Option<Best>, Looked) {
     let mut best: Option<Best> = None;
     let mut consider = |tracks: &Tracks, wanted: &Wanted, at: Position| {
-        let value = value_on(tracks, wanted, reach, at);
-        if value > best.map_or(0, |best| best.value) {
-            best = Some(Best { track: tracks.track(at.cylinder, at.surface), value });
-        }
-        u64::from(best.map_or(0, |best| best.value))
+        let known = best.map_or(0, |best| best.value);
+        let Some(value) = value_above(known, tracks, wanted, reach, at) else {
+            return u64::from(known);
+        };
+        best = Some(Best { track: tracks.track(at.cylinder, at.surface), value });
+        u64::from(value)
     };
     // The tracks of source and destination need no seek of their own, their cylinders at most one
     // head switch more.

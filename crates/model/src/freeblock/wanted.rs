@@ -357,14 +357,18 @@ impl Wanted {
         });
     }
 
-    /// Whether anything is wanted on a stretch.
+    /// Worth of all that is wanted on a stretch; a piece counts as a whole block, so it may be less.
     #[inline]
-    pub fn is_wanted(&self, stretch: &Stretch) -> bool {
+    pub fn most_on(&self, stretch: &Stretch) -> u32 {
         let bit = 2 * u64::from(stretch.id);
-        self.layers.iter().any(|layer| {
+        let mut most = 0;
+        for layer in &self.layers {
+            let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(stretch.first, stretch.end());
-            layer.pieces.count_in(bit, bit + 2) > 0 || layer.wanted.count_in(first, end) > 0
-        })
+            let pieces = layer.pieces.count_in(bit, bit + 2);
+            most += (layer.wanted.count_in(first, end) + pieces) * size * weight;
+        }
+        most
     }
 
     /// Adds to each slot the worth of what begins there on a stretch, whether or not it ends there:
