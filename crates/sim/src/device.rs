@@ -54,7 +54,8 @@ pub struct Work {
 /// Bare mechanics: one request at a time, the drive's own processing time before each.
 pub struct Mechanics<'p> {
     drive: Arc<Drive>,
-    head: Departure,
+    head: Position,
+    last_op: Op,
     in_service: Option<Done>,
     servo: Servo<'p>,
     work: Work,
@@ -65,12 +66,8 @@ impl<'p> Mechanics<'p> {
     pub fn new(drive: &Arc<Drive>, servo: Servo<'p>) -> Self {
         Self {
             drive: Arc::clone(drive),
-            head: Departure {
-                begin: SimTime::ZERO,
-                from: Position::default(),
-                last_op: Op::Read,
-                read_write_switch: SimDuration::ZERO,
-            },
+            head: Position::default(),
+            last_op: Op::Read,
             in_service: None,
             servo,
             work: Work::default(),
@@ -86,20 +83,27 @@ impl Device for Mechanics<'_> {
 
     #[inline]
     fn free_at(&self, now: SimTime) -> (SimTime, Position) {
-        (now, self.head.from)
+        (now, self.head)
     }
 
     #[inline]
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         let target = &waiting.target;
         let overhead = self.drive.overhead(target.op);
-        let departure = Departure { begin: now + overhead, ..self.head };
+        let departure = Departure {
+            begin: now + overhead,
+            from: self.head,
+            last_op: self.last_op,
+            read_write_switch: SimDuration::ZERO,
+        };
         let access = self.servo.access(&self.drive, &departure, target, Latency::Free);
-        self.head = departure.after(&access, target.op);
+        let access = Access { overhead, ..access };
+        self.head = access.end;
+        self.last_op = target.op;
         self.work.head_time.add(&access);
         self.work.overhead += overhead;
         let Access { seek, rotate, transfer, .. } = access;
-        let end = self.head.begin;
+        let end = now + access.total();
         let served = Served { overhead, seek, rotate, transfer, end, ..Served::default() };
         self.in_service = Some(Done { sequence: waiting.sequence, served, flush: false });
     }
