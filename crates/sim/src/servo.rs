@@ -45,8 +45,8 @@ impl SeekErrors {
     }
 }
 
-/// Sums over rotational gaps: what there was, and what became of it. Unless the foreground was
-/// delayed, `transfer_ns + extra_seek_ns + unused_ns` is `potential_ns`.
+/// Sums over rotational gaps: what there was, and what became of it. While no head is late,
+/// `transfer_ns + extra_seek_ns + unused_ns` is `potential_ns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct FreeTime {
     /// Rotational latency of the foreground before each of its legs: the potential free bandwidth
@@ -60,13 +60,16 @@ pub struct FreeTime {
     pub extra_seek_ns: i128,
     /// Latency that is left.
     pub unused_ns: u128,
-    /// How much later foreground accesses ended than they would have begun at the same time without
-    /// free work.
+    /// How much later foreground accesses ended than without free work, had they begun at the same
+    /// time.
     pub foreground_delay_ns: u128,
     /// Gaps.
     pub gaps: u64,
     /// Gaps in which something was done.
     pub gaps_used: u64,
+    /// Gaps behind which the head was late for the foreground's data. An access may make up for it
+    /// on its further tracks.
+    pub gaps_late: u64,
     /// Free runs.
     pub runs: u64,
     /// Bytes read for free.
@@ -86,6 +89,7 @@ impl FreeTime {
             foreground_delay_ns: self.foreground_delay_ns + other.foreground_delay_ns,
             gaps: self.gaps + other.gaps,
             gaps_used: self.gaps_used + other.gaps_used,
+            gaps_late: self.gaps_late + other.gaps_late,
             runs: self.runs + other.runs,
             read_bytes: self.read_bytes + other.read_bytes,
             write_bytes: self.write_bytes + other.write_bytes,
@@ -224,6 +228,7 @@ impl Freeblock<'_> {
             self.time.unused_ns += u128::from((gap.due - arrival).ns());
             return None;
         }
+        self.time.gaps_late += 1;
         let late = drive.next_leg(&at, rest, seek_error_ns)?;
         let wait = (arrival - departure.begin - leg.seek) + late.wait;
         Some(Leg { seek: leg.seek, wait, ..late })

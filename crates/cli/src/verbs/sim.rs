@@ -315,7 +315,8 @@ fn freeblock(free: &FreeResult) -> Table {
     table.row(share("transferring", free.transfer_share()));
     table.row(share("further seeks", free.extra_seek_share()));
     table.row(share("unused", free.unused_share()));
-    table.row(["foreground delay", &number::ms(time.foreground_delay_ns as f64)]);
+    let delay = number::ms(time.foreground_delay_ns as f64);
+    table.row(["foreground delay", &format!("{delay}, late behind {} gaps", time.gaps_late)]);
     table
 }
 
