@@ -7,6 +7,7 @@ use std::sync::Arc;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
+use freewheel_model::freeblock::Planner;
 use freewheel_model::onboard::Unit;
 use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
@@ -19,11 +20,12 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::completion::Completion;
-use crate::device::{Mechanics, SeekErrors, WholeDrive};
+use crate::device::{Mechanics, WholeDrive};
 use crate::engine::{self, Arm};
 use crate::fleet::{self, Member};
 use crate::library::{self, DriveError};
 use crate::result::{RunResult, Tally};
+use crate::servo::{SeekErrors, Servo};
 use crate::source::{
     Closed, Fit, Open, Pattern, PatternSpec, Placement, PlacementError, Replay, ReplayMode,
     Request, Source, SourceError, Think,
@@ -367,6 +369,9 @@ pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
 /// Is shown every completion of a run, in order of time.
 pub type Observer<'a> = &'a mut dyn FnMut(&Completion);
 
+/// Who plans the free work of each arm, in their order; none when there is no free work.
+pub type Planners<'a> = Vec<&'a mut dyn Planner>;
+
 impl Experiment {
     /// Builds the drive and takes a first look at the trace.
     pub fn new(config: SimConfig) -> Result<Self, ConfigError> {
@@ -449,14 +454,26 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<RunResult, ConfigError> {
         if self.config.array.layout == Layout::Striped {
-            let tally = self.tally(observer.unwrap_or(&mut |_| {}), progress)?;
+            let tally = self.tally(Planners::new(), observer.unwrap_or(&mut |_| {}), progress)?;
             return Ok(tally.result());
         }
         observer.map_or(Ok(()), |_| self.config.check_observable())?;
         let members = fleet::members(&self.config, self.trace.as_ref())?;
         fleet::run(&members, progress, |member, progress| {
-            self.alone(member).tally(&mut |_| {}, progress)
+            self.alone(member).tally(Planners::new(), &mut |_| {}, progress)
         })
+    }
+
+    /// Runs it with free work in its rotational gaps, and shows every completion. Independent
+    /// drives are an error. Panics when there are planners and not one for each arm.
+    pub fn run_freeblock(
+        &self,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<RunResult, ConfigError> {
+        self.config.check_observable()?;
+        Ok(self.tally(planners, observer, progress)?.result())
     }
 
     /// The experiment of one of its independent drives.
@@ -471,7 +488,12 @@ impl Experiment {
     }
 
     /// Runs its volume.
-    fn tally(&self, observer: Observer<'_>, progress: Progress<'_>) -> Result<Tally, ConfigError> {
+    fn tally(
+        &self,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Tally, ConfigError> {
         let seed = self.config.seed;
         let pattern = |spec: &PatternSpec| {
             Pattern::new(*spec, self.striping.blocks(), seed)
@@ -490,18 +512,18 @@ impl Experiment {
                     ThinkDistribution::Exponential => Think::Exponential(*think),
                 };
                 let source = Closed::new(pattern(spec)?, *outstanding, think, *requests, seed);
-                self.drive_source(source, observer, progress)
+                self.drive_source(source, planners, observer, progress)
             }
             Workload::Open { requests, mean_gap, pattern: spec } => {
                 let source = Open::new(pattern(spec)?, *mean_gap, *requests, seed);
-                self.drive_source(source, observer, progress)
+                self.drive_source(source, planners, observer, progress)
             }
             Workload::Trace(workload) => {
                 let placement = self.placement(workload.device, workload.fit)?;
                 let total = self.trace.as_ref().map_or(0, |info| info.requests);
                 let records = open(workload)?;
                 let source = Replay::new(records, placement, self.is_dependent(), total);
-                self.drive_source(source, observer, progress)
+                self.drive_source(source, planners, observer, progress)
             }
         }
     }
@@ -509,36 +531,49 @@ impl Experiment {
     fn drive_source<S: Source>(
         &self,
         source: S,
+        planners: Planners<'_>,
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
         let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
-        let tally = self.tally_source(&mut source, observer)?;
+        let tally = self.tally_source(&mut source, planners, observer)?;
         source.report();
         Ok(tally)
     }
 
-    /// Runs its volume under a source of one's own, and shows every completion. Independent drives
-    /// would need a source each, and are an error.
+    /// Runs its volume under a source of one's own, with free work in its rotational gaps if there
+    /// are planners, and shows every completion. Independent drives would need a source each, and
+    /// are an error. Panics when there are planners and not one for each arm.
     pub fn run_source<S: Source>(
         &self,
         source: &mut S,
+        planners: Planners<'_>,
         observer: Observer<'_>,
     ) -> Result<RunResult, ConfigError> {
         self.config.check_observable()?;
-        Ok(self.tally_source(source, observer)?.result())
+        Ok(self.tally_source(source, planners, observer)?.result())
     }
 
     fn tally_source<S: Source>(
         &self,
         source: &mut S,
+        planners: Planners<'_>,
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
-        let (drive, seed) = (&self.drive, self.config.seed);
-        let errors = |arm| SeekErrors::new(drive, seed, arm);
+        let (drive, arms) = (&self.drive, self.striping.arms());
+        let some = !planners.is_empty();
+        assert!(!some || planners.len() == arms as usize, "a planner for each of {arms} arms");
+        let mut planners = planners.into_iter();
+        let mut servo = |arm| {
+            let servo = Servo::new(SeekErrors::new(drive, self.config.seed, arm));
+            match planners.next() {
+                Some(planner) => servo.with_planner(planner),
+                None => servo,
+            }
+        };
         let zones = VolumeZones::new(self.spec.zoned.as_ref(), drive, &self.striping);
         if !self.has_electronics() {
-            let device = |arm| Ok(Mechanics::new(drive, errors(arm)));
+            let device = |arm| Ok(Mechanics::new(drive, servo(arm)));
             let mut arms = self.arms(drive, device)?;
             return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
         }
@@ -546,7 +581,7 @@ impl Experiment {
         let outside = drive.with_overhead(onboard.command_overhead());
         // All units share one drive.
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
-        let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &onboard)?, errors(arm)));
+        let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &onboard)?, servo(arm)));
         let mut arms = self.arms(&Arc::new(outside), device)?;
         Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
     }
@@ -559,7 +594,7 @@ impl Experiment {
     fn arms<D>(
         &self,
         drive: &Arc<Drive>,
-        device: impl Fn(u32) -> Result<D, ParsePolicyError>,
+        mut device: impl FnMut(u32) -> Result<D, ParsePolicyError>,
     ) -> Result<Vec<Arm<D>>, ParsePolicyError> {
         let arm = |number| {
             let policy = self.config.scheduler.build()?;

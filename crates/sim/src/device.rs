@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use freewheel_model::drive::{Access, Drive, HeadTime, Position};
+use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
 use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
-use freewheel_units::{Blocks, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+
+use crate::servo::{FreeTime, Servo};
 
 /// One arm with what is between it and the scheduler outside.
 pub trait Device {
@@ -45,31 +47,35 @@ pub struct Work {
     pub dirty_blocks: Blocks,
     /// Time of the head's spent on writing back what the buffer had taken.
     pub destaging: SimDuration,
+    /// What became of rotational gaps, where there is a planner.
+    pub free: Option<FreeTime>,
 }
 
 /// Bare mechanics: one request at a time, the drive's own processing time before each.
-pub struct Mechanics {
+pub struct Mechanics<'p> {
     drive: Arc<Drive>,
     head: Position,
+    last_op: Op,
     in_service: Option<Done>,
-    seek_errors: SeekErrors,
+    servo: Servo<'p>,
     work: Work,
 }
 
-impl Mechanics {
-    /// The head at rest; `errors` differ from arm to arm.
-    pub fn new(drive: &Arc<Drive>, errors: SeekErrors) -> Self {
+impl<'p> Mechanics<'p> {
+    /// The head at rest, moved by a servo of its own.
+    pub fn new(drive: &Arc<Drive>, servo: Servo<'p>) -> Self {
         Self {
             drive: Arc::clone(drive),
             head: Position::default(),
+            last_op: Op::Read,
             in_service: None,
-            seek_errors: errors,
+            servo,
             work: Work::default(),
         }
     }
 }
 
-impl Device for Mechanics {
+impl Device for Mechanics<'_> {
     #[inline]
     fn has_room(&self) -> bool {
         self.in_service.is_none()
@@ -82,12 +88,21 @@ impl Device for Mechanics {
 
     #[inline]
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
-        let error = self.seek_errors.draw();
-        let access = self.drive.access_with_seek_error(now, self.head, &waiting.target, error);
+        let target = &waiting.target;
+        let overhead = self.drive.overhead(target.op);
+        let departure = Departure {
+            begin: now + overhead,
+            from: self.head,
+            last_op: self.last_op,
+            read_write_switch: SimDuration::ZERO,
+        };
+        let access = self.servo.access(&self.drive, &departure, target, Latency::Free);
+        let access = Access { overhead, ..access };
         self.head = access.end;
+        self.last_op = target.op;
         self.work.head_time.add(&access);
-        self.work.overhead += access.overhead;
-        let Access { overhead, seek, rotate, transfer, .. } = access;
+        self.work.overhead += overhead;
+        let Access { seek, rotate, transfer, .. } = access;
         let end = now + access.total();
         let served = Served { overhead, seek, rotate, transfer, end, ..Served::default() };
         self.in_service = Some(Done { sequence: waiting.sequence, served, flush: false });
@@ -109,24 +124,24 @@ impl Device for Mechanics {
     }
 
     fn work(&self) -> Work {
-        self.work
+        Work { free: self.servo.free_time(), ..self.work }
     }
 }
 
 /// A whole drive.
-pub struct WholeDrive {
+pub struct WholeDrive<'p> {
     unit: Unit,
-    seek_errors: SeekErrors,
+    servo: Servo<'p>,
 }
 
-impl WholeDrive {
-    /// `errors` differ from arm to arm.
-    pub fn new(unit: Unit, errors: SeekErrors) -> Self {
-        Self { unit, seek_errors: errors }
+impl<'p> WholeDrive<'p> {
+    /// The unit and the servo of one arm.
+    pub fn new(unit: Unit, servo: Servo<'p>) -> Self {
+        Self { unit, servo }
     }
 }
 
-impl Device for WholeDrive {
+impl Device for WholeDrive<'_> {
     #[inline]
     fn has_room(&self) -> bool {
         self.unit.has_room()
@@ -139,8 +154,7 @@ impl Device for WholeDrive {
 
     #[inline]
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
-        let Self { unit, seek_errors } = self;
-        unit.submit(now, waiting, || seek_errors.draw());
+        self.unit.submit(now, waiting, &mut self.servo);
     }
 
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
@@ -154,8 +168,7 @@ impl Device for WholeDrive {
 
     #[inline]
     fn advance(&mut self, now: SimTime) -> Option<Done> {
-        let Self { unit, seek_errors } = self;
-        unit.advance(now, || seek_errors.draw())
+        self.unit.advance(now, &mut self.servo)
     }
 
     fn work(&self) -> Work {
@@ -165,28 +178,7 @@ impl Device for WholeDrive {
             until: self.unit.media_free(),
             dirty_blocks: self.unit.dirty_blocks(),
             destaging: self.unit.destaging(),
+            free: self.servo.free_time(),
         }
-    }
-}
-
-/// Differences between real seeks and the curve, drawn within the drive's tolerance.
-pub struct SeekErrors {
-    prng: Prng,
-    tolerance_ns: u64,
-}
-
-impl SeekErrors {
-    /// Those of an arm.
-    pub fn new(drive: &Drive, seed: u64, arm: u32) -> Self {
-        let stream = if arm == 0 { "seek errors".into() } else { format!("seek errors {arm}") };
-        Self { prng: Prng::new(seed, &stream), tolerance_ns: drive.seek_tolerance().ns() }
-    }
-
-    #[inline]
-    fn draw(&mut self) -> i64 {
-        if self.tolerance_ns == 0 {
-            return 0;
-        }
-        self.prng.below(2 * self.tolerance_ns + 1) as i64 - self.tolerance_ns as i64
     }
 }

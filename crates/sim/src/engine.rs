@@ -84,7 +84,8 @@ pub(crate) fn tally<D: Device, S: Source>(
     while engine.step()? {}
     let Engine { mut tally, now, arms, .. } = engine;
     let work: Vec<Work> = arms.iter().map(|arm| arm.device.work()).collect();
-    tally.end(now, &work);
+    let media_rate = arms[0].drive.mean_media_rate_bytes_per_second();
+    tally.end(now, &work, media_rate.round() as u64);
     Ok(tally)
 }
 

@@ -12,12 +12,14 @@ pub mod library;
 pub mod log;
 mod pending;
 mod result;
+mod servo;
 pub mod source;
 mod zoned;
 
 pub use completion::Completion;
-pub use device::{Device, Mechanics, SeekErrors, WholeDrive, Work};
+pub use device::{Device, Mechanics, WholeDrive, Work};
 pub use engine::{Arm, run};
 pub use events::EventQueue;
-pub use result::{DriveResult, HeadTime, RunResult, Stages};
+pub use result::{DriveResult, FreeResult, HeadTime, RunResult, Stages};
+pub use servo::{FreeTime, SeekErrors, Servo};
 pub use zoned::{Refusal, RefusedWrites, VolumeZones};

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::completion::Completion;
 use crate::device::Work;
+use crate::servo::FreeTime;
 use crate::zoned::{Refusal, RefusedWrites};
 
 /// Sums while a run goes on, and of several runs. All are integers: however runs are put together,
@@ -44,6 +45,9 @@ struct Ended {
     /// Requests outstanding, summed over every nanosecond of every run.
     outstanding_area: u128,
     outstanding_max: u64,
+    free: Option<FreeTime>,
+    /// Of any of the drives, which are all alike.
+    media_bytes_per_second: u64,
 }
 
 /// Sums of stage times over all reads and writes. Of a request that several arms serve they are
@@ -125,6 +129,48 @@ impl HeadTime {
     }
 }
 
+/// Free work in rotational gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FreeResult {
+    /// What became of the gaps.
+    #[serde(flatten)]
+    pub time: FreeTime,
+    /// Achieved free bandwidth: bytes read and written for free a second, over all arms.
+    pub bytes_per_second: f64,
+    /// Potential free bandwidth: the mean media rate over the time that heads would only have
+    /// waited (osdi00 section 3), over all arms.
+    pub potential_bytes_per_second: f64,
+}
+
+impl FreeResult {
+    fn new(time: FreeTime, media_bytes_per_second: u64, elapsed_ns: u64) -> Self {
+        let elapsed_ns = u128::from(elapsed_ns);
+        let bytes = u128::from(time.read_bytes + time.write_bytes);
+        Self {
+            time,
+            bytes_per_second: share(bytes * 1_000_000_000, elapsed_ns),
+            potential_bytes_per_second: share(time.potential_ns, elapsed_ns)
+                * media_bytes_per_second as f64,
+        }
+    }
+
+    /// Share of the rotational latency in which free runs passed under the head.
+    pub fn transfer_share(&self) -> f64 {
+        share(self.time.transfer_ns, self.time.potential_ns)
+    }
+
+    /// Share of the rotational latency that went into further movements.
+    pub fn extra_seek_share(&self) -> f64 {
+        let spent = self.time.extra_seek_ns as f64;
+        if self.time.potential_ns == 0 { 0.0 } else { spent / self.time.potential_ns as f64 }
+    }
+
+    /// Share of the rotational latency that is left.
+    pub fn unused_share(&self) -> f64 {
+        share(self.time.unused_ns, self.time.potential_ns)
+    }
+}
+
 fn share(part: u128, whole: u128) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -150,6 +196,9 @@ pub struct RunResult {
     pub stages: Stages,
     /// What the heads did.
     pub head_time: HeadTime,
+    /// Free work in rotational gaps, where it was planned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free: Option<FreeResult>,
     /// Response times of reads and writes together.
     pub response: Summary,
     /// Response times of reads.
@@ -263,8 +312,8 @@ impl Tally {
         self.refused.add(refusal);
     }
 
-    /// The run ends; `work` is that of each arm.
-    pub(crate) fn end(&mut self, now: SimTime, work: &[Work]) {
+    /// The run ends; `work` is that of each arm, whose media move so many bytes a second on average.
+    pub(crate) fn end(&mut self, now: SimTime, work: &[Work], media_bytes_per_second: u64) {
         let sum = |time: fn(&Work) -> SimDuration| {
             work.iter().map(|work| u128::from(time(work).ns())).sum::<u128>()
         };
@@ -278,6 +327,8 @@ impl Tally {
             destaging_ns: sum(|work| work.destaging),
             outstanding_area: self.outstanding.area(now),
             outstanding_max: self.outstanding.max(),
+            free: work.iter().filter_map(|work| work.free).reduce(FreeTime::and),
+            media_bytes_per_second,
         };
     }
 
@@ -313,6 +364,10 @@ impl Tally {
             write_bytes,
             stages: self.stages,
             head_time: self.ended.head_time,
+            free: self
+                .ended
+                .free
+                .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
             response: both.summary(),
             read_response: self.reads.summary(),
             write_response: self.writes.summary(),
@@ -384,6 +439,8 @@ impl Ended {
         self.dirty_blocks += other.dirty_blocks;
         self.outstanding_area += other.outstanding_area;
         self.outstanding_max = self.outstanding_max.max(other.outstanding_max);
+        self.free = self.free.into_iter().chain(other.free).reduce(FreeTime::and);
+        self.media_bytes_per_second = self.media_bytes_per_second.max(other.media_bytes_per_second);
     }
 }
 
@@ -435,7 +492,7 @@ mod tests {
         tally.completed(&completion(Op::Flush, 20, 20, Served::default()));
         let head_time = drive::HeadTime { seek: ms(3), rotate: ms(6), transfer: ms(1) };
         let work = Work { head_time, overhead: ms(1), destaging: ms(5), ..Work::default() };
-        tally.end(SimTime::ZERO + ms(20), &[work]);
+        tally.end(SimTime::ZERO + ms(20), &[work], 0);
         tally
     }
 
@@ -469,7 +526,7 @@ mod tests {
         let read = Served { seek: ms(4), ..Served::default() };
         tally.arrived(SimTime::ZERO);
         tally.completed(&completion(Op::Read, 0, 4, read));
-        tally.end(SimTime::ZERO + ms(10), &[Work { overhead: ms(4), ..Work::default() }]);
+        tally.end(SimTime::ZERO + ms(10), &[Work { overhead: ms(4), ..Work::default() }], 0);
         tally
     }
 

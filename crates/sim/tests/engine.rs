@@ -8,7 +8,7 @@ use freewheel_model::array::Striping;
 use freewheel_model::sched::POLICIES;
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_sim::source::{Fit, Placement, Replay};
-use freewheel_sim::{Arm, Completion, Mechanics, RunResult, SeekErrors, library, run};
+use freewheel_sim::{Arm, Completion, Mechanics, RunResult, SeekErrors, Servo, library, run};
 use freewheel_trace::Record;
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime, VolumeBlock};
 use proptest::prelude::*;
@@ -135,7 +135,7 @@ fn play(records: &[Record], policy: &str) -> Vec<Completion> {
     let policy = policy.parse::<freewheel_model::sched::PolicySpec>().unwrap().build().unwrap();
     let mut done = Vec::new();
     let drive = Arc::new(drive);
-    let device = Mechanics::new(&drive, SeekErrors::new(&drive, 1, 0));
+    let device = Mechanics::new(&drive, Servo::new(SeekErrors::new(&drive, 1, 0)));
     let striping = Striping::single(drive.blocks());
     let arm = Arm { drive, policy, device };
     run(&striping, None, &mut [arm], &mut source, &mut |c| done.push(*c)).unwrap();
@@ -243,7 +243,7 @@ fn a_flush_waits_for_what_the_buffer_has_taken() {
         let placement = Placement::new(&devices, None, blocks, Fit::AsIs).unwrap();
         let mut source = Replay::new(records.iter().copied().map(Ok), placement, false, 2);
         let mut done = Vec::new();
-        experiment.run_source(&mut source, &mut |c| done.push(*c)).unwrap();
+        experiment.run_source(&mut source, Vec::new(), &mut |c| done.push(*c)).unwrap();
         let of = |op| done.iter().find(|c| c.request.op == op).unwrap().end;
         (of(Op::Write), of(Op::Flush))
     };
@@ -273,7 +273,7 @@ fn a_flush_is_done_soon_however_many_writes_come_after_it() {
             flush = c.end;
         }
     };
-    experiment.run_source(&mut source, &mut observe).unwrap();
+    experiment.run_source(&mut source, Vec::new(), &mut observe).unwrap();
     assert!(flush < SimTime::ZERO + SimDuration::from_ms(60), "{flush}");
 }
 

@@ -8,7 +8,9 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::config::{ConfigError, Experiment, Observer, SimConfig, Workload, open};
 use freewheel::sim::library::{self, DriveError};
 use freewheel::sim::log::CompletionLog;
-use freewheel::sim::{Completion, DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
+use freewheel::sim::{
+    Completion, DriveResult, FreeResult, HeadTime, RefusedWrites, RunResult, Stages,
+};
 use freewheel::study;
 use freewheel::trace::{TraceError, TraceInfo};
 use freewheel::units::Bytes;
@@ -196,6 +198,9 @@ fn text(experiment: &Experiment, result: &RunResult) -> Result<String, Failure> 
         responses(result).to_string(),
         stages(result).to_string(),
     ];
+    if let Some(free) = &result.free {
+        sections.push(freeblock(free).to_string());
+    }
     if !result.drives.is_empty() {
         sections.push(drives(&result.drives));
     }
@@ -292,6 +297,26 @@ fn stages(result: &RunResult) -> Table {
     if result.destaging > 0.0 {
         table.row(["", "", "with what was written back"]);
     }
+    table
+}
+
+fn freeblock(free: &FreeResult) -> Table {
+    let time = &free.time;
+    let (achieved, potential) =
+        (number::rate(free.bytes_per_second), number::rate(free.potential_bytes_per_second));
+    let bytes = |bytes| Bytes::new(bytes).human();
+    let share = |name: &str, share| [name.to_owned(), number::percent(share)];
+    let mut table = Table::new("ll");
+    table.row(["free bandwidth", &format!("{achieved} of {potential}")]);
+    let moved = [time.read_bytes, time.write_bytes].map(bytes);
+    table.row(["free blocks", &format!("{} read, {} written", moved[0], moved[1])]);
+    let (gaps, used, runs) = (time.gaps, time.gaps_used, time.runs);
+    table.row(["rotational gaps", &format!("{gaps}, of them {used} used, with {runs} runs")]);
+    table.row(share("transferring", free.transfer_share()));
+    table.row(share("further seeks", free.extra_seek_share()));
+    table.row(share("unused", free.unused_share()));
+    let delay = number::ms(time.foreground_delay_ns as f64);
+    table.row(["foreground delay", &format!("{delay}, late behind {} gaps", time.gaps_late)]);
     table
 }
 

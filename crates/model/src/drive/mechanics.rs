@@ -6,6 +6,7 @@
 
 use freewheel_units::{Angle, Blocks, Lbn, Op, SimDuration, SimTime};
 
+use super::actuator::Departure;
 use super::layout::{Layout, Run};
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
@@ -45,21 +46,32 @@ pub struct Target {
     /// Where the first block is.
     pub at: Position,
     /// Everything lies in consecutive sectors of one track.
-    one_run: bool,
-    first_run: TrackRun,
+    pub(super) one_run: bool,
+    pub(super) first_run: TrackRun,
 }
 
 /// A run on a track, in nanoseconds within the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TrackRun {
+pub(super) struct TrackRun {
     track_start: Angle,
     zone: u32,
     sector: u32,
-    blocks: u32,
+    pub(super) blocks: u32,
     /// Phase at which the first sector begins.
-    edge_ns: u32,
+    pub(super) edge_ns: u32,
     /// Time from there to the end of the last; a whole turn for a whole track.
-    span_ns: u32,
+    pub(super) span_ns: u32,
+}
+
+/// The sector at which an access begun amid its run begins.
+#[derive(Clone, Copy)]
+pub(super) struct Amid {
+    /// Sectors of the run before it, at least one.
+    pub before: u32,
+    /// Time from the start of the run to its edge.
+    edge_ns: u64,
+    /// Time from the arrival of the head to its edge.
+    pub wait_ns: u64,
 }
 
 /// Stage times of an access, which add up to the time from its start to its end.
@@ -131,9 +143,9 @@ impl Positioning {
 
 /// Rotation and transfer on one track, in nanoseconds.
 #[derive(Clone, Copy)]
-struct OnTrack {
-    rotate_ns: u64,
-    transfer_ns: u64,
+pub(super) struct OnTrack {
+    pub rotate_ns: u64,
+    pub transfer_ns: u64,
 }
 
 /// Runs of one access that are served as one visit to a track. More slips or remaps within one
@@ -254,28 +266,47 @@ impl Drive {
     /// Stage times of serving `target` from `now` on with the head at `from`.
     #[inline]
     pub fn access(&self, now: SimTime, from: Position, target: &Target) -> Access {
-        self.access_with_seek_error(now, from, target, 0)
-    }
-
-    /// Like [`Self::access`] with the first seek, if there is one, taking `seek_error_ns` longer
-    /// than its curve says (never less than nothing): what a simulator draws within the tolerance.
-    #[inline]
-    pub fn access_with_seek_error(
-        &self,
-        now: SimTime,
-        from: Position,
-        target: &Target,
-        seek_error_ns: i64,
-    ) -> Access {
         let overhead = self.overhead(target.op);
-        let media = self.media_access_with_seek_error(now + overhead, from, target, seek_error_ns);
-        Access { overhead, ..media }
+        Access { overhead, ..self.media_access(now + overhead, from, target) }
     }
 
     /// Stage times of the media's part alone, without command processing.
     #[inline]
     pub fn media_access(&self, now: SimTime, from: Position, target: &Target) -> Access {
-        self.media_access_with_seek_error(now, from, target, 0)
+        self.media_access_after(now, self.seek_ns(from, target.at, target.op), target)
+    }
+
+    /// Like [`Self::media_access`] for a head of which more is known than its place. The seek, if
+    /// there is one, takes `seek_error_ns` longer than its curve says (never less than nothing):
+    /// what a simulator draws within the tolerance.
+    #[inline]
+    pub fn media_access_from(
+        &self,
+        departure: &Departure,
+        target: &Target,
+        seek_error_ns: i64,
+    ) -> Access {
+        let travel = self.travel(departure, target.at, target.op, seek_error_ns);
+        self.media_access_after(departure.begin, travel.ns(), target)
+    }
+
+    /// Time to `to`, until `op` may begin there: seek, settling, and the change between reading and
+    /// writing. For `seek_error_ns` see [`Self::media_access_from`].
+    #[inline]
+    pub fn travel(
+        &self,
+        departure: &Departure,
+        to: Position,
+        op: Op,
+        seek_error_ns: i64,
+    ) -> SimDuration {
+        let mut seek_ns = self.seek_ns(departure.from, to, op);
+        if seek_ns > 0 && seek_error_ns != 0 {
+            seek_ns = seek_ns.saturating_add_signed(seek_error_ns);
+        }
+        let switches = departure.from.cylinder == to.cylinder && departure.last_op != op;
+        let switch = if switches { departure.read_write_switch } else { SimDuration::ZERO };
+        SimDuration::from_ns(seek_ns) + switch
     }
 
     /// Command processing times.
@@ -289,19 +320,9 @@ impl Drive {
         Self { overhead, ..self.clone() }
     }
 
-    /// Like [`Self::media_access`], with an error as in [`Self::access_with_seek_error`].
+    /// The rest of an access whose first movement takes `seek_ns` from `now` on.
     #[inline]
-    pub fn media_access_with_seek_error(
-        &self,
-        now: SimTime,
-        from: Position,
-        target: &Target,
-        seek_error_ns: i64,
-    ) -> Access {
-        let mut seek_ns = self.seek_ns(from, target.at, target.op);
-        if seek_ns > 0 && seek_error_ns != 0 {
-            seek_ns = seek_ns.saturating_add_signed(seek_error_ns);
-        }
+    fn media_access_after(&self, now: SimTime, seek_ns: u64, target: &Target) -> Access {
         let arrival = now + SimDuration::from_ns(seek_ns);
         if !target.one_run {
             return self.access_many_runs(arrival, seek_ns, target);
@@ -346,42 +367,56 @@ impl Drive {
     }
 
     #[inline]
-    fn is_zero_latency(&self, op: Op) -> bool {
+    pub(super) fn is_zero_latency(&self, op: Op) -> bool {
         if op == Op::Write { self.zero_latency.write } else { self.zero_latency.read }
     }
 
     /// Rotation and transfer of one run when the head arrives on its track.
     #[inline]
     fn on_track(&self, arrival: SimTime, op: Op, run: &TrackRun) -> OnTrack {
-        let phase = self.rotation.phase_ns(arrival);
-        let wait = self.rotation.forward_ns(phase, u64::from(run.edge_ns));
-        let span = u64::from(run.span_ns);
-        // How far the start of the run has already passed by.
-        let passed = self.rotation.period_ns() - wait;
-        if passed < span
-            && wait > 0
-            && self.is_zero_latency(op)
-            && let Some(next_ns) = self.next_sector_edge_ns(run, passed)
-        {
+        let wait_ns = self.wait_ns(arrival, run);
+        let transfer_ns = u64::from(run.span_ns);
+        if let Some(amid) = self.begin_amid(wait_ns, op, run) {
             // From the next whole sector on to the end, over the gap, and up to that sector.
-            let gap = self.rotation.period_ns() - span;
-            return OnTrack { rotate_ns: next_ns - passed + gap, transfer_ns: span };
+            let gap_ns = self.rotation.period_ns() - transfer_ns;
+            return OnTrack { rotate_ns: amid.wait_ns + gap_ns, transfer_ns };
         }
-        OnTrack { rotate_ns: wait, transfer_ns: span }
+        OnTrack { rotate_ns: wait_ns, transfer_ns }
     }
 
-    /// Time from the start of the run to the edge of its first sector that begins no earlier than
-    /// `passed_ns` after it. None when only the rest of the last sector is left.
+    /// From the arrival on its track to the start of a run.
+    #[inline]
+    pub(super) fn wait_ns(&self, arrival: SimTime, run: &TrackRun) -> u64 {
+        self.rotation.forward_ns(self.rotation.phase_ns(arrival), u64::from(run.edge_ns))
+    }
+
+    /// Where zero-latency access begins when the head arrives `wait_ns` before the start of a run;
+    /// None when that is the start.
+    #[inline]
+    pub(super) fn begin_amid(&self, wait_ns: u64, op: Op, run: &TrackRun) -> Option<Amid> {
+        // How far the start of the run has already passed by.
+        let passed_ns = self.rotation.period_ns() - wait_ns;
+        if passed_ns < u64::from(run.span_ns) && wait_ns > 0 && self.is_zero_latency(op) {
+            self.next_sector(run, passed_ns)
+        } else {
+            None
+        }
+    }
+
+    /// The first sector of the run that begins no earlier than `passed_ns` after its start. None
+    /// when only the rest of the last sector is left.
     #[cold]
-    fn next_sector_edge_ns(&self, run: &TrackRun, passed_ns: u64) -> Option<u64> {
+    fn next_sector(&self, run: &TrackRun, passed_ns: u64) -> Option<Amid> {
         let zone = &self.layout.zones()[run.zone as usize];
-        let edge_after = |k: u32| {
-            let angle = zone.sector_angle(run.track_start, run.sector + k);
-            self.rotation.forward_ns(u64::from(run.edge_ns), self.rotation.edge_ns(angle))
+        let amid = |before: u32| {
+            let angle = zone.sector_angle(run.track_start, run.sector + before);
+            let edge = self.rotation.edge_ns(angle);
+            let edge_ns = self.rotation.forward_ns(u64::from(run.edge_ns), edge);
+            Amid { before, edge_ns, wait_ns: edge_ns.saturating_sub(passed_ns) }
         };
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
         let sectors = self.rotation.turns(passed_ns * u64::from(zone.blocks_per_track()));
-        (sectors as u32..run.blocks).map(edge_after).find(|&edge| edge >= passed_ns)
+        (sectors as u32..run.blocks).map(amid).find(|sector| sector.edge_ns >= passed_ns)
     }
 
     fn access_many_runs(&self, arrival: SimTime, first_seek_ns: u64, target: &Target) -> Access {
@@ -411,7 +446,7 @@ impl Drive {
     }
 
     /// The runs from `lbn` on that lie on one track with ascending sectors, and their blocks.
-    fn next_visit(&self, lbn: Lbn, left: u32) -> (Visit, u32) {
+    pub(super) fn next_visit(&self, lbn: Lbn, left: u32) -> (Visit, u32) {
         let first = self.layout.run(lbn, left);
         let mut visit = Visit::new(&first, self.track_run(&first));
         let mut taken = first.blocks;
@@ -432,7 +467,7 @@ impl Drive {
     }
 
     /// Rotation and transfer of all runs of a visit.
-    fn visit_track(&self, arrival: SimTime, op: Op, runs: &[TrackRun]) -> OnTrack {
+    pub(super) fn visit_track(&self, arrival: SimTime, op: Op, runs: &[TrackRun]) -> OnTrack {
         if let [run] = runs {
             return self.on_track(arrival, op, run);
         }
@@ -459,6 +494,28 @@ impl Drive {
         total
     }
 
+    /// Time from an arrival amid or before the runs to the first data that an access takes.
+    pub(super) fn first_data_ns(&self, arrival: SimTime, op: Op, runs: &[TrackRun]) -> u64 {
+        let phase = self.rotation.phase_ns(arrival);
+        let first_edge = u64::from(runs[0].edge_ns);
+        let wait_ns = self.rotation.forward_ns(phase, first_edge);
+        if wait_ns == 0 || !self.is_zero_latency(op) {
+            return wait_ns;
+        }
+        let passed = self.rotation.period_ns() - wait_ns;
+        let next_of = |run: &TrackRun| {
+            let start = self.rotation.forward_ns(first_edge, run.edge_ns.into());
+            match passed.checked_sub(start) {
+                None | Some(0) => Some(start - passed),
+                Some(done) if done < u64::from(run.span_ns) => {
+                    self.next_sector(run, done).map(|sector| sector.wait_ns)
+                }
+                Some(_) => None,
+            }
+        };
+        runs.iter().filter_map(next_of).min().unwrap_or(wait_ns)
+    }
+
     /// Time when the head arrives amid the runs and may begin with what passes first: until the
     /// last sector before the point of arrival has passed, a turn later. None when the head does
     /// not arrive amid them.
@@ -476,7 +533,8 @@ impl Drive {
             let end = if done >= u64::from(run.span_ns) {
                 start + u64::from(run.span_ns)
             } else {
-                start + self.next_sector_edge_ns(run, done).unwrap_or(u64::from(run.span_ns))
+                let next = self.next_sector(run, done);
+                start + next.map_or(u64::from(run.span_ns), |sector| sector.edge_ns)
             };
             last_end = Some(end);
         }
@@ -516,7 +574,7 @@ impl Drive {
 }
 
 /// What is read or written between two movements.
-struct Visit {
+pub(super) struct Visit {
     at: Position,
     runs: [TrackRun; RUNS_A_VISIT],
     count: usize,
@@ -533,7 +591,7 @@ impl Visit {
         self.count += 1;
     }
 
-    fn runs(&self) -> &[TrackRun] {
+    pub(super) fn runs(&self) -> &[TrackRun] {
         &self.runs[..self.count]
     }
 }

@@ -10,13 +10,17 @@
 //! | `rotation` | time to angle and back |
 //! | `scale` | the same drive with other technology: arm, spindle, densities |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
+//! | `legs` | the parts of one access in order of time |
+//! | `actuator` | who carries accesses out, and what is known of the head before one |
 //! | `check` | what the maker promises beside what the model does |
 
+mod actuator;
 mod build;
 mod check;
 mod divide;
 mod error;
 mod layout;
+mod legs;
 mod mechanics;
 mod rotation;
 pub mod scale;
@@ -24,10 +28,12 @@ mod seek;
 pub mod spec;
 mod track_order;
 
+pub use actuator::{Actuator, Departure, Exact, Latency};
 pub use check::{Check, Quantity, QuantityUnit};
 pub(crate) use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
+pub use legs::{Leg, Rest};
 pub use mechanics::{Access, Drive, HeadTime, Position, Positioning, Target};
 pub use rotation::Rotation;
 pub use seek::SeekCurve;

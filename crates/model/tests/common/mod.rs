@@ -1,6 +1,8 @@
 //! Random small drives: every mapping, every sparing scheme, slips, remaps, skews.
 #![allow(missing_docs, dead_code)] // Each test file uses its own part.
 
+pub mod electronics;
+
 use std::collections::BTreeSet;
 
 use freewheel_model::drive::Drive;

@@ -1,5 +1,6 @@
 //! Flushes.
 
+use freewheel_model::drive::Exact;
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{SimDuration, SimTime};
@@ -22,7 +23,7 @@ fn a_flush_during_the_last_destage_ends_with_it() {
     write(&mut unit, SimTime::ZERO, 50, 8);
     assert!(unit.flush(at(3000), 7));
     assert!(unit.has_room(), "a flush takes no place");
-    let done = unit.advance(at(5800), || 0).unwrap();
+    let done = unit.advance(at(5800), &mut Exact).unwrap();
     assert_eq!((done.sequence, done.flush), (7, true));
     assert_eq!((done.served.queue, done.served.end), (us(2800), at(5800)));
     assert!(unit.has_room());

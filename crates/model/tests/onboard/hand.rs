@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, Turn, ZoneSpec};
+use freewheel_model::drive::{Drive, Exact};
 use freewheel_model::onboard::spec::{
     AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
 };
@@ -173,7 +173,7 @@ pub fn run(unit: &mut Unit, wishes: &[Wish]) -> Vec<Outcome> {
             let sequence = submitted.len();
             submitted.push(now);
             outcomes[sequence] = submit(unit, now, &wishes[sequence], sequence as u64);
-        } else if let Some(done) = unit.advance(now, || 0) {
+        } else if let Some(done) = unit.advance(now, &mut Exact) {
             assert!(completes && done.served.end == now, "{done:?} at {now:?}");
             let outcome = &mut outcomes[done.sequence as usize];
             assert!(outcome.is_none(), "done twice");
@@ -191,7 +191,7 @@ pub fn submit(unit: &mut Unit, now: SimTime, wish: &Wish, sequence: u64) -> Opti
     }
     let blocks = Blocks::new(wish.blocks.into());
     let target = unit.drive().target(Lbn::new(wish.start), blocks, wish.op);
-    unit.submit(now, &Waiting { target, arrival: wish.arrival, sequence }, || 0);
+    unit.submit(now, &Waiting { target, arrival: wish.arrival, sequence }, &mut Exact);
     None
 }
 

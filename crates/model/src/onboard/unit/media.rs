@@ -2,8 +2,8 @@
 
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
-use super::Unit;
-use crate::drive::{Access, Drive, Target};
+use super::{Media, Unit};
+use crate::drive::{Access, Actuator, Departure, Drive, Exact, Latency, Target};
 use crate::onboard::buffer::Buffer;
 use crate::onboard::write_back::Destage;
 use crate::sched::PolicySpec;
@@ -79,7 +79,7 @@ impl Unit {
         let destage = self.write_back.take(index);
         let begin = begin.max(destage.ready);
         let target = target_of(&self.drive, buffer, &destage);
-        let access = self.visit_media(begin, &target, 0);
+        let access = self.visit_media(begin, &target, Latency::Used, &mut Exact);
         self.media.destaged = self.media.free;
         self.media.destaging += access.total();
         if let Some(buffer) = &mut self.buffer {
@@ -99,17 +99,13 @@ impl Unit {
         &mut self,
         begin: SimTime,
         target: &Target,
-        seek_error_ns: i64,
+        latency: Latency,
+        actuator: &mut impl Actuator,
     ) -> Access {
-        let stays = self.media.head.cylinder == target.at.cylinder;
-        let switch = if stays && self.media.last_op != target.op {
-            self.read_write_switch
-        } else {
-            SimDuration::ZERO
-        };
-        let (now, head) = (begin + switch, self.media.head);
-        let mut access = self.drive.media_access_with_seek_error(now, head, target, seek_error_ns);
-        access.seek += switch;
+        let Media { head: from, last_op, .. } = self.media;
+        let read_write_switch = self.read_write_switch;
+        let departure = Departure { begin, from, last_op, read_write_switch };
+        let access = actuator.access(&self.drive, &departure, target, latency);
         self.media.head = access.end;
         self.media.free = begin + access.total();
         self.media.last_op = target.op;

@@ -19,7 +19,7 @@ use super::read_ahead::ReadingOn;
 use super::spec::{BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, WriteCache};
 use super::write_back::WriteBack;
 use crate::drive::spec::ByOp;
-use crate::drive::{Access, Drive, HeadTime, Position};
+use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position};
 use crate::sched::{Moment, ParsePolicyError, Policy, Waiting};
 
 /// A drive with its electronics, and what it remembers.
@@ -253,9 +253,9 @@ impl Unit {
         self.media.destaging
     }
 
-    /// Takes a command at `now`; for `seek_error` see [`Self::advance`]. Panics when it has no room.
+    /// Takes a command at `now`; for `actuator` see [`Self::advance`]. Panics when it has no room.
     #[inline]
-    pub fn submit(&mut self, now: SimTime, waiting: &Waiting, seek_error: impl FnOnce() -> i64) {
+    pub fn submit(&mut self, now: SimTime, waiting: &Waiting, actuator: &mut impl Actuator) {
         assert!(self.has_room(), "a drive's queue has {} places", self.queue.depth);
         self.begin(now);
         self.inside += 1;
@@ -264,7 +264,7 @@ impl Unit {
             _ => self.submit_read(waiting),
         };
         if let Some(command) = needs_media {
-            self.wait_for_media(&command, seek_error);
+            self.wait_for_media(&command, actuator);
         }
         self.last_op = waiting.target.op;
     }
@@ -296,27 +296,30 @@ impl Unit {
         }
     }
 
-    /// Lets the event at `now` happen, and returns the command that is done, if one is. A seek of a
-    /// command takes as many nanoseconds longer than its curve says as `seek_error` says.
+    /// Lets the event at `now` happen, and returns the command that is done, if one is.
+    ///
+    /// Commands go to the media through the `actuator`, as soon as it is known when: that may be
+    /// before it is time. Their latency is free but in reads of which the drive itself keeps the
+    /// blocks that pass. Destages and reading ahead are not the actuator's business.
     #[inline]
-    pub fn advance(&mut self, now: SimTime, seek_error: impl FnOnce() -> i64) -> Option<Done> {
+    pub fn advance(&mut self, now: SimTime, actuator: &mut impl Actuator) -> Option<Done> {
         self.now = now;
         if let Some(NextEvent::Completion(_)) = self.next_event() {
             let done = self.done.pop()?;
             self.inside -= u32::from(!done.flush);
             return Some(done);
         }
-        self.decide(seek_error);
+        self.decide(actuator);
         None
     }
 
     /// Serves one command from `now` on, when no other is inside. Panics like [`Drive::target`].
     pub fn serve(&mut self, now: SimTime, op: Op, start: Lbn, blocks: u32) -> Served {
         let target = self.drive.target(start, Blocks::new(u64::from(blocks)), op);
-        self.submit(now, &Waiting { target, arrival: now, sequence: 0 }, || 0);
+        self.submit(now, &Waiting { target, arrival: now, sequence: 0 }, &mut Exact);
         loop {
             let next = self.next_event().expect("a command is inside");
-            if let Some(done) = self.advance(next.time(), || 0) {
+            if let Some(done) = self.advance(next.time(), &mut Exact) {
                 return done.served;
             }
         }
@@ -354,7 +357,7 @@ impl Unit {
     }
 
     /// Gives the media their next work.
-    fn decide(&mut self, seek_error: impl FnOnce() -> i64) {
+    fn decide(&mut self, actuator: &mut impl Actuator) {
         while self.processing.front().is_some_and(|command| command.ready <= self.now) {
             let command = self.processing.pop_front().expect("one is there");
             self.policy.push(command.waiting);
@@ -373,7 +376,7 @@ impl Unit {
             self.destage_next(self.now);
         } else if let Some(command) = self.pick() {
             self.destage_is_next = true;
-            self.serve_from_media(&command, seek_error());
+            self.serve_from_media(&command, actuator);
         }
     }
 
@@ -449,10 +452,10 @@ impl Unit {
     /// The media serve a command when they are free and its turn has come. Where no other command
     /// can come in between, that is known already; a flush that does comes behind it.
     #[inline]
-    fn wait_for_media(&mut self, command: &Command, seek_error: impl FnOnce() -> i64) {
+    fn wait_for_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
         if self.queue.depth == 1 && self.flushes.is_empty() {
             self.now = command.ready.max(self.media.free);
-            self.serve_from_media(command, seek_error());
+            self.serve_from_media(command, actuator);
         } else {
             self.processing.push_back(*command);
         }

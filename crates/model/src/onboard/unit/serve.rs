@@ -3,7 +3,7 @@
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::{Command, Held, Unit};
-use crate::drive::Access;
+use crate::drive::{Access, Actuator, Latency};
 use crate::onboard::buffer::behind;
 use crate::onboard::read_ahead::{self, ReadingOn};
 
@@ -104,13 +104,13 @@ impl Unit {
         }
     }
 
-    pub(super) fn serve_from_media(&mut self, command: &Command, seek_error_ns: i64) {
+    pub(super) fn serve_from_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
         self.read_on(self.now);
         if command.waiting.target.op == Op::Write {
-            return self.write_to_media(command, seek_error_ns);
+            return self.write_to_media(command, actuator);
         }
         if command.misses {
-            return self.read_from_media(command, None, seek_error_ns);
+            return self.read_from_media(command, None, actuator);
         }
         let target = &command.waiting.target;
         match self.held(target.start, target.blocks, false) {
@@ -118,9 +118,9 @@ impl Unit {
                 self.serve_from_buffer(command, segment, there);
             }
             Held::Part { segment, to } => {
-                self.read_from_media(command, Some((segment, to)), seek_error_ns);
+                self.read_from_media(command, Some((segment, to)), actuator);
             }
-            _ => self.read_from_media(command, None, seek_error_ns),
+            _ => self.read_from_media(command, None, actuator),
         }
     }
 
@@ -129,7 +129,7 @@ impl Unit {
         &mut self,
         command: &Command,
         held: Option<(usize, Lbn)>,
-        seek_error_ns: i64,
+        actuator: &mut impl Actuator,
     ) {
         let wanted = command.waiting.target;
         let end = behind(wanted.start, wanted.blocks);
@@ -138,7 +138,10 @@ impl Unit {
             None => wanted,
         };
         let begin = self.make_way(wanted.start, end);
-        let access = self.visit_media(begin, &target, seek_error_ns);
+        // A drive that keeps what passes while it waits does not leave the track meanwhile.
+        let keeps = self.buffer.is_some() && self.buffer_spec.keep_free_blocks_before;
+        let latency = if keeps { Latency::Used } else { Latency::Free };
+        let access = self.visit_media(begin, &target, latency, actuator);
         let media_end = self.media.free;
         let tail = self.bus_behind_read(&access, wanted.blocks, target.blocks);
         let late = self.take_bus_of_read(begin, media_end + tail, wanted.blocks);
@@ -280,11 +283,11 @@ impl Unit {
         }
     }
 
-    pub(super) fn write_to_media(&mut self, command: &Command, seek_error_ns: i64) {
+    pub(super) fn write_to_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
         let target = command.waiting.target;
         let end = behind(target.start, target.blocks);
         let begin = self.make_way(target.start, end);
-        let access = self.visit_media(begin, &target, seek_error_ns);
+        let access = self.visit_media(begin, &target, Latency::Free, actuator);
         if let Some(buffer) = &mut self.buffer {
             buffer.forget(target.start, end, None);
         }

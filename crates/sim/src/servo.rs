@@ -1,0 +1,236 @@
+//! What moves the head of a simulated arm: accesses with their seek errors, and free work in their
+//! rotational gaps.
+//!
+//! A planner is believed nothing. What it asks for is done run after run, from the time and place
+//! where the head then is; when the head is late for the foreground's data, the foreground waits for
+//! them to come round, and the delay is counted. When it is in time, the access is the same to the
+//! nanosecond as without a planner, also where a detour takes the head to its track earlier: it does
+//! not begin before its data were due.
+//!
+//! Non-goals: the bus, over which free data go as well; errors of the seeks to free runs; gaps
+//! before destages, before reads of which the drive keeps the blocks that pass, and while commands
+//! are processed.
+
+use freewheel_model::drive::{Access, Actuator, Departure, Drive, Latency, Leg, Rest, Target};
+use freewheel_model::freeblock::{FreeRun, Opportunity, Planner};
+use freewheel_units::{Blocks, Op, Prng};
+use serde::Serialize;
+
+/// What moves the head of an arm.
+pub struct Servo<'p> {
+    errors: SeekErrors,
+    freeblock: Option<Freeblock<'p>>,
+}
+
+/// Differences between real seeks and the curve, drawn within the drive's tolerance. There is one
+/// for each access of a command, with or without free work.
+pub struct SeekErrors {
+    prng: Prng,
+    tolerance_ns: u64,
+}
+
+impl SeekErrors {
+    /// Those of an arm.
+    pub fn new(drive: &Drive, seed: u64, arm: u32) -> Self {
+        let stream = if arm == 0 { "seek errors".into() } else { format!("seek errors {arm}") };
+        Self { prng: Prng::new(seed, &stream), tolerance_ns: drive.seek_tolerance().ns() }
+    }
+
+    #[inline]
+    fn draw(&mut self) -> i64 {
+        if self.tolerance_ns == 0 {
+            return 0;
+        }
+        self.prng.below(2 * self.tolerance_ns + 1) as i64 - self.tolerance_ns as i64
+    }
+}
+
+/// Sums over rotational gaps: what there was, and what became of it. While no head is late,
+/// `transfer_ns + extra_seek_ns + unused_ns` is `potential_ns`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct FreeTime {
+    /// Rotational latency of the foreground before each of its legs: the potential free bandwidth
+    /// in time (osdi00 section 3).
+    pub potential_ns: u128,
+    /// Free runs under the head.
+    pub transfer_ns: u128,
+    /// Seeks, settling and changes between reading and writing beyond those of the foreground
+    /// alone. A detour may be shorter than the direct way, as when a read spares a write its
+    /// settling.
+    pub extra_seek_ns: i128,
+    /// Latency that is left.
+    pub unused_ns: u128,
+    /// How much later foreground accesses ended than without free work, had they begun at the same
+    /// time.
+    pub foreground_delay_ns: u128,
+    /// Gaps.
+    pub gaps: u64,
+    /// Gaps in which something was done.
+    pub gaps_used: u64,
+    /// Gaps behind which the head was late for the foreground's data. An access may make up for it
+    /// on its further tracks.
+    pub gaps_late: u64,
+    /// Free runs.
+    pub runs: u64,
+    /// Bytes read for free.
+    pub read_bytes: u64,
+    /// Bytes written for free.
+    pub write_bytes: u64,
+}
+
+impl FreeTime {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            potential_ns: self.potential_ns + other.potential_ns,
+            transfer_ns: self.transfer_ns + other.transfer_ns,
+            extra_seek_ns: self.extra_seek_ns + other.extra_seek_ns,
+            unused_ns: self.unused_ns + other.unused_ns,
+            foreground_delay_ns: self.foreground_delay_ns + other.foreground_delay_ns,
+            gaps: self.gaps + other.gaps,
+            gaps_used: self.gaps_used + other.gaps_used,
+            gaps_late: self.gaps_late + other.gaps_late,
+            runs: self.runs + other.runs,
+            read_bytes: self.read_bytes + other.read_bytes,
+            write_bytes: self.write_bytes + other.write_bytes,
+        }
+    }
+
+    fn count(&mut self, run: &FreeRun, access: &Access) {
+        self.runs += 1;
+        self.transfer_ns += u128::from(access.transfer.ns());
+        self.extra_seek_ns += i128::from(access.seek.ns());
+        self.unused_ns += u128::from(access.rotate.ns());
+        let bytes = if run.op == Op::Write { &mut self.write_bytes } else { &mut self.read_bytes };
+        *bytes += u64::from(run.blocks) * 512;
+    }
+}
+
+struct Freeblock<'p> {
+    planner: &'p mut dyn Planner,
+    /// The plan for the gap at hand.
+    runs: Vec<FreeRun>,
+    time: FreeTime,
+}
+
+impl<'p> Servo<'p> {
+    /// An arm of its own whose seeks have these `errors`, without free work.
+    pub fn new(errors: SeekErrors) -> Self {
+        Self { errors, freeblock: None }
+    }
+
+    /// The same with free work that `planner` plans.
+    #[must_use]
+    pub fn with_planner(self, planner: &'p mut dyn Planner) -> Self {
+        let freeblock = Freeblock { planner, runs: Vec::new(), time: FreeTime::default() };
+        Self { freeblock: Some(freeblock), ..self }
+    }
+
+    /// What became of the gaps so far; None without a planner.
+    pub fn free_time(&self) -> Option<FreeTime> {
+        self.freeblock.as_ref().map(|freeblock| freeblock.time)
+    }
+}
+
+impl Actuator for Servo<'_> {
+    #[inline]
+    fn access(
+        &mut self,
+        drive: &Drive,
+        departure: &Departure,
+        target: &Target,
+        latency: Latency,
+    ) -> Access {
+        let error = self.errors.draw();
+        match &mut self.freeblock {
+            None => drive.media_access_from(departure, target, error),
+            Some(freeblock) => freeblock.access(drive, departure, target, latency, error),
+        }
+    }
+}
+
+impl Freeblock<'_> {
+    #[inline(never)]
+    fn access(
+        &mut self,
+        drive: &Drive,
+        departure: &Departure,
+        target: &Target,
+        latency: Latency,
+        seek_error_ns: i64,
+    ) -> Access {
+        if latency == Latency::Used {
+            let access = drive.media_access_from(departure, target, seek_error_ns);
+            let end = departure.begin + access.total();
+            self.planner.passed(target.op, target.start, target.blocks, end);
+            return access;
+        }
+        let (mut at, mut rest, mut error) = (*departure, Rest::whole(target), seek_error_ns);
+        let mut sum = Access { end: departure.from, ..Access::default() };
+        let mut late = false;
+        while let Some(leg) = drive.next_leg(&at, &rest, error) {
+            let executed = self.fill_gap(drive, &at, &rest, &leg, error);
+            late |= executed.is_some();
+            let leg = executed.unwrap_or(leg);
+            let access = leg.access();
+            sum.seek += access.seek;
+            sum.rotate += access.rotate;
+            sum.transfer += access.transfer;
+            sum.end = access.end;
+            // Only the first seek has an error.
+            (at, rest, error) = (at.after(&access, target.op), leg.rest, 0);
+            self.planner.passed(leg.target.op, leg.target.start, leg.target.blocks, at.begin);
+        }
+        if late {
+            let alone = drive.media_access_from(departure, target, seek_error_ns);
+            let delay = sum.total().saturating_sub(alone.total());
+            self.time.foreground_delay_ns += u128::from(delay.ns());
+        }
+        sum
+    }
+
+    /// Does what the planner wants before `leg`. When that makes the head late, the leg that is
+    /// served instead: its wait is all the time that goes by beyond the direct seek.
+    fn fill_gap(
+        &mut self,
+        drive: &Drive,
+        departure: &Departure,
+        rest: &Rest,
+        leg: &Leg,
+        seek_error_ns: i64,
+    ) -> Option<Leg> {
+        let gap = Opportunity::before(departure, leg, seek_error_ns);
+        let latency_ns = gap.latency().ns();
+        if latency_ns == 0 {
+            return None;
+        }
+        self.runs.clear();
+        self.planner.plan(&gap, &mut self.runs);
+        self.time.gaps += 1;
+        self.time.potential_ns += u128::from(latency_ns);
+        if self.runs.is_empty() {
+            self.time.unused_ns += u128::from(latency_ns);
+            return None;
+        }
+        self.time.gaps_used += 1;
+        let mut at = *departure;
+        for run in &self.runs {
+            let target = drive.target(run.start, Blocks::new(u64::from(run.blocks)), run.op);
+            let access = drive.media_access_from(&at, &target, 0);
+            at = at.after(&access, run.op);
+            self.time.count(run, &access);
+            self.planner.done(run, at.begin);
+        }
+        let arrival = gap.arrival(drive, &at);
+        self.time.extra_seek_ns +=
+            i128::from((arrival - at.begin).ns()) - i128::from(gap.seek.ns());
+        if arrival <= gap.due {
+            self.time.unused_ns += u128::from((gap.due - arrival).ns());
+            return None;
+        }
+        self.time.gaps_late += 1;
+        let late = drive.next_leg(&at, rest, seek_error_ns)?;
+        let wait = (arrival - departure.begin - leg.seek) + late.wait;
+        Some(Leg { seek: leg.seek, wait, ..late })
+    }
+}
