@@ -37,16 +37,16 @@ impl BufferCache {
     }
 
     /// A block is used; it comes into the cache, which must have room for it, if it is not there.
-    pub fn use_block(&mut self, block: LogicalBlock, writes: bool) {
-        let state = &mut self.state[block as usize];
-        if *state == State::Absent {
-            *state = State::Clean;
-        } else {
+    pub fn use_block(&mut self, block: LogicalBlock) {
+        self.put(block, self.is_dirty(block));
+    }
+
+    /// As [`Self::use_block`], and from now on it is clean or dirty.
+    pub fn put(&mut self, block: LogicalBlock, dirty: bool) {
+        if self.contains(block) {
             self.recency.remove(block);
         }
-        if writes {
-            *state = State::Dirty;
-        }
+        self.state[block as usize] = if dirty { State::Dirty } else { State::Clean };
         self.recency.push(block);
         assert!(self.recency.len() <= self.capacity, "the cache has room");
     }

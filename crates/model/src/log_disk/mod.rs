@@ -47,8 +47,10 @@ pub struct Place {
 pub enum Command {
     /// Bring a block into memory.
     Read(LogicalBlock),
-    /// Give a whole block new contents.
+    /// Give a whole block new contents, which go into the log when the cache runs out of room.
     Write(LogicalBlock),
+    /// The same, and they go into the log at once.
+    WriteThrough(LogicalBlock),
     /// Forget a block.
     Delete(LogicalBlock),
 }
@@ -103,6 +105,22 @@ pub struct LogWork {
     pub segments_targeted: u64,
 }
 
+impl LogWork {
+    /// What came after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            fetched_blocks: self.fetched_blocks - earlier.fetched_blocks,
+            written_blocks: self.written_blocks - earlier.written_blocks,
+            segments_written: self.segments_written - earlier.segments_written,
+            copied_blocks: self.copied_blocks - earlier.copied_blocks,
+            free_copied_blocks: self.free_copied_blocks - earlier.free_copied_blocks,
+            segments_cleaned: self.segments_cleaned - earlier.segments_cleaned,
+            segments_targeted: self.segments_targeted - earlier.segments_targeted,
+        }
+    }
+}
+
 /// A log-structured logical disk.
 #[derive(Debug, Clone)]
 pub struct LogDisk {
@@ -131,8 +149,8 @@ enum Step {
     /// Read a block into the cache, which has room.
     Fetch(LogicalBlock),
     /// A write of the layer above, for which the cache has room.
-    Dirty(LogicalBlock),
-    /// Put an evicted block into the segment under construction.
+    Keep { block: LogicalBlock, dirty: bool },
+    /// Put a block of the cache into the segment under construction.
     Append(LogicalBlock),
     /// Copy a block that was read, unless it is dead by now.
     Copy { block: LogicalBlock, from: Place, by: CopiedBy },
@@ -245,16 +263,13 @@ impl LogDisk {
         assert!(self.in_flight.is_none() && self.steps.is_empty(), "a command at a time");
         match command {
             Command::Read(block) if self.cache.contains(block) => {
-                self.cache.use_block(block, false);
+                self.cache.use_block(block);
             }
             Command::Read(block) => self.steps.extend([Step::Fetch(block), Step::MakeRoom]),
-            Command::Write(block) => {
-                self.segments.touch(block, now);
-                if self.cache.contains(block) {
-                    self.cache.use_block(block, true);
-                } else {
-                    self.steps.extend([Step::Dirty(block), Step::MakeRoom]);
-                }
+            Command::Write(block) => self.write(now, block, true),
+            Command::WriteThrough(block) => {
+                self.steps.push(Step::Append(block));
+                self.write(now, block, false);
             }
             Command::Delete(block) => {
                 self.cache.remove(block);
@@ -265,11 +280,19 @@ impl LogDisk {
         self.go_on(now)
     }
 
+    fn write(&mut self, now: SimTime, block: LogicalBlock, dirty: bool) {
+        self.segments.touch(block, now);
+        self.steps.push(Step::Keep { block, dirty });
+        if !self.cache.contains(block) {
+            self.steps.push(Step::MakeRoom);
+        }
+    }
+
     /// The request is done. The next one, or None when the command is done.
     /// Panics when there was no request.
     pub fn completed(&mut self, now: SimTime) -> Option<LogIo> {
         match self.in_flight.take().expect("a request in flight") {
-            InFlight::Fetch(block) => self.cache.use_block(block, false),
+            InFlight::Fetch(block) => self.cache.use_block(block),
             InFlight::Segment => self.segment_written(now),
             InFlight::Clean(first, slots) => self.cleaner_read(first, slots),
         }
@@ -306,8 +329,12 @@ impl LogDisk {
         match step {
             Step::MakeRoom => self.make_room(),
             Step::Fetch(block) => return self.fetch(block),
-            Step::Dirty(block) => self.cache.use_block(block, true),
+            Step::Keep { block, dirty } => self.cache.put(block, dirty),
             Step::Append(block) => {
+                if self.place(block).is_some_and(|place| place.segment == self.open_segment()) {
+                    // Still in memory: its contents are replaced there.
+                    return None;
+                }
                 if self.segments.is_open_full() {
                     return Some(self.write_segment(step));
                 }
@@ -356,7 +383,7 @@ impl LogDisk {
                 Some((self.io(Op::Read, place, 1, 0), InFlight::Fetch(block)))
             }
             _ => {
-                self.cache.use_block(block, false);
+                self.cache.use_block(block);
                 None
             }
         }
@@ -408,8 +435,12 @@ impl LogDisk {
     /// Reads the live blocks of a segment from this slot on, or the first of them.
     fn clean_segment(&mut self, from: Place) -> Option<(LogIo, InFlight)> {
         let mut live = self.segments.live_slots(from.segment, from.slot).map(|(slot, _)| slot);
-        let first = live.next()?;
+        let mut first = live.next()?;
         let end = match self.spec.clean_reads {
+            CleanReads::EveryBlock => {
+                first = from.slot;
+                first + 1
+            }
             CleanReads::Block => first + 1,
             CleanReads::Run => {
                 (first + 1..).zip(live).take_while(|(next, slot)| next == slot).count() as u32
