@@ -435,12 +435,8 @@ impl LogDisk {
     /// Reads the live blocks of a segment from this slot on, or the first of them.
     fn clean_segment(&mut self, from: Place) -> Option<(LogIo, InFlight)> {
         let mut live = self.segments.live_slots(from.segment, from.slot).map(|(slot, _)| slot);
-        let mut first = live.next()?;
+        let first = live.next()?;
         let end = match self.spec.clean_reads {
-            CleanReads::EveryBlock => {
-                first = from.slot;
-                first + 1
-            }
             CleanReads::Block => first + 1,
             CleanReads::Run => {
                 (first + 1..).zip(live).take_while(|(next, slot)| next == slot).count() as u32

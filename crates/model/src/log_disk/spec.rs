@@ -26,8 +26,6 @@ pub struct LogDiskSpec {
 /// What the foreground cleaner reads with one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CleanReads {
-    /// One block, live or dead, up to the last that is live.
-    EveryBlock,
     /// One live block.
     Block,
     /// Live blocks side by side.
