@@ -93,8 +93,7 @@ impl Checked {
         let contents = |&block: &LogicalBlock| {
             (block, self.versions.get(&block).copied().filter(|_| !old(block)))
         };
-        self.media[segment as usize] =
-            self.disk.summary(segment).iter().map(contents).collect();
+        self.media[segment as usize] = self.disk.summary(segment).iter().map(contents).collect();
     }
 
     fn read(&self, io: LogIo) {
@@ -239,7 +238,8 @@ proptest! {
 
 #[test]
 fn an_old_segment_is_cleaned_before_an_emptier_young_one() {
-    let candidate = |segment, live, age| Candidate { segment, live, age: SimDuration::from_secs(age) };
+    let candidate =
+        |segment, live, age| Candidate { segment, live, age: SimDuration::from_secs(age) };
     // (1 - 0.75) * 100 / 1.75 = 14.3 against (1 - 0.5) * 10 / 1.5 = 3.3; u in quarters of 4.
     let chosen = best([candidate(0, 2, 10), candidate(1, 3, 100)].into_iter(), 4);
     assert_eq!(chosen.map(|c| c.segment), Some(1));

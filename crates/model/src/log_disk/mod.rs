@@ -246,8 +246,8 @@ impl LogDisk {
 
     /// First block on the drive of a place.
     pub fn lbn(&self, place: Place) -> Lbn {
-        let blocks = u64::from(place.segment) * u64::from(self.spec.segment_blocks)
-            + u64::from(place.slot);
+        let blocks =
+            u64::from(place.segment) * u64::from(self.spec.segment_blocks) + u64::from(place.slot);
         self.spec.start + Blocks::new(blocks * self.spec.block.get())
     }
 
@@ -394,7 +394,10 @@ impl LogDisk {
         self.steps.push(step);
         self.work.segments_written += 1;
         let first = Place { segment: self.segments.open(), slot: 0 };
-        (self.io(Op::Write, first, self.spec.segment_blocks, self.copied_in_open), InFlight::Segment)
+        (
+            self.io(Op::Write, first, self.spec.segment_blocks, self.copied_in_open),
+            InFlight::Segment,
+        )
     }
 
     fn io(&self, op: Op, first: Place, blocks: u32, moved: u32) -> LogIo {

@@ -41,10 +41,7 @@ impl Default for Setting {
             metadata: MetadataWrites::Immediate,
             // Assumed. A block is copied twice, into the cache and out of it, at the 160 MB/s or
             // so that a memory of 100 MHz allows; an operation is a few calls and look-ups.
-            cpu: CpuTimes {
-                operation: SimDuration::from_us(100),
-                block: SimDuration::from_us(50),
-            },
+            cpu: CpuTimes { operation: SimDuration::from_us(100), block: SimDuration::from_us(50) },
         }
     }
 }
@@ -131,10 +128,7 @@ fn alternatives() -> [(&'static str, Setting); 5] {
             "live blocks side by side cleaned with one read",
             Setting { clean_reads: CleanReads::Run, ..usual },
         ),
-        (
-            "segments cleaned with one read",
-            Setting { clean_reads: CleanReads::Segment, ..usual },
-        ),
+        ("segments cleaned with one read", Setting { clean_reads: CleanReads::Segment, ..usual }),
         ("20 us of computing a block", cpu_block(20)),
         ("100 us of computing a block", cpu_block(100)),
     ]
