@@ -14,7 +14,7 @@ use freewheel_model::log_disk::{Cleaner, Command, LogDiskSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::postmark::{
     CpuTimes, FileOp, FreeReads, MetadataWrites, NoFreeReads, Pass, Postmark, PostmarkProcess,
-    PostmarkSpec, SmallFiles,
+    PostmarkSpec, SmallFiles, used_blocks,
 };
 use freewheel_sim::{Arm, Device, Mechanics, SeekErrors, library, run};
 use freewheel_units::SimDuration;
@@ -206,10 +206,17 @@ fn a_run_depends_on_its_seed_and_nothing_else() {
 }
 
 #[test]
+fn how_full_a_log_will_be_is_known_without_running_it() {
+    let spec = PostmarkSpec { transactions: 3_000, ..PostmarkSpec::osdi00(1_500) };
+    let share = used_blocks(spec, 2, 1) / f64::from(SMALL_LOG.capacity_blocks());
+    assert_eq!(share, original(1_500, 1).utilisation);
+}
+
+#[test]
 fn a_cache_that_holds_every_file_leaves_only_computing() {
     let pass = original(100, 1);
     assert_eq!((pass.work.fetched_blocks, pass.work.segments_written), (0, 0));
-    assert_eq!(pass.cleaning, SimDuration::ZERO);
+    assert_eq!(pass.cleaning.total(), SimDuration::ZERO);
     // Two operations of 100 us, and some tens of blocks at 50 us each.
     assert!((500.0..2_000.0).contains(&pass.rate()), "{} a second", pass.rate());
 }
@@ -217,10 +224,14 @@ fn a_cache_that_holds_every_file_leaves_only_computing() {
 #[test]
 fn the_fuller_the_log_the_more_of_the_time_goes_into_cleaning() {
     let passes = [1_000, 1_500, 2_000, 2_250].map(|files| original(files, 1));
-    let share = |pass: &Pass| pass.cleaning.as_secs_f64() / pass.elapsed.as_secs_f64();
+    let share = |pass: &Pass| pass.cleaning.total().as_secs_f64() / pass.elapsed.as_secs_f64();
     assert!(passes.windows(2).all(|pair| pair[0].utilisation < pair[1].utilisation));
     assert!(passes.windows(2).all(|pair| share(&pair[0]) < share(&pair[1])));
     assert!(share(&passes[3]) > 0.3, "{:?}", passes[3]);
+    for pass in &passes[1..] {
+        let rates = [pass.rate(), pass.rate_with_free_reads(), pass.rate_without_cleaning()];
+        assert!(rates.is_sorted() && rates[0] < rates[2], "{rates:?}");
+    }
 }
 
 #[test]

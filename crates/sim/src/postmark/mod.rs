@@ -15,4 +15,6 @@ mod process;
 
 pub use files::{MetadataWrites, SmallFiles};
 pub use generator::{FileId, FileOp, Postmark, PostmarkSpec};
-pub use process::{CpuTimes, FreeReads, NoFreeReads, Pass, PostmarkProcess};
+pub use process::{
+    CleaningTime, CpuTimes, FreeReads, NoFreeReads, Pass, PostmarkProcess, used_blocks,
+};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use freewheel_model::log_disk::{Command, LogDisk, LogDiskSpec, LogIo, LogWork, Wish};
-use freewheel_units::{Lbn, SimDuration, SimTime};
+use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use super::files::{MetadataWrites, SmallFiles};
 use super::generator::{FileOp, Postmark, PostmarkSpec};
@@ -40,6 +40,26 @@ pub struct CpuTimes {
     pub block: SimDuration,
 }
 
+/// Time that would not pass without cleaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CleaningTime {
+    /// Reading live blocks.
+    pub reading: SimDuration,
+    /// Copying them, and of the segments' writes the share of copied blocks.
+    pub copying: SimDuration,
+}
+
+impl CleaningTime {
+    /// All of it.
+    pub fn total(&self) -> SimDuration {
+        self.reading + self.copying
+    }
+
+    fn since(&self, earlier: &Self) -> Self {
+        Self { reading: self.reading - earlier.reading, copying: self.copying - earlier.copying }
+    }
+}
+
 /// One pass of PostMark's transactions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pass {
@@ -47,9 +67,8 @@ pub struct Pass {
     pub transactions: u32,
     /// Time taken.
     pub elapsed: SimDuration,
-    /// How much of that was for cleaning: its reads, its copying, and of the segments' writes the
-    /// share of copied blocks. osdi00's IDEAL is without it.
-    pub cleaning: SimDuration,
+    /// What cleaning took of that.
+    pub cleaning: CleaningTime,
     /// Blocks in use over those that the log holds, mean of start and end.
     pub utilisation: f64,
     /// What the log did.
@@ -62,10 +81,36 @@ impl Pass {
         f64::from(self.transactions) / self.elapsed.as_secs_f64()
     }
 
-    /// Transactions a second if cleaning had cost nothing.
+    /// Transactions a second if cleaning had cost nothing: osdi00's IDEAL.
     pub fn rate_without_cleaning(&self) -> f64 {
-        f64::from(self.transactions) / (self.elapsed - self.cleaning).as_secs_f64()
+        f64::from(self.transactions) / (self.elapsed - self.cleaning.total()).as_secs_f64()
     }
+
+    /// Transactions a second if only its reads had cost nothing: the most that freeblock reads can
+    /// do for this run.
+    pub fn rate_with_free_reads(&self) -> f64 {
+        f64::from(self.transactions) / (self.elapsed - self.cleaning.reading).as_secs_f64()
+    }
+}
+
+/// Blocks in use in the last of so many passes, mean of its start and end: what
+/// [`Pass::utilisation`] is the share of, without a disk and so in no time.
+pub fn used_blocks(spec: PostmarkSpec, passes: u32, seed: u64) -> f64 {
+    let (mut commands, mut generator) = (VecDeque::new(), Postmark::new(spec, seed));
+    let mut files = SmallFiles::new(spec.subdirectories, MetadataWrites::Delayed, &mut commands);
+    let mut apply = |op| {
+        files.apply(op, &mut commands);
+        commands.clear();
+        files.used_blocks()
+    };
+    let mut end = std::iter::from_fn(|| generator.fill_pool()).map(&mut apply).last().unwrap_or(0);
+    let mut start = end;
+    for _ in 0..passes {
+        start = end;
+        let operations = (0..spec.transactions).flat_map(|_| generator.transaction()).flatten();
+        end = operations.map(&mut apply).last().unwrap_or(end);
+    }
+    f64::from(start + end) / 2.0
 }
 
 /// PostMark's process: fills the pool, then does its transactions pass after pass.
@@ -86,7 +131,7 @@ pub struct PostmarkProcess<F> {
     request: Option<(SimTime, LogIo)>,
     /// Whether that has been issued.
     is_issued: bool,
-    cleaning: SimDuration,
+    cleaning: CleaningTime,
     copied_blocks: u64,
     passes_wanted: u32,
     passes: Vec<Pass>,
@@ -99,7 +144,7 @@ pub struct PostmarkProcess<F> {
 #[derive(Debug, Clone, Copy)]
 struct Begun {
     at: SimTime,
-    cleaning: SimDuration,
+    cleaning: CleaningTime,
     used_blocks: u32,
     work: LogWork,
 }
@@ -129,7 +174,7 @@ impl<F: FreeReads> PostmarkProcess<F> {
             clock: SimTime::ZERO,
             request: None,
             is_issued: false,
-            cleaning: SimDuration::ZERO,
+            cleaning: CleaningTime::default(),
             copied_blocks: 0,
             passes_wanted: passes,
             passes: Vec::new(),
@@ -169,7 +214,7 @@ impl<F: FreeReads> PostmarkProcess<F> {
         let time = self.cpu.block * (copied - self.copied_blocks);
         self.copied_blocks = copied;
         self.clock += time;
-        self.cleaning += time;
+        self.cleaning.copying += time;
     }
 
     fn next_command(&mut self) -> Option<Command> {
@@ -206,7 +251,7 @@ impl<F: FreeReads> PostmarkProcess<F> {
             self.passes.push(Pass {
                 transactions: self.spec.transactions,
                 elapsed: self.clock - begun.at,
-                cleaning: self.cleaning - begun.cleaning,
+                cleaning: self.cleaning.since(&begun.cleaning),
                 utilisation: mean / f64::from(self.disk.spec().capacity_blocks()),
                 work: work.since(&begun.work),
             });
@@ -232,7 +277,11 @@ impl<F: FreeReads> Source for PostmarkProcess<F> {
     fn completed(&mut self, _: u64, now: SimTime) {
         let (issued, io) = self.request.take().expect("a request was taken");
         self.is_issued = false;
-        self.cleaning += io.cleaning_part(now - issued);
+        let part = io.cleaning_part(now - issued);
+        match io.op {
+            Op::Write => self.cleaning.copying += part,
+            _ => self.cleaning.reading += part,
+        }
         self.clock = now;
         self.free_reads.take_delivered(now, &mut self.delivered);
         for start in self.delivered.drain(..) {
