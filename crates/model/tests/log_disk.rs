@@ -337,3 +337,39 @@ fn freeblock_reads_that_keep_up_leave_nothing_to_the_foreground_cleaner() {
     assert_eq!(idle.free_copied_blocks, 0);
     assert!(idle.segments_cleaned > 0, "the foreground cleaner takes over");
 }
+
+#[test]
+fn a_segment_whose_blocks_died_in_memory_is_free_once_it_is_written() {
+    let mut checked = Checked::new(small(CleanReads::Block, Cleaner::Foreground), 0);
+    for block in 0..7 {
+        checked.run(Command::WriteThrough(block));
+    }
+    for block in 0..7 {
+        checked.run(Command::Delete(block));
+    }
+    checked.run(Command::WriteThrough(7));
+    checked.check();
+    assert_eq!((checked.disk.open_segment(), checked.disk.free_segments()), (1, 15));
+}
+
+#[test]
+fn a_log_that_is_nearly_full_lives_through_both_cleaners_at_once() {
+    for (segments, eagerness) in [(1, 8), (3, 7), (6, 8), (6, 4), (12, 7), (12, 2)] {
+        let cleaner = Cleaner::Freeblock { free_below: 14, segments };
+        let mut checked = Checked::new(small(CleanReads::Block, cleaner), eagerness);
+        let mut prng = Prng::new(9, "commands");
+        for _ in 0..6_000 {
+            // 88 of 91 blocks that fit besides the two free segments and the one under
+            // construction.
+            let block = prng.below(88) as u32;
+            checked.run(match prng.below(8) {
+                0 => Command::Write(block),
+                1 => Command::Read(block),
+                _ => Command::WriteThrough(block),
+            });
+            checked.check();
+        }
+        let work = checked.disk.work();
+        assert!(work.copied_blocks > 0 && work.free_copied_blocks > 0, "{work:?}");
+    }
+}
