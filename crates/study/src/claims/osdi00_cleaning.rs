@@ -139,6 +139,7 @@ fn alternatives() -> [(&'static str, Setting); 5] {
     ]
 }
 
+/// A quick run leaves out the points that only the chart shows: a pass is the paper's in any case.
 pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let compared = [60, 85];
     let is_run = |utilisation: &&u32| !context.options.quick || compared.contains(utilisation);
