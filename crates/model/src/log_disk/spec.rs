@@ -54,7 +54,7 @@ impl LogDiskSpec {
     ///
     /// The cache of 32 MiB is derived: osdi00 section 5.3 says that it absorbs all activity below
     /// 8 % of the capacity. Reads of one block at a time are assumed: so does everything else in
-    /// LLD, whose file system has no read-ahead (Wang, Anderson and Patterson 1999, section 4.4).
+    /// LLD, whose file system has no read-ahead (Wang, Anderson and Patterson 1999, on LFS).
     pub const OSDI00: Self = Self {
         start: Lbn::ZERO,
         segments: 800,
