@@ -7,7 +7,9 @@
 pub mod array;
 pub mod drive;
 pub mod freeblock;
+pub mod log_disk;
 pub mod onboard;
+mod recency;
 pub mod sched;
 pub mod stats;
 pub mod zoned;

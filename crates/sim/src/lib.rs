@@ -11,6 +11,7 @@ mod flush;
 pub mod library;
 pub mod log;
 mod pending;
+pub mod postmark;
 mod result;
 mod servo;
 pub mod source;

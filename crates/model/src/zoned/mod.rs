@@ -11,7 +11,6 @@
 //! Non-goals: time (a zone's blocks lie where the layout puts them), what a drive-managed drive
 //! does behind the host's back, read-only and offline zones.
 
-mod recency;
 pub mod spec;
 mod zones;
 

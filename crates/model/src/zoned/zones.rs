@@ -3,8 +3,8 @@
 use freewheel_units::{Blocks, Lbn};
 use thiserror::Error;
 
-use super::recency::Recency;
 use super::spec::{ZonedKind, ZonedSpec};
+use crate::recency::Recency;
 
 /// The zones of a drive: what has been written, what is open. Zones are numbered from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]

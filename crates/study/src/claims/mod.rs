@@ -3,6 +3,7 @@
 //! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
 
 mod osdi00;
+mod osdi00_cleaning;
 mod report;
 
 use freewheel_sim::config::ConfigError;
@@ -54,6 +55,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "SPTF-SWn%: between SPTF and SSTF",
         setting: "Atlas 10K, random with 20 outstanding, n from 0 to infinite",
         run: osdi00::fig6,
+    },
+    Claim {
+        id: "osdi00.fig7",
+        title: "LFS segment cleaning: LLD with three cleaners",
+        setting: "Atlas 10K with one surface, log of 400 MiB, PostMark's second pass of 25,000 transactions",
+        run: osdi00_cleaning::fig7,
     },
 ];
 

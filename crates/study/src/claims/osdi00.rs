@@ -258,7 +258,7 @@ mod tests {
     use crate::claims::{CLAIMS, ReproduceOptions, reproduce};
 
     #[test]
-    fn every_number_of_osdi00_section_3_is_inside_its_band_or_has_its_reason_beside_it() {
+    fn every_number_of_osdi00_is_inside_its_band_or_has_its_reason_beside_it() {
         let options = ReproduceOptions { quick: true, seed: 1 };
         for claim in CLAIMS.iter().filter(|claim| claim.id.starts_with("osdi00.fig")) {
             for row in reproduce(claim.id, &options, &|_, _| {}).unwrap().rows {

@@ -1,0 +1,78 @@
+//! How a log-structured disk is laid out and cleaned.
+
+use freewheel_units::{Blocks, Lbn};
+
+/// Layout, memory and cleaning of a log-structured logical disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogDiskSpec {
+    /// First block of the drive that belongs to it.
+    pub start: Lbn,
+    /// Number of segments, one behind the other.
+    pub segments: u32,
+    /// Blocks of a segment, of which the last holds the summary.
+    pub segment_blocks: u32,
+    /// Size of such a block on the drive.
+    pub block: Blocks,
+    /// Blocks of the buffer cache.
+    pub cache_blocks: u32,
+    /// The foreground cleaner works whenever fewer segments than these are free.
+    pub free_min: u32,
+    /// What the foreground cleaner reads at a time.
+    pub clean_reads: CleanReads,
+    /// Who cleans before it comes to that.
+    pub cleaner: Cleaner,
+}
+
+/// What the foreground cleaner reads with one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CleanReads {
+    /// One live block.
+    Block,
+    /// Live blocks side by side.
+    Run,
+    /// Everything from the first live block to the last.
+    Segment,
+}
+
+/// Who cleans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cleaner {
+    /// Only the foreground cleaner (osdi00's ORIGINAL).
+    Foreground,
+    /// Freeblock reads, as long as they keep up (osdi00's FREEBLOCK).
+    Freeblock {
+        /// They begin when fewer segments than these are free.
+        free_below: u32,
+        /// Segments that are being cleaned at once.
+        segments: u32,
+    },
+}
+
+impl LogDiskSpec {
+    /// Segments of 128 blocks of 4 KiB and a cleaner that is invoked when fewer than two of them
+    /// are free (osdi00 section 5.2), on the first 400 MiB of the drive.
+    ///
+    /// The cache of 32 MiB is derived: osdi00 section 5.3 says that it absorbs all activity below
+    /// 8 % of the capacity. Reads of one block at a time are assumed: so does everything else in
+    /// LLD, whose file system has no read-ahead (Wang, Anderson and Patterson 1999, on LFS).
+    pub const OSDI00: Self = Self {
+        start: Lbn::ZERO,
+        segments: 800,
+        segment_blocks: 128,
+        block: Blocks::new(8),
+        cache_blocks: 8192,
+        free_min: 2,
+        clean_reads: CleanReads::Block,
+        cleaner: Cleaner::Foreground,
+    };
+
+    /// Blocks of a segment that hold data.
+    pub fn slots(&self) -> u32 {
+        self.segment_blocks - 1
+    }
+
+    /// Blocks of data that fit on the disk, those that cleaning needs included.
+    pub fn capacity_blocks(&self) -> u32 {
+        self.segments * self.slots()
+    }
+}

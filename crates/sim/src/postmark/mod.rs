@@ -1,0 +1,20 @@
+//! PostMark on a small-file layer on a log-structured disk, in virtual time.
+//!
+//! ```text
+//!   Postmark --FileOp--> SmallFiles --Command--> LogDisk --LogIo--> the engine's Source
+//!                                                   |  ^
+//!                                             Wish  v  |  delivered
+//!                                                  FreeReads
+//! ```
+//! One process: it computes, and waits for every request. So its computing and the drive's work
+//! never overlap, as in osdi00 section 5.2, where times computed were put between simulated ones.
+
+mod files;
+mod generator;
+mod process;
+
+pub use files::{MetadataWrites, SmallFiles};
+pub use generator::{FileId, FileOp, Postmark, PostmarkSpec};
+pub use process::{
+    CleaningTime, CpuTimes, FreeReads, NoFreeReads, Pass, PostmarkProcess, used_blocks,
+};

@@ -1,0 +1,300 @@
+//! The process that runs PostMark, as a source of requests.
+
+use std::collections::VecDeque;
+
+use freewheel_model::log_disk::{Command, LogDisk, LogDiskSpec, LogIo, LogWork, Wish};
+use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+
+use super::files::{MetadataWrites, SmallFiles};
+use super::generator::{FileOp, Postmark, PostmarkSpec};
+use crate::source::{Request, Source, SourceError};
+
+/// Reads that a drive does when they cost nothing: what cleaning needs of a freeblock scheduler.
+pub trait FreeReads {
+    /// A block of the log is wanted, or not any more.
+    fn wish(&mut self, wish: Wish);
+
+    /// Takes the first blocks on the drive of what was read up to `now`, in order of time, each
+    /// once, and nothing that was aborted since.
+    fn take_delivered(&mut self, now: SimTime, delivered: &mut Vec<Lbn>);
+}
+
+/// Nobody reads for free.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoFreeReads;
+
+impl FreeReads for NoFreeReads {
+    fn wish(&mut self, _: Wish) {}
+
+    fn take_delivered(&mut self, _: SimTime, _: &mut Vec<Lbn>) {}
+}
+
+/// What the process computes between requests.
+///
+/// osdi00 measured this on a 550 MHz Pentium III and does not print it: the values are assumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// For a file operation: calls, names, tables.
+    pub operation: SimDuration,
+    /// For a block that goes through the cache, and for one that cleaning copies.
+    pub block: SimDuration,
+}
+
+/// Time that would not pass without cleaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CleaningTime {
+    /// Reading live blocks.
+    pub reading: SimDuration,
+    /// Copying them, and of the segments' writes the share of copied blocks.
+    pub copying: SimDuration,
+}
+
+impl CleaningTime {
+    /// All of it.
+    pub fn total(&self) -> SimDuration {
+        self.reading + self.copying
+    }
+
+    fn since(&self, earlier: &Self) -> Self {
+        Self { reading: self.reading - earlier.reading, copying: self.copying - earlier.copying }
+    }
+}
+
+/// One pass of PostMark's transactions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pass {
+    /// Transactions done.
+    pub transactions: u32,
+    /// Time taken.
+    pub elapsed: SimDuration,
+    /// What cleaning took of that.
+    pub cleaning: CleaningTime,
+    /// Blocks in use over those that the log holds, mean of start and end.
+    pub utilisation: f64,
+    /// What the log did.
+    pub work: LogWork,
+}
+
+impl Pass {
+    /// Transactions a second.
+    pub fn rate(&self) -> f64 {
+        f64::from(self.transactions) / self.elapsed.as_secs_f64()
+    }
+
+    /// Transactions a second if cleaning had cost nothing: osdi00's IDEAL.
+    pub fn rate_without_cleaning(&self) -> f64 {
+        f64::from(self.transactions) / (self.elapsed - self.cleaning.total()).as_secs_f64()
+    }
+
+    /// Transactions a second if only its reads had cost nothing: the most that freeblock reads can
+    /// do for this run.
+    pub fn rate_with_free_reads(&self) -> f64 {
+        f64::from(self.transactions) / (self.elapsed - self.cleaning.reading).as_secs_f64()
+    }
+}
+
+/// Blocks in use in the last of so many passes, mean of its start and end: what
+/// [`Pass::utilisation`] is the share of, without a disk and so in no time.
+pub fn used_blocks(spec: PostmarkSpec, passes: u32, seed: u64) -> f64 {
+    let (mut commands, mut generator) = (VecDeque::new(), Postmark::new(spec, seed));
+    let mut files = SmallFiles::new(spec.subdirectories, MetadataWrites::Delayed, &mut commands);
+    let mut apply = |op| {
+        files.apply(op, &mut commands);
+        commands.clear();
+        files.used_blocks()
+    };
+    let mut end = std::iter::from_fn(|| generator.fill_pool()).map(&mut apply).last().unwrap_or(0);
+    let mut start = end;
+    for _ in 0..passes {
+        start = end;
+        let operations = (0..spec.transactions).flat_map(|_| generator.transaction()).flatten();
+        end = operations.map(&mut apply).last().unwrap_or(end);
+    }
+    f64::from(start + end) / 2.0
+}
+
+/// PostMark's process: fills the pool, then does its transactions pass after pass.
+pub struct PostmarkProcess<F> {
+    spec: PostmarkSpec,
+    generator: Postmark,
+    files: SmallFiles,
+    disk: LogDisk,
+    free_reads: F,
+    cpu: CpuTimes,
+    /// Operations of the current transaction.
+    operations: VecDeque<FileOp>,
+    /// What is left of the current operation.
+    commands: VecDeque<Command>,
+    /// Up to when the process has computed.
+    clock: SimTime,
+    /// The request that it waits for, and when it is issued.
+    request: Option<(SimTime, LogIo)>,
+    /// Whether that has been issued.
+    is_issued: bool,
+    cleaning: CleaningTime,
+    copied_blocks: u64,
+    passes_wanted: u32,
+    passes: Vec<Pass>,
+    begun: Option<Begun>,
+    transactions_left: u32,
+    delivered: Vec<Lbn>,
+}
+
+/// How things were when a pass began.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    at: SimTime,
+    cleaning: CleaningTime,
+    used_blocks: u32,
+    work: LogWork,
+}
+
+impl<F: FreeReads> PostmarkProcess<F> {
+    /// A process that begins with an empty file system and ends after so many passes.
+    pub fn new(
+        spec: PostmarkSpec,
+        disk: LogDiskSpec,
+        metadata: MetadataWrites,
+        cpu: CpuTimes,
+        passes: u32,
+        free_reads: F,
+        seed: u64,
+    ) -> Self {
+        let mut commands = VecDeque::new();
+        let files = SmallFiles::new(spec.subdirectories, metadata, &mut commands);
+        let mut process = Self {
+            spec,
+            generator: Postmark::new(spec, seed),
+            files,
+            disk: LogDisk::new(disk),
+            free_reads,
+            cpu,
+            operations: VecDeque::new(),
+            commands,
+            clock: SimTime::ZERO,
+            request: None,
+            is_issued: false,
+            cleaning: CleaningTime::default(),
+            copied_blocks: 0,
+            passes_wanted: passes,
+            passes: Vec::new(),
+            begun: None,
+            transactions_left: 0,
+            delivered: Vec::new(),
+        };
+        process.go_on(None);
+        process
+    }
+
+    /// The passes that are done.
+    pub fn passes(&self) -> &[Pass] {
+        &self.passes
+    }
+
+    /// Computes until a request is to be waited for, or to the end.
+    fn go_on(&mut self, mut io: Option<LogIo>) {
+        loop {
+            self.charge_copying();
+            for wish in self.disk.take_wishes() {
+                self.free_reads.wish(wish);
+            }
+            if let Some(io) = io {
+                self.request = Some((self.clock, io));
+                return;
+            }
+            let Some(command) = self.next_command() else { return };
+            self.clock += self.cpu.block;
+            io = self.disk.command(self.clock, command);
+        }
+    }
+
+    fn charge_copying(&mut self) {
+        let work = self.disk.work();
+        let copied = work.copied_blocks + work.free_copied_blocks;
+        let time = self.cpu.block * (copied - self.copied_blocks);
+        self.copied_blocks = copied;
+        self.clock += time;
+        self.cleaning.copying += time;
+    }
+
+    fn next_command(&mut self) -> Option<Command> {
+        loop {
+            if let Some(command) = self.commands.pop_front() {
+                return Some(command);
+            }
+            let operation = self.next_operation()?;
+            self.clock += self.cpu.operation;
+            self.files.apply(operation, &mut self.commands);
+        }
+    }
+
+    fn next_operation(&mut self) -> Option<FileOp> {
+        if let Some(file) = self.generator.fill_pool() {
+            return Some(file);
+        }
+        while self.operations.is_empty() {
+            if self.transactions_left == 0 && !self.begin_pass() {
+                return None;
+            }
+            self.transactions_left -= 1;
+            self.operations.extend(self.generator.transaction().into_iter().flatten());
+        }
+        self.operations.pop_front()
+    }
+
+    /// Ends the pass before and begins the next; false when it was the last.
+    fn begin_pass(&mut self) -> bool {
+        let work = self.disk.work();
+        let used_blocks = self.files.used_blocks();
+        if let Some(begun) = self.begun {
+            let mean = f64::from(begun.used_blocks + used_blocks) / 2.0;
+            self.passes.push(Pass {
+                transactions: self.spec.transactions,
+                elapsed: self.clock - begun.at,
+                cleaning: self.cleaning.since(&begun.cleaning),
+                utilisation: mean / f64::from(self.disk.spec().capacity_blocks()),
+                work: work.since(&begun.work),
+            });
+        }
+        self.begun = Some(Begun { at: self.clock, cleaning: self.cleaning, used_blocks, work });
+        let more = (self.passes.len() as u32) < self.passes_wanted && self.spec.transactions > 0;
+        self.transactions_left = if more { self.spec.transactions } else { 0 };
+        more
+    }
+}
+
+impl<F: FreeReads> Source for PostmarkProcess<F> {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        Ok(self.request.filter(|_| !self.is_issued).map(|(issued, _)| issued))
+    }
+
+    fn take(&mut self) -> Request {
+        let (_, LogIo { op, start, blocks, .. }) = self.request.expect("next_arrival gave a time");
+        self.is_issued = true;
+        Request { op, start, blocks, tag: 0 }
+    }
+
+    fn completed(&mut self, _: u64, now: SimTime) {
+        let (issued, io) = self.request.take().expect("a request was taken");
+        self.is_issued = false;
+        let part = io.cleaning_part(now - issued);
+        match io.op {
+            Op::Write => self.cleaning.copying += part,
+            _ => self.cleaning.reading += part,
+        }
+        self.clock = now;
+        self.free_reads.take_delivered(now, &mut self.delivered);
+        for start in self.delivered.drain(..) {
+            self.disk.delivered(start);
+        }
+        let next = self.disk.completed(now);
+        self.go_on(next);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        let pass = u64::from(self.spec.transactions);
+        let begun = (self.passes.len() as u64 + u64::from(self.begun.is_some())) * pass;
+        let done = begun - u64::from(self.transactions_left);
+        (done.min(pass * u64::from(self.passes_wanted)), pass * u64::from(self.passes_wanted))
+    }
+}

@@ -1,0 +1,245 @@
+//! PostMark on the log-structured disk: what it does, and what cleaning costs it.
+#![allow(missing_docs)]
+
+#[path = "common/free_reads.rs"]
+mod free_reads;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use freewheel_model::array::Striping;
+use freewheel_model::drive::Drive;
+use freewheel_model::log_disk::{Cleaner, Command, LogDiskSpec};
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::postmark::{
+    CpuTimes, FileOp, FreeReads, MetadataWrites, NoFreeReads, Pass, Postmark, PostmarkProcess,
+    PostmarkSpec, SmallFiles, used_blocks,
+};
+use freewheel_sim::{Arm, Device, Mechanics, SeekErrors, Servo, library, run};
+use freewheel_units::SimDuration;
+
+use free_reads::{Asking, GapReader};
+
+fn operations(spec: PostmarkSpec, transactions: usize, seed: u64) -> (Vec<FileOp>, Vec<FileOp>) {
+    let mut generator = Postmark::new(spec, seed);
+    let pool = std::iter::from_fn(|| generator.fill_pool()).collect();
+    let transactions = (0..transactions).flat_map(|_| generator.transaction()).flatten().collect();
+    (pool, transactions)
+}
+
+#[test]
+fn operations_come_in_the_proportions_asked_for() {
+    let spec = PostmarkSpec::osdi00(5_000);
+    let (pool, transactions) = operations(spec, 20_000, 1);
+    assert_eq!(pool.len(), 5_000);
+    let count = |is: fn(&FileOp) -> bool| transactions.iter().filter(|op| is(op)).count() as f64;
+    let reads = count(|op| matches!(op, FileOp::Read(_)));
+    let creates = count(|op| matches!(op, FileOp::Create { .. }));
+    let deletes = count(|op| matches!(op, FileOp::Delete(_)));
+    assert_eq!(creates + deletes, 20_000.0);
+    // Ten standard deviations of a fair coin's share over 20,000 are 3.5 %.
+    assert!((reads / 20_000.0 - 0.5).abs() < 0.035, "{reads} reads");
+    assert!((creates / 20_000.0 - 0.5).abs() < 0.035, "{creates} creations");
+    let spec = PostmarkSpec { read_bias: 10, create_bias: 0, ..spec };
+    let (_, only) = operations(spec, 1_000, 1);
+    assert!(only.iter().all(|op| matches!(op, FileOp::Read(_) | FileOp::Delete(_))));
+}
+
+#[test]
+fn files_are_of_five_to_ten_kilobytes_and_spread_over_the_subdirectories() {
+    let (pool, _) = operations(PostmarkSpec::osdi00(20_000), 0, 1);
+    let mut by_directory = vec![0u32; 100];
+    let mut sum = 0;
+    for op in &pool {
+        let &FileOp::Create { directory, bytes, .. } = op else { panic!("{op:?}") };
+        assert!((5_120..10_240).contains(&bytes));
+        by_directory[directory as usize] += 1;
+        sum += u64::from(bytes);
+    }
+    let mean = sum as f64 / 20_000.0;
+    assert!((mean - 7_680.0).abs() < 60.0, "mean of {mean} bytes");
+    assert!(by_directory.iter().all(|&files| (130..270).contains(&files)), "{by_directory:?}");
+}
+
+#[test]
+fn operations_are_on_files_that_exist_and_none_outgrows_the_greatest_size() {
+    let (pool, transactions) = operations(PostmarkSpec::osdi00(300), 20_000, 3);
+    let mut sizes = BTreeMap::new();
+    for op in pool.iter().chain(&transactions) {
+        match *op {
+            FileOp::Create { file, bytes, .. } => assert_eq!(sizes.insert(file, bytes), None),
+            FileOp::Read(file) => assert!(sizes.contains_key(&file)),
+            FileOp::Append { file, bytes } => {
+                let size = sizes.get_mut(&file).unwrap();
+                *size += bytes;
+                assert!(bytes > 0 && *size <= 10_240);
+            }
+            FileOp::Delete(file) => assert!(sizes.remove(&file).is_some()),
+        }
+    }
+}
+
+#[test]
+fn a_file_is_read_from_the_blocks_that_it_was_written_to() {
+    let (pool, transactions) = operations(PostmarkSpec::osdi00(300), 5_000, 3);
+    let mut commands = VecDeque::new();
+    let mut files = SmallFiles::new(100, MetadataWrites::Delayed, &mut commands);
+    commands.clear();
+    let metadata = files.used_blocks();
+    let (mut sizes, mut writers) = (BTreeMap::new(), BTreeMap::new());
+    let mut read_back = 0;
+    for &op in pool.iter().chain(&transactions) {
+        files.apply(op, &mut commands);
+        let file = match op {
+            FileOp::Create { file, bytes, .. } => {
+                sizes.insert(file, bytes);
+                file
+            }
+            FileOp::Append { file, bytes } => {
+                *sizes.get_mut(&file).unwrap() += bytes;
+                file
+            }
+            FileOp::Read(file) | FileOp::Delete(file) => file,
+        };
+        let blocks = sizes[&file].div_ceil(4096);
+        let list: Vec<Command> = commands.drain(..).collect();
+        if matches!(op, FileOp::Read(_)) {
+            for command in list.iter().rev().take(blocks as usize) {
+                let Command::Read(block) = command else { panic!("{command:?}") };
+                assert_eq!(writers.get(block), Some(&file));
+                read_back += 1;
+            }
+        }
+        let mut deleted = 0;
+        for command in list {
+            match command {
+                Command::Write(block) => _ = writers.insert(block, file),
+                Command::Delete(block) => {
+                    assert_eq!(writers.remove(&block), Some(file));
+                    deleted += 1;
+                }
+                _ => {}
+            }
+        }
+        if matches!(op, FileOp::Delete(_)) {
+            assert_eq!(deleted, blocks);
+            sizes.remove(&file);
+        }
+        let data: u32 = sizes.values().map(|size: &u32| size.div_ceil(4096)).sum();
+        // A block a subdirectory, and some for inodes, are added when they are first used.
+        assert!((data..=data + metadata + 110).contains(&files.used_blocks()));
+    }
+    assert!(read_back > 4_000);
+}
+
+#[test]
+fn metadata_go_to_the_log_at_once_or_with_the_data() {
+    let commands = |metadata| {
+        let mut commands = VecDeque::new();
+        let mut files = SmallFiles::new(1, metadata, &mut commands);
+        commands.clear();
+        files.apply(FileOp::Create { file: 0, directory: 0, bytes: 5_000 }, &mut commands);
+        let through = commands.iter().filter(|c| matches!(c, Command::WriteThrough(_))).count();
+        let delayed = commands.iter().filter(|c| matches!(c, Command::Write(_))).count();
+        (through, delayed)
+    };
+    // The directory's entry and inode and the file's inode; two blocks of data.
+    assert_eq!(commands(MetadataWrites::Immediate), (3, 2));
+    assert_eq!(commands(MetadataWrites::Delayed), (0, 5));
+}
+
+fn one_surface() -> Arc<Drive> {
+    let mut spec = library::spec("atlas10k").unwrap();
+    spec.surfaces = 1;
+    for zone in &mut spec.zones {
+        zone.slips.clear();
+    }
+    Arc::new(library::build(&spec, "one surface").unwrap())
+}
+
+/// A log of 30 MiB with a cache of 2.4 MiB.
+const SMALL_LOG: LogDiskSpec =
+    LogDiskSpec { segments: 60, cache_blocks: 600, ..LogDiskSpec::OSDI00 };
+
+fn second_pass<D: Device, F: FreeReads>(
+    files: u32,
+    disk: LogDiskSpec,
+    free_reads: F,
+    drive: &Arc<Drive>,
+    device: D,
+    seed: u64,
+) -> Pass {
+    let spec = PostmarkSpec { transactions: 3_000, ..PostmarkSpec::osdi00(files) };
+    let cpu = CpuTimes { operation: SimDuration::from_us(100), block: SimDuration::from_us(50) };
+    let metadata = MetadataWrites::Delayed;
+    let mut process = PostmarkProcess::new(spec, disk, metadata, cpu, 2, free_reads, seed);
+    let policy = PolicySpec::Fcfs.build().unwrap();
+    let mut arms = [Arm { drive: Arc::clone(drive), policy, device }];
+    let striping = Striping::single(drive.blocks());
+    run(&striping, None, &mut arms, &mut process, &mut |_| {}).unwrap();
+    assert_eq!(process.passes().len(), 2);
+    process.passes()[1]
+}
+
+fn original(files: u32, seed: u64) -> Pass {
+    let drive = one_surface();
+    let device = Mechanics::new(&drive, Servo::new(SeekErrors::new(&drive, 1, 0)));
+    second_pass(files, SMALL_LOG, NoFreeReads, &drive, device, seed)
+}
+
+fn freeblock(files: u32, seed: u64) -> Pass {
+    let drive = one_surface();
+    let wanted = Rc::default();
+    let device = GapReader::new(&drive, &wanted);
+    let cleaner = Cleaner::Freeblock { free_below: 6, segments: 6 };
+    let disk = LogDiskSpec { cleaner, ..SMALL_LOG };
+    let asking = Asking { drive: Arc::clone(&drive), block: disk.block, wanted };
+    second_pass(files, disk, asking, &drive, device, seed)
+}
+
+#[test]
+fn a_run_depends_on_its_seed_and_nothing_else() {
+    assert_eq!(original(1_500, 1), original(1_500, 1));
+    assert_ne!(original(1_500, 1), original(1_500, 2));
+    assert_eq!(freeblock(1_500, 1), freeblock(1_500, 1));
+}
+
+#[test]
+fn how_full_a_log_will_be_is_known_without_running_it() {
+    let spec = PostmarkSpec { transactions: 3_000, ..PostmarkSpec::osdi00(1_500) };
+    let share = used_blocks(spec, 2, 1) / f64::from(SMALL_LOG.capacity_blocks());
+    assert_eq!(share, original(1_500, 1).utilisation);
+}
+
+#[test]
+fn a_cache_that_holds_every_file_leaves_only_computing() {
+    let pass = original(100, 1);
+    assert_eq!((pass.work.fetched_blocks, pass.work.segments_written), (0, 0));
+    assert_eq!(pass.cleaning.total(), SimDuration::ZERO);
+    // Two operations of 100 us, and some tens of blocks at 50 us each.
+    assert!((500.0..2_000.0).contains(&pass.rate()), "{} a second", pass.rate());
+}
+
+#[test]
+fn the_fuller_the_log_the_more_of_the_time_goes_into_cleaning() {
+    let passes = [1_000, 1_500, 2_000, 2_250].map(|files| original(files, 1));
+    let share = |pass: &Pass| pass.cleaning.total().as_secs_f64() / pass.elapsed.as_secs_f64();
+    assert!(passes.windows(2).all(|pair| pair[0].utilisation < pair[1].utilisation));
+    assert!(passes.windows(2).all(|pair| share(&pair[0]) < share(&pair[1])));
+    assert!(share(&passes[3]) > 0.3, "{:?}", passes[3]);
+    for pass in &passes[1..] {
+        let rates = [pass.rate(), pass.rate_with_free_reads(), pass.rate_without_cleaning()];
+        assert!(rates.is_sorted() && rates[0] < rates[2], "{rates:?}");
+    }
+}
+
+#[test]
+fn freeblock_cleaning_saves_most_of_what_cleaning_costs() {
+    let (original, freeblock) = (original(2_000, 1), freeblock(2_000, 1));
+    let (ideal, rate) = (original.rate_without_cleaning(), freeblock.rate());
+    assert!(rate < ideal, "{rate} a second, ideal {ideal}");
+    let saved = (rate - original.rate()) / (ideal - original.rate());
+    assert!(saved > 0.5, "{saved}: {original:?}, {freeblock:?}");
+    assert!(freeblock.work.free_copied_blocks > 4 * freeblock.work.copied_blocks);
+}
