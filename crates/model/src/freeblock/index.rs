@@ -5,7 +5,7 @@
 //! the greatest of their children, arc by arc. Since the greatest is taken for each arc apart, the
 //! bound stays close even over thousands of cylinders with small pieces on each.
 
-use freewheel_units::Angle;
+use freewheel_units::{Angle, Bytes};
 
 use super::tracks::{Tracks, blocks_in};
 use super::wanted::Wanted;
@@ -170,6 +170,17 @@ impl Index {
             }
         });
         slots
+    }
+
+    /// Whether worths still fit its unit; one that does not stands for any, which is slow.
+    pub fn fits(&self, tracks: &Tracks, wanted: &Wanted) -> bool {
+        shift(tracks, wanted, self.objective) <= self.shift
+    }
+
+    /// Memory it takes.
+    pub fn memory(&self) -> Bytes {
+        let nodes: usize = self.levels.iter().map(Vec::capacity).sum();
+        Bytes::new((nodes * size_of::<Arcs>()) as u64)
     }
 
     /// Levels of the tree.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use freewheel_units::{Bytes, Lbn, Op, SimTime};
 
+use super::bitmap::Bitmap;
 use super::index::{Index, Objective};
 use super::reach::Reach;
 use super::search::{Field, Frontier, Looked, best_track};
@@ -103,6 +104,57 @@ impl Scheduler {
         self.wanted.layer(&self.tracks, key)
     }
 
+    /// The drive it decides for.
+    pub fn drive(&self) -> &Arc<Drive> {
+        self.tracks.drive()
+    }
+
+    /// What shapes the decisions.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Adds a layer, whether or not there is one with this key.
+    pub(super) fn add_layer(&mut self, key: LayerKey) -> usize {
+        let layer = self.wanted.add_layer(&self.tracks, key);
+        self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
+        layer
+    }
+
+    /// Puts an empty layer with this key in the place of one that is empty.
+    pub(super) fn replace_layer(&mut self, layer: usize, key: LayerKey) {
+        self.wanted.replace_layer(&self.tracks, layer, key);
+        self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
+    }
+
+    /// Changes the weight of a layer. A lower one leaves the index as it is: its bounds stay above
+    /// what there is. A higher one costs a new index unless the layer is empty.
+    pub(super) fn set_weight(&mut self, layer: usize, weight: u32) {
+        let is_raised = weight > self.wanted.layers()[layer].key.weight;
+        self.wanted.set_weight(layer, weight);
+        self.is_stale |= is_raised && !self.wanted.blocks(layer).is_empty();
+    }
+
+    /// The wanted blocks of a layer.
+    pub(super) fn blocks(&self, layer: usize) -> &Bitmap {
+        self.wanted.blocks(layer)
+    }
+
+    /// Memory that the bitmaps of what is wanted take.
+    pub(super) fn wanted_memory(&self) -> Bytes {
+        self.wanted.memory()
+    }
+
+    /// Data held of blocks of which pieces are missing.
+    pub(super) fn held(&self) -> Bytes {
+        self.wanted.held()
+    }
+
+    /// Memory for finding what is wanted: tracks, and the tree of bounds.
+    pub(super) fn index_memory(&self) -> Bytes {
+        self.tracks.memory() + self.index.memory()
+    }
+
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
     pub fn want(&mut self, layer: usize, from: u64, to: u64) -> u64 {
         let new = self.wanted.want(&self.tracks, layer, from, to);
@@ -168,7 +220,13 @@ impl Scheduler {
     }
 
     /// What was moved may be wanted: by layers that `serves` says.
-    fn moved(&mut self, start: Lbn, blocks: u32, serves: impl Fn(&LayerKey) -> bool, at: SimTime) {
+    pub(super) fn moved(
+        &mut self,
+        start: Lbn,
+        blocks: u32,
+        serves: impl Fn(usize, &LayerKey) -> bool,
+        at: SimTime,
+    ) {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
         let deliveries = &mut self.deliveries;
         self.wanted.moved(&self.tracks, (from, to), serves, &mut |delivered| {
@@ -242,11 +300,11 @@ impl Planner for Scheduler {
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         let op = run.op;
-        self.moved(run.start, run.blocks, |key| key.op == op, at);
+        self.moved(run.start, run.blocks, |_, key| key.op == op, at);
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let _ = op;
-        self.moved(start, blocks, |key| key.op == Op::Read, at);
+        self.moved(start, blocks, |_, key| key.op == Op::Read, at);
     }
 }

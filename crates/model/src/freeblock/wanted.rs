@@ -4,7 +4,7 @@
 //! lie in consecutive sectors of one track comes in *pieces*, one for each stretch: they may be read
 //! in different gaps, and what has been read of the block is held in memory meanwhile.
 
-use freewheel_units::Op;
+use freewheel_units::{Blocks, Bytes, Op};
 
 use super::bitmap::Bitmap;
 use super::tracks::{Passing, Stretch, TrackId, TrackPlace, Tracks, blocks_in};
@@ -220,11 +220,43 @@ impl Wanted {
     /// The layer with this key, made if there is none.
     pub fn layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
         let same = |layer: &Layer| layer.key == key;
-        self.layers.iter().position(same).unwrap_or_else(|| {
-            let capacity = tracks.drive().blocks().get();
-            self.layers.push(Layer::new(key, capacity, tracks.stretches()));
-            self.layers.len() - 1
-        })
+        self.layers.iter().position(same).unwrap_or_else(|| self.add_layer(tracks, key))
+    }
+
+    /// Adds a layer, whether or not there is one with this key.
+    pub fn add_layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
+        let capacity = tracks.drive().blocks().get();
+        self.layers.push(Layer::new(key, capacity, tracks.stretches()));
+        self.layers.len() - 1
+    }
+
+    /// Puts an empty layer with this key in the place of one that is empty.
+    pub fn replace_layer(&mut self, tracks: &Tracks, layer: usize, key: LayerKey) {
+        assert!(self.layers[layer].wanted.is_empty(), "layer {layer} is in use");
+        let capacity = tracks.drive().blocks().get();
+        self.layers[layer] = Layer::new(key, capacity, tracks.stretches());
+    }
+
+    /// Changes the weight of a layer.
+    pub fn set_weight(&mut self, layer: usize, weight: u32) {
+        assert!(weight > 0, "a weight of nothing");
+        self.layers[layer].key.weight = weight;
+    }
+
+    /// The wanted blocks of a layer.
+    pub fn blocks(&self, layer: usize) -> &Bitmap {
+        &self.layers[layer].wanted
+    }
+
+    /// Memory that the bitmaps of all layers take.
+    pub fn memory(&self) -> Bytes {
+        let layers = self.layers.iter();
+        layers.fold(Bytes::ZERO, |sum, layer| sum + layer.wanted.memory() + layer.pieces.memory())
+    }
+
+    /// Data held of blocks of which pieces are missing.
+    pub fn held(&self) -> Bytes {
+        Blocks::new(self.held).bytes()
     }
 
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
@@ -381,17 +413,17 @@ impl Wanted {
         value
     }
 
-    /// The blocks `from..to` of 512 B were moved in direction `op`: what is complete thereby is no
-    /// longer wanted and is told to `deliver`.
+    /// The blocks `from..to` of 512 B were moved, which serves the layers that `serves` says: what
+    /// is complete thereby is no longer wanted and is told to `deliver`.
     pub fn moved(
         &mut self,
         tracks: &Tracks,
         (from, to): (u64, u64),
-        serves: impl Fn(&LayerKey) -> bool,
+        serves: impl Fn(usize, &LayerKey) -> bool,
         deliver: &mut impl FnMut(Delivered),
     ) {
         for number in 0..self.layers.len() {
-            if serves(&self.layers[number].key) {
+            if serves(number, &self.layers[number].key) {
                 self.moved_in(tracks, number, (from, to), deliver);
             }
         }
