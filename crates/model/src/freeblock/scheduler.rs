@@ -135,6 +135,11 @@ impl Scheduler {
         self.is_stale |= is_raised && !self.wanted.blocks(layer).is_empty();
     }
 
+    /// Weight of a layer.
+    pub(super) fn weight(&self, layer: usize) -> u32 {
+        self.wanted.layers()[layer].key.weight
+    }
+
     /// The wanted blocks of a layer.
     pub(super) fn blocks(&self, layer: usize) -> &Bitmap {
         self.wanted.blocks(layer)
@@ -214,6 +219,10 @@ impl Scheduler {
         }
         self.touched.sort_unstable();
         self.touched.dedup();
+        if self.touched.len() as u64 * 2 > self.tracks.cylinders().into() {
+            self.touched.clear();
+            self.index.rebuild(&self.tracks, &self.wanted);
+        }
         for cylinder in self.touched.drain(..) {
             self.index.update(&self.tracks, &self.wanted, cylinder);
         }
