@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freewheel_model::drive::{Drive, Position};
+use freewheel_model::drive::{Departure, Drive, Position};
 use freewheel_model::freeblock::{
     FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
 };
@@ -52,13 +52,13 @@ impl Oracle {
         self.wanted.entry((layer, block)).or_insert(pieces);
     }
 
-    /// Worth of the best track in the gap.
+    /// Worth of the best track in the gap, where one reads or writes.
     fn best(&self, gap: &Opportunity) -> u64 {
-        let mut tracks: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+        let mut tracks: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
         for (&(layer, _), pieces) in &self.wanted {
             let key = self.layers[layer];
             for piece in pieces.iter().filter(|piece| self.is_in_time(gap, piece, key.op)) {
-                let at = (piece.at.cylinder, piece.at.surface);
+                let at = (piece.at.cylinder, piece.at.surface, key.op == Op::Write);
                 *tracks.entry(at).or_default() += u64::from(piece.blocks * key.weight);
             }
         }
@@ -68,17 +68,11 @@ impl Oracle {
     /// Whether the piece can be had in the gap when nothing else is visited.
     fn is_in_time(&self, gap: &Opportunity, piece: &Piece, op: Op) -> bool {
         let target = self.drive.target(Lbn::new(piece.first), piece.blocks(), op);
-        let access = self.drive.media_access(gap.begin, gap.from, &target);
-        let end = gap.begin + access.total();
+        let departure = gap.departure();
+        let access = self.drive.media_access_from(&departure, &target, 0);
         // A stay is a turn at most.
         access.rotate + access.transfer <= self.drive.rotation().period()
-            && end + self.seek(piece.at, gap.to, gap.op) <= gap.due
-    }
-
-    fn seek(&self, from: Position, to: Position, op: Op) -> SimDuration {
-        let distance = from.cylinder.abs_diff(to.cylinder);
-        let switches = from.surface != to.surface;
-        SimDuration::from_ns(self.drive.seek().time_ns(op, distance, switches))
+            && gap.arrival(&self.drive, &departure.after(&access, op)) <= gap.due
     }
 
     /// Worth of all wanted pieces in a range, which are then wanted no longer; and the blocks that
@@ -119,27 +113,29 @@ fn any_gap(prng: &mut Prng, drive: &Drive) -> Opportunity {
     let (from, to) = (position(prng, drive), position(prng, drive));
     let to = if prng.chance(0.2) { from } else { to };
     let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
-    let begin = SimTime::from_ns(prng.below(1 << 40));
-    let distance = from.cylinder.abs_diff(to.cylinder);
-    let seek = drive.seek().time_ns(op, distance, from.surface != to.surface);
-    let latency = prng.below(drive.rotation().period().ns());
-    let seek = SimDuration::from_ns(seek);
-    Opportunity { begin, from, to, op, seek, due: begin + seek + SimDuration::from_ns(latency) }
+    let departure = Departure {
+        begin: SimTime::from_ns((1 << 30) + prng.below(1 << 40)),
+        from,
+        last_op: if prng.chance(0.5) { Op::Read } else { Op::Write },
+        read_write_switch: SimDuration::from_us(prng.below(3) * prng.below(700)),
+    };
+    let seek_error_ns = (prng.below(400_000) as i64 - 200_000) * prng.below(2) as i64;
+    let seek = drive.travel(&departure, to, op, seek_error_ns);
+    let Departure { begin, last_op, read_write_switch, .. } = departure;
+    let latency = SimDuration::from_ns(prng.below(drive.rotation().period().ns()));
+    let due = begin + seek + latency;
+    Opportunity { begin, from, last_op, read_write_switch, to, op, seek, seek_error_ns, due }
 }
 
 /// Does the runs one after the other; whether the head is on the destination in time.
 fn execute(drive: &Drive, gap: &Opportunity, runs: &[FreeRun]) -> bool {
-    let (mut now, mut head) = (gap.begin, gap.from);
+    let mut head = gap.departure();
     for run in runs {
         let target = drive.target(run.start, Blocks::new(run.blocks.into()), run.op);
-        let access = drive.media_access(now, head, &target);
-        now = now + access.total();
-        head = access.end;
+        let access = drive.media_access_from(&head, &target, 0);
+        head = head.after(&access, run.op);
     }
-    let distance = head.cylinder.abs_diff(gap.to.cylinder);
-    let switches = head.surface != gap.to.surface;
-    let back = drive.seek().time_ns(gap.op, distance, switches);
-    now + SimDuration::from_ns(back) <= gap.due
+    gap.arrival(drive, &head) <= gap.due
 }
 
 struct Case {
@@ -159,7 +155,6 @@ impl Case {
         let mut scheduler = Scheduler::new(&drive, options);
         let mut oracle =
             Oracle { drive: Arc::clone(&drive), wanted: BTreeMap::new(), layers: Vec::new() };
-        let mut ops: BTreeMap<u64, Op> = BTreeMap::new();
         for _ in 0..1 + prng.below(3) {
             let size = 1 + prng.below(12) as u32;
             let op = if prng.chance(0.7) { Op::Read } else { Op::Write };
@@ -173,13 +168,6 @@ impl Case {
             let blocks = (drive.blocks().get() - u64::from(offset)) / u64::from(size);
             let share = [0.02, 0.3, 1.0][prng.below(3) as usize];
             for block in (0..blocks).filter(|_| prng.chance(share)) {
-                // What is wanted in both directions is the task registry's to put in order.
-                let first = u64::from(offset) + block * u64::from(size);
-                let lbns = first..first + u64::from(size);
-                if lbns.clone().any(|lbn| ops.get(&lbn).is_some_and(|&other| other != op)) {
-                    continue;
-                }
-                ops.extend(lbns.map(|lbn| (lbn, op)));
                 assert_eq!(scheduler.want(layer, block, block + 1), 1);
                 oracle.want(layer, block);
             }

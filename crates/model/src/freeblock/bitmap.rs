@@ -1,5 +1,7 @@
 //! A set of block numbers that takes memory only where it has members.
 
+use freewheel_units::Bytes;
+
 /// Words of a chunk; a chunk holds 4096 numbers.
 const WORDS: usize = 64;
 
@@ -57,6 +59,20 @@ impl Bitmap {
         let chunk = &self.chunks[(number / CHUNK) as usize];
         let within = (number % CHUNK) as usize;
         chunk.as_ref().is_some_and(|chunk| chunk.words[within / 64] >> (within % 64) & 1 == 1)
+    }
+
+    /// The members among 64 numbers, of which `first`, a multiple of 64, is the lowest bit.
+    #[inline]
+    pub fn word(&self, first: u64) -> u64 {
+        let chunk = &self.chunks[(first / CHUNK) as usize];
+        chunk.as_ref().map_or(0, |chunk| chunk.words[(first % CHUNK) as usize / 64])
+    }
+
+    /// Memory it takes.
+    pub fn memory(&self) -> Bytes {
+        let chunks = self.chunks.iter().flatten().count();
+        let slots = size_of::<Option<Box<Chunk>>>() * self.chunks.capacity();
+        Bytes::new((slots + size_of::<Chunk>() * chunks) as u64)
     }
 
     /// Members in `from..to`.

@@ -5,7 +5,7 @@
 //! the greatest of their children, arc by arc. Since the greatest is taken for each arc apart, the
 //! bound stays close even over thousands of cylinders with small pieces on each.
 
-use freewheel_units::Angle;
+use freewheel_units::{Angle, Bytes};
 
 use super::tracks::Tracks;
 use super::wanted::Wanted;
@@ -225,6 +225,17 @@ impl Index {
         Some(slots.map(|worth| {
             u16::try_from((worth + (1 << self.shift) - 1) >> self.shift).unwrap_or(u16::MAX)
         }))
+    }
+
+    /// Whether worths still fit its unit; one that does not stands for any, which is slow.
+    pub fn fits(&self, tracks: &Tracks, wanted: &Wanted) -> bool {
+        shift(tracks, wanted, self.objective) <= self.shift
+    }
+
+    /// Memory it takes.
+    pub fn memory(&self) -> Bytes {
+        let families: usize = self.levels.iter().map(|level| level.families.capacity()).sum();
+        Bytes::new((families * size_of::<Family>() + self.stale.capacity()) as u64)
     }
 
     /// Levels of the tree.

@@ -6,18 +6,23 @@
 //! (osdi00 sections 2 and 4).
 
 mod bitmap;
+mod chains;
+mod foreground;
+mod greedy;
 mod index;
 mod opportunity;
-mod path;
+mod paths;
 mod prices;
 mod reach;
 mod scheduler;
 mod search;
+pub mod tasks;
 mod tracks;
 mod wanted;
 
 use freewheel_units::{Lbn, Op, SimTime};
 
+pub use foreground::{Foreground, PromotionId};
 pub use opportunity::Opportunity;
 pub use scheduler::{Delivery, Effort, Options, Rule, Scheduler};
 pub use wanted::{Delivered, LayerKey};
@@ -45,4 +50,14 @@ pub trait Planner: Send {
 
     /// A foreground request moved these blocks at `at`: whoever wants them may have them as well.
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime);
+
+    /// A foreground request has arrived: from now on its data are the newest.
+    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+        let _ = (request, at);
+    }
+
+    /// A foreground request is done. It has [`passed`](Self::passed) before.
+    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+        let _ = (request, at);
+    }
 }

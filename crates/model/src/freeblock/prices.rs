@@ -27,6 +27,7 @@ pub(super) struct Prices {
     prices: Vec<Vec<u64>>,
     regions: Vec<Region>,
     all: Region,
+    decisions: u64,
 }
 
 /// Blocks of 512 B that were asked for, and those still wanted.
@@ -45,6 +46,7 @@ impl Prices {
             prices: sizes[level..].iter().map(|&size| vec![ONE; size]).collect(),
             regions: vec![Region::default(); sizes[level]],
             all: Region::default(),
+            decisions: 0,
         }
     }
 
@@ -106,8 +108,9 @@ impl Prices {
     }
 
     /// Works the prices out anew from time to time.
-    pub fn refresh(&mut self, decisions: u64) {
-        if decisions % EVERY != 0 || self.all.left == 0 {
+    pub fn refresh(&mut self) {
+        self.decisions += 1;
+        if self.decisions % EVERY != 1 || self.all.left == 0 {
             return;
         }
         let Region { asked: all_asked, left: all_left } = self.all;

@@ -4,7 +4,7 @@ use freewheel_units::{Op, SimTime};
 
 use super::Opportunity;
 use super::index::{SLOTS, SlotArc};
-use crate::drive::{Drive, Position};
+use crate::drive::{Departure, Drive, Position};
 
 /// A stay on a track, in nanoseconds from the beginning of the gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,25 +56,34 @@ impl<'a> Reach<'a> {
         self.length
     }
 
-    /// Moving from one place to another until `op` may begin.
+    /// Moving from the source track until `op` may begin.
     #[inline]
-    pub fn move_ns(&self, from: Position, to: Position, op: Op) -> u64 {
-        let distance = from.cylinder.abs_diff(to.cylinder);
-        self.drive.seek().time_ns(op, distance, from.surface != to.surface)
+    pub fn enter_ns(&self, at: Position, op: Op) -> u64 {
+        self.drive.travel(&self.gap.departure(), at, op, 0).ns()
     }
 
-    /// The stay on `at` when nothing else is visited, for transfers in direction `op`.
+    /// Moving to the destination track after `op`, until the foreground may begin.
+    #[inline]
+    pub fn leave_ns(&self, at: Position, op: Op) -> u64 {
+        let departure = Departure { from: at, last_op: op, ..self.gap.departure() };
+        self.drive.travel(&departure, self.gap.to, self.gap.op, self.gap.seek_error_ns).ns()
+    }
+
+    /// Changing to another head on a cylinder, or moving to another cylinder whichever the heads, in
+    /// the midst of transfers in direction `op`.
+    #[inline]
+    pub fn cross_ns(&self, from: u32, to: u32, op: Op) -> u64 {
+        self.drive.seek().time_ns(op, from.abs_diff(to), true)
+    }
+
+    /// The stay on `at` when nothing else is visited, for transfers in direction `op`:
+    /// empty when there is no time for it, and no longer than a turn.
     #[inline]
     pub fn stay(&self, at: Position, op: Op) -> Stay {
-        let leave = self.length.saturating_sub(self.move_ns(at, self.gap.to, self.gap.op));
-        self.stay_until(self.move_ns(self.gap.from, at, op), leave)
-    }
-
-    /// A stay between two times: empty when there is none, and no longer than a turn, after which
-    /// the same sectors pass again. Only where a detour is faster than the direct way can there be
-    /// more time.
-    #[inline]
-    pub fn stay_until(&self, arrive: u64, leave: u64) -> Stay {
+        let leave = self.length.saturating_sub(self.leave_ns(at, op));
+        let arrive = self.enter_ns(at, op);
+        // After a turn the same sectors pass again. Only where a detour is faster than the direct
+        // way, or spares a settling, is there more time.
         Stay { from: arrive.min(leave), to: leave.min(arrive + self.period) }
     }
 
@@ -90,7 +99,9 @@ impl<'a> Reach<'a> {
             return None;
         }
         let from = seek.floor_ns(distance(self.gap.from.cylinder));
-        let back = seek.floor_for_ns(self.gap.op, distance(self.gap.to.cylinder));
+        let back = seek
+            .floor_for_ns(self.gap.op, distance(self.gap.to.cylinder))
+            .saturating_add_signed(self.gap.seek_error_ns);
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
         // Longer ones might seem to end in the slot they begin in.
         if length * SLOTS as u64 >= self.period * (SLOTS as u64 - 2) {

@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use freewheel_units::{Bytes, Lbn, Op, SimTime};
 
+use super::bitmap::Bitmap;
+use super::greedy;
 use super::index::{Index, Objective};
-use super::path::{Chain, Chains, Window, between, worth_within};
+use super::paths::Paths;
 use super::prices::Prices;
 use super::reach::Reach;
-use super::search::{Field, Frontier, Looked, best_track};
+use super::search::{Field, Frontier, Looked, Search};
 use super::tracks::Tracks;
-use super::wanted::{Delivered, Item, LayerKey, Wanted};
+use super::wanted::{Delivered, LayerKey, Timed, Wanted};
 use super::{FreeRun, Opportunity, Planner};
-use crate::drive::{Drive, Position};
+use crate::drive::Drive;
 
 /// A change to more than this part of the drive is worth a new index.
 const REBUILD_SHARE: u64 = 16;
@@ -80,11 +82,10 @@ pub struct Scheduler {
     is_stale: bool,
     deliveries: Vec<Delivery>,
     effort: Effort,
-    items: Vec<(u64, Item)>,
     prices: Prices,
-    at_source: Chains,
-    at_destination: Chains,
-    at_third: Chains,
+    paths: Paths,
+    /// The plan at hand.
+    items: Vec<Timed>,
 }
 
 impl Scheduler {
@@ -108,11 +109,9 @@ impl Scheduler {
             is_stale: false,
             deliveries: Vec::new(),
             effort: Effort::default(),
-            items: Vec::new(),
             prices,
-            at_source: Chains::default(),
-            at_destination: Chains::default(),
-            at_third: Chains::default(),
+            paths: Paths::default(),
+            items: Vec::new(),
         }
     }
 
@@ -121,11 +120,69 @@ impl Scheduler {
         self.wanted.layer(&self.tracks, key)
     }
 
+    /// The drive it decides for.
+    pub fn drive(&self) -> &Arc<Drive> {
+        self.tracks.drive()
+    }
+
+    /// What shapes the decisions.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Adds a layer, whether or not there is one with this key.
+    pub(super) fn add_layer(&mut self, key: LayerKey) -> usize {
+        let layer = self.wanted.add_layer(&self.tracks, key);
+        self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
+        layer
+    }
+
+    /// Puts an empty layer with this key in the place of one that is empty.
+    pub(super) fn replace_layer(&mut self, layer: usize, key: LayerKey) {
+        self.wanted.replace_layer(&self.tracks, layer, key);
+        self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
+    }
+
+    /// Changes the weight of a layer. A lower one leaves the index as it is: its bounds stay above
+    /// what there is. A higher one costs a new index unless the layer is empty.
+    pub(super) fn set_weight(&mut self, layer: usize, weight: u32) {
+        let is_raised = weight > self.wanted.layers()[layer].key.weight;
+        self.wanted.set_weight(layer, weight);
+        self.is_stale |= is_raised && !self.wanted.blocks(layer).is_empty();
+    }
+
+    /// Weight of a layer.
+    pub(super) fn weight(&self, layer: usize) -> u32 {
+        self.wanted.layers()[layer].key.weight
+    }
+
+    /// The wanted blocks of a layer.
+    pub(super) fn blocks(&self, layer: usize) -> &Bitmap {
+        self.wanted.blocks(layer)
+    }
+
+    /// Memory that the bitmaps of what is wanted take.
+    pub(super) fn wanted_memory(&self) -> Bytes {
+        self.wanted.memory()
+    }
+
+    /// Data held of blocks of which pieces are missing.
+    pub(super) fn held(&self) -> Bytes {
+        self.wanted.held()
+    }
+
+    /// Memory for finding what is wanted: tracks, and the tree of bounds.
+    pub(super) fn index_memory(&self) -> Bytes {
+        self.tracks.memory() + self.index.memory()
+    }
+
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
     pub fn want(&mut self, layer: usize, from: u64, to: u64) -> u64 {
-        let start = |block| self.wanted.layers()[layer].start(block);
-        self.prices.wanted(&self.tracks, start(from), start(to));
         let new = self.wanted.want(&self.tracks, layer, from, to);
+        let layer_of = &self.wanted.layers()[layer];
+        if new > 0 {
+            self.prices.wanted(&self.tracks, layer_of.start(from), layer_of.start(to));
+        }
         self.touch_blocks(layer, from, to);
         new
     }
@@ -133,6 +190,10 @@ impl Scheduler {
     /// Wants the blocks `from..to` of a layer no longer; how many were wanted.
     pub fn unwant(&mut self, layer: usize, from: u64, to: u64) -> u64 {
         let gone = self.wanted.unwant(&self.tracks, layer, from, to);
+        let layer_of = &self.wanted.layers()[layer];
+        if gone > 0 {
+            self.prices.delivered(&self.tracks, layer_of.start(from), layer_of.start(to));
+        }
         self.touch_blocks(layer, from, to);
         gone
     }
@@ -188,13 +249,23 @@ impl Scheduler {
         }
         self.touched.sort_unstable();
         self.touched.dedup();
+        if self.touched.len() as u64 * 2 > self.tracks.cylinders().into() {
+            self.touched.clear();
+            self.index.rebuild(&self.tracks, &self.wanted);
+        }
         for cylinder in self.touched.drain(..) {
             self.index.update(&self.tracks, &self.wanted, cylinder);
         }
     }
 
     /// What was moved may be wanted: by layers that `serves` says.
-    fn moved(&mut self, start: Lbn, blocks: u32, serves: impl Fn(&LayerKey) -> bool, at: SimTime) {
+    pub(super) fn moved(
+        &mut self,
+        start: Lbn,
+        blocks: u32,
+        serves: impl Fn(usize, &LayerKey) -> bool,
+        at: SimTime,
+    ) {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
         let Self { deliveries, prices, tracks, .. } = self;
         self.wanted.moved(tracks, (from, to), serves, &mut |key, delivered| {
@@ -210,181 +281,11 @@ impl Scheduler {
             block = stretch.end();
         }
     }
-
-    fn plan_greedy(&mut self, reach: &Reach<'_>, runs: &mut Vec<FreeRun>) -> Looked {
-        let budget = self.options.budget;
-        let Self { tracks, wanted, index, frontier, items, .. } = self;
-        let (best, looked) =
-            best_track(&mut Field { tracks, wanted, index }, reach, frontier, budget);
-        let Some(best) = best else { return looked };
-        let Some(place) = tracks.place(best.track) else { return looked };
-        let rotation = tracks.drive().rotation();
-        items.clear();
-        for op in [Op::Read, Op::Write] {
-            let stay = reach.stay(tracks.position(best.track), op);
-            let begin = reach.time(stay.from);
-            let passing = tracks.passing(&place, begin, stay.length());
-            let phase = rotation.phase_ns(begin);
-            wanted.items(tracks, best.track, &place, passing, op, &mut |item| {
-                let edge = tracks.edge_ns(&place, tracks.sector_on(best.track, item.first));
-                items.push((stay.from + rotation.forward_ns(phase, edge), item));
-            });
-        }
-        // In the order they pass.
-        items.sort_unstable_by_key(|&(when, item)| (when, item.first));
-        runs.extend(merged(items.iter().map(|(_, item)| item)));
-        looked
-    }
 }
 
-/// Steps that one cylinder's path is sought among; where more are wanted, its best track is taken.
-const STEPS_MAX: u32 = 512;
-
-impl Scheduler {
-    /// Gathers what is wanted on a cylinder in a window: of all tracks, or where that is more than
-    /// a path is sought in, of the one named.
-    fn gather(
-        tracks: &Tracks,
-        wanted: &Wanted,
-        reach: &Reach<'_>,
-        chains: &mut Chains,
-        at: Position,
-        window: &impl Window,
-        price: u64,
-    ) {
-        let (sum, ..) = worth_within(tracks, wanted, reach, at.cylinder, window);
-        let size = wanted.size_min();
-        let surfaces =
-            if sum > STEPS_MAX * size { at.surface..at.surface + 1 } else { 0..tracks.surfaces() };
-        chains.clear();
-        chains.gather(tracks, wanted, reach, at.cylinder, surfaces, window, price);
-    }
-
-    fn plan_paths(&mut self, reach: &Reach<'_>, runs: &mut Vec<FreeRun>) -> Looked {
-        let Self { tracks, wanted, index, prices, at_source, at_destination, at_third, .. } = self;
-        let gap = reach.gap;
-        let (surfaces, length) = (tracks.surfaces(), reach.length());
-        let (source, destination) = ((gap.from, 0), (gap.to, length, gap.op));
-        // Moving on, whichever the heads and whatever comes next.
-        let cross = |from: u32, to: u32| {
-            let [from, to] =
-                [(from, 0), (to, 1)].map(|(cylinder, surface)| Position { cylinder, surface });
-            reach.move_ns(from, to, Op::Read).max(reach.move_ns(from, to, Op::Write))
-        };
-        let switch = if wanted.has(Op::Write) {
-            cross(0, 0)
-        } else {
-            tracks.drive().seek().time_ns(Op::Read, 0, true)
-        };
-        self.items.clear();
-        let items = &mut self.items;
-        let take = |chains: &Chains, chain: Chain, items: &mut Vec<(u64, Item)>| {
-            items.extend(chains.walk(chain).map(|step| (step.start, step.item)));
-        };
-        let take_reversed = |chains: &Chains, chain: Chain, items: &mut Vec<(u64, Item)>| {
-            items.extend(chains.walk(chain).map(|step| (length - step.end, step.item)));
-        };
-
-        // Source and destination: leave late, arrive early.
-        let window = between(reach, gap.from.cylinder, source, destination);
-        Self::gather(
-            tracks,
-            wanted,
-            reach,
-            at_source,
-            gap.from,
-            &window,
-            prices.of_cylinder(gap.from.cylinder),
-        );
-        let best = at_source.solve(surfaces, switch);
-        let mut known = best.worth;
-        if gap.from.cylinder == gap.to.cylinder {
-            take(at_source, best, items);
-        } else {
-            let window = between(reach, gap.to.cylinder, source, destination);
-            let price = prices.of_cylinder(gap.to.cylinder);
-            Self::gather(tracks, wanted, reach, at_destination, gap.to, &window, price);
-            at_destination.reverse(length);
-            at_destination.solve(surfaces, switch);
-            let cross = cross(gap.from.cylinder, gap.to.cylinder);
-            let mut split = (best, Chain::EMPTY);
-            for (step, after) in at_destination.chains() {
-                let begins = length - step.end;
-                let before = at_source.ended_by(begins.saturating_sub(cross));
-                let before = if begins >= cross { before } else { Chain::EMPTY };
-                if before.worth + after.worth > known {
-                    known = before.worth + after.worth;
-                    split = (before, after);
-                }
-            }
-            take(at_source, split.0, items);
-            take_reversed(at_destination, split.1, items);
-        }
-
-        // A third cylinder.
-        let mut third = None;
-        let budget = self.options.budget;
-        let price = |node| prices.of_node(node);
-        let looked = self.frontier.search(
-            &mut Field { tracks, wanted, index },
-            reach,
-            price,
-            known,
-            budget,
-            |tracks, wanted, cylinder, best| {
-                let window = between(reach, cylinder, source, destination);
-                let price = prices.of_cylinder(cylinder);
-                let (sum, most, surface) = worth_within(tracks, wanted, reach, cylinder, &window);
-                if u64::from(sum) * price <= best {
-                    return best;
-                }
-                let worth = if sum > STEPS_MAX * wanted.size_min() {
-                    u64::from(most) * price
-                } else {
-                    at_third.clear();
-                    at_third.gather(tracks, wanted, reach, cylinder, 0..surfaces, &window, price);
-                    at_third.solve(surfaces, switch).worth
-                };
-                if worth > best {
-                    third = Some(Position { cylinder, surface });
-                }
-                best.max(worth)
-            },
-        );
-        if let Some(third) = third {
-            items.clear();
-            let window = between(reach, third.cylinder, source, destination);
-            let price = prices.of_cylinder(third.cylinder);
-            Self::gather(tracks, wanted, reach, at_third, third, &window, price);
-            let best = at_third.solve(surfaces, switch);
-            take(at_third, best, items);
-            // What time it leaves at the source and at the destination.
-            let begins = items.iter().map(|&(start, _)| start).min().unwrap_or(0);
-            let ends = at_third.walk(best).map(|step| step.end).max().unwrap_or(length);
-            let leaves = begins.saturating_sub(cross(gap.from.cylinder, third.cylinder));
-            let before = at_source.ended_by(leaves);
-            take(at_source, before, items);
-            let arrives = ends + cross(third.cylinder, gap.to.cylinder);
-            if gap.from.cylinder == gap.to.cylinder {
-                let window = between(reach, gap.to.cylinder, source, destination);
-                let price = prices.of_cylinder(gap.to.cylinder);
-                Self::gather(tracks, wanted, reach, at_destination, gap.to, &window, price);
-                at_destination.reverse(length);
-                at_destination.solve(surfaces, switch);
-            }
-            let after = at_destination.ended_by(length.saturating_sub(arrives));
-            take_reversed(at_destination, after, items);
-        }
-        items.sort_unstable_by_key(|&(when, item)| (when, item.first));
-        runs.extend(merged(items.iter().map(|(_, item)| item)));
-        looked
-    }
-}
-
-/// Items that follow on each other made one run; what is in a run before is left out.
-fn merged<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<FreeRun> {
-    let mut runs: Vec<FreeRun> = Vec::new();
-    for item in items {
+/// Makes runs of items that follow on each other; what is in a run before is left out.
+fn merge(items: &[Timed], runs: &mut Vec<FreeRun>) {
+    for Timed { item, .. } in items {
         let end = item.first + u64::from(item.blocks);
         if let Some(last) = runs.last_mut().filter(|last| last.op == item.op) {
             let last_end = last.start.get() + u64::from(last.blocks);
@@ -395,32 +296,37 @@ fn merged<'a>(items: impl Iterator<Item = &'a Item>) -> Vec<FreeRun> {
         }
         runs.push(FreeRun { start: Lbn::new(item.first), blocks: item.blocks, op: item.op });
     }
-    runs
 }
 
 impl Planner for Scheduler {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         runs.clear();
         self.refresh();
-        self.prices.refresh(self.effort.decisions);
-        let drive = Arc::clone(self.tracks.drive());
+        let Self { options, tracks, wanted, index, frontier, prices, items, paths, .. } = self;
+        let drive = Arc::clone(tracks.drive());
         let reach = Reach::new(&drive, gap);
-        let looked = match self.options.rule {
-            Rule::Greedy => self.plan_greedy(&reach, runs),
-            Rule::Paths => self.plan_paths(&reach, runs),
-        };
+        let field = &mut Field { tracks, wanted, index };
+        let mut search = Search { frontier, budget: options.budget, looked: Looked::default() };
+        items.clear();
+        match options.rule {
+            Rule::Greedy => greedy::plan(field, &reach, &mut search, items),
+            Rule::Paths => paths.plan(field, &reach, &mut search, prices, items),
+        }
         self.effort.decisions += 1;
-        self.effort.nodes += looked.nodes;
-        self.effort.exhausted += u64::from(looked.exhausted);
+        self.effort.nodes += search.looked.nodes;
+        self.effort.exhausted += u64::from(search.looked.exhausted);
+        // In the order they pass.
+        items.sort_unstable_by_key(|timed| (timed.at, timed.item.first));
+        merge(items, runs);
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
         let op = run.op;
-        self.moved(run.start, run.blocks, |key| key.op == op, at);
+        self.moved(run.start, run.blocks, |_, key| key.op == op, at);
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let _ = op;
-        self.moved(start, blocks, |key| key.op == Op::Read, at);
+        self.moved(start, blocks, |_, key| key.op == Op::Read, at);
     }
 }

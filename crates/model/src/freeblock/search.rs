@@ -36,20 +36,19 @@ pub(super) struct Frontier {
     heap: BinaryHeap<(u64, Node)>,
 }
 
-impl Frontier {
+impl Search<'_> {
     /// Shows the cylinders, but for those of source and destination, that might offer more than
-    /// `best`, best bound first, until none is left or `budget` nodes have been looked at. `visit`
+    /// `best`, best bound first, until none is left or the budget of nodes is spent. `visit`
     /// gets a cylinder and the best known, and returns the best known then; a bound is its worth
-    /// times the price of the node. The nodes looked at, and whether all that had to be were.
-    pub fn search(
+    /// times the price of the node.
+    pub fn run(
         &mut self,
         field: &mut Field<'_>,
         reach: &Reach<'_>,
         price: impl Fn(Node) -> u64,
         mut best: u64,
-        budget: u64,
         mut visit: impl FnMut(&Tracks, &Wanted, u32, u64) -> u64,
-    ) -> Looked {
+    ) {
         let Field { tracks, wanted, index } = field;
         let weight = u64::from(wanted.weight());
         let bound = |index: &Index, node: Node| {
@@ -59,19 +58,20 @@ impl Frontier {
             let passing = reach.sectors_in(length, tracks.sectors_max(cylinders)) * weight;
             Some(u64::from(index.bound(node, arc)).min(passing) * price(node))
         };
-        self.heap.clear();
-        let mut nodes = 1;
+        let heap = &mut self.frontier.heap;
+        heap.clear();
         if let Some(bound) = bound(index, index.root()).filter(|&bound| bound > best) {
-            self.heap.push((bound, index.root()));
+            heap.push((bound, index.root()));
         }
-        while let Some((bound_here, node)) = self.heap.pop() {
+        while let Some((bound_here, node)) = heap.pop() {
             if bound_here <= best {
                 break;
             }
-            if nodes >= budget {
-                return Looked { nodes, exhausted: true };
+            if self.looked.nodes >= self.budget {
+                self.looked.exhausted = true;
+                break;
             }
-            nodes += 1;
+            self.looked.nodes += 1;
             if node.level == 0 {
                 let [from, to] = [reach.gap.from.cylinder, reach.gap.to.cylinder];
                 let is_known = node.number == from || node.number == to;
@@ -90,16 +90,23 @@ impl Frontier {
                 if u64::from(most) * price(child) > best
                     && let Some(bound) = bound(index, child).filter(|&bound| bound > best)
                 {
-                    self.heap.push((bound, child));
+                    heap.push((bound, child));
                 }
             }
         }
-        Looked { nodes, exhausted: false }
     }
 }
 
+/// A search with what it may look at and has looked at.
+pub(super) struct Search<'a> {
+    pub frontier: &'a mut Frontier,
+    /// Most nodes to look at.
+    pub budget: u64,
+    pub looked: Looked,
+}
+
 /// How much a search has looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Looked {
     pub nodes: u64,
     /// Whether it stopped for its budget: there may be something better.
@@ -107,7 +114,7 @@ pub(super) struct Looked {
 }
 
 /// Worth of what can be had on one track in the gap when no other is visited, if it is more than
-/// `best`.
+/// `best`: reads or writes, the more valuable, since a sector that passes can be either.
 #[inline]
 fn value_above(
     best: u32,
@@ -134,7 +141,7 @@ fn value_above(
     for (op, stay) in stays {
         if stay.length() > 0 && wanted.has(op) {
             let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
-            value += wanted.value(tracks, track, &place, passing, op);
+            value = wanted.value(tracks, track, &place, passing, op).max(value);
         }
     }
     (value > best).then_some(value)
@@ -144,9 +151,8 @@ fn value_above(
 pub(super) fn best_track(
     field: &mut Field<'_>,
     reach: &Reach<'_>,
-    frontier: &mut Frontier,
-    budget: u64,
-) -> (Option<Best>, Looked) {
+    search: &mut Search<'_>,
+) -> Option<Best> {
     let mut best: Option<Best> = None;
     let mut consider = |tracks: &Tracks, wanted: &Wanted, at: Position| {
         let known = best.map_or(0, |best| best.value);
@@ -167,17 +173,16 @@ pub(super) fn best_track(
             known = consider(tracks, wanted, Position { cylinder, surface });
         }
     }
-    let looked = frontier.search(
+    search.run(
         field,
         reach,
         |_| 1,
         known,
-        budget,
         |tracks, wanted, cylinder, known| {
             let surfaces = 0..tracks.surfaces();
             surfaces
                 .fold(known, |_, surface| consider(tracks, wanted, Position { cylinder, surface }))
         },
     );
-    (best, looked)
+    best
 }

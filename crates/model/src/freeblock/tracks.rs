@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freewheel_units::{Angle, Lbn, SimTime};
+use freewheel_units::{Angle, Bytes, Lbn, SimTime};
 
 use crate::drive::{Drive, Position, Zone};
 
@@ -167,6 +167,14 @@ impl Tracks {
 
     pub fn cylinders(&self) -> u32 {
         self.zone_of_cylinder.len() as u32
+    }
+
+    /// Memory they take.
+    pub fn memory(&self) -> Bytes {
+        let only = self.only.capacity() * size_of::<Packed>();
+        let several = self.several.values().map(Vec::capacity).sum::<usize>();
+        let zones = self.zone_of_cylinder.capacity() * size_of::<u16>();
+        Bytes::new((only + several * size_of::<Stretch>() + zones) as u64)
     }
 
     /// Above all numbers of stretches.

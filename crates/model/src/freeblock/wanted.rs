@@ -4,11 +4,12 @@
 //! lie in consecutive sectors of one track comes in *pieces*, one for each stretch: they may be read
 //! in different gaps, and what has been read of the block is held in memory meanwhile.
 
-use freewheel_units::Op;
+use freewheel_units::{Blocks, Bytes, Op};
 
 use super::bitmap::Bitmap;
+use super::reach::{Reach, Stay};
 use super::tracks::{Passing, Stretch, TrackId, TrackPlace, Tracks, blocks_in};
-use crate::drive::Divisor;
+use crate::drive::{Divisor, Position};
 
 /// What the blocks of a layer have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +65,14 @@ pub(super) struct Item {
     pub op: Op,
     /// Worth: blocks of 512 B times weight.
     pub value: u32,
+}
+
+/// An item of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Timed {
+    /// When it begins, in nanoseconds from the beginning of the gap.
+    pub at: u64,
+    pub item: Item,
 }
 
 /// The piece of the block numbered `block` on a stretch.
@@ -220,11 +229,43 @@ impl Wanted {
     /// The layer with this key, made if there is none.
     pub fn layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
         let same = |layer: &Layer| layer.key == key;
-        self.layers.iter().position(same).unwrap_or_else(|| {
-            let capacity = tracks.drive().blocks().get();
-            self.layers.push(Layer::new(key, capacity, tracks.stretches()));
-            self.layers.len() - 1
-        })
+        self.layers.iter().position(same).unwrap_or_else(|| self.add_layer(tracks, key))
+    }
+
+    /// Adds a layer, whether or not there is one with this key.
+    pub fn add_layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
+        let capacity = tracks.drive().blocks().get();
+        self.layers.push(Layer::new(key, capacity, tracks.stretches()));
+        self.layers.len() - 1
+    }
+
+    /// Puts an empty layer with this key in the place of one that is empty.
+    pub fn replace_layer(&mut self, tracks: &Tracks, layer: usize, key: LayerKey) {
+        assert!(self.layers[layer].wanted.is_empty(), "layer {layer} is in use");
+        let capacity = tracks.drive().blocks().get();
+        self.layers[layer] = Layer::new(key, capacity, tracks.stretches());
+    }
+
+    /// Changes the weight of a layer.
+    pub fn set_weight(&mut self, layer: usize, weight: u32) {
+        assert!(weight > 0, "a weight of nothing");
+        self.layers[layer].key.weight = weight;
+    }
+
+    /// The wanted blocks of a layer.
+    pub fn blocks(&self, layer: usize) -> &Bitmap {
+        &self.layers[layer].wanted
+    }
+
+    /// Memory that the bitmaps of all layers take.
+    pub fn memory(&self) -> Bytes {
+        let layers = self.layers.iter();
+        layers.fold(Bytes::ZERO, |sum, layer| sum + layer.wanted.memory() + layer.pieces.memory())
+    }
+
+    /// Data held of blocks of which pieces are missing.
+    pub fn held(&self) -> Bytes {
+        Blocks::new(self.held).bytes()
     }
 
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
@@ -338,7 +379,7 @@ impl Wanted {
 
     /// Shows what [`Self::value`] counts, in no order.
     #[inline]
-    pub fn items(
+    fn items(
         &self,
         tracks: &Tracks,
         track: TrackId,
@@ -369,6 +410,29 @@ impl Wanted {
             most += (layer.wanted.count_in(first, end) + pieces) * size * weight;
         }
         most
+    }
+
+    /// Shows what is wanted on a track during a stay there, each with the time it begins.
+    #[inline]
+    pub fn timed(
+        &self,
+        tracks: &Tracks,
+        reach: &Reach<'_>,
+        at: Position,
+        op: Op,
+        stay: Stay,
+        show: &mut impl FnMut(Timed),
+    ) {
+        let track = tracks.track(at.cylinder, at.surface);
+        let Some(place) = tracks.place(track).filter(|_| stay.length() > 0) else { return };
+        let rotation = tracks.drive().rotation();
+        let begin = reach.time(stay.from);
+        let phase = rotation.phase_ns(begin);
+        let passing = tracks.passing(&place, begin, stay.length());
+        self.items(tracks, track, &place, passing, op, &mut |item| {
+            let edge = tracks.edge_ns(&place, tracks.sector_on(track, item.first));
+            show(Timed { at: stay.from + rotation.forward_ns(phase, edge), item });
+        });
     }
 
     /// Adds to each slot the worth of what begins there on a stretch, whether or not it ends there:
@@ -417,17 +481,17 @@ impl Wanted {
         }
     }
 
-    /// The blocks `from..to` of 512 B were moved in direction `op`: what is complete thereby is no
-    /// longer wanted and is told to `deliver`.
+    /// The blocks `from..to` of 512 B were moved, which serves the layers that `serves` says: what
+    /// is complete thereby is no longer wanted and is told to `deliver`.
     pub fn moved(
         &mut self,
         tracks: &Tracks,
         (from, to): (u64, u64),
-        serves: impl Fn(&LayerKey) -> bool,
+        serves: impl Fn(usize, &LayerKey) -> bool,
         deliver: &mut impl FnMut(&LayerKey, Delivered),
     ) {
         for number in 0..self.layers.len() {
-            if serves(&self.layers[number].key) {
+            if serves(number, &self.layers[number].key) {
                 self.moved_in(tracks, number, (from, to), deliver);
             }
         }

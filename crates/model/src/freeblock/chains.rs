@@ -9,9 +9,9 @@
 
 use freewheel_units::Op;
 
-use super::reach::{Reach, Stay};
+use super::reach::Reach;
 use super::tracks::Tracks;
-use super::wanted::{Item, Wanted};
+use super::wanted::{Item, Timed, Wanted};
 use crate::drive::Position;
 
 /// Something wanted, with the time at which it passes, in nanoseconds from the beginning of the gap.
@@ -53,57 +53,36 @@ impl Chain {
     pub const EMPTY: Self = Self { worth: 0, last: NONE };
 }
 
-/// Times at which a head may be used on a cylinder.
-pub(super) trait Window {
-    /// The stay for transfers in direction `op`.
-    fn stay(&self, surface: u32, op: Op) -> Stay;
+/// Worth of what can be had on a cylinder when no other is visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Within {
+    /// On all tracks together, each without regard to the others: no chain is heavier.
+    pub sum: u32,
+    /// On the best of them.
+    pub most: u32,
+    pub surface: u32,
 }
 
-impl<F: Fn(u32, Op) -> Stay> Window for F {
-    fn stay(&self, surface: u32, op: Op) -> Stay {
-        self(surface, op)
-    }
-}
-
-/// Worth of all that can be had on a cylinder, one track without regard to the others: no chain is
-/// heavier. And how much the best of the tracks has.
-pub(super) fn worth_within(
-    tracks: &Tracks,
-    wanted: &Wanted,
-    reach: &Reach<'_>,
-    cylinder: u32,
-    window: &impl Window,
-) -> (u32, u32, u32) {
-    let (mut sum, mut most, mut on) = (0, 0, 0);
-    for surface in 0..tracks.surfaces() {
-        let track = tracks.track(cylinder, surface);
-        let Some(place) = tracks.place(track) else { continue };
-        let mut value = 0;
-        for op in [Op::Read, Op::Write] {
-            let stay = window.stay(surface, op);
-            if stay.length() > 0 && wanted.has(op) {
-                let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
-                value += wanted.value(tracks, track, &place, passing, op);
+impl Within {
+    pub fn new(tracks: &Tracks, wanted: &Wanted, reach: &Reach<'_>, cylinder: u32, op: Op) -> Self {
+        let mut within = Self::default();
+        for surface in 0..tracks.surfaces() {
+            let track = tracks.track(cylinder, surface);
+            let stay = reach.stay(Position { cylinder, surface }, op);
+            let Some(place) = tracks.place(track).filter(|_| stay.length() > 0) else { continue };
+            let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
+            let value = wanted.value(tracks, track, &place, passing, op);
+            within.sum += value;
+            if value > within.most {
+                (within.most, within.surface) = (value, surface);
             }
         }
-        sum += value;
-        if value > most {
-            (most, on) = (value, surface);
-        }
+        within
     }
-    (sum, most, on)
 }
 
 impl Chains {
-    pub fn clear(&mut self) {
-        self.steps.clear();
-        self.weights.clear();
-        self.before.clear();
-        self.by_end.clear();
-        self.best_by_end.clear();
-    }
-
-    /// Adds all that is wanted on the surfaces of a cylinder in the window.
+    /// Gathers all that is wanted in direction `op` on some surfaces of a cylinder.
     pub fn gather(
         &mut self,
         tracks: &Tracks,
@@ -111,35 +90,25 @@ impl Chains {
         reach: &Reach<'_>,
         cylinder: u32,
         surfaces: std::ops::Range<u32>,
-        window: &impl Window,
+        op: Op,
         price: u64,
     ) {
-        let steps = &mut self.steps;
+        self.steps.clear();
+        let rotation = tracks.drive().rotation();
         for surface in surfaces {
-            let track = tracks.track(cylinder, surface);
-            let Some(place) = tracks.place(track) else { continue };
-            for op in [Op::Read, Op::Write] {
-                let stay = window.stay(surface, op);
-                if stay.length() == 0 || !wanted.has(op) {
-                    continue;
-                }
-                let begin = reach.time(stay.from);
-                let phase = tracks.drive().rotation().phase_ns(begin);
-                let passing = tracks.passing(&place, begin, stay.length());
-                let rotation = tracks.drive().rotation();
-                wanted.items(tracks, track, &place, passing, op, &mut |item| {
-                    let sector = tracks.sector_on(track, item.first);
-                    let edge = tracks.edge_ns(&place, sector);
-                    let end_edge = tracks.edge_ns(&place, sector + item.blocks);
-                    let start = stay.from + rotation.forward_ns(phase, edge);
-                    let mut span = rotation.forward_ns(edge, end_edge);
-                    if span == 0 {
-                        span = rotation.period_ns();
-                    }
-                    let worth = u64::from(item.value) * price;
-                    steps.push(Step { start, end: start + span, surface, item, worth });
-                });
-            }
+            let at = Position { cylinder, surface };
+            let Some(place) = tracks.place(tracks.track(cylinder, surface)) else { continue };
+            wanted.timed(tracks, reach, at, op, reach.stay(at, op), &mut |Timed { at, item }| {
+                let phase = rotation.phase_ns(reach.time(at));
+                let sector = tracks.sector_on(tracks.track(cylinder, surface), item.first);
+                let end = tracks.edge_ns(&place, sector + item.blocks);
+                let span = match rotation.forward_ns(phase, end) {
+                    0 => rotation.period_ns(),
+                    span => span,
+                };
+                let worth = u64::from(item.value) * price;
+                self.steps.push(Step { start: at, end: at + span, surface, item, worth });
+            });
         }
     }
 
@@ -232,20 +201,5 @@ impl Chains {
             at = self.before[at as usize];
             Some(step)
         })
-    }
-}
-
-/// Stays on the cylinder `cylinder` between leaving `from` at `left` and being back at `to` by
-/// `back`, which is there for transfers in direction `op`.
-pub(super) fn between<'a>(
-    reach: &'a Reach<'_>,
-    cylinder: u32,
-    (from, left): (Position, u64),
-    (to, back, back_op): (Position, u64, Op),
-) -> impl Window + 'a {
-    move |surface: u32, op: Op| {
-        let at = Position { cylinder, surface };
-        let leave = back.saturating_sub(reach.move_ns(at, to, back_op));
-        reach.stay_until(left + reach.move_ns(from, at, op), leave)
     }
 }

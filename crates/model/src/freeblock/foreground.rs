@@ -1,0 +1,22 @@
+//! Foreground requests, as a planner is told of them.
+
+use freewheel_units::{Lbn, Op};
+
+/// Number of a promoted request, never given twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PromotionId(pub(super) u64);
+
+/// A foreground request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Foreground {
+    /// Read or write.
+    pub op: Op,
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks of 512 B.
+    pub blocks: u32,
+    /// Unique among foreground requests.
+    pub sequence: u64,
+    /// Set when a task has promoted it.
+    pub promotion: Option<PromotionId>,
+}

@@ -1,0 +1,184 @@
+//! Plans with several stops: the best path over one cylinder's tracks, and what else there is time
+//! for on the cylinders of source and destination.
+//!
+//! Leave the source late, arrive at the destination early; or go by a third cylinder, and use what
+//! is left of the gap before and after. All of a plan is in one direction, reads or writes.
+
+use freewheel_units::Op;
+
+use super::chains::{Chain, Chains, Within};
+use super::prices::Prices;
+use super::reach::Reach;
+use super::search::{Field, Search};
+use super::tracks::Tracks;
+use super::wanted::{Timed, Wanted};
+use crate::drive::Position;
+
+/// Steps that one cylinder's path is sought among; where more are wanted, its best track is taken,
+/// of which there is little to gain by leaving it.
+const STEPS_MAX: u32 = 512;
+
+/// Plans of several stops, with the memory they are made in.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Paths {
+    at_source: Chains,
+    at_destination: Chains,
+    at_third: Chains,
+    other: Vec<Timed>,
+}
+
+impl Paths {
+    /// Adds to `items` the best plan found.
+    pub fn plan(
+        &mut self,
+        field: &mut Field<'_>,
+        reach: &Reach<'_>,
+        search: &mut Search<'_>,
+        prices: &mut Prices,
+        items: &mut Vec<Timed>,
+    ) {
+        prices.refresh();
+        let mut other = std::mem::take(&mut self.other);
+        let mut best = 0;
+        for op in [Op::Read, Op::Write] {
+            if field.wanted.has(op) {
+                other.clear();
+                let worth = self.plan_for(field, reach, search, prices, op, &mut other);
+                if worth > best {
+                    best = worth;
+                    std::mem::swap(items, &mut other);
+                }
+            }
+        }
+        self.other = other;
+    }
+
+    /// The worth of the plan added to `items`; what is left over beside a third cylinder is not
+    /// counted.
+    fn plan_for(
+        &mut self,
+        field: &mut Field<'_>,
+        reach: &Reach<'_>,
+        search: &mut Search<'_>,
+        prices: &Prices,
+        op: Op,
+        items: &mut Vec<Timed>,
+    ) -> u64 {
+        let Self { at_source, at_destination, at_third, .. } = self;
+        let (from, to) = (reach.gap.from, reach.gap.to);
+        let length = reach.length();
+        let (known, split) = {
+            let Field { tracks, wanted, .. } = &*field;
+            let here = |at: Position| (at, prices.of_cylinder(at.cylinder));
+            gather_and_solve(at_source, tracks, wanted, reach, here(from), op, None);
+            gather_and_solve(at_destination, tracks, wanted, reach, here(to), op, Some(length));
+            split(at_source, at_destination, reach, op)
+        };
+
+        let mut third: Option<Position> = None;
+        let price = |node| prices.of_node(node);
+        let mut worth = known;
+        search.run(field, reach, price, known, |tracks, wanted, cylinder, best| {
+            let price = prices.of_cylinder(cylinder);
+            let within = Within::new(tracks, wanted, reach, cylinder, op);
+            if u64::from(within.sum) * price <= best {
+                return best;
+            }
+            let surfaces = surfaces(tracks, wanted, &within, within.surface);
+            at_third.gather(tracks, wanted, reach, cylinder, surfaces, op, price);
+            let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
+            if here > best {
+                third = Some(Position { cylinder, surface: within.surface });
+                worth = here;
+            }
+            best.max(here)
+        });
+        let Some(third) = third else {
+            take(at_source, split.0, items);
+            take_reversed(at_destination, split.1, length, items);
+            return known;
+        };
+        let Field { tracks, wanted, .. } = &*field;
+        let here = (third, prices.of_cylinder(third.cylinder));
+        let best = gather_and_solve(at_third, tracks, wanted, reach, here, op, None);
+        take(at_third, best, items);
+        // What time it leaves at the source and at the destination.
+        let begins = items.iter().map(|timed| timed.at).min().unwrap_or(0);
+        let ends = at_third.walk(best).map(|step| step.end).max().unwrap_or(length);
+        let leaves = begins.checked_sub(reach.cross_ns(from.cylinder, third.cylinder, op));
+        let arrives = ends + reach.cross_ns(third.cylinder, to.cylinder, op);
+        let before = leaves.map_or(Chain::EMPTY, |leaves| at_source.ended_by(leaves));
+        let after = length.checked_sub(arrives);
+        let after = after.map_or(Chain::EMPTY, |left| at_destination.ended_by(left));
+        take(at_source, before, items);
+        take_reversed(at_destination, after, length, items);
+        worth
+    }
+}
+
+/// The best of leaving the source late and arriving at the destination early: its worth, and the
+/// chain on either.
+fn split(
+    at_source: &Chains,
+    at_destination: &Chains,
+    reach: &Reach<'_>,
+    op: Op,
+) -> (u64, (Chain, Chain)) {
+    let (from, to, length) = (reach.gap.from, reach.gap.to, reach.length());
+    let alone = (at_source.ended_by(length), Chain::EMPTY);
+    let mut best = (alone.0.worth, alone);
+    let mut consider = |before: Chain, after: Chain| {
+        if before.worth + after.worth > best.0 {
+            best = (before.worth + after.worth, (before, after));
+        }
+    };
+    consider(Chain::EMPTY, at_destination.ended_by(length));
+    // On one cylinder the chains from the source are all there is.
+    if from.cylinder != to.cylinder {
+        let cross = reach.cross_ns(from.cylinder, to.cylinder, op);
+        for (step, after) in at_destination.chains() {
+            // In reversed time: the chain begins where the step ends.
+            if let Some(leaves) = (length - step.end).checked_sub(cross) {
+                consider(at_source.ended_by(leaves), after);
+            }
+        }
+    }
+    best
+}
+
+/// The surfaces among which a path is sought: all, or where too much is wanted, one.
+fn surfaces(
+    tracks: &Tracks,
+    wanted: &Wanted,
+    within: &Within,
+    surface: u32,
+) -> std::ops::Range<u32> {
+    let few = within.sum <= STEPS_MAX * wanted.size_min();
+    if few { 0..tracks.surfaces() } else { surface..surface + 1 }
+}
+
+fn gather_and_solve(
+    chains: &mut Chains,
+    tracks: &Tracks,
+    wanted: &Wanted,
+    reach: &Reach<'_>,
+    (at, price): (Position, u64),
+    op: Op,
+    reversed: Option<u64>,
+) -> Chain {
+    let within = Within::new(tracks, wanted, reach, at.cylinder, op);
+    let surfaces = surfaces(tracks, wanted, &within, at.surface);
+    chains.gather(tracks, wanted, reach, at.cylinder, surfaces, op, price);
+    if let Some(length) = reversed {
+        chains.reverse(length);
+    }
+    chains.solve(tracks.surfaces(), reach.cross_ns(0, 0, op))
+}
+
+fn take(chains: &Chains, chain: Chain, items: &mut Vec<Timed>) {
+    items.extend(chains.walk(chain).map(|step| Timed { at: step.start, item: step.item }));
+}
+
+fn take_reversed(chains: &Chains, chain: Chain, length: u64, items: &mut Vec<Timed>) {
+    items.extend(chains.walk(chain).map(|step| Timed { at: length - step.end, item: step.item }));
+}

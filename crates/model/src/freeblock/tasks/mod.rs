@@ -1,0 +1,370 @@
+//! Background tasks: sets of blocks to read or write for free, and what becomes of them (osdi00
+//! section 2.1, table 1).
+//!
+//! Goals: no call waits; every wanted block is delivered exactly once per task and round; a block
+//! that several tasks want is moved once and given to all; memory goes by one bit a block, not by
+//! what the blocks hold. Data do not come by here: an [`Event`] says which of them are in memory.
+//!
+//! **Promoted blocks** belong to the foreground queue alone: no gap is used for them, and they are
+//! delivered when a foreground request moves them (a write: when the promoted request is done).
+//!
+//! **Order of writes.** Blocks of 512 B that two requests share decide:
+//! - a foreground write supersedes every pending freeblock write from its arrival on, and so does a
+//!   freeblock write that is registered later: the earlier block is not written, and its task is
+//!   told, of the whole block even where only a part of it is written anew;
+//! - a freeblock write waits until every foreground write that arrived before it is done, promoted
+//!   ones and those of the gap that is under way among them;
+//! - a freeblock read that is registered while a freeblock write is pending waits until none is. One
+//!   that was registered before does not hold the write up: it gets what is there when its turn
+//!   comes, or the data of the write if it counts writes;
+//! - foreground requests never wait: a foreground read gets what is on the media;
+//! - what waits is not promoted, and foreground requests keep order among themselves as they would
+//!   without tasks.
+//!
+//! What is held of a block that is read in pieces takes part in the writes that pass over it.
+
+mod abort;
+mod claim;
+mod grid;
+mod memory;
+mod promote;
+mod spec;
+mod task;
+mod transfer;
+mod weights;
+mod writes;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+
+use self::claim::{Layer, Shape};
+use self::promote::PromotedWrite;
+use self::spec::{Runs, check_overlap, runs};
+use self::task::{Task, count};
+use self::weights::{Contest, Rival, by_deadline};
+use self::writes::{Writer, WritesUnderWay, bounds};
+use super::{Foreground, FreeRun, Opportunity, Options, Planner, PromotionId, Scheduler};
+use crate::drive::Drive;
+
+pub use memory::Memory;
+pub use promote::Promoted;
+pub use spec::{
+    BLOCK_SIZE_MAX, Counts, Extent, LAYERS_MAX, Pace, Priority, REPEATED_EXTENTS_MAX, TaskError,
+    TaskId, TaskSpec, Until, Which,
+};
+pub use task::Progress;
+
+/// How often the weights of tasks with deadlines and shares are looked at, unless said otherwise.
+/// Assumed: a thousand gaps of 10 ms tell a rate, and a new index is rare beside them.
+pub const CADENCE: SimDuration = SimDuration::from_secs(10);
+
+/// Something that has become of a task's blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Blocks have been read, and their data are in memory now, or they have been written.
+    Delivered {
+        /// Whose.
+        task: TaskId,
+        /// Where; whole blocks of the task.
+        extent: Extent,
+        /// When.
+        at: SimTime,
+    },
+    /// Blocks will not be written, because something newer is.
+    Superseded {
+        /// Whose.
+        task: TaskId,
+        /// Where; whole blocks of the task.
+        extent: Extent,
+        /// When.
+        at: SimTime,
+    },
+    /// A round is complete. Unless the task repeats itself, it has ended.
+    Done {
+        /// Which.
+        task: TaskId,
+        /// Its rounds, counted from zero.
+        round: u64,
+        /// When.
+        at: SimTime,
+    },
+}
+
+/// All tasks of one arm, and the scheduler that serves them.
+#[derive(Debug, Clone)]
+pub struct Tasks {
+    scheduler: Scheduler,
+    cadence: SimDuration,
+    /// When weights are looked at again.
+    weigh_at: SimTime,
+    contest: Contest,
+    tasks: BTreeMap<TaskId, Task>,
+    /// By number of the scheduler's layers.
+    layers: Vec<Layer>,
+    writes: WritesUnderWay,
+    promotions: BTreeMap<PromotionId, PromotedWrite>,
+    /// Write runs of the last plan that are not done.
+    in_gap: Vec<FreeRun>,
+    tasks_begun: u64,
+    promotions_begun: u64,
+    events: Vec<Event>,
+    /// Where freeblock writes have ended in this call, one way or the other: reads may wait there.
+    ended: Vec<(u64, u64)>,
+    /// Tasks that may be complete after this call.
+    touched: Vec<TaskId>,
+}
+
+impl Tasks {
+    /// No tasks yet. Weights are looked at every `cadence`.
+    pub fn new(drive: &Arc<Drive>, options: Options, cadence: SimDuration) -> Self {
+        Self {
+            scheduler: Scheduler::new(drive, options),
+            cadence,
+            weigh_at: SimTime::ZERO,
+            contest: Contest::default(),
+            tasks: BTreeMap::new(),
+            layers: Vec::new(),
+            writes: WritesUnderWay::default(),
+            promotions: BTreeMap::new(),
+            in_gap: Vec::new(),
+            tasks_begun: 0,
+            promotions_begun: 0,
+            events: Vec::new(),
+            ended: Vec::new(),
+            touched: Vec::new(),
+        }
+    }
+
+    /// The scheduler, for what its decisions cost.
+    pub fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// The drive the tasks are for.
+    pub fn drive(&self) -> &Arc<Drive> {
+        self.scheduler.drive()
+    }
+
+    /// Takes what has happened since the last call, in order.
+    pub fn events(&mut self) -> std::vec::Drain<'_, Event> {
+        self.events.drain(..)
+    }
+
+    fn capacity(&self) -> Blocks {
+        self.drive().blocks()
+    }
+
+    fn task(&self, id: TaskId) -> Result<&Task, TaskError> {
+        self.tasks.get(&id).ok_or(TaskError::Unknown { task: id })
+    }
+
+    /// Begins a task (table 1: `freeblock_readblocks`, `freeblock_writeblocks`).
+    pub fn register(&mut self, now: SimTime, spec: TaskSpec) -> Result<TaskId, TaskError> {
+        spec.check(self.scheduler.options().held_max)?;
+        let runs = self.runs_of(spec.op, spec.block_size, &spec.extents)?;
+        let blocks = runs.values().flatten().map(|run| run.1 - run.0).sum();
+        match spec.until {
+            Until::Standing => {}
+            _ if blocks == 0 => return Err(TaskError::Empty),
+            Until::Enough(enough) if enough == 0 || enough > blocks => {
+                return Err(TaskError::Enough { enough, blocks });
+            }
+            _ => {}
+        }
+        let id = TaskId(self.tasks_begun);
+        let task = Task::new(spec, now);
+        self.check_room(id, &task, &runs)?;
+        self.tasks_begun += 1;
+        self.tasks.insert(id, task);
+        self.add(id, runs, now);
+        self.settle(now);
+        Ok(id)
+    }
+
+    /// Adds blocks to a task. What it wants already it goes on wanting, once; what it is about to
+    /// write it writes with the newest data.
+    pub fn extend(
+        &mut self,
+        now: SimTime,
+        id: TaskId,
+        extents: &[Extent],
+    ) -> Result<(), TaskError> {
+        let task = self.task(id)?;
+        let runs = self.runs_of(task.spec.op, task.spec.block_size, extents)?;
+        self.check_room(id, task, &runs)?;
+        self.add(id, runs, now);
+        self.settle(now);
+        Ok(())
+    }
+
+    fn runs_of(&self, op: Op, size: u32, extents: &[Extent]) -> Result<Runs, TaskError> {
+        let runs = runs(size, extents, self.capacity())?;
+        if op == Op::Write {
+            check_overlap(size, &runs)?;
+        }
+        Ok(runs)
+    }
+
+    /// Blocks that a task may be given in gaps.
+    fn free(&self, id: TaskId) -> u64 {
+        let parts = &self.tasks[&id].parts;
+        let free = |part: &task::Part| match &part.own {
+            Some(own) => own.count(),
+            None => self.scheduler.wanted(part.layer),
+        };
+        parts.iter().map(free).sum()
+    }
+
+    /// Blocks that a task still wants.
+    fn outstanding(&self, id: TaskId) -> u64 {
+        let aside = |part: &task::Part| count(&part.promoted) + count(&part.deferred);
+        self.free(id) + self.tasks[&id].parts.iter().map(aside).sum::<u64>()
+    }
+
+    /// How far a task is.
+    pub fn progress(&self, id: TaskId, now: SimTime) -> Result<Progress, TaskError> {
+        Ok(self.task(id)?.progress(self.free(id), now))
+    }
+
+    /// Tasks that have not ended, in the order of their registration.
+    pub fn ids(&self) -> impl Iterator<Item = TaskId> {
+        self.tasks.keys().copied()
+    }
+
+    /// Completes what the call has changed: reads that need not wait any more, rounds, tasks.
+    fn settle(&mut self, at: SimTime) {
+        while !self.ended.is_empty() || !self.touched.is_empty() {
+            for range in std::mem::take(&mut self.ended) {
+                self.release_reads(range);
+            }
+            let mut touched = std::mem::take(&mut self.touched);
+            touched.sort_unstable();
+            touched.dedup();
+            for id in touched {
+                self.complete(id, at);
+            }
+        }
+    }
+
+    /// Ends the round of a task that has all it wants.
+    fn complete(&mut self, id: TaskId, at: SimTime) {
+        let Some(task) = self.tasks.get(&id) else { return };
+        let is_standing = task.spec.until == Until::Standing;
+        if is_standing || task.left() > 0 && self.outstanding(id) > 0 {
+            return;
+        }
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        self.events.push(Event::Done { task: id, round: task.round, at });
+        if task.spec.until != Until::Repeated || task.parts.iter().all(|p| p.repeats.is_empty()) {
+            self.end(id);
+            return;
+        }
+        task.round += 1;
+        task.since = at;
+        task.delivered = 0;
+        for part in 0..task.parts.len() {
+            let runs = self.tasks[&id].parts[part].repeats.clone();
+            self.want_reads(id, part, &runs);
+        }
+    }
+
+    /// Looks at the weights of tasks with deadlines and shares.
+    fn weigh(&mut self, now: SimTime) {
+        let mut rivals = Vec::new();
+        let mut weights = Vec::new();
+        for (&id, task) in &self.tasks {
+            let left = self.outstanding(id).min(task.left());
+            if let Some(weight) = by_deadline(task, left, now) {
+                weights.push((id, weight));
+            } else if let Pace::Share(share) = task.spec.pace
+                && self.free(id) > 0
+            {
+                let weight = self.weight(id);
+                let delivered = task.delivered_blocks().get();
+                rivals.push(Rival { task: id, share, weight, delivered });
+            }
+        }
+        weights.extend(self.contest.weigh(&rivals));
+        for (id, weight) in weights {
+            for part in &self.tasks[&id].parts {
+                self.scheduler.set_weight(part.layer, weight);
+            }
+        }
+    }
+
+    /// Worth of a block of 512 B of a task now.
+    fn weight(&self, id: TaskId) -> u32 {
+        let task = &self.tasks[&id];
+        let own = task.parts.first().map(|part| self.scheduler.weight(part.layer));
+        own.unwrap_or(task.spec.priority.weight())
+    }
+
+    /// Write runs of the last plan are not under way any more.
+    fn end_gap(&mut self) {
+        for run in std::mem::take(&mut self.in_gap) {
+            self.writes.end(Writer::Gap, run.start.get());
+            self.release_writes(bounds(run.start, run.blocks));
+        }
+    }
+}
+
+impl Planner for Tasks {
+    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        self.end_gap();
+        if gap.begin >= self.weigh_at {
+            self.weigh(gap.begin);
+            self.weigh_at = gap.begin + self.cadence;
+        }
+        self.scheduler.plan(gap, runs);
+        for run in runs.iter().filter(|run| run.op == Op::Write) {
+            self.writes.begin(Writer::Gap, bounds(run.start, run.blocks));
+            self.in_gap.push(*run);
+        }
+    }
+
+    fn done(&mut self, run: &FreeRun, at: SimTime) {
+        let serves = |shape: &Shape| match run.op {
+            Op::Write => shape.op == Op::Write || shape.counts.writes,
+            _ => shape.op == Op::Read,
+        };
+        self.transferred(run.start, run.blocks, serves, at);
+        if let Some(known) = self.in_gap.iter().position(|known| known == run) {
+            self.in_gap.remove(known);
+            self.writes.end(Writer::Gap, run.start.get());
+            self.release_writes(bounds(run.start, run.blocks));
+        }
+        self.settle(at);
+    }
+
+    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        let counts =
+            move |counts: Counts| if op == Op::Read { counts.reads } else { counts.writes };
+        self.transferred(start, blocks, |shape| shape.op == Op::Read && counts(shape.counts), at);
+        self.passed_promoted(op, start, blocks, at);
+        self.settle(at);
+    }
+
+    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+        if request.op != Op::Write || request.promotion.is_some() {
+            return;
+        }
+        let bounds = bounds(request.start, request.blocks);
+        self.writes.begin(Writer::Foreground(request.sequence), bounds);
+        self.supersede(bounds, None, at);
+        self.settle(at);
+    }
+
+    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+        if request.op != Op::Write {
+            return;
+        }
+        match request.promotion {
+            Some(promotion) => self.promoted_written(promotion, at),
+            None => self.writes.end(Writer::Foreground(request.sequence), request.start.get()),
+        }
+        self.release_writes(bounds(request.start, request.blocks));
+        self.settle(at);
+    }
+}

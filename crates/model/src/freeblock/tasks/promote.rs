@@ -1,0 +1,130 @@
+//! Blocks that shall not wait for a gap any longer.
+
+use freewheel_units::{Lbn, Op, SimTime};
+
+use super::claim::extent_of;
+use super::grid::{BlockRun, runs_in};
+use super::spec::{TaskError, TaskId, Which};
+use super::task::count;
+use super::writes::{Writer, bounds};
+use super::{Event, Tasks};
+use crate::freeblock::PromotionId;
+
+/// A foreground request to be made for a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promoted {
+    /// What the planner must be told with its arrival and its end.
+    pub id: PromotionId,
+    /// Read or write.
+    pub op: Op,
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks of 512 B.
+    pub blocks: u32,
+}
+
+/// A promoted write that is not done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PromotedWrite {
+    task: TaskId,
+    part: usize,
+    run: BlockRun,
+    start: u64,
+}
+
+impl Tasks {
+    /// Takes blocks of a task out of the gaps and returns the foreground requests to make for them,
+    /// by address (table 1: `freeblock_promote`). Blocks that follow on each other become one
+    /// request of at most `limit` blocks of 512 B. What waits for a write is left as it is.
+    pub fn promote(
+        &mut self,
+        id: TaskId,
+        which: Which<'_>,
+        limit: u32,
+    ) -> Result<Vec<Promoted>, TaskError> {
+        let spec = &self.task(id)?.spec;
+        let (op, size) = (spec.op, spec.block_size);
+        if limit < size {
+            return Err(TaskError::MergeLimit { limit, size });
+        }
+        let most = u64::from(limit / size);
+        let mut requests = Vec::new();
+        for (part, selected) in self.selected(id, which)? {
+            for (first, end) in runs_in(self.free_blocks(id, part), selected) {
+                for from in (first..end).step_by(most as usize) {
+                    let run = (from, (from + most).min(end));
+                    requests.push(self.promote_run(id, part, run, op));
+                }
+            }
+        }
+        requests.sort_unstable_by_key(|request| request.start);
+        Ok(requests)
+    }
+
+    fn promote_run(&mut self, id: TaskId, part: usize, run: BlockRun, op: Op) -> Promoted {
+        let promotion = PromotionId(self.promotions_begun);
+        self.promotions_begun += 1;
+        self.take(id, part, run);
+        self.part_mut(id, part).promote(run);
+        let bounds = self.part(id, part).grid.bounds(run);
+        if op == Op::Write {
+            self.writes.begin(Writer::Promoted(promotion), bounds);
+            self.promotions
+                .insert(promotion, PromotedWrite { task: id, part, run, start: bounds.0 });
+        }
+        let blocks = (bounds.1 - bounds.0) as u32;
+        Promoted { id: promotion, op, start: Lbn::new(bounds.0), blocks }
+    }
+
+    /// A promoted write is on the media.
+    pub(super) fn promoted_written(&mut self, promotion: PromotionId, at: SimTime) {
+        let Some(written) = self.promotions.remove(&promotion) else { return };
+        let PromotedWrite { task, part, run, start } = written;
+        self.writes.end(Writer::Promoted(promotion), start);
+        if self.tasks.contains_key(&task) {
+            self.ended.push(self.part(task, part).grid.bounds(run));
+            self.deliver_promoted(task, part, run, at);
+        }
+    }
+
+    /// A foreground request has moved these blocks: what has been promoted of them is in memory.
+    pub(super) fn passed_promoted(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        let bounds = bounds(start, blocks);
+        let reads = self.tasks.iter().filter(|(_, task)| {
+            task.spec.op == Op::Read && (op == Op::Read || task.spec.counts.writes)
+        });
+        let parts = reads.flat_map(|(&id, task)| {
+            task.parts.iter().enumerate().map(move |(number, part)| (id, number, part))
+        });
+        let moved: Vec<(TaskId, usize, BlockRun)> = parts
+            .filter(|(_, _, part)| count(&part.promoted) > 0)
+            .map(|(id, number, part)| (id, number, part.grid.inside(bounds)))
+            .collect();
+        for (id, part, run) in moved {
+            self.deliver_promoted(id, part, run, at);
+        }
+    }
+
+    fn deliver_promoted(&mut self, id: TaskId, part: usize, run: BlockRun, at: SimTime) {
+        let Some(promoted) = &mut self.part_mut(id, part).promoted else { return };
+        let delivered = runs_in(promoted, run);
+        promoted.remove(run.0, run.1);
+        for run in delivered {
+            self.deliver(id, part, run, at);
+        }
+    }
+
+    /// Counts blocks as delivered and says so; no more than are enough.
+    pub(super) fn deliver(&mut self, id: TaskId, part: usize, run: BlockRun, at: SimTime) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let blocks = (run.1 - run.0).min(task.left());
+        if blocks == 0 {
+            return;
+        }
+        task.delivered += blocks;
+        task.delivered_total += blocks;
+        let extent = extent_of(&task.parts[part].grid, (run.0, run.0 + blocks));
+        self.events.push(Event::Delivered { task: id, extent, at });
+        self.touched.push(id);
+    }
+}

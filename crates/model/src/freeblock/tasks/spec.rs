@@ -1,0 +1,342 @@
+//! What a task asks for, and why it may be refused.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
+use thiserror::Error;
+
+use super::grid::BlockRun;
+use super::weights::WEIGHT_STEP;
+
+/// Largest block of a task, in blocks of 512 B: 1 MiB. Assumed: sixteen times the largest block
+/// that osdi00 looks at, and less than a track of a drive of today.
+pub const BLOCK_SIZE_MAX: u32 = 2048;
+
+/// Most layers at once. Assumed: every decision looks at all of them, and sixteen alignments of
+/// 64 KiB blocks in both directions shall fit.
+pub const LAYERS_MAX: usize = 32;
+
+/// Most extents that a repeating task may consist of, since they are kept for its next round.
+/// Assumed: 1 MiB.
+pub const REPEATED_EXTENTS_MAX: usize = 1 << 16;
+
+/// Number of a task, never given twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub(super) u64);
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "task {}", self.0)
+    }
+}
+
+/// Consecutive blocks of a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Extent {
+    /// The first.
+    pub start: Lbn,
+    /// How many of 512 B.
+    pub blocks: Blocks,
+}
+
+impl Extent {
+    /// `blocks` from `start` on.
+    pub const fn new(start: u64, blocks: u64) -> Self {
+        Self { start: Lbn::new(start), blocks: Blocks::new(blocks) }
+    }
+
+    /// `from..to`. None when its end cannot be counted.
+    pub(super) fn bounds(&self) -> Option<(u64, u64)> {
+        let from = self.start.get();
+        from.checked_add(self.blocks.get()).map(|to| (from, to))
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} + {}", self.start, self.blocks)
+    }
+}
+
+/// What a block is worth beside the blocks of other tasks: one of a priority as much as four of the
+/// next lower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Priority {
+    /// Weight 1.
+    Low,
+    /// Weight 4.
+    #[default]
+    Normal,
+    /// Weight 16.
+    High,
+}
+
+impl Priority {
+    /// Weight of a block of 512 B.
+    pub const fn weight(self) -> u32 {
+        match self {
+            Self::Low => 1,
+            Self::Normal => WEIGHT_STEP,
+            Self::High => WEIGHT_STEP * WEIGHT_STEP,
+        }
+    }
+}
+
+/// Which foreground transfers deliver a wanted block in passing. What a foreground request moves is
+/// in memory anyway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Counts {
+    /// Those that read it.
+    pub reads: bool,
+    /// Those that write it, freeblock writes of other tasks among them.
+    pub writes: bool,
+}
+
+impl Counts {
+    /// Whoever wants data takes it from anywhere: data mining, backup.
+    pub const ALL: Self = Self { reads: true, writes: true };
+    /// Whoever verifies what is on the media: a scrub. A write does not tell whether what was there
+    /// could be read, and does not prove that it itself can be.
+    pub const READS: Self = Self { reads: true, writes: false };
+    /// Only what is read for the task itself.
+    pub const NONE: Self = Self { reads: false, writes: false };
+}
+
+/// When a task ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// When all of its blocks have been delivered.
+    All,
+    /// When any so many of its blocks have been delivered; the rest is aborted.
+    Enough(u64),
+    /// Never: when all blocks have been delivered, all are wanted anew. Reads only.
+    Repeated,
+    /// Not by itself: blocks are added as they come up.
+    Standing,
+}
+
+/// How a task competes with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pace {
+    /// By its priority alone.
+    #[default]
+    ByPriority,
+    /// A round shall be complete this long after it began. As soon as the task is behind a straight
+    /// line to there, its weight grows.
+    Deadline(SimDuration),
+    /// Its part of the bytes that all tasks with shares get while they compete, in proportion.
+    Share(u32),
+}
+
+/// A set of blocks to read or write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskSpec {
+    /// Read or write.
+    pub op: Op,
+    /// Blocks of 512 B in a block of the task.
+    pub block_size: u32,
+    /// Where the task's blocks lie: each extent is a row of whole ones from its start on.
+    pub extents: Vec<Extent>,
+    /// What a block is worth.
+    pub priority: Priority,
+    /// How it competes.
+    pub pace: Pace,
+    /// What delivers a block of a read in passing. Writes are delivered by nobody else.
+    pub counts: Counts,
+    /// When it ends.
+    pub until: Until,
+}
+
+impl TaskSpec {
+    /// Every block of `extents` once, at normal priority, from whatever moves it.
+    pub fn new(op: Op, block_size: u32, extents: Vec<Extent>) -> Self {
+        Self {
+            op,
+            block_size,
+            extents,
+            priority: Priority::default(),
+            pace: Pace::default(),
+            counts: Counts::ALL,
+            until: Until::All,
+        }
+    }
+
+    /// What is wrong with it that can be told without its extents.
+    pub(super) fn check(&self, held_max: Bytes) -> Result<(), TaskError> {
+        if !self.op.moves_data() {
+            return Err(TaskError::MovesNothing { op: self.op });
+        }
+        if self.block_size == 0 || self.block_size > BLOCK_SIZE_MAX {
+            return Err(TaskError::BlockSize { size: self.block_size });
+        }
+        let block = Blocks::new(self.block_size.into()).bytes();
+        if block > held_max {
+            return Err(TaskError::BeyondMemory { block, held_max });
+        }
+        if self.until == Until::Repeated && self.op == Op::Write {
+            return Err(TaskError::RepeatedWrite);
+        }
+        match self.pace {
+            Pace::Share(0) => Err(TaskError::NoShare),
+            Pace::Deadline(SimDuration::ZERO) => Err(TaskError::NoTime),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which blocks of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which<'a> {
+    /// All that are still wanted.
+    All,
+    /// Those of them that lie wholly in one of the extents.
+    In(&'a [Extent]),
+}
+
+/// Why a call was refused. Nothing has been changed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum TaskError {
+    /// No data would be moved.
+    #[error("a task cannot {op}: it reads or writes")]
+    MovesNothing {
+        /// What was asked for.
+        op: Op,
+    },
+    /// The size of a block.
+    #[error("a block of {size} x 512 B: from 1 to {BLOCK_SIZE_MAX} are allowed")]
+    BlockSize {
+        /// In blocks of 512 B.
+        size: u32,
+    },
+    /// A block that straddles tracks could never be completed.
+    #[error("a block of {block} does not fit into the {held_max} for blocks read in pieces")]
+    BeyondMemory {
+        /// Size of a block.
+        block: Bytes,
+        /// Memory for pieces.
+        held_max: Bytes,
+    },
+    /// Nothing is wanted.
+    #[error("a task of no blocks")]
+    Empty,
+    /// An extent that ends within a block.
+    #[error("{extent} is no whole number of blocks of {size} x 512 B")]
+    PartBlock {
+        /// The extent.
+        extent: Extent,
+        /// Blocks of 512 B in a block of the task.
+        size: u32,
+    },
+    /// An extent beyond the drive.
+    #[error("{extent} ends past the drive's {capacity}")]
+    PastEnd {
+        /// The extent.
+        extent: Extent,
+        /// Of the drive.
+        capacity: Blocks,
+    },
+    /// Some block would be written twice, in no order.
+    #[error("extents with different alignment overlap at {at}")]
+    Overlap {
+        /// First block of 512 B in both.
+        at: Lbn,
+    },
+    /// Too many combinations of direction, block size, alignment, weight and what counts.
+    #[error("{needed} layers are needed and {LAYERS_MAX} allowed: use fewer alignments or tasks")]
+    TooManyLayers {
+        /// With this task.
+        needed: usize,
+    },
+    /// A repeating task of too many extents.
+    #[error("a repeating task of {count} extents: {REPEATED_EXTENTS_MAX} are allowed")]
+    TooManyExtents {
+        /// How many.
+        count: usize,
+    },
+    /// What has been written need not be written again.
+    #[error("a task that writes cannot repeat itself")]
+    RepeatedWrite,
+    /// More are to be delivered than are wanted, or none.
+    #[error("{enough} of {blocks} blocks are to be enough: from 1 to all are allowed")]
+    Enough {
+        /// How many were to be enough.
+        enough: u64,
+        /// Of how many.
+        blocks: u64,
+    },
+    /// A share of nothing.
+    #[error("a share of 0: at least 1 is allowed")]
+    NoShare,
+    /// A deadline at the beginning.
+    #[error("a deadline of no time at all")]
+    NoTime,
+    /// There is no such task, or it has ended.
+    #[error("{task} is not known or has ended")]
+    Unknown {
+        /// The task.
+        task: TaskId,
+    },
+    /// Promoted requests smaller than a block.
+    #[error("promoted requests of at most {limit} x 512 B cannot hold a block of {size}")]
+    MergeLimit {
+        /// Largest request.
+        limit: u32,
+        /// Blocks of 512 B in a block of the task.
+        size: u32,
+    },
+}
+
+/// Runs of the task's blocks by alignment, in ascending order and apart from each other.
+pub(super) type Runs = BTreeMap<u32, Vec<BlockRun>>;
+
+/// The blocks of `extents`, each once.
+pub(super) fn runs(size: u32, extents: &[Extent], capacity: Blocks) -> Result<Runs, TaskError> {
+    let size_blocks = u64::from(size);
+    let mut runs = Runs::new();
+    for &extent in extents {
+        let bounds = extent.bounds().filter(|&(_, to)| to <= capacity.get());
+        let Some((from, to)) = bounds else {
+            return Err(TaskError::PastEnd { extent, capacity });
+        };
+        if !(to - from).is_multiple_of(size_blocks) {
+            return Err(TaskError::PartBlock { extent, size });
+        }
+        let run = (from / size_blocks, from / size_blocks + (to - from) / size_blocks);
+        if run.0 < run.1 {
+            runs.entry((from % size_blocks) as u32).or_default().push(run);
+        }
+    }
+    runs.values_mut().for_each(merge);
+    Ok(runs)
+}
+
+/// Runs in ascending order, those that touch made one.
+pub(super) fn merge(runs: &mut Vec<BlockRun>) {
+    runs.sort_unstable();
+    let mut merged: Vec<BlockRun> = Vec::with_capacity(runs.len());
+    for &run in runs.iter() {
+        match merged.last_mut().filter(|last| run.0 <= last.1) {
+            Some(last) => last.1 = last.1.max(run.1),
+            None => merged.push(run),
+        }
+    }
+    *runs = merged;
+}
+
+/// Runs of different alignment must not overlap when they are written.
+pub(super) fn check_overlap(size: u32, runs: &Runs) -> Result<(), TaskError> {
+    let size = u64::from(size);
+    let bounds = |offset: u32, run: &BlockRun| {
+        (u64::from(offset) + run.0 * size, u64::from(offset) + run.1 * size)
+    };
+    let mut all: Vec<(u64, u64)> = runs
+        .iter()
+        .flat_map(|(&offset, runs)| runs.iter().map(move |run| bounds(offset, run)))
+        .collect();
+    all.sort_unstable();
+    match all.windows(2).find(|pair| pair[1].0 < pair[0].1) {
+        Some(pair) => Err(TaskError::Overlap { at: Lbn::new(pair[1].0) }),
+        None => Ok(()),
+    }
+}
