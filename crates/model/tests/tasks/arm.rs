@@ -107,9 +107,12 @@ impl Arm {
         let opportunity = Opportunity {
             begin: self.now,
             from: self.head,
+            last_op: Op::Read,
+            read_write_switch: SimDuration::ZERO,
             to: first.at,
             op,
             seek: access.seek,
+            seek_error_ns: 0,
             due: self.now + access.seek + access.rotate,
         };
         let mut runs = Vec::new();
