@@ -58,7 +58,8 @@ pub struct Mechanics<'p> {
     last_op: Op,
     in_service: Option<Done>,
     servo: Servo<'p>,
-    work: Work,
+    head_time: HeadTime,
+    overhead: SimDuration,
 }
 
 impl<'p> Mechanics<'p> {
@@ -70,7 +71,8 @@ impl<'p> Mechanics<'p> {
             last_op: Op::Read,
             in_service: None,
             servo,
-            work: Work::default(),
+            head_time: HeadTime::default(),
+            overhead: SimDuration::ZERO,
         }
     }
 }
@@ -100,8 +102,8 @@ impl Device for Mechanics<'_> {
         let access = Access { overhead, ..access };
         self.head = access.end;
         self.last_op = target.op;
-        self.work.head_time.add(&access);
-        self.work.overhead += overhead;
+        self.head_time.add(&access);
+        self.overhead += overhead;
         let Access { seek, rotate, transfer, .. } = access;
         let end = now + access.total();
         let served = Served { overhead, seek, rotate, transfer, end, ..Served::default() };
@@ -124,7 +126,8 @@ impl Device for Mechanics<'_> {
     }
 
     fn work(&self) -> Work {
-        Work { free: self.servo.free_time(), ..self.work }
+        let Self { head_time, overhead, .. } = *self;
+        Work { head_time, overhead, free: self.servo.free_time(), ..Work::default() }
     }
 }
 

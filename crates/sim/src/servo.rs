@@ -13,13 +13,14 @@
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, Latency, Leg, Rest, Target};
 use freewheel_model::freeblock::{FreeRun, Opportunity, Planner};
-use freewheel_units::{Blocks, Op, Prng};
+use freewheel_units::{Op, Prng, SimTime};
 use serde::Serialize;
 
 /// What moves the head of an arm.
 pub struct Servo<'p> {
     errors: SeekErrors,
-    freeblock: Option<Freeblock<'p>>,
+    /// Elsewhere, so that arms without it stay small.
+    freeblock: Option<Box<Freeblock<'p>>>,
 }
 
 /// Differences between real seeks and the curve, drawn within the drive's tolerance. There is one
@@ -123,7 +124,7 @@ impl<'p> Servo<'p> {
     #[must_use]
     pub fn with_planner(self, planner: &'p mut dyn Planner) -> Self {
         let freeblock = Freeblock { planner, runs: Vec::new(), time: FreeTime::default() };
-        Self { freeblock: Some(freeblock), ..self }
+        Self { freeblock: Some(Box::new(freeblock)), ..self }
     }
 
     /// What became of the gaps so far; None without a planner.
@@ -142,10 +143,15 @@ impl Actuator for Servo<'_> {
         latency: Latency,
     ) -> Access {
         let error = self.errors.draw();
-        match &mut self.freeblock {
-            None => drive.media_access_from(departure, target, error),
-            Some(freeblock) => freeblock.access(drive, departure, target, latency, error),
+        if let (Some(freeblock), Latency::Free) = (&mut self.freeblock, latency) {
+            return freeblock.access(drive, departure, target, error);
         }
+        let access = drive.media_access_from(departure, target, error);
+        if let Some(freeblock) = &mut self.freeblock {
+            let end = departure.begin + access.total();
+            freeblock.planner.passed(target.op, target.start, target.blocks, end);
+        }
+        access
     }
 }
 
@@ -156,15 +162,8 @@ impl Freeblock<'_> {
         drive: &Drive,
         departure: &Departure,
         target: &Target,
-        latency: Latency,
         seek_error_ns: i64,
     ) -> Access {
-        if latency == Latency::Used {
-            let access = drive.media_access_from(departure, target, seek_error_ns);
-            let end = departure.begin + access.total();
-            self.planner.passed(target.op, target.start, target.blocks, end);
-            return access;
-        }
         let (mut at, mut rest, mut error) = (*departure, Rest::whole(target), seek_error_ns);
         let mut sum = Access { end: departure.from, ..Access::default() };
         let mut late = false;
@@ -182,8 +181,8 @@ impl Freeblock<'_> {
             self.planner.passed(leg.target.op, leg.target.start, leg.target.blocks, at.begin);
         }
         if late {
-            let alone = drive.media_access_from(departure, target, seek_error_ns);
-            let delay = sum.total().saturating_sub(alone.total());
+            let end = end_alone(drive, departure, target, seek_error_ns);
+            let delay = (departure.begin + sum.total()).saturating_since(end);
             self.time.foreground_delay_ns += u128::from(delay.ns());
         }
         sum
@@ -215,8 +214,7 @@ impl Freeblock<'_> {
         self.time.gaps_used += 1;
         let mut at = *departure;
         for run in &self.runs {
-            let target = drive.target(run.start, Blocks::new(u64::from(run.blocks)), run.op);
-            let access = drive.media_access_from(&at, &target, 0);
+            let access = run.access(drive, &at);
             at = at.after(&access, run.op);
             self.time.count(run, &access);
             self.planner.done(run, at.begin);
@@ -233,4 +231,13 @@ impl Freeblock<'_> {
         let wait = (arrival - departure.begin - leg.seek) + late.wait;
         Some(Leg { seek: leg.seek, wait, ..late })
     }
+}
+
+/// When the same access ends without free work.
+fn end_alone(drive: &Drive, from: &Departure, target: &Target, seek_error_ns: i64) -> SimTime {
+    let (mut at, mut rest, mut error) = (*from, Rest::whole(target), seek_error_ns);
+    while let Some(leg) = drive.next_leg(&at, &rest, error) {
+        (at, rest, error) = (at.after(&leg.access(), target.op), leg.rest, 0);
+    }
+    at.begin
 }

@@ -21,7 +21,7 @@ use freewheel_sim::source::{Closed, Open, Pattern, PatternSpec, SizeDistribution
 use freewheel_sim::{
     Arm, Completion, Device, FreeTime, Mechanics, RunResult, SeekErrors, Servo, WholeDrive, run,
 };
-use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
 /// A drive, its electronics if it has some, and a workload.
@@ -171,9 +171,7 @@ impl Planner for Busy {
         let mut at = gap.departure();
         for _ in 0..30 {
             let Some(run) = self.any_run(gap) else { continue };
-            let target = self.drive.target(run.start, Blocks::new(run.blocks.into()), run.op);
-            let access = self.drive.media_access_from(&at, &target, 0);
-            let after = at.after(&access, run.op);
+            let after = at.after(&run.access(&self.drive, &at), run.op);
             let arrival = gap.arrival(&self.drive, &after);
             if arrival.ns() > gap.due.ns() + self.greed_ns {
                 continue;

@@ -68,7 +68,8 @@ impl Leg {
 impl Drive {
     /// The first leg of what is left of an access; None when nothing is. For `seek_error_ns` see
     /// [`Self::media_access_from`].
-    #[inline]
+    // Not inlined: where foreground requests are simulated, their own path keeps its inlining.
+    #[inline(never)]
     pub fn next_leg(&self, departure: &Departure, rest: &Rest, seek_error_ns: i64) -> Option<Leg> {
         let (target, blocks) = match rest.next {
             Some(target) => (target, rest.blocks),

@@ -20,12 +20,14 @@ pub mod tasks;
 mod tracks;
 mod wanted;
 
-use freewheel_units::{Lbn, Op, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
 pub use foreground::{Foreground, PromotionId};
 pub use opportunity::Opportunity;
 pub use scheduler::{Delivery, Effort, Options, Rule, Scheduler};
 pub use wanted::{Delivered, LayerKey};
+
+use crate::drive::{Access, Departure, Drive};
 
 /// Consecutive blocks in consecutive sectors of one track, to be read or written in passing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,16 @@ pub struct FreeRun {
     pub blocks: u32,
     /// Read or write.
     pub op: Op,
+}
+
+impl FreeRun {
+    /// What doing it takes, for planners and for whoever does it. Panics like [`Drive::target`].
+    // Not inlined: where foreground requests are simulated, their own path keeps its inlining.
+    #[inline(never)]
+    pub fn access(&self, drive: &Drive, departure: &Departure) -> Access {
+        let target = drive.target(self.start, Blocks::new(u64::from(self.blocks)), self.op);
+        drive.media_access_from(departure, &target, 0)
+    }
 }
 
 /// Decides what else to do in a gap, and is told what became of it.
