@@ -18,6 +18,7 @@ mod scheduler;
 mod search;
 pub mod tasks;
 mod tracks;
+pub mod uses;
 mod wanted;
 
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
