@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::background::{Background, FreeblockConfig, Unfinished, Until};
 use crate::completion::Completion;
 use crate::device::{Mechanics, WholeDrive};
 use crate::engine::{self, Arm};
@@ -59,6 +60,9 @@ pub struct SimConfig {
     /// Several drives, as one volume or side by side.
     #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
     pub array: ArrayConfig,
+    /// Background work in the rotational gaps of the workload: freeblock scheduling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freeblock: Option<FreeblockConfig>,
     /// Where requests come from.
     pub workload: Workload,
 }
@@ -232,6 +236,12 @@ pub enum ConfigError {
          they could be written down"
     )]
     Unordered,
+    /// A value of the background work does not fit.
+    #[error("freeblock: {message}")]
+    Freeblock {
+        /// Key, value and what is allowed.
+        message: String,
+    },
     /// The drive's queue cannot be of this depth.
     #[error("`queue_depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held")]
     QueueDepth {
@@ -387,6 +397,7 @@ impl Experiment {
         let drive = library::build(&config.drive_spec()?, &config.drive)?;
         striping(&config.array, &drive)?;
         config.scheduler.build()?;
+        check_freeblock(config)?;
         check_workload(&config.workload, None)
     }
 
@@ -401,6 +412,7 @@ impl Experiment {
         let spec = config.drive_spec()?;
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         config.scheduler.build()?;
+        check_freeblock(&config)?;
         check_workload(&config.workload, trace.as_ref())?;
         let striping = striping(&config.array, &drive)?;
         let experiment = Self { config, spec, drive, striping, trace };
@@ -494,6 +506,10 @@ impl Experiment {
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
+        let until_done = |requests: u64| match self.config.freeblock.and_then(|f| f.rounds) {
+            Some(_) => u64::MAX,
+            None => requests,
+        };
         let seed = self.config.seed;
         let pattern = |spec: &PatternSpec| {
             Pattern::new(*spec, self.striping.blocks(), seed)
@@ -511,11 +527,12 @@ impl Experiment {
                     ThinkDistribution::Constant => Think::Constant(*think),
                     ThinkDistribution::Exponential => Think::Exponential(*think),
                 };
-                let source = Closed::new(pattern(spec)?, *outstanding, think, *requests, seed);
+                let requests = until_done(*requests);
+                let source = Closed::new(pattern(spec)?, *outstanding, think, requests, seed);
                 self.drive_source(source, planners, observer, progress)
             }
             Workload::Open { requests, mean_gap, pattern: spec } => {
-                let source = Open::new(pattern(spec)?, *mean_gap, *requests, seed);
+                let source = Open::new(pattern(spec)?, *mean_gap, until_done(*requests), seed);
                 self.drive_source(source, planners, observer, progress)
             }
             Workload::Trace(workload) => {
@@ -535,10 +552,37 @@ impl Experiment {
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
+        let unfinished = self.unfinished();
+        let source = Until { source, unfinished: unfinished.clone() };
         let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
-        let tally = self.tally_source(&mut source, planners, observer)?;
+        let mut backgrounds = self.backgrounds(unfinished.as_ref())?;
+        let mut tally = if backgrounds.is_empty() {
+            self.tally_source(&mut source, planners, observer)?
+        } else {
+            assert!(planners.is_empty(), "an arm has one planner");
+            let planners = backgrounds.iter_mut().map(|arm| arm as _).collect();
+            self.tally_source(&mut source, planners, observer)?
+        };
+        tally.background(backgrounds);
         source.report();
         Ok(tally)
+    }
+
+    /// What is to be read in the background before the workload ends, if that is asked for.
+    fn unfinished(&self) -> Option<Unfinished> {
+        let config = self.config.freeblock?;
+        let blocks = config.blocks_of_a_round(self.drive.blocks());
+        Some(Unfinished::new(config.rounds? * blocks * u64::from(self.striping.arms())))
+    }
+
+    /// The background work of every arm; none where there is none.
+    fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
+        let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
+        let background = |_| {
+            Background::new(&self.drive, config, unfinished.cloned())
+                .map_err(|error| ConfigError::Freeblock { message: error.to_string() })
+        };
+        (0..self.striping.arms()).map(background).collect()
     }
 
     /// Runs its volume under a source of one's own, with free work in its rotational gaps if there
@@ -624,6 +668,11 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
     }
     let drives = if layout == Layout::Striped { drives } else { 1 };
     Ok(Striping::new(drives, drive.actuators(), drive.blocks(), Blocks::new(unit)))
+}
+
+fn check_freeblock(config: &SimConfig) -> Result<(), ConfigError> {
+    let checked = config.freeblock.as_ref().map_or(Ok(()), FreeblockConfig::check);
+    checked.map_err(|message| ConfigError::Freeblock { message })
 }
 
 /// Most requests that may be outstanding in a closed workload: as many terminals are kept.

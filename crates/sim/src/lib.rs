@@ -1,5 +1,6 @@
 //! Virtual time: sources of requests, the event loop, and what a run is summed up in.
 
+pub mod background;
 mod calendar;
 mod completion;
 pub mod config;

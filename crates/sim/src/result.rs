@@ -4,6 +4,7 @@ use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
+use crate::background::{Background, BackgroundResult};
 use crate::completion::Completion;
 use crate::device::Work;
 use crate::servo::FreeTime;
@@ -27,6 +28,7 @@ pub(crate) struct Tally {
     outstanding: Level,
     hash: u64,
     ended: Ended,
+    background: Vec<BackgroundResult>,
 }
 
 /// What is known of runs when they have ended.
@@ -199,6 +201,9 @@ pub struct RunResult {
     /// Free work in rotational gaps, where it was planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<FreeResult>,
+    /// The background work of each arm, where there was any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundResult>,
     /// Response times of reads and writes together.
     pub response: Summary,
     /// Response times of reads.
@@ -332,8 +337,15 @@ impl Tally {
         };
     }
 
+    /// The background work of every arm, each told when the run has ended.
+    pub(crate) fn background(&mut self, arms: impl IntoIterator<Item = Background>) {
+        let end = self.ended.elapsed;
+        self.background.extend(arms.into_iter().map(|arm| arm.result(end)));
+    }
+
     /// Adds another run that has ended, all but its hash, for that depends on the order.
     pub(crate) fn add(&mut self, other: &Self) {
+        self.background.extend_from_slice(&other.background);
         self.reads.add(&other.reads);
         self.writes.add(&other.writes);
         self.flushes.add(&other.flushes);
@@ -368,6 +380,7 @@ impl Tally {
                 .ended
                 .free
                 .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
+            background: self.background,
             response: both.summary(),
             read_response: self.reads.summary(),
             write_response: self.writes.summary(),

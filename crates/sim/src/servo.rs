@@ -12,7 +12,7 @@
 //! are processed.
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, Latency, Leg, Rest, Target};
-use freewheel_model::freeblock::{FreeRun, Opportunity, Planner};
+use freewheel_model::freeblock::{FreeRun, Opportunity, Planner, Spent};
 use freewheel_units::{Op, Prng, SimTime};
 use serde::Serialize;
 
@@ -209,19 +209,25 @@ impl Freeblock<'_> {
         self.time.potential_ns += u128::from(latency_ns);
         if self.runs.is_empty() {
             self.time.unused_ns += u128::from(latency_ns);
+            self.planner.filled(&gap, &Spent::default());
             return None;
         }
         self.time.gaps_used += 1;
         let mut at = *departure;
+        let mut spent = Spent::default();
         for run in &self.runs {
             let access = run.access(drive, &at);
             at = at.after(&access, run.op);
             self.time.count(run, &access);
+            spent.transfer += access.transfer;
+            spent.extra_seek_ns += access.seek.ns() as i64;
             self.planner.done(run, at.begin);
         }
         let arrival = gap.arrival(drive, &at);
-        self.time.extra_seek_ns +=
-            i128::from((arrival - at.begin).ns()) - i128::from(gap.seek.ns());
+        let back_ns = (arrival - at.begin).ns() as i64 - gap.seek.ns() as i64;
+        self.time.extra_seek_ns += i128::from(back_ns);
+        spent.extra_seek_ns += back_ns;
+        self.planner.filled(&gap, &spent);
         if arrival <= gap.due {
             self.time.unused_ns += u128::from((gap.due - arrival).ns());
             return None;

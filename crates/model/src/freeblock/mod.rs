@@ -21,7 +21,7 @@ mod tracks;
 pub mod uses;
 mod wanted;
 
-use freewheel_units::{Blocks, Lbn, Op, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 pub use foreground::{Foreground, PromotionId};
 pub use opportunity::Opportunity;
@@ -51,6 +51,15 @@ impl FreeRun {
     }
 }
 
+/// What a gap was used for; the rest of its latency is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    /// Free runs under the head.
+    pub transfer: SimDuration,
+    /// Movements beyond the direct one. A detour may spare a write its settling.
+    pub extra_seek_ns: i64,
+}
+
 /// Decides what else to do in a gap, and is told what became of it.
 pub trait Planner: Send {
     /// Fills `runs` with what to do in `gap`, in order of time. The head goes from one run to the
@@ -60,6 +69,11 @@ pub trait Planner: Send {
 
     /// A run of the last plan was done at `at`.
     fn done(&mut self, run: &FreeRun, at: SimTime);
+
+    /// The gap of the last plan is over.
+    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+        let _ = (gap, spent);
+    }
 
     /// A foreground request moved these blocks at `at`: whoever wants them may have them as well.
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime);

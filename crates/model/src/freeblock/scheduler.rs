@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use freewheel_units::{Bytes, Lbn, Op, SimTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::bitmap::Bitmap;
 use super::greedy;
@@ -20,7 +22,8 @@ use crate::drive::Drive;
 const REBUILD_SHARE: u64 = 16;
 
 /// How a gap is filled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// The one track with most wanted blocks (osdi00 section 4).
     #[default]

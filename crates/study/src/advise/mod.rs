@@ -210,6 +210,7 @@ fn config(options: &StudyOptions, order: Order) -> SimConfig {
         electronics: options.electronics,
         queue_depth,
         array: ArrayConfig::default(),
+        freeblock: None,
         workload: Workload::Trace(options.trace.clone()),
     }
 }

@@ -61,6 +61,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         electronics: false,
         queue_depth: None,
         array: ArrayConfig::default(),
+        freeblock: None,
         workload: Workload::Closed {
             requests: context.requests(),
             outstanding: setting.outstanding,

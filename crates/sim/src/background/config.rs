@@ -1,0 +1,103 @@
+//! The `[freeblock]` table of an experiment.
+
+use freewheel_model::freeblock::Rule;
+use freewheel_model::freeblock::tasks::{Counts, TaskSpec, Until};
+use freewheel_model::freeblock::uses;
+use freewheel_units::{Blocks, Bytes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Background work in the rotational gaps of the foreground: freeblock scheduling.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct FreeblockConfig {
+    /// How a gap is filled.
+    pub rule: Rule,
+    /// What is read.
+    pub task: BackgroundTask,
+    /// Size of the task's blocks, each of which is handed over whole.
+    pub block_size: Bytes,
+    /// Part of all blocks that is enough, whichever they are: a statistical sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enough: Option<f64>,
+    /// Go on until so many rounds are complete on every arm, whatever number of requests the
+    /// workload has; a trace ends with its last record all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u64>,
+}
+
+/// What the background reads of the whole drive, again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackgroundTask {
+    /// Every block's contents: what the foreground reads or writes counts as read (osdi00 section
+    /// 6).
+    #[default]
+    DataMining,
+    /// Every block from the media: what the foreground writes does not verify anything.
+    Scrub,
+}
+
+impl Default for FreeblockConfig {
+    /// Pages of 4 KiB, as in osdi00 section 6.
+    fn default() -> Self {
+        Self {
+            rule: Rule::Paths,
+            task: BackgroundTask::default(),
+            block_size: Bytes::new(4096),
+            enough: None,
+            rounds: None,
+        }
+    }
+}
+
+impl FreeblockConfig {
+    /// What is wrong with it, if anything is.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let blocks = self.block_size.get() / 512;
+        if self.block_size.get() % 512 != 0 || !(1..=u64::from(u32::MAX)).contains(&blocks) {
+            let size = self.block_size;
+            return Err(format!("`block_size` is {size}: whole blocks of 512 B are needed"));
+        }
+        if let Some(enough) = self.enough
+            && !(enough > 0.0 && enough <= 1.0)
+        {
+            return Err(format!("`enough` is {enough}: more than 0 and at most 1 is allowed"));
+        }
+        if self.rounds == Some(0) {
+            return Err("`rounds` is 0: at least 1 is needed".into());
+        }
+        Ok(())
+    }
+
+    /// Blocks of 512 B in one of the task's.
+    pub(crate) fn size(&self) -> u32 {
+        (self.block_size.get() / 512) as u32
+    }
+
+    pub(crate) fn task_spec(&self, capacity: Blocks) -> TaskSpec {
+        let size = self.size();
+        let whole = match self.task {
+            BackgroundTask::DataMining => uses::data_mining(capacity, size),
+            BackgroundTask::Scrub => uses::scrub(capacity, size),
+        };
+        match self.enough {
+            None => whole,
+            Some(_) => {
+                let counts = match self.task {
+                    BackgroundTask::DataMining => Counts::ALL,
+                    BackgroundTask::Scrub => Counts::READS,
+                };
+                let until = Until::Enough(self.blocks_of_a_round(capacity));
+                TaskSpec { until, counts, ..whole }
+            }
+        }
+    }
+
+    /// Blocks of the task that make a round.
+    pub(crate) fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
+        let all = capacity.get().div_ceil(u64::from(self.size()));
+        let part = (all as f64 * self.enough.unwrap_or(1.0)).ceil() as u64;
+        part.clamp(1, all)
+    }
+}

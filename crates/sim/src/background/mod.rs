@@ -1,0 +1,216 @@
+//! Background work of an experiment: a task whose blocks are read in rotational gaps, and what
+//! became of it.
+
+mod config;
+mod result;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskError, TaskId, TaskSpec, Tasks};
+use freewheel_model::freeblock::{FreeRun, Opportunity, Options, Planner, Spent};
+use freewheel_units::{Lbn, Op, SimTime};
+
+use crate::source::{Request, Source, SourceError};
+
+pub use config::{BackgroundTask, FreeblockConfig};
+pub use result::{BackgroundResult, Progress, Round};
+
+/// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
+/// the last blocks take most of the time.
+const STEPS: u64 = 200;
+
+/// Halvings of the last step that are noted as well.
+const LAST_STEPS: u32 = 10;
+
+/// The task of one arm.
+pub(crate) struct Background {
+    tasks: Tasks,
+    task: TaskId,
+    spec: TaskSpec,
+    blocks: u64,
+    rounds: Vec<Round>,
+    round: Round,
+    began: SimTime,
+    /// Deliveries of this round at which its progress is noted next, and the number of that step.
+    note_at: u64,
+    steps: Vec<u64>,
+    unfinished: Option<Unfinished>,
+    /// Of the unfinished blocks those that are this arm's.
+    own_left: u64,
+}
+
+/// Blocks that are to be delivered before the foreground ends, over all arms.
+#[derive(Debug, Clone)]
+pub(crate) struct Unfinished {
+    left: Arc<AtomicU64>,
+    total: u64,
+}
+
+impl Unfinished {
+    /// `total` of them; none when there is no end to them.
+    pub fn new(total: u64) -> Self {
+        Self { left: Arc::new(AtomicU64::new(total)), total }
+    }
+
+    /// Whether the foreground may end: all are delivered.
+    pub fn is_none(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+
+    /// Delivered, and all.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.total - self.left.load(Ordering::Relaxed), self.total)
+    }
+}
+
+impl Background {
+    pub fn new(
+        drive: &Arc<Drive>,
+        config: &FreeblockConfig,
+        unfinished: Option<Unfinished>,
+    ) -> Result<Self, TaskError> {
+        let options = Options { rule: config.rule, ..Options::default() };
+        let mut tasks = Tasks::new(drive, options, CADENCE);
+        let spec = config.task_spec(drive.blocks());
+        let task = tasks.register(SimTime::ZERO, spec.clone())?;
+        let blocks = config.blocks_of_a_round(drive.blocks());
+        let steps = (1..STEPS)
+            .map(|step| blocks * step / STEPS)
+            .chain((1..=LAST_STEPS).map(|half| blocks - (blocks / STEPS >> half)))
+            .collect();
+        let mut background = Self {
+            tasks,
+            task,
+            spec,
+            blocks,
+            rounds: Vec::new(),
+            round: Round::default(),
+            began: SimTime::ZERO,
+            note_at: 0,
+            steps,
+            unfinished,
+            own_left: config.rounds.unwrap_or(0) * blocks,
+        };
+        background.note_at = background.steps[0];
+        Ok(background)
+    }
+
+    /// What became of it by `end`.
+    pub fn result(self, end: SimTime) -> BackgroundResult {
+        let mut unfinished = self.round;
+        unfinished.elapsed_ns = end.saturating_since(self.began).ns();
+        let scheduler = self.tasks.scheduler();
+        BackgroundResult::new(
+            self.blocks,
+            self.spec.block_size,
+            self.rounds,
+            unfinished,
+            scheduler.effort(),
+            self.tasks.memory().total(),
+        )
+    }
+
+    fn take_events(&mut self, in_a_gap: bool) {
+        let events: Vec<Event> = self.tasks.events().collect();
+        for event in events {
+            match event {
+                Event::Delivered { extent, at, .. } => {
+                    let blocks = extent.blocks.get() / u64::from(self.spec.block_size);
+                    let count =
+                        if in_a_gap { &mut self.round.in_gaps } else { &mut self.round.in_passing };
+                    *count += blocks;
+                    self.contribute(blocks);
+                    self.note(at);
+                }
+                Event::Done { at, .. } => self.end_round(at),
+                Event::Superseded { .. } => {}
+            }
+        }
+    }
+
+    fn contribute(&mut self, blocks: u64) {
+        if let Some(unfinished) = &self.unfinished {
+            let blocks = blocks.min(self.own_left);
+            self.own_left -= blocks;
+            unfinished.left.fetch_sub(blocks, Ordering::Relaxed);
+        }
+    }
+
+    fn note(&mut self, at: SimTime) {
+        let done = self.round.in_gaps + self.round.in_passing;
+        while done >= self.note_at {
+            let elapsed_ns = at.saturating_since(self.began).ns();
+            self.round.progress.push(Progress { elapsed_ns, blocks: done, gaps: self.round.gaps });
+            let next = self.steps.get(self.round.progress.len());
+            self.note_at = next.copied().unwrap_or(u64::MAX);
+        }
+    }
+
+    fn end_round(&mut self, at: SimTime) {
+        let mut round = std::mem::take(&mut self.round);
+        round.elapsed_ns = at.saturating_since(self.began).ns();
+        let blocks = round.in_gaps + round.in_passing;
+        round.progress.push(Progress { elapsed_ns: round.elapsed_ns, blocks, gaps: round.gaps });
+        self.rounds.push(round);
+        self.began = at;
+        self.note_at = self.steps[0];
+        // A task that repeats itself goes on; a sample begins anew with every block.
+        if self.tasks.progress(self.task, at).is_err() {
+            let begun = self.tasks.register(at, self.spec.clone());
+            self.task = begun.expect("what could be registered before");
+        }
+    }
+}
+
+impl Planner for Background {
+    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        self.tasks.plan(gap, runs);
+    }
+
+    fn done(&mut self, run: &FreeRun, at: SimTime) {
+        self.tasks.done(run, at);
+        self.take_events(true);
+    }
+
+    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+        self.tasks.filled(gap, spent);
+        self.round.gaps.add(gap, spent);
+    }
+
+    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        self.tasks.passed(op, start, blocks, at);
+        self.take_events(false);
+    }
+}
+
+/// A source that issues requests until the background is done.
+pub(crate) struct Until<S> {
+    pub source: S,
+    pub unfinished: Option<Unfinished>,
+}
+
+impl<S: Source> Source for Until<S> {
+    #[inline]
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        if self.unfinished.as_ref().is_some_and(Unfinished::is_none) {
+            return Ok(None);
+        }
+        self.source.next_arrival()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.source.take()
+    }
+
+    #[inline]
+    fn completed(&mut self, tag: u64, now: SimTime) {
+        self.source.completed(tag, now);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.unfinished.as_ref().map_or_else(|| self.source.progress(), Unfinished::progress)
+    }
+}

@@ -1,0 +1,132 @@
+//! What became of the background work of an arm.
+
+use freewheel_model::freeblock::{Effort, Opportunity, Spent};
+use freewheel_units::{Bytes, SimDuration};
+use serde::Serialize;
+
+/// The background work of one arm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BackgroundResult {
+    /// Blocks of the task that make a round.
+    pub blocks: u64,
+    /// Size of one in bytes.
+    pub block_bytes: u64,
+    /// Rounds that were completed.
+    pub rounds: Vec<Round>,
+    /// The round under way at the end.
+    pub unfinished: Round,
+    /// Gaps that were decided on.
+    pub decisions: u64,
+    /// Nodes of the search that were looked at for them.
+    pub nodes: u64,
+    /// Decisions that stopped for their budget: something better may have been missed.
+    pub exhausted: u64,
+    /// Memory for what is wanted and for finding it.
+    pub memory_bytes: u64,
+}
+
+/// One round: every block once, or as many as were enough.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Round {
+    /// How long it took.
+    pub elapsed_ns: u64,
+    /// Blocks read in gaps.
+    pub in_gaps: u64,
+    /// Blocks that the foreground moved anyway.
+    pub in_passing: u64,
+    /// What became of the gaps.
+    pub gaps: Gaps,
+    /// How far it was when, at even parts of the blocks and more often towards the end.
+    pub progress: Vec<Progress>,
+}
+
+/// Sums over gaps, in time of the head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Gaps {
+    /// Rotational latency of the foreground without free work.
+    pub potential_ns: u64,
+    /// Free runs under the head.
+    pub transfer_ns: u64,
+    /// Further movements. A detour may spare a write its settling.
+    pub extra_seek_ns: i64,
+}
+
+impl Gaps {
+    pub(super) fn add(&mut self, gap: &Opportunity, spent: &Spent) {
+        self.potential_ns += gap.latency().ns();
+        self.transfer_ns += spent.transfer.ns();
+        self.extra_seek_ns += spent.extra_seek_ns;
+    }
+
+    /// What is between `earlier` and here.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            potential_ns: self.potential_ns - earlier.potential_ns,
+            transfer_ns: self.transfer_ns - earlier.transfer_ns,
+            extra_seek_ns: self.extra_seek_ns - earlier.extra_seek_ns,
+        }
+    }
+}
+
+/// How far a round was at some time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Since the round began.
+    pub elapsed_ns: u64,
+    /// Blocks delivered.
+    pub blocks: u64,
+    /// What had become of the gaps.
+    pub gaps: Gaps,
+}
+
+impl BackgroundResult {
+    pub(super) fn new(
+        blocks: u64,
+        block_size: u32,
+        rounds: Vec<Round>,
+        unfinished: Round,
+        effort: Effort,
+        memory: Bytes,
+    ) -> Self {
+        Self {
+            blocks,
+            block_bytes: u64::from(block_size) * 512,
+            rounds,
+            unfinished,
+            decisions: effort.decisions,
+            nodes: effort.nodes,
+            exhausted: effort.exhausted,
+            memory_bytes: memory.get(),
+        }
+    }
+
+    /// Mean time of the completed rounds; None when there are none.
+    pub fn round_time(&self) -> Option<SimDuration> {
+        let rounds = self.rounds.len() as u64;
+        let sum: u64 = self.rounds.iter().map(|round| round.elapsed_ns).sum();
+        Some(SimDuration::from_ns(sum.checked_div(rounds)?))
+    }
+
+    /// Rounds a day at the mean time of the completed ones.
+    pub fn rounds_a_day(&self) -> Option<f64> {
+        self.round_time().map(|time| 86_400.0 / time.as_secs_f64())
+    }
+
+    /// Mean part of the rounds' time that the last `part` of the blocks took.
+    pub fn time_share_of_last(&self, part: f64) -> Option<f64> {
+        let shares: Option<Vec<f64>> =
+            self.rounds.iter().map(|round| round.time_share_of_last(part)).collect();
+        let shares = shares.filter(|shares| !shares.is_empty())?;
+        Some(shares.iter().sum::<f64>() / shares.len() as f64)
+    }
+}
+
+impl Round {
+    fn time_share_of_last(&self, part: f64) -> Option<f64> {
+        let blocks = self.progress.last()?.blocks as f64;
+        let reached = |progress: &&Progress| progress.blocks as f64 >= blocks * (1.0 - part);
+        let at = self.progress.iter().find(reached)?.elapsed_ns;
+        Some(1.0 - at as f64 / self.elapsed_ns as f64)
+    }
+}
