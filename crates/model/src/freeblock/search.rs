@@ -50,12 +50,12 @@ impl Search<'_> {
         mut visit: impl FnMut(&Tracks, &Wanted, u32, u64) -> u64,
     ) {
         let Field { tracks, wanted, index } = field;
-        let weight = u64::from(wanted.weight());
+        let ceiling = wanted.ceiling(tracks.sectors_max((0, tracks.cylinders() - 1)));
         let bound = |index: &Index, node: Node| {
             let cylinders = index.cylinders(node);
             let (arc, length) = reach.arc(cylinders)?;
             // Of what is wanted, and of what can pass in the time, the lesser.
-            let passing = reach.sectors_in(length, tracks.sectors_max(cylinders)) * weight;
+            let passing = ceiling.of(reach.sectors_in(length, tracks.sectors_max(cylinders)));
             Some(u64::from(index.bound(node, arc)).min(passing) * price(node))
         };
         let heap = &mut self.frontier.heap;
@@ -128,7 +128,7 @@ fn value_above(
     let stays = [Op::Read, Op::Write].map(|op| (op, reach.stay(at, op)));
     // Two bounds that cost little: what can pass, and what is there.
     let longest = stays.iter().map(|(_, stay)| stay.length()).max()?;
-    let passing = reach.sectors_in(longest, place.sectors()) * u64::from(wanted.weight());
+    let passing = wanted.ceiling(place.sectors()).of(reach.sectors_in(longest, place.sectors()));
     if longest == 0 || passing <= best.into() {
         return None;
     }

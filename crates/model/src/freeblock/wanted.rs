@@ -67,6 +67,22 @@ pub(super) struct Item {
     pub value: u32,
 }
 
+/// A bound on the worth of sectors, by their number alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ceiling {
+    /// Of layers of which more than a turn's sectors are wanted, their weights.
+    weight: u64,
+    /// Worth of all that is wanted on the others.
+    few: u64,
+}
+
+impl Ceiling {
+    #[inline]
+    pub fn of(&self, sectors: u64) -> u64 {
+        sectors * self.weight + self.few
+    }
+}
+
 /// An item of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timed {
@@ -582,10 +598,19 @@ impl Wanted {
         self.layers[layer].wanted.next_run(from, most)
     }
 
-    /// Worth of a block of 512 B that every layer wants.
-    #[inline]
-    pub fn weight(&self) -> u32 {
-        self.layers.iter().map(|layer| layer.key.weight).sum()
+    /// What can be worth most of so many sectors that pass, for `sectors` up to a turn.
+    pub fn ceiling(&self, turn: u32) -> Ceiling {
+        let mut ceiling = Ceiling { weight: 0, few: 0 };
+        for layer in &self.layers {
+            let wanted = layer.wanted.count() * layer.size.get();
+            let weight = u64::from(layer.key.weight);
+            if wanted < turn.into() {
+                ceiling.few += wanted * weight;
+            } else {
+                ceiling.weight += weight;
+            }
+        }
+        ceiling
     }
 
     /// Size of the smallest wanted blocks, in blocks of 512 B.
