@@ -4,6 +4,7 @@
 
 mod osdi00;
 mod osdi00_cleaning;
+mod osdi00_mining;
 mod report;
 
 use freewheel_sim::config::ConfigError;
@@ -61,6 +62,30 @@ pub const CLAIMS: &[Claim] = &[
         title: "LFS segment cleaning: LLD with three cleaners",
         setting: "Atlas 10K with one surface, log of 400 MiB, PostMark's second pass of 25,000 transactions",
         run: osdi00_cleaning::fig7,
+    },
+    Claim {
+        id: "osdi00.fig8",
+        title: "Free data mining behind transactions",
+        setting: "Atlas 10K, closed, MPL 1 to 20, 30 ms think, multiples of 4 KB around 8 KB, 2:1 reads; ten scans in 4 KB blocks, greedy rule",
+        run: osdi00_mining::fig8,
+    },
+    Claim {
+        id: "osdi00.fig9",
+        title: "Progress of a scan",
+        setting: "as figure 8, MPL 7",
+        run: osdi00_mining::fig9,
+    },
+    Claim {
+        id: "osdi00.fig10",
+        title: "Any X % of the blocks suffice",
+        setting: "as figure 8, MPL 10",
+        run: osdi00_mining::fig10,
+    },
+    Claim {
+        id: "beyond.fig8",
+        title: "Figure 8 with plans of several stops, prices by region, and other foreground policies",
+        setting: "as figure 8, MPL 10, three scans",
+        run: osdi00_mining::beyond,
     },
 ];
 

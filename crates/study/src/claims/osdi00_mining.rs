@@ -1,0 +1,389 @@
+//! Towards Higher Disk Head Utilization (OSDI 2000), section 6: free data mining on an active
+//! transaction system; and how much further other rules get in the same setting.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use freewheel_model::freeblock::Rule;
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::RunResult;
+use freewheel_sim::background::{BackgroundResult, BackgroundTask, FreeblockConfig, Round};
+use freewheel_sim::config::{
+    ArrayConfig, ConfigError, Experiment, SimConfig, ThinkDistribution, Workload,
+};
+use freewheel_sim::source::{PatternSpec, SizeDistribution};
+use freewheel_units::{Bytes, SimDuration};
+use rayon::prelude::*;
+
+use super::{Context, Figure, Outcome, Row};
+use crate::chart::{Axes, Line};
+
+/// One run: transactions in the foreground, scans in the background.
+#[derive(Debug, Clone, Copy)]
+struct Setting {
+    /// Multiprogramming level.
+    mpl: u32,
+    policy: PolicySpec,
+    rule: Rule,
+    /// Part of all blocks that makes a scan.
+    enough: Option<f64>,
+    /// Scans.
+    rounds: u64,
+}
+
+impl Setting {
+    /// The paper's rule at a multiprogramming level.
+    fn paper(context: &Context<'_>, mpl: u32) -> Self {
+        // The paper averages over ten scans. It does not name the foreground policy.
+        let rounds = if context.options.quick { 1 } else { 10 };
+        Self { mpl, policy: PolicySpec::Fcfs, rule: Rule::Greedy, enough: None, rounds }
+    }
+
+    fn config(&self, seed: u64) -> SimConfig {
+        SimConfig {
+            seed,
+            drive: "atlas10k".into(),
+            zero_latency: None,
+            scheduler: self.policy,
+            // As in the figures of section 3: no cache, no overheads.
+            electronics: false,
+            queue_depth: None,
+            array: ArrayConfig::default(),
+            freeblock: Some(FreeblockConfig {
+                rule: self.rule,
+                task: BackgroundTask::DataMining,
+                block_size: Bytes::from_kib(4),
+                enough: self.enough,
+                rounds: Some(self.rounds),
+            }),
+            workload: Workload::Closed {
+                requests: 0,
+                outstanding: self.mpl,
+                think: SimDuration::from_ms(30),
+                think_distribution: ThinkDistribution::Constant,
+                pattern: PatternSpec {
+                    size: Bytes::from_kib(8),
+                    size_distribution: SizeDistribution::Exponential,
+                    align: Bytes::from_kib(4),
+                    ..PatternSpec::default()
+                },
+            },
+        }
+    }
+
+    fn run(&self, seed: u64) -> Result<RunResult, ConfigError> {
+        let mut config = self.config(seed);
+        if let Workload::Closed { requests, .. } = &mut config.workload {
+            // Of no effect: the foreground goes on until the scans are done.
+            *requests = 1;
+        }
+        Experiment::new(config)?.run()
+    }
+
+    /// The same foreground with nothing behind it, for as many requests.
+    fn run_alone(&self, seed: u64, wanted: u64) -> Result<RunResult, ConfigError> {
+        let mut config = SimConfig { freeblock: None, ..self.config(seed) };
+        if let Workload::Closed { requests, .. } = &mut config.workload {
+            *requests = wanted;
+        }
+        Experiment::new(config)?.run()
+    }
+}
+
+fn run_all(context: &Context<'_>, settings: &[Setting]) -> Result<Vec<RunResult>, ConfigError> {
+    let done = AtomicU64::new(0);
+    settings
+        .par_iter()
+        .map(|setting| {
+            let result = setting.run(context.options.seed)?;
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            (context.progress)(done, settings.len() as u64);
+            Ok(result)
+        })
+        .collect()
+}
+
+fn background(result: &RunResult) -> &BackgroundResult {
+    &result.background[0]
+}
+
+fn scans_a_day(result: &RunResult) -> f64 {
+    background(result).rounds_a_day().unwrap_or(0.0)
+}
+
+/// Bytes a second that the task was given, in gaps and in passing.
+fn delivered_mb_per_second(result: &RunResult) -> f64 {
+    let background = background(result);
+    scans_a_day(result) * (background.blocks * background.block_bytes) as f64 / 86_400.0 / 1e6
+}
+
+fn potential_mb_per_second(result: &RunResult) -> f64 {
+    result.free.map_or(0.0, |free| free.potential_bytes_per_second / 1e6)
+}
+
+/// Share of the foreground's rotational latency, in %.
+fn of_potential(result: &RunResult, part: impl Fn(&freewheel_sim::FreeResult) -> f64) -> f64 {
+    result.free.as_ref().map_or(0.0, |free| 100.0 * part(free))
+}
+
+/// Share of the time in which data passed under the head, without and with free work, in %.
+fn utilisation(result: &RunResult) -> (f64, f64) {
+    let elapsed = result.elapsed_ns as f64;
+    let foreground = 100.0 * result.head_time.transfer_ns as f64 / elapsed;
+    let free = result.free.map_or(0.0, |free| 100.0 * free.time.transfer_ns as f64 / elapsed);
+    (foreground, foreground + free)
+}
+
+fn untouched(
+    context: &Context<'_>,
+    setting: &Setting,
+    result: &RunResult,
+) -> Result<bool, ConfigError> {
+    let alone = setting.run_alone(context.options.seed, result.requests)?;
+    Ok(alone.result_hash == result.result_hash)
+}
+
+fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
+    Line { name: name.into(), points, dots: false }
+}
+
+fn dots(name: &str, points: Vec<(f64, f64)>) -> Line {
+    Line { name: name.into(), points, dots: true }
+}
+
+/// The level at which the paper's numbers are taken: its throughput hardly grows beyond.
+const MPL: u32 = 10;
+
+pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let levels: &[u32] = if context.options.quick { &[2, MPL] } else { &[1, 2, 4, 7, MPL, 15, 20] };
+    let settings: Vec<Setting> = levels.iter().map(|&mpl| Setting::paper(context, mpl)).collect();
+    let results = run_all(context, &settings)?;
+    let at = levels.iter().position(|&mpl| mpl == MPL).expect("the paper's level is run");
+    let ours = &results[at];
+    let (alone, with) = utilisation(ours);
+    let used = of_potential(ours, freewheel_sim::FreeResult::transfer_share);
+    let seeks = of_potential(ours, freewheel_sim::FreeResult::extra_seek_share);
+    let left = of_potential(ours, freewheel_sim::FreeResult::unused_share);
+    let share = |value: f64| value / 10.0;
+    let bandwidth = delivered_mb_per_second(ours);
+    let rows = vec![
+        context.row("MPL 10: free bandwidth", "MB/s", 4.9, share(4.9), bandwidth),
+        context.row("MPL 10: full scans", "a day", 47.0, share(47.0), scans_a_day(ours)),
+        context.row_in("MPL 10: head transfers, without free work", "%", [2.0, 5.0], alone),
+        context.row("MPL 10: head transfers, with free work", "%", 24.0, share(24.0), with),
+        // Figure 8c: 18 and 28 % of the potential are lost, so 54 % are used; in points.
+        context.row("MPL 10: latency used", "%", 54.0, 10.0, used),
+        context.row("MPL 10: latency lost to extra seeks", "%", 18.0, 10.0, seeks),
+        context.row("MPL 10: latency left", "%", 28.0, 10.0, left),
+        context.holds(
+            "MPL 10: foreground the same to the nanosecond with and without the task",
+            untouched(context, &settings[at], ours)?,
+        ),
+    ];
+    let points = |value: fn(&RunResult) -> f64| {
+        levels.iter().zip(&results).map(|(&mpl, result)| (f64::from(mpl), value(result))).collect()
+    };
+    let bandwidths = vec![
+        line("potential", points(potential_mb_per_second)),
+        line("free bandwidth", points(delivered_mb_per_second)),
+        dots("paper's free bandwidth", vec![(f64::from(MPL), 4.9)]),
+    ];
+    let axes = Axes { x: "multiprogramming level", y: "MB/s", log_x: false };
+    let head = vec![
+        line("foreground transfers", points(|result| utilisation(result).0)),
+        line("with free work", points(|result| utilisation(result).1)),
+        dots("paper", vec![(f64::from(MPL), 24.0)]),
+    ];
+    let head_axes = Axes { x: "multiprogramming level", y: "head transferring, %", log_x: false };
+    let figures = vec![Figure::Lines(bandwidths, axes), Figure::Lines(head, head_axes)];
+    Ok(Outcome { rows, figures })
+}
+
+pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let results = run_all(context, &[Setting::paper(context, 7)])?;
+    let background = background(&results[0]);
+    let last = 100.0 * background.time_share_of_last(0.05).unwrap_or(0.0);
+    let rows =
+        vec![context.row("MPL 7: time for the last 5 % of the blocks", "%", 30.0, 5.0, last)];
+    let round = &background.rounds[0];
+    let elapsed = round.elapsed_ns as f64 / 100.0;
+    let progress = |round: &Round| -> Vec<(f64, f64)> {
+        let blocks = background.blocks as f64 / 100.0;
+        let points = round.progress.iter();
+        points.map(|at| (at.elapsed_ns as f64 / elapsed, at.blocks as f64 / blocks)).collect()
+    };
+    let read =
+        vec![line("ours, first scan", progress(round)), dots("paper's 95 %", vec![(70.0, 95.0)])];
+    let axes = Axes { x: "time of the scan, %", y: "blocks read, %", log_x: false };
+    let uses = |part: fn(&Round, usize) -> f64| -> Vec<(f64, f64)> {
+        // Tenths of the time, so that the noise of single steps does not cover the course.
+        let ends = (1..=20).filter_map(|twentieth| {
+            let until = round.elapsed_ns / 20 * twentieth;
+            round.progress.iter().rposition(|at| at.elapsed_ns <= until)
+        });
+        ends.map(|at| (round.progress[at].elapsed_ns as f64 / elapsed, part(round, at))).collect()
+    };
+    let shares = vec![
+        line("free transfer", uses(|round, at| shares_until(round, at).0)),
+        line("extra seeks", uses(|round, at| shares_until(round, at).1)),
+        line("latency left", uses(|round, at| shares_until(round, at).2)),
+    ];
+    let share_axes = Axes { x: "time of the scan, %", y: "potential around then, %", log_x: false };
+    let figures = vec![Figure::Lines(read, axes), Figure::Lines(shares, share_axes)];
+    Ok(Outcome { rows, figures })
+}
+
+/// Shares of the potential in the twentieth of the time that ends with a step of the progress.
+fn shares_until(round: &Round, at: usize) -> (f64, f64, f64) {
+    let end = round.progress[at];
+    let from = end.elapsed_ns.saturating_sub(round.elapsed_ns / 20);
+    let before = round.progress[..at].iter().rev().find(|earlier| earlier.elapsed_ns <= from);
+    let gaps = before.map_or(end.gaps, |before| end.gaps.since(&before.gaps));
+    let share = |ns: f64| 100.0 * ns / gaps.potential_ns.max(1) as f64;
+    let (transfer, seeks) = (share(gaps.transfer_ns as f64), share(gaps.extra_seek_ns as f64));
+    (transfer, seeks, 100.0 - transfer - seeks)
+}
+
+pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let parts: &[u32] = if context.options.quick {
+        &[50, 60, 70, 80, 95, 100]
+    } else {
+        &[10, 20, 30, 40, 50, 55, 60, 65, 70, 80, 90, 95, 98, 100]
+    };
+    let settings: Vec<Setting> = parts
+        .iter()
+        .map(|&part| Setting {
+            enough: (part < 100).then_some(f64::from(part) / 100.0),
+            ..Setting::paper(context, MPL)
+        })
+        .collect();
+    let results = run_all(context, &settings)?;
+    let at = |part: u32| {
+        let found = parts.iter().position(|&known| known == part);
+        &results[found.expect("a part that is run")]
+    };
+    let efficiency = |result: &RunResult| {
+        100.0 * delivered_mb_per_second(result) / potential_mb_per_second(result)
+    };
+    let gain = 100.0 * (efficiency(at(95)) / efficiency(at(100)) - 1.0);
+    let exceeds = parts.iter().filter(|&&part| part < 60).all(|&part| efficiency(at(part)) > 100.0);
+    let rows = vec![
+        // "40 % higher": a tenth of 140 % either way.
+        context.row("95 % of the blocks: efficiency above a full scan's", "%", 40.0, 14.0, gain),
+        context.row("80 % of the blocks: efficiency", "%", 90.0, 9.0, efficiency(at(80))),
+        context.row_in("80 % of the blocks: samples", "a day", [81.0, 120.0], scans_a_day(at(80))),
+        context.row("60 % of the blocks: efficiency", "%", 100.0, 10.0, efficiency(at(60))),
+        context.holds("below 60 % of the blocks achieved exceeds potential", exceeds),
+    ];
+    let points = |value: &dyn Fn(&RunResult) -> f64| {
+        parts.iter().zip(&results).map(|(&part, result)| (f64::from(part), value(result))).collect()
+    };
+    let lines = vec![
+        line("efficiency", points(&efficiency)),
+        dots("paper", vec![(60.0, 100.0), (80.0, 90.0)]),
+    ];
+    let axes =
+        Axes { x: "part of the blocks that is enough, %", y: "of potential, %", log_x: false };
+    let samples = vec![
+        line("samples", points(&scans_a_day)),
+        dots("paper", vec![(80.0, 90.0), (100.0, 47.0)]),
+    ];
+    let sample_axes =
+        Axes { x: "part of the blocks that is enough, %", y: "samples a day", log_x: false };
+    let figures = vec![Figure::Lines(lines, axes), Figure::Lines(samples, sample_axes)];
+    Ok(Outcome { rows, figures })
+}
+
+/// Figure 8's setting with rules that the paper does not have.
+pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let policies: &[PolicySpec] = if context.options.quick {
+        &[PolicySpec::Fcfs, PolicySpec::SstfLw { worth: 1.0 }]
+    } else {
+        &[
+            PolicySpec::Fcfs,
+            PolicySpec::Clook,
+            PolicySpec::Sstf,
+            PolicySpec::SptfSw { window: 0.6 },
+            PolicySpec::Sptf,
+            PolicySpec::SstfLw { worth: 0.2 },
+            PolicySpec::SstfLw { worth: 0.5 },
+            PolicySpec::SstfLw { worth: 1.0 },
+        ]
+    };
+    let rounds = if context.options.quick { 1 } else { 3 };
+    let setting = |policy, rule| Setting { mpl: MPL, policy, rule, enough: None, rounds };
+    let settings: Vec<Setting> = [Rule::Paths, Rule::Greedy]
+        .into_iter()
+        .flat_map(|rule| policies.iter().map(move |&policy| setting(policy, rule)))
+        .collect();
+    let results = run_all(context, &settings)?;
+    let (paths, greedy) = results.split_at(policies.len());
+    let response_ms = |result: &RunResult| result.response.mean_ns / 1e6;
+    let fcfs_ms = response_ms(&paths[0]);
+    let mut rows = Vec::new();
+    for ((policy, paths), greedy) in policies.iter().zip(paths).zip(greedy) {
+        let asked = match policy {
+            PolicySpec::Fcfs => 55.0,
+            _ => 47.0,
+        };
+        let ceiling = ceiling_a_day(paths);
+        let quantity = format!("{}: full scans", policy.title());
+        let mut row = context.row_in(&quantity, "a day", [asked, ceiling], scans_a_day(paths));
+        row.paper = Some(47.0);
+        row.note = Some(format!(
+            "greedy rule {:.1}; all latency used, {ceiling:.0}; response {:.1} ms, p99 {:.0} ms; last 1 % of the blocks {:.0} % of the time",
+            scans_a_day(greedy),
+            response_ms(paths),
+            paths.response.p99_ns as f64 / 1e6,
+            100.0 * background(paths).time_share_of_last(0.01).unwrap_or(0.0),
+        ));
+        rows.push(row);
+    }
+    // The policy that suits it best among those that serve the foreground no worse than FCFS.
+    let best = paths
+        .iter()
+        .filter(|result| response_ms(result) <= fcfs_ms)
+        .map(scans_a_day)
+        .fold(0.0, f64::max);
+    let quantity = "best policy with a mean response no worse than FCFS: full scans";
+    rows.push(context.row_in(
+        quantity,
+        "a day",
+        [64.0, ceiling_a_day(&paths[paths.len() - 1])],
+        best,
+    ));
+    rows.push(untouched_row(context, &settings[0], &paths[0])?);
+    let last = policies.len() - 1;
+    rows.push(untouched_row(context, &settings[last], &paths[last])?);
+    let points = |results: &[RunResult]| {
+        results.iter().map(|result| (response_ms(result), scans_a_day(result))).collect()
+    };
+    let lines = vec![
+        dots("paths", points(paths)),
+        dots("greedy", points(greedy)),
+        dots("paper, at our FCFS", vec![(fcfs_ms, 47.0)]),
+    ];
+    let axes = Axes { x: "mean foreground response, ms", y: "full scans a day", log_x: false };
+    Ok(Outcome { rows, figures: vec![Figure::Lines(lines, axes)] })
+}
+
+fn untouched_row(
+    context: &Context<'_>,
+    setting: &Setting,
+    result: &RunResult,
+) -> Result<Row, ConfigError> {
+    let quantity = format!(
+        "{}: foreground the same to the nanosecond with and without the task",
+        setting.policy.title()
+    );
+    Ok(context.holds(&quantity, untouched(context, setting, result)?))
+}
+
+/// Scans a day if all rotational latency were transfers of wanted blocks, and as many blocks came in
+/// passing.
+fn ceiling_a_day(result: &RunResult) -> f64 {
+    let background = background(result);
+    let rounds = background.rounds.len() as f64;
+    let in_gaps: u64 = background.rounds.iter().map(|round| round.in_gaps).sum();
+    let bytes = in_gaps as f64 * background.block_bytes as f64 / rounds;
+    potential_mb_per_second(result) * 1e6 * 86_400.0 / bytes
+}
