@@ -252,19 +252,27 @@ impl Scheduler {
         let at = self.tracks.position(best.track);
         let Some(place) = self.tracks.place(best.track) else { return looked };
         self.items.clear();
+        let (mut most, mut chosen) = (0, Op::Read);
         for op in [Op::Read, Op::Write] {
             let stay = reach.stay(at, op);
             let begin = reach.time(stay.from);
             let passing = self.tracks.passing(&place, begin, stay.length());
-            let items = &mut self.items;
+            let known = self.items.len();
+            let (items, mut value) = (&mut self.items, 0);
             self.wanted.items(&self.tracks, best.track, &place, passing, op, &mut |item| {
+                value += item.value;
                 items.push((0, item));
             });
+            let loser = if value > most { 0..known } else { known..items.len() };
+            items.drain(loser);
+            if value > most {
+                (most, chosen) = (value, op);
+            }
         }
         // In the order they pass.
-        let phase =
-            self.tracks.drive().rotation().phase_ns(reach.time(reach.stay(at, Op::Read).from));
-        let period = self.tracks.drive().rotation().period_ns();
+        let rotation = self.tracks.drive().rotation();
+        let phase = rotation.phase_ns(reach.time(reach.stay(at, chosen).from));
+        let period = rotation.period_ns();
         for (when, item) in &mut self.items {
             let sector = self.tracks.sector_on(best.track, item.first);
             let edge = self.tracks.edge_ns(&place, sector);

@@ -95,7 +95,8 @@ pub(super) struct Looked {
     pub exhausted: bool,
 }
 
-/// Worth of what can be had on one track in the gap when no other is visited.
+/// Worth of what can be had on one track in the gap when no other is visited: reads or writes, the
+/// more valuable, since a sector that passes can be either.
 #[inline]
 pub(super) fn value_on(field: &Field<'_>, reach: &Reach<'_>, at: Position) -> u32 {
     let Field { tracks, wanted, .. } = field;
@@ -107,7 +108,7 @@ pub(super) fn value_on(field: &Field<'_>, reach: &Reach<'_>, at: Position) -> u3
             let stay = reach.stay(at, op);
             if stay.length() > 0 {
                 let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
-                value += wanted.value(tracks, track, &place, passing, op);
+                value = wanted.value(tracks, track, &place, passing, op).max(value);
             }
         }
     }
