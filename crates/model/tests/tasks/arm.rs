@@ -100,6 +100,11 @@ impl Arm {
         self.drive.blocks().get()
     }
 
+    /// Whole blocks of `size`.
+    pub fn capacity_in(&self, size: u64) -> u64 {
+        self.capacity() / size
+    }
+
     /// Lets the tasks plan the gap before a foreground request.
     pub fn plan(&mut self, op: Op, start: u64, blocks: u32) -> Gap {
         let first = self.drive.target(Lbn::new(start), Blocks::new(1), op);

@@ -163,11 +163,7 @@ impl Oracle {
 
     /// Pending freeblock writes that something newer replaces, but for those of one task with the
     /// same alignment.
-    fn supersede(
-        &mut self,
-        bounds: (u64, u64),
-        but_for: Option<(TaskId, u64)>,
-    ) -> Vec<Expected> {
+    fn supersede(&mut self, bounds: (u64, u64), but_for: Option<(TaskId, u64)>) -> Vec<Expected> {
         let mut expected = Vec::new();
         for (&id, task) in self.tasks.iter_mut().filter(|(_, task)| task.spec.op == WRITE) {
             let size = task.size();

@@ -1,1 +1,122 @@
-//! Later.
+//! Priorities, deadlines and shares, on a drive under random foreground reads.
+
+use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::tasks::{Counts, Extent, Pace, Priority, TaskId, TaskSpec, Until};
+use freewheel_units::{Prng, SimDuration, SimTime};
+
+use crate::arm::{Arm, READ, plain_spec};
+
+const NOW: SimTime = SimTime::ZERO;
+const CYLINDERS: u32 = 400;
+
+fn arm() -> Arm {
+    let drive = Drive::build(&plain_spec(CYLINDERS)).unwrap();
+    Arm::with_cadence(drive, SimDuration::from_ms(500))
+}
+
+/// A task on every other cylinder from `first` on, which gets nothing but what gaps give.
+fn stripes(arm: &Arm, first: u64) -> TaskSpec {
+    let cylinder = arm.capacity() / u64::from(CYLINDERS);
+    let starts = (first..CYLINDERS.into()).step_by(2);
+    let extents = starts.map(|at| Extent::new(at * cylinder, cylinder)).collect();
+    TaskSpec { counts: Counts::NONE, until: Until::Repeated, ..TaskSpec::new(READ, 8, extents) }
+}
+
+fn serve(arm: &mut Arm, count: u32, seed: u64) {
+    let mut prng = Prng::new(seed, "foreground");
+    for _ in 0..count {
+        let start = prng.below(arm.capacity());
+        arm.serve(READ, start, 1);
+    }
+}
+
+fn got(arm: &Arm, task: TaskId) -> u64 {
+    arm.tasks.progress(task, arm.now).unwrap().delivered_total
+}
+
+#[test]
+fn of_two_tasks_the_one_of_higher_priority_gets_more() {
+    let mut arm = arm();
+    let task = |arm: &mut Arm, first, priority| {
+        let spec = TaskSpec { priority, ..stripes(arm, first) };
+        arm.tasks.register(NOW, spec).unwrap()
+    };
+    let high = task(&mut arm, 0, Priority::High);
+    let low = task(&mut arm, 1, Priority::Low);
+    serve(&mut arm, 2000, 1);
+    assert!(got(&arm, high) > 2 * got(&arm, low), "{} {}", got(&arm, high), got(&arm, low));
+}
+
+#[test]
+fn equal_tasks_get_about_the_same() {
+    let mut arm = arm();
+    let tasks = [0, 1].map(|first| {
+        let spec = stripes(&arm, first);
+        arm.tasks.register(NOW, spec).unwrap()
+    });
+    serve(&mut arm, 2000, 1);
+    let [even, odd] = tasks.map(|task| got(&arm, task));
+    assert!(even.abs_diff(odd) * 10 < even + odd, "{even} {odd}");
+}
+
+#[test]
+fn a_task_that_is_late_for_its_deadline_is_preferred_until_it_is_not() {
+    let mut arm = arm();
+    let round = |deadline| Pace::Deadline(SimDuration::from_ms(deadline));
+    let run = |pace| {
+        let mut arm = self::arm();
+        let spec = TaskSpec { pace, ..stripes(&arm, 0) };
+        let task = arm.tasks.register(NOW, spec).unwrap();
+        let spec = stripes(&arm, 1);
+        let rival = arm.tasks.register(NOW, spec).unwrap();
+        serve(&mut arm, 800, 1);
+        (got(&arm, task), got(&arm, rival))
+    };
+    let equal = run(Pace::ByPriority);
+    let relaxed = run(round(1_000_000));
+    let late = run(round(100));
+    // But for ties, which layers of their own break in another order.
+    assert!(relaxed.0.abs_diff(equal.0) * 50 < equal.0, "a deadline far off changes nothing");
+    assert!(late.0 > equal.0 * 4 / 3, "{late:?} {equal:?}");
+    // Alone, lateness changes nothing.
+    let spec = TaskSpec { pace: round(100), ..stripes(&arm, 0) };
+    let task = arm.tasks.register(NOW, spec).unwrap();
+    serve(&mut arm, 300, 1);
+    assert!(got(&arm, task) > 0);
+}
+
+#[test]
+fn bytes_approach_the_shares() {
+    for (first, second) in [(1, 1), (2, 1), (3, 1)] {
+        let mut arm = arm();
+        let spec = |share, start| TaskSpec { pace: Pace::Share(share), ..stripes(&arm, start) };
+        let specs = [spec(first, 0), spec(second, 1)];
+        let tasks = specs.map(|spec| arm.tasks.register(NOW, spec).unwrap());
+        serve(&mut arm, 4000, 1);
+        let [one, other] = tasks.map(|task| got(&arm, task) as f64);
+        let (ratio, due) = (one / other, f64::from(first) / f64::from(second));
+        assert!((ratio / due - 1.0).abs() < 0.15, "{one} : {other} for {first} : {second}");
+    }
+}
+
+#[test]
+fn a_change_of_weights_leaves_every_block_delivered_once() {
+    let mut arm = arm();
+    let spec = TaskSpec {
+        pace: Pace::Deadline(SimDuration::from_ms(1)),
+        until: Until::All,
+        ..stripes(&arm, 0)
+    };
+    let blocks = arm.capacity() / 16;
+    let task = arm.tasks.register(NOW, spec).unwrap();
+    let mut delivered = Vec::new();
+    for seed in 0..40 {
+        serve(&mut arm, 500, seed);
+        delivered.extend(crate::arm::delivered(&arm.events(), task, 8));
+    }
+    let all = delivered.len();
+    delivered.sort_unstable();
+    delivered.dedup();
+    assert_eq!((all, delivered.len() as u64), (all, blocks));
+    assert_eq!(all as u64, blocks);
+}

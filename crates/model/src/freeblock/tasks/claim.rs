@@ -52,12 +52,7 @@ impl Shape {
 
 impl Tasks {
     /// Whether there are layers for these blocks of a task, and memory to repeat them.
-    pub(super) fn check_room(
-        &self,
-        id: TaskId,
-        task: &Task,
-        runs: &Runs,
-    ) -> Result<(), TaskError> {
+    pub(super) fn check_room(&self, id: TaskId, task: &Task, runs: &Runs) -> Result<(), TaskError> {
         let in_use = self.layers.iter().filter(|layer| !layer.members.is_empty());
         let is_there = |offset| self.layer_like(&Shape::new(id, task, offset)).is_some();
         let new = runs.keys().filter(|&&offset| !is_there(offset)).count();

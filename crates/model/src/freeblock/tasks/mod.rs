@@ -339,7 +339,8 @@ impl Planner for Tasks {
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        let counts = move |counts: Counts| if op == Op::Read { counts.reads } else { counts.writes };
+        let counts =
+            move |counts: Counts| if op == Op::Read { counts.reads } else { counts.writes };
         self.transferred(start, blocks, |shape| shape.op == Op::Read && counts(shape.counts), at);
         self.passed_promoted(op, start, blocks, at);
         self.settle(at);

@@ -69,7 +69,8 @@ impl Tasks {
         let bounds = self.part(id, part).grid.bounds(run);
         if op == Op::Write {
             self.writes.begin(Writer::Promoted(promotion), bounds);
-            self.promotions.insert(promotion, PromotedWrite { task: id, part, run, start: bounds.0 });
+            self.promotions
+                .insert(promotion, PromotedWrite { task: id, part, run, start: bounds.0 });
         }
         let blocks = (bounds.1 - bounds.0) as u32;
         Promoted { id: promotion, op, start: Lbn::new(bounds.0), blocks }

@@ -9,7 +9,6 @@ use thiserror::Error;
 use super::grid::BlockRun;
 use super::weights::WEIGHT_STEP;
 
-
 /// Largest block of a task, in blocks of 512 B: 1 MiB. Assumed: sixteen times the largest block
 /// that osdi00 looks at, and less than a track of a drive of today.
 pub const BLOCK_SIZE_MAX: u32 = 2048;

@@ -60,8 +60,7 @@ impl Contest {
         let all: u128 = (0..rivals.len()).map(gain).sum();
         let shares: u128 = rivals.iter().map(|rival| u128::from(rival.share)).sum();
         // Gains against what is due, both times the sum of shares.
-        let balance =
-            |n: usize| (gain(n) * shares).cmp(&(all * u128::from(rivals[n].share)));
+        let balance = |n: usize| (gain(n) * shares).cmp(&(all * u128::from(rivals[n].share)));
         let may_fall = |n: &usize| balance(*n).is_gt() && rivals[*n].weight > 1;
         if (0..rivals.len()).any(|n| may_fall(&n)) {
             return (0..rivals.len())
