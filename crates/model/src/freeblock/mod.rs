@@ -14,6 +14,7 @@ mod scheduler;
 mod search;
 pub mod tasks;
 mod tracks;
+pub mod uses;
 mod wanted;
 
 use freewheel_units::{Lbn, Op, SimTime};

@@ -9,4 +9,5 @@ mod oracle;
 mod paces;
 mod random;
 mod table1;
+mod uses;
 mod writes;

@@ -1,0 +1,11 @@
+//! What free bandwidth is used for (osdi00 section 2.2): small state machines on the task interface.
+
+mod compare;
+mod prefetch;
+mod prewrite;
+mod scan;
+
+pub use compare::{Compare, CompareCounts, CompareError, Pair, Versions};
+pub use prefetch::{PrefetchCounts, PrefetchError, Prefetcher};
+pub use prewrite::{PrewriteCounts, Prewriter};
+pub use scan::{backup, data_mining, sample, scrub, whole_drive};

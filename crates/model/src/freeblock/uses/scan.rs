@@ -1,0 +1,66 @@
+//! Scans of a whole drive: each block once, in any order (osdi00 section 2.2, "scanning
+//! applications").
+
+use freewheel_units::{Blocks, Op};
+
+use crate::freeblock::tasks::{Counts, Extent, TaskSpec, Until};
+
+/// A drive in blocks of `block_size` x 512 B. When they do not come out even the last one overlaps
+/// the one before, so that every sector is in one.
+pub fn whole_drive(capacity: Blocks, block_size: u32) -> Vec<Extent> {
+    let (capacity, size) = (capacity.get(), u64::from(block_size.max(1)));
+    let even = capacity / size * size;
+    let mut extents = vec![Extent::new(0, even)];
+    if even > 0 && even < capacity {
+        extents.push(Extent::new(capacity - size, size));
+    }
+    extents
+}
+
+fn scan(capacity: Blocks, block_size: u32) -> TaskSpec {
+    TaskSpec::new(Op::Read, block_size, whole_drive(capacity, block_size))
+}
+
+/// Scans that follow on each other and take what passes by (osdi00 section 6).
+pub fn data_mining(capacity: Blocks, block_size: u32) -> TaskSpec {
+    TaskSpec { until: Until::Repeated, ..scan(capacity, block_size) }
+}
+
+/// Scans that follow on each other and verify what is on the media: only what is read counts.
+pub fn scrub(capacity: Blocks, block_size: u32) -> TaskSpec {
+    TaskSpec { until: Until::Repeated, counts: Counts::READS, ..scan(capacity, block_size) }
+}
+
+/// One scan: a physical backup.
+pub fn backup(capacity: Blocks, block_size: u32) -> TaskSpec {
+    scan(capacity, block_size)
+}
+
+/// A statistical sample: the first so many millionths of all blocks that come by, rounded up. Which
+/// ones depends on the foreground's places and times, so it is a sample of blocks whose contents do
+/// not depend on those.
+pub fn sample(capacity: Blocks, block_size: u32, parts_per_million: u32) -> TaskSpec {
+    let blocks = capacity.get().div_ceil(u64::from(block_size.max(1)));
+    let enough = u128::from(blocks) * u128::from(parts_per_million);
+    let enough = u64::try_from(enough.div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    TaskSpec { until: Until::Enough(enough), ..scan(capacity, block_size) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sector_of_a_drive_is_in_a_block() {
+        assert_eq!(whole_drive(Blocks::new(64), 8), [Extent::new(0, 64)]);
+        assert_eq!(whole_drive(Blocks::new(67), 8), [Extent::new(0, 64), Extent::new(59, 8)]);
+    }
+
+    #[test]
+    fn a_sample_is_rounded_up_to_whole_blocks() {
+        let until = |ppm| sample(Blocks::new(67), 8, ppm).until;
+        assert_eq!(until(1), Until::Enough(1));
+        assert_eq!(until(500_000), Until::Enough(5), "of 9");
+        assert_eq!(until(1_000_000), Until::Enough(9));
+    }
+}
