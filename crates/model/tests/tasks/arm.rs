@@ -13,11 +13,15 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 pub const READ: Op = Op::Read;
 pub const WRITE: Op = Op::Write;
 
+/// More than any test needs.
+const GAPS_MAX: u32 = 100_000;
+
 pub struct Arm {
     pub drive: Arc<Drive>,
     pub tasks: Tasks,
     pub now: SimTime,
     pub head: Position,
+    gaps: u32,
 }
 
 /// A foreground request that is being served: the gap before it and the plan for that.
@@ -89,7 +93,7 @@ impl Arm {
     pub fn with_cadence(drive: Drive, cadence: SimDuration) -> Self {
         let drive = Arc::new(drive);
         let tasks = Tasks::new(&drive, Options::default(), cadence);
-        Self { drive, tasks, now: SimTime::ZERO, head: Position::default() }
+        Self { drive, tasks, now: SimTime::ZERO, head: Position::default(), gaps: 0 }
     }
 
     pub fn plain() -> Self {
@@ -107,6 +111,8 @@ impl Arm {
 
     /// Lets the tasks plan the gap before a foreground request.
     pub fn plan(&mut self, op: Op, start: u64, blocks: u32) -> Gap {
+        self.gaps += 1;
+        assert!(self.gaps < GAPS_MAX, "what a test waits for does not happen");
         let first = self.drive.target(Lbn::new(start), Blocks::new(1), op);
         let access = self.drive.media_access(self.now, self.head, &first);
         let opportunity = Opportunity {

@@ -1,7 +1,10 @@
 //! Priorities, deadlines and shares, on a drive under random foreground reads.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{Counts, Extent, Pace, Priority, TaskId, TaskSpec, Until};
+use freewheel_model::freeblock::{FreeRun, Planner};
 use freewheel_units::{Prng, SimDuration, SimTime};
 
 use crate::arm::{Arm, READ, plain_spec};
@@ -97,6 +100,77 @@ fn bytes_approach_the_shares() {
         let (ratio, due) = (one / other, f64::from(first) / f64::from(second));
         assert!((ratio / due - 1.0).abs() < 0.15, "{one} : {other} for {first} : {second}");
     }
+}
+
+/// What a plan is worth to tasks of these blocks, in order of their weights.
+fn value(runs: &[FreeRun], wanted: &[(u32, BTreeSet<u64>)]) -> u32 {
+    let within = |run: &FreeRun, block: u64| {
+        let from = run.start.get();
+        from <= block && block + 8 <= from + u64::from(run.blocks)
+    };
+    let worth = |(weight, blocks): &(u32, BTreeSet<u64>)| {
+        let inside = |block: &&u64| runs.iter().any(|run| within(run, **block));
+        weight * 8 * blocks.iter().filter(inside).count() as u32
+    };
+    wanted.iter().map(worth).sum()
+}
+
+#[test]
+fn a_changed_weight_decides_as_if_it_had_been_there_from_the_beginning() {
+    let deadline = Pace::Deadline(SimDuration::from_secs(12));
+    let until = Until::All;
+    let mut arm = arm();
+    let late = TaskSpec { pace: deadline, until, ..stripes(&arm, 0) };
+    let steady = TaskSpec { until, ..stripes(&arm, 1) };
+    let blocks = |spec: &TaskSpec| -> BTreeSet<u64> {
+        spec.extents.iter().flat_map(|extent| crate::arm::blocks(extent, 8)).collect()
+    };
+    let mut wanted = [blocks(&late), blocks(&steady)];
+    let tasks = [late, steady].map(|spec| arm.tasks.register(NOW, spec).unwrap());
+    let mut prng = Prng::new(1, "foreground");
+    let mut compared = BTreeMap::new();
+    for nth in 0..3000 {
+        let weights =
+            tasks.map(|task| arm.tasks.progress(task, arm.now).map_or(0, |now| now.weight));
+        if weights.contains(&0) {
+            break;
+        }
+        let start = prng.below(arm.capacity());
+        let gap = arm.plan(READ, start, 1);
+        let weights_now = tasks.map(|task| arm.tasks.progress(task, arm.now).unwrap().weight);
+        let priority = |weight| match weight {
+            4 => Some(Priority::Normal),
+            16 => Some(Priority::High),
+            _ => None,
+        };
+        if nth % 20 == 0 || weights != weights_now {
+            if let (Some(first), Some(second)) =
+                (priority(weights_now[0]), priority(weights_now[1]))
+            {
+                let mut fresh = self::arm();
+                for (priority, blocks) in [(first, &wanted[0]), (second, &wanted[1])] {
+                    let extents = blocks.iter().map(|&block| Extent::new(block, 8)).collect();
+                    let spec = TaskSpec { priority, ..TaskSpec::new(READ, 8, extents) };
+                    fresh.tasks.register(NOW, spec).unwrap();
+                }
+                let mut runs = Vec::new();
+                fresh.tasks.plan(&gap.opportunity, &mut runs);
+                let valued = [0, 1].map(|n| (weights_now[n], wanted[n].clone()));
+                assert_eq!(value(&gap.runs, &valued), value(&runs, &valued));
+                *compared.entry(weights_now).or_insert(0) += 1;
+            }
+        }
+        let mut at = (gap.opportunity.begin, gap.opportunity.from);
+        gap.runs.iter().for_each(|run| arm.run(run, &mut at));
+        arm.finish(&gap, at);
+        let events = arm.events();
+        for (task, wanted) in tasks.iter().zip(&mut wanted) {
+            for block in crate::arm::delivered(&events, *task, 8) {
+                assert!(wanted.remove(&block));
+            }
+        }
+    }
+    assert!(compared[&[4, 4]] > 20 && compared[&[16, 4]] > 20, "{compared:?}");
 }
 
 #[test]

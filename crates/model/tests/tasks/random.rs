@@ -82,13 +82,21 @@ impl World {
             1 => Pace::Share(1 + self.prng.below(3) as u32),
             _ => Pace::ByPriority,
         };
-        let spec = TaskSpec {
+        let mut spec = TaskSpec {
             priority: self.one_of(&[Priority::Low, Priority::Normal, Priority::High]),
             counts: self.one_of(&[Counts::ALL, Counts::READS, Counts::NONE]),
             pace,
             until,
             ..TaskSpec::new(op, size as u32, extents)
         };
+        if let Some(other) = self.any_task()
+            && self.prng.chance(0.5)
+        {
+            // One that shares its layer with another.
+            let known = self.oracle.tasks[&other].spec.clone();
+            let until = if spec.op == known.op { spec.until } else { Until::All };
+            spec = TaskSpec { until, pace: Pace::ByPriority, ..known };
+        }
         if let Ok(id) = self.arm.tasks.register(self.arm.now, spec.clone()) {
             let expected = self.oracle.begin(id, &spec);
             self.follow(&expected, &[]);

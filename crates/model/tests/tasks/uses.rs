@@ -274,6 +274,25 @@ fn more_tracks_ahead_find_more_and_little_memory_less() {
 }
 
 #[test]
+fn readers_everywhere_push_the_oldest_predictions_out() {
+    let mut arm = Arm::plain();
+    let memory = Bytes::new(20 * KIB_4);
+    let mut prefetcher = Prefetcher::new(&mut arm.tasks, NOW, 8, memory, 1).unwrap();
+    let mut prng = Prng::new(1, "foreground");
+    for _ in 0..200 {
+        let start = prng.below(arm.capacity() / 8) * 8;
+        prefetcher.read(&mut arm.tasks, arm.now, Lbn::new(start), 8).unwrap();
+        arm.serve(READ, start, 8);
+        arm.events().iter().for_each(|event| prefetcher.event(event));
+        assert!(prefetcher.memory() <= memory);
+        let wanted: u64 =
+            arm.tasks.ids().map(|id| arm.tasks.progress(id, NOW).unwrap().wanted).sum();
+        assert!(wanted + prefetcher.memory().get() / KIB_4 <= 20);
+    }
+    assert_eq!(prefetcher.counts().blocks_max, 20, "and all of it is used");
+}
+
+#[test]
 fn what_is_overwritten_is_not_used_from_memory() {
     let (mut prefetcher, mut arm) = read_along(1, 32);
     // Everything that is known is ahead of 2400.

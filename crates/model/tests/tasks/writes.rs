@@ -3,7 +3,7 @@
 use freewheel_model::freeblock::tasks::{
     Counts, Event, Extent, Promoted, TaskId, TaskSpec, Until, Which,
 };
-use freewheel_model::freeblock::{Foreground, Planner};
+use freewheel_model::freeblock::{Foreground, FreeRun, Planner};
 use freewheel_units::{Lbn, Op, Prng, SimTime};
 
 use crate::arm::{Arm, READ, WRITE, delivered, is_done};
@@ -124,6 +124,23 @@ fn a_task_that_writes_a_block_again_writes_it_once_with_the_newest_data() {
 }
 
 #[test]
+fn a_block_written_in_part_is_written_whole_when_its_data_change() {
+    let mut arm = Arm::plain();
+    // A track has 64 blocks: the pieces are 0..64 and 64..100.
+    let extent = Extent::new(0, 100);
+    let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(WRITE, 100, vec![extent]) };
+    let task = arm.tasks.register(NOW, spec).unwrap();
+    let piece = |start, blocks| FreeRun { start: Lbn::new(start), blocks, op: WRITE };
+    let is_written = |arm: &mut Arm| !delivered(&arm.events(), task, 100).is_empty();
+    arm.tasks.done(&piece(0, 64), NOW);
+    arm.tasks.extend(NOW, task, &[extent]).unwrap();
+    arm.tasks.done(&piece(64, 36), NOW);
+    assert!(!is_written(&mut arm), "the first piece holds older data");
+    arm.tasks.done(&piece(0, 64), NOW);
+    assert!(is_written(&mut arm));
+}
+
+#[test]
 fn a_freeblock_read_waits_for_freeblock_writes_that_were_registered_before() {
     let mut arm = Arm::plain();
     let writer = write_task(&mut arm, 8, 8);
@@ -167,7 +184,7 @@ fn an_earlier_freeblock_read_does_not_hold_a_write_up_and_may_be_served_by_it() 
         let reader = arm.tasks.register(NOW, spec).unwrap();
         // Nothing else is worth more than the write: the read's layer is lighter.
         write_task(&mut arm, 0, 64);
-        let run = freewheel_model::freeblock::FreeRun { start: Lbn::new(0), blocks: 8, op: WRITE };
+        let run = FreeRun { start: Lbn::new(0), blocks: 8, op: WRITE };
         arm.tasks.done(&run, NOW);
         let got = delivered(&arm.events(), reader, 8);
         assert_eq!(got == [0], is_served, "{counts:?}");

@@ -4,7 +4,7 @@ use freewheel_units::{Op, SimTime};
 
 use super::grid::{BlockRun, Grid, for_each_run, runs_in};
 use super::spec::{
-    Counts, LAYERS_MAX, Pace, REPEATED_EXTENTS_MAX, Runs, TaskError, TaskId, Until, merge,
+    Counts, LAYERS_MAX, Pace, REPEATED_EXTENTS_MAX, Runs, TaskError, TaskId, TaskSpec, Until, merge,
 };
 use super::task::{Part, Task};
 use super::{Event, Extent, Tasks};
@@ -44,9 +44,8 @@ impl Shape {
             Pace::ByPriority => Weight::Fixed(task.spec.priority.weight()),
             Pace::Deadline(_) | Pace::Share(_) => Weight::Of(id),
         };
-        // Nothing passes by for a write, whatever it says.
-        let counts = if task.spec.op == Op::Read { task.spec.counts } else { Counts::NONE };
-        Self { op: task.spec.op, size: task.spec.block_size, offset, counts, weight }
+        let TaskSpec { op, block_size, counts, .. } = task.spec;
+        Self { op, size: block_size, offset, counts, weight }
     }
 }
 

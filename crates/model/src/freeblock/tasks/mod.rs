@@ -225,7 +225,7 @@ impl Tasks {
 
     /// How far a task is.
     pub fn progress(&self, id: TaskId, now: SimTime) -> Result<Progress, TaskError> {
-        Ok(self.task(id)?.progress(self.free(id), now))
+        Ok(self.task(id)?.progress(self.free(id), self.weight(id), now))
     }
 
     /// Tasks that have not ended, in the order of their registration.

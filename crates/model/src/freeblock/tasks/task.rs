@@ -55,6 +55,8 @@ pub struct Progress {
     pub rounds: u64,
     /// When this round began.
     pub since: SimTime,
+    /// Worth of a block of 512 B beside those of other tasks now.
+    pub weight: u32,
     /// When this round will be complete at the rate it has had. None before the first delivery, and
     /// for tasks that have no end.
     pub end_estimate: Option<SimTime>,
@@ -83,8 +85,8 @@ impl Task {
         self.parts.iter().position(|part| part.layer == layer)
     }
 
-    /// How far it is; `free` blocks may still be taken in gaps.
-    pub fn progress(&self, free: u64, now: SimTime) -> Progress {
+    /// How far it is; `free` blocks, each worth `weight`, may still be taken in gaps.
+    pub fn progress(&self, free: u64, weight: u32, now: SimTime) -> Progress {
         let promoted: u64 = self.parts.iter().map(|part| count(&part.promoted)).sum();
         let deferred: u64 = self.parts.iter().map(|part| count(&part.deferred)).sum();
         let wanted = free + promoted + deferred;
@@ -106,6 +108,7 @@ impl Task {
             delivered_total: self.delivered_total,
             rounds: self.round,
             since: self.since,
+            weight,
             end_estimate,
         }
     }
