@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test lint bench bench-scale bench-long reproduce install schemas picture clean
+.PHONY: demo test lint bench bench-scale bench-freeblock bench-long reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -27,14 +27,18 @@ bench-scale:
 	mkdir -p out
 	$(CARGO) run --release --quiet --package freewheel-bench -- --scale out/bench.jsonl
 
+## What a freeblock decision costs, by drive, block size and how much is wanted: several minutes.
+bench-freeblock:
+	$(CARGO) run --release --quiet --package freewheel-bench -- --freeblock
+
 ## That memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
 bench-long:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --long
 
-## Every claim of the papers that can be run so far, ours beside theirs.
+## Every claim of the papers that can be run so far, ours beside theirs: several minutes.
 reproduce:
 	mkdir -p out
-	$(FREEWHEEL) reproduce --report out/reproduce.html
+	$(CARGO) run --release --quiet --package freewheel-cli -- reproduce --report out/reproduce.html
 
 install:
 	$(CARGO) install --locked --path crates/cli

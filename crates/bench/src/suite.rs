@@ -58,6 +58,7 @@ fn cases() -> Vec<Case> {
         closed("fcfs", 1, 4_000_000).beside_disksim(DISKSIM_FCFS),
         closed("sptf", 20, 1_000_000).beside_disksim(DISKSIM_SPTF_20),
     ];
+    cases.extend(with_a_scan());
     cases.extend(with_electronics());
     cases.extend(striped());
     cases.extend(independent());
@@ -78,6 +79,18 @@ fn cases() -> Vec<Case> {
 fn closed(policy: &str, outstanding: u64, requests: u64) -> Case {
     let name = format!("random 4 KB closed, {policy}, {outstanding} outstanding");
     Case::new(name, requests, random(&bare_atlas(policy), outstanding, requests))
+}
+
+/// osdi00's transactions (section 6.2) with a scan of the whole drive in their gaps: about one of
+/// it.
+fn with_a_scan() -> [Case; 2] {
+    ["greedy", "paths"].map(|rule| {
+        let config = bare_atlas("fcfs")
+            + &format!("\nfreeblock = {{ rule = \"{rule}\" }}\n")
+            + "workload = { kind = \"closed\", outstanding = 10, think = \"30ms\", requests = 200000, \
+               pattern = { size = \"8KiB\", size_distribution = \"exponential\", align = \"4KiB\" } }\n";
+        Case::new(format!("transactions with a free scan, {rule}"), 200_000, config)
+    })
 }
 
 /// A queue that only grows: 20,000 requests arrive within 0.2 seconds.

@@ -1,0 +1,175 @@
+//! What a freeblock decision costs, at every fill and in the worst case.
+//!
+//! Random gaps between random places of a drive, decided one after the other on one core. What a
+//! decision takes is wanted again at once, so that the fill stays; working the index out anew for
+//! both is part of the next decision's time.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use freewheel::model::drive::{Departure, Drive, Rest};
+use freewheel::model::freeblock::{LayerKey, Opportunity, Options, Planner, Rule, Scheduler};
+use freewheel::sim::library;
+use freewheel::units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
+
+use crate::print_origin;
+use crate::record::{Origin, peak_memory_bytes};
+
+/// Decisions that are timed for each row.
+const DECISIONS: usize = 5_000;
+
+/// Decisions before them, which warm the caches.
+const WARM_UP: usize = 500;
+
+/// Which blocks are wanted.
+#[derive(Clone, Copy)]
+enum Fill {
+    /// This part of all, each by chance.
+    Part(f64),
+    /// One on every track, somewhere: small pieces everywhere, the worst case of the paper's search.
+    OneATrack,
+}
+
+/// Prints a table.
+pub fn run() {
+    let origin = Origin::here();
+    print_origin(&origin, &format!("{DECISIONS} decisions each, one core"));
+    let columns = ["median", "p90", "p99", "longest", "nodes", "hash"];
+    let [median, p90, p99, longest, nodes, hash] = columns;
+    println!("{:<58} {median:>8} {p90:>8} {p99:>8} {longest:>8} {nodes:>8}  {hash}", "us");
+    let atlas = [100.0, 50.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.2, 0.1];
+    for rule in [Rule::Greedy, Rule::Paths] {
+        for (size, name) in [(8, "4 KiB"), (128, "64 KiB"), (1, "1 sector")] {
+            let fills = atlas.map(|percent| Fill::Part(percent / 100.0));
+            rows("atlas10k", rule, size, name, fills.into_iter().chain([Fill::OneATrack]));
+        }
+        let fills = [100.0, 50.0, 10.0, 1.0, 0.1].map(|percent| Fill::Part(percent / 100.0));
+        rows("exos-x24-24tb", rule, 128, "64 KiB", fills.into_iter().chain([Fill::OneATrack]));
+        let fills = [100.0, 1.0, 0.1].map(|percent| Fill::Part(percent / 100.0));
+        rows("exos-x24-24tb", rule, 8, "4 KiB", fills.into_iter().chain([Fill::OneATrack]));
+    }
+    if let Some(bytes) = peak_memory_bytes() {
+        println!("peak memory {} MiB", bytes >> 20);
+    }
+}
+
+fn rows(drive: &str, rule: Rule, size: u32, name: &str, fills: impl Iterator<Item = Fill>) {
+    let spec = library::spec(drive).expect("a shipped drive");
+    let drive = Arc::new(library::build(&spec, drive).expect("a shipped drive"));
+    for fill in fills {
+        let what = match fill {
+            Fill::Part(part) => format!("{} % wanted", part * 100.0),
+            Fill::OneATrack => "one block a track".into(),
+        };
+        let measured = measure(&drive, rule, size, fill);
+        let us = |at: f64| measured.ns[((measured.ns.len() - 1) as f64 * at) as usize] / 1e3;
+        println!(
+            "{:<58} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>8.1}  {:016x}",
+            format!("{}, {rule:?}, blocks of {name}, {what}", spec.name),
+            us(0.5),
+            us(0.9),
+            us(0.99),
+            us(1.0),
+            measured.nodes,
+            measured.hash
+        );
+    }
+}
+
+struct Measured {
+    /// Of every decision, ascending.
+    ns: Vec<f64>,
+    /// Nodes that a decision looked at.
+    nodes: f64,
+    /// Over all plans.
+    hash: u64,
+}
+
+fn measure(drive: &Arc<Drive>, rule: Rule, size: u32, fill: Fill) -> Measured {
+    let mut prng = Prng::new(1, "freeblock decisions");
+    let mut scheduler = Scheduler::new(drive, Options { rule, ..Options::default() });
+    let layer = scheduler.layer(LayerKey { op: Op::Read, size, offset: 0, weight: 1 });
+    want(&mut scheduler, drive, layer, u64::from(size), fill, &mut prng);
+    let (mut ns, mut runs, mut hash) = (Vec::new(), Vec::new(), 0u64);
+    let mut nodes_before = 0;
+    for decision in 0..WARM_UP + DECISIONS {
+        if decision == WARM_UP {
+            nodes_before = scheduler.effort().nodes;
+        }
+        let gap = any_gap(drive, &mut prng);
+        let start = Instant::now();
+        scheduler.plan(&gap, &mut runs);
+        let took = start.elapsed();
+        if decision >= WARM_UP {
+            ns.push(took.as_nanos() as f64);
+        }
+        for run in &runs {
+            let word = run.start.get() ^ u64::from(run.blocks) << 48;
+            hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            scheduler.done(run, gap.due);
+        }
+        let taken: Vec<_> = scheduler.deliveries().map(|delivery| delivery.delivered).collect();
+        for blocks in taken {
+            scheduler.want(layer, blocks.first, blocks.first + blocks.blocks);
+        }
+    }
+    let nodes = (scheduler.effort().nodes - nodes_before) as f64 / DECISIONS as f64;
+    ns.sort_by(f64::total_cmp);
+    Measured { ns, nodes, hash }
+}
+
+fn want(
+    scheduler: &mut Scheduler,
+    drive: &Drive,
+    layer: usize,
+    size: u64,
+    fill: Fill,
+    prng: &mut Prng,
+) {
+    let blocks = drive.blocks().get() / size;
+    match fill {
+        Fill::Part(part) if part >= 1.0 => drop(scheduler.want(layer, 0, blocks)),
+        Fill::Part(part) => {
+            // From one wanted block to the next: as many as it takes until chance says yes.
+            let mut block = 0;
+            loop {
+                block += (prng.unit().ln() / (1.0 - part).ln()) as u64;
+                if block >= blocks {
+                    break;
+                }
+                scheduler.want(layer, block, block + 1);
+                block += 1;
+            }
+        }
+        Fill::OneATrack => {
+            let mut first = Lbn::ZERO;
+            while first.get() < drive.blocks().get() {
+                let end = drive.layout().track_bounds(first).1;
+                let block = (first.get() + prng.below(end.get() - first.get())) / size;
+                scheduler.want(layer, block.min(blocks - 1), block.min(blocks - 1) + 1);
+                first = end;
+            }
+        }
+    }
+}
+
+/// The gap before a request of 8 KiB anywhere, the head being anywhere.
+fn any_gap(drive: &Drive, prng: &mut Prng) -> Opportunity {
+    loop {
+        let place = |prng: &mut Prng| Lbn::new(prng.below(drive.blocks().get() - 16));
+        let source = drive.target(place(prng), Blocks::new(16), Op::Read);
+        let op = if prng.below(3) < 2 { Op::Read } else { Op::Write };
+        let target = drive.target(place(prng), Blocks::new(16), op);
+        let departure = Departure {
+            begin: SimTime::from_ns(prng.below(1 << 40)),
+            from: source.at,
+            last_op: Op::Read,
+            read_write_switch: SimDuration::ZERO,
+        };
+        let leg = drive.next_leg(&departure, &Rest::whole(&target), 0).expect("a target has a leg");
+        let gap = Opportunity::before(&departure, &leg, 0);
+        if gap.latency() > SimDuration::ZERO {
+            return gap;
+        }
+    }
+}
