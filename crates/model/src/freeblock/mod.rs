@@ -83,7 +83,8 @@ pub trait Planner: Send {
         let _ = (request, at);
     }
 
-    /// A foreground request is done. It has [`passed`](Self::passed) before.
+    /// A foreground request is done: what it writes is on the media. It has
+    /// [`passed`](Self::passed) before.
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
         let _ = (request, at);
     }

@@ -143,22 +143,20 @@ fn a_changed_weight_decides_as_if_it_had_been_there_from_the_beginning() {
             16 => Some(Priority::High),
             _ => None,
         };
-        if nth % 20 == 0 || weights != weights_now {
-            if let (Some(first), Some(second)) =
-                (priority(weights_now[0]), priority(weights_now[1]))
-            {
-                let mut fresh = self::arm();
-                for (priority, blocks) in [(first, &wanted[0]), (second, &wanted[1])] {
-                    let extents = blocks.iter().map(|&block| Extent::new(block, 8)).collect();
-                    let spec = TaskSpec { priority, ..TaskSpec::new(READ, 8, extents) };
-                    fresh.tasks.register(NOW, spec).unwrap();
-                }
-                let mut runs = Vec::new();
-                fresh.tasks.plan(&gap.opportunity, &mut runs);
-                let valued = [0, 1].map(|n| (weights_now[n], wanted[n].clone()));
-                assert_eq!(value(&gap.runs, &valued), value(&runs, &valued));
-                *compared.entry(weights_now).or_insert(0) += 1;
+        if (nth % 20 == 0 || weights != weights_now)
+            && let [Some(first), Some(second)] = weights_now.map(priority)
+        {
+            let mut fresh = self::arm();
+            for (priority, blocks) in [(first, &wanted[0]), (second, &wanted[1])] {
+                let extents = blocks.iter().map(|&block| Extent::new(block, 8)).collect();
+                let spec = TaskSpec { priority, ..TaskSpec::new(READ, 8, extents) };
+                fresh.tasks.register(NOW, spec).unwrap();
             }
+            let mut runs = Vec::new();
+            fresh.tasks.plan(&gap.opportunity, &mut runs);
+            let valued = [0, 1].map(|n| (weights_now[n], wanted[n].clone()));
+            assert_eq!(value(&gap.runs, &valued), value(&runs, &valued));
+            *compared.entry(weights_now).or_insert(0) += 1;
         }
         let mut at = (gap.opportunity.begin, gap.opportunity.from);
         gap.runs.iter().for_each(|run| arm.run(run, &mut at));
