@@ -34,10 +34,9 @@ impl Paths {
         field: &mut Field<'_>,
         reach: &Reach<'_>,
         search: &mut Search<'_>,
-        prices: &mut Prices,
+        prices: &Prices,
         items: &mut Vec<Timed>,
     ) {
-        prices.refresh();
         let mut other = std::mem::take(&mut self.other);
         let mut best = 0;
         for op in [Op::Read, Op::Write] {

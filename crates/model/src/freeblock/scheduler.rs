@@ -38,6 +38,8 @@ pub enum Rule {
 pub struct Options {
     /// How a gap is filled.
     pub rule: Rule,
+    /// Whether, under [`Rule::Paths`], regions that lag behind count for more.
+    pub prices: bool,
     /// Most nodes that one decision looks at.
     pub budget: u64,
     /// Most memory for pieces of blocks that are not complete.
@@ -47,7 +49,7 @@ pub struct Options {
 impl Default for Options {
     /// 64 MiB is little for a host and an eighth of the buffer of a drive of today.
     fn default() -> Self {
-        Self { rule: Rule::Greedy, budget: u64::MAX, held_max: Bytes::new(64 << 20) }
+        Self { rule: Rule::Greedy, prices: true, budget: u64::MAX, held_max: Bytes::new(64 << 20) }
     }
 }
 
@@ -313,7 +315,12 @@ impl Planner for Scheduler {
         items.clear();
         match options.rule {
             Rule::Greedy => greedy::plan(field, &reach, &mut search, items),
-            Rule::Paths => paths.plan(field, &reach, &mut search, prices, items),
+            Rule::Paths => {
+                if options.prices {
+                    prices.refresh();
+                }
+                paths.plan(field, &reach, &mut search, prices, items);
+            }
         }
         self.effort.decisions += 1;
         self.effort.nodes += search.looked.nodes;

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub struct FreeblockConfig {
     /// How a gap is filled.
     pub rule: Rule,
+    /// Whether, under the rule paths, regions of the disk that lag behind count for more.
+    pub prices: bool,
     /// What is read.
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
@@ -43,6 +45,7 @@ impl Default for FreeblockConfig {
     fn default() -> Self {
         Self {
             rule: Rule::Paths,
+            prices: true,
             task: BackgroundTask::default(),
             block_size: Bytes::new(4096),
             enough: None,

@@ -71,7 +71,7 @@ impl Background {
         config: &FreeblockConfig,
         unfinished: Option<Unfinished>,
     ) -> Result<Self, TaskError> {
-        let options = Options { rule: config.rule, ..Options::default() };
+        let options = Options { rule: config.rule, prices: config.prices, ..Options::default() };
         let mut tasks = Tasks::new(drive, options, CADENCE);
         let spec = config.task_spec(drive.blocks());
         let task = tasks.register(SimTime::ZERO, spec.clone())?;
