@@ -78,8 +78,22 @@ impl Bitmap {
     /// Members in `from..to`.
     #[inline]
     pub fn count_in(&self, from: u64, to: u64) -> u32 {
-        let mut count = 0;
-        self.for_each_word(from, to, |_, bits| count += bits.count_ones());
+        if from >= to {
+            return 0;
+        }
+        // Nearly always within two words.
+        let (first, last) = (from & !63, (to - 1) & !63);
+        if first == last {
+            return (self.word(first) & mask((from - first) as u32, (to - first) as u32))
+                .count_ones();
+        }
+        let ends = (self.word(first) & mask((from - first) as u32, 64)).count_ones()
+            + (self.word(last) & mask(0, (to - last) as u32)).count_ones();
+        if first + 64 == last {
+            return ends;
+        }
+        let mut count = ends;
+        self.for_each_word(first + 64, last, |_, bits| count += bits.count_ones());
         count
     }
 

@@ -67,9 +67,10 @@ impl Within {
     pub fn new(tracks: &Tracks, wanted: &Wanted, reach: &Reach<'_>, cylinder: u32, op: Op) -> Self {
         let mut within = Self::default();
         for surface in 0..tracks.surfaces() {
+            let at = Position { cylinder, surface };
             let track = tracks.track(cylinder, surface);
-            let stay = reach.stay(Position { cylinder, surface }, op);
-            let Some(place) = tracks.place(track).filter(|_| stay.length() > 0) else { continue };
+            let stay = reach.stay(at, op);
+            let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { continue };
             let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
             let value = wanted.value(tracks, track, &place, passing, op);
             within.sum += value;
@@ -97,7 +98,7 @@ impl Chains {
         let rotation = tracks.drive().rotation();
         for surface in surfaces {
             let at = Position { cylinder, surface };
-            let Some(place) = tracks.place(tracks.track(cylinder, surface)) else { continue };
+            let Some(place) = tracks.place(at) else { continue };
             wanted.timed(tracks, reach, at, op, reach.stay(at, op), &mut |Timed { at, item }| {
                 let phase = rotation.phase_ns(reach.time(at));
                 let sector = tracks.sector_on(tracks.track(cylinder, surface), item.first);

@@ -9,11 +9,12 @@ use freewheel_units::{Angle, Bytes};
 
 use super::tracks::Tracks;
 use super::wanted::Wanted;
+use crate::drive::Position;
 
 /// Slots of a turn. More make bounds closer and tables larger, by the square.
 pub(super) const SLOTS: usize = 16;
 
-/// Children of a node.
+/// Children of a node: a power of two.
 pub(super) const FANOUT: usize = 4;
 
 /// What a table of a cylinder says of its tracks.
@@ -187,7 +188,7 @@ impl Index {
         let mut together = [0u16; SLOTS];
         let mut most = Arcs::NONE;
         for surface in 0..tracks.surfaces() {
-            let Some(slots) = self.slots(tracks, wanted, tracks.track(cylinder, surface)) else {
+            let Some(slots) = self.slots(tracks, wanted, Position { cylinder, surface }) else {
                 continue;
             };
             match self.objective {
@@ -204,8 +205,9 @@ impl Index {
 
     /// Worth of what begins in each slot of a track, in units of the table, rounded up. None when
     /// nothing is wanted there.
-    fn slots(&self, tracks: &Tracks, wanted: &Wanted, track: u32) -> Option<[u16; SLOTS]> {
-        let place = tracks.place(track)?;
+    fn slots(&self, tracks: &Tracks, wanted: &Wanted, at: Position) -> Option<[u16; SLOTS]> {
+        let place = tracks.place(at)?;
+        let track = tracks.track(at.cylinder, at.surface);
         let mut slots = [0; SLOTS];
         let wrap = slot_at(place.start());
         tracks.for_each_stretch(track, |stretch| {
@@ -251,7 +253,7 @@ impl Index {
     /// Number of the node `levels` above a node.
     #[inline]
     pub fn ancestor(number: u32, levels: u32) -> usize {
-        (number / (FANOUT as u32).pow(levels)) as usize
+        (number >> (FANOUT.trailing_zeros() * levels)) as usize
     }
 
     /// Numbers of a node's children, of which there are `nodes` on their level.
@@ -268,7 +270,7 @@ impl Index {
     /// Cylinders under a node: the first and the last.
     #[inline]
     pub fn cylinders(&self, node: Node) -> (u32, u32) {
-        let span = (FANOUT as u32).pow(node.level);
+        let span = 1 << (FANOUT.trailing_zeros() * node.level);
         let first = node.number * span;
         (first, (first + (span - 1)).min(self.levels[0].nodes as u32 - 1))
     }

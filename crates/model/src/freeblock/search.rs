@@ -33,7 +33,28 @@ pub(super) struct Field<'a> {
 /// Nodes that still might hold something better, with their bounds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Frontier {
-    heap: BinaryHeap<(u64, Node)>,
+    heap: BinaryHeap<Candidate>,
+}
+
+/// A bound and the node it is of, in one number that orders them: bound, level, number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate(u128);
+
+impl Candidate {
+    #[inline]
+    fn new(bound: u64, node: Node) -> Self {
+        Self(u128::from(bound) << 64 | u128::from(node.level) << 32 | u128::from(node.number))
+    }
+
+    #[inline]
+    fn bound(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    #[inline]
+    fn node(self) -> Node {
+        Node { level: (self.0 >> 32) as u32, number: self.0 as u32 }
+    }
 }
 
 impl Search<'_> {
@@ -61,10 +82,11 @@ impl Search<'_> {
         let heap = &mut self.frontier.heap;
         heap.clear();
         if let Some(bound) = bound(index, index.root()).filter(|&bound| bound > best) {
-            heap.push((bound, index.root()));
+            heap.push(Candidate::new(bound, index.root()));
         }
-        while let Some((bound_here, node)) = heap.pop() {
-            if bound_here <= best {
+        while let Some(candidate) = heap.pop() {
+            let node = candidate.node();
+            if candidate.bound() <= best {
                 break;
             }
             if self.looked.nodes >= self.budget {
@@ -90,7 +112,7 @@ impl Search<'_> {
                 if u64::from(most) * price(child) > best
                     && let Some(bound) = bound(index, child).filter(|&bound| bound > best)
                 {
-                    heap.push((bound, child));
+                    heap.push(Candidate::new(bound, child));
                 }
             }
         }
@@ -123,8 +145,8 @@ fn value_above(
     reach: &Reach<'_>,
     at: Position,
 ) -> Option<u32> {
+    let place = tracks.place(at)?;
     let track = tracks.track(at.cylinder, at.surface);
-    let place = tracks.place(track)?;
     let stays = [Op::Read, Op::Write].map(|op| (op, reach.stay(at, op)));
     // Two bounds that cost little: what can pass, and what is there.
     let longest = stays.iter().map(|(_, stay)| stay.length()).max()?;

@@ -232,8 +232,8 @@ impl Tracks {
 
     /// Where the track lies in the turn. None on a cylinder of no zone.
     #[inline]
-    pub fn place(&self, track: TrackId) -> Option<TrackPlace<'_>> {
-        let Position { cylinder, surface } = self.position(track);
+    pub fn place(&self, at: Position) -> Option<TrackPlace<'_>> {
+        let Position { cylinder, surface } = at;
         let zone = self.zone_of_cylinder[cylinder as usize];
         let zone = self.drive.layout().zones().get(usize::from(zone))?;
         Some(TrackPlace { zone, start: zone.track_start(cylinder, surface) })

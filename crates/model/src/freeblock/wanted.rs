@@ -440,7 +440,7 @@ impl Wanted {
         show: &mut impl FnMut(Timed),
     ) {
         let track = tracks.track(at.cylinder, at.surface);
-        let Some(place) = tracks.place(track).filter(|_| stay.length() > 0) else { return };
+        let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { return };
         let rotation = tracks.drive().rotation();
         let begin = reach.time(stay.from);
         let phase = rotation.phase_ns(begin);
