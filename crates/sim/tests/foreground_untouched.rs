@@ -279,9 +279,8 @@ fn a_planner_that_is_a_nanosecond_too_greedy_is_caught() {
 fn tasks_get_most_of_the_random_settings_gaps_with_both_rules() {
     for rule in [Rule::Greedy, Rule::Paths] {
         let settings = (0..40).filter_map(Setting::random);
-        let free = settings.map(|setting| {
-            setting.run(Some(&mut any_tasks(&setting, rule))).0.free.unwrap().time
-        });
+        let free = settings
+            .map(|setting| setting.run(Some(&mut any_tasks(&setting, rule))).0.free.unwrap().time);
         let sums = free.fold((0, 0, 0), |(gaps, used, written), time| {
             (gaps + time.gaps, used + time.gaps_used, written + time.write_bytes)
         });
@@ -293,7 +292,8 @@ fn tasks_get_most_of_the_random_settings_gaps_with_both_rules() {
 fn most_gaps_of_the_random_settings_are_used() {
     let sum = |free: fn(&FreeTime) -> u64| -> u64 {
         let settings = (0..60).filter_map(Setting::random);
-        let time = |setting: Setting| setting.run(Some(&mut busy(&setting, 0))).0.free.unwrap().time;
+        let time =
+            |setting: Setting| setting.run(Some(&mut busy(&setting, 0))).0.free.unwrap().time;
         settings.map(time).map(|time| free(&time)).sum()
     };
     let (gaps, used) = (sum(|free| free.gaps), sum(|free| free.gaps_used));

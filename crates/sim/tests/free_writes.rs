@@ -18,9 +18,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{
     CADENCE, Event, Extent, Promoted, TaskId, TaskSpec, Tasks, Until,
 };
-use freewheel_model::freeblock::{
-    Foreground, FreeRun, Opportunity, Options, Planner, Rule, Spent,
-};
+use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Rule, Spent};
 use freewheel_model::onboard::Unit;
 use freewheel_model::onboard::spec::{BufferSpec, OnboardSpec, WriteCache};
 use freewheel_model::sched::Waiting;
@@ -169,7 +167,8 @@ impl Versions {
             }
         }
         let in_pieces = |at: u64| self.pending.contains_key(&(at / self.size * self.size));
-        for (at, (contents, (_, expected))) in self.contents.iter().zip(&self.expected).enumerate() {
+        for (at, (contents, (_, expected))) in self.contents.iter().zip(&self.expected).enumerate()
+        {
             assert!(contents == expected || in_pieces(at as u64), "{contents} at {at}, {expected}");
         }
         self.compared += 1;
@@ -299,8 +298,7 @@ proptest! {
 #[test]
 fn the_order_of_writes_is_put_to_the_test() {
     let settings = || (0..40).filter_map(Setting::random).map(crowded);
-    let runs: Vec<Versions> =
-        settings().map(|setting| run(&setting, Rule::Greedy, true)).collect();
+    let runs: Vec<Versions> = settings().map(|setting| run(&setting, Rule::Greedy, true)).collect();
     let sum = |of: fn(&Versions) -> u64| runs.iter().map(of).sum::<u64>();
     let (delivered, superseded) = (sum(|run| run.delivered), sum(|run| run.superseded));
     assert!(delivered > 1000 && superseded > 200, "{delivered}, {superseded}");

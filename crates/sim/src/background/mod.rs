@@ -13,9 +13,10 @@ use freewheel_model::freeblock::tasks::{
     CADENCE, Event, Promoted, TaskError, TaskId, TaskSpec, Tasks,
 };
 use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Spent};
+use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
-use self::promote::{RoundState, Tail};
+use self::promote::{Ahead, RoundState, Tail};
 
 use crate::source::{Request, Source, SourceError};
 
@@ -76,6 +77,7 @@ impl Background {
     pub fn new(
         drive: &Arc<Drive>,
         config: &FreeblockConfig,
+        policy: PolicySpec,
         unfinished: Option<Unfinished>,
     ) -> Result<Self, TaskError> {
         let options = Options { rule: config.rule, ..Options::default() };
@@ -83,6 +85,8 @@ impl Background {
         let spec = config.task_spec(drive.blocks());
         let task = tasks.register(SimTime::ZERO, spec.clone())?;
         let blocks = config.blocks_of_a_round(drive.blocks());
+        let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
+        let tail = config.promote_tail.map(|tail| Tail::new(tail, config.size(), ahead));
         let steps = (1..STEPS)
             .map(|step| blocks * step / STEPS)
             .chain((1..=LAST_STEPS).map(|half| blocks - (blocks / STEPS >> half)))
@@ -99,7 +103,7 @@ impl Background {
             steps,
             unfinished,
             own_left: config.rounds.unwrap_or(0) * blocks,
-            tail: config.promote_tail.map(|tail| Tail::new(tail, config.size())),
+            tail,
         };
         background.note_at = background.steps[0];
         Ok(background)
@@ -205,6 +209,9 @@ impl Planner for Background {
     }
 
     fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+        if let Some(tail) = &mut self.tail {
+            tail.arrived(request);
+        }
         self.tasks.foreground_arrived(request, at);
         self.take_events(false);
     }

@@ -4,8 +4,8 @@
 //! section 6.3). A budget of head time grows with the round. As soon as it covers all that is left,
 //! what is left is *promoted*, a few requests at a time, and no more than the budget covers.
 
-use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::{Promoted, TaskId, Tasks};
+use freewheel_model::freeblock::{Foreground, PromotionId};
 use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,8 +86,18 @@ pub(super) struct Tail {
     /// Whether what is left of this round is being promoted.
     has_begun: bool,
     look: Look,
-    /// Where the arm will be.
-    head: Lbn,
+    ahead: Ahead,
+    /// Where the request will be beside which the next promoted one is served.
+    from: Lbn,
+}
+
+/// Beside which request a promoted one will be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ahead {
+    /// The one in service: the policy looks for what is near.
+    OfArm,
+    /// The last that has arrived: requests are served in that order.
+    OfQueue,
 }
 
 /// A promoted request that is not done.
@@ -134,7 +144,7 @@ impl Mean {
 }
 
 impl Tail {
-    pub fn new(config: PromoteTail, size: u32) -> Self {
+    pub fn new(config: PromoteTail, size: u32, ahead: Ahead) -> Self {
         Self {
             config,
             limit: (config.merged_max.get() / 512) as u32,
@@ -144,7 +154,8 @@ impl Tail {
             promoted: Mean::default(),
             has_begun: false,
             look: Look::AT_ONCE,
-            head: Lbn::ZERO,
+            ahead,
+            from: Lbn::ZERO,
         }
     }
 
@@ -171,7 +182,7 @@ impl Tail {
         if budget_ns < mean_ns {
             return None;
         }
-        let promoted = tasks.promote_next(task, self.head, self.limit).ok()??;
+        let promoted = tasks.promote_next(task, self.from, self.limit).ok()??;
         let from = promoted.start.get();
         let to = from + u64::from(promoted.blocks);
         self.waiting.push(PromotedExtent { id: promoted.id, round: number, from, to });
@@ -220,7 +231,16 @@ impl Tail {
 
     /// The foreground has moved these blocks.
     pub fn passed(&mut self, start: Lbn, blocks: u32) {
-        self.head = Lbn::new(start.get() + u64::from(blocks));
+        if self.ahead == Ahead::OfArm {
+            self.from = Lbn::new(start.get() + u64::from(blocks));
+        }
+    }
+
+    /// A foreground request has arrived.
+    pub fn arrived(&mut self, request: &Foreground) {
+        if self.ahead == Ahead::OfQueue {
+            self.from = Lbn::new(request.start.get() + u64::from(request.blocks));
+        }
     }
 
     /// Whether these blocks of 512 B have been promoted.
