@@ -579,7 +579,7 @@ impl Experiment {
     fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
         let background = |_| {
-            Background::new(&self.drive, config, unfinished.cloned())
+            Background::new(&self.drive, config, self.config.scheduler, unfinished.cloned())
                 .map_err(|error| ConfigError::Freeblock { message: error.to_string() })
         };
         (0..self.striping.arms()).map(background).collect()

@@ -1,8 +1,11 @@
 //! What an arm does with a request, behind one interface: bare mechanics, or a whole drive.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
+use freewheel_model::freeblock::PromotionId;
+use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
@@ -15,6 +18,16 @@ pub trait Device {
     fn has_room(&self) -> bool;
     /// Where and from when on the head can be given other work, as far as can be said at `now`.
     fn free_at(&self, now: SimTime) -> (SimTime, Position);
+    /// A request has arrived for it, which is submitted in its turn; `promotion` is set when
+    /// [`Self::promote`] gave it.
+    fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
+        let _ = (now, waiting, promotion);
+    }
+    /// The next foreground request to make for its background work, if one is to be made.
+    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        let _ = now;
+        None
+    }
     /// Takes a request. Panics when it has no room.
     fn submit(&mut self, now: SimTime, waiting: &Waiting);
     /// Asks for all written data to be on the media. False when they are, else what is done then
@@ -89,6 +102,16 @@ impl Device for Mechanics<'_> {
     }
 
     #[inline]
+    fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
+        self.servo.foreground_arrived(now, waiting, promotion);
+    }
+
+    #[inline]
+    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        self.servo.promote(now)
+    }
+
+    #[inline]
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         let target = &waiting.target;
         let overhead = self.drive.overhead(target.op);
@@ -121,8 +144,12 @@ impl Device for Mechanics<'_> {
     }
 
     #[inline]
-    fn advance(&mut self, _: SimTime) -> Option<Done> {
-        self.in_service.take()
+    fn advance(&mut self, now: SimTime) -> Option<Done> {
+        let done = self.in_service.take()?;
+        // The arm could do nothing else while the command was processed.
+        self.servo.foreground_took(done.sequence, done.served.overhead + done.served.head());
+        self.servo.foreground_done(done.sequence, now);
+        Some(done)
     }
 
     fn work(&self) -> Work {
@@ -135,12 +162,37 @@ impl Device for Mechanics<'_> {
 pub struct WholeDrive<'p> {
     unit: Unit,
     servo: Servo<'p>,
+    /// Writes that are done and may still be in the buffer alone, for the servo's planner: the
+    /// number that the buffer gave to the last write until then, and the request's sequence.
+    in_buffer: VecDeque<(u64, u64)>,
 }
 
 impl<'p> WholeDrive<'p> {
     /// The unit and the servo of one arm.
     pub fn new(unit: Unit, servo: Servo<'p>) -> Self {
-        Self { unit, servo }
+        Self { unit, servo, in_buffer: VecDeque::new() }
+    }
+
+    /// Tells the planner of writes that have reached the media.
+    #[inline]
+    fn end_writes(&mut self, now: SimTime) {
+        while let Some(&(write, sequence)) = self.in_buffer.front() {
+            if !self.unit.is_written(write, now) {
+                break;
+            }
+            self.in_buffer.pop_front();
+            self.servo.foreground_done(sequence, now);
+        }
+    }
+
+    /// Tells the planner of a request that is done, of a write only when it is on the media.
+    fn end(&mut self, now: SimTime, op: Op, done: &Done) {
+        self.servo.foreground_took(done.sequence, done.served.head());
+        if op == Op::Write && done.served.hit {
+            self.in_buffer.push_back((self.unit.newest_write(), done.sequence));
+        } else {
+            self.servo.foreground_done(done.sequence, now);
+        }
     }
 }
 
@@ -156,7 +208,18 @@ impl Device for WholeDrive<'_> {
     }
 
     #[inline]
+    fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
+        self.servo.foreground_arrived(now, waiting, promotion);
+    }
+
+    #[inline]
+    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        self.servo.promote(now)
+    }
+
+    #[inline]
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
+        self.end_writes(now);
         self.unit.submit(now, waiting, &mut self.servo);
     }
 
@@ -171,7 +234,13 @@ impl Device for WholeDrive<'_> {
 
     #[inline]
     fn advance(&mut self, now: SimTime) -> Option<Done> {
-        self.unit.advance(now, &mut self.servo)
+        self.end_writes(now);
+        let done = self.unit.advance(now, &mut self.servo)?;
+        if let Some(request) = self.servo.foreground(done.sequence) {
+            let op = request.op;
+            self.end(now, op, &done);
+        }
+        Some(done)
     }
 
     fn work(&self) -> Work {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use freewheel_model::array::{Piece, Striping};
 use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::onboard::{Done, NextEvent, Served};
 use freewheel_model::sched::{Moment, Policy, Waiting};
-use freewheel_units::{Op, SimTime};
+use freewheel_units::{Blocks, Op, SimTime};
 
 use crate::calendar::{Calendar, NEVER};
 use crate::completion::Completion;
@@ -107,7 +108,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let arrival = self.source.next_arrival()?;
         let arrival_key = arrival.map_or(NEVER, |arrival| 2 * arrival.ns());
         if arrival_key.min(self.calendar.first().0) > 2 * self.now.ns() {
-            self.dispatch();
+            self.dispatch(arrival.is_some());
         }
         let (arm_key, arm) = self.calendar.first();
         let next = arrival_key.min(arm_key);
@@ -134,7 +135,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             if let Some(zones) = &mut self.zones {
                 zones.trim(request.start, request.blocks);
             }
-            let pending = Pending { request, arrival: self.now, left: 0, hit: false };
+            let pending = Pending::new(request, self.now);
             return self.report(&pending, &Served { end: self.now, ..Served::default() });
         }
         if let Some(refusal) = self.refusal(&request) {
@@ -154,7 +155,9 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let mut push = |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
-            arm.policy.push(Waiting { target, arrival: now, sequence });
+            let waiting = Waiting { target, arrival: now, sequence };
+            arm.device.arrived(now, &waiting, None);
+            arm.policy.push(waiting);
             touched.push(piece.arm);
         };
         let pieces = striping.for_each_piece(request.start, request.blocks, &mut push);
@@ -177,10 +180,14 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         self.source.completed(request.tag, self.now);
     }
 
-    /// Gives arms with room their next requests.
+    /// Gives arms with room their next requests. `more` are known to arrive.
     #[inline]
-    fn dispatch(&mut self) {
+    fn dispatch(&mut self, more: bool) {
         while let Some(number) = self.touched.pop() {
+            // Nothing is promoted when the foreground is over.
+            if more || self.tally.is_waiting() {
+                self.promote(number);
+            }
             let arm = &mut self.arms[number as usize];
             while arm.device.has_room() {
                 let (now, head) = arm.device.free_at(self.now);
@@ -189,6 +196,21 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
                 arm.device.submit(self.now, &picked);
             }
             self.calendar.set(number, key(arm.device.next_event()));
+        }
+    }
+
+    /// Makes foreground requests of what background work has promoted.
+    #[inline]
+    fn promote(&mut self, number: u32) {
+        let Self { arms, pending, now, .. } = self;
+        let arm = &mut arms[number as usize];
+        while let Some(Promoted { id, op, start, blocks }) = arm.device.promote(*now) {
+            let blocks = Blocks::new(blocks.into());
+            let target = arm.drive.target(start, blocks, op);
+            let sequence = pending.push_promoted(Request { op, start, blocks, tag: 0 }, *now);
+            let waiting = Waiting { target, arrival: *now, sequence };
+            arm.device.arrived(*now, &waiting, Some(id));
+            arm.policy.push(waiting);
         }
     }
 
@@ -206,6 +228,9 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     #[inline]
     fn piece_done(&mut self, done: &Done) {
         let Some(pending) = self.pending.piece_done(done.sequence, done.served.hit) else { return };
+        if pending.is_promoted {
+            return;
+        }
         self.report(&pending, &Served { hit: pending.hit, ..done.served });
         if pending.request.op == Op::Write && self.flushes.write_done(done.sequence) {
             self.start_flushes();

@@ -15,6 +15,15 @@ pub(crate) struct Pending {
     pub left: u32,
     /// Whether buffers served all pieces that are done.
     pub hit: bool,
+    /// Whether it was made for background work: neither the workload's nor a flush's business.
+    pub is_promoted: bool,
+}
+
+impl Pending {
+    #[inline]
+    pub(crate) fn new(request: Request, arrival: SimTime) -> Self {
+        Self { request, arrival, left: 0, hit: true, is_promoted: false }
+    }
 }
 
 /// Requests by their sequence: a window that slides along with the oldest that is not done.
@@ -29,7 +38,18 @@ impl PendingRequests {
     /// another request is done.
     #[inline]
     pub(crate) fn push(&mut self, request: Request, arrival: SimTime) -> u64 {
-        self.window.push_back(Pending { request, arrival, left: 0, hit: true });
+        self.push_pending(Pending::new(request, arrival))
+    }
+
+    /// Adds a request of one piece that is made for background work.
+    pub(crate) fn push_promoted(&mut self, request: Request, arrival: SimTime) -> u64 {
+        let pending = Pending { left: 1, is_promoted: true, ..Pending::new(request, arrival) };
+        self.push_pending(pending)
+    }
+
+    #[inline]
+    fn push_pending(&mut self, pending: Pending) -> u64 {
+        self.window.push_back(pending);
         self.first + self.window.len() as u64 - 1
     }
 

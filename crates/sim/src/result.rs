@@ -281,6 +281,12 @@ impl Tally {
         self.outstanding.set(now, self.outstanding.value() + 1);
     }
 
+    /// Whether requests have arrived that are not done.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.outstanding.value() > 0
+    }
+
     #[inline]
     pub(crate) fn completed(&mut self, completion: &Completion) {
         self.outstanding.set(completion.end, self.outstanding.value() - 1);

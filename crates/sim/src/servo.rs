@@ -11,9 +11,13 @@
 //! before destages, before reads of which the drive keeps the blocks that pass, and while commands
 //! are processed.
 
+use std::collections::BTreeMap;
+
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, Latency, Leg, Rest, Target};
-use freewheel_model::freeblock::{FreeRun, Opportunity, Planner, Spent};
-use freewheel_units::{Op, Prng, SimTime};
+use freewheel_model::freeblock::tasks::Promoted;
+use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Planner, PromotionId, Spent};
+use freewheel_model::sched::Waiting;
+use freewheel_units::{Op, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
 /// What moves the head of an arm.
@@ -109,6 +113,8 @@ impl FreeTime {
 
 struct Freeblock<'p> {
     planner: &'p mut dyn Planner,
+    /// Foreground requests that are not done, by sequence.
+    foreground: BTreeMap<u64, Foreground>,
     /// The plan for the gap at hand.
     runs: Vec<FreeRun>,
     time: FreeTime,
@@ -123,8 +129,58 @@ impl<'p> Servo<'p> {
     /// The same with free work that `planner` plans.
     #[must_use]
     pub fn with_planner(self, planner: &'p mut dyn Planner) -> Self {
-        let freeblock = Freeblock { planner, runs: Vec::new(), time: FreeTime::default() };
+        let freeblock = Freeblock {
+            planner,
+            foreground: BTreeMap::new(),
+            runs: Vec::new(),
+            time: FreeTime::default(),
+        };
         Self { freeblock: Some(Box::new(freeblock)), ..self }
+    }
+
+    /// A foreground request has arrived for the arm.
+    #[inline]
+    pub fn foreground_arrived(
+        &mut self,
+        now: SimTime,
+        waiting: &Waiting,
+        promotion: Option<PromotionId>,
+    ) {
+        if let Some(freeblock) = &mut self.freeblock {
+            freeblock.foreground_arrived(now, waiting, promotion);
+        }
+    }
+
+    /// What the foreground request with this sequence took of the head.
+    #[inline]
+    pub fn foreground_took(&mut self, sequence: u64, head: SimDuration) {
+        if let Some(freeblock) = &mut self.freeblock
+            && let Some(request) = freeblock.foreground.get(&sequence)
+        {
+            freeblock.planner.foreground_took(request, head);
+        }
+    }
+
+    /// What the foreground request with this sequence wrote is on the media; what it read has been.
+    #[inline]
+    pub fn foreground_done(&mut self, sequence: u64, now: SimTime) {
+        if let Some(freeblock) = &mut self.freeblock
+            && let Some(request) = freeblock.foreground.remove(&sequence)
+        {
+            freeblock.planner.foreground_done(&request, now);
+        }
+    }
+
+    /// The next foreground request to make for a background task.
+    #[inline]
+    pub fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        self.freeblock.as_mut()?.planner.promote(now)
+    }
+
+    /// A foreground request that is not done, for whose arm there is a planner.
+    #[inline]
+    pub fn foreground(&self, sequence: u64) -> Option<&Foreground> {
+        self.freeblock.as_ref()?.foreground.get(&sequence)
     }
 
     /// What became of the gaps so far; None without a planner.
@@ -156,6 +212,20 @@ impl Actuator for Servo<'_> {
 }
 
 impl Freeblock<'_> {
+    #[inline(never)]
+    fn foreground_arrived(
+        &mut self,
+        now: SimTime,
+        waiting: &Waiting,
+        promotion: Option<PromotionId>,
+    ) {
+        let Waiting { target, sequence, .. } = *waiting;
+        let Target { op, start, blocks, .. } = target;
+        let request = Foreground { op, start, blocks, sequence, promotion };
+        self.foreground.insert(sequence, request);
+        self.planner.foreground_arrived(&request, now);
+    }
+
     #[inline(never)]
     fn access(
         &mut self,

@@ -4,116 +4,29 @@
 
 #[path = "../../model/tests/common/mod.rs"]
 mod common;
+#[path = "common/setting.rs"]
+mod setting;
 
 use std::sync::Arc;
 
-use common::electronics::{POLICIES, any_electronics};
-use common::{random_spec, with_remaps};
-use freewheel_model::array::Striping;
+use common::random_spec;
 use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, Turn, ZoneSpec};
 use freewheel_model::drive::{Drive, Physical, Position};
-use freewheel_model::freeblock::{FreeRun, Opportunity, Planner};
-use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::OnboardSpec;
-use freewheel_model::sched::PolicySpec;
-use freewheel_sim::config::{Experiment, Planners, SimConfig};
-use freewheel_sim::source::{Closed, Open, Pattern, PatternSpec, SizeDistribution, Source, Think};
-use freewheel_sim::{
-    Arm, Completion, Device, FreeTime, Mechanics, RunResult, SeekErrors, Servo, WholeDrive, run,
+use freewheel_model::freeblock::tasks::{
+    CADENCE, Counts, Extent, Pace, Priority, TaskSpec, Tasks, Until,
 };
+use freewheel_model::freeblock::uses::data_mining;
+use freewheel_model::freeblock::{FreeRun, Opportunity, Options, Planner, Rule};
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::FreeTime;
+use freewheel_sim::config::{Experiment, Planners, SimConfig};
+use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
+use setting::{Setting, any_setting};
 
-/// A drive, its electronics if it has some, and a workload.
-#[derive(Debug, Clone)]
-struct Setting {
-    drive: Arc<Drive>,
-    electronics: Option<OnboardSpec>,
-    policy: PolicySpec,
-    pattern: PatternSpec,
-    /// Requests outstanding; none for an open workload.
-    outstanding: Option<u32>,
-    gap: SimDuration,
-    requests: u64,
-    seed: u64,
-}
-
-impl Setting {
-    fn random(seed: u64) -> Option<Self> {
-        let prng = &mut Prng::new(seed, "settings");
-        let mut spec = with_remaps(random_spec(seed), (seed % 3) as usize, seed);
-        spec.seek.tolerance = SimDuration::from_us([0, 90][prng.below(2) as usize]);
-        let drive = Arc::new(Drive::build(&spec).ok()?);
-        let pattern = PatternSpec {
-            read_share: [0.0, 0.5, 0.8, 1.0][prng.below(4) as usize],
-            size: Bytes::new(512 * (1 + prng.below(12))),
-            size_distribution: SizeDistribution::Exponential,
-            align: Bytes::new(512),
-            local_share: [0.0, 0.7][prng.below(2) as usize],
-            local_sd: Bytes::new(512 * (30 + prng.below(60))),
-        };
-        // A local request is drawn anew until it lies on the drive, which a large one seldom does
-        // when it is small.
-        (drive.blocks().get() > 300).then_some(())?;
-        Some(Self {
-            drive,
-            electronics: prng.chance(0.6).then(|| any_electronics(prng)),
-            policy: POLICIES[prng.below(7) as usize],
-            pattern,
-            outstanding: prng.chance(0.6).then(|| 1 + prng.below(9) as u32),
-            gap: SimDuration::from_us(1000 + prng.below(15_000)),
-            requests: 80,
-            seed,
-        })
-    }
-
-    fn run(&self, planner: Option<&mut dyn Planner>) -> (RunResult, Vec<Completion>) {
-        let pattern = Pattern::new(self.pattern, self.drive.blocks(), self.seed).unwrap();
-        let (gap, requests, seed) = (self.gap, self.requests, self.seed);
-        match self.outstanding {
-            None => self.run_source(Open::new(pattern, gap, requests, seed), planner),
-            Some(outstanding) => {
-                let think = Think::Exponential(SimDuration::from_ns(gap.ns() / 4));
-                self.run_source(Closed::new(pattern, outstanding, think, requests, seed), planner)
-            }
-        }
-    }
-
-    fn run_source<S: Source>(
-        &self,
-        source: S,
-        planner: Option<&mut dyn Planner>,
-    ) -> (RunResult, Vec<Completion>) {
-        let servo = Servo::new(SeekErrors::new(&self.drive, self.seed, 0));
-        let servo = match planner {
-            Some(planner) => servo.with_planner(planner),
-            None => servo,
-        };
-        match &self.electronics {
-            None => self.run_device(source, Mechanics::new(&self.drive, servo)),
-            Some(spec) => {
-                let unit = Unit::new(&self.drive, spec).unwrap();
-                self.run_device(source, WholeDrive::new(unit, servo))
-            }
-        }
-    }
-
-    fn run_device<S: Source, D: Device>(
-        &self,
-        mut source: S,
-        device: D,
-    ) -> (RunResult, Vec<Completion>) {
-        let mut done = Vec::new();
-        let policy = self.policy.build().unwrap();
-        let arm = Arm { drive: Arc::clone(&self.drive), policy, device };
-        let striping = Striping::single(self.drive.blocks());
-        let result = run(&striping, None, &mut [arm], &mut source, &mut |c| done.push(*c)).unwrap();
-        (result, done)
-    }
-
-    fn busy(&self, greed_ns: u64) -> Busy {
-        Busy { greed_ns, ..Busy::new(&self.drive, self.seed) }
-    }
+fn busy(setting: &Setting, greed_ns: u64) -> Busy {
+    Busy { greed_ns, ..Busy::new(&setting.drive, setting.seed) }
 }
 
 /// Tries runs at random on the source track, on the destination track and anywhere, and takes each
@@ -210,8 +123,29 @@ impl Planner for Reckless {
     fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
 }
 
-fn any_setting() -> impl Strategy<Value = Setting> {
-    any::<u64>().prop_filter_map("spec does not build, or is too small", Setting::random)
+/// A scan that goes on for ever, and reads and writes of every kind.
+fn any_tasks(setting: &Setting, rule: Rule) -> Tasks {
+    let prng = &mut Prng::new(setting.seed, "tasks");
+    let capacity = setting.drive.blocks();
+    let options = Options { rule, ..Options::default() };
+    let mut tasks = Tasks::new(&setting.drive, options, CADENCE);
+    let scan = data_mining(capacity, 1 + prng.below(20) as u32);
+    tasks.register(SimTime::ZERO, scan).unwrap();
+    for _ in 0..prng.below(4) {
+        let size = 1 + prng.below(30);
+        let blocks = size * (1 + prng.below(capacity.get() / size));
+        let start = prng.below(capacity.get() - blocks + 1);
+        let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
+        let spec = TaskSpec {
+            priority: [Priority::Low, Priority::Normal, Priority::High][prng.below(3) as usize],
+            pace: [Pace::ByPriority, Pace::Share(2)][prng.below(2) as usize],
+            counts: [Counts::ALL, Counts::READS, Counts::NONE][prng.below(3) as usize],
+            until: [Until::All, Until::Enough(1)][prng.below(2) as usize],
+            ..TaskSpec::new(op, size as u32, vec![Extent::new(start, blocks)])
+        };
+        tasks.register(SimTime::ZERO, spec).unwrap();
+    }
+    tasks
 }
 
 fn adds_up(free: &FreeTime) -> bool {
@@ -225,7 +159,7 @@ proptest! {
     #[test]
     fn foreground_untouched(setting in any_setting()) {
         let (alone, expected) = setting.run(None);
-        let mut planner = setting.busy(0);
+        let mut planner = busy(&setting, 0);
         let (with, completions) = setting.run(Some(&mut planner));
         prop_assert_eq!(&completions, &expected);
         prop_assert_eq!(&with.result_hash, &alone.result_hash);
@@ -239,6 +173,19 @@ proptest! {
             prop_assert!(free.potential_ns <= rotate_ns, "{} of {}", free.potential_ns, rotate_ns);
             let moved = with.read_bytes + with.write_bytes;
             prop_assert_eq!(planner.foreground_blocks * 512, moved);
+        }
+    }
+
+    #[test]
+    fn foreground_untouched_by_tasks(setting in any_setting()) {
+        let (alone, expected) = setting.run(None);
+        for rule in [Rule::Greedy, Rule::Paths] {
+            let mut tasks = any_tasks(&setting, rule);
+            let (with, completions) = setting.run(Some(&mut tasks));
+            prop_assert_eq!(&completions, &expected);
+            prop_assert_eq!(with.head_time, alone.head_time);
+            let free = with.free.unwrap().time;
+            prop_assert!(adds_up(&free), "{:?}", free);
         }
     }
 
@@ -320,19 +267,33 @@ fn a_planner_that_is_a_nanosecond_too_greedy_is_caught() {
         let expected = setting.run(None).1;
         setting.run(Some(planner)).1 == expected
     };
-    let mut honest = just_in_time.busy(0);
+    let mut honest = busy(&just_in_time, 0);
     assert!(untouched(&just_in_time, &mut honest));
     assert_eq!(honest.least_spare_ns, 0, "no plan needs the last nanosecond");
-    assert!(untouched(&just_in_time, &mut just_in_time.busy(1)));
-    assert!(untouched(&just_too_late, &mut just_too_late.busy(0)));
-    assert!(!untouched(&just_too_late, &mut just_too_late.busy(1)));
+    assert!(untouched(&just_in_time, &mut busy(&just_in_time, 1)));
+    assert!(untouched(&just_too_late, &mut busy(&just_too_late, 0)));
+    assert!(!untouched(&just_too_late, &mut busy(&just_too_late, 1)));
+}
+
+#[test]
+fn tasks_get_most_of_the_random_settings_gaps_with_both_rules() {
+    for rule in [Rule::Greedy, Rule::Paths] {
+        let settings = (0..40).filter_map(Setting::random);
+        let free = settings
+            .map(|setting| setting.run(Some(&mut any_tasks(&setting, rule))).0.free.unwrap().time);
+        let sums = free.fold((0, 0, 0), |(gaps, used, written), time| {
+            (gaps + time.gaps, used + time.gaps_used, written + time.write_bytes)
+        });
+        assert!(sums.0 > 1000 && sums.1 * 2 > sums.0 && sums.2 > 0, "{rule:?}: {sums:?}");
+    }
 }
 
 #[test]
 fn most_gaps_of_the_random_settings_are_used() {
     let sum = |free: fn(&FreeTime) -> u64| -> u64 {
         let settings = (0..60).filter_map(Setting::random);
-        let time = |setting: Setting| setting.run(Some(&mut setting.busy(0))).0.free.unwrap().time;
+        let time =
+            |setting: Setting| setting.run(Some(&mut busy(&setting, 0))).0.free.unwrap().time;
         settings.map(time).map(|time| free(&time)).sum()
     };
     let (gaps, used) = (sum(|free| free.gaps), sum(|free| free.gaps_used));

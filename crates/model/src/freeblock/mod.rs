@@ -28,6 +28,7 @@ pub use opportunity::Opportunity;
 pub use scheduler::{Delivery, Effort, Options, Rule, Scheduler};
 pub use wanted::{Delivered, LayerKey};
 
+use self::tasks::Promoted;
 use crate::drive::{Access, Departure, Drive};
 
 /// Consecutive blocks in consecutive sectors of one track, to be read or written in passing.
@@ -83,9 +84,22 @@ pub trait Planner: Send {
         let _ = (request, at);
     }
 
-    /// A foreground request is done: what it writes is on the media. It has
-    /// [`passed`](Self::passed) before.
+    /// What a foreground request took of the head, told before it is
+    /// [done](Self::foreground_done).
+    fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+        let _ = (request, head);
+    }
+
+    /// A foreground request is done: what it wrote is on the media. It has [`passed`](Self::passed)
+    /// before, unless the drive's buffer served it.
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
         let _ = (request, at);
+    }
+
+    /// The next foreground request to make for a task at `now`, if one is to be made. It then
+    /// arrives like any other, with its promotion.
+    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        let _ = now;
+        None
     }
 }

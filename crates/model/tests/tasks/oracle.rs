@@ -85,7 +85,7 @@ impl Known {
         self.spec.op == READ && (op == READ || self.spec.counts.writes)
     }
 
-    fn may_be_taken(&self, block: u64) -> bool {
+    pub fn may_be_taken(&self, block: u64) -> bool {
         self.free.get(&block).is_some_and(|waits| *waits == Waits::default())
     }
 

@@ -131,15 +131,31 @@ impl World {
     fn promote(&mut self) {
         let Some(id) = self.any_task() else { return };
         let limit = 13 + self.prng.below(30) as u32;
-        let extents = self.extents(1, true);
-        let requests: Vec<Promoted> =
-            self.arm.tasks.promote(id, Which::In(&extents[..1]), limit).unwrap();
+        let all = self.arm.tasks.clone().promote(id, Which::All, limit).unwrap();
+        assert_eq!(self.arm.tasks.promotable(id, limit), Ok(all.len() as u64));
+        let requests: Vec<Promoted> = if self.prng.chance(0.5) {
+            self.promote_next(id, limit, !all.is_empty())
+        } else {
+            let extents = self.extents(1, true);
+            self.arm.tasks.promote(id, Which::In(&extents[..1]), limit).unwrap()
+        };
         self.oracle.promoted(id, &requests);
         for Promoted { id, op, start, blocks } in requests {
             assert!(blocks <= limit);
             self.enqueue(op, start.get(), blocks, Some(id));
         }
         self.follow(&[], &[]);
+    }
+
+    fn promote_next(&mut self, id: TaskId, limit: u32, is_something: bool) -> Vec<Promoted> {
+        let from = self.prng.below(self.arm.capacity());
+        let task = &self.oracle.tasks[&id];
+        let free = || task.free.keys().copied().filter(|&block| task.may_be_taken(block));
+        let first = free().filter(|&block| block >= from).min().or_else(|| free().min());
+        let next = self.arm.tasks.promote_next(id, Lbn::new(from), limit).unwrap();
+        assert_eq!(next.map(|next| next.start.get()), first);
+        assert_eq!(next.is_some(), is_something);
+        next.into_iter().collect()
     }
 
     fn arrive(&mut self) {
@@ -246,7 +262,7 @@ proptest! {
 #[test]
 fn the_sequences_come_to_everything_that_they_shall_prove() {
     let mut seen = [0; 4];
-    for seed in 0..6 {
+    for seed in 0..8 {
         let oracle = any_world(seed, Arm::plain(), 200).oracle;
         let counts = [
             oracle.blocks_delivered,

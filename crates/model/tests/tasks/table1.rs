@@ -2,10 +2,10 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{
-    BLOCK_SIZE_MAX, Counts, Event, Extent, LAYERS_MAX, Pace, REPEATED_EXTENTS_MAX, TaskError,
-    TaskSpec, Until, Which,
+    BLOCK_SIZE_MAX, Counts, Event, Extent, LAYERS_MAX, Pace, Promoted, REPEATED_EXTENTS_MAX,
+    TaskError, TaskSpec, Until, Which,
 };
-use freewheel_model::freeblock::{FreeRun, Planner};
+use freewheel_model::freeblock::{Foreground, FreeRun, Planner};
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
 use crate::arm::{Arm, READ, WRITE, delivered, is_done, plain_spec, spec_of};
@@ -217,6 +217,20 @@ fn promoted_blocks_are_delivered_by_the_foreground_and_by_no_gap() {
     arm.serve(READ, requests[0].start.get(), requests[0].blocks);
     let events = arm.events();
     assert_eq!(delivered(&events, task, 8), [0, 8, 16, 24, 32, 40, 48, 56]);
+    assert!(is_done(&events, task));
+}
+
+#[test]
+fn a_promoted_read_that_the_drives_buffer_serves_is_delivered_when_it_is_done() {
+    let mut arm = Arm::plain();
+    let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, vec![Extent::new(0, 8)])).unwrap();
+    let Promoted { id, op, start, blocks } =
+        arm.tasks.promote_next(task, Lbn::ZERO, 8).unwrap().unwrap();
+    let request = Foreground { op, start, blocks, sequence: 1, promotion: Some(id) };
+    arm.tasks.foreground_arrived(&request, NOW);
+    arm.tasks.foreground_done(&request, NOW);
+    let events = arm.events();
+    assert_eq!(delivered(&events, task, 8), [0]);
     assert!(is_done(&events, task));
 }
 

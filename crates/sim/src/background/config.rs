@@ -7,6 +7,8 @@ use freewheel_units::{Blocks, Bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::promote::PromoteTail;
+
 /// Background work in the rotational gaps of the foreground: freeblock scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -26,6 +28,10 @@ pub struct FreeblockConfig {
     /// workload has; a trace ends with its last record all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
+    /// Promotes the last blocks of a round to foreground requests. They wait in the same queue, and
+    /// their own response times are in no statistics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promote_tail: Option<PromoteTail>,
 }
 
 /// What the background reads of the whole drive, again and again.
@@ -50,6 +56,7 @@ impl Default for FreeblockConfig {
             block_size: Bytes::new(4096),
             enough: None,
             rounds: None,
+            promote_tail: None,
         }
     }
 }
@@ -70,7 +77,8 @@ impl FreeblockConfig {
         if self.rounds == Some(0) {
             return Err("`rounds` is 0: at least 1 is needed".into());
         }
-        Ok(())
+        let tail = self.promote_tail.map_or(Ok(()), |tail| tail.check(self.block_size));
+        tail.map_err(|message| format!("promote_tail: {message}"))
     }
 
     /// Blocks of 512 B in one of the task's.

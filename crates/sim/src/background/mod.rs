@@ -2,19 +2,26 @@
 //! became of it.
 
 mod config;
+mod promote;
 mod result;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskError, TaskId, TaskSpec, Tasks};
-use freewheel_model::freeblock::{FreeRun, Opportunity, Options, Planner, Spent};
-use freewheel_units::{Lbn, Op, SimTime};
+use freewheel_model::freeblock::tasks::{
+    CADENCE, Event, Promoted, TaskError, TaskId, TaskSpec, Tasks,
+};
+use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Spent};
+use freewheel_model::sched::PolicySpec;
+use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+
+use self::promote::{Ahead, RoundState, Tail};
 
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{BackgroundTask, FreeblockConfig};
+pub use promote::{PromoteTail, PromotedWork};
 pub use result::{BackgroundResult, Progress, Round};
 
 /// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
@@ -39,6 +46,7 @@ pub(crate) struct Background {
     unfinished: Option<Unfinished>,
     /// Of the unfinished blocks those that are this arm's.
     own_left: u64,
+    tail: Option<Tail>,
 }
 
 /// Blocks that are to be delivered before the foreground ends, over all arms.
@@ -69,6 +77,7 @@ impl Background {
     pub fn new(
         drive: &Arc<Drive>,
         config: &FreeblockConfig,
+        policy: PolicySpec,
         unfinished: Option<Unfinished>,
     ) -> Result<Self, TaskError> {
         let options = Options { rule: config.rule, prices: config.prices, ..Options::default() };
@@ -76,6 +85,8 @@ impl Background {
         let spec = config.task_spec(drive.blocks());
         let task = tasks.register(SimTime::ZERO, spec.clone())?;
         let blocks = config.blocks_of_a_round(drive.blocks());
+        let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
+        let tail = config.promote_tail.map(|tail| Tail::new(tail, config.size(), ahead));
         let steps = (1..STEPS)
             .map(|step| blocks * step / STEPS)
             .chain((1..=LAST_STEPS).map(|half| blocks - (blocks / STEPS >> half)))
@@ -92,6 +103,7 @@ impl Background {
             steps,
             unfinished,
             own_left: config.rounds.unwrap_or(0) * blocks,
+            tail,
         };
         background.note_at = background.steps[0];
         Ok(background)
@@ -118,8 +130,14 @@ impl Background {
             match event {
                 Event::Delivered { extent, at, .. } => {
                     let blocks = extent.blocks.get() / u64::from(self.spec.block_size);
-                    let count =
-                        if in_a_gap { &mut self.round.in_gaps } else { &mut self.round.in_passing };
+                    let (from, to) = (extent.start.get(), (extent.start + extent.blocks).get());
+                    let promoted =
+                        self.tail.as_ref().is_some_and(|tail| tail.has_promoted(from, to));
+                    let count = match in_a_gap {
+                        true => &mut self.round.in_gaps,
+                        false if promoted => &mut self.round.promoted.blocks,
+                        false => &mut self.round.in_passing,
+                    };
                     *count += blocks;
                     self.contribute(blocks);
                     self.note(at);
@@ -139,7 +157,7 @@ impl Background {
     }
 
     fn note(&mut self, at: SimTime) {
-        let done = self.round.in_gaps + self.round.in_passing;
+        let done = self.round.blocks();
         while done >= self.note_at {
             let elapsed_ns = at.saturating_since(self.began).ns();
             self.round.progress.push(Progress { elapsed_ns, blocks: done, gaps: self.round.gaps });
@@ -151,11 +169,14 @@ impl Background {
     fn end_round(&mut self, at: SimTime) {
         let mut round = std::mem::take(&mut self.round);
         round.elapsed_ns = at.saturating_since(self.began).ns();
-        let blocks = round.in_gaps + round.in_passing;
+        let blocks = round.blocks();
         round.progress.push(Progress { elapsed_ns: round.elapsed_ns, blocks, gaps: round.gaps });
         self.rounds.push(round);
         self.began = at;
         self.note_at = self.steps[0];
+        if let Some(tail) = &mut self.tail {
+            tail.end_round();
+        }
         // A task that repeats itself goes on; a sample begins anew with every block.
         if self.tasks.progress(self.task, at).is_err() {
             let begun = self.tasks.register(at, self.spec.clone());
@@ -180,8 +201,43 @@ impl Planner for Background {
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        if let Some(tail) = &mut self.tail {
+            tail.passed(start, blocks);
+        }
         self.tasks.passed(op, start, blocks, at);
         self.take_events(false);
+    }
+
+    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+        if let Some(tail) = &mut self.tail {
+            tail.arrived(request);
+        }
+        self.tasks.foreground_arrived(request, at);
+        self.take_events(false);
+    }
+
+    fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+        let Some(tail) = &mut self.tail else { return };
+        if let Some(number) = tail.took(request.promotion, head) {
+            let round = self.rounds.get_mut(number).unwrap_or(&mut self.round);
+            round.promoted.requests += 1;
+            round.promoted.head_ns += head.ns();
+        }
+    }
+
+    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+        self.tasks.foreground_done(request, at);
+        self.take_events(false);
+        if let Some(tail) = &mut self.tail {
+            tail.done(request.promotion);
+        }
+    }
+
+    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        let tail = self.tail.as_mut()?;
+        let left = self.blocks - self.round.blocks();
+        let round = RoundState { began: self.began, left, promoted: self.round.promoted };
+        tail.promote(now, &mut self.tasks, self.task, self.rounds.len(), &round)
     }
 }
 

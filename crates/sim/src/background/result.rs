@@ -4,6 +4,8 @@ use freewheel_model::freeblock::{Effort, Opportunity, Spent};
 use freewheel_units::{Bytes, SimDuration};
 use serde::Serialize;
 
+use super::promote::PromotedWork;
+
 /// The background work of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BackgroundResult {
@@ -34,6 +36,8 @@ pub struct Round {
     pub in_gaps: u64,
     /// Blocks that the foreground moved anyway.
     pub in_passing: u64,
+    /// Foreground requests that were made for the last blocks.
+    pub promoted: PromotedWork,
     /// What became of the gaps.
     pub gaps: Gaps,
     /// How far it was when, at even parts of the blocks and more often towards the end.
@@ -123,6 +127,11 @@ impl BackgroundResult {
 }
 
 impl Round {
+    /// Blocks delivered.
+    pub fn blocks(&self) -> u64 {
+        self.in_gaps + self.in_passing + self.promoted.blocks
+    }
+
     fn time_share_of_last(&self, part: f64) -> Option<f64> {
         let blocks = self.progress.last()?.blocks as f64;
         let reached = |progress: &&Progress| progress.blocks as f64 >= blocks * (1.0 - part);

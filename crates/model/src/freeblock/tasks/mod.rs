@@ -358,6 +358,11 @@ impl Planner for Tasks {
 
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
         if request.op != Op::Write {
+            // The drive's buffer had it.
+            if request.promotion.is_some() {
+                self.passed_promoted(request.op, request.start, request.blocks, at);
+                self.settle(at);
+            }
             return;
         }
         match request.promotion {

@@ -3,7 +3,7 @@
 use freewheel_units::{Lbn, Op, SimTime};
 
 use super::claim::extent_of;
-use super::grid::{BlockRun, runs_in};
+use super::grid::{BlockRun, for_each_run, runs_in};
 use super::spec::{TaskError, TaskId, Which};
 use super::task::count;
 use super::writes::{Writer, bounds};
@@ -42,12 +42,8 @@ impl Tasks {
         which: Which<'_>,
         limit: u32,
     ) -> Result<Vec<Promoted>, TaskError> {
-        let spec = &self.task(id)?.spec;
-        let (op, size) = (spec.op, spec.block_size);
-        if limit < size {
-            return Err(TaskError::MergeLimit { limit, size });
-        }
-        let most = u64::from(limit / size);
+        let op = self.task(id)?.spec.op;
+        let most = self.most_merged(id, limit)?;
         let mut requests = Vec::new();
         for (part, selected) in self.selected(id, which)? {
             for (first, end) in runs_in(self.free_blocks(id, part), selected) {
@@ -59,6 +55,53 @@ impl Tasks {
         }
         requests.sort_unstable_by_key(|request| request.start);
         Ok(requests)
+    }
+
+    /// Takes the next blocks of a task at `from` or behind it out of the gaps, or the first ones when
+    /// there are none, and returns the foreground request to make for them: for blocks that follow on
+    /// each other, at most `limit` of 512 B. None when nothing is left but what waits for a write.
+    pub fn promote_next(
+        &mut self,
+        id: TaskId,
+        from: Lbn,
+        limit: u32,
+    ) -> Result<Option<Promoted>, TaskError> {
+        let op = self.task(id)?.spec.op;
+        let most = self.most_merged(id, limit)?;
+        let next_of = |from: u64| {
+            let parts = self.tasks[&id].parts.iter().enumerate();
+            let runs = parts.filter_map(|(number, part)| {
+                let first = part.grid.inside((from, u64::MAX)).0;
+                let run = self.free_blocks(id, number).next_run(first, most)?;
+                Some((part.grid.start(run.0), number, run))
+            });
+            runs.min()
+        };
+        let next = next_of(from.get()).or_else(|| next_of(0));
+        Ok(next.map(|(_, part, run)| self.promote_run(id, part, run, op)))
+    }
+
+    /// How many foreground requests of at most `limit` blocks of 512 B it would take to promote all
+    /// of a task that can be: looks at all that it wants.
+    pub fn promotable(&self, id: TaskId, limit: u32) -> Result<u64, TaskError> {
+        let most = self.most_merged(id, limit)?;
+        let mut requests = 0;
+        for (number, part) in self.tasks[&id].parts.iter().enumerate() {
+            let all = (0, part.grid.blocks);
+            for_each_run(self.free_blocks(id, number), &[], all, |(first, end)| {
+                requests += (end - first).div_ceil(most);
+            });
+        }
+        Ok(requests)
+    }
+
+    /// Blocks of a task that make a request of `limit` blocks of 512 B.
+    fn most_merged(&self, id: TaskId, limit: u32) -> Result<u64, TaskError> {
+        let size = self.task(id)?.spec.block_size;
+        if limit < size {
+            return Err(TaskError::MergeLimit { limit, size });
+        }
+        Ok(u64::from(limit / size))
     }
 
     fn promote_run(&mut self, id: TaskId, part: usize, run: BlockRun, op: Op) -> Promoted {

@@ -144,6 +144,14 @@ pub struct Served {
     pub end: SimTime,
 }
 
+impl Served {
+    /// What it took of the head.
+    #[inline]
+    pub fn head(&self) -> SimDuration {
+        self.seek + self.rotate + self.transfer
+    }
+}
+
 /// What the buffer has of a read.
 enum Held {
     /// All of it, or all of it by `there`.
@@ -240,6 +248,17 @@ impl Unit {
     /// Blocks written to the buffer that are not on the media, nor on the way there.
     pub fn dirty_blocks(&self) -> Blocks {
         self.buffer.as_ref().map_or(Blocks::ZERO, Buffer::dirty_blocks)
+    }
+
+    /// Number of the last write that the buffer has taken.
+    pub fn newest_write(&self) -> u64 {
+        self.write_back.newest_id()
+    }
+
+    /// Whether everything up to a write that the buffer has taken is known to be on the media at
+    /// `now`. What the drive has done since its last command is not known.
+    pub fn is_written(&self, write: u64, now: SimTime) -> bool {
+        !self.write_back.waits_up_to(write) && self.media.destaged <= now
     }
 
     /// What the head did for commands and destages so far, and the transfer of blocks that were

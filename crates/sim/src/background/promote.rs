@@ -1,0 +1,256 @@
+//! The last blocks of a round as foreground requests, at a stated cost.
+//!
+//! The last few blocks of a scan take most of the time: gaps seldom come by where they are (osdi00
+//! section 6.3). A budget of head time grows with the round. As soon as it covers all that is left,
+//! what is left is *promoted*, a few requests at a time, and no more than the budget covers.
+
+use freewheel_model::freeblock::tasks::{Promoted, TaskId, Tasks};
+use freewheel_model::freeblock::{Foreground, PromotionId};
+use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Promotion of the last blocks of a round to foreground requests, so that it ends sooner.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PromoteTail {
+    /// Part of a round's time that heads may spend on promoted requests. Where requests always
+    /// wait, mean response grows by about as much; in an open workload near saturation by more.
+    pub cost: f64,
+    /// Promoted requests that wait or are served at once, at most.
+    #[serde(default = "one")]
+    pub outstanding: u32,
+    /// Most bytes in one promoted request; blocks that follow on each other are merged.
+    #[serde(default = "merged_max")]
+    pub merged_max: Bytes,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// Assumed: the largest block that osdi00 looks at.
+const fn merged_max() -> Bytes {
+    Bytes::new(64 << 10)
+}
+
+impl PromoteTail {
+    /// What is wrong with it for blocks of this size, if anything is.
+    pub(super) fn check(&self, block_size: Bytes) -> Result<(), String> {
+        let Self { cost, outstanding, merged_max } = *self;
+        if !(cost > 0.0 && cost <= 1.0) {
+            return Err(format!("`cost` is {cost}: more than 0 and at most 1 is allowed"));
+        }
+        if outstanding == 0 {
+            return Err("`outstanding` is 0: at least 1 is needed".into());
+        }
+        let most = Bytes::new(u64::from(u32::MAX) * 512);
+        if merged_max < block_size || merged_max > most {
+            return Err(format!(
+                "`merged_max` is {merged_max}: from a block of {block_size} to {most} is allowed"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What promoted requests were, and what they took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct PromotedWork {
+    /// Requests.
+    pub requests: u64,
+    /// Blocks of the task that were delivered by them.
+    pub blocks: u64,
+    /// Time of the head's.
+    pub head_ns: u64,
+}
+
+/// How far a round is.
+pub(super) struct RoundState {
+    pub began: SimTime,
+    /// Blocks that it still wants.
+    pub left: u64,
+    pub promoted: PromotedWork,
+}
+
+/// Decides what to promote, and when.
+pub(super) struct Tail {
+    config: PromoteTail,
+    /// Most blocks of 512 B in a request.
+    limit: u32,
+    /// Blocks of 512 B in one of the task's.
+    size: u32,
+    waiting: Vec<PromotedExtent>,
+    foreground: Mean,
+    promoted: Mean,
+    /// Whether what is left of this round is being promoted.
+    has_begun: bool,
+    look: Look,
+    ahead: Ahead,
+    /// Where the request will be beside which the next promoted one is served.
+    from: Lbn,
+}
+
+/// Beside which request a promoted one will be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ahead {
+    /// The one in service: the policy looks for what is near.
+    OfArm,
+    /// The last that has arrived: requests are served in that order.
+    OfQueue,
+}
+
+/// A promoted request that is not done.
+struct PromotedExtent {
+    id: PromotionId,
+    /// Number of the round for which it was made.
+    round: usize,
+    from: u64,
+    to: u64,
+}
+
+/// When to count again what is left: it takes a look at all that is wanted.
+#[derive(Clone, Copy)]
+struct Look {
+    /// When so few blocks are left.
+    left: u64,
+    /// When the budget covers what was left when it was last counted.
+    at: SimTime,
+}
+
+impl Look {
+    const AT_ONCE: Self = Self { left: u64::MAX, at: SimTime::ZERO };
+}
+
+/// So much less must be left before it is counted again: a hundredth. Assumed: as late as that a
+/// round's tail may begin.
+const LOOK_STEP: u64 = 100;
+
+#[derive(Default)]
+struct Mean {
+    sum_ns: u64,
+    count: u64,
+}
+
+impl Mean {
+    fn add(&mut self, time: SimDuration) {
+        self.sum_ns += time.ns();
+        self.count += 1;
+    }
+
+    fn ns(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64)
+    }
+}
+
+impl Tail {
+    pub fn new(config: PromoteTail, size: u32, ahead: Ahead) -> Self {
+        Self {
+            config,
+            limit: (config.merged_max.get() / 512) as u32,
+            size,
+            waiting: Vec::new(),
+            foreground: Mean::default(),
+            promoted: Mean::default(),
+            has_begun: false,
+            look: Look::AT_ONCE,
+            ahead,
+            from: Lbn::ZERO,
+        }
+    }
+
+    /// Takes the next blocks of a round with this number out of the gaps, if it is time.
+    pub fn promote(
+        &mut self,
+        now: SimTime,
+        tasks: &mut Tasks,
+        task: TaskId,
+        number: usize,
+        round: &RoundState,
+    ) -> Option<Promoted> {
+        if self.waiting.len() >= self.config.outstanding as usize || round.left == 0 {
+            return None;
+        }
+        let mean_ns = self.promoted.ns().or(self.foreground.ns())?;
+        let waiting_ns = mean_ns * self.waiting.len() as f64;
+        let elapsed_ns = now.saturating_since(round.began).ns() as f64;
+        let budget_ns = self.config.cost * elapsed_ns - round.promoted.head_ns as f64 - waiting_ns;
+        if !self.has_begun && !self.begins(now, tasks, task, round.left, budget_ns / mean_ns) {
+            return None;
+        }
+        self.has_begun = true;
+        if budget_ns < mean_ns {
+            return None;
+        }
+        let promoted = tasks.promote_next(task, self.from, self.limit).ok()??;
+        let from = promoted.start.get();
+        let to = from + u64::from(promoted.blocks);
+        self.waiting.push(PromotedExtent { id: promoted.id, round: number, from, to });
+        Some(promoted)
+    }
+
+    /// Whether as many requests as the budget covers are enough for all that is left.
+    fn begins(
+        &mut self,
+        now: SimTime,
+        tasks: &Tasks,
+        task: TaskId,
+        left: u64,
+        covered: f64,
+    ) -> bool {
+        // No request holds more than the largest.
+        let fewest = left / u64::from(self.limit / self.size);
+        if fewest as f64 > covered || left > self.look.left && now < self.look.at {
+            return false;
+        }
+        let Ok(requests) = tasks.promotable(task, self.limit) else { return false };
+        let missing = requests.min(left) as f64 - covered;
+        if missing > 0.0 {
+            let mean_ns = self.promoted.ns().or(self.foreground.ns()).unwrap_or(0.0);
+            let wait = SimDuration::from_ns((missing * mean_ns / self.config.cost) as u64);
+            self.look = Look { left: left - left.div_ceil(LOOK_STEP), at: now + wait };
+        }
+        missing <= 0.0
+    }
+
+    /// A foreground request took so much of the head; if it was promoted, the number of the round for
+    /// which.
+    pub fn took(&mut self, promotion: Option<PromotionId>, head: SimDuration) -> Option<usize> {
+        let Some(id) = promotion else {
+            self.foreground.add(head);
+            return None;
+        };
+        self.promoted.add(head);
+        self.waiting.iter().find(|waiting| waiting.id == id).map(|waiting| waiting.round)
+    }
+
+    /// A foreground request is done.
+    pub fn done(&mut self, promotion: Option<PromotionId>) {
+        self.waiting.retain(|waiting| Some(waiting.id) != promotion);
+    }
+
+    /// The foreground has moved these blocks.
+    pub fn passed(&mut self, start: Lbn, blocks: u32) {
+        if self.ahead == Ahead::OfArm {
+            self.from = Lbn::new(start.get() + u64::from(blocks));
+        }
+    }
+
+    /// A foreground request has arrived.
+    pub fn arrived(&mut self, request: &Foreground) {
+        if self.ahead == Ahead::OfQueue {
+            self.from = Lbn::new(request.start.get() + u64::from(request.blocks));
+        }
+    }
+
+    /// Whether these blocks of 512 B have been promoted.
+    pub fn has_promoted(&self, from: u64, to: u64) -> bool {
+        self.waiting.iter().any(|waiting| waiting.from <= from && to <= waiting.to)
+    }
+
+    /// A round is over.
+    pub fn end_round(&mut self) {
+        self.has_begun = false;
+        self.look = Look::AT_ONCE;
+    }
+}

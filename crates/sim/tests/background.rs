@@ -1,0 +1,98 @@
+//! Background work of an experiment: rounds, and the promotion of their last blocks.
+#![allow(missing_docs)]
+
+#[path = "../../model/tests/common/mod.rs"]
+mod common;
+
+use std::sync::Arc;
+
+use freewheel_model::array::Striping;
+use freewheel_model::drive::Drive;
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_units::SimTime;
+
+/// A closed workload on a small drive.
+fn experiment(policy: &str, freeblock: &str) -> Experiment {
+    let text = format!(
+        "electronics = false\nscheduler.policy = \"{policy}\"\n\
+         workload = {{ kind = \"closed\", outstanding = 4, think = \"10ms\", pattern = {{ size = \
+         \"2KiB\", align = \"512B\" }} }}\n[freeblock]\n{freeblock}"
+    );
+    let config = SimConfig::parse(&text, "test", &[]).unwrap();
+    let mut experiment = Experiment::new(config).unwrap();
+    let specs = (0..).map(common::random_spec);
+    let mut drives = specs.filter_map(|spec| Some((Drive::build(&spec).ok()?, spec)));
+    let (drive, spec) = drives.find(|(drive, _)| drive.blocks().get() > 3000).unwrap();
+    experiment.striping = Striping::single(drive.blocks());
+    (experiment.drive, experiment.spec) = (Arc::new(drive), spec);
+    experiment
+}
+
+fn run(policy: &str, freeblock: &str) -> RunResult {
+    experiment(policy, freeblock).run().unwrap()
+}
+
+#[test]
+fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
+    for policy in ["fcfs", "clook", "sstf"] {
+        let scan = "rule = \"greedy\"\nrounds = 8\nblock_size = \"1KiB\"\n";
+        let without = run(policy, scan);
+        for cost in [0.05, 0.2] {
+            let tail = format!("{scan}promote_tail = {{ cost = {cost}, merged_max = \"4KiB\" }}");
+            let with = run(policy, &tail);
+            let [before, after] = [&without, &with].map(|result| &result.background[0]);
+            let rates = [before, after].map(|background| background.rounds_a_day().unwrap());
+            assert!(rates[1] > rates[0], "{policy}, {cost}: {rates:?}");
+            let mut requests = 0;
+            for round in &after.rounds {
+                assert_eq!(round.blocks(), after.blocks);
+                // The last one may take longer than was expected.
+                let longest_ns = 30_000_000.0;
+                let paid_ns = cost * round.elapsed_ns as f64 + longest_ns;
+                assert!(round.promoted.head_ns as f64 <= paid_ns, "{policy}: {round:?}");
+                assert!(round.promoted.blocks <= 4 * round.promoted.requests);
+                requests += round.promoted.requests;
+            }
+            assert!(requests > 8, "{policy}: {requests}");
+            // The workload's requests are what they were, and there are no others among them.
+            let foreground = with.read_response.count + with.write_response.count;
+            assert_eq!(foreground, with.requests);
+            assert!(before.rounds.iter().all(|round| round.promoted.requests == 0));
+        }
+    }
+}
+
+#[test]
+fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
+    let mut experiment = experiment("sstf", "promote_tail = { cost = 1.0 }");
+    let Workload::Closed { requests, .. } = &mut experiment.config.workload else { panic!() };
+    *requests = 2000;
+    let mut last = SimTime::ZERO;
+    let result = experiment.run_observed(Some(&mut |c| last = c.end), &mut |_, _| {}).unwrap();
+    assert_eq!(result.requests, 2000);
+    let background = &result.background[0];
+    let rounds = background.rounds.iter().chain([&background.unfinished]);
+    assert!(rounds.map(|round| round.promoted.requests).sum::<u64>() > 100);
+    // The one that was under way.
+    assert!(result.elapsed_ns - last.ns() < 50_000_000);
+}
+
+#[test]
+fn a_wrong_value_of_the_promotion_is_refused_by_its_key() {
+    for (tail, message) in [
+        ("cost = 0.0", "`cost` is 0: more than 0 and at most 1 is allowed"),
+        ("cost = 1.5", "`cost` is 1.5"),
+        ("cost = 0.1, outstanding = 0", "`outstanding` is 0"),
+        ("cost = 0.1, merged_max = \"2KiB\"", "from a block of 4"),
+    ] {
+        let text =
+            format!("workload = {{ kind = \"closed\" }}\nfreeblock.promote_tail = {{ {tail} }}\n");
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let error = Experiment::check(&config).unwrap_err().to_string();
+        assert!(
+            error.starts_with("freeblock: promote_tail: ") && error.contains(message),
+            "{error}"
+        );
+    }
+}
