@@ -35,6 +35,11 @@ const fn merged_max() -> Bytes {
 }
 
 impl PromoteTail {
+    /// At this cost, all else as usual.
+    pub fn at(cost: f64) -> Self {
+        Self { cost, outstanding: one(), merged_max: merged_max() }
+    }
+
     /// What is wrong with it for blocks of this size, if anything is.
     pub(super) fn check(&self, block_size: Bytes) -> Result<(), String> {
         let Self { cost, outstanding, merged_max } = *self;
