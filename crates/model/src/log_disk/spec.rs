@@ -52,10 +52,10 @@ pub enum Cleaner {
 }
 
 impl Cleaner {
-    /// Freeblock reads as in osdi00 section 5.1, which says that they clean several segments at
-    /// once and begin at a certain threshold. Assumed: as late as possible, since what is left alone
-    /// goes on dying, and with twelve segments, because half and twice as many do worse on an
-    /// Atlas 10K.
+    /// Freeblock reads as in osdi00 section 5.1, which says that they begin at a certain threshold
+    /// and clean several segments at once. Both numbers are assumed: with them the foreground
+    /// cleaner has nothing to do on an Atlas 10K until the log is 85 % full, and half or twice as
+    /// many change little (`freewheel reproduce osdi00.fig7`).
     pub const OSDI00_FREEBLOCK: Self = Self::Freeblock { free_below: 20, segments: 12 };
 }
 
