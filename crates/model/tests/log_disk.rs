@@ -176,7 +176,12 @@ fn small(clean_reads: CleanReads, cleaner: Cleaner) -> LogDiskSpec {
 }
 
 fn any_spec() -> impl Strategy<Value = LogDiskSpec> {
-    let reads = prop::sample::select(vec![CleanReads::Block, CleanReads::Run, CleanReads::Segment]);
+    let reads = prop::sample::select(vec![
+        CleanReads::EveryBlock,
+        CleanReads::Block,
+        CleanReads::Run,
+        CleanReads::Segment,
+    ]);
     let freeblock = (3u32..8, 1u32..6)
         .prop_map(|(free_below, segments)| Cleaner::Freeblock { free_below, segments });
     let cleaner = prop_oneof![Just(Cleaner::Foreground), freeblock];
@@ -317,6 +322,34 @@ fn cleaning_reads_blocks_runs_or_segments_as_it_is_told() {
     assert!(reads(CleanReads::Block).len() > 1);
     assert!(reads(CleanReads::Segment).iter().all(|&size| size > 1));
     assert_eq!(reads(CleanReads::Run), reads(CleanReads::Block), "no live blocks side by side");
+    assert!(reads(CleanReads::EveryBlock).iter().all(|&size| size == 1));
+    assert!(reads(CleanReads::EveryBlock).len() > reads(CleanReads::Block).len());
+}
+
+#[test]
+fn dead_blocks_are_read_up_to_the_last_live_one_and_counted() {
+    let mut checked = half_live(CleanReads::EveryBlock);
+    for block in 13 * 7..15 * 7 {
+        checked.run(Command::WriteThrough(block));
+    }
+    let reads = checked.log.iter().filter(|io| io.op == Op::Read).count() as u64;
+    let work = checked.disk.work();
+    assert_eq!(reads, work.copied_blocks + work.dead_blocks_read);
+    // Of seven slots the even ones are live, or the odd ones, of which the last is the sixth.
+    assert!(work.dead_blocks_read >= 3 * work.segments_cleaned, "{work:?}");
+}
+
+#[test]
+fn of_a_segment_that_freeblock_reads_have_begun_only_live_blocks_are_read() {
+    let cleaner = Cleaner::Freeblock { free_below: 6, segments: 16 };
+    let mut checked = Checked::new(small(CleanReads::EveryBlock, cleaner), 0);
+    let mut prng = Prng::new(7, "blocks");
+    for _ in 0..4_000 {
+        checked.run(Command::WriteThrough(prng.below(50) as u32));
+    }
+    let work = checked.disk.work();
+    assert!(work.copied_blocks > 100, "{work:?}");
+    assert_eq!(work.dead_blocks_read, 0);
 }
 
 #[test]

@@ -97,6 +97,8 @@ pub struct LogWork {
     pub segments_written: u64,
     /// Live blocks copied by the foreground cleaner.
     pub copied_blocks: u64,
+    /// Dead blocks that the foreground cleaner read.
+    pub dead_blocks_read: u64,
     /// Live blocks copied because a freeblock read delivered them.
     pub free_copied_blocks: u64,
     /// Segments that the foreground cleaner was sent to.
@@ -114,6 +116,7 @@ impl LogWork {
             written_blocks: self.written_blocks - earlier.written_blocks,
             segments_written: self.segments_written - earlier.segments_written,
             copied_blocks: self.copied_blocks - earlier.copied_blocks,
+            dead_blocks_read: self.dead_blocks_read - earlier.dead_blocks_read,
             free_copied_blocks: self.free_copied_blocks - earlier.free_copied_blocks,
             segments_cleaned: self.segments_cleaned - earlier.segments_cleaned,
             segments_targeted: self.segments_targeted - earlier.segments_targeted,
@@ -156,8 +159,8 @@ enum Step {
     Copy { block: LogicalBlock, from: Place, by: CopiedBy },
     /// Clean until enough segments are free.
     Clean,
-    /// Copy the live blocks of a segment from this slot on.
-    CleanSegment(Place),
+    /// Copy the live blocks of a segment.
+    CleanSegment(CleanRest),
 }
 
 /// Whose read a copied block was.
@@ -172,8 +175,16 @@ enum CopiedBy {
 enum InFlight {
     Fetch(LogicalBlock),
     Segment,
-    /// So many slots from this one on.
-    Clean(Place, u32),
+    /// So many slots of it.
+    Clean(CleanRest, u32),
+}
+
+/// What the foreground cleaner has to do in a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct CleanRest {
+    /// From this slot on.
+    from: Place,
+    reads: CleanReads,
 }
 
 impl LogDisk {
@@ -294,7 +305,7 @@ impl LogDisk {
         match self.in_flight.take().expect("a request in flight") {
             InFlight::Fetch(block) => self.cache.use_block(block),
             InFlight::Segment => self.segment_written(now),
-            InFlight::Clean(first, slots) => self.cleaner_read(first, slots),
+            InFlight::Clean(rest, slots) => self.cleaner_read(rest, slots),
         }
         self.go_on(now)
     }
@@ -360,7 +371,7 @@ impl LogDisk {
             }
             Step::Copy { .. } => {}
             Step::Clean => self.clean(now),
-            Step::CleanSegment(from) => return self.clean_segment(from),
+            Step::CleanSegment(rest) => return self.clean_segment(rest),
         }
         None
     }
@@ -423,7 +434,9 @@ impl LogDisk {
         self.is_cleaning = best.is_some();
         let Some(segment) = best else { return };
         self.work.segments_cleaned += 1;
-        self.targets.remove(&segment);
+        // What is live in it is known then, and was to be read one block at a time.
+        let is_target = self.targets.remove(&segment);
+        let reads = if is_target { CleanReads::Block } else { self.spec.clean_reads };
         let first = Place { segment, slot: 0 };
         while let Some(&place) = self.wanted.range(first..).next() {
             if place.segment != segment {
@@ -432,15 +445,17 @@ impl LogDisk {
             self.wanted.remove(&place);
             self.wishes.push(Wish::Abort(self.lbn(place)));
         }
-        self.steps.extend([Step::Clean, Step::CleanSegment(first)]);
+        self.steps.extend([Step::Clean, Step::CleanSegment(CleanRest { from: first, reads })]);
     }
 
-    /// Reads the live blocks of a segment from this slot on, or the first of them.
-    fn clean_segment(&mut self, from: Place) -> Option<(LogIo, InFlight)> {
+    /// Reads what is left of a segment, or the first of it.
+    fn clean_segment(&mut self, rest: CleanRest) -> Option<(LogIo, InFlight)> {
+        let CleanRest { from, reads } = rest;
         let mut live = self.segments.live_slots(from.segment, from.slot).map(|(slot, _)| slot);
-        let first = live.next()?;
-        let end = match self.spec.clean_reads {
-            CleanReads::Block => first + 1,
+        let live_first = live.next()?;
+        let first = if reads == CleanReads::EveryBlock { from.slot } else { live_first };
+        let end = match reads {
+            CleanReads::EveryBlock | CleanReads::Block => first + 1,
             CleanReads::Run => {
                 (first + 1..).zip(live).take_while(|(next, slot)| next == slot).count() as u32
                     + first
@@ -448,22 +463,25 @@ impl LogDisk {
             }
             CleanReads::Segment => live.last().unwrap_or(first) + 1,
         };
-        let place = Place { slot: first, ..from };
-        let io = self.io(Op::Read, place, end - first, self.spec.slots());
-        Some((io, InFlight::Clean(place, end - first)))
+        let from = Place { slot: first, ..from };
+        let io = self.io(Op::Read, from, end - first, self.spec.slots());
+        Some((io, InFlight::Clean(CleanRest { from, reads }, end - first)))
     }
 
     /// Copies what the foreground cleaner has read, in the order of its slots, and goes on.
-    fn cleaner_read(&mut self, first: Place, slots: u32) {
-        let Place { segment, slot } = first;
-        self.steps.push(Step::CleanSegment(Place { segment, slot: slot + slots }));
+    fn cleaner_read(&mut self, CleanRest { from, reads }: CleanRest, slots: u32) {
+        let Place { segment, slot } = from;
+        let behind = Place { segment, slot: slot + slots };
+        self.steps.push(Step::CleanSegment(CleanRest { from: behind, reads }));
         let begin = self.steps.len();
-        let read = self.segments.live_slots(segment, slot).take_while(|(at, _)| *at < slot + slots);
+        let read = self.segments.live_slots(segment, slot).take_while(|(at, _)| *at < behind.slot);
         self.steps.extend(read.map(|(slot, block)| Step::Copy {
             block,
             from: Place { segment, slot },
             by: CopiedBy::Foreground,
         }));
+        let live = self.steps.len() - begin;
+        self.work.dead_blocks_read += u64::from(slots) - live as u64;
         self.steps[begin..].reverse();
     }
 

@@ -10,10 +10,12 @@
 //! never overlap, as in osdi00 section 5.2, where times computed were put between simulated ones.
 
 mod files;
+mod free_reads;
 mod generator;
 mod process;
 
 pub use files::{MetadataWrites, SmallFiles};
+pub use free_reads::{CleaningPlanner, CleaningTask, cleaning_task};
 pub use generator::{FileId, FileOp, Postmark, PostmarkSpec};
 pub use process::{
     CleaningTime, CpuTimes, FreeReads, NoFreeReads, Pass, PostmarkProcess, used_blocks,

@@ -36,14 +36,16 @@ impl FreeReads for NoFreeReads {
 pub struct CpuTimes {
     /// For a file operation: calls, names, tables.
     pub operation: SimDuration,
-    /// For a block that goes through the cache, and for one that cleaning copies.
+    /// For a block that goes through the cache, and for one that the cleaner reads or copies.
     pub block: SimDuration,
+    /// For a request: call, driver, interrupt.
+    pub request: SimDuration,
 }
 
 /// Time that would not pass without cleaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CleaningTime {
-    /// Reading live blocks.
+    /// Reading blocks to find the live ones.
     pub reading: SimDuration,
     /// Copying them, and of the segments' writes the share of copied blocks.
     pub copying: SimDuration,
@@ -132,7 +134,8 @@ pub struct PostmarkProcess<F> {
     /// Whether that has been issued.
     is_issued: bool,
     cleaning: CleaningTime,
-    copied_blocks: u64,
+    /// What of the log's work its computing has been charged for.
+    charged: LogWork,
     passes_wanted: u32,
     passes: Vec<Pass>,
     begun: Option<Begun>,
@@ -175,7 +178,7 @@ impl<F: FreeReads> PostmarkProcess<F> {
             request: None,
             is_issued: false,
             cleaning: CleaningTime::default(),
-            copied_blocks: 0,
+            charged: LogWork::default(),
             passes_wanted: passes,
             passes: Vec::new(),
             begun: None,
@@ -194,11 +197,13 @@ impl<F: FreeReads> PostmarkProcess<F> {
     /// Computes until a request is to be waited for, or to the end.
     fn go_on(&mut self, mut io: Option<LogIo>) {
         loop {
-            self.charge_copying();
+            self.charge_cleaning();
             for wish in self.disk.take_wishes() {
                 self.free_reads.wish(wish);
             }
             if let Some(io) = io {
+                self.clock += self.cpu.request;
+                self.charge(&io, self.cpu.request);
                 self.request = Some((self.clock, io));
                 return;
             }
@@ -208,13 +213,25 @@ impl<F: FreeReads> PostmarkProcess<F> {
         }
     }
 
-    fn charge_copying(&mut self) {
+    /// Computing for blocks that cleaning has read and copied.
+    fn charge_cleaning(&mut self) {
         let work = self.disk.work();
-        let copied = work.copied_blocks + work.free_copied_blocks;
-        let time = self.cpu.block * (copied - self.copied_blocks);
-        self.copied_blocks = copied;
-        self.clock += time;
-        self.cleaning.copying += time;
+        let new = work.since(&self.charged);
+        self.charged = work;
+        let copying = self.cpu.block * (new.copied_blocks + new.free_copied_blocks);
+        let reading = self.cpu.block * new.dead_blocks_read;
+        self.cleaning.copying += copying;
+        self.cleaning.reading += reading;
+        self.clock += copying + reading;
+    }
+
+    /// The part of the time for a request that would not pass without cleaning.
+    fn charge(&mut self, io: &LogIo, time: SimDuration) {
+        let part = io.cleaning_part(time);
+        match io.op {
+            Op::Write => self.cleaning.copying += part,
+            _ => self.cleaning.reading += part,
+        }
     }
 
     fn next_command(&mut self) -> Option<Command> {
@@ -277,11 +294,7 @@ impl<F: FreeReads> Source for PostmarkProcess<F> {
     fn completed(&mut self, _: u64, now: SimTime) {
         let (issued, io) = self.request.take().expect("a request was taken");
         self.is_issued = false;
-        let part = io.cleaning_part(now - issued);
-        match io.op {
-            Op::Write => self.cleaning.copying += part,
-            _ => self.cleaning.reading += part,
-        }
+        self.charge(&io, now - issued);
         self.clock = now;
         self.free_reads.take_delivered(now, &mut self.delivered);
         for start in self.delivered.drain(..) {

@@ -1,0 +1,140 @@
+//! The cleaner's reads as one standing task of a freeblock scheduler.
+//!
+//! ```text
+//!   LogDisk --Wish--> CleaningTask --extend, abort--> Tasks <--plan, done, passed-- CleaningPlanner
+//!   LogDisk <--delivered-- CleaningTask <--read, and when-- Tasks                    (the servo's)
+//! ```
+//! Process and servo each have an end of it. They take turns: the process waits while the head works.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::tasks::{
+    CADENCE, Counts, Event, Extent, TaskId, TaskSpec, Tasks, Until, Which,
+};
+use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Spent};
+use freewheel_model::log_disk::Wish;
+use freewheel_units::{Blocks, Lbn, Op, SimTime};
+
+use super::process::FreeReads;
+
+/// The process's end: what is to be cleaned goes in, what was read comes out.
+#[derive(Debug)]
+pub struct CleaningTask(Arc<Mutex<Shared>>);
+
+/// The servo's end.
+#[derive(Debug)]
+pub struct CleaningPlanner(Arc<Mutex<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    tasks: Tasks,
+    task: TaskId,
+    block: Blocks,
+    /// Up to when anything is known.
+    now: SimTime,
+    /// Blocks in order of the time they were read.
+    delivered: VecDeque<(SimTime, Lbn)>,
+}
+
+/// Both ends of a task of blocks of this size on `drive`. What foreground requests read in passing
+/// is delivered as well. Panics when a block is empty or larger than a task's may be.
+pub fn cleaning_task(
+    drive: &Arc<Drive>,
+    block: Blocks,
+    options: Options,
+) -> (CleaningTask, CleaningPlanner) {
+    let mut tasks = Tasks::new(drive, options, CADENCE);
+    let size = u32::try_from(block.get()).expect("the size of a block");
+    let spec = TaskSpec {
+        counts: Counts::READS,
+        until: Until::Standing,
+        ..TaskSpec::new(Op::Read, size, Vec::new())
+    };
+    let task = tasks.register(SimTime::ZERO, spec).expect("a task of blocks of this size");
+    let delivered = VecDeque::new();
+    let shared = Shared { tasks, task, block, now: SimTime::ZERO, delivered };
+    let shared = Arc::new(Mutex::new(shared));
+    (CleaningTask(Arc::clone(&shared)), CleaningPlanner(shared))
+}
+
+/// Nobody panics between two changes that belong together.
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn extent(&self, start: Lbn) -> Extent {
+        Extent { start, blocks: self.block }
+    }
+
+    fn take_events(&mut self) {
+        let Self { tasks, delivered, block, .. } = self;
+        for event in tasks.events() {
+            if let Event::Delivered { extent, at, .. } = event {
+                let starts = (0..extent.blocks.get()).step_by(block.get() as usize);
+                delivered.extend(starts.map(|from| (at, extent.start + Blocks::new(from))));
+            }
+        }
+    }
+}
+
+impl FreeReads for CleaningTask {
+    fn wish(&mut self, wish: Wish) {
+        let shared = &mut *lock(&self.0);
+        let (now, task) = (shared.now, shared.task);
+        match wish {
+            Wish::Register(start) => {
+                let extents = [shared.extent(start)];
+                let added = shared.tasks.extend(now, task, &extents);
+                added.expect("a block of the drive, for a task that stands");
+            }
+            Wish::Abort(start) => {
+                let extents = [shared.extent(start)];
+                let gone = shared.tasks.abort(now, task, Which::In(&extents));
+                if gone.expect("a block of the drive, of a task that stands") == 0 {
+                    shared.delivered.retain(|&(_, delivered)| delivered != start);
+                }
+            }
+        }
+    }
+
+    fn take_delivered(&mut self, now: SimTime, delivered: &mut Vec<Lbn>) {
+        let shared = &mut *lock(&self.0);
+        shared.now = now;
+        // The head's work is reckoned when it begins, and so known before it is done.
+        let done = shared.delivered.partition_point(|&(at, _)| at <= now);
+        delivered.extend(shared.delivered.drain(..done).map(|(_, start)| start));
+    }
+}
+
+impl Planner for CleaningPlanner {
+    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        lock(&self.0).tasks.plan(gap, runs);
+    }
+
+    fn done(&mut self, run: &FreeRun, at: SimTime) {
+        let shared = &mut *lock(&self.0);
+        shared.tasks.done(run, at);
+        shared.take_events();
+    }
+
+    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+        lock(&self.0).tasks.filled(gap, spent);
+    }
+
+    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        let shared = &mut *lock(&self.0);
+        shared.tasks.passed(op, start, blocks, at);
+        shared.take_events();
+    }
+
+    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+        lock(&self.0).tasks.foreground_arrived(request, at);
+    }
+
+    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+        lock(&self.0).tasks.foreground_done(request, at);
+    }
+}
