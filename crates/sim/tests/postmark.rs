@@ -17,9 +17,7 @@ use freewheel_sim::postmark::{
     PostmarkSpec, SmallFiles, cleaning_task, used_blocks,
 };
 use freewheel_sim::source::{Request, Source, SourceError};
-use freewheel_sim::{
-    Arm, Completion, Device, FreeTime, Mechanics, SeekErrors, Servo, library, run,
-};
+use freewheel_sim::{Arm, Completion, Device, FreeTime, Mechanics, SeekErrors, Servo, run};
 use freewheel_units::{SimDuration, SimTime};
 
 use one_surface::one_surface;
