@@ -345,7 +345,7 @@ fn a_write_that_the_buffer_took_is_done_for_planners_when_it_is_on_the_media() {
     let mut now = SimTime::ZERO;
     let mut taken = Vec::new();
     for (sequence, op, wait) in [(0, Op::Write, 0), (1, Op::Read, 0), (2, Op::Read, 1000)] {
-        now = now + SimDuration::from_ms(wait);
+        now += SimDuration::from_ms(wait);
         let start = Lbn::new(sequence * 40);
         let target = drive.target(start, Blocks::new(4), op);
         let waiting = Waiting { target, arrival: now, sequence };

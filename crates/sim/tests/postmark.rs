@@ -1,25 +1,26 @@
 //! PostMark on the log-structured disk: what it does, and what cleaning costs it.
 #![allow(missing_docs)]
 
-#[path = "common/free_reads.rs"]
-mod free_reads;
+#[path = "common/one_surface.rs"]
+mod one_surface;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::Options;
 use freewheel_model::log_disk::{Cleaner, Command, LogDiskSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::postmark::{
     CpuTimes, FileOp, FreeReads, MetadataWrites, NoFreeReads, Pass, Postmark, PostmarkProcess,
-    PostmarkSpec, SmallFiles, used_blocks,
+    PostmarkSpec, SmallFiles, cleaning_task, used_blocks,
 };
-use freewheel_sim::{Arm, Device, Mechanics, SeekErrors, Servo, library, run};
-use freewheel_units::SimDuration;
+use freewheel_sim::source::{Request, Source, SourceError};
+use freewheel_sim::{Arm, Completion, Device, FreeTime, Mechanics, SeekErrors, Servo, run};
+use freewheel_units::{SimDuration, SimTime};
 
-use free_reads::{Asking, GapReader};
+use one_surface::one_surface;
 
 fn operations(spec: PostmarkSpec, transactions: usize, seed: u64) -> (Vec<FileOp>, Vec<FileOp>) {
     let mut generator = Postmark::new(spec, seed);
@@ -149,53 +150,67 @@ fn metadata_go_to_the_log_at_once_or_with_the_data() {
     assert_eq!(commands(MetadataWrites::Delayed), (0, 5));
 }
 
-fn one_surface() -> Arc<Drive> {
-    let mut spec = library::spec("atlas10k").unwrap();
-    spec.surfaces = 1;
-    for zone in &mut spec.zones {
-        zone.slips.clear();
-    }
-    Arc::new(library::build(&spec, "one surface").unwrap())
-}
-
 /// A log of 30 MiB with a cache of 2.4 MiB.
 const SMALL_LOG: LogDiskSpec =
     LogDiskSpec { segments: 60, cache_blocks: 600, ..LogDiskSpec::OSDI00 };
 
-fn second_pass<D: Device, F: FreeReads>(
+fn servo<'p>(drive: &Drive) -> Servo<'p> {
+    Servo::new(SeekErrors::new(drive, 1, 0))
+}
+
+/// Serves all of `source`, and shows every request that was served.
+fn serve(
+    drive: &Arc<Drive>,
+    servo: Servo<'_>,
+    source: &mut impl Source,
+) -> (Vec<Completion>, Option<FreeTime>) {
+    let policy = PolicySpec::Fcfs.build().unwrap();
+    let device = Mechanics::new(drive, servo);
+    let mut arms = [Arm { drive: Arc::clone(drive), policy, device }];
+    let mut served = Vec::new();
+    let striping = Striping::single(drive.blocks());
+    run(&striping, None, &mut arms, source, &mut |c| served.push(*c)).unwrap();
+    (served, arms[0].device.work().free)
+}
+
+fn process<F: FreeReads>(
     files: u32,
     disk: LogDiskSpec,
     free_reads: F,
-    drive: &Arc<Drive>,
-    device: D,
     seed: u64,
-) -> Pass {
+) -> PostmarkProcess<F> {
     let spec = PostmarkSpec { transactions: 3_000, ..PostmarkSpec::osdi00(files) };
-    let cpu = CpuTimes { operation: SimDuration::from_us(100), block: SimDuration::from_us(50) };
-    let metadata = MetadataWrites::Delayed;
-    let mut process = PostmarkProcess::new(spec, disk, metadata, cpu, 2, free_reads, seed);
-    let policy = PolicySpec::Fcfs.build().unwrap();
-    let mut arms = [Arm { drive: Arc::clone(drive), policy, device }];
-    let striping = Striping::single(drive.blocks());
-    run(&striping, None, &mut arms, &mut process, &mut |_| {}).unwrap();
+    let us = SimDuration::from_us;
+    let cpu = CpuTimes { operation: us(100), block: us(50), request: us(100) };
+    PostmarkProcess::new(spec, disk, MetadataWrites::Delayed, cpu, 2, free_reads, seed)
+}
+
+fn second_pass<F: FreeReads>(process: &PostmarkProcess<F>) -> Pass {
     assert_eq!(process.passes().len(), 2);
     process.passes()[1]
 }
 
 fn original(files: u32, seed: u64) -> Pass {
     let drive = one_surface();
-    let device = Mechanics::new(&drive, Servo::new(SeekErrors::new(&drive, 1, 0)));
-    second_pass(files, SMALL_LOG, NoFreeReads, &drive, device, seed)
+    let mut process = process(files, SMALL_LOG, NoFreeReads, seed);
+    serve(&drive, servo(&drive), &mut process);
+    second_pass(&process)
+}
+
+/// The second pass, every request of both, and what became of the gaps.
+fn freeblock_served(files: u32, seed: u64) -> (Pass, Vec<Completion>, FreeTime) {
+    let drive = one_surface();
+    let cleaner = Cleaner::Freeblock { free_below: 6, segments: 6 };
+    let disk = LogDiskSpec { cleaner, ..SMALL_LOG };
+    let (task, mut planner) = cleaning_task(&drive, disk.block, Options::default());
+    let mut process = process(files, disk, task, seed);
+    let servo = servo(&drive).with_planner(&mut planner);
+    let (served, free) = serve(&drive, servo, &mut process);
+    (second_pass(&process), served, free.unwrap())
 }
 
 fn freeblock(files: u32, seed: u64) -> Pass {
-    let drive = one_surface();
-    let wanted = Rc::default();
-    let device = GapReader::new(&drive, &wanted);
-    let cleaner = Cleaner::Freeblock { free_below: 6, segments: 6 };
-    let disk = LogDiskSpec { cleaner, ..SMALL_LOG };
-    let asking = Asking { drive: Arc::clone(&drive), block: disk.block, wanted };
-    second_pass(files, disk, asking, &drive, device, seed)
+    freeblock_served(files, seed).0
 }
 
 #[test]
@@ -242,4 +257,34 @@ fn freeblock_cleaning_saves_most_of_what_cleaning_costs() {
     let saved = (rate - original.rate()) / (ideal - original.rate());
     assert!(saved > 0.5, "{saved}: {original:?}, {freeblock:?}");
     assert!(freeblock.work.free_copied_blocks > 4 * freeblock.work.copied_blocks);
+}
+
+/// Requests at the times at which they once came.
+struct Again(VecDeque<(SimTime, Request)>);
+
+impl Source for Again {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        Ok(self.0.front().map(|&(at, _)| at))
+    }
+
+    fn take(&mut self) -> Request {
+        self.0.pop_front().unwrap().1
+    }
+
+    fn completed(&mut self, _: u64, _: SimTime) {}
+
+    fn progress(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+#[test]
+fn cleaning_in_gaps_delays_no_request_by_a_nanosecond() {
+    let (pass, served, free) = freeblock_served(2_000, 1);
+    assert!(pass.work.free_copied_blocks > 1_000 && free.gaps_used > 1_000, "{free:?}");
+    assert_eq!((free.gaps_late, free.foreground_delay_ns), (0, 0));
+    let drive = one_surface();
+    let requests = served.iter().map(|c| (c.arrival, c.request)).collect();
+    let (alone, _) = serve(&drive, servo(&drive), &mut Again(requests));
+    assert_eq!(served, alone);
 }

@@ -89,8 +89,7 @@ impl Chains {
         tracks: &Tracks,
         wanted: &Wanted,
         reach: &Reach<'_>,
-        cylinder: u32,
-        surfaces: std::ops::Range<u32>,
+        (cylinder, surfaces): (u32, std::ops::Range<u32>),
         op: Op,
         price: u64,
     ) {

@@ -84,7 +84,7 @@ impl Paths {
                 return best;
             }
             let surfaces = surfaces(tracks, wanted, &within, within.surface);
-            at_third.gather(tracks, wanted, reach, cylinder, surfaces, op, price);
+            at_third.gather(tracks, wanted, reach, (cylinder, surfaces), op, price);
             let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
             if here > best {
                 third = Some(Position { cylinder, surface: within.surface });
@@ -167,7 +167,7 @@ fn gather_and_solve(
 ) -> Chain {
     let within = Within::new(tracks, wanted, reach, at.cylinder, op);
     let surfaces = surfaces(tracks, wanted, &within, at.surface);
-    chains.gather(tracks, wanted, reach, at.cylinder, surfaces, op, price);
+    chains.gather(tracks, wanted, reach, (at.cylinder, surfaces), op, price);
     if let Some(length) = reversed {
         chains.reverse(length);
     }
