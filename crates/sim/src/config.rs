@@ -394,10 +394,11 @@ impl Experiment {
 
     /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
     pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
-        let drive = library::build(&config.drive_spec()?, &config.drive)?;
+        let spec = config.drive_spec()?;
+        let drive = library::build(&spec, &config.drive)?;
         striping(&config.array, &drive)?;
         config.scheduler.build()?;
-        check_freeblock(config)?;
+        check_freeblock(config, &spec)?;
         check_workload(&config.workload, None)
     }
 
@@ -412,7 +413,7 @@ impl Experiment {
         let spec = config.drive_spec()?;
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         config.scheduler.build()?;
-        check_freeblock(&config)?;
+        check_freeblock(&config, &spec)?;
         check_workload(&config.workload, trace.as_ref())?;
         let striping = striping(&config.array, &drive)?;
         let experiment = Self { config, spec, drive, striping, trace };
@@ -632,7 +633,7 @@ impl Experiment {
 
     /// Whether the drive's electronics take part.
     pub fn has_electronics(&self) -> bool {
-        self.config.electronics && !self.spec.onboard.is_empty()
+        has_electronics(&self.config, &self.spec)
     }
 
     fn arms<D>(
@@ -670,9 +671,20 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
     Ok(Striping::new(drives, drive.actuators(), drive.blocks(), Blocks::new(unit)))
 }
 
-fn check_freeblock(config: &SimConfig) -> Result<(), ConfigError> {
-    let checked = config.freeblock.as_ref().map_or(Ok(()), FreeblockConfig::check);
+fn check_freeblock(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
+    let Some(freeblock) = &config.freeblock else { return Ok(()) };
+    let checked = freeblock.check().and_then(|()| match freeblock.idle {
+        // Between commands the electronics read ahead and write back.
+        Some(_) if has_electronics(config, spec) => {
+            Err("`idle` is for bare mechanics: `electronics` = false is needed".into())
+        }
+        _ => Ok(()),
+    });
     checked.map_err(|message| ConfigError::Freeblock { message })
+}
+
+fn has_electronics(config: &SimConfig, spec: &DriveSpec) -> bool {
+    config.electronics && !spec.onboard.is_empty()
 }
 
 /// Most requests that may be outstanding in a closed workload: as many terminals are kept.

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
+use freewheel_model::drive::{Access, Actuator, Drive, HeadTime, Latency, Position};
 use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
+use crate::idle::{Head, IdleTime};
 use crate::servo::{FreeTime, Servo};
 
 /// One arm with what is between it and the scheduler outside.
@@ -62,13 +63,14 @@ pub struct Work {
     pub destaging: SimDuration,
     /// What became of rotational gaps, where there is a planner.
     pub free: Option<FreeTime>,
+    /// What was done in idle time, where something was.
+    pub idle: Option<IdleTime>,
 }
 
 /// Bare mechanics: one request at a time, the drive's own processing time before each.
 pub struct Mechanics<'p> {
     drive: Arc<Drive>,
-    head: Position,
-    last_op: Op,
+    head: Head,
     in_service: Option<Done>,
     servo: Servo<'p>,
     head_time: HeadTime,
@@ -80,8 +82,7 @@ impl<'p> Mechanics<'p> {
     pub fn new(drive: &Arc<Drive>, servo: Servo<'p>) -> Self {
         Self {
             drive: Arc::clone(drive),
-            head: Position::default(),
-            last_op: Op::Read,
+            head: Head { at: Position::default(), last_op: Op::Read },
             in_service: None,
             servo,
             head_time: HeadTime::default(),
@@ -93,12 +94,12 @@ impl<'p> Mechanics<'p> {
 impl Device for Mechanics<'_> {
     #[inline]
     fn has_room(&self) -> bool {
-        self.in_service.is_none()
+        self.in_service.is_none() && !self.servo.is_in_idle_run()
     }
 
     #[inline]
     fn free_at(&self, now: SimTime) -> (SimTime, Position) {
-        (now, self.head)
+        (now, self.head.at)
     }
 
     #[inline]
@@ -115,20 +116,15 @@ impl Device for Mechanics<'_> {
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         let target = &waiting.target;
         let overhead = self.drive.overhead(target.op);
-        let departure = Departure {
-            begin: now + overhead,
-            from: self.head,
-            last_op: self.last_op,
-            read_write_switch: SimDuration::ZERO,
-        };
+        let departure = self.head.departure(now + overhead);
         let access = self.servo.access(&self.drive, &departure, target, Latency::Free);
         let access = Access { overhead, ..access };
-        self.head = access.end;
-        self.last_op = target.op;
+        self.head = Head { at: access.end, last_op: target.op };
         self.head_time.add(&access);
         self.overhead += overhead;
         let Access { seek, rotate, transfer, .. } = access;
         let end = now + access.total();
+        self.servo.count_idle(&self.drive, waiting, overhead, end);
         let served = Served { overhead, seek, rotate, transfer, end, ..Served::default() };
         self.in_service = Some(Done { sequence: waiting.sequence, served, flush: false });
     }
@@ -140,12 +136,18 @@ impl Device for Mechanics<'_> {
 
     #[inline]
     fn next_event(&self) -> Option<NextEvent> {
-        self.in_service.as_ref().map(|done| NextEvent::Completion(done.served.end))
+        match &self.in_service {
+            Some(done) => Some(NextEvent::Completion(done.served.end)),
+            None => self.servo.next_idle_event().map(NextEvent::Decision),
+        }
     }
 
     #[inline]
     fn advance(&mut self, now: SimTime) -> Option<Done> {
-        let done = self.in_service.take()?;
+        let Some(done) = self.in_service.take() else {
+            self.servo.advance_idle(&self.drive, &mut self.head, now);
+            return None;
+        };
         // The arm could do nothing else while the command was processed.
         self.servo.foreground_took(done.sequence, done.served.overhead + done.served.head());
         self.servo.foreground_done(done.sequence, now);
@@ -154,7 +156,8 @@ impl Device for Mechanics<'_> {
 
     fn work(&self) -> Work {
         let Self { head_time, overhead, .. } = *self;
-        Work { head_time, overhead, free: self.servo.free_time(), ..Work::default() }
+        let (free, idle) = (self.servo.free_time(), self.servo.idle_time());
+        Work { head_time, overhead, free, idle, ..Work::default() }
     }
 }
 
@@ -251,6 +254,7 @@ impl Device for WholeDrive<'_> {
             dirty_blocks: self.unit.dirty_blocks(),
             destaging: self.unit.destaging(),
             free: self.servo.free_time(),
+            idle: None,
         }
     }
 }

@@ -68,7 +68,10 @@ pub(crate) fn tally<D: Device, S: Source>(
 ) -> Result<Tally, SourceError> {
     assert_eq!(striping.arms() as usize, arms.len(), "arms of the array");
     let arms_count = arms.len();
-    let calendar = Calendar::new(arms_count);
+    let mut calendar = Calendar::new(arms_count);
+    for (number, arm) in arms.iter().enumerate() {
+        calendar.set(number as u32, key(arm.device.next_event()));
+    }
     let mut engine = Engine {
         striping,
         zones,
@@ -112,7 +115,8 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         }
         let (arm_key, arm) = self.calendar.first();
         let next = arrival_key.min(arm_key);
-        if next == NEVER {
+        // What is left then is work in idle time, which goes on for ever.
+        if next == NEVER || arrival.is_none() && self.pending.is_empty() {
             return Ok(false);
         }
         let time = SimTime::from_ns(next / 2);
@@ -222,6 +226,9 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         if let Some(done) = done {
             self.touched.push(number);
             self.piece_done(&done);
+        } else if arm.device.has_room() {
+            // Requests may have waited for the end of work in idle time.
+            self.touched.push(number);
         }
     }
 

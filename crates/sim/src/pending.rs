@@ -53,6 +53,12 @@ impl PendingRequests {
         self.first + self.window.len() as u64 - 1
     }
 
+    /// Whether everything that has arrived is done.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.window.is_empty()
+    }
+
     #[inline]
     pub(crate) fn set_pieces(&mut self, sequence: u64, pieces: u32) {
         self.window[(sequence - self.first) as usize].left = pieces;

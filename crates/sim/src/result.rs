@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::background::{Background, BackgroundResult};
 use crate::completion::Completion;
 use crate::device::Work;
+use crate::idle::IdleTime;
 use crate::servo::FreeTime;
 use crate::zoned::{Refusal, RefusedWrites};
 
@@ -48,6 +49,7 @@ struct Ended {
     outstanding_area: u128,
     outstanding_max: u64,
     free: Option<FreeTime>,
+    idle: Option<IdleTime>,
     /// Of any of the drives, which are all alike.
     media_bytes_per_second: u64,
 }
@@ -201,6 +203,9 @@ pub struct RunResult {
     /// Free work in rotational gaps, where it was planned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free: Option<FreeResult>,
+    /// Work in idle time, where there was some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleTime>,
     /// The background work of each arm, where there was any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundResult>,
@@ -339,6 +344,7 @@ impl Tally {
             outstanding_area: self.outstanding.area(now),
             outstanding_max: self.outstanding.max(),
             free: work.iter().filter_map(|work| work.free).reduce(FreeTime::and),
+            idle: work.iter().filter_map(|work| work.idle).reduce(IdleTime::and),
             media_bytes_per_second,
         };
     }
@@ -386,6 +392,7 @@ impl Tally {
                 .ended
                 .free
                 .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
+            idle: self.ended.idle,
             background: self.background,
             response: both.summary(),
             read_response: self.reads.summary(),
@@ -459,6 +466,7 @@ impl Ended {
         self.outstanding_area += other.outstanding_area;
         self.outstanding_max = self.outstanding_max.max(other.outstanding_max);
         self.free = self.free.into_iter().chain(other.free).reduce(FreeTime::and);
+        self.idle = self.idle.into_iter().chain(other.idle).reduce(IdleTime::and);
         self.media_bytes_per_second = self.media_bytes_per_second.max(other.media_bytes_per_second);
     }
 }

@@ -20,6 +20,8 @@ use freewheel_model::sched::Waiting;
 use freewheel_units::{Op, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
+use crate::idle::{Head, Idle, IdleTime};
+
 /// What moves the head of an arm.
 pub struct Servo<'p> {
     errors: SeekErrors,
@@ -118,6 +120,7 @@ struct Freeblock<'p> {
     /// The plan for the gap at hand.
     runs: Vec<FreeRun>,
     time: FreeTime,
+    idle: Idle,
 }
 
 impl<'p> Servo<'p> {
@@ -129,8 +132,11 @@ impl<'p> Servo<'p> {
     /// The same with free work that `planner` plans.
     #[must_use]
     pub fn with_planner(self, planner: &'p mut dyn Planner) -> Self {
+        let mut idle = Idle::default();
+        idle.begin(planner, SimTime::ZERO);
         let freeblock = Freeblock {
             planner,
+            idle,
             foreground: BTreeMap::new(),
             runs: Vec::new(),
             time: FreeTime::default(),
@@ -168,7 +174,54 @@ impl<'p> Servo<'p> {
             && let Some(request) = freeblock.foreground.remove(&sequence)
         {
             freeblock.planner.foreground_done(&request, now);
+            if freeblock.foreground.is_empty() {
+                freeblock.idle.begin(freeblock.planner, now);
+            }
         }
+    }
+
+    /// Whether a run in idle time is under way.
+    #[inline]
+    pub(crate) fn is_in_idle_run(&self) -> bool {
+        self.freeblock.as_ref().is_some_and(|freeblock| freeblock.idle.is_under_way())
+    }
+
+    /// When a run in idle time ends or begins.
+    #[inline]
+    pub(crate) fn next_idle_event(&self) -> Option<SimTime> {
+        self.freeblock.as_ref()?.idle.next_event()
+    }
+
+    /// Lets a run in idle time end, and another begin.
+    #[cold]
+    pub(crate) fn advance_idle(&mut self, drive: &Drive, head: &mut Head, now: SimTime) {
+        if let Some(Freeblock { planner, foreground, idle, .. }) = self.freeblock.as_deref_mut() {
+            idle.advance(*planner, drive, head, now, foreground.is_empty());
+        }
+    }
+
+    /// A request that arrived at `arrival` is served and ends at `end`: counts what work in idle time
+    /// cost it, if it is the first behind some.
+    #[inline]
+    pub(crate) fn count_idle(
+        &mut self,
+        drive: &Drive,
+        waiting: &Waiting,
+        overhead: SimDuration,
+        end: SimTime,
+    ) {
+        if let Some(freeblock) = &mut self.freeblock
+            && let Some(head) = freeblock.idle.take_left()
+        {
+            let from = head.departure(waiting.arrival + overhead);
+            let alone = drive.media_access_from(&from, &waiting.target, 0);
+            freeblock.idle.count(end, from.begin + alone.total());
+        }
+    }
+
+    /// What was done in idle time so far; None when nothing was.
+    pub fn idle_time(&self) -> Option<IdleTime> {
+        self.freeblock.as_ref()?.idle.time()
     }
 
     /// The next foreground request to make for a background task.
@@ -223,6 +276,7 @@ impl Freeblock<'_> {
         let Target { op, start, blocks, .. } = target;
         let request = Foreground { op, start, blocks, sequence, promotion };
         self.foreground.insert(sequence, request);
+        self.idle.end();
         self.planner.foreground_arrived(&request, now);
     }
 

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
-use freewheel_sim::RunResult;
+
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
-use freewheel_units::SimTime;
+use freewheel_sim::source::PatternSpec;
+use freewheel_sim::{Completion, RunResult};
+use freewheel_units::{Bytes, SimDuration, SimTime};
 
 /// A closed workload on a small drive.
 fn experiment(policy: &str, freeblock: &str) -> Experiment {
@@ -76,6 +78,83 @@ fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
     assert!(rounds.map(|round| round.promoted.requests).sum::<u64>() > 100);
     // The one that was under way.
     assert!(result.elapsed_ns - last.ns() < 50_000_000);
+}
+
+/// Reads and writes so far apart that each is served alone, on a small drive.
+fn sparse(seed: u64, idle: &str) -> (RunResult, Vec<Completion>) {
+    let mut experiment = experiment("fcfs", idle);
+    experiment.config.seed = seed;
+    let pattern =
+        PatternSpec { size: Bytes::new(2048), align: Bytes::new(512), ..PatternSpec::default() };
+    let mean_gap = SimDuration::from_secs(1);
+    experiment.config.workload = Workload::Open { requests: 40, mean_gap, pattern };
+    let mut done = Vec::new();
+    let result = experiment.run_observed(Some(&mut |c| done.push(*c)), &mut |_, _| {}).unwrap();
+    (result, done)
+}
+
+fn are_apart(done: &[Completion]) -> bool {
+    done.windows(2).all(|pair| pair[0].end < pair[1].arrival)
+}
+
+#[test]
+fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
+    let (mut compared, mut delayed, mut read) = (0, 0, 0);
+    let turn = experiment("fcfs", "").drive.rotation().period().ns() as i64;
+    for seed in 0..12 {
+        for rule in ["greedy", "paths"] {
+            let run = |idle: &str| sparse(seed, &format!("rule = \"{rule}\"\n{idle}"));
+            let (without, alone) = run("");
+            assert!(without.idle.is_none());
+            let idle = "idle = { after = \"20ms\", run_max = \"4KiB\" }";
+            let (with, behind) = run(idle);
+            if !are_apart(&alone) || !are_apart(&behind) {
+                continue;
+            }
+            let (mut delay_ns, mut gain_ns) = (0, 0);
+            for (before, after) in alone.iter().zip(&behind) {
+                assert_eq!((before.request, before.arrival), (after.request, after.arrival));
+                let delay = after.end.ns() as i64 - before.end.ns() as i64;
+                delay_ns += delay.max(0) as u64;
+                gain_ns += (-delay).max(0) as u64;
+                // What is left of the run under way, the longer seek, and until the data come round.
+                let longer_seek = after.seek.ns() as i64 - before.seek.ns() as i64;
+                assert!(delay <= after.queue.ns() as i64 + longer_seek.max(0) + turn, "{delay}");
+            }
+            let idle = with.idle.unwrap();
+            assert_eq!((idle.delay_ns, idle.gain_ns), (delay_ns, gain_ns));
+            let background = &with.background[0];
+            let rounds = background.rounds.iter().chain([&background.unfinished]);
+            let blocks: u64 = rounds.map(|round| round.in_idle).sum();
+            (compared, delayed, read) =
+                (compared + 1, delayed + idle.requests_delayed, read + blocks);
+        }
+    }
+    assert!(compared > 8 && delayed > 100 && read > 1000, "{compared}, {delayed}, {read}");
+}
+
+#[test]
+fn without_idle_time_nothing_changes() {
+    for seed in 0..4 {
+        let (off, expected) = sparse(seed, "");
+        let (late, done) = sparse(seed, "idle = { after = \"1000s\" }");
+        assert_eq!((done, late.idle), (expected, None));
+        assert_eq!(late.result_hash, off.result_hash);
+        let (_, soon) = sparse(seed, "idle = { after = \"20ms\" }");
+        assert_ne!(soon, sparse(seed, "").1);
+    }
+}
+
+#[test]
+fn an_idle_drive_is_scanned_with_hardly_any_foreground() {
+    let (result, _) = sparse(1, "block_size = \"512B\"\nidle = { after = \"20ms\" }");
+    let background = &result.background[0];
+    assert!(background.rounds.len() > 10, "{}", background.rounds.len());
+    let idle = result.idle.unwrap();
+    // Tracks one after the other: most of the time is transfer.
+    let bytes_per_second = idle.read_bytes as f64 / (idle.head_ns as f64 / 1e9);
+    let media = experiment("fcfs", "").drive.mean_media_rate_bytes_per_second();
+    assert!(bytes_per_second > media / 3.0, "{bytes_per_second} of {media}");
 }
 
 #[test]

@@ -229,6 +229,13 @@ impl Index {
         }))
     }
 
+    /// Whether anything may be wanted on a cylinder.
+    #[inline]
+    pub fn may_offer(&self, cylinder: u32) -> bool {
+        let whole = SlotArc { first: 0, slots: SLOTS };
+        self.bound(Node { level: 0, number: cylinder }, whole) > 0
+    }
+
     /// Whether worths still fit its unit; one that does not stands for any, which is slow.
     pub fn fits(&self, tracks: &Tracks, wanted: &Wanted) -> bool {
         shift(tracks, wanted, self.objective) <= self.shift

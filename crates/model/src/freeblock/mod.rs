@@ -9,6 +9,7 @@ mod bitmap;
 mod chains;
 mod foreground;
 mod greedy;
+mod idle;
 mod index;
 mod opportunity;
 mod paths;
@@ -94,6 +95,18 @@ pub trait Planner: Send {
     /// before, unless the drive's buffer served it.
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
         let _ = (request, at);
+    }
+
+    /// When idle time may be used, if the arm has nothing to do from `now` on; None for never.
+    fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
+        let _ = now;
+        None
+    }
+
+    /// The run to do while the arm has nothing to do. It is [done](Self::done) before the next call.
+    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
+        let _ = head;
+        None
     }
 
     /// The next foreground request to make for a task at `now`, if one is to be made. It then

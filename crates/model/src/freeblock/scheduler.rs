@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bitmap::Bitmap;
 use super::greedy;
+use super::idle;
 use super::index::{Index, Objective};
 use super::paths::Paths;
 use super::prices::Prices;
@@ -16,7 +17,7 @@ use super::search::{Field, Frontier, Looked, Search};
 use super::tracks::Tracks;
 use super::wanted::{Delivered, LayerKey, Timed, Wanted};
 use super::{FreeRun, Opportunity, Planner};
-use crate::drive::Drive;
+use crate::drive::{Departure, Drive};
 
 /// A change to more than this part of the drive is worth a new index.
 const REBUILD_SHARE: u64 = 16;
@@ -245,6 +246,15 @@ impl Scheduler {
     /// Takes what has been done since the last call, in the order it was done.
     pub fn deliveries(&mut self) -> std::vec::Drain<'_, Delivery> {
         self.deliveries.drain(..)
+    }
+
+    /// The run to do next with the head like this, while no foreground request is there: what is
+    /// nearest, at most `most` blocks of 512 B unless what is wanted comes in larger ones.
+    pub fn plan_idle(&mut self, head: &Departure, most: u32) -> Option<FreeRun> {
+        self.refresh();
+        let Self { tracks, wanted, index, items, .. } = self;
+        let drive = Arc::clone(tracks.drive());
+        idle::plan(&Field { tracks, wanted, index }, &drive, head, most, items)
     }
 
     fn refresh(&mut self) {

@@ -3,7 +3,7 @@
 use freewheel_model::freeblock::Rule;
 use freewheel_model::freeblock::tasks::{Counts, TaskSpec, Until};
 use freewheel_model::freeblock::uses;
-use freewheel_units::{Blocks, Bytes};
+use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +32,51 @@ pub struct FreeblockConfig {
     /// their own response times are in no statistics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promote_tail: Option<PromoteTail>,
+    /// Uses idle time as well; the arm's bare mechanics only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<IdleConfig>,
 }
+
+/// Use of idle time: when the arm has had nothing to do for a while, it reads until a request
+/// arrives, and finishes what it is about then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct IdleConfig {
+    /// How long the arm must have had nothing to do: the fixed timeout of Golding et al., "Idleness
+    /// is not sloth" (USENIX 1995).
+    pub after: SimDuration,
+    /// Most bytes between two looks at whether a request has arrived. A larger block of the task is
+    /// read as a whole.
+    #[serde(default = "run_max")]
+    pub run_max: Bytes,
+}
+
+/// Assumed: the largest block that osdi00 looks at, on a drive of today a quarter of a millisecond.
+const fn run_max() -> Bytes {
+    Bytes::new(64 << 10)
+}
+
+impl IdleConfig {
+    fn check(&self) -> Result<(), String> {
+        if self.after > IDLE_AFTER_MAX {
+            let after = self.after;
+            return Err(format!("`after` is {after}: at most {IDLE_AFTER_MAX} is allowed"));
+        }
+        if !(1..=u64::from(u32::MAX)).contains(&(self.run_max.get() / 512)) {
+            let run_max = self.run_max;
+            return Err(format!("`run_max` is {run_max}: at least 512 B are needed"));
+        }
+        Ok(())
+    }
+
+    /// Blocks of 512 B in a run.
+    pub(super) fn run_blocks(&self) -> u32 {
+        (self.run_max.get() / 512) as u32
+    }
+}
+
+/// Longest time without work that may be waited for.
+const IDLE_AFTER_MAX: SimDuration = SimDuration::from_secs(3600);
 
 /// What the background reads of the whole drive, again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +101,7 @@ impl Default for FreeblockConfig {
             enough: None,
             rounds: None,
             promote_tail: None,
+            idle: None,
         }
     }
 }
@@ -79,6 +124,8 @@ impl FreeblockConfig {
         if self.rounds == Some(0) {
             return Err("`rounds` is 0: at least 1 is needed".into());
         }
+        let idle = self.idle.map_or(Ok(()), |idle| idle.check());
+        idle.map_err(|message| format!("idle: {message}"))?;
         let tail = self.promote_tail.map_or(Ok(()), |tail| tail.check(self.block_size));
         tail.map_err(|message| format!("promote_tail: {message}"))
     }

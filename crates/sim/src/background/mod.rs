@@ -8,7 +8,7 @@ mod result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::drive::Drive;
+use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::freeblock::tasks::{
     CADENCE, Event, Promoted, TaskError, TaskId, TaskSpec, Tasks,
 };
@@ -20,7 +20,7 @@ use self::promote::{Ahead, RoundState, Tail};
 
 use crate::source::{Request, Source, SourceError};
 
-pub use config::{BackgroundTask, FreeblockConfig};
+pub use config::{BackgroundTask, FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
 pub use result::{BackgroundResult, Progress, Round};
 
@@ -47,6 +47,8 @@ pub(crate) struct Background {
     /// Of the unfinished blocks those that are this arm's.
     own_left: u64,
     tail: Option<Tail>,
+    idle: Option<IdleConfig>,
+    is_idle: bool,
 }
 
 /// Blocks that are to be delivered before the foreground ends, over all arms.
@@ -104,6 +106,8 @@ impl Background {
             unfinished,
             own_left: config.rounds.unwrap_or(0) * blocks,
             tail,
+            idle: config.idle,
+            is_idle: false,
         };
         background.note_at = background.steps[0];
         Ok(background)
@@ -134,6 +138,7 @@ impl Background {
                     let promoted =
                         self.tail.as_ref().is_some_and(|tail| tail.has_promoted(from, to));
                     let count = match in_a_gap {
+                        true if self.is_idle => &mut self.round.in_idle,
                         true => &mut self.round.in_gaps,
                         false if promoted => &mut self.round.promoted.blocks,
                         false => &mut self.round.in_passing,
@@ -187,7 +192,17 @@ impl Background {
 
 impl Planner for Background {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        self.is_idle = false;
         self.tasks.plan(gap, runs);
+    }
+
+    fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
+        self.idle.map(|idle| now + idle.after)
+    }
+
+    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
+        self.is_idle = true;
+        self.tasks.plan_idle(head, self.idle?.run_blocks())
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {

@@ -36,6 +36,8 @@ pub struct Round {
     pub in_gaps: u64,
     /// Blocks that the foreground moved anyway.
     pub in_passing: u64,
+    /// Blocks read in idle time.
+    pub in_idle: u64,
     /// Foreground requests that were made for the last blocks.
     pub promoted: PromotedWork,
     /// What became of the gaps.
@@ -129,7 +131,7 @@ impl BackgroundResult {
 impl Round {
     /// Blocks delivered.
     pub fn blocks(&self) -> u64 {
-        self.in_gaps + self.in_passing + self.promoted.blocks
+        self.in_gaps + self.in_passing + self.in_idle + self.promoted.blocks
     }
 
     fn time_share_of_last(&self, part: f64) -> Option<f64> {

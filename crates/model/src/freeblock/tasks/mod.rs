@@ -46,7 +46,7 @@ use self::task::{Task, count};
 use self::weights::{Contest, Rival, by_deadline};
 use self::writes::{Writer, WritesUnderWay, bounds};
 use super::{Foreground, FreeRun, Opportunity, Options, Planner, PromotionId, Scheduler};
-use crate::drive::Drive;
+use crate::drive::{Departure, Drive};
 
 pub use memory::Memory;
 pub use promote::Promoted;
@@ -301,6 +301,24 @@ impl Tasks {
         own.unwrap_or(task.spec.priority.weight())
     }
 
+    /// The run to do next with the head like this, while no foreground request is there: what is
+    /// nearest, at most `most` blocks of 512 B unless what is wanted comes in larger ones. It is
+    /// done like those of a gap.
+    pub fn plan_idle(&mut self, head: &Departure, most: u32) -> Option<FreeRun> {
+        self.end_gap();
+        let run = self.scheduler.plan_idle(head, most)?;
+        self.begin_writes(&[run]);
+        Some(run)
+    }
+
+    /// Write runs of a plan are under way from now on.
+    fn begin_writes(&mut self, runs: &[FreeRun]) {
+        for run in runs.iter().filter(|run| run.op == Op::Write) {
+            self.writes.begin(Writer::Gap, bounds(run.start, run.blocks));
+            self.in_gap.push(*run);
+        }
+    }
+
     /// Write runs of the last plan are not under way any more.
     fn end_gap(&mut self) {
         for run in std::mem::take(&mut self.in_gap) {
@@ -318,10 +336,7 @@ impl Planner for Tasks {
             self.weigh_at = gap.begin + self.cadence;
         }
         self.scheduler.plan(gap, runs);
-        for run in runs.iter().filter(|run| run.op == Op::Write) {
-            self.writes.begin(Writer::Gap, bounds(run.start, run.blocks));
-            self.in_gap.push(*run);
-        }
+        self.begin_writes(runs);
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {
