@@ -83,7 +83,7 @@ fn first_on(
 /// when the head goes there.
 fn items_on(field: &Field<'_>, reach: &Reach<'_>, at: Position, op: Op, items: &mut Vec<Timed>) {
     let Field { tracks, wanted, .. } = field;
-    let Some(place) = tracks.place(tracks.track(at.cylinder, at.surface)) else { return };
+    let Some(place) = tracks.place(at) else { return };
     let rotation = tracks.drive().rotation();
     let period = rotation.period_ns();
     let arrival = reach.enter_ns(at, op);
