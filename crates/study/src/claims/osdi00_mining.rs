@@ -72,6 +72,7 @@ impl Setting {
                 block_size: Bytes::from_kib(4),
                 enough: self.enough,
                 rounds: Some(self.rounds),
+                idle: None,
                 promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
             }),
             workload: Workload::Closed {
