@@ -107,7 +107,9 @@ impl FreeblockConfig {
     /// What is wrong with it, if anything is.
     pub(crate) fn check(&self) -> Result<(), String> {
         let blocks = self.block_size.get() / 512;
-        if self.block_size.get() % 512 != 0 || !(1..=u64::from(u32::MAX)).contains(&blocks) {
+        if !self.block_size.get().is_multiple_of(512)
+            || !(1..=u64::from(u32::MAX)).contains(&blocks)
+        {
             let size = self.block_size;
             return Err(format!("`block_size` is {size}: whole blocks of 512 B are needed"));
         }

@@ -91,7 +91,7 @@ impl Background {
         let tail = config.promote_tail.map(|tail| Tail::new(tail, config.size(), ahead));
         let steps = (1..STEPS)
             .map(|step| blocks * step / STEPS)
-            .chain((1..=LAST_STEPS).map(|half| blocks - (blocks / STEPS >> half)))
+            .chain((1..=LAST_STEPS).map(|half| blocks - ((blocks / STEPS) >> half)))
             .collect();
         let mut background = Self {
             tasks,
