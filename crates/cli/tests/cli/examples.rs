@@ -35,11 +35,27 @@ fn the_shingled_example_reads_only_and_is_refused_nothing() {
 }
 
 #[test]
+fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
+    // A twentieth of the drive and once: the example itself takes its time.
+    let overrides = ["--set", "freeblock.enough=0.05", "--set", "freeblock.rounds=1"];
+    let mut arguments = vec!["sim", "examples/scan.toml", "--json"];
+    arguments.extend(overrides);
+    let result = document(&arguments)["result"].take();
+    let background = &result["background"][0];
+    assert_eq!(background["rounds"].as_array().unwrap().len(), 1);
+    assert!(
+        background["rounds"][0]["in_gaps"].as_u64()
+            > background["rounds"][0]["in_passing"].as_u64()
+    );
+    assert_eq!(result["free"]["gaps_late"], 0);
+}
+
+#[test]
 fn every_example_is_run_by_a_test() {
     let folder = std::fs::read_dir(super::run::repository().join("examples")).unwrap();
     let mut names: Vec<String> =
         folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|name| name.ends_with(".toml"));
     names.sort();
-    assert_eq!(names, ["oltp.toml", "random.toml", "replay.toml", "shingled.toml"]);
+    assert_eq!(names, ["oltp.toml", "random.toml", "replay.toml", "scan.toml", "shingled.toml"]);
 }
