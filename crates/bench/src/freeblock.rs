@@ -30,8 +30,8 @@ enum Fill {
     OneATrack,
 }
 
-/// Prints a table.
-pub fn run() {
+/// Prints a table of the rows whose names contain `part`.
+pub fn run(part: &str) {
     let origin = Origin::here();
     print_origin(&origin, &format!("{DECISIONS} decisions each, one core"));
     let columns = ["median", "p90", "p99", "longest", "nodes", "hash"];
@@ -41,19 +41,33 @@ pub fn run() {
     for rule in [Rule::Greedy, Rule::Paths] {
         for (size, name) in [(8, "4 KiB"), (128, "64 KiB"), (1, "1 sector")] {
             let fills = atlas.map(|percent| Fill::Part(percent / 100.0));
-            rows("atlas10k", rule, size, name, fills.into_iter().chain([Fill::OneATrack]));
+            rows(part, "atlas10k", rule, size, name, fills.into_iter().chain([Fill::OneATrack]));
         }
         let fills = [100.0, 50.0, 10.0, 1.0, 0.1].map(|percent| Fill::Part(percent / 100.0));
-        rows("exos-x24-24tb", rule, 128, "64 KiB", fills.into_iter().chain([Fill::OneATrack]));
+        rows(
+            part,
+            "exos-x24-24tb",
+            rule,
+            128,
+            "64 KiB",
+            fills.into_iter().chain([Fill::OneATrack]),
+        );
         let fills = [100.0, 1.0, 0.1].map(|percent| Fill::Part(percent / 100.0));
-        rows("exos-x24-24tb", rule, 8, "4 KiB", fills.into_iter().chain([Fill::OneATrack]));
+        rows(part, "exos-x24-24tb", rule, 8, "4 KiB", fills.into_iter().chain([Fill::OneATrack]));
     }
     if let Some(bytes) = peak_memory_bytes() {
         println!("peak memory {} MiB", bytes >> 20);
     }
 }
 
-fn rows(drive: &str, rule: Rule, size: u32, name: &str, fills: impl Iterator<Item = Fill>) {
+fn rows(
+    part: &str,
+    drive: &str,
+    rule: Rule,
+    size: u32,
+    name: &str,
+    fills: impl Iterator<Item = Fill>,
+) {
     let spec = library::spec(drive).expect("a shipped drive");
     let drive = Arc::new(library::build(&spec, drive).expect("a shipped drive"));
     for fill in fills {
@@ -61,11 +75,15 @@ fn rows(drive: &str, rule: Rule, size: u32, name: &str, fills: impl Iterator<Ite
             Fill::Part(part) => format!("{} % wanted", part * 100.0),
             Fill::OneATrack => "one block a track".into(),
         };
+        let row = format!("{}, {rule:?}, blocks of {name}, {what}", spec.name);
+        if !row.contains(part) {
+            continue;
+        }
         let measured = measure(&drive, rule, size, fill);
         let us = |at: f64| measured.ns[((measured.ns.len() - 1) as f64 * at) as usize] / 1e3;
         println!(
             "{:<58} {:>8.1} {:>8.1} {:>8.1} {:>8.1} {:>8.1}  {:016x}",
-            format!("{}, {rule:?}, blocks of {name}, {what}", spec.name),
+            row,
             us(0.5),
             us(0.9),
             us(0.99),

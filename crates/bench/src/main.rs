@@ -7,7 +7,8 @@
 //! `freewheel-bench [FILE]` prints a table and appends one JSON document a line to FILE.
 //! `freewheel-bench --scale [FILE]` does so for cost against scale: drives, queue depth, length. Each
 //! row has a process of its own, whose peak memory is measured.
-//! `freewheel-bench --freeblock` shows what a freeblock decision costs by what is wanted.
+//! `freewheel-bench --freeblock [PART]` shows what a freeblock decision costs by what is wanted, in
+//! rows whose names contain PART.
 //! `freewheel-bench --long` shows instead that memory does not grow with the length of a run: a
 //! generated workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
 //!
@@ -31,9 +32,10 @@ fn main() {
         ["--scale", file] => scale::run(Some(file)),
         [scale::ONE_ROW, row] => scale::run_row(row),
         ["--long"] => long::run(),
-        ["--freeblock"] => freeblock::run(),
+        ["--freeblock"] => freeblock::run(""),
+        ["--freeblock", part] => freeblock::run(part),
         [file] if !file.starts_with('-') => suite::run(Some(file)),
-        _ => panic!("FILE, --scale [FILE], --freeblock or --long, not {arguments:?}"),
+        _ => panic!("FILE, --scale [FILE], --freeblock [PART] or --long, not {arguments:?}"),
     }
 }
 

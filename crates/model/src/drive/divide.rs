@@ -4,14 +4,16 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Divisor {
     divisor: u64,
-    /// floor((2^64 - 1) / divisor).
+    /// floor((2^64 - 1) / divisor), or 2^64 / divisor where that is whole.
     reciprocal: u64,
 }
 
 impl Divisor {
     /// Panics on zero.
     pub(crate) const fn new(divisor: u64) -> Self {
-        Self { divisor, reciprocal: u64::MAX / divisor }
+        // For a power of two the estimate below is the quotient.
+        let is_exact = divisor.is_power_of_two() && divisor > 1;
+        Self { divisor, reciprocal: u64::MAX / divisor + is_exact as u64 }
     }
 
     #[inline]

@@ -240,10 +240,16 @@ impl Zone {
     /// last is the start of the first. `place.sector` counts.
     #[inline]
     pub(crate) fn sector_angle(&self, track_start: Angle, sector: u32) -> Angle {
+        track_start + Angle::from_steps(self.sector_steps(sector) as u32)
+    }
+
+    /// Steps of an [`Angle`] from the beginning of a track to that of a sector; `sector` may be the
+    /// number of sectors.
+    #[inline]
+    pub(crate) fn sector_steps(&self, sector: u32) -> u64 {
         // floor(sector * 2^32 / sectors): the rounded-up reciprocal errs by less than
         // sector / 2^64, too little to reach the next whole step for any track below 2^32 sectors.
-        let steps = (u128::from(sector) * u128::from(self.sector_steps64)) >> 32;
-        track_start + Angle::from_steps(steps as u32)
+        ((u128::from(sector) * u128::from(self.sector_steps64)) >> 32) as u64
     }
 
     /// Angle at which the track's first sector begins.

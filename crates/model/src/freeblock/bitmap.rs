@@ -97,17 +97,10 @@ impl Bitmap {
         count
     }
 
-    /// The members in `from..to` as bits, the first of them the lowest, when they are at most 64.
+    /// Whether `first`, an even number, or the next one is a member.
     #[inline]
-    pub fn window(&self, from: u64, to: u64) -> Option<u64> {
-        if to - from > 64 {
-            return None;
-        }
-        let mut window = 0;
-        self.for_each_word(from, to, |first, bits| {
-            window |= if first >= from { bits << (first - from) } else { bits >> (from - first) };
-        });
-        Some(window)
+    pub fn has_of_pair(&self, first: u64) -> bool {
+        self.word(first & !63) >> (first % 64) & 3 != 0
     }
 
     /// Shows every word with members in `from..to`: the number of its first bit, and the members.
@@ -130,6 +123,20 @@ impl Bitmap {
                 None => at = (at / CHUNK + 1) * CHUNK,
             }
         }
+    }
+
+    /// Shows the members in `from..to` in runs that follow on each other: `first..end`, in ascending
+    /// order. A long run comes in parts.
+    #[inline]
+    pub fn for_each_run(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
+        self.for_each_word(from, to, |first, mut bits| {
+            while bits != 0 {
+                let begin = bits.trailing_zeros();
+                let length = (bits >> begin).trailing_ones();
+                show(first + u64::from(begin), first + u64::from(begin + length));
+                bits &= !mask(begin, begin + length);
+            }
+        });
     }
 
     /// Shows every member in `from..to`, in ascending order.
@@ -244,15 +251,19 @@ mod tests {
                 bitmap.for_each(from / 2, to, |number| members.push(number));
                 let expected: Vec<u64> = set.range(from / 2..to).copied().collect();
                 prop_assert_eq!(bitmap.count_in(from / 2, to) as usize, expected.len());
-                prop_assert_eq!(members, expected);
-                let window: u64 = (0..64).map(|k| u64::from(set.contains(&(from + k))) << k).sum();
-                prop_assert_eq!(bitmap.window(from, (from + 64).min(bound)), Some(window));
+                prop_assert_eq!(&members, &expected);
+                let mut in_runs = Vec::new();
+                bitmap.for_each_run(from / 2, to, |first, end| in_runs.extend(first..end));
+                prop_assert_eq!(in_runs, expected);
                 let next = set.range(from..).next().copied();
                 let run = next.map(|first| {
                     (first, (first..first + 7).take_while(|n| set.contains(n)).count() as u64 + first)
                 });
                 prop_assert_eq!(bitmap.next_run(from, 7), run);
                 prop_assert_eq!(bitmap.contains(from), set.contains(&from));
+                let even = from & !1;
+                let either = set.contains(&even) || set.contains(&(even + 1));
+                prop_assert_eq!(bitmap.has_of_pair(even), either);
             }
             bitmap.remove(0, bound);
             prop_assert_eq!(bitmap, Bitmap::new(bound), "an emptied set keeps no memory");

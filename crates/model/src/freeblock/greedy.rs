@@ -1,7 +1,5 @@
 //! The paper's rule (osdi00 section 4): the one track with most wanted blocks.
 
-use freewheel_units::Op;
-
 use super::reach::Reach;
 use super::search::{Field, Search, best_track};
 use super::wanted::Timed;
@@ -15,17 +13,6 @@ pub(super) fn plan(
 ) {
     let Some(best) = best_track(field, reach, search) else { return };
     let Field { tracks, wanted, .. } = field;
-    let (at, start) = (tracks.position(best.track), items.len());
-    // Reads or writes, whichever was the more valuable.
-    for op in [Op::Read, Op::Write] {
-        items.truncate(start);
-        let mut value = 0;
-        wanted.timed(tracks, reach, at, op, reach.stay(at, op), &mut |timed| {
-            value += timed.item.value;
-            items.push(timed);
-        });
-        if value == best.value {
-            return;
-        }
-    }
+    let stay = reach.stay(best.at, best.op);
+    wanted.timed(tracks, reach, best.at, best.op, stay, &mut |timed| items.push(timed));
 }

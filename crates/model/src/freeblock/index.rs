@@ -1,18 +1,16 @@
 //! How much any track, or any cylinder, can offer in a window of the turn: never too little.
 //!
-//! The turn is cut into [`SLOTS`] slots. For every cylinder there is a table of all arcs (first slot,
-//! number of slots) with the worth of what begins in them; above them stands a tree whose nodes hold
+//! For every cylinder there is a table of all arcs of the turn with the worth of what lies in them;
+//! above them stands a tree whose nodes hold
 //! the greatest of their children, arc by arc. Since the greatest is taken for each arc apart, the
 //! bound stays close even over thousands of cylinders with small pieces on each.
 
-use freewheel_units::{Angle, Bytes};
+use freewheel_units::Bytes;
 
+use super::arcs::{Arcs, SLOTS, SlotArc, Spans};
 use super::tracks::Tracks;
 use super::wanted::Wanted;
 use crate::drive::Position;
-
-/// Slots of a turn. More make bounds closer and tables larger, by the square.
-pub(super) const SLOTS: usize = 16;
 
 /// Children of a node: a power of two.
 pub(super) const FANOUT: usize = 4;
@@ -26,60 +24,33 @@ pub(super) enum Objective {
     Cylinder,
 }
 
-/// Worth by arc: `[number of slots - 1][first slot]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Arcs([[u16; SLOTS]; SLOTS]);
-
-impl Arcs {
-    const NONE: Self = Self([[0; SLOTS]; SLOTS]);
-
-    /// Sums of slots.
-    fn of(slots: &[u16; SLOTS]) -> Self {
-        let mut twice = [0; 2 * SLOTS];
-        twice[..SLOTS].copy_from_slice(slots);
-        twice[SLOTS..].copy_from_slice(slots);
-        let mut arcs = Self::NONE;
-        let mut sums = [0u16; SLOTS];
-        for (added, row) in arcs.0.iter_mut().enumerate() {
-            for (sum, slot) in sums.iter_mut().zip(&twice[added..]) {
-                *sum = sum.saturating_add(*slot);
-            }
-            *row = sums;
-        }
-        arcs
-    }
-
-    fn raise(&mut self, other: &Self) {
-        for (row, others) in self.0.iter_mut().zip(&other.0) {
-            for (worth, other) in row.iter_mut().zip(others) {
-                *worth = (*worth).max(*other);
-            }
-        }
-    }
-}
-
-/// The tables of up to [`FANOUT`] siblings, side by side: a search looks at about the same arc of all
-/// of them, so that one line of the cache serves.
+/// The tables of up to [`FANOUT`] siblings, row by row: a search looks at about the same arc of all
+/// of them, so that few lines of the cache serve, and rows are handled whole.
 #[derive(Debug, Clone)]
-struct Family([[[u16; FANOUT]; SLOTS]; SLOTS]);
+struct Family([[[u16; SLOTS]; FANOUT]; SLOTS]);
 
 impl Family {
-    const NONE: Self = Self([[[0; FANOUT]; SLOTS]; SLOTS]);
+    const NONE: Self = Self([[[0; SLOTS]; FANOUT]; SLOTS]);
 
     /// The greatest of the siblings, arc by arc.
     fn greatest(&self) -> Arcs {
-        let greatest = |siblings: [u16; FANOUT]| siblings.into_iter().fold(0, u16::max);
-        Arcs(self.0.map(|row| row.map(greatest)))
+        let mut greatest = Arcs::NONE;
+        for (row, siblings) in greatest.0.iter_mut().zip(&self.0) {
+            for sibling in siblings {
+                for (worth, other) in row.iter_mut().zip(sibling) {
+                    *worth = (*worth).max(*other);
+                }
+            }
+        }
+        greatest
     }
 
     /// Replaces the table of a sibling; whether it was another.
     fn set(&mut self, sibling: usize, arcs: &Arcs) -> bool {
         let mut differs = false;
-        for (row, news) in self.0.iter_mut().zip(&arcs.0) {
-            for (siblings, new) in row.iter_mut().zip(news) {
-                differs |= siblings[sibling] != *new;
-                siblings[sibling] = *new;
-            }
+        for (row, new) in self.0.iter_mut().zip(&arcs.0) {
+            differs |= row[sibling] != *new;
+            row[sibling] = *new;
         }
         differs
     }
@@ -90,13 +61,6 @@ impl Family {
 pub(super) struct Node {
     pub level: u32,
     pub number: u32,
-}
-
-/// Slots of a window: the first, and how many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SlotArc {
-    pub first: usize,
-    pub slots: usize,
 }
 
 /// Nodes of one level.
@@ -185,48 +149,20 @@ impl Index {
     }
 
     fn cylinder(&self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
-        let mut together = [0u16; SLOTS];
         let mut most = Arcs::NONE;
+        let mut spans = Spans::NONE;
         for surface in 0..tracks.surfaces() {
-            let Some(slots) = self.slots(tracks, wanted, Position { cylinder, surface }) else {
-                continue;
-            };
-            match self.objective {
-                Objective::Track => most.raise(&Arcs::of(&slots)),
-                Objective::Cylinder => {
-                    for (sum, slot) in together.iter_mut().zip(&slots) {
-                        *sum = sum.saturating_add(*slot);
-                    }
-                }
-            }
-        }
-        if self.objective == Objective::Cylinder { Arcs::of(&together) } else { most }
-    }
-
-    /// Worth of what begins in each slot of a track, in units of the table, rounded up. None when
-    /// nothing is wanted there.
-    fn slots(&self, tracks: &Tracks, wanted: &Wanted, at: Position) -> Option<[u16; SLOTS]> {
-        let place = tracks.place(at)?;
-        let track = tracks.track(at.cylinder, at.surface);
-        let mut slots = [0; SLOTS];
-        let wrap = slot_at(place.start());
-        tracks.for_each_stretch(track, |stretch| {
-            if wanted.most_on(stretch) == 0 {
-                return;
-            }
-            let edges = std::array::from_fn(|slot| {
-                let sector = place.first_sector_from(slot_start(slot));
-                let offset = sector.saturating_sub(stretch.sector).min(stretch.blocks);
-                stretch.first + u64::from(offset)
+            let at = Position { cylinder, surface };
+            let Some(place) = tracks.place(at) else { continue };
+            tracks.for_each_stretch(tracks.track(cylinder, surface), |stretch| {
+                wanted.add_spans(stretch, &place, &mut spans);
             });
-            wanted.add_beginning(stretch, &edges, wrap, &mut slots);
-        });
-        if slots == [0; SLOTS] {
-            return None;
+            if self.objective == Objective::Track && !spans.is_empty() {
+                most.raise(&Arcs::of(&spans, self.shift));
+                spans = Spans::NONE;
+            }
         }
-        Some(slots.map(|worth| {
-            u16::try_from((worth + (1 << self.shift) - 1) >> self.shift).unwrap_or(u16::MAX)
-        }))
+        if self.objective == Objective::Cylinder { Arcs::of(&spans, self.shift) } else { most }
     }
 
     /// Whether anything may be wanted on a cylinder.
@@ -284,13 +220,15 @@ impl Index {
 
     /// Children of a node that is no cylinder, with their bounds in a window.
     #[inline]
-    pub fn children(&self, node: Node, arc: SlotArc) -> impl Iterator<Item = (Node, u32)> + use<> {
+    pub fn children(&self, node: Node, arc: SlotArc) -> impl Iterator<Item = (Node, u32)> {
         let level = node.level - 1;
         let below = &self.levels[level as usize];
-        let siblings = below.families[node.number as usize].0[arc.slots - 1][arc.first];
-        let shift = self.shift;
+        let siblings = &below.families[node.number as usize].0[arc.slots - 1];
         Self::child_numbers(node.number as usize, below.nodes).zip(siblings).map(
-            move |(number, units)| (Node { level, number: number as u32 }, worth(units, shift)),
+            move |(number, sibling)| {
+                let most = worth(sibling[arc.first], self.shift);
+                (Node { level, number: number as u32 }, most)
+            },
         )
     }
 
@@ -299,7 +237,7 @@ impl Index {
     pub fn bound(&self, node: Node, arc: SlotArc) -> u32 {
         let (family, sibling) = (node.number as usize / FANOUT, node.number as usize % FANOUT);
         let families = &self.levels[node.level as usize].families;
-        worth(families[family].0[arc.slots - 1][arc.first][sibling], self.shift)
+        worth(families[family].0[arc.slots - 1][sibling][arc.first], self.shift)
     }
 }
 
@@ -307,17 +245,6 @@ impl Index {
 #[inline]
 fn worth(units: u16, shift: u32) -> u32 {
     if units == u16::MAX { u32::MAX } else { u32::from(units) << shift }
-}
-
-/// The slot whose next one begins behind `angle`, and which itself does not.
-fn slot_at(angle: Angle) -> usize {
-    // A track that starts just where a slot does wraps in the slot before.
-    let before = angle - Angle::from_steps(1);
-    (before.steps() >> (32 - SLOTS.trailing_zeros())) as usize
-}
-
-fn slot_start(slot: usize) -> Angle {
-    Angle::from_steps((slot as u32) << (32 - SLOTS.trailing_zeros()))
 }
 
 /// The least shift by which the worth of a whole track or cylinder fits a table's entry.

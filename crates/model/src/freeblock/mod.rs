@@ -5,6 +5,7 @@
 //! background task wants, on the way or elsewhere, and is on the foreground request's track in time
 //! (osdi00 sections 2 and 4).
 
+mod arcs;
 mod bitmap;
 mod chains;
 mod foreground;

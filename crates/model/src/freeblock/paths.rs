@@ -39,14 +39,12 @@ impl Paths {
     ) {
         let mut other = std::mem::take(&mut self.other);
         let mut best = 0;
-        for op in [Op::Read, Op::Write] {
-            if field.wanted.has(op) {
-                other.clear();
-                let worth = self.plan_for(field, reach, search, prices, op, &mut other);
-                if worth > best {
-                    best = worth;
-                    std::mem::swap(items, &mut other);
-                }
+        for &op in field.wanted.ops() {
+            other.clear();
+            let worth = self.plan_for(field, reach, search, prices, op, &mut other);
+            if worth > best {
+                best = worth;
+                std::mem::swap(items, &mut other);
             }
         }
         self.other = other;

@@ -3,7 +3,7 @@
 use freewheel_units::{Op, SimTime};
 
 use super::Opportunity;
-use super::index::{SLOTS, SlotArc};
+use super::arcs::{SLOTS, SlotArc};
 use crate::drive::{Departure, Drive, Position};
 
 /// A stay on a track, in nanoseconds from the beginning of the gap.
@@ -102,6 +102,28 @@ impl<'a> Reach<'a> {
         let back = seek
             .floor_for_ns(self.gap.op, distance(self.gap.to.cylinder))
             .saturating_add_signed(self.gap.seek_error_ns);
+        self.slots_between(from, back)
+    }
+
+    /// Slots of the longest stay on a cylinder, which may be that of source or destination.
+    #[inline]
+    pub fn arc_at(&self, cylinder: u32) -> Option<SlotArc> {
+        let seek = self.drive.seek();
+        let from = seek.floor_ns(self.gap.from.cylinder.abs_diff(cylinder));
+        let back = match self.gap.to.cylinder.abs_diff(cylinder) {
+            // Where nothing moves there is no error either.
+            0 => 0,
+            distance => seek
+                .floor_for_ns(self.gap.op, distance)
+                .saturating_add_signed(self.gap.seek_error_ns),
+        };
+        Some(self.slots_between(from, back)?.0)
+    }
+
+    /// Slots of a stay that begins `from` nanoseconds after the gap and ends `back` before its end,
+    /// and its length. None when there is no time.
+    #[inline]
+    fn slots_between(&self, from: u64, back: u64) -> Option<(SlotArc, u64)> {
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
         // Longer ones might seem to end in the slot they begin in.
         if length * SLOTS as u64 >= self.period * (SLOTS as u64 - 2) {

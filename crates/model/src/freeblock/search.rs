@@ -11,15 +11,17 @@ use freewheel_units::Op;
 
 use super::index::{Index, Node};
 use super::reach::Reach;
-use super::tracks::{TrackId, Tracks};
+use super::tracks::Tracks;
 use super::wanted::Wanted;
 use crate::drive::Position;
 
 /// The best track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Best {
-    pub track: TrackId,
-    /// Worth of what can be had there.
+    pub at: Position,
+    /// What is done there.
+    pub op: Op,
+    /// Worth of what can be had.
     pub value: u32,
 }
 
@@ -36,14 +38,15 @@ pub(super) struct Frontier {
     heap: BinaryHeap<Candidate>,
 }
 
-/// A bound and the node it is of, in one number that orders them: bound, level, number.
+/// A bound and the node it is of, in one number that orders them: by the bound, and among equals the
+/// node nearest to the leaves, since the first one of these ends the search of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate(u128);
 
 impl Candidate {
     #[inline]
     fn new(bound: u64, node: Node) -> Self {
-        Self(u128::from(bound) << 64 | u128::from(node.level) << 32 | u128::from(node.number))
+        Self(u128::from(bound) << 64 | u128::from(!node.level) << 32 | u128::from(node.number))
     }
 
     #[inline]
@@ -53,7 +56,7 @@ impl Candidate {
 
     #[inline]
     fn node(self) -> Node {
-        Node { level: (self.0 >> 32) as u32, number: self.0 as u32 }
+        Node { level: !((self.0 >> 32) as u32), number: self.0 as u32 }
     }
 }
 
@@ -96,13 +99,13 @@ impl Search<'_> {
             self.looked.nodes += 1;
             if node.level == 0 {
                 let [from, to] = [reach.gap.from.cylinder, reach.gap.to.cylinder];
-                let is_known = node.number == from || node.number == to;
-                let is_better = !index.is_stale(node.number) || {
-                    index.update(tracks, wanted, node.number);
-                    bound(index, node).is_some_and(|bound| bound > best)
-                };
-                if !is_known && is_better {
-                    best = best.max(visit(tracks, wanted, node.number, best));
+                if node.number != from && node.number != to {
+                    let better = visit(tracks, wanted, node.number, best);
+                    // What is best now will be taken, and then be worked out anew anyway.
+                    if better <= best && index.is_stale(node.number) {
+                        index.update(tracks, wanted, node.number);
+                    }
+                    best = best.max(better);
                 }
                 continue;
             }
@@ -135,38 +138,35 @@ pub(super) struct Looked {
     pub exhausted: bool,
 }
 
-/// Worth of what can be had on one track in the gap when no other is visited, if it is more than
-/// `best`: reads or writes, the more valuable, since a sector that passes can be either.
+/// What can be had on one track in the gap when no other is visited, if it is worth more than
+/// `best`: reads or writes, since a sector that passes can be either.
 #[inline]
-fn value_above(
+fn better_on(
     best: u32,
     tracks: &Tracks,
     wanted: &Wanted,
     reach: &Reach<'_>,
+    ops: &[Op],
     at: Position,
-) -> Option<u32> {
+) -> Option<Best> {
     let place = tracks.place(at)?;
     let track = tracks.track(at.cylinder, at.surface);
-    let stays = [Op::Read, Op::Write].map(|op| (op, reach.stay(at, op)));
-    // Two bounds that cost little: what can pass, and what is there.
-    let longest = stays.iter().map(|(_, stay)| stay.length()).max()?;
-    let passing = wanted.ceiling(place.sectors()).of(reach.sectors_in(longest, place.sectors()));
-    if longest == 0 || passing <= best.into() {
-        return None;
-    }
     let mut most = 0;
     tracks.for_each_stretch(track, |stretch| most += wanted.most_on(stretch));
-    if most <= best {
-        return None;
-    }
-    let mut value = 0;
-    for (op, stay) in stays {
-        if stay.length() > 0 && wanted.has(op) {
+    let mut better = None;
+    let mut known = best;
+    for &op in ops {
+        let stay = reach.stay(at, op);
+        if most > known && stay.length() > 0 {
             let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
-            value = wanted.value(tracks, track, &place, passing, op).max(value);
+            let value = wanted.value(tracks, track, &place, passing, op);
+            if value > known {
+                known = value;
+                better = Some(Best { at, op, value });
+            }
         }
     }
-    (value > best).then_some(value)
+    better
 }
 
 /// The best track of all: the source's, the destination's, or a third. None when nothing can be had.
@@ -176,23 +176,26 @@ pub(super) fn best_track(
     search: &mut Search<'_>,
 ) -> Option<Best> {
     let mut best: Option<Best> = None;
-    let mut consider = |tracks: &Tracks, wanted: &Wanted, at: Position| {
-        let known = best.map_or(0, |best| best.value);
-        let Some(value) = value_above(known, tracks, wanted, reach, at) else {
-            return u64::from(known);
-        };
-        best = Some(Best { track: tracks.track(at.cylinder, at.surface), value });
-        u64::from(value)
+    let ops = field.wanted.ops();
+    let mut consider = |tracks: &Tracks, wanted: &Wanted, cylinder: u32, first: u32| {
+        let surfaces = tracks.surfaces();
+        for number in first..first + surfaces {
+            let known = best.map_or(0, |best| best.value);
+            let surface = if number < surfaces { number } else { number - surfaces };
+            let at = Position { cylinder, surface };
+            best = better_on(known, tracks, wanted, reach, ops, at).or(best);
+        }
+        best.map_or(0, |best| best.value.into())
     };
     // The tracks of source and destination need no seek of their own, their cylinders at most one
     // head switch more.
-    let Field { tracks, wanted, .. } = field;
-    let (from, to) = (reach.gap.from, reach.gap.to);
-    consider(tracks, wanted, from);
-    let mut known = consider(tracks, wanted, to);
-    for cylinder in [from.cylinder, to.cylinder] {
-        for surface in 0..tracks.surfaces() {
-            known = consider(tracks, wanted, Position { cylinder, surface });
+    let Field { tracks, wanted, index } = &*field;
+    let mut known = 0;
+    for at in [reach.gap.from, reach.gap.to] {
+        let node = Node { level: 0, number: at.cylinder };
+        let offers = reach.arc_at(at.cylinder).map_or(0, |arc| index.bound(node, arc));
+        if u64::from(offers) > known {
+            known = consider(tracks, wanted, at.cylinder, at.surface);
         }
     }
     search.run(
@@ -200,11 +203,7 @@ pub(super) fn best_track(
         reach,
         |_| 1,
         known,
-        |tracks, wanted, cylinder, known| {
-            let surfaces = 0..tracks.surfaces();
-            surfaces
-                .fold(known, |_, surface| consider(tracks, wanted, Position { cylinder, surface }))
-        },
+        |tracks, wanted, cylinder, _| consider(tracks, wanted, cylinder, 0),
     );
     best
 }

@@ -305,12 +305,18 @@ impl TrackPlace<'_> {
         (((turned + 1) * u64::from(self.sectors()) - 1) >> 32) as u32
     }
 
-    /// The first sector that begins at `angle` or after it; the number of sectors stands for the
-    /// first one.
+    /// Steps of an angle from the track's beginning to that of a sector; `sector` may be the number
+    /// of sectors.
     #[inline]
-    pub fn first_sector_from(&self, angle: Angle) -> u32 {
+    pub fn turned(&self, sector: u32) -> u64 {
+        self.zone.sector_steps(sector)
+    }
+
+    /// The first sector that begins so many steps of an angle behind the track's beginning, or after
+    /// it; no less than the number of sectors from a turn on.
+    #[inline]
+    pub fn first_sector_from(&self, turned: u64) -> u32 {
         // Smallest k with floor(k * 2^32 / sectors) >= turned.
-        let turned = u64::from((angle - self.start).steps());
         (turned * u64::from(self.sectors())).div_ceil(1 << 32) as u32
     }
 }

@@ -6,6 +6,7 @@
 
 use freewheel_units::{Blocks, Bytes, Op};
 
+use super::arcs::Spans;
 use super::bitmap::Bitmap;
 use super::reach::{Reach, Stay};
 use super::tracks::{Passing, Stretch, TrackId, TrackPlace, Tracks, blocks_in};
@@ -348,7 +349,7 @@ impl Wanted {
         show: &mut impl FnMut(&Piece),
     ) {
         let bit = 2 * u64::from(stretch.id);
-        if from >= to || layer.pieces.count_in(bit, bit + 2) == 0 {
+        if from >= to || !layer.pieces.has_of_pair(bit) {
             return;
         }
         for piece in layer.pieces_of(stretch).into_iter().flatten() {
@@ -414,7 +415,7 @@ impl Wanted {
         });
     }
 
-    /// Worth of all that is wanted on a stretch; a piece counts as a whole block, so it may be less.
+    /// No more than this is wanted on a stretch; pieces count as two whole blocks.
     #[inline]
     pub fn most_on(&self, stretch: &Stretch) -> u32 {
         let bit = 2 * u64::from(stretch.id);
@@ -422,7 +423,7 @@ impl Wanted {
         for layer in &self.layers {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(stretch.first, stretch.end());
-            let pieces = layer.pieces.count_in(bit, bit + 2);
+            let pieces = 2 * u32::from(layer.pieces.has_of_pair(bit));
             most += (layer.wanted.count_in(first, end) + pieces) * size * weight;
         }
         most
@@ -451,46 +452,22 @@ impl Wanted {
         });
     }
 
-    /// Adds to each slot the worth of what begins there on a stretch, whether or not it ends there:
-    /// together no less than [`Self::value`] for any window within the slots. `edges` are the blocks
-    /// of 512 B that begin the slots, clamped to the stretch; the slot `wrap` runs to the end of the
-    /// track and goes on at its beginning.
-    pub fn add_beginning<const SLOTS: usize>(
-        &self,
-        stretch: &Stretch,
-        edges: &[u64; SLOTS],
-        wrap: usize,
-        slots: &mut [u32; SLOTS],
-    ) {
+    /// Adds what is wanted on a stretch of the track at `place`, whether or not it may be taken.
+    pub fn add_spans(&self, stretch: &Stretch, place: &TrackPlace<'_>, spans: &mut Spans) {
+        let sector = |block: u64| stretch.sector + (block - stretch.first) as u32;
         for layer in &self.layers {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(stretch.first, stretch.end());
-            let wanted = layer.wanted.count_in(first, end);
-            if wanted > 0 {
-                let edges = edges.map(|edge| layer.up(edge).clamp(first, end));
-                let few = layer.wanted.window(first, end);
-                for slot in 0..SLOTS {
-                    let (from, to) = (edges[slot], edges[(slot + 1) % SLOTS]);
-                    let count = |from: u64, to: u64| match few {
-                        Some(bits) => {
-                            (bits & below(to - first) & !below(from - first)).count_ones()
-                        }
-                        None => layer.wanted.count_in(from, to),
-                    };
-                    let count = if slot == wrap {
-                        count(from, end) + count(first, to)
-                    } else {
-                        count(from, to)
-                    };
-                    slots[slot] += count * size * weight;
-                }
-            }
+            layer.wanted.for_each_run(first, end, |from, to| {
+                let count = (to - from) as u32;
+                spans.add_run(place, sector(layer.start(from)), layer.size, count, size * weight);
+            });
             let bit = 2 * u64::from(stretch.id);
-            if layer.pieces.count_in(bit, bit + 2) > 0 {
+            if layer.pieces.has_of_pair(bit) {
                 for piece in layer.pieces_of(stretch).into_iter().flatten() {
                     if layer.pieces.contains(piece.bit) {
-                        let slot = slot_of(edges, wrap, piece.from);
-                        slots[slot] += (piece.to - piece.from) as u32 * weight;
+                        let blocks = (piece.to - piece.from) as u32;
+                        spans.add(place, sector(piece.from), blocks, blocks * weight);
                     }
                 }
             }
@@ -621,27 +598,23 @@ impl Wanted {
 
     /// Whether anything is wanted in direction `op`.
     #[inline]
-    pub fn has(&self, op: Op) -> bool {
+    fn has(&self, op: Op) -> bool {
         self.layers.iter().any(|layer| layer.key.op == op && !layer.wanted.is_empty())
+    }
+
+    /// The directions in which anything is wanted.
+    #[inline]
+    pub fn ops(&self) -> &'static [Op] {
+        match (self.has(Op::Read), self.has(Op::Write)) {
+            (true, true) => &[Op::Read, Op::Write],
+            (true, false) => &[Op::Read],
+            (false, true) => &[Op::Write],
+            (false, false) => &[],
+        }
     }
 
     /// Wanted blocks of a layer.
     pub fn count(&self, layer: usize) -> u64 {
         self.layers[layer].wanted.count()
     }
-}
-
-/// The lowest `count` bits, of which there are at most 64.
-#[inline]
-const fn below(count: u64) -> u64 {
-    if count >= 64 { u64::MAX } else { (1 << count) - 1 }
-}
-
-/// The slot in which a block begins.
-fn slot_of<const SLOTS: usize>(edges: &[u64; SLOTS], wrap: usize, block: u64) -> usize {
-    let holds = |slot: usize| {
-        let (from, to) = (edges[slot], edges[(slot + 1) % SLOTS]);
-        if slot == wrap { from <= block || block < to } else { from <= block && block < to }
-    };
-    (0..SLOTS).find(|&slot| holds(slot)).expect("the slots cover the turn")
 }
