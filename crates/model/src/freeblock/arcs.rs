@@ -26,6 +26,7 @@ pub(super) struct Spans {
     worth: [[u32; SLOTS]; SLOTS],
     /// Rows of it that are in use.
     rows: usize,
+    total: u32,
 }
 
 /// Worth by arc: `[number of slots - 1][first slot]`.
@@ -33,10 +34,11 @@ pub(super) struct Spans {
 pub(super) struct Arcs(pub [[u16; SLOTS]; SLOTS]);
 
 impl Spans {
-    pub const NONE: Self = Self { worth: [[0; SLOTS]; SLOTS], rows: 0 };
+    pub const NONE: Self = Self { worth: [[0; SLOTS]; SLOTS], rows: 0, total: 0 };
 
-    pub fn is_empty(&self) -> bool {
-        self.rows == 0
+    /// Worth of all of it.
+    pub fn total(&self) -> u32 {
+        self.total
     }
 
     /// Adds an item of `size` sectors at `sector` of a track.
@@ -80,6 +82,7 @@ impl Spans {
         let slots = ((last - first) as usize + 1).min(SLOTS);
         self.worth[slots - 1][first as usize % SLOTS] += worth;
         self.rows = self.rows.max(slots);
+        self.total += worth;
     }
 }
 
@@ -91,13 +94,23 @@ fn slots_of(place: &TrackPlace<'_>, sector: u32, size: u32) -> (u64, u64) {
     ((start + place.turned(sector)) / SLOT_STEPS, (end - 1) / SLOT_STEPS)
 }
 
+/// Worth in units of a power of two, rounded up; the greatest stands for any more than it can say.
+#[inline]
+pub(super) fn units(worth: u32, shift: u32) -> u16 {
+    u16::try_from((worth + (1 << shift) - 1) >> shift).unwrap_or(u16::MAX)
+}
+
+/// Worth of so many units, or any.
+#[inline]
+pub(super) fn worth(units: u16, shift: u32) -> u32 {
+    if units == u16::MAX { u32::MAX } else { u32::from(units) << shift }
+}
+
 impl Arcs {
     pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);
 
     /// What lies wholly in each arc, in units of a power of two, rounded up.
     pub fn of(spans: &Spans, shift: u32) -> Self {
-        let units =
-            |worth: u32| u16::try_from((worth + (1 << shift) - 1) >> shift).unwrap_or(u16::MAX);
         let mut arcs = Self::NONE;
         let (mut sums, mut all) = ([0u16; SLOTS], 0u16);
         // By the first slot of an arc: what lies in it and ends with it. Twice around, so that each
@@ -107,7 +120,7 @@ impl Arcs {
             if added < spans.rows {
                 ending.copy_within(1.., 0);
                 for (slot, worth) in spans.worth[added].iter().enumerate() {
-                    let worth = units(*worth);
+                    let worth = units(*worth, shift);
                     all = all.saturating_add(worth);
                     for at in [slot, slot + SLOTS] {
                         ending[at] = ending[at].saturating_add(worth);

@@ -7,8 +7,8 @@
 
 use freewheel_units::Bytes;
 
-use super::arcs::{Arcs, SLOTS, SlotArc, Spans};
-use super::tracks::Tracks;
+use super::arcs::{Arcs, SLOTS, SlotArc, Spans, units, worth};
+use super::tracks::{TrackId, Tracks};
 use super::wanted::Wanted;
 use crate::drive::Position;
 
@@ -86,18 +86,21 @@ pub(super) struct Index {
     /// Cylinders of which less is wanted than their tables say: bounds that are too high still
     /// hold, so they are worked out anew only when a search comes by.
     stale: Vec<bool>,
+    /// Worth of all that is wanted on each track, in units of a table.
+    by_track: Vec<u16>,
 }
 
 impl Index {
     pub fn new(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> Self {
         let mut size = tracks.cylinders() as usize;
         let stale = vec![false; size];
+        let by_track = vec![0; size * tracks.surfaces() as usize];
         let mut levels = vec![Level::new(size)];
         while size > 1 {
             size = size.div_ceil(FANOUT);
             levels.push(Level::new(size));
         }
-        let mut index = Self { objective, levels, shift: 0, stale };
+        let mut index = Self { objective, levels, shift: 0, stale, by_track };
         index.rebuild(tracks, wanted);
         index
     }
@@ -148,21 +151,31 @@ impl Index {
         }
     }
 
-    fn cylinder(&self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
+    fn cylinder(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
         let mut most = Arcs::NONE;
         let mut spans = Spans::NONE;
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
-            tracks.for_each_stretch(tracks.track(cylinder, surface), |stretch| {
+            let track = tracks.track(cylinder, surface);
+            let before = spans.total();
+            tracks.for_each_stretch(track, |stretch| {
                 wanted.add_spans(stretch, &place, &mut spans);
             });
-            if self.objective == Objective::Track && !spans.is_empty() {
+            let here = spans.total() - before;
+            self.by_track[track as usize] = units(here, self.shift);
+            if self.objective == Objective::Track && here > 0 {
                 most.raise(&Arcs::of(&spans, self.shift));
                 spans = Spans::NONE;
             }
         }
         if self.objective == Objective::Cylinder { Arcs::of(&spans, self.shift) } else { most }
+    }
+
+    /// No more is wanted on a track.
+    #[inline]
+    pub fn most_on(&self, track: TrackId) -> u32 {
+        worth(self.by_track[track as usize], self.shift)
     }
 
     /// Whether anything may be wanted on a cylinder.
@@ -180,7 +193,8 @@ impl Index {
     /// Memory it takes.
     pub fn memory(&self) -> Bytes {
         let families: usize = self.levels.iter().map(|level| level.families.capacity()).sum();
-        Bytes::new((families * size_of::<Family>() + self.stale.capacity()) as u64)
+        let flat = self.stale.capacity() + size_of::<u16>() * self.by_track.capacity();
+        Bytes::new((families * size_of::<Family>() + flat) as u64)
     }
 
     /// Levels of the tree.
@@ -239,12 +253,6 @@ impl Index {
         let families = &self.levels[node.level as usize].families;
         worth(families[family].0[arc.slots - 1][sibling][arc.first], self.shift)
     }
-}
-
-/// Worth of an entry of a table, which may stand for any more than it can say.
-#[inline]
-fn worth(units: u16, shift: u32) -> u32 {
-    if units == u16::MAX { u32::MAX } else { u32::from(units) << shift }
 }
 
 /// The least shift by which the worth of a whole track or cylinder fits a table's entry.

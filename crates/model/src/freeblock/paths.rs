@@ -75,7 +75,7 @@ impl Paths {
         let mut third: Option<Position> = None;
         let price = |node| prices.of_node(node);
         let mut worth = known;
-        search.run(field, reach, price, known, |tracks, wanted, cylinder, best| {
+        search.run(field, reach, price, known, |Field { tracks, wanted, .. }, cylinder, best| {
             let price = prices.of_cylinder(cylinder);
             let within = Within::new(tracks, wanted, reach, cylinder, op);
             if u64::from(within.sum) * price <= best {

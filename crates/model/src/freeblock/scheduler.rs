@@ -54,6 +54,13 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Whether what a block is worth depends on its region.
+    fn is_priced(&self) -> bool {
+        self.rule == Rule::Paths && self.prices
+    }
+}
+
 /// What decisions cost so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effort {
@@ -186,7 +193,7 @@ impl Scheduler {
     pub fn want(&mut self, layer: usize, from: u64, to: u64) -> u64 {
         let new = self.wanted.want(&self.tracks, layer, from, to);
         let layer_of = &self.wanted.layers()[layer];
-        if new > 0 {
+        if new > 0 && self.options.is_priced() {
             self.prices.wanted(&self.tracks, layer_of.start(from), layer_of.start(to));
         }
         self.touch_blocks(layer, from, to);
@@ -197,7 +204,7 @@ impl Scheduler {
     pub fn unwant(&mut self, layer: usize, from: u64, to: u64) -> u64 {
         let gone = self.wanted.unwant(&self.tracks, layer, from, to);
         let layer_of = &self.wanted.layers()[layer];
-        if gone > 0 {
+        if gone > 0 && self.options.is_priced() {
             self.prices.delivered(&self.tracks, layer_of.start(from), layer_of.start(to));
         }
         self.touch_blocks(layer, from, to);
@@ -282,11 +289,14 @@ impl Scheduler {
         at: SimTime,
     ) {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
+        let is_priced = self.options.is_priced();
         let Self { deliveries, prices, tracks, .. } = self;
         self.wanted.moved(tracks, (from, to), serves, &mut |key, delivered| {
             let size = u64::from(key.size);
             let from = u64::from(key.offset) + delivered.first * size;
-            prices.delivered(tracks, from, from + delivered.blocks * size);
+            if is_priced {
+                prices.delivered(tracks, from, from + delivered.blocks * size);
+            }
             deliveries.push(Delivery { delivered, at });
         });
         let mut block = from;
@@ -326,7 +336,7 @@ impl Planner for Scheduler {
         match options.rule {
             Rule::Greedy => greedy::plan(field, &reach, &mut search, items),
             Rule::Paths => {
-                if options.prices {
+                if options.is_priced() {
                     prices.refresh();
                 }
                 paths.plan(field, &reach, &mut search, prices, items);

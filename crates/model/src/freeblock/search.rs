@@ -12,7 +12,7 @@ use freewheel_units::Op;
 use super::index::{Index, Node};
 use super::reach::Reach;
 use super::tracks::Tracks;
-use super::wanted::Wanted;
+use super::wanted::{Ceiling, Wanted};
 use crate::drive::Position;
 
 /// The best track.
@@ -30,6 +30,13 @@ pub(super) struct Field<'a> {
     pub tracks: &'a Tracks,
     pub wanted: &'a Wanted,
     pub index: &'a mut Index,
+}
+
+impl Field<'_> {
+    /// What sectors that pass can be worth at most.
+    fn ceiling(&self) -> Ceiling {
+        self.wanted.ceiling(self.tracks.sectors_max((0, self.tracks.cylinders() - 1)))
+    }
 }
 
 /// Nodes that still might hold something better, with their bounds.
@@ -71,11 +78,10 @@ impl Search<'_> {
         reach: &Reach<'_>,
         price: impl Fn(Node) -> u64,
         mut best: u64,
-        mut visit: impl FnMut(&Tracks, &Wanted, u32, u64) -> u64,
+        mut visit: impl FnMut(&Field<'_>, u32, u64) -> u64,
     ) {
-        let Field { tracks, wanted, index } = field;
-        let ceiling = wanted.ceiling(tracks.sectors_max((0, tracks.cylinders() - 1)));
-        let bound = |index: &Index, node: Node| {
+        let ceiling = field.ceiling();
+        let bound = |Field { tracks, index, .. }: &Field<'_>, node: Node| {
             let cylinders = index.cylinders(node);
             let (arc, length) = reach.arc(cylinders)?;
             // Of what is wanted, and of what can pass in the time, the lesser.
@@ -84,8 +90,9 @@ impl Search<'_> {
         };
         let heap = &mut self.frontier.heap;
         heap.clear();
-        if let Some(bound) = bound(index, index.root()).filter(|&bound| bound > best) {
-            heap.push(Candidate::new(bound, index.root()));
+        let root = field.index.root();
+        if let Some(bound) = bound(field, root).filter(|&bound| bound > best) {
+            heap.push(Candidate::new(bound, root));
         }
         while let Some(candidate) = heap.pop() {
             let node = candidate.node();
@@ -100,7 +107,8 @@ impl Search<'_> {
             if node.level == 0 {
                 let [from, to] = [reach.gap.from.cylinder, reach.gap.to.cylinder];
                 if node.number != from && node.number != to {
-                    let better = visit(tracks, wanted, node.number, best);
+                    let better = visit(field, node.number, best);
+                    let Field { tracks, wanted, index } = field;
                     // What is best now will be taken, and then be worked out anew anyway.
                     if better <= best && index.is_stale(node.number) {
                         index.update(tracks, wanted, node.number);
@@ -110,10 +118,10 @@ impl Search<'_> {
                 continue;
             }
             // The slots of the whole node leave most children out before their own are worked out.
-            let Some((arc, _)) = reach.arc(index.cylinders(node)) else { continue };
-            for (child, most) in index.children(node, arc) {
+            let Some((arc, _)) = reach.arc(field.index.cylinders(node)) else { continue };
+            for (child, most) in field.index.children(node, arc) {
                 if u64::from(most) * price(child) > best
-                    && let Some(bound) = bound(index, child).filter(|&bound| bound > best)
+                    && let Some(bound) = bound(field, child).filter(|&bound| bound > best)
                 {
                     heap.push(Candidate::new(bound, child));
                 }
@@ -138,26 +146,34 @@ pub(super) struct Looked {
     pub exhausted: bool,
 }
 
+/// What holds for all of a search.
+struct Limits {
+    /// Directions in which anything is wanted.
+    ops: &'static [Op],
+    ceiling: Ceiling,
+}
+
 /// What can be had on one track in the gap when no other is visited, if it is worth more than
 /// `best`: reads or writes, since a sector that passes can be either.
 #[inline]
 fn better_on(
     best: u32,
-    tracks: &Tracks,
-    wanted: &Wanted,
+    Field { tracks, wanted, index }: &Field<'_>,
     reach: &Reach<'_>,
-    ops: &[Op],
+    limits: &Limits,
     at: Position,
 ) -> Option<Best> {
-    let place = tracks.place(at)?;
     let track = tracks.track(at.cylinder, at.surface);
-    let mut most = 0;
-    tracks.for_each_stretch(track, |stretch| most += wanted.most_on(stretch));
+    if index.most_on(track) <= best {
+        return None;
+    }
+    let place = tracks.place(at)?;
     let mut better = None;
     let mut known = best;
-    for &op in ops {
+    for &op in limits.ops {
         let stay = reach.stay(at, op);
-        if most > known && stay.length() > 0 {
+        let most = limits.ceiling.of(reach.sectors_in(stay.length(), place.sectors()));
+        if stay.length() > 0 && most > known.into() {
             let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
             let value = wanted.value(tracks, track, &place, passing, op);
             if value > known {
@@ -176,34 +192,27 @@ pub(super) fn best_track(
     search: &mut Search<'_>,
 ) -> Option<Best> {
     let mut best: Option<Best> = None;
-    let ops = field.wanted.ops();
-    let mut consider = |tracks: &Tracks, wanted: &Wanted, cylinder: u32, first: u32| {
-        let surfaces = tracks.surfaces();
+    let limits = Limits { ops: field.wanted.ops(), ceiling: field.ceiling() };
+    let mut consider = |field: &Field<'_>, cylinder: u32, first: u32| {
+        let surfaces = field.tracks.surfaces();
         for number in first..first + surfaces {
             let known = best.map_or(0, |best| best.value);
             let surface = if number < surfaces { number } else { number - surfaces };
             let at = Position { cylinder, surface };
-            best = better_on(known, tracks, wanted, reach, ops, at).or(best);
+            best = better_on(known, field, reach, &limits, at).or(best);
         }
         best.map_or(0, |best| best.value.into())
     };
     // The tracks of source and destination need no seek of their own, their cylinders at most one
     // head switch more.
-    let Field { tracks, wanted, index } = &*field;
     let mut known = 0;
     for at in [reach.gap.from, reach.gap.to] {
         let node = Node { level: 0, number: at.cylinder };
-        let offers = reach.arc_at(at.cylinder).map_or(0, |arc| index.bound(node, arc));
+        let offers = reach.arc_at(at.cylinder).map_or(0, |arc| field.index.bound(node, arc));
         if u64::from(offers) > known {
-            known = consider(tracks, wanted, at.cylinder, at.surface);
+            known = consider(field, at.cylinder, at.surface);
         }
     }
-    search.run(
-        field,
-        reach,
-        |_| 1,
-        known,
-        |tracks, wanted, cylinder, _| consider(tracks, wanted, cylinder, 0),
-    );
+    search.run(field, reach, |_| 1, known, |field, cylinder, _| consider(field, cylinder, 0));
     best
 }

@@ -415,20 +415,6 @@ impl Wanted {
         });
     }
 
-    /// No more than this is wanted on a stretch; pieces count as two whole blocks.
-    #[inline]
-    pub fn most_on(&self, stretch: &Stretch) -> u32 {
-        let bit = 2 * u64::from(stretch.id);
-        let mut most = 0;
-        for layer in &self.layers {
-            let LayerKey { size, weight, .. } = layer.key;
-            let (first, end) = layer.whole(stretch.first, stretch.end());
-            let pieces = 2 * u32::from(layer.pieces.has_of_pair(bit));
-            most += (layer.wanted.count_in(first, end) + pieces) * size * weight;
-        }
-        most
-    }
-
     /// Shows what is wanted on a track during a stay there, each with the time it begins.
     #[inline]
     pub fn timed(
