@@ -96,14 +96,61 @@ fn slots_of(place: &TrackPlace<'_>, sector: u32, size: u32) -> (u64, u64) {
 
 /// Worth in units of a power of two, rounded up; the greatest stands for any more than it can say.
 #[inline]
-pub(super) fn units(worth: u32, shift: u32) -> u16 {
+fn units(worth: u32, shift: u32) -> u16 {
     u16::try_from((worth + (1 << shift) - 1) >> shift).unwrap_or(u16::MAX)
 }
 
-/// Worth of so many units, or any.
+/// Significant bits below the first one of a byte that stands for a worth.
+const BITS: u32 = 4;
+
+/// What is taken off the leading bits of one as a floating-point number, to have it as byte one.
+const BELOW_ONE: u32 = (1f32.to_bits() >> (23 - BITS)) - 1;
+
+/// The most units that a byte can say: of the last but one.
+pub(super) const UNITS_MAX: u64 = 29 << 11;
+
+/// Units in a byte, rounded up: exponent and leading bits of a floating-point number. Up to 32 and
+/// multiples by powers of two of what is below are exact, the rest to a sixteenth. Greater worth is
+/// a greater byte; the greatest stands for any.
 #[inline]
-pub(super) fn worth(units: u16, shift: u32) -> u32 {
-    if units == u16::MAX { u32::MAX } else { u32::from(units) << shift }
+fn byte(units: u16) -> u8 {
+    let rounding = (1 << (23 - BITS)) - 1;
+    let leading = (f32::from(units).to_bits() + rounding) >> (23 - BITS);
+    leading.saturating_sub(BELOW_ONE).min(u8::MAX.into()) as u8
+}
+
+/// Worth that a byte stands for, at least.
+#[inline]
+pub(super) fn worth(byte: u8, shift: u32) -> u32 {
+    match byte {
+        0 => 0,
+        u8::MAX => u32::MAX,
+        _ => (f32::from_bits((u32::from(byte) + BELOW_ONE) << (23 - BITS)) as u32) << shift,
+    }
+}
+
+/// Worth by arc, each in a byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Table(pub [[u8; SLOTS]; SLOTS]);
+
+impl Table {
+    pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);
+
+    pub fn of(arcs: &Arcs) -> Self {
+        let mut table = Self::NONE;
+        for (row, arcs) in table.0.iter_mut().zip(&arcs.0) {
+            for (entry, units) in row.iter_mut().zip(arcs) {
+                *entry = byte(*units);
+            }
+        }
+        table
+    }
+}
+
+/// A worth in a byte.
+#[inline]
+pub(super) fn byte_of(worth: u32, shift: u32) -> u8 {
+    byte(units(worth, shift))
 }
 
 impl Arcs {
@@ -145,5 +192,34 @@ impl Arcs {
                 *worth = (*worth).max(*other);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_says_no_less_than_any_worth_and_at_most_a_sixteenth_more() {
+        for units in 0..=u16::MAX {
+            let said = worth(byte(units), 0);
+            assert!(said >= u32::from(units), "{units} as {said}");
+            if u64::from(units) <= UNITS_MAX {
+                assert!(said <= u32::from(units) + u32::from(units) / 16, "{units} as {said}");
+            }
+        }
+        for blocks in 0..=32 {
+            assert_eq!(worth(byte(blocks * 128), 3), u32::from(blocks) * 1024, "blocks are exact");
+        }
+    }
+
+    #[test]
+    fn greater_worth_is_a_greater_byte() {
+        for units in 1..=u16::MAX {
+            assert!(byte(units) >= byte(units - 1), "{units}");
+        }
+        assert_eq!((byte(0), byte(1), byte(u16::MAX)), (0, 1, u8::MAX));
+        let most = UNITS_MAX as u16;
+        assert_eq!((byte(most), byte(most + 1)), (u8::MAX - 1, u8::MAX));
     }
 }

@@ -1,13 +1,12 @@
 //! How much any track, or any cylinder, can offer in a window of the turn: never too little.
 //!
 //! For every cylinder there is a table of all arcs of the turn with the worth of what lies in them;
-//! above them stands a tree whose nodes hold
-//! the greatest of their children, arc by arc. Since the greatest is taken for each arc apart, the
+//! above them stands a tree whose nodes hold the greatest of their children, arc by arc. Since the greatest is taken for each arc apart, the
 //! bound stays close even over thousands of cylinders with small pieces on each.
 
 use freewheel_units::Bytes;
 
-use super::arcs::{Arcs, SLOTS, SlotArc, Spans, units, worth};
+use super::arcs::{Arcs, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_of, worth};
 use super::tracks::{TrackId, Tracks};
 use super::wanted::Wanted;
 use crate::drive::Position;
@@ -25,16 +24,17 @@ pub(super) enum Objective {
 }
 
 /// The tables of up to [`FANOUT`] siblings, row by row: a search looks at about the same arc of all
-/// of them, so that few lines of the cache serve, and rows are handled whole.
+/// of them, which is one line of the cache.
 #[derive(Debug, Clone)]
-struct Family([[[u16; SLOTS]; FANOUT]; SLOTS]);
+#[repr(align(64))]
+struct Family([[[u8; SLOTS]; FANOUT]; SLOTS]);
 
 impl Family {
     const NONE: Self = Self([[[0; SLOTS]; FANOUT]; SLOTS]);
 
     /// The greatest of the siblings, arc by arc.
-    fn greatest(&self) -> Arcs {
-        let mut greatest = Arcs::NONE;
+    fn greatest(&self) -> Table {
+        let mut greatest = Table::NONE;
         for (row, siblings) in greatest.0.iter_mut().zip(&self.0) {
             for sibling in siblings {
                 for (worth, other) in row.iter_mut().zip(sibling) {
@@ -46,9 +46,9 @@ impl Family {
     }
 
     /// Replaces the table of a sibling; whether it was another.
-    fn set(&mut self, sibling: usize, arcs: &Arcs) -> bool {
+    fn set(&mut self, sibling: usize, table: &Table) -> bool {
         let mut differs = false;
-        for (row, new) in self.0.iter_mut().zip(&arcs.0) {
+        for (row, new) in self.0.iter_mut().zip(&table.0) {
             differs |= row[sibling] != *new;
             row[sibling] = *new;
         }
@@ -86,8 +86,8 @@ pub(super) struct Index {
     /// Cylinders of which less is wanted than their tables say: bounds that are too high still
     /// hold, so they are worked out anew only when a search comes by.
     stale: Vec<bool>,
-    /// Worth of all that is wanted on each track, in units of a table.
-    by_track: Vec<u16>,
+    /// Worth of all that is wanted on each track, as in a table.
+    by_track: Vec<u8>,
 }
 
 impl Index {
@@ -110,19 +110,19 @@ impl Index {
         self.shift = shift(tracks, wanted, self.objective);
         self.stale.fill(false);
         for cylinder in 0..tracks.cylinders() {
-            let arcs = self.cylinder(tracks, wanted, cylinder);
-            self.set(0, cylinder as usize, &arcs);
+            let table = self.cylinder(tracks, wanted, cylinder);
+            self.set(0, cylinder as usize, &table);
         }
         for level in 1..self.levels.len() {
             for number in 0..self.levels[level].nodes {
-                let arcs = self.levels[level - 1].families[number].greatest();
-                self.set(level, number, &arcs);
+                let table = self.levels[level - 1].families[number].greatest();
+                self.set(level, number, &table);
             }
         }
     }
 
-    fn set(&mut self, level: usize, number: usize, arcs: &Arcs) -> bool {
-        self.levels[level].families[number / FANOUT].set(number % FANOUT, arcs)
+    fn set(&mut self, level: usize, number: usize, table: &Table) -> bool {
+        self.levels[level].families[number / FANOUT].set(number % FANOUT, table)
     }
 
     /// Less is wanted on `cylinder` than before.
@@ -141,17 +141,17 @@ impl Index {
     pub fn update(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
         let mut number = cylinder as usize;
         self.stale[number] = false;
-        let mut arcs = self.cylinder(tracks, wanted, cylinder);
+        let mut table = self.cylinder(tracks, wanted, cylinder);
         for level in 0..self.levels.len() {
-            if !self.set(level, number, &arcs) {
+            if !self.set(level, number, &table) {
                 return;
             }
             number /= FANOUT;
-            arcs = self.levels[level].families[number].greatest();
+            table = self.levels[level].families[number].greatest();
         }
     }
 
-    fn cylinder(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
+    fn cylinder(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Table {
         let mut most = Arcs::NONE;
         let mut spans = Spans::NONE;
         for surface in 0..tracks.surfaces() {
@@ -163,13 +163,16 @@ impl Index {
                 wanted.add_spans(stretch, &place, &mut spans);
             });
             let here = spans.total() - before;
-            self.by_track[track as usize] = units(here, self.shift);
+            self.by_track[track as usize] = byte_of(here, self.shift);
             if self.objective == Objective::Track && here > 0 {
                 most.raise(&Arcs::of(&spans, self.shift));
                 spans = Spans::NONE;
             }
         }
-        if self.objective == Objective::Cylinder { Arcs::of(&spans, self.shift) } else { most }
+        if self.objective == Objective::Cylinder {
+            most = Arcs::of(&spans, self.shift);
+        }
+        Table::of(&most)
     }
 
     /// No more is wanted on a track.
@@ -193,7 +196,7 @@ impl Index {
     /// Memory it takes.
     pub fn memory(&self) -> Bytes {
         let families: usize = self.levels.iter().map(|level| level.families.capacity()).sum();
-        let flat = self.stale.capacity() + size_of::<u16>() * self.by_track.capacity();
+        let flat = self.stale.capacity() + self.by_track.capacity();
         Bytes::new((families * size_of::<Family>() + flat) as u64)
     }
 
@@ -262,5 +265,5 @@ fn shift(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> u32 {
     let weights: u64 = wanted.layers().iter().map(|layer| u64::from(layer.key.weight)).sum();
     let tracks = if objective == Objective::Track { 1 } else { u64::from(tracks.surfaces()) };
     let most = sectors * weights.max(1) * tracks;
-    (u64::BITS - (most / u64::from(u16::MAX)).leading_zeros()).min(16)
+    (u64::BITS - (most / UNITS_MAX).leading_zeros()).min(16)
 }
