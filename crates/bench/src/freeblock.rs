@@ -1,14 +1,17 @@
 //! What a freeblock decision costs, at every fill and in the worst case.
 //!
-//! Random gaps between random places of a drive, decided one after the other on one core. What a
-//! decision takes is wanted again at once, so that the fill stays; working the index out anew for
-//! both is part of the next decision's time.
+//! Random gaps between random places of a drive, decided one after the other on one core. When a
+//! hundredth of what was wanted has been taken it is wanted again, so that the fill stays. What
+//! becomes of the index when blocks are taken is part of the decisions' time; what it costs to want
+//! blocks is not.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use freewheel::model::drive::{Departure, Drive, Rest};
-use freewheel::model::freeblock::{LayerKey, Opportunity, Options, Planner, Rule, Scheduler};
+use freewheel::model::freeblock::{
+    Delivered, Effort, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
+};
 use freewheel::sim::library;
 use freewheel::units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -108,30 +111,35 @@ fn measure(drive: &Arc<Drive>, rule: Rule, size: u32, fill: Fill) -> Measured {
     let mut scheduler = Scheduler::new(drive, Options { rule, ..Options::default() });
     let layer = scheduler.layer(LayerKey { op: Op::Read, size, offset: 0, weight: 1 });
     want(&mut scheduler, drive, layer, u64::from(size), fill, &mut prng);
+    let most_taken = scheduler.wanted(layer) / 100;
+    let mut taken: Vec<Delivered> = Vec::new();
+    let mut effort = Effort::default();
     let (mut ns, mut runs, mut hash) = (Vec::new(), Vec::new(), 0u64);
-    let mut nodes_before = 0;
     for decision in 0..WARM_UP + DECISIONS {
-        if decision == WARM_UP {
-            nodes_before = scheduler.effort().nodes;
+        if taken.iter().map(|blocks| blocks.blocks).sum::<u64>() > most_taken {
+            for blocks in taken.drain(..) {
+                scheduler.want(layer, blocks.first, blocks.first + blocks.blocks);
+            }
+            // The first decision after that brings the index up to date.
+            scheduler.plan(&any_gap(drive, &mut prng), &mut runs);
         }
         let gap = any_gap(drive, &mut prng);
+        let before = scheduler.effort();
         let start = Instant::now();
         scheduler.plan(&gap, &mut runs);
         let took = start.elapsed();
         if decision >= WARM_UP {
             ns.push(took.as_nanos() as f64);
+            effort.nodes += scheduler.effort().nodes - before.nodes;
         }
         for run in &runs {
             let word = run.start.get() ^ u64::from(run.blocks) << 48;
             hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
             scheduler.done(run, gap.due);
         }
-        let taken: Vec<_> = scheduler.deliveries().map(|delivery| delivery.delivered).collect();
-        for blocks in taken {
-            scheduler.want(layer, blocks.first, blocks.first + blocks.blocks);
-        }
+        taken.extend(scheduler.deliveries().map(|delivery| delivery.delivered));
     }
-    let nodes = (scheduler.effort().nodes - nodes_before) as f64 / DECISIONS as f64;
+    let nodes = effort.nodes as f64 / DECISIONS as f64;
     ns.sort_by(f64::total_cmp);
     Measured { ns, nodes, hash }
 }

@@ -1,6 +1,6 @@
 //! When the head can be where, within a gap.
 
-use freewheel_units::{Op, SimTime};
+use freewheel_units::{Op, SimDuration, SimTime};
 
 use super::Opportunity;
 use super::arcs::{SLOTS, SlotArc};
@@ -139,9 +139,10 @@ impl<'a> Reach<'a> {
     /// No more of a track's `sectors` pass in `length` nanoseconds.
     #[inline]
     pub fn sectors_in(&self, length: u64, sectors: u32) -> u64 {
-        // The reciprocal is taken in two steps, to fit; they lose less than a sector.
-        let sixteenths = (length * (self.slots_per_ns + 1)) >> 20;
-        ((sixteenths * u64::from(sectors)) >> 20) / SLOTS as u64 + 2
+        // Edges are rounded up to nanoseconds, after their angles were rounded down: that much more
+        // may seem to pass.
+        let length = SimDuration::from_ns(length + 2);
+        self.drive.rotation().parts_passing(length, sectors)
     }
 
     /// The slot of a phase, whole turns aside.
