@@ -74,7 +74,7 @@ fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
     let result = experiment.run_observed(Some(&mut |c| last = c.end), &mut |_, _| {}).unwrap();
     assert_eq!(result.requests, 2000);
     let background = &result.background[0];
-    let rounds = background.rounds.iter().chain([&background.unfinished]);
+    let rounds = background.all_rounds();
     assert!(rounds.map(|round| round.promoted.requests).sum::<u64>() > 100);
     // The one that was under way.
     assert!(result.elapsed_ns - last.ns() < 50_000_000);
@@ -124,7 +124,7 @@ fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
             let idle = with.idle.unwrap();
             assert_eq!((idle.delay_ns, idle.gain_ns), (delay_ns, gain_ns));
             let background = &with.background[0];
-            let rounds = background.rounds.iter().chain([&background.unfinished]);
+            let rounds = background.all_rounds();
             let blocks: u64 = rounds.map(|round| round.in_idle).sum();
             (compared, delayed, read) =
                 (compared + 1, delayed + idle.requests_delayed, read + blocks);

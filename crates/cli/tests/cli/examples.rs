@@ -1,4 +1,4 @@
-use super::run::document;
+use super::run::{document, stdout};
 use serde_json::Value;
 
 fn result(example: &str) -> Value {
@@ -40,7 +40,8 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
     let overrides = ["--set", "freeblock.enough=0.05", "--set", "freeblock.rounds=1"];
     let mut arguments = vec!["sim", "examples/scan.toml", "--json"];
     arguments.extend(overrides);
-    let result = document(&arguments)["result"].take();
+    let mut document = document(&arguments);
+    let result = document["result"].take();
     let background = &result["background"][0];
     assert_eq!(background["rounds"].as_array().unwrap().len(), 1);
     assert!(
@@ -48,6 +49,11 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
             > background["rounds"][0]["in_passing"].as_u64()
     );
     assert_eq!(result["free"]["gaps_late"], 0);
+    assert_eq!(document["free_work"]["scans"], 1);
+    let text = stdout(&[&arguments[..2], &overrides].concat());
+    for words in ["scans", "last blocks", "efficiency", "lost to extra seeks", "beyond budget"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::source::{Request, Source, SourceError};
 
 pub use config::{BackgroundTask, FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
-pub use result::{BackgroundResult, Progress, Round};
+pub use result::{BackgroundResult, Gaps, Progress, Round};
 
 /// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
 /// the last blocks take most of the time.

@@ -119,6 +119,18 @@ impl BackgroundResult {
         self.round_time().map(|time| 86_400.0 / time.as_secs_f64())
     }
 
+    /// Bytes a second that were delivered, in gaps and otherwise, at the mean time of the completed
+    /// rounds.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        let bytes = (self.blocks * self.block_bytes) as f64;
+        self.round_time().map(|time| bytes / time.as_secs_f64())
+    }
+
+    /// The completed rounds, and the one under way at the end.
+    pub fn all_rounds(&self) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().chain([&self.unfinished])
+    }
+
     /// Mean part of the rounds' time that the last `part` of the blocks took.
     pub fn time_share_of_last(&self, part: f64) -> Option<f64> {
         let shares: Option<Vec<f64>> =
