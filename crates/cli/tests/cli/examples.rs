@@ -57,11 +57,26 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
 }
 
 #[test]
+fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
+    let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
+    let text = stdout(&arguments);
+    assert!(text.contains("Idle time") && text.contains("of them delayed"), "{text}");
+    arguments.push("--json");
+    let mut document = document(&arguments);
+    let cost = document["free_work"]["idle_cost"].take();
+    assert!(cost["starts"].as_u64() > Some(100) && cost["response_ns_added"].as_f64() > Some(0.0));
+    assert!(document["free_work"]["delivered"]["in_idle"].as_u64() > Some(1000));
+}
+
+#[test]
 fn every_example_is_run_by_a_test() {
     let folder = std::fs::read_dir(super::run::repository().join("examples")).unwrap();
     let mut names: Vec<String> =
         folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|name| name.ends_with(".toml"));
     names.sort();
-    assert_eq!(names, ["oltp.toml", "random.toml", "replay.toml", "scan.toml", "shingled.toml"]);
+    assert_eq!(
+        names,
+        ["idle.toml", "oltp.toml", "random.toml", "replay.toml", "scan.toml", "shingled.toml"]
+    );
 }

@@ -10,6 +10,7 @@ mod chains;
 mod foreground;
 mod greedy;
 mod idle;
+mod idle_timer;
 mod index;
 mod opportunity;
 mod paths;
@@ -25,6 +26,7 @@ mod wanted;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 pub use foreground::{Foreground, PromotionId};
+pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::Opportunity;
 pub use scheduler::{Delivery, Effort, Options, Rule, Scheduler};
 pub use wanted::{Delivered, LayerKey};
@@ -107,6 +109,12 @@ pub trait Planner: Send {
     fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
         let _ = head;
         None
+    }
+
+    /// Idle time was used for so long when a foreground request arrived; the first that was served
+    /// then ended later by `delay` than without.
+    fn idle_used(&mut self, used: SimDuration, delay: SimDuration) {
+        let _ = (used, delay);
     }
 
     /// The next foreground request to make for a task at `now`, if one is to be made. It then

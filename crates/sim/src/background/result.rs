@@ -1,6 +1,6 @@
 //! What became of the background work of an arm.
 
-use freewheel_model::freeblock::{Effort, Opportunity, Spent};
+use freewheel_model::freeblock::{Effort, IdleTimer, Opportunity, Spent};
 use freewheel_units::{Bytes, SimDuration};
 use serde::Serialize;
 
@@ -25,6 +25,27 @@ pub struct BackgroundResult {
     pub exhausted: u64,
     /// Memory for what is wanted and for finding it.
     pub memory_bytes: u64,
+    /// How the beginnings of work in idle time fared, where it was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_starts: Option<IdleStarts>,
+}
+
+/// Beginnings of work in idle time that a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct IdleStarts {
+    /// All of them.
+    pub starts: u64,
+    /// Those that cost the request more than is acceptable; none while the timeout is fixed.
+    pub wrong: u64,
+    /// The timeout at the end.
+    pub timeout_ns: u64,
+}
+
+impl IdleStarts {
+    pub(super) fn new(timer: &IdleTimer) -> Self {
+        let timeout_ns = timer.timeout().ns();
+        Self { starts: timer.starts(), wrong: timer.wrong(), timeout_ns }
+    }
 }
 
 /// One round: every block once, or as many as were enough.
@@ -94,6 +115,7 @@ impl BackgroundResult {
         unfinished: Round,
         effort: Effort,
         memory: Bytes,
+        idle_starts: Option<IdleStarts>,
     ) -> Self {
         Self {
             blocks,
@@ -104,6 +126,7 @@ impl BackgroundResult {
             nodes: effort.nodes,
             exhausted: effort.exhausted,
             memory_bytes: memory.get(),
+            idle_starts,
         }
     }
 

@@ -158,6 +158,7 @@ mod tests {
             nodes: 0,
             exhausted: 0,
             memory_bytes: 0,
+            idle_starts: None,
         }
     }
 

@@ -5,7 +5,7 @@ mod course;
 mod page;
 mod words;
 
-use freewheel_sim::background::{BackgroundResult, Round};
+use freewheel_sim::background::{BackgroundResult, IdleStarts, Round};
 use freewheel_sim::{FreeTime, IdleTime, RunResult};
 use serde::Serialize;
 
@@ -116,6 +116,12 @@ pub struct IdleCost {
     pub response_ns_added: f64,
     /// Bytes moved a second of the run.
     pub bytes_per_second: f64,
+    /// How often such work began and a request ended it.
+    pub starts: u64,
+    /// Of them, those that cost it more than an adaptive timeout accepts.
+    pub wrong_starts: u64,
+    /// The timeout at the end, on average over the arms.
+    pub timeout_ns_mean: f64,
 }
 
 impl FreeWork {
@@ -185,11 +191,16 @@ impl IdleCost {
     fn new(result: &RunResult, idle: &IdleTime) -> Self {
         let requests = result.response.count as f64;
         let seconds = result.elapsed_ns as f64 / 1e9;
+        let starts: Vec<IdleStarts> =
+            result.background.iter().filter_map(|arm| arm.idle_starts).collect();
         Self {
             behind: ratio(idle.requests_behind as f64, requests),
             delay_ns_mean: ratio(idle.delay_ns as f64, idle.requests_delayed as f64),
             response_ns_added: ratio(idle.delay_ns as f64 - idle.gain_ns as f64, requests),
             bytes_per_second: ratio((idle.read_bytes + idle.write_bytes) as f64, seconds),
+            starts: starts.iter().map(|arm| arm.starts).sum(),
+            wrong_starts: starts.iter().map(|arm| arm.wrong).sum(),
+            timeout_ns_mean: mean(&starts, |arm| arm.timeout_ns as f64),
         }
     }
 }

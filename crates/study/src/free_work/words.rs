@@ -3,7 +3,7 @@
 use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
 use freewheel_units::Bytes;
 
-use super::FreeWork;
+use super::{FreeWork, IdleCost};
 use crate::page::{ms, percent, rate, span};
 
 /// A part of what there is to say: a title, and what is said of what.
@@ -132,7 +132,14 @@ fn idle_time(work: &FreeWork, idle: &IdleTime) -> Vec<(&'static str, String)> {
         ("requests behind", format!("{behind}, {share} of all")),
         ("of them delayed", format!("{delayed}, by {later} ms on average")),
         ("mean response", format!("{sign}{} ms, over all requests", ms(added.abs()))),
+        ("timeout", timeout(cost)),
     ]
+}
+
+fn timeout(cost: &IdleCost) -> String {
+    let after = ms(cost.timeout_ns_mean);
+    let IdleCost { starts, wrong_starts, .. } = cost;
+    format!("{after} ms at the end; {starts} starts, {wrong_starts} of them found wrong")
 }
 
 fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
