@@ -63,6 +63,8 @@ impl IdleTime {
 /// An arm's idle time.
 #[derive(Default)]
 pub(crate) struct Idle {
+    /// Since when the arm has had nothing to do, if that is so.
+    since: Option<SimTime>,
     /// When the next run begins, if no request comes before.
     next: Option<SimTime>,
     under_way: Option<(FreeRun, SimTime)>,
@@ -78,7 +80,9 @@ pub(crate) struct Idle {
 struct Left {
     /// When the first run took it away.
     head: Departure,
-    /// When a request came back.
+    /// When the idle time began.
+    since: SimTime,
+    /// When a request came.
     until: Option<SimTime>,
 }
 
@@ -94,12 +98,13 @@ struct Behind {
 impl Idle {
     /// The arm has nothing to do from `now` on.
     pub fn begin(&mut self, planner: &mut dyn Planner, now: SimTime) {
+        self.since.get_or_insert(now);
         self.next = planner.idle_from(now);
     }
 
     /// A foreground request has arrived at `now`.
     pub fn end(&mut self, now: SimTime) {
-        self.next = None;
+        (self.since, self.next) = (None, None);
         if let Some(left) = &mut self.left {
             left.until.get_or_insert(now);
         }
@@ -137,7 +142,9 @@ impl Idle {
         }
         let run = planner.plan_idle(&head)?;
         let access = run.access(drive, &head);
-        self.left.get_or_insert(Left { head, until: None }).until = None;
+        let since = self.since.unwrap_or(head.begin);
+        let left = self.left.get_or_insert(Left { head, since, until: None });
+        (left.since, left.until) = (since, None);
         self.under_way = Some((run, head.begin + access.total()));
         self.time.runs += 1;
         self.time.head_ns += access.total().ns();
@@ -156,8 +163,8 @@ impl Idle {
 
     /// The drive has moved the head itself: nobody was kept waiting.
     pub fn forget(&mut self, planner: &mut dyn Planner) {
-        if let Some(Left { head, until: Some(until) }) = self.left.take() {
-            planner.idle_used(until - head.begin, SimDuration::ZERO);
+        if let Some(Left { since, until: Some(until), .. }) = self.left.take() {
+            planner.idle_used(until - since, SimDuration::ZERO);
         }
     }
 
@@ -167,12 +174,12 @@ impl Idle {
         let Some(behind) = self.behind.take() else { return };
         let Behind { left, begin, end, target, seek_error_ns } = behind;
         // Waits behind the media's part, for the bus, are none of the head's.
-        let since = SimTime::from_ns(begin.ns().saturating_sub(waited.ns()));
-        let ready = since.max(left.until.unwrap_or(since));
+        let earliest = SimTime::from_ns(begin.ns().saturating_sub(waited.ns()));
+        let ready = earliest.max(left.until.unwrap_or(earliest));
         let from = Departure { begin: ready, ..left.head };
         let alone = ready + drive.media_access_from(&from, &target, seek_error_ns).total();
         self.time.compare(end, alone);
-        let used = left.until.unwrap_or(ready) - left.head.begin;
-        planner.idle_used(used, end.saturating_since(alone));
+        let idle = left.until.unwrap_or(ready) - left.since;
+        planner.idle_used(idle, end.saturating_since(alone));
     }
 }

@@ -5,7 +5,7 @@
 //! steps). What makes a start a wrong one is the rule of Douglis, Krishnan and Bershad, "Adaptive Disk
 //! Spin-down Policies for Mobile Computers" (USENIX Mobile Computing 1995): a delay is acceptable or
 //! not by its ratio to the idle time before it. Here the delay is what the first request behind idle
-//! work was later by, and the idle time that which was used. After a wrong start the timeout grows,
+//! work was later by. After a wrong start the timeout grows,
 //! after a right one it shrinks; a period that ended before the timeout says nothing, so `most` is how long a
 //! period can be without being noticed.
 //!
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub struct Adapt {
     /// By how much it changes.
     pub step: Step,
-    /// Largest ratio of the delay of the first request to the idle time used before it that is
+    /// Largest ratio of the delay of the first request to the idle time before it that is
     /// acceptable.
     pub tolerance: f64,
     /// It shrinks no further.
@@ -112,11 +112,12 @@ impl IdleTimer {
         since + self.timeout
     }
 
-    /// Idle time was used for so long when a request came, and that was later by `delay` for it.
-    pub fn used(&mut self, used: SimDuration, delay: SimDuration) {
+    /// Idle time that had lasted for `idle` was in use when a request came, which was later by `delay`
+    /// for it.
+    pub fn used(&mut self, idle: SimDuration, delay: SimDuration) {
         self.starts += 1;
         let Some(adapt) = self.adapt else { return };
-        let is_wrong = delay.ns() as f64 > adapt.tolerance * used.ns() as f64;
+        let is_wrong = delay.ns() as f64 > adapt.tolerance * idle.ns() as f64;
         self.wrong += u64::from(is_wrong);
         let ns = self.timeout.ns();
         let next = match (adapt.step, is_wrong) {
@@ -209,23 +210,26 @@ mod tests {
         assert!(with(|adapt| adapt.step = Step::Geometric(1.0)).starts_with("`step` is geometric"));
         assert!(with(|adapt| adapt.step = Step::Arithmetic(ms(0))).contains("arithmetic with 0"));
         assert!(with(|adapt| adapt.least = ms(0)).starts_with("`least` is 0"));
-        assert!(with(|adapt| adapt.least = ms(30)).starts_with("`after` is 20 ms"));
+        assert!(with(|adapt| adapt.least = ms(30)).starts_with("`after` is 20ms"));
     }
 
     proptest! {
-        /// A start is wrong when less than delay over tolerance is left of the period: the timeout
-        /// ends within a step of that.
+        /// Short periods are not worth the delay and long ones are: the timeout ends within a step of
+        /// the short ones' end.
         #[test]
-        fn with_periods_of_one_length_it_learns_the_last_start_that_is_worth_it(
-            length_ms in 45u64..100,
-            delay_ms in 1u64..4,
+        fn with_more_short_periods_than_long_ones_it_learns_to_wait_for_the_short_ones_to_end(
+            short_ms in 10u64..80,
+            step_ms in 1u64..4,
         ) {
-            let mut timer = timer(Step::Arithmetic(ms(1)));
-            for _ in 0..200 {
-                timer.used(ms(length_ms) - timer.timeout(), ms(delay_ms));
+            let mut timer = timer(Step::Arithmetic(ms(step_ms)));
+            for _ in 0..100 {
+                for idle in [ms(short_ms), ms(short_ms), ms(400)] {
+                    if timer.timeout() < idle {
+                        timer.used(idle, ms(9));
+                    }
+                }
             }
-            let worth_it = ms(length_ms - 10 * delay_ms);
-            let (low, high) = (worth_it - ms(1), worth_it + ms(1));
+            let (low, high) = (ms(short_ms - step_ms), ms(short_ms + step_ms));
             prop_assert!((low..=high).contains(&timer.timeout()), "{}", timer.timeout());
         }
     }

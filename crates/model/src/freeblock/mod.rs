@@ -111,10 +111,10 @@ pub trait Planner: Send {
         None
     }
 
-    /// Idle time was used for so long when a foreground request arrived; the first that was served
-    /// then ended later by `delay` than without.
-    fn idle_used(&mut self, used: SimDuration, delay: SimDuration) {
-        let _ = (used, delay);
+    /// Idle time that had lasted for `idle` was in use when a foreground request arrived; the first
+    /// that was served then ended later by `delay` than without.
+    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
+        let _ = (idle, delay);
     }
 
     /// The next foreground request to make for a task at `now`, if one is to be made. It then

@@ -214,9 +214,9 @@ impl Planner for Background {
         self.tasks.plan_idle(head, self.idle.as_ref()?.config.run_blocks())
     }
 
-    fn idle_used(&mut self, used: SimDuration, delay: SimDuration) {
-        if let Some(idle) = &mut self.idle {
-            idle.timer.used(used, delay);
+    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
+        if let Some(IdleUse { timer, .. }) = &mut self.idle {
+            timer.used(idle, delay);
         }
     }
 
