@@ -398,7 +398,7 @@ impl Experiment {
         let drive = library::build(&spec, &config.drive)?;
         striping(&config.array, &drive)?;
         config.scheduler.build()?;
-        check_freeblock(config, &spec)?;
+        check_freeblock(config)?;
         check_workload(&config.workload, None)
     }
 
@@ -413,7 +413,7 @@ impl Experiment {
         let spec = config.drive_spec()?;
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         config.scheduler.build()?;
-        check_freeblock(&config, &spec)?;
+        check_freeblock(&config)?;
         check_workload(&config.workload, trace.as_ref())?;
         let striping = striping(&config.array, &drive)?;
         let experiment = Self { config, spec, drive, striping, trace };
@@ -671,15 +671,8 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
     Ok(Striping::new(drives, drive.actuators(), drive.blocks(), Blocks::new(unit)))
 }
 
-fn check_freeblock(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
-    let Some(freeblock) = &config.freeblock else { return Ok(()) };
-    let checked = freeblock.check().and_then(|()| match freeblock.idle {
-        // Between commands the electronics read ahead and write back.
-        Some(_) if has_electronics(config, spec) => {
-            Err("`idle` is for bare mechanics: `electronics` = false is needed".into())
-        }
-        _ => Ok(()),
-    });
+fn check_freeblock(config: &SimConfig) -> Result<(), ConfigError> {
+    let checked = config.freeblock.map_or(Ok(()), |freeblock| freeblock.check());
     checked.map_err(|message| ConfigError::Freeblock { message })
 }
 

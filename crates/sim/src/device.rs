@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use freewheel_model::drive::{Access, Actuator, Drive, HeadTime, Latency, Position};
+use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
 use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
-use crate::idle::{Head, IdleTime};
+use crate::idle::IdleTime;
 use crate::servo::{FreeTime, Servo};
 
 /// One arm with what is between it and the scheduler outside.
@@ -70,7 +70,8 @@ pub struct Work {
 /// Bare mechanics: one request at a time, the drive's own processing time before each.
 pub struct Mechanics<'p> {
     drive: Arc<Drive>,
-    head: Head,
+    head: Position,
+    last_op: Op,
     in_service: Option<Done>,
     servo: Servo<'p>,
     head_time: HeadTime,
@@ -82,12 +83,19 @@ impl<'p> Mechanics<'p> {
     pub fn new(drive: &Arc<Drive>, servo: Servo<'p>) -> Self {
         Self {
             drive: Arc::clone(drive),
-            head: Head { at: Position::default(), last_op: Op::Read },
+            head: Position::default(),
+            last_op: Op::Read,
             in_service: None,
             servo,
             head_time: HeadTime::default(),
             overhead: SimDuration::ZERO,
         }
+    }
+
+    #[inline]
+    fn departure(&self, begin: SimTime) -> Departure {
+        let Self { head: from, last_op, .. } = *self;
+        Departure { begin, from, last_op, read_write_switch: SimDuration::ZERO }
     }
 }
 
@@ -99,7 +107,7 @@ impl Device for Mechanics<'_> {
 
     #[inline]
     fn free_at(&self, now: SimTime) -> (SimTime, Position) {
-        (now, self.head.at)
+        (now, self.head)
     }
 
     #[inline]
@@ -116,15 +124,15 @@ impl Device for Mechanics<'_> {
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         let target = &waiting.target;
         let overhead = self.drive.overhead(target.op);
-        let departure = self.head.departure(now + overhead);
+        let departure = self.departure(now + overhead);
         let access = self.servo.access(&self.drive, &departure, target, Latency::Free);
         let access = Access { overhead, ..access };
-        self.head = Head { at: access.end, last_op: target.op };
+        (self.head, self.last_op) = (access.end, target.op);
         self.head_time.add(&access);
         self.overhead += overhead;
         let Access { seek, rotate, transfer, .. } = access;
         let end = now + access.total();
-        self.servo.count_idle(&self.drive, waiting, overhead, end);
+        self.servo.count_idle(&self.drive, now - waiting.arrival);
         let served = Served { overhead, seek, rotate, transfer, end, ..Served::default() };
         self.in_service = Some(Done { sequence: waiting.sequence, served, flush: false });
     }
@@ -145,7 +153,10 @@ impl Device for Mechanics<'_> {
     #[inline]
     fn advance(&mut self, now: SimTime) -> Option<Done> {
         let Some(done) = self.in_service.take() else {
-            self.servo.advance_idle(&self.drive, &mut self.head, now);
+            let head = self.departure(now);
+            if let Some((access, op)) = self.servo.advance_idle(&self.drive, head, true) {
+                (self.head, self.last_op) = (access.end, op);
+            }
             return None;
         };
         // The arm could do nothing else while the command was processed.
@@ -191,10 +202,29 @@ impl<'p> WholeDrive<'p> {
     /// Tells the planner of a request that is done, of a write only when it is on the media.
     fn end(&mut self, now: SimTime, op: Op, done: &Done) {
         self.servo.foreground_took(done.sequence, done.served.head());
+        if !done.served.hit {
+            self.servo.count_idle(self.unit.drive(), done.served.queue);
+        } else if op == Op::Write || self.unit.has_read_on() {
+            // Writing it back, or reading on behind it, moves the head for nobody who waits.
+            self.servo.forget_idle();
+        }
         if op == Op::Write && done.served.hit {
             self.in_buffer.push_back((self.unit.newest_write(), done.sequence));
         } else {
             self.servo.foreground_done(done.sequence, now);
+        }
+    }
+
+    /// A run in idle time ends or begins, if the drive itself has nothing to do.
+    #[cold]
+    fn advance_idle(&mut self, now: SimTime) {
+        let is_idle = self.unit.is_idle(now);
+        self.end_writes(now);
+        let head = self.unit.departure(now);
+        if let Some((access, op)) = self.servo.advance_idle(self.unit.drive(), head, is_idle) {
+            self.unit.lend_head(access.end, op, now + access.total());
+        } else if !is_idle && !self.unit.has_commands() {
+            self.servo.begin_idle(now);
         }
     }
 }
@@ -232,16 +262,25 @@ impl Device for WholeDrive<'_> {
 
     #[inline]
     fn next_event(&self) -> Option<NextEvent> {
-        self.unit.next_event()
+        let next = self.unit.next_event();
+        let Some(idle) = self.servo.next_idle_event() else { return next };
+        next.filter(|next| next.time() <= idle).or(Some(NextEvent::Decision(idle)))
     }
 
     #[inline]
     fn advance(&mut self, now: SimTime) -> Option<Done> {
+        if self.unit.next_event().is_none_or(|next| next.time() > now) {
+            self.advance_idle(now);
+            return None;
+        }
         self.end_writes(now);
         let done = self.unit.advance(now, &mut self.servo)?;
         if let Some(request) = self.servo.foreground(done.sequence) {
             let op = request.op;
             self.end(now, op, &done);
+            if !self.unit.has_commands() {
+                self.servo.begin_idle(now);
+            }
         }
         Some(done)
     }
@@ -254,7 +293,7 @@ impl Device for WholeDrive<'_> {
             dirty_blocks: self.unit.dirty_blocks(),
             destaging: self.unit.destaging(),
             free: self.servo.free_time(),
-            idle: None,
+            idle: self.servo.idle_time(),
         }
     }
 }

@@ -2,9 +2,15 @@
 //!
 //! The arm waits as long as the planner says, then does run after run until a foreground request
 //! arrives. The run under way is finished first, and the head may be elsewhere: that is what the
-//! foreground pays, and it is known to the nanosecond for the request that is served next.
+//! foreground pays, and it is known to the nanosecond for the request that has the head next.
+//!
+//! A drive with electronics first does what it does on its own account: it writes back and reads on to
+//! its limit. Then its head is lent, run by run; what the buffer serves goes on meanwhile.
+//!
+//! Non-goals: what a write that finds no room in the buffer waits longer for the data before it to be
+//! written back; reading ahead that would have gone on at a later hit.
 
-use freewheel_model::drive::{Departure, Drive, Position};
+use freewheel_model::drive::{Access, Departure, Drive, Target};
 use freewheel_model::freeblock::{FreeRun, Planner};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
@@ -54,40 +60,54 @@ impl IdleTime {
     }
 }
 
-/// Where the head is, and what it did last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub at: Position,
-    pub last_op: Op,
-}
-
-impl Head {
-    pub fn departure(self, begin: SimTime) -> Departure {
-        let Self { at, last_op } = self;
-        Departure { begin, from: at, last_op, read_write_switch: SimDuration::ZERO }
-    }
-}
-
 /// An arm's idle time.
 #[derive(Default)]
 pub(crate) struct Idle {
+    /// Since when the arm has had nothing to do, if that is so.
+    since: Option<SimTime>,
     /// When the next run begins, if no request comes before.
     next: Option<SimTime>,
     under_way: Option<(FreeRun, SimTime)>,
-    /// The head as the foreground left it, once there has been a run.
-    left_at: Option<Head>,
+    /// Once there has been a run.
+    left: Option<Left>,
+    /// The first access behind it, once there has been one.
+    behind: Option<Behind>,
     time: IdleTime,
+}
+
+/// The head as the foreground left it.
+#[derive(Clone, Copy)]
+struct Left {
+    /// When the first run took it away.
+    head: Departure,
+    /// When the idle time began.
+    since: SimTime,
+    /// When a request came.
+    until: Option<SimTime>,
+}
+
+/// The first foreground access behind runs in idle time.
+struct Behind {
+    left: Left,
+    begin: SimTime,
+    end: SimTime,
+    target: Target,
+    seek_error_ns: i64,
 }
 
 impl Idle {
     /// The arm has nothing to do from `now` on.
     pub fn begin(&mut self, planner: &mut dyn Planner, now: SimTime) {
+        self.since.get_or_insert(now);
         self.next = planner.idle_from(now);
     }
 
-    /// A foreground request has arrived.
-    pub fn end(&mut self) {
-        self.next = None;
+    /// A foreground request has arrived at `now`.
+    pub fn end(&mut self, now: SimTime) {
+        (self.since, self.next) = (None, None);
+        if let Some(left) = &mut self.left {
+            left.until.get_or_insert(now);
+        }
     }
 
     pub fn is_under_way(&self) -> bool {
@@ -104,43 +124,62 @@ impl Idle {
         (self.time.runs > 0).then_some(self.time)
     }
 
-    /// Ends the run under way, and begins another if the arm `is_idle` still. The head is then where
-    /// that will leave it.
+    /// Ends the run under way, and begins another from `head` on if the arm `is_idle` still: where
+    /// that will leave the head, and what it does.
     pub fn advance(
         &mut self,
         planner: &mut dyn Planner,
         drive: &Drive,
-        head: &mut Head,
-        now: SimTime,
+        head: Departure,
         is_idle: bool,
-    ) {
+    ) -> Option<(Access, Op)> {
         if let Some((run, end)) = self.under_way.take() {
             planner.done(&run, end);
         }
         self.next = None;
         if !is_idle {
-            return;
+            return None;
         }
-        let departure = head.departure(now);
-        let Some(run) = planner.plan_idle(&departure) else { return };
-        let access = run.access(drive, &departure);
-        self.left_at.get_or_insert(*head);
-        *head = Head { at: access.end, last_op: run.op };
-        self.under_way = Some((run, now + access.total()));
+        let run = planner.plan_idle(&head)?;
+        let access = run.access(drive, &head);
+        let since = self.since.unwrap_or(head.begin);
+        let left = self.left.get_or_insert(Left { head, since, until: None });
+        (left.since, left.until) = (since, None);
+        self.under_way = Some((run, head.begin + access.total()));
         self.time.runs += 1;
         self.time.head_ns += access.total().ns();
         let time = &mut self.time;
         let bytes = if run.op == Op::Write { &mut time.write_bytes } else { &mut time.read_bytes };
         *bytes += u64::from(run.blocks) * 512;
+        Some((access, run.op))
     }
 
-    /// The head as the foreground left it, if it has been elsewhere since.
-    pub fn take_left(&mut self) -> Option<Head> {
-        self.left_at.take()
+    /// The foreground has the head again, for an access that begins and ends like this.
+    pub fn access(&mut self, begin: SimTime, end: SimTime, target: &Target, seek_error_ns: i64) {
+        if let Some(left) = self.left.take() {
+            self.behind = Some(Behind { left, begin, end, target: *target, seek_error_ns });
+        }
     }
 
-    /// The first request behind idle work ends at `end`; without that work at `alone`.
-    pub fn count(&mut self, end: SimTime, alone: SimTime) {
+    /// The drive has moved the head itself: nobody was kept waiting.
+    pub fn forget(&mut self, planner: &mut dyn Planner) {
+        if let Some(Left { since, until: Some(until), .. }) = self.left.take() {
+            planner.idle_used(until - since, SimDuration::ZERO);
+        }
+    }
+
+    /// The access behind work in idle time, if there has been one, was that of a request that waited
+    /// for the head for so long: counts what that work cost it.
+    pub fn count(&mut self, planner: &mut dyn Planner, drive: &Drive, waited: SimDuration) {
+        let Some(behind) = self.behind.take() else { return };
+        let Behind { left, begin, end, target, seek_error_ns } = behind;
+        // Waits behind the media's part, for the bus, are none of the head's.
+        let earliest = SimTime::from_ns(begin.ns().saturating_sub(waited.ns()));
+        let ready = earliest.max(left.until.unwrap_or(earliest));
+        let from = Departure { begin: ready, ..left.head };
+        let alone = ready + drive.media_access_from(&from, &target, seek_error_ns).total();
         self.time.compare(end, alone);
+        let idle = left.until.unwrap_or(ready) - left.since;
+        planner.idle_used(idle, end.saturating_since(alone));
     }
 }

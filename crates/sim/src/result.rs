@@ -144,6 +144,8 @@ pub struct FreeResult {
     /// Potential free bandwidth: the mean media rate over the time that heads would only have
     /// waited (osdi00 section 3), over all arms.
     pub potential_bytes_per_second: f64,
+    /// The mean media rate.
+    pub media_bytes_per_second: u64,
 }
 
 impl FreeResult {
@@ -155,6 +157,7 @@ impl FreeResult {
             bytes_per_second: share(bytes * 1_000_000_000, elapsed_ns),
             potential_bytes_per_second: share(time.potential_ns, elapsed_ns)
                 * media_bytes_per_second as f64,
+            media_bytes_per_second,
         }
     }
 
@@ -198,6 +201,8 @@ pub struct RunResult {
     pub write_bytes: u64,
     /// Sums of stage times over reads and writes.
     pub stages: Stages,
+    /// Time of all arms together, of which the utilisation is a share.
+    pub arms_ns: u128,
     /// What the heads did.
     pub head_time: HeadTime,
     /// Free work in rotational gaps, where it was planned.
@@ -387,6 +392,7 @@ impl Tally {
             read_bytes,
             write_bytes,
             stages: self.stages,
+            arms_ns,
             head_time: self.ended.head_time,
             free: self
                 .ended

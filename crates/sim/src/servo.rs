@@ -20,7 +20,7 @@ use freewheel_model::sched::Waiting;
 use freewheel_units::{Op, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
-use crate::idle::{Head, Idle, IdleTime};
+use crate::idle::{Idle, IdleTime};
 
 /// What moves the head of an arm.
 pub struct Servo<'p> {
@@ -192,30 +192,41 @@ impl<'p> Servo<'p> {
         self.freeblock.as_ref()?.idle.next_event()
     }
 
-    /// Lets a run in idle time end, and another begin.
-    #[cold]
-    pub(crate) fn advance_idle(&mut self, drive: &Drive, head: &mut Head, now: SimTime) {
-        if let Some(Freeblock { planner, foreground, idle, .. }) = self.freeblock.as_deref_mut() {
-            idle.advance(*planner, drive, head, now, foreground.is_empty());
+    /// The arm may have nothing to do from `now` on.
+    #[inline]
+    pub(crate) fn begin_idle(&mut self, now: SimTime) {
+        if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
+            idle.begin(*planner, now);
         }
     }
 
-    /// A request that arrived at `arrival` is served and ends at `end`: counts what work in idle time
-    /// cost it, if it is the first behind some.
-    #[inline]
-    pub(crate) fn count_idle(
+    /// Lets a run in idle time end, and another begin from `head` on if no request is there and the
+    /// drive `is_idle`: where it will leave the head, and what it does.
+    #[cold]
+    pub(crate) fn advance_idle(
         &mut self,
         drive: &Drive,
-        waiting: &Waiting,
-        overhead: SimDuration,
-        end: SimTime,
-    ) {
-        if let Some(freeblock) = &mut self.freeblock
-            && let Some(head) = freeblock.idle.take_left()
-        {
-            let from = head.departure(waiting.arrival + overhead);
-            let alone = drive.media_access_from(&from, &waiting.target, 0);
-            freeblock.idle.count(end, from.begin + alone.total());
+        head: Departure,
+        is_idle: bool,
+    ) -> Option<(Access, Op)> {
+        let Freeblock { planner, foreground, idle, .. } = self.freeblock.as_deref_mut()?;
+        idle.advance(*planner, drive, head, is_idle && foreground.is_empty())
+    }
+
+    /// Counts what work in idle time cost the request that was the first to have the head behind it,
+    /// and that waited for it for so long; it is done now, or its end is known.
+    #[inline]
+    pub(crate) fn count_idle(&mut self, drive: &Drive, waited: SimDuration) {
+        if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
+            idle.count(*planner, drive, waited);
+        }
+    }
+
+    /// The drive moves the head on its own account before any request needs it.
+    #[inline]
+    pub(crate) fn forget_idle(&mut self) {
+        if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
+            idle.forget(*planner);
         }
     }
 
@@ -252,14 +263,19 @@ impl Actuator for Servo<'_> {
         latency: Latency,
     ) -> Access {
         let error = self.errors.draw();
-        if let (Some(freeblock), Latency::Free) = (&mut self.freeblock, latency) {
-            return freeblock.access(drive, departure, target, error);
-        }
-        let access = drive.media_access_from(departure, target, error);
-        if let Some(freeblock) = &mut self.freeblock {
-            let end = departure.begin + access.total();
+        let Some(freeblock) = &mut self.freeblock else {
+            return drive.media_access_from(departure, target, error);
+        };
+        let begin = departure.begin;
+        let access = if latency == Latency::Free {
+            freeblock.access(drive, departure, target, error)
+        } else {
+            let access = drive.media_access_from(departure, target, error);
+            let end = begin + access.total();
             freeblock.planner.passed(target.op, target.start, target.blocks, end);
-        }
+            access
+        };
+        freeblock.idle.access(begin, begin + access.total(), target, error);
         access
     }
 }
@@ -276,7 +292,7 @@ impl Freeblock<'_> {
         let Target { op, start, blocks, .. } = target;
         let request = Foreground { op, start, blocks, sequence, promotion };
         self.foreground.insert(sequence, request);
-        self.idle.end();
+        self.idle.end(now);
         self.planner.foreground_arrived(&request, now);
     }
 

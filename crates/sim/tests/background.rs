@@ -4,6 +4,7 @@
 #[path = "../../model/tests/common/mod.rs"]
 mod common;
 
+use common::electronics::any_electronics;
 use std::sync::Arc;
 
 use freewheel_model::array::Striping;
@@ -12,7 +13,7 @@ use freewheel_model::drive::Drive;
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_sim::source::PatternSpec;
 use freewheel_sim::{Completion, RunResult};
-use freewheel_units::{Bytes, SimDuration, SimTime};
+use freewheel_units::{Bytes, Prng, SimDuration, SimTime};
 
 /// A closed workload on a small drive.
 fn experiment(policy: &str, freeblock: &str) -> Experiment {
@@ -74,7 +75,7 @@ fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
     let result = experiment.run_observed(Some(&mut |c| last = c.end), &mut |_, _| {}).unwrap();
     assert_eq!(result.requests, 2000);
     let background = &result.background[0];
-    let rounds = background.rounds.iter().chain([&background.unfinished]);
+    let rounds = background.all_rounds();
     assert!(rounds.map(|round| round.promoted.requests).sum::<u64>() > 100);
     // The one that was under way.
     assert!(result.elapsed_ns - last.ns() < 50_000_000);
@@ -82,7 +83,18 @@ fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
 
 /// Reads and writes so far apart that each is served alone, on a small drive.
 fn sparse(seed: u64, idle: &str) -> (RunResult, Vec<Completion>) {
+    sparse_on(experiment("fcfs", idle), seed)
+}
+
+/// The same on a drive with electronics.
+fn sparse_whole(seed: u64, idle: &str) -> (RunResult, Vec<Completion>) {
     let mut experiment = experiment("fcfs", idle);
+    experiment.config.electronics = true;
+    experiment.spec.onboard = any_electronics(&mut Prng::new(seed, "electronics"));
+    sparse_on(experiment, seed)
+}
+
+fn sparse_on(mut experiment: Experiment, seed: u64) -> (RunResult, Vec<Completion>) {
     experiment.config.seed = seed;
     let pattern =
         PatternSpec { size: Bytes::new(2048), align: Bytes::new(512), ..PatternSpec::default() };
@@ -124,7 +136,7 @@ fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
             let idle = with.idle.unwrap();
             assert_eq!((idle.delay_ns, idle.gain_ns), (delay_ns, gain_ns));
             let background = &with.background[0];
-            let rounds = background.rounds.iter().chain([&background.unfinished]);
+            let rounds = background.all_rounds();
             let blocks: u64 = rounds.map(|round| round.in_idle).sum();
             (compared, delayed, read) =
                 (compared + 1, delayed + idle.requests_delayed, read + blocks);
@@ -135,13 +147,82 @@ fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
 
 #[test]
 fn without_idle_time_nothing_changes() {
-    for seed in 0..4 {
-        let (off, expected) = sparse(seed, "");
-        let (late, done) = sparse(seed, "idle = { after = \"1000s\" }");
-        assert_eq!((done, late.idle), (expected, None));
-        assert_eq!(late.result_hash, off.result_hash);
+    for seed in 0..8 {
+        for sparse in [sparse, sparse_whole] {
+            let (off, expected) = sparse(seed, "");
+            let (late, done) = sparse(seed, "idle = { after = \"1000s\" }");
+            assert_eq!((done, late.idle), (expected, None));
+            assert_eq!(late.result_hash, off.result_hash);
+        }
         let (_, soon) = sparse(seed, "idle = { after = \"20ms\" }");
         assert_ne!(soon, sparse(seed, "").1);
+    }
+}
+
+#[test]
+fn idle_time_behind_electronics_costs_requests_that_need_the_media_what_is_counted() {
+    let (mut compared, mut delayed, mut hits, mut read) = (0, 0, 0, 0);
+    for seed in 0..40 {
+        let (_, alone) = sparse_whole(seed, "");
+        let idle = "idle = { after = \"20ms\", run_max = \"4KiB\" }";
+        let (with, behind) = sparse_whole(seed, idle);
+        let (true, true, Some(idle)) = (are_apart(&alone), are_apart(&behind), with.idle) else {
+            continue;
+        };
+        let later_ns = |(a, b): (&Completion, &Completion)| b.end.ns() as i64 - a.end.ns() as i64;
+        // The rest follow so soon that they wait for what the drive does behind the one before, or
+        // find in the buffer what it has not written back yet.
+        let is_first = |at: usize| {
+            at == 0 || (behind[at].arrival - behind[at - 1].end) > SimDuration::from_ms(20)
+        };
+        let pairs = alone.iter().zip(&behind).enumerate();
+        let firsts =
+            pairs.filter(|(at, (a, b))| is_first(*at) && !a.hit && !b.hit).map(|(_, pair)| pair);
+        let counted_ns = idle.delay_ns as i64 - idle.gain_ns as i64;
+        assert_eq!(firsts.map(later_ns).sum::<i64>(), counted_ns, "{seed}");
+        compared += 1;
+        delayed += idle.requests_delayed;
+        hits += behind.iter().filter(|completion| completion.hit).count();
+        read += idle.read_bytes;
+    }
+    assert!(compared > 15 && delayed > 100 && hits > 100 && read > 1 << 30);
+}
+
+#[test]
+fn idle_time_under_load_loses_no_request_of_a_whole_drive() {
+    let (mut runs, mut behind) = (0, 0);
+    for seed in 0..30 {
+        let mut experiment = experiment("sptf", "idle = { after = \"1ms\" }");
+        experiment.config.seed = seed;
+        experiment.config.electronics = true;
+        experiment.spec.onboard = any_electronics(&mut Prng::new(seed, "electronics"));
+        let workload = &mut experiment.config.workload;
+        let Workload::Closed { requests, outstanding, .. } = workload else { panic!() };
+        (*requests, *outstanding) = (400, 1 + seed as u32 % 3);
+        let mut last = SimTime::ZERO;
+        let mut in_order = |completion: &Completion| {
+            assert!(completion.arrival <= completion.end && last <= completion.end);
+            last = completion.end;
+        };
+        let result = experiment.run_observed(Some(&mut in_order), &mut |_, _| {}).unwrap();
+        assert_eq!(result.requests, 400, "{seed}");
+        let idle = result.idle.unwrap_or_default();
+        (runs, behind) = (runs + idle.runs, behind + idle.requests_behind);
+    }
+    assert!(runs > 1000 && behind > 500, "{runs} runs, {behind} behind");
+}
+
+#[test]
+fn an_adaptive_timeout_shrinks_where_anything_is_accepted_and_grows_where_nothing_is() {
+    for sparse in [sparse, sparse_whole] {
+        let starts = |tolerance: f64| {
+            let adapt = format!("{{ tolerance = {tolerance}, least = \"5ms\", most = \"80ms\" }}");
+            let (result, _) = sparse(3, &format!("idle = {{ after = \"20ms\", adapt = {adapt} }}"));
+            result.background[0].idle_starts.unwrap()
+        };
+        let (any, none) = (starts(1.0), starts(1e-9));
+        assert_eq!((any.wrong, any.timeout_ns), (0, 5_000_000), "{any:?}");
+        assert!(none.wrong > 3 && none.starts > none.wrong, "{none:?}");
     }
 }
 
@@ -155,6 +236,21 @@ fn an_idle_drive_is_scanned_with_hardly_any_foreground() {
     let bytes_per_second = idle.read_bytes as f64 / (idle.head_ns as f64 / 1e9);
     let media = experiment("fcfs", "").drive.mean_media_rate_bytes_per_second();
     assert!(bytes_per_second > media / 3.0, "{bytes_per_second} of {media}");
+}
+
+#[test]
+fn a_wrong_value_of_idle_time_is_refused_by_its_key() {
+    for (idle, message) in [
+        ("after = \"2h\"", "idle: `after` is 2h"),
+        ("after = \"1ms\", run_max = \"100B\"", "idle: `run_max` is 100B"),
+        ("after = \"1ms\", adapt = { tolerance = 2.0 }", "idle: adapt: `tolerance` is 2"),
+        ("after = \"2s\", adapt = {}", "idle: adapt: `after` is 2s"),
+    ] {
+        let text = format!("workload = {{ kind = \"closed\" }}\nfreeblock.idle = {{ {idle} }}\n");
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let error = Experiment::check(&config).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("freeblock: {message}")), "{error}");
+    }
 }
 
 #[test]

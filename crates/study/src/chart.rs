@@ -8,6 +8,8 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::free_work::HeadUse;
+
 /// Colours of the parts of head time, the same in every chart.
 const SEEK: RGBColor = RGBColor(0x6b, 0x8f, 0xc7);
 const ROTATE: RGBColor = RGBColor(0xe8, 0x9c, 0x31);
@@ -15,6 +17,15 @@ const TRANSFER: RGBColor = RGBColor(0x2a, 0x9d, 0x7c);
 /// The parts of head time. What is wasted comes first, so that it is easy to compare.
 const HEAD_TIME: [(&str, RGBColor); 3] =
     [("rotational latency", ROTATE), ("seek", SEEK), ("transfer", TRANSFER)];
+/// The parts of all time: latency first again, then what the requests need and what they do not.
+const HEAD_USE: [(&str, RGBColor); 6] = [
+    ("rotational latency", ROTATE),
+    ("seek", SEEK),
+    ("extra seek", RGBColor(0xb9, 0xcd, 0xe8)),
+    ("transfer", TRANSFER),
+    ("free transfer", RGBColor(0x8f, 0xd3, 0xbb)),
+    ("work in idle time", RGBColor(0xcc, 0x79, 0xa7)),
+];
 const INK: RGBColor = RGBColor(0x1f, 0x29, 0x33);
 const FAINT: RGBColor = RGBColor(0x6b, 0x77, 0x85);
 const GRID: RGBColor = RGBColor(0xe3, 0xe8, 0xee);
@@ -47,12 +58,72 @@ pub(crate) struct HeadTimeBar {
 }
 
 /// Horizontal bars of shares of head time: osdi00's figure 2 and its kin.
-pub(crate) fn head_time(bars: &[HeadTimeBar]) -> String {
+pub(crate) fn head_time(all: &[HeadTimeBar]) -> String {
+    let bar = |bar: &HeadTimeBar| {
+        let time = &bar.head_time;
+        Bar {
+            label: bar.label.clone(),
+            shares: vec![time.rotate_share(), time.seek_share(), time.transfer_share()],
+            mark: bar.rotate_share_elsewhere,
+            note: bar.note.clone(),
+        }
+    };
+    bars(&HEAD_TIME, &all.iter().map(bar).collect::<Vec<_>>())
+}
+
+/// What the head of one run did with all its time.
+pub(crate) struct HeadUseBar {
+    pub label: String,
+    pub head_use: HeadUse,
+    /// With free work, or as it would be without.
+    pub with: bool,
+}
+
+/// Horizontal bars of shares of all time: osdi00's figures 8 (a) and (c).
+pub(crate) fn head_use(all: &[HeadUseBar]) -> String {
+    let bar = |bar: &HeadUseBar| {
+        let head = &bar.head_use;
+        let (left, extra, free, idle_work) = if bar.with {
+            (head.rotate_left(), head.extra_seek, head.free_transfer, head.idle_work)
+        } else {
+            (head.rotate, 0.0, 0.0, 0.0)
+        };
+        let shares = vec![left, head.seek, extra, head.transfer, free, idle_work];
+        let idle = 1.0 - shares.iter().sum::<f64>();
+        let note = format!("not busy {:.0} %", idle * 100.0);
+        Bar { label: bar.label.clone(), shares, mark: None, note }
+    };
+    let all: Vec<Bar> = all.iter().map(bar).collect();
+    // What does not happen in any of them has no name either.
+    let happens = |part: usize| all.iter().any(|bar| bar.shares[part] != 0.0);
+    let parts: Vec<usize> = (0..HEAD_USE.len()).filter(|&part| happens(part)).collect();
+    let some = |bar: &Bar| Bar {
+        shares: parts.iter().map(|&part| bar.shares[part]).collect(),
+        label: bar.label.clone(),
+        note: bar.note.clone(),
+        ..*bar
+    };
+    let named: Vec<(&str, RGBColor)> = parts.iter().map(|&part| HEAD_USE[part]).collect();
+    bars(&named, &all.iter().map(some).collect::<Vec<_>>())
+}
+
+/// A horizontal bar of shares of a whole.
+struct Bar {
+    label: String,
+    shares: Vec<f64>,
+    /// A share that is marked.
+    mark: Option<f64>,
+    /// Text behind the bar.
+    note: String,
+}
+
+fn bars(parts: &[(&str, RGBColor)], bars: &[Bar]) -> String {
     let height = 48 + 34 * bars.len() as u32;
     draw(860, height, |area| {
-        legend(area, &HEAD_TIME, BAR_LEFT)?;
+        let long = parts.len() > HEAD_TIME.len();
+        legend(area, parts, if long { BAR_LEFT - 140 } else { BAR_LEFT })?;
         for (row, bar) in bars.iter().enumerate() {
-            head_time_bar(area, bar, 40 + 34 * row as i32)?;
+            draw_bar(area, parts, bar, 40 + 34 * row as i32)?;
         }
         Ok(())
     })
@@ -61,22 +132,20 @@ pub(crate) fn head_time(bars: &[HeadTimeBar]) -> String {
 const BAR_LEFT: i32 = 150;
 const BAR_WIDTH: f64 = 500.0;
 
-fn head_time_bar(area: &Area<'_>, bar: &HeadTimeBar, top: i32) -> Drawn {
+fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) -> Drawn {
     text(area, &bar.label, (BAR_LEFT - 10, top + 12), 14, INK, HPos::Right)?;
-    let head_time = &bar.head_time;
-    let shares = [head_time.rotate_share(), head_time.seek_share(), head_time.transfer_share()];
     let mut left = f64::from(BAR_LEFT);
-    for (share, (_, colour)) in shares.into_iter().zip(HEAD_TIME) {
+    for (share, (_, colour)) in bar.shares.iter().zip(parts) {
         let right = left + share * BAR_WIDTH;
         let corners = [(left as i32, top), (right as i32, top + 24)];
         area.draw(&Rectangle::new(corners, colour.filled()))?;
-        if share > 0.045 {
+        if *share > 0.045 {
             let label = format!("{:.0} %", share * 100.0);
             text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, INK, HPos::Center)?;
         }
         left = right;
     }
-    if let Some(share) = bar.rotate_share_elsewhere {
+    if let Some(share) = bar.mark {
         let at = BAR_LEFT + (share * BAR_WIDTH) as i32;
         let line = vec![(at, top - 4), (at, top + 28)];
         area.draw(&PathElement::new(line, INK.stroke_width(2)))?;
@@ -131,6 +200,7 @@ fn legend(area: &Area<'_>, parts: &[(&str, RGBColor)], left: i32) -> Drawn {
 }
 
 /// A line of a chart.
+#[derive(Clone)]
 pub(crate) struct Line {
     pub name: String,
     pub points: Vec<(f64, f64)>,

@@ -5,6 +5,7 @@ mod advise;
 mod chart;
 pub mod claims;
 mod drive_sheet;
+mod free_work;
 mod page;
 mod shingled;
 mod sim_page;
@@ -15,6 +16,7 @@ pub use advise::{
     study,
 };
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
+pub use free_work::{Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, free_work_parts};
 pub use shingled::shingled_cautions;
 pub use sim_page::sim_html;
 pub use validate::{

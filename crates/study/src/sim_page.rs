@@ -7,6 +7,7 @@ use freewheel_sim::config::SimConfig;
 use maud::{Markup, html};
 
 use crate::chart::{self, Axes, HeadTimeBar, Line};
+use crate::free_work;
 use crate::page::{self, ms, percent, rate, section, span, table};
 use crate::shingled::shingled_cautions;
 
@@ -29,6 +30,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
                 p { strong { (caution.headline) } " " (caution.detail) }
             }
             (section("Where the head's time goes", &head_time(result)))
+            (free_work::sections(result))
             (section("Response times", &responses(result)))
             (section("Configuration", &configuration(config)))
         },

@@ -1,4 +1,4 @@
-use super::run::document;
+use super::run::{document, stdout};
 use serde_json::Value;
 
 fn result(example: &str) -> Value {
@@ -40,7 +40,8 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
     let overrides = ["--set", "freeblock.enough=0.05", "--set", "freeblock.rounds=1"];
     let mut arguments = vec!["sim", "examples/scan.toml", "--json"];
     arguments.extend(overrides);
-    let result = document(&arguments)["result"].take();
+    let mut document = document(&arguments);
+    let result = document["result"].take();
     let background = &result["background"][0];
     assert_eq!(background["rounds"].as_array().unwrap().len(), 1);
     assert!(
@@ -48,6 +49,23 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
             > background["rounds"][0]["in_passing"].as_u64()
     );
     assert_eq!(result["free"]["gaps_late"], 0);
+    assert_eq!(document["free_work"]["scans"], 1);
+    let text = stdout(&[&arguments[..2], &overrides].concat());
+    for words in ["scans", "last blocks", "efficiency", "lost to extra seeks", "beyond budget"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
+#[test]
+fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
+    let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
+    let text = stdout(&arguments);
+    assert!(text.contains("Idle time") && text.contains("of them delayed"), "{text}");
+    arguments.push("--json");
+    let mut document = document(&arguments);
+    let cost = document["free_work"]["idle_cost"].take();
+    assert!(cost["starts"].as_u64() > Some(100) && cost["response_ns_added"].as_f64() > Some(0.0));
+    assert!(document["free_work"]["delivered"]["in_idle"].as_u64() > Some(1000));
 }
 
 #[test]
@@ -57,5 +75,8 @@ fn every_example_is_run_by_a_test() {
         folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.retain(|name| name.ends_with(".toml"));
     names.sort();
-    assert_eq!(names, ["oltp.toml", "random.toml", "replay.toml", "scan.toml", "shingled.toml"]);
+    assert_eq!(
+        names,
+        ["idle.toml", "oltp.toml", "random.toml", "replay.toml", "scan.toml", "shingled.toml"]
+    );
 }

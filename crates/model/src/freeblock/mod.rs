@@ -11,6 +11,7 @@ mod chains;
 mod foreground;
 mod greedy;
 mod idle;
+mod idle_timer;
 mod index;
 mod opportunity;
 mod paths;
@@ -26,6 +27,7 @@ mod wanted;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 pub use foreground::{Foreground, PromotionId};
+pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::Opportunity;
 pub use scheduler::{Delivery, Effort, Options, Rule, Scheduler};
 pub use wanted::{Delivered, LayerKey};
@@ -108,6 +110,12 @@ pub trait Planner: Send {
     fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
         let _ = head;
         None
+    }
+
+    /// Idle time that had lasted for `idle` was in use when a foreground request arrived; the first
+    /// that was served then ended later by `delay` than without.
+    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
+        let _ = (idle, delay);
     }
 
     /// The next foreground request to make for a task at `now`, if one is to be made. It then

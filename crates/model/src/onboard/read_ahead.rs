@@ -62,6 +62,11 @@ impl ReadingOn {
         ahead.at
     }
 
+    /// Whether it has come to its limit, as far as it has advanced.
+    pub(super) fn is_over(&self) -> bool {
+        self.next >= self.limit
+    }
+
     fn follow(&mut self, run: &RunAhead) {
         (self.next, self.at, self.head, self.run) = (run.behind, run.end, run.head, None);
     }

@@ -9,6 +9,7 @@ mod bus;
 mod common;
 mod flush;
 mod hand;
+mod lent;
 mod queue;
 mod spec;
 mod writes;

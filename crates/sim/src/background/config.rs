@@ -1,8 +1,8 @@
 //! The `[freeblock]` table of an experiment.
 
-use freewheel_model::freeblock::Rule;
 use freewheel_model::freeblock::tasks::{Counts, TaskSpec, Until};
 use freewheel_model::freeblock::uses;
+use freewheel_model::freeblock::{Adapt, IdleTimer, Rule};
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,19 +32,22 @@ pub struct FreeblockConfig {
     /// their own response times are in no statistics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promote_tail: Option<PromoteTail>,
-    /// Uses idle time as well; the arm's bare mechanics only.
+    /// Uses idle time as well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleConfig>,
 }
 
 /// Use of idle time: when the arm has had nothing to do for a while, it reads until a request
 /// arrives, and finishes what it is about then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IdleConfig {
-    /// How long the arm must have had nothing to do: the fixed timeout of Golding et al., "Idleness
-    /// is not sloth" (USENIX 1995).
+    /// How long the arm must have had nothing to do: the timeout of Golding et al., "Idleness is not
+    /// sloth" (USENIX 1995).
     pub after: SimDuration,
+    /// Whether that adapts to what it costs, from there on; else it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapt: Option<Adapt>,
     /// Most bytes between two looks at whether a request has arrived. A larger block of the task is
     /// read as a whole.
     #[serde(default = "run_max")]
@@ -66,7 +69,13 @@ impl IdleConfig {
             let run_max = self.run_max;
             return Err(format!("`run_max` is {run_max}: at least 512 B are needed"));
         }
-        Ok(())
+        let adapt = self.adapt.map_or(Ok(()), |adapt| adapt.check(self.after));
+        adapt.map_err(|message| format!("adapt: {message}"))
+    }
+
+    /// When it may begin.
+    pub(super) fn timer(&self) -> IdleTimer {
+        IdleTimer::new(self.after, self.adapt)
     }
 
     /// Blocks of 512 B in a run.

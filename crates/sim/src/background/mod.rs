@@ -12,7 +12,9 @@ use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::freeblock::tasks::{
     CADENCE, Event, Promoted, TaskError, TaskId, TaskSpec, Tasks,
 };
-use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Spent};
+use freewheel_model::freeblock::{
+    Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, Spent,
+};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
@@ -22,7 +24,7 @@ use crate::source::{Request, Source, SourceError};
 
 pub use config::{BackgroundTask, FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
-pub use result::{BackgroundResult, Progress, Round};
+pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round};
 
 /// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
 /// the last blocks take most of the time.
@@ -47,8 +49,14 @@ pub(crate) struct Background {
     /// Of the unfinished blocks those that are this arm's.
     own_left: u64,
     tail: Option<Tail>,
-    idle: Option<IdleConfig>,
+    idle: Option<IdleUse>,
     is_idle: bool,
+}
+
+/// Use of idle time, and when it begins.
+struct IdleUse {
+    config: IdleConfig,
+    timer: IdleTimer,
 }
 
 /// Blocks that are to be delivered before the foreground ends, over all arms.
@@ -106,7 +114,7 @@ impl Background {
             unfinished,
             own_left: config.rounds.unwrap_or(0) * blocks,
             tail,
-            idle: config.idle,
+            idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
         };
         background.note_at = background.steps[0];
@@ -125,6 +133,7 @@ impl Background {
             unfinished,
             scheduler.effort(),
             self.tasks.memory().total(),
+            self.idle.map(|idle| IdleStarts::new(&idle.timer)),
         )
     }
 
@@ -197,12 +206,18 @@ impl Planner for Background {
     }
 
     fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
-        self.idle.map(|idle| now + idle.after)
+        self.idle.as_ref().map(|idle| idle.timer.start(now))
     }
 
     fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
         self.is_idle = true;
-        self.tasks.plan_idle(head, self.idle?.run_blocks())
+        self.tasks.plan_idle(head, self.idle.as_ref()?.config.run_blocks())
+    }
+
+    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
+        if let Some(IdleUse { timer, .. }) = &mut self.idle {
+            timer.used(idle, delay);
+        }
     }
 
     fn done(&mut self, run: &FreeRun, at: SimTime) {

@@ -1,6 +1,6 @@
 //! What became of the background work of an arm.
 
-use freewheel_model::freeblock::{Effort, Opportunity, Spent};
+use freewheel_model::freeblock::{Effort, IdleTimer, Opportunity, Spent};
 use freewheel_units::{Bytes, SimDuration};
 use serde::Serialize;
 
@@ -25,6 +25,27 @@ pub struct BackgroundResult {
     pub exhausted: u64,
     /// Memory for what is wanted and for finding it.
     pub memory_bytes: u64,
+    /// How the beginnings of work in idle time fared, where it was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_starts: Option<IdleStarts>,
+}
+
+/// Beginnings of work in idle time that a request ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct IdleStarts {
+    /// All of them.
+    pub starts: u64,
+    /// Those that cost the request more than is acceptable; none while the timeout is fixed.
+    pub wrong: u64,
+    /// The timeout at the end.
+    pub timeout_ns: u64,
+}
+
+impl IdleStarts {
+    pub(super) fn new(timer: &IdleTimer) -> Self {
+        let timeout_ns = timer.timeout().ns();
+        Self { starts: timer.starts(), wrong: timer.wrong(), timeout_ns }
+    }
 }
 
 /// One round: every block once, or as many as were enough.
@@ -94,6 +115,7 @@ impl BackgroundResult {
         unfinished: Round,
         effort: Effort,
         memory: Bytes,
+        idle_starts: Option<IdleStarts>,
     ) -> Self {
         Self {
             blocks,
@@ -104,6 +126,7 @@ impl BackgroundResult {
             nodes: effort.nodes,
             exhausted: effort.exhausted,
             memory_bytes: memory.get(),
+            idle_starts,
         }
     }
 
@@ -117,6 +140,18 @@ impl BackgroundResult {
     /// Rounds a day at the mean time of the completed ones.
     pub fn rounds_a_day(&self) -> Option<f64> {
         self.round_time().map(|time| 86_400.0 / time.as_secs_f64())
+    }
+
+    /// Bytes a second that were delivered, in gaps and otherwise, at the mean time of the completed
+    /// rounds.
+    pub fn bytes_per_second(&self) -> Option<f64> {
+        let bytes = (self.blocks * self.block_bytes) as f64;
+        self.round_time().map(|time| bytes / time.as_secs_f64())
+    }
+
+    /// The completed rounds, and the one under way at the end.
+    pub fn all_rounds(&self) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().chain([&self.unfinished])
     }
 
     /// Mean part of the rounds' time that the last `part` of the blocks took.

@@ -6,9 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::background::{
-    BackgroundResult, BackgroundTask, FreeblockConfig, PromoteTail, Round,
-};
+use freewheel_sim::background::{BackgroundResult, BackgroundTask, FreeblockConfig, PromoteTail};
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, ThinkDistribution, Workload,
 };
@@ -18,6 +16,7 @@ use rayon::prelude::*;
 
 use super::{Context, Figure, Outcome, Row};
 use crate::chart::{Axes, Line};
+use crate::free_work::Course;
 
 /// One run: transactions in the foreground, scans in the background.
 #[derive(Debug, Clone, Copy)]
@@ -132,8 +131,7 @@ fn scans_a_day(result: &RunResult) -> f64 {
 
 /// Bytes a second that the task was given, in gaps and in passing.
 fn delivered_mb_per_second(result: &RunResult) -> f64 {
-    let background = background(result);
-    scans_a_day(result) * (background.blocks * background.block_bytes) as f64 / 86_400.0 / 1e6
+    background(result).bytes_per_second().unwrap_or(0.0) / 1e6
 }
 
 fn potential_mb_per_second(result: &RunResult) -> f64 {
@@ -224,43 +222,18 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let last = 100.0 * background.time_share_of_last(0.05).unwrap_or(0.0);
     let rows =
         vec![context.row("MPL 7: time for the last 5 % of the blocks", "%", 30.0, 5.0, last)];
-    let round = &background.rounds[0];
-    let elapsed = round.elapsed_ns as f64 / 100.0;
-    let progress = |round: &Round| -> Vec<(f64, f64)> {
-        let blocks = background.blocks as f64 / 100.0;
-        let points = round.progress.iter();
-        points.map(|at| (at.elapsed_ns as f64 / elapsed, at.blocks as f64 / blocks)).collect()
-    };
-    let read =
-        vec![line("ours, first scan", progress(round)), dots("paper's 95 %", vec![(70.0, 95.0)])];
-    let axes = Axes { x: "time of the scan, %", y: "blocks read, %", log_x: false };
-    let uses = |part: fn(&Round, usize) -> f64| -> Vec<(f64, f64)> {
-        // Tenths of the time, so that the noise of single steps does not cover the course.
-        let ends = (1..=20).filter_map(|twentieth| {
-            let until = round.elapsed_ns / 20 * twentieth;
-            round.progress.iter().rposition(|at| at.elapsed_ns <= until)
-        });
-        ends.map(|at| (round.progress[at].elapsed_ns as f64 / elapsed, part(round, at))).collect()
-    };
-    let shares = vec![
-        line("free transfer", uses(|round, at| shares_until(round, at).0)),
-        line("extra seeks", uses(|round, at| shares_until(round, at).1)),
-        line("latency left", uses(|round, at| shares_until(round, at).2)),
+    let rate = results[0].free.map_or(0, |free| free.media_bytes_per_second);
+    let course = Course::new(background, rate);
+    let time = "time of the scan, %";
+    let axes = |y| Axes { x: time, y, log_x: false };
+    let mut progress = course.progress().to_vec();
+    progress.push(dots("paper's 95 %", vec![(70.0, 95.0)]));
+    let figures = vec![
+        Figure::Lines(progress, axes("blocks, %")),
+        Figure::Lines(course.bandwidth().to_vec(), axes("MB/s around then")),
+        Figure::Lines(course.shares().to_vec(), axes("potential around then, %")),
     ];
-    let share_axes = Axes { x: "time of the scan, %", y: "potential around then, %", log_x: false };
-    let figures = vec![Figure::Lines(read, axes), Figure::Lines(shares, share_axes)];
     Ok(Outcome { rows, figures })
-}
-
-/// Shares of the potential in the twentieth of the time that ends with a step of the progress.
-fn shares_until(round: &Round, at: usize) -> (f64, f64, f64) {
-    let end = round.progress[at];
-    let from = end.elapsed_ns.saturating_sub(round.elapsed_ns / 20);
-    let before = round.progress[..at].iter().rev().find(|earlier| earlier.elapsed_ns <= from);
-    let gaps = before.map_or(end.gaps, |before| end.gaps.since(&before.gaps));
-    let share = |ns: f64| 100.0 * ns / gaps.potential_ns.max(1) as f64;
-    let (transfer, seeks) = (share(gaps.transfer_ns as f64), share(gaps.extra_seek_ns as f64));
-    (transfer, seeks, 100.0 - transfer - seeks)
 }
 
 pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {

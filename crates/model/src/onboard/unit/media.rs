@@ -3,7 +3,7 @@
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
 use super::{Media, Unit};
-use crate::drive::{Access, Actuator, Departure, Drive, Exact, Latency, Target};
+use crate::drive::{Access, Actuator, Departure, Drive, Exact, Latency, Position, Target};
 use crate::onboard::buffer::Buffer;
 use crate::onboard::write_back::Destage;
 use crate::sched::PolicySpec;
@@ -93,6 +93,39 @@ impl Unit {
         self.end_flushes();
     }
 
+    /// Whether at `now` the drive has nothing to do, on its own account either: no command is inside,
+    /// all that was written is on the media, and reading ahead has come to its limit.
+    pub fn is_idle(&mut self, now: SimTime) -> bool {
+        if self.inside > 0 || !self.flushes.is_empty() || !self.done.is_empty() {
+            return false;
+        }
+        self.now = now;
+        self.catch_up();
+        let is_reading = self.media.reading_on.is_some_and(|ahead| !ahead.is_over());
+        self.write_back.is_empty() && !is_reading && self.media.free <= now
+    }
+
+    /// Whether it has begun to read ahead since [`Self::lend_head`] and the last command that needed
+    /// the media.
+    pub fn has_read_on(&self) -> bool {
+        self.media.reading_on.is_some()
+    }
+
+    /// The head, if it leaves at `begin`.
+    pub fn departure(&self, begin: SimTime) -> Departure {
+        let Media { head: from, last_op, .. } = self.media;
+        Departure { begin, from, last_op, read_write_switch: self.read_write_switch }
+    }
+
+    /// Somebody else has the head until `until`, when it will have done `op` at `at`. What was read
+    /// ahead stays in the buffer; the drive does not go on with it.
+    pub fn lend_head(&mut self, at: Position, op: Op, until: SimTime) {
+        self.media.reading_on = None;
+        self.media.head = at;
+        self.media.last_op = op;
+        self.media.free = until;
+    }
+
     /// Reads or writes from `begin` on.
     #[inline]
     pub(super) fn visit_media(
@@ -102,9 +135,7 @@ impl Unit {
         latency: Latency,
         actuator: &mut impl Actuator,
     ) -> Access {
-        let Media { head: from, last_op, .. } = self.media;
-        let read_write_switch = self.read_write_switch;
-        let departure = Departure { begin, from, last_op, read_write_switch };
+        let departure = self.departure(begin);
         let access = actuator.access(&self.drive, &departure, target, latency);
         self.media.head = access.end;
         self.media.free = begin + access.total();

@@ -239,6 +239,12 @@ impl Unit {
         self.inside < self.queue.depth
     }
 
+    /// Whether it has commands that are not done.
+    #[inline]
+    pub fn has_commands(&self) -> bool {
+        self.inside > 0
+    }
+
     /// When the head is done with what it does now and cannot leave.
     #[inline]
     pub fn media_free(&self) -> SimTime {

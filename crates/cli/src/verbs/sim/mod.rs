@@ -1,0 +1,191 @@
+//! `freewheel sim`: one experiment, one result.
+
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use freewheel::model::sched::POLICIES;
+use freewheel::sim::config::{ConfigError, Experiment, Observer, SimConfig, Workload, open};
+use freewheel::sim::library::{self, DriveError};
+use freewheel::sim::log::CompletionLog;
+use freewheel::sim::{Completion, RunResult};
+use freewheel::study::{self, FreeWork};
+use freewheel::trace::{TraceError, TraceInfo};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::progress::Bars;
+use crate::table::Table;
+use crate::verbs::drive::DriveIdentity;
+use crate::{file, output, reading};
+
+/// Run an experiment: a drive, a policy and a workload from a TOML file
+#[derive(Args)]
+#[command(after_help = after_help())]
+pub struct SimArgs {
+    /// The experiment; its keys are those of `freewheel sim --schema`
+    #[arg(required_unless_present = "schema")]
+    config: Option<PathBuf>,
+    /// Override a key of the experiment; may be given several times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Seed of every random stream, instead of the experiment's
+    #[arg(long, value_parser = crate::verbs::seed())]
+    seed: Option<u64>,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Write a page: head time, response times, and what became of free work
+    #[arg(long, value_name = "F.html")]
+    report: Option<PathBuf>,
+    /// Write every completion with its stage times
+    #[arg(long, value_name = "F.parquet")]
+    log: Option<PathBuf>,
+    /// Print the JSON Schema of an experiment and do nothing else
+    #[arg(long)]
+    schema: bool,
+}
+
+fn after_help() -> String {
+    let mut policies = Table::new("ll");
+    for row in POLICIES {
+        policies.row([format!("  {}", row.name), row.summary.to_owned()]);
+    }
+    format!(
+        "\
+Policies, for `scheduler.policy`:
+{policies}
+Examples:
+  freewheel sim examples/oltp.toml
+  freewheel sim examples/oltp.toml --set workload.outstanding=20 --set scheduler.policy=sptf --json"
+    )
+}
+
+/// The result with all that it depends on.
+#[derive(Serialize)]
+struct Document<'a> {
+    config: &'a SimConfig,
+    drive: DriveIdentity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<&'a TraceInfo>,
+    result: &'a RunResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    free_work: Option<FreeWork>,
+}
+
+impl SimArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        // Clap lets a missing path pass only with --schema.
+        let (Some(path), false) = (&self.config, self.schema) else {
+            return output::print(&output::json(&schemars::schema_for!(SimConfig))?);
+        };
+        if let Some(report) = &self.report {
+            file::ensure_writable(report)?;
+        }
+        let experiment = self.experiment(path).map_err(|error| self.explain(path, error))?;
+        let result = self.run_experiment(path, &experiment)?;
+        self.write_report(&experiment, &result)?;
+        self.print(&experiment, &result)
+    }
+
+    fn experiment(&self, path: &Path) -> Result<Experiment, ConfigError> {
+        let mut config = SimConfig::load(path, &self.overrides)?;
+        config.seed = self.seed.unwrap_or(config.seed);
+        if self.log.is_some() {
+            config.check_observable()?;
+        }
+        // A wrong name is known before a long trace is read.
+        Experiment::check(&config)?;
+        let trace = look_at_trace(&config.workload)?;
+        Experiment::with_trace_info(config, trace)
+    }
+
+    fn run_experiment(&self, path: &Path, experiment: &Experiment) -> Result<RunResult, Failure> {
+        let create = |path: &PathBuf| CompletionLog::create(path, &experiment.config);
+        let mut log = self.log.as_ref().map(create).transpose()?;
+        let bars = Bars::default();
+        let mut observer = log.as_mut().map(|log| |completion: &Completion| log.record(completion));
+        let observer = observer.as_mut().map(|observer| observer as Observer<'_>);
+        let mut progress = |done, total| bars.set("simulating", done, total);
+        let result = experiment
+            .run_observed(observer, &mut progress)
+            .map_err(|error| self.explain(path, error))?;
+        log.map(CompletionLog::finish).transpose()?;
+        Ok(result)
+    }
+
+    fn write_report(&self, experiment: &Experiment, result: &RunResult) -> Result<(), Failure> {
+        let Some(path) = &self.report else { return Ok(()) };
+        let page = study::sim_html(&experiment.config, &experiment.spec, result);
+        file::write_together(&[(path, &page)])
+    }
+
+    fn print(&self, experiment: &Experiment, result: &RunResult) -> Result<(), Failure> {
+        if !self.json {
+            return output::print(&text::text(experiment, result)?);
+        }
+        output::print_document(&Document {
+            config: &experiment.config,
+            drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
+            trace: experiment.trace.as_ref(),
+            result,
+            free_work: FreeWork::new(result),
+        })
+    }
+
+    /// In an experiment names come from its file, so a wrong one is no wrong use of the command,
+    /// unless an override brought it in.
+    fn explain(&self, path: &Path, error: ConfigError) -> Failure {
+        let names_something = matches!(
+            error,
+            ConfigError::Parse { .. }
+                | ConfigError::Drive(DriveError::Unknown { .. })
+                | ConfigError::Policy(_)
+                | ConfigError::Format(_)
+        );
+        let is_override = matches!(error, ConfigError::Override { .. });
+        let way_out = way_out(&error);
+        let failure = if is_override || names_something && self.overrides_are_to_blame(path) {
+            Failure::wrong_use(error)
+        } else {
+            Failure::failed(error)
+        };
+        match way_out {
+            Some(help) => failure.with_help(help),
+            None => failure,
+        }
+    }
+
+    fn overrides_are_to_blame(&self, path: &Path) -> bool {
+        let names_a_drive = |config: SimConfig| library::spec(&config.drive).is_ok();
+        !self.overrides.is_empty() && SimConfig::load(path, &[]).is_ok_and(names_a_drive)
+    }
+}
+
+/// What to do about it in an experiment, where there is something.
+fn way_out(error: &ConfigError) -> Option<&'static str> {
+    match error {
+        ConfigError::Placement(_) => Some(
+            "in an experiment: --set drive=NAME, --set workload.fit=wrap, \
+             --set workload.fit=scale, or --set workload.device=N",
+        ),
+        ConfigError::Trace(TraceError::Malformed(_)) => {
+            Some("--set workload.lenient=true counts and skips malformed records")
+        }
+        ConfigError::Trace(TraceError::UnknownFormat { .. }) => {
+            Some("in an experiment: --set workload.format=NAME")
+        }
+        ConfigError::Unordered => Some(
+            "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
+             seed in the document of --json, for a trace also --set workload.device=N",
+        ),
+        ConfigError::Parse { .. } => Some("`freewheel sim --schema` prints every key there is"),
+        _ => None,
+    }
+}
+
+fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> {
+    let Workload::Trace(trace) = workload else { return Ok(None) };
+    Ok(Some(reading::info_without_footprint(&mut open(trace)?)?))
+}

@@ -1,0 +1,156 @@
+//! A result as tables.
+
+use freewheel::model::stats::Summary;
+use freewheel::sim::config::Experiment;
+use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
+use freewheel::study;
+use freewheel::units::Bytes;
+
+use crate::failure::Failure;
+use crate::number;
+use crate::table::Table;
+
+/// Everything, one table after the other.
+pub(super) fn text(experiment: &Experiment, result: &RunResult) -> Result<String, Failure> {
+    let config = toml::to_string(&experiment.config);
+    let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
+    let mut sections = vec![
+        config,
+        overview(result).to_string(),
+        responses(result).to_string(),
+        stages(result).to_string(),
+    ];
+    sections.extend(free_work(result));
+    if !result.drives.is_empty() {
+        sections.push(drives(&result.drives));
+    }
+    let zoned = experiment.spec.zoned.map(|zoned| zoned.kind);
+    let cautions = study::shingled_cautions(zoned, result);
+    sections.extend(cautions.iter().map(|f| {
+        format!(
+            "{}
+  {}
+",
+            f.headline, f.detail
+        )
+    }));
+    sections.push(format!("hash {}\n", result.result_hash));
+    Ok(sections.join("\n"))
+}
+
+fn overview(result: &RunResult) -> Table {
+    let (reads, writes) = (result.read_response.count, result.write_response.count);
+    let (flushes, trims) = (result.flush_response.count, result.trims);
+    let mut counts = format!("{reads} reads, {writes} writes, {flushes} flushes, {trims} trims");
+    if result.refused_writes.count > 0 {
+        counts += &format!(", {} refused writes", result.refused_writes.count);
+    }
+    let rate = number::rate(result.bytes_per_second);
+    let (mean, max) = (result.outstanding_mean, result.outstanding_max);
+    let mut table = Table::new("ll");
+    table.row(["requests", &format!("{} ({counts})", result.requests)]);
+    if result.refused_writes.count > 0 {
+        table.row(["refused", &refusals(&result.refused_writes)]);
+    }
+    table.row(["elapsed", &number::seconds(result.elapsed_ns)]);
+    table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
+    table.row(["utilisation", &number::percent(result.utilisation)]);
+    if result.buffer_reads + result.buffer_writes > 0 {
+        let (from, to) = (result.buffer_reads, result.buffer_writes);
+        let destaging = number::percent(result.destaging);
+        table.row(["buffer", &format!("{from} reads from it, {to} writes to it")]);
+        table.row(["writing back", &format!("{destaging} of the time")]);
+        let left = Bytes::new(result.left_in_buffer_bytes).human();
+        table.row(["unwritten", &format!("{left} left in the buffer at the end")]);
+    }
+    table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
+    table.row(["longest wait", &number::ms(result.queue_ns_max as f64)]);
+    table
+}
+
+fn refusals(writes: &RefusedWrites) -> String {
+    let RefusedWrites { not_at_write_pointer, over_zone_boundary, zone_full, .. } = writes;
+    format!(
+        "{not_at_write_pointer} not at the write pointer, {over_zone_boundary} over a zone boundary, {zone_full} to a full zone"
+    )
+}
+
+fn responses(result: &RunResult) -> Table {
+    let mut table = Table::new("lrrrrrrrrr");
+    let columns = ["count", "mean", "variation", "p50", "p95", "p99", "p99.9", "p99.99", "max"];
+    table.row(std::iter::once("response, ms").chain(columns));
+    table.row(response_cells("reads", &result.read_response));
+    table.row(response_cells("writes", &result.write_response));
+    table.row(response_cells("reads and writes", &result.response));
+    if result.flush_response.count > 0 {
+        table.row(response_cells("flushes", &result.flush_response));
+    }
+    table
+}
+
+fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
+    let &Summary { p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns, .. } = summary;
+    let tail = [p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns];
+    // Standard deviation over mean.
+    let variation = format!("{:.2}", summary.coefficient_of_variation);
+    [label.to_owned(), summary.count.to_string(), number::bare_ms(summary.mean_ns), variation]
+        .into_iter()
+        .chain(tail.map(|ns| number::bare_ms(ns as f64)))
+        .collect()
+}
+
+fn stages(result: &RunResult) -> Table {
+    let (stages, head): (&Stages, &HeadTime) = (&result.stages, &result.head_time);
+    let requests = result.response.count.max(1) as f64;
+    let mut table = Table::new("lrr");
+    table.row(["stage", "ms a request", "of head time"]);
+    let mut row = |label: &str, ns: u128, share: Option<f64>| {
+        let mean = number::bare_ms(ns as f64 / requests);
+        table.row([label.to_owned(), mean, share.map(number::percent).unwrap_or_default()]);
+    };
+    row("queue", stages.queue_ns, None);
+    row("overhead", stages.overhead_ns, None);
+    row("seek", stages.seek_ns, Some(head.seek_share()));
+    row("rotate", stages.rotate_ns, Some(head.rotate_share()));
+    row("transfer", stages.transfer_ns, Some(head.transfer_share()));
+    row("bus", stages.bus_ns, None);
+    if result.destaging > 0.0 {
+        table.row(["", "", "with what was written back"]);
+    }
+    table
+}
+
+fn free_work(result: &RunResult) -> impl Iterator<Item = String> {
+    study::free_work_parts(result).into_iter().map(|part| {
+        let mut table = Table::new("ll");
+        for (what, value) in part.rows {
+            table.row([what, &value]);
+        }
+        format!("{}\n{table}", part.title)
+    })
+}
+
+/// Independent drives in the text.
+const DRIVES_SHOWN: usize = 10;
+
+/// Those that worked longest first; of equals the first.
+fn drives(all: &[DriveResult]) -> String {
+    let busy_ns = |drive: &DriveResult| drive.utilisation * drive.elapsed_ns as f64;
+    let mut busiest: Vec<&DriveResult> = all.iter().collect();
+    busiest.sort_by(|a, b| busy_ns(b).total_cmp(&busy_ns(a)));
+    busiest.truncate(DRIVES_SHOWN);
+    let mut table = Table::new("lrrrrr");
+    table.row(["drive", "requests", "mean, ms", "p99, ms", "utilisation", "elapsed"]);
+    for drive in &busiest {
+        let device = drive.device.map(|device| format!(" (device {device})"));
+        table.row([
+            format!("{}{}", drive.number, device.unwrap_or_default()),
+            drive.requests.to_string(),
+            number::bare_ms(drive.response_ns_mean),
+            number::bare_ms(drive.response_ns_p99 as f64),
+            number::percent(drive.utilisation),
+            number::seconds(drive.elapsed_ns),
+        ]);
+    }
+    format!("{} of {} independent drives, busiest first\n{table}", busiest.len(), all.len())
+}

@@ -1,0 +1,206 @@
+//! How a scan goes on: figures 9 and 10 of osdi00 from the progress of one run.
+
+use freewheel_sim::background::{BackgroundResult, Gaps, Progress, Round};
+
+use crate::chart::Line;
+
+/// Stretches of a scan's time over which what happens then is averaged: so many that its course can be
+/// seen, and so few that the noise of single steps does not cover it.
+const STRETCHES: u64 = 20;
+
+/// A scan from its beginning on.
+pub(crate) struct Course<'a> {
+    round: &'a Round,
+    /// Blocks that make it.
+    blocks: f64,
+    block_bytes: f64,
+    media_bytes_per_second: f64,
+}
+
+/// What happened in a stretch of the time.
+struct Stretch {
+    end: Progress,
+    elapsed_ns: u64,
+    blocks: u64,
+    gaps: Gaps,
+}
+
+impl<'a> Course<'a> {
+    /// Of the first scan of an arm, whether or not it came to its end.
+    pub fn new(arm: &'a BackgroundResult, media_bytes_per_second: u64) -> Self {
+        Self {
+            round: arm.rounds.first().unwrap_or(&arm.unfinished),
+            blocks: arm.blocks as f64,
+            block_bytes: arm.block_bytes as f64,
+            media_bytes_per_second: media_bytes_per_second as f64,
+        }
+    }
+
+    /// How long the scan took, or took so far.
+    pub fn elapsed_ns(&self) -> u64 {
+        self.round.elapsed_ns
+    }
+
+    /// Figure 9 (a): what was delivered, and what the potential would have been enough for, in % of
+    /// the blocks against % of the time.
+    pub fn progress(&self) -> [Line; 2] {
+        let percent = |bytes: f64| 100.0 * bytes / (self.blocks * self.block_bytes);
+        let potential = |at: &Progress| percent(self.potential_bytes(at.gaps));
+        let delivered = |at: &Progress| percent(at.blocks as f64 * self.block_bytes);
+        // Beyond all blocks there is nothing to get.
+        let enough = self.round.progress.iter().position(|at| potential(at) > 100.0);
+        let until = enough.unwrap_or(self.round.progress.len());
+        [
+            line("delivered", self.points(&self.round.progress, delivered)),
+            line("potential", self.points(&self.round.progress[..until], potential)),
+        ]
+    }
+
+    /// Figure 9 (b): bandwidth in MB/s against % of the time.
+    pub fn bandwidth(&self) -> [Line; 2] {
+        let per_second = |bytes: f64, stretch: &Stretch| bytes / stretch.elapsed_ns as f64 * 1e3;
+        let delivered =
+            |stretch: &Stretch| per_second(stretch.blocks as f64 * self.block_bytes, stretch);
+        let potential = |stretch: &Stretch| per_second(self.potential_bytes(stretch.gaps), stretch);
+        [line("delivered", self.over(delivered)), line("potential", self.over(potential))]
+    }
+
+    /// Figure 9 (c): shares of the potential in % against % of the time.
+    pub fn shares(&self) -> [Line; 3] {
+        let share = |ns: f64, stretch: &Stretch| 100.0 * ns / stretch.gaps.potential_ns as f64;
+        let transfer = |s: &Stretch| share(s.gaps.transfer_ns as f64, s);
+        let seeks = |s: &Stretch| share(s.gaps.extra_seek_ns as f64, s);
+        [
+            line("free transfer", self.over(transfer)),
+            line("extra seeks", self.over(seeks)),
+            line("latency left", self.over(|s| 100.0 - transfer(s) - seeks(s))),
+        ]
+    }
+
+    /// Figure 10: what was delivered over the potential until then, in % against the part of the
+    /// blocks in %. A sample of so many of the blocks would end there.
+    pub fn efficiency(&self) -> Line {
+        let delivered = |at: &Progress| at.blocks as f64 * self.block_bytes;
+        let progress = self.round.progress.iter().filter(|at| at.gaps.potential_ns > 0);
+        let point = |at: &Progress| {
+            let efficiency = 100.0 * delivered(at) / self.potential_bytes(at.gaps);
+            (100.0 * at.blocks as f64 / self.blocks, efficiency)
+        };
+        line("efficiency", progress.map(point).collect())
+    }
+
+    fn potential_bytes(&self, gaps: Gaps) -> f64 {
+        gaps.potential_ns as f64 / 1e9 * self.media_bytes_per_second
+    }
+
+    fn over(&self, value: impl Fn(&Stretch) -> f64) -> Vec<(f64, f64)> {
+        let stretches = self.stretches();
+        stretches.iter().map(|stretch| (self.percent(&stretch.end), value(stretch))).collect()
+    }
+
+    fn points(&self, progress: &[Progress], value: impl Fn(&Progress) -> f64) -> Vec<(f64, f64)> {
+        progress.iter().map(|at| (self.percent(at), value(at))).collect()
+    }
+
+    /// Of the scan's time.
+    fn percent(&self, at: &Progress) -> f64 {
+        100.0 * at.elapsed_ns as f64 / self.round.elapsed_ns as f64
+    }
+
+    /// Ends are steps of the progress; stretches without a gap are left out.
+    fn stretches(&self) -> Vec<Stretch> {
+        let Round { elapsed_ns, progress, .. } = self.round;
+        let length_ns = elapsed_ns / STRETCHES;
+        let start = Progress { elapsed_ns: 0, blocks: 0, gaps: Gaps::default() };
+        let last_by = |ns: u64| progress.iter().rfind(|at| at.elapsed_ns <= ns);
+        let stretch = |number: u64| {
+            let until = u128::from(*elapsed_ns) * u128::from(number) / u128::from(STRETCHES);
+            let end = *last_by(until as u64)?;
+            let from = last_by(end.elapsed_ns.saturating_sub(length_ns)).copied();
+            let from = from.unwrap_or(start);
+            let gaps = end.gaps.since(&from.gaps);
+            let elapsed_ns = end.elapsed_ns - from.elapsed_ns;
+            let blocks = end.blocks - from.blocks;
+            (gaps.potential_ns > 0).then_some(Stretch { end, elapsed_ns, blocks, gaps })
+        };
+        (1..=STRETCHES).filter_map(stretch).collect()
+    }
+}
+
+fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
+    Line { name: name.into(), points, dots: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 100 blocks of 1 MB in 200 s: the first half of them in 50 s, then a third as fast. Half of the
+    /// time is latency, at a media rate of 4 MB/s, of which the first half used all.
+    fn arm() -> BackgroundResult {
+        let mut round = Round { elapsed_ns: 200_000_000_000, in_gaps: 100, ..Round::default() };
+        for blocks in 1..=100u64 {
+            let seconds = if blocks <= 50 { blocks } else { 50 + (blocks - 50) * 3 };
+            let used = blocks.min(50) + blocks.saturating_sub(50) / 2;
+            let gaps = Gaps {
+                potential_ns: seconds * 500_000_000,
+                transfer_ns: used * 500_000_000,
+                extra_seek_ns: 0,
+            };
+            round.progress.push(Progress { elapsed_ns: seconds * 1_000_000_000, blocks, gaps });
+        }
+        BackgroundResult {
+            blocks: 100,
+            block_bytes: 1_000_000,
+            rounds: vec![round],
+            unfinished: Round::default(),
+            decisions: 0,
+            nodes: 0,
+            exhausted: 0,
+            memory_bytes: 0,
+            idle_starts: None,
+        }
+    }
+
+    fn at(line: &Line, x: f64) -> f64 {
+        let near = |point: &&(f64, f64)| (point.0 - x).abs() < 0.01;
+        line.points.iter().find(near).unwrap_or_else(|| panic!("{:?}", line.points)).1
+    }
+
+    #[test]
+    fn progress_ends_with_all_blocks_and_the_potential_where_it_is_enough() {
+        let arm = arm();
+        let [delivered, potential] = Course::new(&arm, 4_000_000).progress();
+        assert_eq!((at(&delivered, 25.0), at(&delivered, 100.0)), (50.0, 100.0));
+        // 2 MB/s: all 100 MB after 50 s.
+        assert_eq!(at(&potential, 25.0), 100.0);
+        assert_eq!(potential.points.last().unwrap().0, 25.0);
+    }
+
+    #[test]
+    fn bandwidth_and_shares_are_those_of_each_stretch_alone() {
+        let arm = arm();
+        let course = Course::new(&arm, 4_000_000);
+        let [delivered, potential] = course.bandwidth();
+        assert_eq!((at(&delivered, 5.0), at(&potential, 5.0)), (1.0, 2.0));
+        assert_eq!(delivered.points.len() as u64, STRETCHES);
+        assert!((at(&delivered, 100.0) - 1.0 / 3.0).abs() < 1e-9);
+        let [transfer, seeks, left] = course.shares();
+        assert_eq!((at(&transfer, 5.0), at(&seeks, 5.0), at(&left, 5.0)), (100.0, 0.0, 0.0));
+        assert!(at(&left, 100.0) > 80.0);
+    }
+
+    #[test]
+    fn efficiency_falls_with_the_part_of_the_blocks_that_is_enough() {
+        let arm = arm();
+        let efficiency = Course::new(&arm, 4_000_000).efficiency();
+        assert_eq!((at(&efficiency, 50.0), at(&efficiency, 100.0)), (50.0, 25.0));
+    }
+
+    #[test]
+    fn a_scan_that_has_not_begun_has_no_course() {
+        let arm = BackgroundResult { rounds: Vec::new(), ..arm() };
+        let course = Course::new(&arm, 4_000_000);
+        assert!(course.progress().iter().chain(&course.bandwidth()).all(|l| l.points.is_empty()));
+    }
+}

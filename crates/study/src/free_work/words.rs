@@ -1,0 +1,154 @@
+//! Free work in words, the same in a terminal and on a page.
+
+use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
+use freewheel_units::Bytes;
+
+use super::{FreeWork, IdleCost};
+use crate::page::{ms, percent, rate, span};
+
+/// A part of what there is to say: a title, and what is said of what.
+pub struct FreeWorkPart {
+    /// What it is about.
+    pub title: &'static str,
+    /// Quantity and value.
+    pub rows: Vec<(&'static str, String)>,
+}
+
+/// What there is to say of a run's free work: nothing where there was none planned.
+pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
+    let Some(free) = &result.free else { return Vec::new() };
+    let work = FreeWork::new(result);
+    let part = |title, rows| FreeWorkPart { title, rows };
+    let mut parts = Vec::new();
+    if let Some(work) = &work {
+        parts.push(part("Background work", background(work)));
+    }
+    parts.push(part("Rotational gaps", gaps(free, work.as_ref())));
+    if let Some(work) = work.as_ref().filter(|work| work.delivered.promoted_requests > 0) {
+        parts.push(part("Promotion of the last blocks", promotion(work)));
+    }
+    if let (Some(work), Some(idle)) = (&work, &result.idle) {
+        parts.push(part("Idle time", idle_time(work, idle)));
+    }
+    parts.extend(work.as_ref().map(|work| part("Decisions", decisions(work))));
+    parts
+}
+
+fn background(work: &FreeWork) -> Vec<(&'static str, String)> {
+    let mut rows = vec![("scans", scans(work))];
+    if let (Some(five), Some(one)) = (work.last_5_percent, work.last_1_percent) {
+        let (five, one) = (percent(five), percent(one));
+        let words = format!("the last 5 % take {five} of a scan's time, the last 1 % {one}");
+        rows.push(("last blocks", words));
+    }
+    let delivered = &work.delivered;
+    let sources = [
+        (delivered.in_gaps, "in gaps"),
+        (delivered.in_passing, "moved by requests anyway"),
+        (delivered.in_idle, "in idle time"),
+        (delivered.promoted, "promoted"),
+    ];
+    let total = delivered.total().max(1) as f64;
+    let sources: Vec<String> = sources
+        .into_iter()
+        .filter(|(blocks, _)| *blocks > 0)
+        .map(|(blocks, source)| format!("{} {source}", percent(blocks as f64 / total)))
+        .collect();
+    let bandwidth = rate(work.delivered_bytes_per_second);
+    rows.push(("delivered", format!("{bandwidth}: {}", sources.join(", "))));
+    rows
+}
+
+/// While the last requests end, a next scan begins that is none.
+const WORTH_SAYING: f64 = 0.001;
+
+fn scans(work: &FreeWork) -> String {
+    let mut words = format!("{} complete", work.scans);
+    if let (Some(a_day), Some(ns)) = (work.scans_a_day, work.scan_ns) {
+        words += &format!(", {a_day:.1} a day, {} each", span(ns as f64 / 1e9));
+    }
+    if work.scans == 0 || work.unfinished >= WORTH_SAYING {
+        words += &format!("; {} of the next one", percent(work.unfinished));
+    }
+    if work.arms > 1 {
+        words += &format!("; on {} arms, each with its own", work.arms);
+    }
+    words
+}
+
+fn gaps(free: &FreeResult, work: Option<&FreeWork>) -> Vec<(&'static str, String)> {
+    let time: &FreeTime = &free.time;
+    let [achieved, potential] = [free.bytes_per_second, free.potential_bytes_per_second].map(rate);
+    let [read, written] =
+        [time.read_bytes, time.write_bytes].map(|bytes| Bytes::new(bytes).human());
+    let mut rows = vec![
+        ("free bandwidth", format!("{achieved} of {potential} if all latency were transfers")),
+        ("free blocks", format!("{read} read, {written} written")),
+    ];
+    if let Some(work) = work {
+        let efficiency = percent(work.efficiency);
+        rows.push(("efficiency", format!("{efficiency} of that, with what passed anyway")));
+    }
+    let [used, seeks, left] =
+        [free.transfer_share(), free.extra_seek_share(), free.unused_share()].map(percent);
+    let latency = format!("{used} used, {seeks} lost to extra seeks, {left} left");
+    let FreeTime { gaps, gaps_used, gaps_late, runs, foreground_delay_ns, .. } = time;
+    let late = match gaps_late {
+        0 => "none: no gap ended late".to_owned(),
+        _ => format!("{} ms, late behind {gaps_late} gaps", ms(*foreground_delay_ns as f64)),
+    };
+    rows.extend([
+        ("latency", latency),
+        ("gaps", format!("{gaps}, of them {gaps_used} used, with {runs} runs")),
+        ("foreground delay", late),
+    ]);
+    rows
+}
+
+fn promotion(work: &FreeWork) -> Vec<(&'static str, String)> {
+    let delivered = &work.delivered;
+    let (blocks, requests) = (delivered.promoted, delivered.promoted_requests);
+    let seconds = span(delivered.promoted_head_ns as f64 / 1e9);
+    let share = percent(work.promoted_share);
+    vec![
+        ("promoted", format!("{blocks} blocks in {requests} requests")),
+        ("cost", format!("{seconds} of the heads, {share} of all time")),
+        ("response", "what it grew by: the same run without `promote_tail` tells".to_owned()),
+    ]
+}
+
+fn idle_time(work: &FreeWork, idle: &IdleTime) -> Vec<(&'static str, String)> {
+    let Some(cost) = &work.idle_cost else { return Vec::new() };
+    let [read, written] =
+        [idle.read_bytes, idle.write_bytes].map(|bytes| Bytes::new(bytes).human());
+    let (bandwidth, runs) = (rate(cost.bytes_per_second), idle.runs);
+    let (delayed, behind) = (idle.requests_delayed, idle.requests_behind);
+    let (later, share) = (ms(cost.delay_ns_mean), percent(cost.behind));
+    let added = cost.response_ns_added;
+    let sign = if added < 0.0 { "-" } else { "+" };
+    vec![
+        ("moved", format!("{read} read, {written} written, {bandwidth}, with {runs} runs")),
+        ("heads", format!("busy with it {} of the time", percent(work.head_use.idle_work))),
+        ("requests behind", format!("{behind}, {share} of all")),
+        ("of them delayed", format!("{delayed}, by {later} ms on average")),
+        ("mean response", format!("{sign}{} ms, over all requests", ms(added.abs()))),
+        ("timeout", timeout(cost)),
+    ]
+}
+
+fn timeout(cost: &IdleCost) -> String {
+    let after = ms(cost.timeout_ns_mean);
+    let IdleCost { starts, wrong_starts, .. } = cost;
+    format!("{after} ms at the end; {starts} starts, {wrong_starts} of them found wrong")
+}
+
+fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
+    let FreeWork { decisions, nodes_mean, exhausted, memory_bytes, .. } = *work;
+    let memory = Bytes::new(memory_bytes).human();
+    vec![
+        ("decisions", format!("{decisions}, looking at {nodes_mean:.1} nodes on average")),
+        ("beyond budget", format!("{exhausted}")),
+        ("memory", memory),
+        ("time of one", "`make bench-freeblock` measures it".to_owned()),
+    ]
+}

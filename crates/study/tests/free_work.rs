@@ -1,0 +1,91 @@
+//! What is said of a run's free work, against the sums of the run itself.
+#![allow(missing_docs)]
+
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{Experiment, SimConfig};
+use freewheel_study::{FreeWork, free_work_parts, sim_html};
+
+fn experiment(freeblock: &str) -> Experiment {
+    let text = format!(
+        "drive = \"atlas10k\"\nelectronics = false\n{freeblock}\n[workload]\nkind = \"closed\"\noutstanding = 2\nthink = \
+         \"50ms\"\nrequests = 3000\npattern = {{ size = \"8KiB\" }}\n"
+    );
+    Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap()
+}
+
+/// A sample of a hundredth of the drive.
+const SAMPLE: &str = "[freeblock]\nenough = 0.01\nrounds = 2";
+
+fn titles(result: &RunResult) -> Vec<&'static str> {
+    free_work_parts(result).iter().map(|part| part.title).collect()
+}
+
+fn is(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 1e-9
+}
+
+#[test]
+fn numbers_are_those_of_the_sums() {
+    let result = experiment(SAMPLE).run().unwrap();
+    let (work, arm, free) =
+        (FreeWork::new(&result).unwrap(), &result.background[0], result.free.as_ref().unwrap());
+    assert_eq!((work.arms, work.scans), (1, 2));
+    assert!(is(work.scans_a_day.unwrap(), arm.rounds_a_day().unwrap()));
+    assert_eq!(work.last_5_percent, arm.time_share_of_last(0.05));
+    let blocks: u64 = arm.all_rounds().map(|round| round.blocks()).sum();
+    assert_eq!(work.delivered.total(), blocks);
+    let seconds = result.elapsed_ns as f64 / 1e9;
+    assert!(is(work.delivered_bytes_per_second * seconds, (blocks * 4096) as f64));
+    let potential = free.potential_bytes_per_second * seconds;
+    assert!(is(work.efficiency * potential, (blocks * 4096) as f64));
+    let head = work.head_use;
+    assert!(is(head.rotate_left() + head.free_transfer + head.extra_seek, head.rotate));
+    assert!(is(head.rotate + head.seek + head.transfer, result.utilisation));
+}
+
+#[test]
+fn what_did_not_happen_is_not_spoken_of() {
+    let none = experiment("").run().unwrap();
+    assert!(FreeWork::new(&none).is_none() && titles(&none).is_empty());
+    let gaps = experiment(SAMPLE).run().unwrap();
+    assert_eq!(titles(&gaps), ["Background work", "Rotational gaps", "Decisions"]);
+    let all = experiment(&format!(
+        "{SAMPLE}\nidle = {{ after = \"5ms\" }}\npromote_tail = {{ cost = 0.5 }}"
+    ));
+    let all = all.run().unwrap();
+    assert!(titles(&all).contains(&"Idle time"), "{:?}", titles(&all));
+}
+
+#[test]
+fn idle_cost_and_promotion_are_told_apart_from_what_is_free() {
+    let freeblock = "[freeblock]\nenough = 0.03\nrounds = 1\nidle = { after = \"5ms\" }\n\
+                     promote_tail = { cost = 0.5 }";
+    let result = experiment(freeblock).run().unwrap();
+    let (work, idle) = (FreeWork::new(&result).unwrap(), result.idle.unwrap());
+    let cost = work.idle_cost.unwrap();
+    let requests = result.response.count as f64;
+    assert!(is(cost.response_ns_added * requests, idle.delay_ns as f64 - idle.gain_ns as f64));
+    assert!(is(cost.delay_ns_mean * idle.requests_delayed as f64, idle.delay_ns as f64));
+    assert!(is(work.head_use.idle_work * result.arms_ns as f64, idle.head_ns as f64));
+    assert!(work.delivered.in_idle > 0 && work.delivered.promoted > 0);
+    let in_gaps = work.delivered.in_gaps + work.delivered.in_passing;
+    let potential =
+        result.free.unwrap().potential_bytes_per_second * result.elapsed_ns as f64 / 1e9;
+    assert!(is(work.efficiency * potential, (in_gaps * 4096) as f64));
+}
+
+#[test]
+fn the_page_has_the_charts_of_what_there_is() {
+    let page = |freeblock: &str| {
+        let experiment = experiment(freeblock);
+        sim_html(&experiment.config, &experiment.spec, &experiment.run().unwrap())
+    };
+    let charts = |page: &str| page.matches("<svg").count();
+    let (without, with) = (page(""), page(SAMPLE));
+    // Head time and response times; with free work use of the head and four of a scan's course.
+    assert_eq!((charts(&without), charts(&with)), (2, 7));
+    assert!(!without.contains("Free work") && with.contains("Where the latency went"));
+    let idle = page(&format!("{SAMPLE}\nidle = {{ after = \"5ms\" }}"));
+    assert_eq!(charts(&idle), 6);
+    assert!(idle.contains("Idle time") && idle.contains("work in idle time"));
+}
