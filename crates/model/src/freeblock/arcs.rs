@@ -12,7 +12,8 @@ pub(super) const SLOTS: usize = 16;
 /// Steps of an angle in a slot.
 const SLOT_STEPS: u64 = (1 << 32) / SLOTS as u64;
 
-/// Slots of a window: the first, and how many. All of them stand for any window of a turn.
+/// Slots of a window: the first, and how many. All of them stand for any window up to a turn, one
+/// more for any at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SlotArc {
     pub first: usize,
@@ -153,45 +154,156 @@ pub(super) fn byte_of(worth: u32, shift: u32) -> u8 {
     byte(units(worth, shift))
 }
 
+/// What ends in the last slot of arcs that grow slot by slot.
+struct Ending<'a> {
+    spans: &'a Spans,
+    shift: u32,
+    /// By the first slot of an arc: what lies in it and ends with it. Twice around, so that each
+    /// row follows from the one before without a wrap: one slot further on.
+    twice: [u16; 2 * SLOTS],
+}
+
+impl<'a> Ending<'a> {
+    fn new(spans: &'a Spans, shift: u32) -> Self {
+        Self { spans, shift, twice: [0; 2 * SLOTS] }
+    }
+
+    /// Goes on to arcs of `added + 1` slots, from one slot less.
+    #[inline]
+    fn advance(&mut self, added: usize) {
+        if added < self.spans.rows {
+            self.twice.copy_within(1.., 0);
+            for (slot, worth) in self.spans.worth[added].iter().enumerate() {
+                let worth = units(*worth, self.shift);
+                for at in [slot, slot + SLOTS] {
+                    self.twice[at] = self.twice[at].saturating_add(worth);
+                }
+            }
+        }
+    }
+
+    /// What lies in arcs of `added + 1` slots and ends in their last.
+    #[inline]
+    fn at(&self, added: usize) -> &[u16] {
+        &self.twice[(added + 1).saturating_sub(self.spans.rows.max(1))..][..SLOTS]
+    }
+}
+
+/// How far apart in the turn two surfaces are visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Apart {
+    /// What is read on two surfaces ends so many slots apart at least.
+    Slots(usize),
+    /// In one slot ends what is read on two surfaces, but not on three.
+    TwoInOne,
+    /// There is no time to speak of between them.
+    Nothing,
+}
+
+impl Apart {
+    /// For a time to change heads and to read the smallest thing, and that of a slot.
+    pub fn new(between_ns: u64, slot_ns: u64) -> Self {
+        match between_ns / slot_ns.max(1) {
+            0 if 2 * between_ns >= slot_ns => Self::TwoInOne,
+            0 => Self::Nothing,
+            slots => Self::Slots(slots as usize),
+        }
+    }
+}
+
 impl Arcs {
     pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);
 
     /// What lies wholly in each arc, in units of a power of two, rounded up.
     pub fn of(spans: &Spans, shift: u32) -> Self {
         let mut arcs = Self::NONE;
-        let (mut sums, mut all) = ([0u16; SLOTS], 0u16);
-        // By the first slot of an arc: what lies in it and ends with it. Twice around, so that each
-        // row follows from the one before without a wrap: one slot further on.
-        let mut ending = [0u16; 2 * SLOTS];
+        let mut sums = [0u16; SLOTS];
+        let mut ending = Ending::new(spans, shift);
         for (added, row) in arcs.0.iter_mut().enumerate() {
-            if added < spans.rows {
-                ending.copy_within(1.., 0);
-                for (slot, worth) in spans.worth[added].iter().enumerate() {
-                    let worth = units(*worth, shift);
-                    all = all.saturating_add(worth);
-                    for at in [slot, slot + SLOTS] {
-                        ending[at] = ending[at].saturating_add(worth);
-                    }
-                }
-            }
-            for (sum, ending) in
-                sums.iter_mut().zip(&ending[(added + 1).saturating_sub(spans.rows)..])
-            {
-                *sum = sum.saturating_add(*ending);
-            }
+            ending.advance(added);
+            extend(&mut sums, &[0; SLOTS], ending.at(added));
             *row = sums;
         }
-        arcs.0[SLOTS - 1] = [all; SLOTS];
+        arcs.0[SLOTS - 1] = [units(spans.total, shift); SLOTS];
+        arcs
+    }
+
+    /// No less than a path over several surfaces takes in each arc: in a slot it is on one of them,
+    /// or on as many as there is time for.
+    pub fn of_paths(surfaces: &[Spans], apart: Apart, shift: u32) -> Self {
+        let total = surfaces.iter().map(|spans| spans.total).sum();
+        let mut endings: Vec<Ending<'_>> =
+            surfaces.iter().map(|spans| Ending::new(spans, shift)).collect();
+        // By surface, the best path so far that is on it.
+        let mut paths = vec![[0u16; SLOTS]; surfaces.len()];
+        // By number of slots, the best path of all.
+        let mut best = [[0u16; SLOTS]; SLOTS + 2];
+        for added in 0..=SLOTS {
+            endings.iter_mut().for_each(|ending| ending.advance(added));
+            let came = match apart {
+                Apart::Slots(slots) => best[(added + 1).saturating_sub(slots)],
+                Apart::TwoInOne | Apart::Nothing => best[added],
+            };
+            if apart == Apart::Nothing {
+                best[added + 1] = came;
+                for ending in &endings {
+                    extend(&mut best[added + 1], &came, ending.at(added));
+                }
+                continue;
+            }
+            // The best of the paths, and the best but one.
+            let [mut first, mut second] = [[0u16; SLOTS]; 2];
+            for (path, ending) in paths.iter_mut().zip(&endings) {
+                extend(path, &came, ending.at(added));
+                for ((first, second), path) in first.iter_mut().zip(&mut second).zip(path.iter()) {
+                    *second = (*second).max((*first).min(*path));
+                    *first = (*first).max(*path);
+                }
+            }
+            if apart == Apart::TwoInOne {
+                let firsts = first;
+                for (path, ending) in paths.iter_mut().zip(&endings) {
+                    // From the best of the others.
+                    let mut from = second;
+                    for ((from, first), path) in from.iter_mut().zip(&firsts).zip(path.iter()) {
+                        *from = if path < first { *first } else { *from };
+                    }
+                    let mut here = [0; SLOTS];
+                    extend(&mut here, &from, ending.at(added));
+                    raise_row(path, &here);
+                    raise_row(&mut first, path);
+                }
+            }
+            best[added + 1] = first;
+        }
+        let mut arcs = Self::NONE;
+        arcs.0.copy_from_slice(&best[1..=SLOTS]);
+        // A turn touches its first slot twice.
+        let turn = best[SLOTS + 1].into_iter().fold(0, u16::max);
+        arcs.0[SLOTS - 1] = [turn.min(units(total, shift)); SLOTS];
         arcs
     }
 
     /// The greater of both, arc by arc.
     pub fn raise(&mut self, other: &Self) {
         for (row, others) in self.0.iter_mut().zip(&other.0) {
-            for (worth, other) in row.iter_mut().zip(others) {
-                *worth = (*worth).max(*other);
-            }
+            raise_row(row, others);
         }
+    }
+}
+
+#[inline]
+fn raise_row(row: &mut [u16; SLOTS], others: &[u16; SLOTS]) {
+    for (worth, other) in row.iter_mut().zip(others) {
+        *worth = (*worth).max(*other);
+    }
+}
+
+/// Paths on a surface go on, or begin after those that came from elsewhere, with what ends now.
+#[inline]
+fn extend(path: &mut [u16; SLOTS], came: &[u16; SLOTS], ending: &[u16]) {
+    for ((path, came), ending) in path.iter_mut().zip(came).zip(ending) {
+        *path = (*path).max(*came).saturating_add(*ending);
     }
 }
 
@@ -221,5 +333,61 @@ mod tests {
         assert_eq!((byte(0), byte(1), byte(u16::MAX)), (0, 1, u8::MAX));
         let most = UNITS_MAX as u16;
         assert_eq!((byte(most), byte(most + 1)), (u8::MAX - 1, u8::MAX));
+    }
+
+    /// Units of time in a slot and in a turn.
+    const SLOT: u64 = 1000;
+    const TURN: u64 = SLOT * SLOTS as u64;
+
+    /// Something wanted: surface, beginning in the turn, length, worth.
+    type Thing = (usize, u64, u64, u32);
+
+    /// The heaviest path that begins at `from` or later, with `switch` between two surfaces.
+    fn heaviest(things: &[Thing], (from, to): (u64, u64), switch: u64) -> u32 {
+        let mut passing: Vec<Thing> = (0..3)
+            .flat_map(|turn| things.iter().map(move |&(s, at, l, w)| (s, at + turn * TURN, l, w)))
+            .filter(|&(_, at, length, _)| from <= at && at + length <= to)
+            .collect();
+        passing.sort_by_key(|&(_, at, ..)| at);
+        let mut weights: Vec<u32> = Vec::new();
+        for (number, &(surface, at, _, worth)) in passing.iter().enumerate() {
+            let before = (0..number).filter(|&before| {
+                let (on, begin, length, _) = passing[before];
+                begin + length + if on == surface { 0 } else { switch } <= at
+            });
+            weights.push(worth + before.map(|before| weights[before]).max().unwrap_or(0));
+        }
+        weights.into_iter().max().unwrap_or(0)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_path_takes_more_than_its_arc_offers(
+            things in proptest::collection::vec((0usize..4, 0..TURN, 1u64..2500, 1u32..40), 1..40),
+            switch in 0u64..2500,
+            (from, length) in (0..TURN, 1..=TURN),
+        ) {
+            let things: Vec<Thing> =
+                things.into_iter().filter(|&(_, at, length, _)| at + length <= TURN).collect();
+            let mut surfaces = vec![Spans::NONE; 4];
+            for &(surface, at, length, worth) in &things {
+                surfaces[surface].add_to(at / SLOT, (at + length - 1) / SLOT, worth);
+            }
+            let shortest = things.iter().map(|thing| thing.2).min().unwrap_or(1);
+            let apart = Apart::new(switch + shortest, SLOT);
+            let arcs = Arcs::of_paths(&surfaces, apart, 0);
+            let (first, last) = (from / SLOT, (from + length - 1) / SLOT);
+            let slots = if length >= (SLOTS as u64 - 2) * SLOT { SLOTS } else {
+                (last - first + 1) as usize
+            };
+            let offered = u32::from(arcs.0[slots - 1][first as usize]);
+            let taken = heaviest(&things, (from, from + length), switch);
+            proptest::prop_assert!(taken <= offered, "{taken} of {offered}, {apart:?}");
+            // On one surface it is what lies there.
+            let on = |thing: &&Thing| thing.0 == 0;
+            let there: Vec<Thing> = things.iter().filter(on).copied().collect();
+            let alone = u32::from(Arcs::of(&surfaces[0], 0).0[slots - 1][first as usize]);
+            proptest::prop_assert!(heaviest(&there, (from, from + length), switch) <= alone);
+        }
     }
 }

@@ -4,9 +4,9 @@
 //! above them stands a tree whose nodes hold the greatest of their children, arc by arc. Since the greatest is taken for each arc apart, the
 //! bound stays close even over thousands of cylinders with small pieces on each.
 
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, Op};
 
-use super::arcs::{Arcs, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_of, worth};
+use super::arcs::{Apart, Arcs, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_of, worth};
 use super::tracks::{TrackId, Tracks};
 use super::wanted::Wanted;
 use crate::drive::Position;
@@ -19,7 +19,7 @@ pub(super) const FANOUT: usize = 4;
 pub(super) enum Objective {
     /// The most that one of them offers.
     Track,
-    /// What all of them offer together.
+    /// The most that a path over all of them takes.
     Cylinder,
 }
 
@@ -43,6 +43,13 @@ impl Family {
             }
         }
         greatest
+    }
+
+    /// What a sibling offers at most in an arc; any for more than a turn.
+    #[inline]
+    fn worth(&self, arc: SlotArc, sibling: usize, shift: u32) -> u32 {
+        let row = self.0.get(arc.slots - 1);
+        row.map_or(u32::MAX, |row| worth(row[sibling][arc.first], shift))
     }
 
     /// Replaces the table of a sibling; whether it was another.
@@ -88,6 +95,10 @@ pub(super) struct Index {
     stale: Vec<bool>,
     /// Worth of all that is wanted on each track, as in a table.
     by_track: Vec<u8>,
+    /// How far apart in the turn a path visits two surfaces.
+    apart: Apart,
+    /// What is wanted on each surface of the cylinder at hand.
+    surfaces: Vec<Spans>,
 }
 
 impl Index {
@@ -100,7 +111,9 @@ impl Index {
             size = size.div_ceil(FANOUT);
             levels.push(Level::new(size));
         }
-        let mut index = Self { objective, levels, shift: 0, stale, by_track };
+        let apart = apart(tracks);
+        let surfaces = Vec::new();
+        let mut index = Self { objective, levels, shift: 0, stale, by_track, apart, surfaces };
         index.rebuild(tracks, wanted);
         index
     }
@@ -152,27 +165,29 @@ impl Index {
     }
 
     fn cylinder(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Table {
-        let mut most = Arcs::NONE;
-        let mut spans = Spans::NONE;
+        let surfaces = &mut self.surfaces;
+        surfaces.clear();
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
             let track = tracks.track(cylinder, surface);
-            let before = spans.total();
+            let mut spans = Spans::NONE;
             tracks.for_each_stretch(track, |stretch| {
                 wanted.add_spans(stretch, &place, &mut spans);
             });
-            let here = spans.total() - before;
-            self.by_track[track as usize] = byte_of(here, self.shift);
-            if self.objective == Objective::Track && here > 0 {
-                most.raise(&Arcs::of(&spans, self.shift));
-                spans = Spans::NONE;
+            self.by_track[track as usize] = byte_of(spans.total(), self.shift);
+            if spans.total() > 0 {
+                surfaces.push(spans);
             }
         }
-        if self.objective == Objective::Cylinder {
-            most = Arcs::of(&spans, self.shift);
-        }
-        Table::of(&most)
+        let arcs = match self.objective {
+            Objective::Track => surfaces.iter().fold(Arcs::NONE, |mut most, spans| {
+                most.raise(&Arcs::of(spans, self.shift));
+                most
+            }),
+            Objective::Cylinder => Arcs::of_paths(surfaces, self.apart, self.shift),
+        };
+        Table::of(&arcs)
     }
 
     /// No more is wanted on a track.
@@ -240,10 +255,10 @@ impl Index {
     pub fn children(&self, node: Node, arc: SlotArc) -> impl Iterator<Item = (Node, u32)> {
         let level = node.level - 1;
         let below = &self.levels[level as usize];
-        let siblings = &below.families[node.number as usize].0[arc.slots - 1];
-        Self::child_numbers(node.number as usize, below.nodes).zip(siblings).map(
-            move |(number, sibling)| {
-                let most = worth(sibling[arc.first], self.shift);
+        let family = &below.families[node.number as usize];
+        Self::child_numbers(node.number as usize, below.nodes).enumerate().map(
+            move |(sibling, number)| {
+                let most = family.worth(arc, sibling, self.shift);
                 (Node { level, number: number as u32 }, most)
             },
         )
@@ -254,7 +269,7 @@ impl Index {
     pub fn bound(&self, node: Node, arc: SlotArc) -> u32 {
         let (family, sibling) = (node.number as usize / FANOUT, node.number as usize % FANOUT);
         let families = &self.levels[node.level as usize].families;
-        worth(families[family].0[arc.slots - 1][sibling][arc.first], self.shift)
+        families[family].worth(arc, sibling, self.shift)
     }
 }
 
@@ -266,4 +281,15 @@ fn shift(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> u32 {
     let tracks = if objective == Objective::Track { 1 } else { u64::from(tracks.surfaces()) };
     let most = sectors * weights.max(1) * tracks;
     (u64::BITS - (most / UNITS_MAX).leading_zeros()).min(16)
+}
+
+/// Between the ends of what is read on two surfaces there is a change of heads, and a sector.
+fn apart(tracks: &Tracks) -> Apart {
+    let drive = tracks.drive();
+    let switches = [Op::Read, Op::Write].map(|op| drive.seek().time_ns(op, 0, true));
+    let sectors = u64::from(tracks.sectors_max((0, tracks.cylinders() - 1))).max(1);
+    let period = drive.rotation().period_ns();
+    // Edges are whole nanoseconds: at both of them one may be missing.
+    let sector = (period / sectors).saturating_sub(2);
+    Apart::new(switches[0].min(switches[1]) + sector, period.div_ceil(SLOTS as u64))
 }

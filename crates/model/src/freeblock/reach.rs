@@ -127,7 +127,8 @@ impl<'a> Reach<'a> {
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
         // Longer ones might seem to end in the slot they begin in.
         if length * SLOTS as u64 >= self.period * (SLOTS as u64 - 2) {
-            return Some((SlotArc { first: 0, slots: SLOTS }, length));
+            let slots = if length > self.period { SLOTS + 1 } else { SLOTS };
+            return Some((SlotArc { first: 0, slots }, length));
         }
         // Edges are rounded up to whole nanoseconds: what begins at this one may lie one before it.
         let begin = self.phase + from + self.period - 1;
