@@ -6,6 +6,7 @@ mod chart;
 pub mod claims;
 mod drive_sheet;
 mod page;
+mod scrub;
 mod shingled;
 mod sim_page;
 mod validate;
@@ -15,6 +16,7 @@ pub use advise::{
     study,
 };
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
+pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
 pub use shingled::shingled_cautions;
 pub use sim_page::sim_html;
 pub use validate::{
