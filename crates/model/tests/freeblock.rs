@@ -240,6 +240,38 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
+
+    #[test]
+    fn one_run_on_a_track_after_the_other_all_is_found_that_is_wanted(
+        (spec, drive) in any_drive(), seed: u64, most in 1u64..40
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let Case { mut scheduler, mut oracle, mut prng } = Case::new(spec, seed, Rule::Greedy);
+        for layer in 0..oracle.layers.len() {
+            let op = oracle.layers[layer].op;
+            let mut from = 0;
+            while scheduler.wanted(layer) > 0 {
+                let Some((first, end)) = scheduler.next_on_track(layer, from, most) else {
+                    prop_assert!(from > 0, "{} are wanted somewhere", scheduler.wanted(layer));
+                    from = 0;
+                    continue;
+                };
+                prop_assert!(from <= first && first < end, "{first}..{end} from {from}");
+                let start = Lbn::new(first);
+                let track = oracle.drive.layout().track_bounds(start);
+                prop_assert!(end <= track.1.get(), "{first}..{end} of {track:?}");
+                prop_assert!(oracle.take(first, end, op).0 > 0, "nothing is wanted there");
+                scheduler.done(&FreeRun { start, blocks: (end - first) as u32, op }, SimTime::ZERO);
+                from = if prng.chance(0.5) { first } else { end };
+            }
+            let count = scheduler.wanted_in(layer, 0, oracle.drive.blocks().get() / 12);
+            prop_assert_eq!(count, 0);
+        }
+    }
+}
+
 /// When the first sector of a piece reaches the head that goes there.
 fn begins(drive: &Drive, head: &Departure, first: u64, op: Op) -> SimTime {
     let target = drive.target(Lbn::new(first), Blocks::new(1), op);

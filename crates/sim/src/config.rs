@@ -12,7 +12,8 @@ use freewheel_model::onboard::Unit;
 use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_trace::{
-    Format, InfoCollector, OpenOptions, TraceError, TraceInfo, TraceReader, UnknownFormatName,
+    Format, InfoCollector, OpenOptions, Record, TraceError, TraceInfo, TraceReader,
+    UnknownFormatName,
 };
 use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
 use schemars::JsonSchema;
@@ -537,13 +538,21 @@ impl Experiment {
                 self.drive_source(source, planners, observer, progress)
             }
             Workload::Trace(workload) => {
-                let placement = self.placement(workload.device, workload.fit)?;
-                let total = self.trace.as_ref().map_or(0, |info| info.requests);
-                let records = open(workload)?;
-                let source = Replay::new(records, placement, self.is_dependent(), total);
+                let source = self.replay(workload, open(workload)?)?;
                 self.drive_source(source, planners, observer, progress)
             }
         }
+    }
+
+    /// `records` of its trace, or made of them, where and how they are replayed.
+    pub fn replay<I: Iterator<Item = Result<Record, TraceError>>>(
+        &self,
+        workload: &TraceWorkload,
+        records: I,
+    ) -> Result<Replay<I>, ConfigError> {
+        let placement = self.placement(workload.device, workload.fit)?;
+        let total = self.trace.as_ref().map_or(0, |info| info.requests);
+        Ok(Replay::new(records, placement, self.is_dependent(), total))
     }
 
     fn drive_source<S: Source>(

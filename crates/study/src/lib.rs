@@ -7,6 +7,7 @@ pub mod claims;
 mod drive_sheet;
 mod free_work;
 mod page;
+mod scrub;
 mod shingled;
 mod sim_page;
 mod validate;
@@ -17,6 +18,7 @@ pub use advise::{
 };
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 pub use free_work::{Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, free_work_parts};
+pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
 pub use shingled::shingled_cautions;
 pub use sim_page::sim_html;
 pub use validate::{

@@ -127,3 +127,57 @@ fn the_page_refers_to_nothing_on_the_network() {
     let links = page.matches("http").count() - page.matches("http://www.w3.org/2000/svg").count();
     assert_eq!(links, 0);
 }
+
+fn scrub_of(study: &Study) -> &freewheel_study::ArmScrub {
+    study.scrub.as_ref().unwrap().slowest()
+}
+
+#[test]
+fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
+    let study = studied(&random_reads(4000, 20), |o| {
+        o.trace.fit = Fit::Scale;
+        o.policies = vec![PolicySpec::Fcfs];
+    });
+    assert!(says(&study, "A scrub of this drive would finish in about"), "{:?}", study.findings);
+    let estimate = study.scrub.as_ref().unwrap();
+    assert_eq!(estimate.foreground_delay_ns, 0);
+    assert!(estimate.free_blocks_before_switched_off);
+    // No more than all that passes under the head in the rotational latency.
+    let seconds = scrub_of(&study).seconds.unwrap();
+    let share = scrub_of(&study).gap_share;
+    let rate = study.drive.capacity_bytes as f64 / seconds;
+    assert!(rate < share * study.drive.media_bytes_per_second, "{rate}");
+    assert!(study.html().contains("A scrub for free"));
+    let without = studied(&random_reads(400, 20), |o| o.scrub = false);
+    assert!(without.scrub.is_none() && !says(&without, "scrub"));
+}
+
+#[test]
+fn where_no_gap_reaches_is_not_said_to_be_scrubbed() {
+    // Two places close together.
+    let line = |i: u64| format!("{},R,{},4096,0,\n", i * 20_000_000, i % 2 * (8 << 20));
+    let study = studied(&(HEADER.to_string() + &(0..400).map(line).collect::<String>()), |o| {
+        o.electronics = false;
+    });
+    assert!(says(&study, "hardly any gap reaches the rest"));
+    assert!(scrub_of(&study).read_share < 0.5);
+}
+
+#[test]
+fn loads_without_gaps_and_odd_drives_are_answered_too() {
+    // At one instant.
+    let one = studied(&format!("{HEADER}0,R,0,4096,0,\n"), |_| {});
+    assert!(says(&one, "scrub") || says(&one, "no rotational gap"));
+    let writes: String = (0..300u64)
+        .map(|i| format!("{},W,{},4096,0,\n", i * 20_000_000, i * 7919 % 1000 * 4096))
+        .collect();
+    for drive in ["cheetah9lp", "atlas10k", "exos-2x18-18tb", "ultrastar-hc620-14tb"] {
+        let study = studied(&format!("{HEADER}{writes}"), |o| {
+            o.drive = drive.into();
+            o.policies = vec![PolicySpec::Fcfs];
+        });
+        assert!(says(&study, "scrub"), "{drive}");
+        let arms = study.scrub.as_ref().unwrap().arms.len();
+        assert_eq!(arms, if drive.contains("2x18") { 2 } else { 1 });
+    }
+}

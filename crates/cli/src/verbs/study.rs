@@ -52,6 +52,9 @@ pub struct StudyArgs {
     /// A policy to compare with FCFS, as sptf or sptf-sw:0.4; all there are if none is given
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<PolicySpec>,
+    /// Do not estimate how long a scrub takes in the rotational gaps: it is most of a study's time
+    #[arg(long)]
+    no_scrub: bool,
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::seed())]
     seed: u64,
@@ -104,6 +107,7 @@ impl StudyArgs {
                 bars.finish(READING);
                 bars.set(policy, done, total);
             }
+            StudyProgress::Scrubbing { done, total } => bars.set("scrub", done, total),
         };
         Ok(study(&self.options(), &show)?)
     }
@@ -120,6 +124,7 @@ impl StudyArgs {
         let mut options = StudyOptions::new(trace, &self.drive);
         options.seed = self.seed;
         options.electronics = !self.mechanics_only;
+        options.scrub = !self.no_scrub;
         if !self.policies.is_empty() {
             options.policies = self.policies.clone();
         }

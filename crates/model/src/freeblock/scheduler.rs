@@ -239,6 +239,19 @@ impl Scheduler {
         self.wanted.count(layer)
     }
 
+    /// How many of the blocks `from..to` of a layer are wanted.
+    pub fn wanted_in(&self, layer: usize, from: u64, to: u64) -> u64 {
+        let mut count = 0;
+        self.blocks(layer).for_each_word(from, to, |_, bits| count += u64::from(bits.count_ones()));
+        count
+    }
+
+    /// What is wanted on a layer at or behind the block `from` of 512 B and follows on each other on
+    /// one track, whole blocks and pieces of others: `first..end` of 512 B, about as many as `most`.
+    pub fn next_on_track(&self, layer: usize, from: u64, most: u64) -> Option<(u64, u64)> {
+        self.wanted.next_on_track(&self.tracks, layer, from, most)
+    }
+
     /// The first wanted blocks of a layer from `from` on that follow on each other: `first..end`, at
     /// most `most`.
     pub fn next_wanted(&self, layer: usize, from: u64, most: u64) -> Option<(u64, u64)> {

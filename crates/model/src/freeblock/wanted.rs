@@ -4,6 +4,8 @@
 //! lie in consecutive sectors of one track comes in *pieces*, one for each stretch: they may be read
 //! in different gaps, and what has been read of the block is held in memory meanwhile.
 
+mod next;
+
 use freewheel_units::{Blocks, Bytes, Op};
 
 use super::arcs::Spans;

@@ -4,7 +4,7 @@ use freewheel_sim::source::{Fit, REPLAY_WINDOW};
 use freewheel_units::Bytes;
 use serde::Serialize;
 
-use super::{PolicyRun, Study};
+use super::{PolicyRun, Study, scrub};
 use crate::page::{ms, percent, rate, span};
 use crate::shingled::shingled_cautions;
 
@@ -27,6 +27,7 @@ const MANIFOLD: f64 = 0.9;
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
     // They say whether the rest is to be believed.
     let mut list = shingled_cautions(study.drive.zoned, &study.fcfs().result);
+    list.extend(scrub::finding(study));
     list.extend([head_time(study), potential(study)]);
     list.extend(policy(study));
     list.extend([load(study), workload(study)]);

@@ -2,6 +2,7 @@
 
 mod findings;
 mod report;
+mod scrub;
 
 use std::collections::BTreeSet;
 
@@ -22,6 +23,8 @@ use thiserror::Error;
 
 pub use findings::Finding;
 
+use crate::scrub::{ScrubEstimate, estimate};
+
 /// What to study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StudyOptions {
@@ -33,6 +36,8 @@ pub struct StudyOptions {
     pub policies: Vec<PolicySpec>,
     /// Whether the drive's electronics take part, as far as its file describes them.
     pub electronics: bool,
+    /// Whether to estimate how long a scrub takes in the rotational gaps.
+    pub scrub: bool,
     /// Seed of every random stream.
     pub seed: u64,
 }
@@ -41,7 +46,7 @@ impl StudyOptions {
     /// A trace on a drive, under every policy there is.
     pub fn new(trace: TraceWorkload, drive: &str) -> Self {
         let policies = POLICIES.iter().map(|row| row.usual).collect();
-        Self { trace, drive: drive.into(), policies, electronics: true, seed: 1 }
+        Self { trace, drive: drive.into(), policies, electronics: true, scrub: true, seed: 1 }
     }
 }
 
@@ -60,6 +65,13 @@ pub enum StudyProgress<'a> {
         /// The policy's title.
         policy: &'a str,
         /// Issued so far.
+        done: u64,
+        /// All.
+        total: u64,
+    },
+    /// The estimate of a scrub, in no unit.
+    Scrubbing {
+        /// Done so far.
         done: u64,
         /// All.
         total: u64,
@@ -99,6 +111,8 @@ pub struct Study {
     pub trace: Character,
     /// How each policy did, FCFS first.
     pub runs: Vec<PolicyRun>,
+    /// How long a scrub takes in the rotational gaps under FCFS, if that was asked for.
+    pub scrub: Option<ScrubEstimate>,
     /// What follows, most important first.
     pub findings: Vec<Finding>,
 }
@@ -160,8 +174,16 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
     let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
     let policies = options.policies.iter().map(|&policy| Order::Policy(policy));
     let orders: Vec<Order> = policies.chain(own_queue.map(Order::Drive)).collect();
-    let runs: Result<Vec<PolicyRun>, ConfigError> =
-        orders.par_iter().map(|&order| run_order(&options, order, &trace, progress)).collect();
+    let runs = || -> Result<Vec<PolicyRun>, ConfigError> {
+        orders.par_iter().map(|&order| run_order(&options, order, &trace, progress)).collect()
+    };
+    let scrub = || {
+        let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
+        let scrub = || estimate(experiment.clone(), &options.trace, &report);
+        options.scrub.then(scrub).transpose()
+    };
+    let (scrub, runs) = rayon::join(scrub, runs);
+    let (scrub, runs) = (scrub?, runs?);
     let mut study = Study {
         schema_version: 1,
         version: env!("CARGO_PKG_VERSION"),
@@ -170,7 +192,8 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
         trace_space_bytes: experiment.trace_space().get(),
         options,
         trace,
-        runs: runs?,
+        runs,
+        scrub,
         findings: Vec::new(),
     };
     study.findings = findings::findings(&study);

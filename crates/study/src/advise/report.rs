@@ -8,7 +8,7 @@ use freewheel_trace::SizeSummary;
 use freewheel_units::Bytes;
 use maud::{Markup, html};
 
-use super::{PolicyRun, Study};
+use super::{PolicyRun, Study, scrub};
 use crate::chart::{self, Axes, HeadTimeBar, Line};
 use crate::page::{self, ms, percent, rate, section, span, table};
 
@@ -28,6 +28,9 @@ pub(super) fn html(study: &Study) -> String {
         &html! {
             (section("What this says", &findings(study)))
             (section("Where the head's time goes", &head_time(study)))
+            @if let Some(estimate) = &study.scrub {
+                (section("A scrub for free", &scrub::section(estimate)))
+            }
             (section("Response times", &responses(study)))
             (section("Load over time", &load(study)))
             (section("The workload", &workload(study)))
@@ -212,6 +215,7 @@ fn words() -> Markup {
             "potential",
             "bandwidth that lies in the rotational latency; no scheduler can get more than that from it",
         ),
+        ("scrub", "reading every block of the drive, to find those that cannot be read any more"),
         ("flush", "a command that is done when all earlier writes are on the media"),
         ("p99", "99 % of the requests took no longer"),
     ];

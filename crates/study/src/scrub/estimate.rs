@@ -1,0 +1,397 @@
+//! The estimate for a drive under a trace.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::{FreeRun, Opportunity, Planner, Spent};
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};
+use freewheel_sim::source::{Request, Source, SourceError};
+use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
+use serde::Serialize;
+
+use super::curve::{self, At};
+use super::leaps::{Burst, End, Leaping, Pace, Watch};
+use super::sample::Sample;
+
+/// Assumed: bursts that tell a rate to a few hundredths, leaps that halve what is left, and a
+/// patience of several times what the last blocks take of random requests on the largest drive
+/// here; and as many requests as take seconds to simulate.
+const PACE: Pace =
+    Pace { gaps: 1500, leaps: 200, step_max: 0.5, last_gaps: 200_000, requests: 4_000_000 };
+
+/// An estimate of how long a scrub takes in the rotational gaps of a load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScrubEstimate {
+    /// Size of a block of the scrub.
+    pub block_bytes: u64,
+    /// Whether the drive keeps what passes before the wanted blocks, by its file: it was told not
+    /// to, for such reads leave no gap.
+    pub free_blocks_before_switched_off: bool,
+    /// Mean response time of the trace's reads and writes on the drive as it was told to be.
+    pub response_ns_mean: f64,
+    /// The 99th percentile of it.
+    pub response_ns_p99: u64,
+    /// Share of the time in which nothing is served and nothing written back.
+    pub idle_share: f64,
+    /// What the gaps added to foreground accesses in the simulated parts.
+    pub foreground_delay_ns: u128,
+    /// The scan of each arm.
+    pub arms: Vec<ArmScrub>,
+}
+
+/// The scan of an arm's part of the drive.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ArmScrub {
+    /// Share of the time that is rotational latency of the foreground which a scrub can use.
+    pub gap_share: f64,
+    /// Blocks of the scrub.
+    pub blocks: u64,
+    /// How the scan ended.
+    pub end: ScrubEnd,
+    /// Part of the blocks that were read by then.
+    pub read_share: f64,
+    /// How long that takes. None when there are no gaps.
+    pub seconds: Option<f64>,
+    /// How long half of all blocks take, if so many are read.
+    pub seconds_50_percent: Option<f64>,
+    /// How long 95 % of all blocks take, if so many are read.
+    pub seconds_95_percent: Option<f64>,
+    /// The course of the scan: the beginning and end of every simulated part.
+    pub course: Vec<ScrubPoint>,
+    /// Gaps that were simulated.
+    pub simulated_gaps: u64,
+}
+
+/// How a scan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScrubEnd {
+    /// With the last block.
+    Complete,
+    /// The gaps reach next to nothing of what is left.
+    OutOfReach,
+    /// What was simulated of the load was over.
+    Unfinished,
+    /// The load has no rotational gap.
+    NoGaps,
+}
+
+/// How far a scan is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ScrubPoint {
+    /// Since its beginning.
+    pub seconds: f64,
+    /// Part of the blocks that has been read.
+    pub read_share: f64,
+    /// What the gaps give around then.
+    pub bytes_per_second: f64,
+}
+
+impl ScrubEstimate {
+    /// The arm that is done last; of those that are never done the one that gets least far.
+    pub fn slowest(&self) -> &ArmScrub {
+        let key = |arm: &&ArmScrub| (-arm.read_share, arm.seconds.unwrap_or(f64::INFINITY));
+        let later = |a: &&ArmScrub, b: &&ArmScrub| {
+            key(a).0.total_cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1))
+        };
+        self.arms.iter().max_by(later).expect("a drive has an arm")
+    }
+}
+
+impl ArmScrub {
+    /// Share of the time that the last 5 % of the blocks take, where all are read.
+    pub fn time_share_of_last_5_percent(&self) -> Option<f64> {
+        let all = self.seconds.filter(|_| self.end == ScrubEnd::Complete)?;
+        Some(1.0 - self.seconds_95_percent? / all)
+    }
+}
+
+/// Is told how far the estimate is: done and all, in no unit.
+pub(crate) type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// Estimates a scrub of the drive of `experiment`, whose workload is this trace. The policy is the
+/// experiment's.
+pub(crate) fn estimate(
+    mut experiment: Experiment,
+    trace: &TraceWorkload,
+    progress: ScrubProgress<'_>,
+) -> Result<ScrubEstimate, ConfigError> {
+    let buffer = experiment.spec.onboard.buffer.as_mut();
+    let kept = buffer.is_some_and(|buffer| std::mem::take(&mut buffer.keep_free_blocks_before));
+    let switched_off = kept && experiment.has_electronics();
+    let (load, gap_shares) = load(&experiment)?;
+    let block_size = block_size(&experiment.drive);
+    let mut estimate = ScrubEstimate {
+        block_bytes: block_size.get(),
+        free_blocks_before_switched_off: switched_off,
+        response_ns_mean: load.response.mean_ns,
+        response_ns_p99: load.response.p99_ns,
+        idle_share: 1.0 - load.utilisation,
+        foreground_delay_ns: 0,
+        arms: Vec::new(),
+    };
+    if gap_shares.iter().all(|&share| share == 0.0) {
+        estimate.arms = gap_shares.iter().map(|_| ArmScrub::without_gaps()).collect();
+        return Ok(estimate);
+    }
+    let info = experiment.trace.as_ref().expect("the workload is a trace");
+    let sample = Sample::read(trace, info.requests)?;
+    let over = load.elapsed_ns.saturating_sub(info.span_ns);
+    let rest = SimDuration::from_ns(over.div_ceil(info.requests.max(1)));
+    let mut source = experiment.replay(trace, sample.for_ever(rest))?;
+    let (scans, result) = scan(&experiment, &mut source, block_size, PACE, progress)?;
+    estimate.foreground_delay_ns = result.free.map_or(0, |free| free.time.foreground_delay_ns);
+    let arms = scans.iter().zip(gap_shares);
+    estimate.arms =
+        arms.map(|(scan, gap_share)| ArmScrub::new(scan, block_size, gap_share)).collect();
+    Ok(estimate)
+}
+
+/// About an eighth of a mean track, a power of two of blocks of 512 B. A part of a gap smaller than a
+/// block is lost at its ends, and what is wanted takes a bit a block.
+fn block_size(drive: &Drive) -> Bytes {
+    let turn = drive.rotation().period().as_secs_f64();
+    let track = drive.mean_media_rate_bytes_per_second() * turn / 512.0;
+    let eighth = libm::log2((track / 8.0).max(1.0)).round() as u32;
+    Bytes::new(512 << eighth)
+}
+
+/// Runs the whole trace and measures for each arm the share of the time that is in gaps.
+fn load(experiment: &Experiment) -> Result<(RunResult, Vec<f64>), ConfigError> {
+    let arms = experiment.striping.arms();
+    let mut gaps: Vec<Gaps> = (0..arms).map(|_| Gaps::default()).collect();
+    let planners = gaps.iter_mut().map(|gaps| gaps as &mut dyn Planner).collect();
+    let result = experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {})?;
+    let elapsed_ns = result.elapsed_ns.max(1) as f64;
+    let shares = gaps.iter().map(|gaps| gaps.potential_ns as f64 / elapsed_ns).collect();
+    Ok((result, shares))
+}
+
+/// Counts the rotational latency and leaves it as it is.
+#[derive(Default)]
+struct Gaps {
+    potential_ns: u64,
+}
+
+impl Planner for Gaps {
+    fn plan(&mut self, _: &Opportunity, runs: &mut Vec<FreeRun>) {
+        runs.clear();
+    }
+
+    fn done(&mut self, _: &FreeRun, _: SimTime) {}
+
+    fn filled(&mut self, gap: &Opportunity, _: &Spent) {
+        self.potential_ns += gap.latency().ns();
+    }
+
+    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+}
+
+/// The scan of one arm in bursts.
+struct Scanned {
+    blocks: u64,
+    bursts: Vec<Burst>,
+    end: End,
+}
+
+/// Scans every arm of the volume behind this load.
+fn scan<S: Source>(
+    experiment: &Experiment,
+    source: &mut S,
+    block_size: Bytes,
+    pace: Pace,
+    progress: ScrubProgress<'_>,
+) -> Result<(Vec<Scanned>, RunResult), ConfigError> {
+    let arms = experiment.striping.arms();
+    let watch = Arc::new(Watch::default());
+    watch.unfinished.store(arms.into(), Ordering::Relaxed);
+    let scan = |arm| {
+        let prng = Prng::new(experiment.config.seed, &format!("leaps {arm}"));
+        Leaping::new(&experiment.drive, block_size, pace, prng, &watch)
+    };
+    let mut scans: Vec<Leaping> = (0..arms).map(scan).collect();
+    let total = pace.leaps * u64::from(arms) + 1;
+    let mut source = Until { source, watch: &watch, requests: pace.requests };
+    let planners = scans.iter_mut().map(|scan| scan as &mut dyn Planner).collect();
+    let mut reported = u64::MAX;
+    let mut report = |_: &_| {
+        let done = watch.leaps.load(Ordering::Relaxed).min(total - 1);
+        if done != reported {
+            reported = done;
+            progress(done, total);
+        }
+    };
+    let result = experiment.run_source(&mut source, planners, &mut report)?;
+    progress(total, total);
+    let of = |scan: &Leaping| Scanned {
+        blocks: scan.blocks(),
+        bursts: scan.bursts(),
+        end: scan.end_of_scan(),
+    };
+    Ok((scans.iter().map(of).collect(), result))
+}
+
+/// A load until the scans of all arms are over, or for so many requests.
+struct Until<'a, S> {
+    source: &'a mut S,
+    watch: &'a Watch,
+    requests: u64,
+}
+
+impl<S: Source> Source for Until<'_, S> {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        if self.requests == 0 || self.watch.unfinished.load(Ordering::Relaxed) == 0 {
+            return Ok(None);
+        }
+        self.source.next_arrival()
+    }
+
+    fn take(&mut self) -> Request {
+        self.requests -= 1;
+        self.source.take()
+    }
+
+    fn completed(&mut self, tag: u64, now: SimTime) {
+        self.source.completed(tag, now);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.source.progress()
+    }
+}
+
+impl ArmScrub {
+    fn without_gaps() -> Self {
+        Self {
+            gap_share: 0.0,
+            blocks: 0,
+            end: ScrubEnd::NoGaps,
+            read_share: 0.0,
+            seconds: None,
+            seconds_50_percent: None,
+            seconds_95_percent: None,
+            course: Vec::new(),
+            simulated_gaps: 0,
+        }
+    }
+
+    fn new(scan: &Scanned, block_size: Bytes, gap_share: f64) -> Self {
+        let course = curve::course(&scan.bursts);
+        let (Some(last), true) = (course.last(), gap_share > 0.0) else {
+            return Self::without_gaps();
+        };
+        let blocks = scan.blocks;
+        let seconds = |potential_ns: f64| potential_ns / gap_share / 1e9;
+        let share = |left: u64| 1.0 - left as f64 / blocks as f64;
+        let until = |left: u64| curve::potential_until(&course, left).map(seconds);
+        let rates = scan.bursts.iter().flat_map(|burst| [curve::rate(burst); 2]);
+        let point = |(at, rate): (&At, f64)| ScrubPoint {
+            seconds: seconds(at.potential_ns),
+            read_share: share(at.left),
+            bytes_per_second: rate * block_size.get() as f64 * gap_share * 1e9,
+        };
+        Self {
+            gap_share,
+            blocks,
+            end: match scan.end {
+                End::Complete => ScrubEnd::Complete,
+                End::OutOfReach => ScrubEnd::OutOfReach,
+                End::LoadOver => ScrubEnd::Unfinished,
+            },
+            read_share: share(last.left),
+            seconds: Some(seconds(last.potential_ns)),
+            seconds_50_percent: until(blocks / 2),
+            seconds_95_percent: until(blocks / 20),
+            course: course.iter().zip(rates).map(point).collect(),
+            simulated_gaps: scan.bursts.iter().map(|burst| burst.gaps).sum(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_model::sched::PolicySpec;
+    use freewheel_sim::config::SimConfig;
+    use freewheel_sim::source::{Closed, Fit, Pattern, PatternSpec, Think};
+
+    use super::*;
+
+    /// A whole scan.
+    const NO_LEAPS: Pace = Pace {
+        gaps: 1500,
+        leaps: u64::MAX / 2,
+        step_max: 0.0,
+        last_gaps: u64::MAX,
+        requests: 1_000_000,
+    };
+
+    fn experiment(workload: &str) -> Experiment {
+        let text = format!(
+            "drive = \"atlas10k\"\nelectronics = false\nqueue_depth = 1\n[workload]\n{workload}"
+        );
+        Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap()
+    }
+
+    /// Ten clients with random requests, as in osdi00 section 6.
+    fn random(experiment: &Experiment, pace: Pace) -> ArmScrub {
+        let kib = Bytes::from_kib;
+        let spec = PatternSpec { size: kib(8), align: kib(4), ..PatternSpec::default() };
+        let pattern = Pattern::new(spec, experiment.striping.blocks(), 1).unwrap();
+        let think = Think::Constant(SimDuration::from_ms(30));
+        let mut source = Closed::new(pattern, 10, think, u64::MAX, 1);
+        let (scans, result) = scan(experiment, &mut source, kib(8), pace, &|_, _| {}).unwrap();
+        let free = result.free.unwrap().time;
+        assert_eq!(free.foreground_delay_ns, 0);
+        ArmScrub::new(&scans[0], kib(8), free.potential_ns as f64 / result.elapsed_ns as f64)
+    }
+
+    #[test]
+    fn under_random_requests_the_estimate_is_near_a_whole_scan() {
+        let experiment = experiment("kind = \"closed\"");
+        let (whole, leaping) = (random(&experiment, NO_LEAPS), random(&experiment, PACE));
+        assert!([whole.end, leaping.end].iter().all(|&end| end == ScrubEnd::Complete));
+        assert!(leaping.simulated_gaps * 3 < whole.simulated_gaps);
+        let near = |a: Option<f64>, b: Option<f64>, band: f64| {
+            let ratio = a.unwrap() / b.unwrap();
+            assert!((1.0 - band..1.0 + band).contains(&ratio), "{a:?} for {b:?}");
+        };
+        near(leaping.seconds_50_percent, whole.seconds_50_percent, 0.08);
+        near(leaping.seconds_95_percent, whole.seconds_95_percent, 0.08);
+        near(leaping.seconds, whole.seconds, 0.15);
+    }
+
+    #[test]
+    fn under_a_load_on_a_part_of_the_drive_it_has_the_right_order() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/");
+        let file = format!("{folder}fileserver-ext4.csv.zst").into();
+        let trace = TraceWorkload { file, fit: Fit::Scale, ..TraceWorkload::default() };
+        let workload = "kind = \"closed\"";
+        let mut config = experiment(workload).config;
+        config.workload = freewheel_sim::config::Workload::Trace(trace.clone());
+        config.scheduler = PolicySpec::Fcfs;
+        let experiment = Experiment::new(config).unwrap();
+        let requests = experiment.trace.as_ref().unwrap().requests;
+        let sample = Sample::read(&trace, requests).unwrap();
+        let seconds = |pace: Pace| {
+            let mut source = experiment.replay(&trace, sample.for_ever(SimDuration::ZERO)).unwrap();
+            let size = Bytes::from_kib(16);
+            let (scans, _) = scan(&experiment, &mut source, size, pace, &|_, _| {}).unwrap();
+            let course = curve::course(&scans[0].bursts);
+            (course, scans[0].blocks, scans[0].end)
+        };
+        let (whole, blocks, _) = seconds(Pace { requests: 300_000, ..NO_LEAPS });
+        let reached = whole.last().unwrap();
+        let read = 1.0 - reached.left as f64 / blocks as f64;
+        assert!((0.05..0.9).contains(&read), "{read}");
+        let (leaping, _, end) = seconds(PACE);
+        assert_ne!(end, End::Complete, "the gaps reach a part of the drive only");
+        for part in [0.25, 0.5, 0.75, 1.0] {
+            let left = blocks - (part * (blocks - reached.left) as f64) as u64;
+            let at = |course: &[At]| curve::potential_until(course, left).unwrap();
+            let ratio = at(&leaping) / at(&whole);
+            assert!((0.5..1.5).contains(&ratio), "{ratio} at {part} of {read}");
+        }
+    }
+}

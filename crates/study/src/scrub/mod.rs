@@ -1,0 +1,16 @@
+//! How long a scrub of a whole drive takes in the rotational gaps of a load: an estimate, since no
+//! trace is as long and no simulation of days is cheap.
+//!
+//! What the gaps give is measured in blocks for each nanosecond of rotational latency, on a sample
+//! of the trace that goes on for ever ([`sample`]), while the scan wears thin in leaps ([`leaps`]).
+//! How much latency there is in an hour is measured on the whole trace. Scrubs verify what is on the
+//! media, so only what is read counts, and pieces of blocks need not be held.
+
+mod curve;
+mod estimate;
+mod leaps;
+mod sample;
+mod thin;
+
+pub(crate) use estimate::estimate;
+pub use estimate::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
