@@ -37,6 +37,11 @@ pub(super) struct Arcs(pub [[u16; SLOTS]; SLOTS]);
 impl Spans {
     pub const NONE: Self = Self { worth: [[0; SLOTS]; SLOTS], rows: 0, total: 0 };
 
+    pub fn clear(&mut self) {
+        self.worth[..self.rows].fill([0; SLOTS]);
+        (self.rows, self.total) = (0, 0);
+    }
+
     /// Worth of all of it.
     pub fn total(&self) -> u32 {
         self.total

@@ -97,7 +97,7 @@ pub(super) struct Index {
     by_track: Vec<u8>,
     /// How far apart in the turn a path visits two surfaces.
     apart: Apart,
-    /// What is wanted on each surface of the cylinder at hand.
+    /// What is wanted on the surfaces of the cylinder at hand: memory that is used again.
     surfaces: Vec<Spans>,
 }
 
@@ -112,7 +112,7 @@ impl Index {
             levels.push(Level::new(size));
         }
         let apart = apart(tracks);
-        let surfaces = Vec::new();
+        let surfaces = vec![Spans::NONE; tracks.surfaces() as usize];
         let mut index = Self { objective, levels, shift: 0, stale, by_track, apart, surfaces };
         index.rebuild(tracks, wanted);
         index
@@ -165,21 +165,18 @@ impl Index {
     }
 
     fn cylinder(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Table {
-        let surfaces = &mut self.surfaces;
-        surfaces.clear();
+        let mut used = 0;
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
             let track = tracks.track(cylinder, surface);
-            let mut spans = Spans::NONE;
-            tracks.for_each_stretch(track, |stretch| {
-                wanted.add_spans(stretch, &place, &mut spans);
-            });
+            let spans = &mut self.surfaces[used];
+            spans.clear();
+            tracks.for_each_stretch(track, |stretch| wanted.add_spans(stretch, &place, spans));
             self.by_track[track as usize] = byte_of(spans.total(), self.shift);
-            if spans.total() > 0 {
-                surfaces.push(spans);
-            }
+            used += usize::from(spans.total() > 0);
         }
+        let surfaces = &self.surfaces[..used];
         let arcs = match self.objective {
             Objective::Track => surfaces.iter().fold(Arcs::NONE, |mut most, spans| {
                 most.raise(&Arcs::of(spans, self.shift));

@@ -42,7 +42,40 @@ impl Field<'_> {
 /// Nodes that still might hold something better, with their bounds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Frontier {
+    /// The greatest that came since one was last taken: mostly the next one too.
+    latest: Option<Candidate>,
     heap: BinaryHeap<Candidate>,
+}
+
+impl Frontier {
+    fn clear(&mut self) {
+        self.latest = None;
+        self.heap.clear();
+    }
+
+    #[inline]
+    fn push(&mut self, candidate: Candidate) {
+        let less = match self.latest {
+            Some(latest) if latest > candidate => candidate,
+            _ => match self.latest.replace(candidate) {
+                Some(less) => less,
+                None => return,
+            },
+        };
+        self.heap.push(less);
+    }
+
+    /// Takes the greatest.
+    #[inline]
+    fn pop(&mut self) -> Option<Candidate> {
+        let Some(latest) = self.latest.take() else { return self.heap.pop() };
+        match self.heap.peek_mut() {
+            Some(mut greatest) if *greatest > latest => {
+                Some(std::mem::replace(&mut *greatest, latest))
+            }
+            _ => Some(latest),
+        }
+    }
 }
 
 /// A bound and the node it is of, in one number that orders them: by the bound, and among equals the
@@ -88,13 +121,12 @@ impl Search<'_> {
             let passing = ceiling.of(reach.sectors_in(length, tracks.sectors_max(cylinders)));
             Some(u64::from(index.bound(node, arc)).min(passing) * price(node))
         };
-        let heap = &mut self.frontier.heap;
-        heap.clear();
+        self.frontier.clear();
         let root = field.index.root();
-        if let Some(bound) = bound(field, root).filter(|&bound| bound > best) {
-            heap.push(Candidate::new(bound, root));
+        if let Some(bound) = bound(field, root) {
+            self.frontier.push(Candidate::new(bound, root));
         }
-        while let Some(candidate) = heap.pop() {
+        while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
             if candidate.bound() <= best {
                 break;
@@ -123,7 +155,7 @@ impl Search<'_> {
                 if u64::from(most) * price(child) > best
                     && let Some(bound) = bound(field, child).filter(|&bound| bound > best)
                 {
-                    heap.push(Candidate::new(bound, child));
+                    self.frontier.push(Candidate::new(bound, child));
                 }
             }
         }
