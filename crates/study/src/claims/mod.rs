@@ -2,6 +2,7 @@
 //!
 //! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
 
+mod beyond_tasks;
 mod osdi00;
 mod osdi00_cleaning;
 mod osdi00_mining;
@@ -86,6 +87,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "Figure 8 with plans of several stops, prices by region, and other foreground policies",
         setting: "as figure 8, MPL 10, three scans",
         run: osdi00_mining::beyond,
+    },
+    Claim {
+        id: "beyond.tasks",
+        title: "Several tasks at once: shared blocks, priority, deadline, shares",
+        setting: "as figure 8, MPL 10, FCFS; a scan, and a tenth of the drive that is urgent",
+        run: beyond_tasks::tasks,
     },
 ];
 

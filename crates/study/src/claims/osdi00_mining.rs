@@ -55,37 +55,20 @@ impl Setting {
     }
 
     fn config(&self, seed: u64) -> SimConfig {
+        let freeblock = FreeblockConfig {
+            rule: self.rule,
+            prices: self.prices,
+            task: BackgroundTask::DataMining,
+            block_size: Bytes::from_kib(4),
+            enough: self.enough,
+            rounds: Some(self.rounds),
+            idle: None,
+            promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
+        };
         SimConfig {
-            seed,
-            drive: "atlas10k".into(),
-            zero_latency: None,
             scheduler: self.policy,
-            // As in the figures of section 3: no cache, no overheads.
-            electronics: false,
-            queue_depth: None,
-            array: ArrayConfig::default(),
-            freeblock: Some(FreeblockConfig {
-                rule: self.rule,
-                prices: self.prices,
-                task: BackgroundTask::DataMining,
-                block_size: Bytes::from_kib(4),
-                enough: self.enough,
-                rounds: Some(self.rounds),
-                idle: None,
-                promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
-            }),
-            workload: Workload::Closed {
-                requests: 0,
-                outstanding: self.mpl,
-                think: SimDuration::from_ms(30),
-                think_distribution: ThinkDistribution::Constant,
-                pattern: PatternSpec {
-                    size: Bytes::from_kib(8),
-                    size_distribution: SizeDistribution::Exponential,
-                    align: Bytes::from_kib(4),
-                    ..PatternSpec::default()
-                },
-            },
+            freeblock: Some(freeblock),
+            ..transactions(self.mpl, seed)
         }
     }
 
@@ -105,6 +88,33 @@ impl Setting {
             *requests = wanted;
         }
         Experiment::new(config)?.run()
+    }
+}
+
+/// The paper's transactions (section 6.2) with nothing behind them, under FCFS.
+pub(super) fn transactions(mpl: u32, seed: u64) -> SimConfig {
+    SimConfig {
+        seed,
+        drive: "atlas10k".into(),
+        zero_latency: None,
+        scheduler: PolicySpec::Fcfs,
+        // As in the figures of section 3: no cache, no overheads.
+        electronics: false,
+        queue_depth: None,
+        array: ArrayConfig::default(),
+        freeblock: None,
+        workload: Workload::Closed {
+            requests: 0,
+            outstanding: mpl,
+            think: SimDuration::from_ms(30),
+            think_distribution: ThinkDistribution::Constant,
+            pattern: PatternSpec {
+                size: Bytes::from_kib(8),
+                size_distribution: SizeDistribution::Exponential,
+                align: Bytes::from_kib(4),
+                ..PatternSpec::default()
+            },
+        },
     }
 }
 
@@ -169,7 +179,7 @@ fn dots(name: &str, points: Vec<(f64, f64)>) -> Line {
 }
 
 /// The level at which the paper's numbers are taken: its throughput hardly grows beyond.
-const MPL: u32 = 10;
+pub(super) const MPL: u32 = 10;
 
 pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let levels: &[u32] = if context.options.quick { &[2, MPL] } else { &[1, 2, 4, 7, MPL, 15, 20] };

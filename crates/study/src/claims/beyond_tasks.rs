@@ -1,0 +1,153 @@
+//! Several tasks at once behind the transactions of osdi00 figure 8: what sharing blocks, priority,
+//! a deadline and shares are worth, each alone.
+
+use freewheel_model::freeblock::tasks::{
+    CADENCE, Event, Extent, Pace, Priority, TaskError, TaskId, TaskSpec, Tasks, Until,
+};
+use freewheel_model::freeblock::{Options, Rule};
+use freewheel_sim::config::{ConfigError, Experiment, Workload};
+use freewheel_units::{Op, SimDuration, SimTime};
+use rayon::prelude::*;
+
+use super::osdi00_mining::{MPL, transactions};
+use super::{Context, Outcome};
+
+/// Blocks of 512 B in a block of all tasks: 4 KiB, as the paper's.
+const BLOCK: u32 = 8;
+
+/// What becomes of the task that is watched in one run.
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    /// When it was complete.
+    done: SimTime,
+    /// Blocks of 512 B that it and all other tasks had been given then.
+    own: u64,
+    others: u64,
+}
+
+/// Runs the transactions behind which `specs` are registered at the beginning, the first of them
+/// watched.
+fn run(experiment: &Experiment, specs: &[TaskSpec]) -> Result<Watched, ConfigError> {
+    let options = Options { rule: Rule::Paths, ..Options::default() };
+    let mut tasks = Tasks::new(&experiment.drive, options, CADENCE);
+    let registered: Result<Vec<TaskId>, TaskError> =
+        specs.iter().map(|spec| tasks.register(SimTime::ZERO, spec.clone())).collect();
+    let watched = registered.expect("tasks within the drive")[0];
+    experiment.run_freeblock(vec![&mut tasks], &mut |_| {}, &mut |_, _| {})?;
+    let mut result = Watched { done: SimTime::ZERO, own: 0, others: 0 };
+    for event in tasks.events() {
+        match event {
+            Event::Delivered { task, extent, .. } if task == watched => {
+                result.own += extent.blocks.get();
+            }
+            Event::Delivered { extent, .. } => result.others += extent.blocks.get(),
+            Event::Done { task, at, .. } if task == watched => {
+                result.done = at;
+                return Ok(result);
+            }
+            Event::Done { .. } | Event::Superseded { .. } => {}
+        }
+    }
+    panic!("the transactions end before the task is complete")
+}
+
+/// A part of the drive, in hundredths from its beginning, of which so many hundredths are enough:
+/// the last blocks take long and say little.
+fn part(experiment: &Experiment, (from, to): (u64, u64), enough: u64) -> TaskSpec {
+    let blocks = experiment.drive.blocks().get() / u64::from(BLOCK);
+    let at = |hundredths: u64| blocks * hundredths / 100;
+    let (start, length) = (at(from) * u64::from(BLOCK), at(to) - at(from));
+    TaskSpec {
+        until: Until::Enough(length * enough / 100),
+        ..TaskSpec::new(Op::Read, BLOCK, vec![Extent::new(start, length * u64::from(BLOCK))])
+    }
+}
+
+pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let quick = context.options.quick;
+    let mut config = transactions(MPL, context.options.seed);
+    let (length, enough) = if quick { (40_000, 20) } else { (300_000, 95) };
+    if let Workload::Closed { requests, .. } = &mut config.workload {
+        *requests = length;
+    }
+    let experiment = Experiment::new(config)?;
+    // The scan, and a tenth of it in its midst that somebody waits for.
+    let scan = || part(&experiment, (0, 100), enough);
+    let urgent = || part(&experiment, (45, 55), enough);
+    let beside_scan = |spec: TaskSpec| vec![spec, scan()];
+    let halves = |shares: [u32; 2]| {
+        let half =
+            |of, share| TaskSpec { pace: Pace::Share(share), ..part(&experiment, of, enough) };
+        vec![half((0, 50), shares[0]), half((50, 100), shares[1])]
+    };
+    let runs = [
+        vec![scan()],
+        vec![scan(), scan()],
+        vec![urgent()],
+        beside_scan(urgent()),
+        beside_scan(TaskSpec { priority: Priority::High, ..urgent() }),
+        halves([1, 1]),
+        halves([3, 1]),
+        vec![scan(), TaskSpec { priority: Priority::High, ..urgent() }],
+    ];
+    let results: Vec<Watched> =
+        runs.par_iter().map(|specs| run(&experiment, specs)).collect::<Result<_, _>>()?;
+    // A deadline halfway between what the task takes by itself and what it takes beside the scan.
+    let seconds = |watched: &Watched| watched.done.ns() as f64 / 1e9;
+    let [one, two, alone, beside, high, even, shares, behind] = &results[..] else {
+        unreachable!("a result for every run")
+    };
+    let deadline = (seconds(alone) + seconds(beside)) / 2.0;
+    let pace = Pace::Deadline(SimDuration::from_ns((deadline * 1e9) as u64));
+    let in_time = run(&experiment, &beside_scan(TaskSpec { pace, ..urgent() }))?;
+
+    let mut rows = Vec::new();
+    let mut row = |quantity: &str, unit, band, ours, note: String| {
+        let mut row = context.row_in(quantity, unit, band, ours);
+        row.note = Some(note);
+        rows.push(row);
+    };
+    let note = format!("{:.0} s", seconds(one));
+    row(
+        "two scans at once, of the time of one",
+        "%",
+        [99.0, 101.0],
+        100.0 * seconds(two) / seconds(one),
+        note,
+    );
+    let note = format!("{:.0} s alone, {:.0} s beside it", seconds(alone), seconds(beside));
+    let percent = |watched: &Watched| 100.0 * seconds(watched) / seconds(beside);
+    row(
+        "a tenth at high priority beside the scan, of its time at the same",
+        "%",
+        [percent(alone), 100.0],
+        percent(high),
+        note,
+    );
+    let note = format!("the scan took {:.0} s", seconds(behind));
+    row(
+        "the scan behind that tenth, of its time alone",
+        "%",
+        [99.0, 105.0],
+        100.0 * seconds(behind) / seconds(one),
+        note,
+    );
+    let note = format!("due after {deadline:.0} s");
+    row(
+        "a tenth with a deadline between both, of the time it has",
+        "%",
+        [0.0, 100.0],
+        100.0 * seconds(&in_time) / deadline,
+        note,
+    );
+    let ratio = |watched: &Watched| watched.own as f64 / watched.others as f64;
+    let note = format!("{:.2} with shares of 1 to 1", ratio(even));
+    row(
+        "bytes of two halves with shares of 3 to 1, when the first is done",
+        "ratio",
+        [2.4, 3.6],
+        ratio(shares),
+        note,
+    );
+    Ok(Outcome { rows, figures: Vec::new() })
+}
