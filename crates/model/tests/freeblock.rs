@@ -75,6 +75,51 @@ impl Oracle {
             && gap.arrival(&self.drive, &departure.after(&access, op)) <= gap.due
     }
 
+    /// Worth of the best path over the tracks of one cylinder, or over those of the source's and then
+    /// those of the destination's: of the heaviest chain of pieces, by a look at every pair of them.
+    fn best_path(&self, gap: &Opportunity) -> u64 {
+        let [reads, writes] = [Op::Read, Op::Write].map(|op| self.best_path_of(gap, op));
+        reads.max(writes)
+    }
+
+    fn best_path_of(&self, gap: &Opportunity, op: Op) -> u64 {
+        let seek = self.drive.seek();
+        let in_time =
+            |&(piece, key): &(Piece, LayerKey)| key.op == op && self.is_in_time(gap, &piece, op);
+        let pieces = self.wanted.iter().flat_map(|(&(layer, _), pieces)| {
+            pieces.iter().map(move |piece| (*piece, self.layers[layer]))
+        });
+        let mut passing: Vec<(u64, u64, Position, u64)> = pieces
+            .filter(in_time)
+            .map(|(piece, key)| {
+                let target = self.drive.target(Lbn::new(piece.first), piece.blocks(), op);
+                let access = self.drive.media_access_from(&gap.departure(), &target, 0);
+                let begin = (access.seek + access.rotate).ns();
+                let worth = u64::from(piece.blocks * key.weight);
+                (begin, begin + access.transfer.ns(), piece.at, worth)
+            })
+            .collect();
+        passing.sort_unstable_by_key(|&(begin, ..)| begin);
+        let moving = |from: Position, to: Position| {
+            let is_there = from.cylinder == to.cylinder;
+            let goes = from.cylinder == gap.from.cylinder && to.cylinder == gap.to.cylinder;
+            let distance = from.cylinder.abs_diff(to.cylinder);
+            match from == to {
+                true => Some(0),
+                false => (is_there || goes).then(|| seek.time_ns(op, distance, true)),
+            }
+        };
+        let mut heaviest: Vec<u64> = Vec::new();
+        for (number, &(begin, _, at, worth)) in passing.iter().enumerate() {
+            let before = (0..number).filter(|&before| {
+                let (_, end, from, _) = passing[before];
+                moving(from, at).is_some_and(|moving| end + moving <= begin)
+            });
+            heaviest.push(worth + before.map(|before| heaviest[before]).max().unwrap_or(0));
+        }
+        heaviest.into_iter().max().unwrap_or(0)
+    }
+
     /// Worth of all wanted pieces in a range, which are then wanted no longer; and the blocks that
     /// are complete thereby.
     fn take(&mut self, from: u64, to: u64, op: Op) -> (u64, Vec<(usize, u64)>) {
@@ -147,15 +192,19 @@ struct Case {
 impl Case {
     /// Wants a random part of the drive in layers of random sizes.
     fn new(spec: DriveSpec, seed: u64, rule: Rule) -> Self {
+        Self::with(spec, seed, Options { rule, ..Options::default() }, 3)
+    }
+
+    fn with(spec: DriveSpec, seed: u64, options: Options, layers_max: u64) -> Self {
         let mut prng = Prng::new(seed, "freeblock");
         // Out-of-order access is the foreground's; the oracle takes every piece from its beginning.
         let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
         let drive = Arc::new(Drive::build(&in_order).unwrap());
-        let options = Options { rule, held_max: Bytes::new(1 << 30), ..Options::default() };
+        let options = Options { held_max: Bytes::new(1 << 30), ..options };
         let mut scheduler = Scheduler::new(&drive, options);
         let mut oracle =
             Oracle { drive: Arc::clone(&drive), wanted: BTreeMap::new(), layers: Vec::new() };
-        for _ in 0..1 + prng.below(3) {
+        for _ in 0..1 + prng.below(layers_max) {
             let size = 1 + prng.below(12) as u32;
             let op = if prng.chance(0.7) { Op::Read } else { Op::Write };
             let offset = prng.below(size.into()) as u32;
@@ -175,11 +224,19 @@ impl Case {
         Self { scheduler, oracle, prng }
     }
 
-    /// Plans a random gap and does the plan. Worth of the plan, and whether it was in time.
+    /// Plans a random gap and does the plan. Worth of the plan, what the oracle says is the best,
+    /// and whether it was in time.
     fn gap(&mut self) -> (u64, u64, bool, Vec<FreeRun>) {
+        self.gap_beside(Oracle::best)
+    }
+
+    fn gap_beside(
+        &mut self,
+        best: impl Fn(&Oracle, &Opportunity) -> u64,
+    ) -> (u64, u64, bool, Vec<FreeRun>) {
         let drive = Arc::clone(&self.oracle.drive);
         let gap = any_gap(&mut self.prng, &drive);
-        let best = self.oracle.best(&gap);
+        let best = best(&self.oracle, &gap);
         let mut runs = Vec::new();
         self.scheduler.plan(&gap, &mut runs);
         let in_time = runs.is_empty() || execute(&drive, &gap, &runs);
@@ -242,6 +299,51 @@ proptest! {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
+
+    #[test]
+    fn a_plan_of_several_stops_takes_no_less_than_the_best_path_of_an_exhaustive_search(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        // Blocks of one layer do not overlap, and all are worth the same everywhere.
+        let options = Options { rule: Rule::Paths, prices: false, ..Options::default() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
+    fn a_plan_of_several_stops_takes_no_less_than_the_best_track(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = Options { rule: Rule::Paths, prices: false, ..Options::default() };
+        let mut case = Case::with(spec, seed, options, 3);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap();
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
+    fn with_a_budget_of_nodes_a_plan_is_in_time_and_no_better_than_the_best(
+        (spec, drive) in any_drive(), seed: u64, budget in 0u64..40
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = Options { rule: Rule::Greedy, budget, ..Options::default() };
+        let mut case = Case::with(spec, seed, options, 3);
+        for _ in 0..30 {
+            let exhausted = case.scheduler.effort().exhausted;
+            let (worth, best, in_time, runs) = case.gap();
+            prop_assert!(in_time, "{:?}", runs);
+            prop_assert!(worth <= best, "{} of {}", worth, best);
+            let counted = case.scheduler.effort().exhausted > exhausted;
+            prop_assert!(worth == best || counted, "{} of {} without notice", worth, best);
+        }
+        prop_assert!(case.scheduler.effort().nodes <= 30 * budget);
+    }
 
     #[test]
     fn one_run_on_a_track_after_the_other_all_is_found_that_is_wanted(

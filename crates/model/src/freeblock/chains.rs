@@ -5,13 +5,18 @@
 //! becomes *steps*, each with its time and surface; the best path is the heaviest chain of steps of
 //! which each can be reached from the one before. Steps come in order of their start, so one pass
 //! finds it: the best chain that stays on the surface, or the best of any that ended a head switch
-//! ago.
+//! ago. Steps of different layers may overlap: on one surface they are all taken, and a chain has
+//! ended with the last of them. Then a lighter chain that ends sooner may be overlooked; without
+//! overlap what is found is the heaviest.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use freewheel_units::Op;
 
 use super::reach::Reach;
 use super::tracks::Tracks;
-use super::wanted::{Item, Timed, Wanted};
+use super::wanted::{Item, Sum, Timed, Wanted};
 use crate::drive::Position;
 
 /// Something wanted, with the time at which it passes, in nanoseconds from the beginning of the gap.
@@ -29,10 +34,14 @@ pub(super) struct Step {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chains {
     steps: Vec<Step>,
-    /// For each step the heaviest chain that ends with it, and the step before it there.
+    /// For each step the heaviest chain whose last step it is, when that has ended, and the step
+    /// before it there.
     weights: Vec<u64>,
+    ends: Vec<u64>,
     before: Vec<u32>,
-    /// Steps in order of their ends.
+    /// Chains that have not ended yet, the first to end first.
+    unended: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Steps in order of the ends of their chains.
     by_end: Vec<u32>,
     /// Best chain among the first of `by_end`, and its last step.
     best_by_end: Vec<(u64, u32)>,
@@ -56,6 +65,8 @@ impl Chain {
 /// Worth of what can be had on a cylinder when no other is visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Within {
+    /// Items on all tracks.
+    pub items: u32,
     /// On all tracks together, each without regard to the others: no chain is heavier.
     pub sum: u32,
     /// On the best of them.
@@ -72,7 +83,8 @@ impl Within {
             let stay = reach.stay(at, op);
             let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { continue };
             let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
-            let value = wanted.value(tracks, track, &place, passing, op);
+            let Sum { items, value } = wanted.value(tracks, track, &place, passing, op);
+            within.items += items;
             within.sum += value;
             if value > within.most {
                 (within.most, within.surface) = (value, surface);
@@ -122,42 +134,31 @@ impl Chains {
     /// Finds the heaviest chain. `switch` is the time to change heads.
     pub fn solve(&mut self, surfaces: u32, switch: u64) -> Chain {
         self.steps.sort_unstable_by_key(|step| (step.start, step.surface, step.item.first));
-        let steps = &self.steps;
-        self.by_end.clear();
-        self.by_end.extend(0..steps.len() as u32);
-        self.by_end.sort_by_key(|&step| steps[step as usize].end);
         self.weights.clear();
+        self.ends.clear();
         self.before.clear();
-        self.best_by_end.clear();
+        self.unended.clear();
         self.on_surface.clear();
         self.on_surface.resize(surfaces as usize, (0, NONE));
-        let (mut ended, mut anywhere, mut best) = (0, (0, NONE), Chain::EMPTY);
-        for (number, step) in steps.iter().enumerate() {
-            let reachable = step.start.checked_sub(switch);
-            while let Some(&candidate) = self.by_end.get(ended) {
-                let candidate = candidate as usize;
-                if candidate >= number || reachable.is_none_or(|by| steps[candidate].end > by) {
-                    break;
+        let (mut anywhere, mut best) = ((0, NONE), Chain::EMPTY);
+        for (number, step) in self.steps.iter().enumerate() {
+            while let Some(&Reverse((end, ended))) = self.unended.peek()
+                && end + switch <= step.start
+            {
+                self.unended.pop();
+                let weight = self.weights[ended as usize];
+                if weight > anywhere.0 {
+                    anywhere = (weight, ended);
                 }
-                if self.weights[candidate] > anywhere.0 {
-                    anywhere = (self.weights[candidate], candidate as u32);
-                }
-                ended += 1;
             }
-            let mut stays = self.on_surface[step.surface as usize];
-            // Steps of different layers may overlap: then the chain goes on from what was over.
-            while let Some(last) = steps.get(stays.1 as usize) {
-                let moves = if last.surface == step.surface { 0 } else { switch };
-                if last.end + moves <= step.start {
-                    break;
-                }
-                let before = self.before[stays.1 as usize];
-                stays = (self.weights.get(before as usize).copied().unwrap_or(0), before);
-            }
+            let stays = self.on_surface[step.surface as usize];
             let (weight, before) = if stays.0 >= anywhere.0 { stays } else { anywhere };
             let weight = weight + step.worth;
+            let end = self.ends.get(before as usize).map_or(step.end, |end| step.end.max(*end));
             self.weights.push(weight);
+            self.ends.push(end);
             self.before.push(before);
+            self.unended.push(Reverse((end, number as u32)));
             let known = &mut self.on_surface[step.surface as usize];
             if weight > known.0 {
                 *known = (weight, number as u32);
@@ -166,6 +167,15 @@ impl Chains {
                 best = Chain { worth: weight, last: number as u32 };
             }
         }
+        best
+    }
+
+    /// Puts the chains in order of their ends, for [`Self::ended_by`].
+    pub fn order(&mut self) {
+        self.by_end.clear();
+        self.by_end.extend(0..self.steps.len() as u32);
+        self.by_end.sort_unstable_by_key(|&step| (self.ends[step as usize], step));
+        self.best_by_end.clear();
         let mut heaviest = (0, NONE);
         for &step in &self.by_end {
             let weight = self.weights[step as usize];
@@ -174,23 +184,23 @@ impl Chains {
             }
             self.best_by_end.push(heaviest);
         }
-        best
     }
 
     /// The heaviest chain that has ended by `time`.
     pub fn ended_by(&self, time: u64) -> Chain {
-        let ended = self.by_end.partition_point(|&step| self.steps[step as usize].end <= time);
+        let ended = self.by_end.partition_point(|&step| self.ends[step as usize] <= time);
         ended.checked_sub(1).map_or(Chain::EMPTY, |at| {
             let (worth, last) = self.best_by_end[at];
             Chain { worth, last }
         })
     }
 
-    /// Every step with the heaviest chain that ends with it.
-    pub fn chains(&self) -> impl Iterator<Item = (&Step, Chain)> {
-        self.steps.iter().enumerate().map(|(number, step)| {
-            (step, Chain { worth: self.weights[number], last: number as u32 })
-        })
+    /// The heaviest chain with each step as its last, and when it has ended.
+    pub fn chains(&self) -> impl Iterator<Item = (u64, Chain)> {
+        self.ends
+            .iter()
+            .enumerate()
+            .map(|(number, &end)| (end, Chain { worth: self.weights[number], last: number as u32 }))
     }
 
     /// The steps of a chain, the last one first.

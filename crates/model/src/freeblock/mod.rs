@@ -35,7 +35,8 @@ pub use wanted::{Delivered, LayerKey};
 use self::tasks::Promoted;
 use crate::drive::{Access, Departure, Drive};
 
-/// Consecutive blocks in consecutive sectors of one track, to be read or written in passing.
+/// Consecutive blocks to be read or written in passing, most often on one track: what follows on the
+/// next one may belong to the same run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreeRun {
     /// First block.

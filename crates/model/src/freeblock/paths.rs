@@ -81,7 +81,7 @@ impl Paths {
             if u64::from(within.sum) * price <= best {
                 return best;
             }
-            let surfaces = surfaces(tracks, wanted, &within, within.surface);
+            let surfaces = surfaces(tracks, &within);
             at_third.gather(tracks, wanted, reach, (cylinder, surfaces), op, price);
             let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
             if here > best {
@@ -133,9 +133,9 @@ fn split(
     // On one cylinder the chains from the source are all there is.
     if from.cylinder != to.cylinder {
         let cross = reach.cross_ns(from.cylinder, to.cylinder, op);
-        for (step, after) in at_destination.chains() {
-            // In reversed time: the chain begins where the step ends.
-            if let Some(leaves) = (length - step.end).checked_sub(cross) {
+        for (end, after) in at_destination.chains() {
+            // In reversed time: the chain begins where it ends.
+            if let Some(leaves) = (length - end).checked_sub(cross) {
                 consider(at_source.ended_by(leaves), after);
             }
         }
@@ -144,14 +144,9 @@ fn split(
 }
 
 /// The surfaces among which a path is sought: all, or where too much is wanted, one.
-fn surfaces(
-    tracks: &Tracks,
-    wanted: &Wanted,
-    within: &Within,
-    surface: u32,
-) -> std::ops::Range<u32> {
-    let few = within.sum <= STEPS_MAX * wanted.size_min();
-    if few { 0..tracks.surfaces() } else { surface..surface + 1 }
+fn surfaces(tracks: &Tracks, within: &Within) -> std::ops::Range<u32> {
+    let best = within.surface;
+    if within.items <= STEPS_MAX { 0..tracks.surfaces() } else { best..best + 1 }
 }
 
 fn gather_and_solve(
@@ -164,12 +159,14 @@ fn gather_and_solve(
     reversed: Option<u64>,
 ) -> Chain {
     let within = Within::new(tracks, wanted, reach, at.cylinder, op);
-    let surfaces = surfaces(tracks, wanted, &within, at.surface);
+    let surfaces = surfaces(tracks, &within);
     chains.gather(tracks, wanted, reach, (at.cylinder, surfaces), op, price);
     if let Some(length) = reversed {
         chains.reverse(length);
     }
-    chains.solve(tracks.surfaces(), reach.cross_ns(0, 0, op))
+    let best = chains.solve(tracks.surfaces(), reach.cross_ns(0, 0, op));
+    chains.order();
+    best
 }
 
 fn take(chains: &Chains, chain: Chain, items: &mut Vec<Timed>) {

@@ -12,6 +12,9 @@ use super::tracks::Tracks;
 /// A price of one.
 const ONE: u64 = 1 << 8;
 
+/// The greatest price: times any worth of 32 bits it is no overflow, and nothing outweighs it.
+const PRICE_MAX: u64 = 1 << 24;
+
 /// Most regions: more say no more, and the last blocks of small ones are noise.
 const REGIONS: usize = 64;
 
@@ -70,6 +73,11 @@ impl Prices {
         }
     }
 
+    /// Blocks of 512 B that are still wanted.
+    pub fn left(&self) -> u64 {
+        self.all.left
+    }
+
     /// The blocks `from..to` of 512 B are asked for.
     pub fn wanted(&mut self, tracks: &Tracks, from: u64, to: u64) {
         if self.all.left == 0 {
@@ -85,7 +93,7 @@ impl Prices {
     /// The blocks `from..to` of 512 B are wanted no longer.
     pub fn delivered(&mut self, tracks: &Tracks, from: u64, to: u64) {
         self.for_each_part(tracks, from, to, |region, blocks| {
-            region.left = region.left.saturating_sub(blocks);
+            region.left -= blocks;
         });
     }
 
@@ -117,7 +125,8 @@ impl Prices {
         for (price, region) in self.prices[0].iter_mut().zip(&self.regions) {
             let part = u128::from(region.left) * u128::from(all_asked);
             let whole = u128::from(region.asked.max(1)) * u128::from(all_left);
-            *price = u64::try_from((part * u128::from(ONE) / whole).max(1)).expect("a price");
+            let exact = part * u128::from(ONE) / whole;
+            *price = exact.clamp(1, PRICE_MAX.into()) as u64;
         }
         for above in 1..self.prices.len() {
             for node in 0..self.prices[above].len() {

@@ -99,25 +99,26 @@ impl<'a> Reach<'a> {
             return None;
         }
         let from = seek.floor_ns(distance(self.gap.from.cylinder));
-        let back = seek
-            .floor_for_ns(self.gap.op, distance(self.gap.to.cylinder))
-            .saturating_add_signed(self.gap.seek_error_ns);
+        let back = self.back_ns(distance(self.gap.to.cylinder));
         self.slots_between(from, back)
     }
 
     /// Slots of the longest stay on a cylinder, which may be that of source or destination.
     #[inline]
     pub fn arc_at(&self, cylinder: u32) -> Option<SlotArc> {
-        let seek = self.drive.seek();
-        let from = seek.floor_ns(self.gap.from.cylinder.abs_diff(cylinder));
-        let back = match self.gap.to.cylinder.abs_diff(cylinder) {
+        let from = self.drive.seek().floor_ns(self.gap.from.cylinder.abs_diff(cylinder));
+        let back = self.back_ns(self.gap.to.cylinder.abs_diff(cylinder));
+        Some(self.slots_between(from, back)?.0)
+    }
+
+    /// No way to the destination over `distance` cylinders or more takes less.
+    #[inline]
+    fn back_ns(&self, distance: u32) -> u64 {
+        match self.drive.seek().floor_for_ns(self.gap.op, distance) {
             // Where nothing moves there is no error either.
             0 => 0,
-            distance => seek
-                .floor_for_ns(self.gap.op, distance)
-                .saturating_add_signed(self.gap.seek_error_ns),
-        };
-        Some(self.slots_between(from, back)?.0)
+            floor => floor.saturating_add_signed(self.gap.seek_error_ns),
+        }
     }
 
     /// Slots of a stay that begins `from` nanoseconds after the gap and ends `back` before its end,

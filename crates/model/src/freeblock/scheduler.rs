@@ -191,22 +191,38 @@ impl Scheduler {
 
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
     pub fn want(&mut self, layer: usize, from: u64, to: u64) -> u64 {
-        let new = self.wanted.want(&self.tracks, layer, from, to);
-        let layer_of = &self.wanted.layers()[layer];
-        if new > 0 && self.options.is_priced() {
-            self.prices.wanted(&self.tracks, layer_of.start(from), layer_of.start(to));
+        if self.options.is_priced() {
+            let Self { wanted, prices, tracks, .. } = self;
+            let layer_of = &wanted.layers()[layer];
+            let mut at = from;
+            let mut book = |from: u64, to: u64| {
+                prices.wanted(tracks, layer_of.start(from), layer_of.start(to));
+            };
+            wanted.blocks(layer).for_each_run(from, to, |first, end| {
+                if at < first {
+                    book(at, first);
+                }
+                at = end;
+            });
+            if at < to {
+                book(at, to);
+            }
         }
+        let new = self.wanted.want(&self.tracks, layer, from, to);
         self.touch_blocks(layer, from, to);
         new
     }
 
     /// Wants the blocks `from..to` of a layer no longer; how many were wanted.
     pub fn unwant(&mut self, layer: usize, from: u64, to: u64) -> u64 {
-        let gone = self.wanted.unwant(&self.tracks, layer, from, to);
-        let layer_of = &self.wanted.layers()[layer];
-        if gone > 0 && self.options.is_priced() {
-            self.prices.delivered(&self.tracks, layer_of.start(from), layer_of.start(to));
+        if self.options.is_priced() {
+            let Self { wanted, prices, tracks, .. } = self;
+            let layer_of = &wanted.layers()[layer];
+            wanted.blocks(layer).for_each_run(from, to, |first, end| {
+                prices.delivered(tracks, layer_of.start(first), layer_of.start(end));
+            });
         }
+        let gone = self.wanted.unwant(&self.tracks, layer, from, to);
         self.touch_blocks(layer, from, to);
         gone
     }
@@ -350,6 +366,7 @@ impl Planner for Scheduler {
             Rule::Greedy => greedy::plan(field, &reach, &mut search, items),
             Rule::Paths => {
                 if options.is_priced() {
+                    debug_assert_eq!(prices.left(), wanted.left(), "blocks on the books");
                     prices.refresh();
                 }
                 paths.plan(field, &reach, &mut search, prices, items);

@@ -152,7 +152,7 @@ impl Search<'_> {
             // The slots of the whole node leave most children out before their own are worked out.
             let Some((arc, _)) = reach.arc(field.index.cylinders(node)) else { continue };
             for (child, most) in field.index.children(node, arc) {
-                if u64::from(most) * price(child) > best
+                if u64::from(most).saturating_mul(price(child)) > best
                     && let Some(bound) = bound(field, child).filter(|&bound| bound > best)
                 {
                     self.frontier.push(Candidate::new(bound, child));
@@ -207,7 +207,7 @@ fn better_on(
         let most = limits.ceiling.of(reach.sectors_in(stay.length(), place.sectors()));
         if stay.length() > 0 && most > known.into() {
             let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
-            let value = wanted.value(tracks, track, &place, passing, op);
+            let value = wanted.value(tracks, track, &place, passing, op).value;
             if value > known {
                 known = value;
                 better = Some(Best { at, op, value });

@@ -70,6 +70,13 @@ pub(super) struct Item {
     pub value: u32,
 }
 
+/// Items, and their worth together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Sum {
+    pub items: u32,
+    pub value: u32,
+}
+
 /// A bound on the worth of sectors, by their number alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ceiling {
@@ -375,8 +382,8 @@ impl Wanted {
         place: &TrackPlace<'_>,
         passing: Passing,
         op: Op,
-    ) -> u32 {
-        let mut value = 0;
+    ) -> Sum {
+        let mut sum = Sum::default();
         tracks.for_each_stretch(track, |stretch| {
             for part in passing.parts(place.sectors()) {
                 let (from, to) = blocks_in(stretch, part);
@@ -386,14 +393,17 @@ impl Wanted {
                 for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
                     let LayerKey { size, weight, .. } = layer.key;
                     let (first, end) = layer.whole(from, to);
-                    value += layer.wanted.count_in(first, end) * size * weight;
+                    let blocks = layer.wanted.count_in(first, end);
+                    sum.items += blocks;
+                    sum.value += blocks * size * weight;
                     self.pieces_in(tracks, layer, stretch, (from, to), &mut |piece| {
-                        value += (piece.to - piece.from) as u32 * weight;
+                        sum.items += 1;
+                        sum.value += (piece.to - piece.from) as u32 * weight;
                     });
                 }
             }
         });
-        value
+        sum
     }
 
     /// Shows what [`Self::value`] counts, in no order.
@@ -578,10 +588,9 @@ impl Wanted {
         ceiling
     }
 
-    /// Size of the smallest wanted blocks, in blocks of 512 B.
-    #[inline]
-    pub fn size_min(&self) -> u32 {
-        self.layers.iter().map(|layer| layer.key.size).min().unwrap_or(1)
+    /// Blocks of 512 B that are wanted, those of several layers more than once.
+    pub fn left(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.wanted.count() * layer.size.get()).sum()
     }
 
     /// Whether anything is wanted in direction `op`.
