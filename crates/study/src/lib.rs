@@ -6,6 +6,7 @@ mod chart;
 pub mod claims;
 mod drive_sheet;
 mod free_work;
+mod number;
 mod page;
 mod scrub;
 mod shingled;
@@ -18,6 +19,7 @@ pub use advise::{
 };
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 pub use free_work::{Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, free_work_parts};
+pub use number::four_digits;
 pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
 pub use shingled::shingled_cautions;
 pub use sim_page::sim_html;

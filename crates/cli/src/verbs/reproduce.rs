@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use freewheel::study::claims::{self, CLAIMS, Claim, ReproduceOptions, Reproduction, Row};
+use freewheel::study::four_digits;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::number::four_digits;
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::{file, output};

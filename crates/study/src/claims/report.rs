@@ -4,15 +4,16 @@ use maud::{Markup, html};
 
 use super::{CLAIMS, Figure, HOLDS, ReproduceOptions, Reproduction, Row};
 use crate::chart;
+use crate::number::four_digits;
 use crate::page::{self, section};
 
 pub(super) fn html(reproductions: &[Reproduction], options: &ReproduceOptions) -> String {
     let rows = || reproductions.iter().flat_map(|reproduction| &reproduction.rows);
     let (inside, all) = (rows().filter(|row| row.inside).count(), rows().count());
     let lead = format!(
-        "{inside} of {all} numbers are inside their bands; seed {}, {} requests a run.",
+        "{inside} of {all} numbers are inside their bands; seed {}, {}.",
         options.seed,
-        if options.quick { "the papers' number of" } else { "ten times the papers' number of" }
+        if options.quick { "short runs" } else { "runs as long as each claim says" }
     );
     page::page(
         "What the papers claim, and what we find",
@@ -65,7 +66,7 @@ fn line(row: &Row) -> Markup {
     };
     let band = match row.unit {
         HOLDS => String::new(),
-        _ => format!("{} to {}", row.band[0], row.band[1]),
+        _ => format!("{} to {}", four_digits(row.band[0]), four_digits(row.band[1])),
     };
     html! {
         tr {

@@ -8,6 +8,7 @@ use freewheel::model::drive::Drive;
 use freewheel::model::drive::scale::{ScaleError, Scaling, YearlyRates};
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::sim::library;
+use freewheel::study::four_digits;
 use freewheel::units::Op;
 use serde::Serialize;
 
@@ -216,7 +217,7 @@ fn text(document: &Document) -> String {
     table.row(["", &old.drive.name, &new.drive.name, "factor"]);
     let mut row = |label: &str, of: &dyn Fn(&Sheet) -> f64, show: &dyn Fn(f64) -> String| {
         let (before, after) = (of(old), of(new));
-        let factor = number::four_digits(after / before);
+        let factor = four_digits(after / before);
         table.row([label.to_owned(), show(before), show(after), factor]);
     };
     let ms = |value| number::ms(value);
