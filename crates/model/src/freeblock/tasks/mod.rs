@@ -45,6 +45,7 @@ use self::spec::{Runs, check_overlap, runs};
 use self::task::{Task, count};
 use self::weights::{Contest, Rival, by_deadline};
 use self::writes::{Writer, WritesUnderWay, bounds};
+use super::bitmap::Bitmap;
 use super::{Foreground, FreeRun, Opportunity, Options, Planner, PromotionId, Scheduler};
 use crate::drive::{Departure, Drive};
 
@@ -54,7 +55,7 @@ pub use spec::{
     BLOCK_SIZE_MAX, Counts, Extent, LAYERS_MAX, Pace, Priority, REPEATED_EXTENTS_MAX, TaskError,
     TaskId, TaskSpec, Until, Which,
 };
-pub use task::Progress;
+pub use task::{Progress, Wanted};
 
 /// How often the weights of tasks with deadlines and shares are looked at, unless said otherwise.
 /// Assumed: a thousand gaps of 10 ms tell a rate, and a new index is rare beside them.
@@ -69,6 +70,8 @@ pub enum Event {
         task: TaskId,
         /// Where; whole blocks of the task.
         extent: Extent,
+        /// Whether as promoted blocks.
+        is_promoted: bool,
         /// When.
         at: SimTime,
     },
@@ -226,6 +229,23 @@ impl Tasks {
     /// How far a task is.
     pub fn progress(&self, id: TaskId, now: SimTime) -> Result<Progress, TaskError> {
         Ok(self.task(id)?.progress(self.free(id), self.weight(id), now))
+    }
+
+    /// Whether a task still wants its block that begins at `start`; not at all where none of its
+    /// blocks begins. Unlike the events, this is never late.
+    pub fn wanted(&self, id: TaskId, start: Lbn) -> Result<Wanted, TaskError> {
+        let mut wanted = Wanted::default();
+        for (number, part) in self.task(id)?.parts.iter().enumerate() {
+            let size = part.grid.size;
+            let (block, end) = part.grid.inside((start.get(), start.get().saturating_add(size)));
+            if block == end {
+                continue;
+            }
+            let has = |set: &Option<Bitmap>| set.as_ref().is_some_and(|set| set.contains(block));
+            wanted.in_gap = self.free_blocks(id, number).contains(block) || has(&part.deferred);
+            wanted.promoted = has(&part.promoted);
+        }
+        Ok(wanted)
     }
 
     /// Tasks that have not ended, in the order of their registration.

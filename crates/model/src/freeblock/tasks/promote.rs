@@ -153,12 +153,19 @@ impl Tasks {
         let delivered = runs_in(promoted, run);
         promoted.remove(run.0, run.1);
         for run in delivered {
-            self.deliver(id, part, run, at);
+            self.deliver(id, part, run, true, at);
         }
     }
 
     /// Counts blocks as delivered and says so; no more than are enough.
-    pub(super) fn deliver(&mut self, id: TaskId, part: usize, run: BlockRun, at: SimTime) {
+    pub(super) fn deliver(
+        &mut self,
+        id: TaskId,
+        part: usize,
+        run: BlockRun,
+        is_promoted: bool,
+        at: SimTime,
+    ) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         let blocks = (run.1 - run.0).min(task.left());
         if blocks == 0 {
@@ -167,7 +174,7 @@ impl Tasks {
         task.delivered += blocks;
         task.delivered_total += blocks;
         let extent = extent_of(&task.parts[part].grid, (run.0, run.0 + blocks));
-        self.events.push(Event::Delivered { task: id, extent, at });
+        self.events.push(Event::Delivered { task: id, extent, is_promoted, at });
         self.touched.push(id);
     }
 }

@@ -62,6 +62,15 @@ pub struct Progress {
     pub end_estimate: Option<SimTime>,
 }
 
+/// How a block is wanted. A write can be both, with newer data than the promoted ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// In a gap, or it waits for a write to the same place.
+    pub in_gap: bool,
+    /// By a foreground request that has been asked for.
+    pub promoted: bool,
+}
+
 impl Task {
     pub fn new(spec: TaskSpec, since: SimTime) -> Self {
         let spec = TaskSpec { extents: Vec::new(), ..spec };

@@ -167,7 +167,7 @@ impl Compare {
         event: &Event,
         compared: &mut Vec<Pair>,
     ) -> Result<(), CompareError> {
-        let Event::Delivered { task, extent, at } = *event else { return Ok(()) };
+        let Event::Delivered { task, extent, at, .. } = *event else { return Ok(()) };
         if task != self.task {
             return Ok(());
         }
