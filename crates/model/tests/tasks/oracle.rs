@@ -13,8 +13,8 @@ use crate::arm::{READ, WRITE, blocks};
 pub struct Waits {
     /// Writes that were under way when it was registered.
     writes: BTreeSet<Writer>,
-    /// Until no freeblock write touches it.
-    free_writes: bool,
+    /// Until no freeblock write that is pending and no write under way touches it.
+    any_write: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,7 +99,10 @@ impl Known {
 }
 
 impl Oracle {
-    fn pending_write(&self, bounds: (u64, u64)) -> bool {
+    fn write_before(&self, bounds: (u64, u64)) -> bool {
+        if self.writes.values().any(|&write| touch(write, bounds)) {
+            return true;
+        }
         let mut writes = self.tasks.values().filter(|task| task.spec.op == WRITE);
         writes.any(|task| {
             let pending = task.free.keys().chain(&task.promoted);
@@ -137,7 +140,7 @@ impl Oracle {
                 let overlapping = self.writes.iter().filter(|(_, write)| touch(**write, bounds));
                 let writes: BTreeSet<Writer> = overlapping.map(|(&writer, _)| writer).collect();
                 self.blocks_deferred += u64::from(!writes.is_empty());
-                let waits = Waits { writes, free_writes: false };
+                let waits = Waits { writes, any_write: false };
                 self.tasks.get_mut(&id).unwrap().free.insert(block, waits);
             }
         }
@@ -147,15 +150,15 @@ impl Oracle {
     fn want_reads(&mut self, id: TaskId, added: &BTreeSet<u64>) {
         for &block in added {
             let task = &self.tasks[&id];
-            if task.free.contains_key(&block) && self.pending_write(task.bounds(block)) {
+            if task.free.contains_key(&block) && self.write_before(task.bounds(block)) {
                 // Registered again: it is newer than the write now.
-                let free_writes = true;
-                let waits = Waits { writes: BTreeSet::new(), free_writes };
+                let any_write = true;
+                let waits = Waits { writes: BTreeSet::new(), any_write };
                 self.tasks.get_mut(&id).unwrap().free.insert(block, waits);
             } else if !task.free.contains_key(&block) && !task.promoted.contains(&block) {
-                let free_writes = self.pending_write(task.bounds(block));
-                self.blocks_deferred += u64::from(free_writes);
-                let waits = Waits { writes: BTreeSet::new(), free_writes };
+                let any_write = self.write_before(task.bounds(block));
+                self.blocks_deferred += u64::from(any_write);
+                let waits = Waits { writes: BTreeSet::new(), any_write };
                 self.tasks.get_mut(&id).unwrap().free.insert(block, waits);
             }
         }
@@ -195,6 +198,7 @@ impl Oracle {
                 waits.writes.remove(&writer);
             }
         }
+        self.release_reads();
     }
 
     pub fn abort(&mut self, id: TaskId, extents: &[Extent]) -> u64 {
@@ -337,11 +341,11 @@ impl Oracle {
             .tasks
             .iter()
             .flat_map(|(&id, task)| task.free.iter().map(move |(&block, waits)| (id, block, waits)))
-            .filter(|(_, _, waits)| waits.free_writes)
+            .filter(|(_, _, waits)| waits.any_write)
             .map(|(id, block, _)| (id, block))
             .collect();
         for (id, block) in waiting {
-            if !self.pending_write(self.tasks[&id].bounds(block)) {
+            if !self.write_before(self.tasks[&id].bounds(block)) {
                 let task = self.tasks.get_mut(&id).unwrap();
                 task.free.insert(block, Waits::default());
             }

@@ -43,7 +43,9 @@ fn no_call_waits_and_callbacks_come_when_the_head_has_been_there() {
     let mut at = (gap.opportunity.begin, gap.opportunity.from);
     arm.run(&gap.runs[0], &mut at);
     let events = arm.events();
-    let Event::Delivered { task: of, extent, at: when, .. } = events[0] else { panic!("{events:?}") };
+    let Event::Delivered { task: of, extent, at: when, .. } = events[0] else {
+        panic!("{events:?}")
+    };
     assert_eq!((of, when), (task, at.0));
     let run = &gap.runs[0];
     assert!(run.start <= extent.start && extent.blocks <= Blocks::new(run.blocks.into()));

@@ -14,8 +14,9 @@
 //!   told, of the whole block even where only a part of it is written anew;
 //! - a freeblock write waits until every foreground write that arrived before it is done, promoted
 //!   ones and those of the gap that is under way among them;
-//! - a freeblock read that is registered while a freeblock write is pending waits until none is. One
-//!   that was registered before does not hold the write up: it gets what is there when its turn
+//! - a freeblock read that is registered while a freeblock write is pending, or any write under way,
+//!   waits until none is: a write may have been acknowledged long before, when a buffer had it. A
+//!   read that was registered before does not hold the write up: it gets what is there when its turn
 //!   comes, or the data of the write if it counts writes;
 //! - foreground requests never wait: a foreground read gets what is on the media;
 //! - what waits is not promoted, and foreground requests keep order among themselves as they would
@@ -343,7 +344,7 @@ impl Tasks {
     fn end_gap(&mut self) {
         for run in std::mem::take(&mut self.in_gap) {
             self.writes.end(Writer::Gap, run.start.get());
-            self.release_writes(bounds(run.start, run.blocks));
+            self.release_all(bounds(run.start, run.blocks));
         }
     }
 }
@@ -368,7 +369,7 @@ impl Planner for Tasks {
         if let Some(known) = self.in_gap.iter().position(|known| known == run) {
             self.in_gap.remove(known);
             self.writes.end(Writer::Gap, run.start.get());
-            self.release_writes(bounds(run.start, run.blocks));
+            self.release_all(bounds(run.start, run.blocks));
         }
         self.settle(at);
     }
@@ -404,7 +405,7 @@ impl Planner for Tasks {
             Some(promotion) => self.promoted_written(promotion, at),
             None => self.writes.end(Writer::Foreground(request.sequence), request.start.get()),
         }
-        self.release_writes(bounds(request.start, request.blocks));
+        self.release_all(bounds(request.start, request.blocks));
         self.settle(at);
     }
 }
