@@ -248,22 +248,51 @@ fn arrive(arm: &mut Arm, promoted: &Promoted, sequence: u64) -> Foreground {
 #[test]
 fn a_promoted_write_is_done_when_its_own_request_is() {
     let mut arm = Arm::plain();
-    let task = write_task(&mut arm, 0, 64);
-    let promoted = arm.tasks.promote(task, Which::In(&[Extent::new(0, 16)]), 64).unwrap();
+    let task = write_task(&mut arm, 0, 16);
+    let promoted = arm.tasks.promote(task, Which::All, 64).unwrap();
     let request = arrive(&mut arm, &promoted[0], 7);
     assert_eq!(arm.events(), [], "it does not supersede itself");
-    // Another write passes over the same blocks, as the foreground queue likes.
-    let other = foreground(WRITE, 0, 64, 8);
-    arm.tasks.foreground_arrived(&other, NOW);
-    arm.tasks.passed(WRITE, Lbn::new(0), 64, NOW);
-    arm.tasks.foreground_done(&other, NOW);
-    let events = arm.events();
-    assert_eq!(superseded(&events, task), [(16, 48)], "what was promoted is in the queue");
-    assert!(delivered(&events, task, 8).is_empty());
+    arm.tasks.passed(WRITE, Lbn::new(0), 16, NOW);
+    assert_eq!(arm.events(), [], "whoever passed");
     arm.tasks.foreground_done(&request, NOW);
     let events = arm.events();
     assert_eq!(delivered(&events, task, 8), [0, 8]);
     assert!(is_done(&events, task));
+}
+
+#[test]
+fn a_promoted_write_that_a_foreground_write_may_overtake_is_not_delivered() {
+    let mut arm = Arm::plain();
+    let task = write_task(&mut arm, 0, 64);
+    let promoted = arm.tasks.promote(task, Which::In(&[Extent::new(0, 16)]), 64).unwrap();
+    let request = arrive(&mut arm, &promoted[0], 7);
+    // Half of promoted block 8, and all that are not promoted.
+    let other = foreground(WRITE, 12, 52, 8);
+    arm.tasks.foreground_arrived(&other, NOW);
+    assert_eq!(superseded(&arm.events(), task), [(16, 48), (8, 8)]);
+    // The policy takes the newer first.
+    arm.tasks.passed(WRITE, Lbn::new(12), 52, NOW);
+    arm.tasks.foreground_done(&other, NOW);
+    assert_eq!(arm.events(), []);
+    arm.tasks.foreground_done(&request, NOW);
+    let events = arm.events();
+    assert_eq!(delivered(&events, task, 8), [0], "8 holds newer data, or should");
+    assert!(is_done(&events, task));
+}
+
+#[test]
+fn promoted_data_and_newer_ones_of_a_block_are_each_superseded() {
+    let mut arm = Arm::plain();
+    let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(WRITE, 8, vec![]) };
+    let task = arm.tasks.register(NOW, spec).unwrap();
+    arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
+    let promoted = arm.tasks.promote(task, Which::All, 8).unwrap();
+    let request = arrive(&mut arm, &promoted[0], 1);
+    arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
+    arm.tasks.foreground_arrived(&foreground(WRITE, 0, 8, 2), NOW);
+    assert_eq!(superseded(&arm.events(), task), [(0, 8), (0, 8)]);
+    arm.tasks.foreground_done(&request, NOW);
+    assert_eq!(arm.events(), []);
 }
 
 #[test]

@@ -250,13 +250,15 @@ impl Tasks {
         }
     }
 
-    /// Pending freeblock writes that touch `bounds` will not be done, but for those of one part.
+    /// Pending freeblock writes that touch `bounds` count no longer, but for those of one part. A
+    /// foreground write takes promoted ones with it; a freeblock write waits for them.
     pub(super) fn supersede(
         &mut self,
         bounds: (u64, u64),
         but_for: Option<(TaskId, usize)>,
         at: SimTime,
     ) {
+        let is_foreground = but_for.is_none();
         let writes = self.tasks.iter().filter(|(_, task)| task.spec.op == Op::Write);
         let parts: Vec<(TaskId, usize)> = writes
             .flat_map(|(&id, task)| (0..task.parts.len()).map(move |part| (id, part)))
@@ -274,6 +276,11 @@ impl Tasks {
                 deferred.remove(run.0, run.1);
             }
             merge(&mut gone);
+            // Of a block both can be pending: the promoted data and newer ones.
+            if is_foreground && let Some(promoted) = &mut self.part_mut(id, part).promoted {
+                gone.extend(runs_in(promoted, run));
+                promoted.remove(run.0, run.1);
+            }
             for run in gone {
                 let extent = extent_of(&grid, run);
                 self.events.push(Event::Superseded { task: id, extent, at });

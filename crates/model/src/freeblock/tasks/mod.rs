@@ -6,12 +6,20 @@
 //! what the blocks hold. Data do not come by here: an [`Event`] says which of them are in memory.
 //!
 //! **Promoted blocks** belong to the foreground queue alone: no gap is used for them, and they are
-//! delivered when a foreground request moves them (a write: when the promoted request is done).
+//! delivered when a foreground request moves them (a write: when the promoted request is done, unless
+//! it was superseded before).
 //!
 //! **Order of writes.** Blocks of 512 B that two requests share decide:
 //! - a foreground write supersedes every pending freeblock write from its arrival on, and so does a
-//!   freeblock write that is registered later: the earlier block is not written, and its task is
-//!   told, of the whole block even where only a part of it is written anew;
+//!   freeblock write that is registered later: the earlier block is not written any more, unless its
+//!   gap has begun, and its task is told, of the whole block even where only a part of it is written
+//!   anew;
+//! - a promoted write is superseded by foreground writes alone, and freeblock ones wait for it. Its
+//!   request is in the caller's queue already. **The caller must not let it go after the newer
+//!   write:** either the newer one is held back until the promoted request is done, or the promoted
+//!   request leaves the queue, if all its blocks are superseded, and is reported as done. A policy
+//!   that reorders overlapping writes leaves older data on the media otherwise. Either way what was
+//!   superseded is not delivered;
 //! - a freeblock write waits until every foreground write that arrived before it is done, promoted
 //!   ones and those of the gap that is under way among them;
 //! - a freeblock read that is registered while a freeblock write is pending, or any write under way,
@@ -76,7 +84,9 @@ pub enum Event {
         /// When.
         at: SimTime,
     },
-    /// Blocks will not be written, because something newer is.
+    /// These data need not reach the media, because newer ones for the same place do, and are not
+    /// delivered. They may still be written, in the gap that is under way or by their promoted
+    /// request, but before the newer ones.
     Superseded {
         /// Whose.
         task: TaskId,

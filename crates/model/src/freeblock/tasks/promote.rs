@@ -35,7 +35,8 @@ pub(super) struct PromotedWrite {
 impl Tasks {
     /// Takes blocks of a task out of the gaps and returns the foreground requests to make for them,
     /// by address (table 1: `freeblock_promote`). Blocks that follow on each other become one
-    /// request of at most `limit` blocks of 512 B. What waits for a write is left as it is.
+    /// request of at most `limit` blocks of 512 B. What waits for a write is left as it is. Of writes
+    /// the caller keeps the order that the [module](super) asks for.
     pub fn promote(
         &mut self,
         id: TaskId,
