@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskError};
+use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskError, TaskSpec};
 use freewheel_model::freeblock::uses::{
     Compare, CompareError, Pair, PrefetchError, Prefetcher, Prewriter, Versions, backup,
     data_mining, sample, scrub,
@@ -133,6 +133,38 @@ fn a_comparison_that_cannot_be_made_is_refused_and_leaves_nothing() {
     let error = refused(vec![versions(0, 800, 80), versions(1000, 2000, 12)], block);
     let extent = Extent::new(1000, 12);
     assert_eq!(error, CompareError::Task(TaskError::PartBlock { extent, size: 8 }));
+}
+
+#[test]
+fn a_comparison_of_too_many_alignments_is_refused_at_once() {
+    let mut arm = Arm::plain();
+    // Blocks of 64: the 40 sides have 40 alignments.
+    let rows: Vec<Versions> = (0..20).map(|row| versions(row * 65, 2580 + row * 65, 64)).collect();
+    let memory = Bytes::new(8 * KIB_4);
+    let refused = Compare::begin(&mut arm.tasks, NOW, 64, rows, memory).unwrap_err();
+    assert_eq!(refused, CompareError::Task(TaskError::TooManyLayers { needed: 40 }));
+    assert_eq!(arm.tasks.ids().count(), 0);
+}
+
+#[test]
+fn a_comparison_keeps_its_layers_when_others_take_all_the_rest() {
+    let mut arm = Arm::plain();
+    let rows: Vec<Versions> = (0..3).map(|row| versions(row * 9, 2500 + row * 9, 8)).collect();
+    let memory = Bytes::new(KIB_4);
+    let mut compare = Compare::begin(&mut arm.tasks, NOW, 8, rows, memory).unwrap();
+    let mut is_free = |size| {
+        let spec = TaskSpec::new(READ, size, vec![Extent::new(4900, size.into())]);
+        arm.tasks.register(NOW, spec).is_ok()
+    };
+    assert!((9..100).take_while(|&size| is_free(size)).count() > 20);
+    let mut pairs = Vec::new();
+    let mut prng = Prng::new(1, "foreground");
+    while !compare.is_done() {
+        for event in serve_random(&mut arm, &mut prng) {
+            compare.event(&mut arm.tasks, &event, &mut pairs).unwrap();
+        }
+    }
+    assert_eq!(pairs.len(), 3);
 }
 
 #[test]
