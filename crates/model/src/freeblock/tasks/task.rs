@@ -143,14 +143,6 @@ impl Part {
         let blocks = self.grid.blocks;
         self.deferred.get_or_insert_with(|| Bitmap::new(blocks)).insert(run.0, run.1);
     }
-
-    /// The next round wants no block of `run`.
-    pub fn repeat_without(&mut self, run: BlockRun) {
-        let cut = |&(first, end): &BlockRun| {
-            [(first, end.min(run.0)), (first.max(run.1), end)].into_iter().filter(|r| r.0 < r.1)
-        };
-        self.repeats = self.repeats.iter().flat_map(cut).collect();
-    }
 }
 
 /// Members of a set that may not be there.
