@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskError, TaskSpec};
+use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskError, TaskSpec, Until};
 use freewheel_model::freeblock::uses::{
     Compare, CompareError, Pair, PrefetchError, Prefetcher, Prewriter, Versions, backup,
     data_mining, sample, scrub,
@@ -152,8 +152,10 @@ fn a_comparison_keeps_its_layers_when_others_take_all_the_rest() {
     let rows: Vec<Versions> = (0..3).map(|row| versions(row * 9, 2500 + row * 9, 8)).collect();
     let memory = Bytes::new(KIB_4);
     let mut compare = Compare::begin(&mut arm.tasks, NOW, 8, rows, memory).unwrap();
-    let mut is_free = |size| {
-        let spec = TaskSpec::new(READ, size, vec![Extent::new(4900, size.into())]);
+    let mut is_free = |size: u32| {
+        let extent = Extent::new(4900, size.into());
+        let until = Until::Standing;
+        let spec = TaskSpec { until, ..TaskSpec::new(READ, size, vec![extent]) };
         arm.tasks.register(NOW, spec).is_ok()
     };
     assert!((9..100).take_while(|&size| is_free(size)).count() > 20);
