@@ -142,6 +142,10 @@ impl Versions {
     }
 
     fn supersede(&mut self, block: u64) {
+        // A promoted one is a foreground write to the drive.
+        if self.promoted.remove(&block) {
+            return;
+        }
         let asked = self.pending.remove(&block).expect("what was to be written");
         self.expect_pieces(block, asked);
         self.superseded += 1;

@@ -160,7 +160,14 @@ impl World {
 
     fn arrive(&mut self) {
         let op = self.op();
-        let start = self.prng.below(self.arm.capacity());
+        let mut start = self.prng.below(self.arm.capacity());
+        let promoted = self.queue.iter().rev().find(|request| request.promotion.is_some());
+        if let Some(promoted) = promoted
+            && self.prng.chance(0.3)
+        {
+            // One that may overtake it.
+            start = promoted.start.get();
+        }
         let blocks = (1 + self.prng.below(20)).min(self.arm.capacity() - start) as u32;
         self.enqueue(op, start, blocks, None);
     }
@@ -261,13 +268,14 @@ proptest! {
 
 #[test]
 fn the_sequences_come_to_everything_that_they_shall_prove() {
-    let mut seen = [0; 4];
+    let mut seen = [0; 5];
     for seed in 0..8 {
         let oracle = any_world(seed, Arm::plain(), 200).oracle;
         let counts = [
             oracle.blocks_delivered,
             oracle.blocks_superseded,
             oracle.blocks_deferred,
+            oracle.promoted_superseded,
             oracle.rounds,
         ];
         seen.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);

@@ -43,7 +43,9 @@ fn no_call_waits_and_callbacks_come_when_the_head_has_been_there() {
     let mut at = (gap.opportunity.begin, gap.opportunity.from);
     arm.run(&gap.runs[0], &mut at);
     let events = arm.events();
-    let Event::Delivered { task: of, extent, at: when } = events[0] else { panic!("{events:?}") };
+    let Event::Delivered { task: of, extent, at: when, .. } = events[0] else {
+        panic!("{events:?}")
+    };
     assert_eq!((of, when), (task, at.0));
     let run = &gap.runs[0];
     assert!(run.start <= extent.start && extent.blocks <= Blocks::new(run.blocks.into()));
@@ -270,6 +272,28 @@ fn a_repeated_scan_delivers_every_block_once_a_round() {
     arm.tasks.abort(arm.now, task, Which::In(&[Extent::new(0, 80)])).unwrap();
     let events = serve_until(&mut arm, 20_000, |events| rounds(events) == 2);
     assert!(delivered(&events, task, 8).iter().all(|&block| block >= 80));
+}
+
+#[test]
+fn an_abort_that_leaves_too_many_extents_to_a_repeating_task_is_refused_and_changes_nothing() {
+    let mut arm = Arm::new(Drive::build(&plain_spec(1600)).unwrap());
+    let spec = TaskSpec { until: Until::Repeated, ..TaskSpec::new(READ, 1, whole(&arm, 1)) };
+    let task = arm.tasks.register(NOW, spec).unwrap();
+    let every_other = |count: u64| -> Vec<Extent> {
+        (0..count).rev().map(|nth| Extent::new(2 * nth + 1, 1)).collect()
+    };
+    let count = REPEATED_EXTENTS_MAX as u64;
+    let refused = arm.tasks.abort(NOW, task, Which::In(&every_other(count)));
+    assert_eq!(refused, Err(TaskError::TooManyExtents { count: REPEATED_EXTENTS_MAX + 1 }));
+    assert_eq!(arm.tasks.progress(task, NOW).unwrap().wanted, arm.capacity());
+    let aborted = arm.tasks.abort(NOW, task, Which::In(&every_other(count - 1)));
+    assert_eq!(aborted, Ok(count - 1));
+    // The next round is without them, too.
+    for _ in 0..2 {
+        arm.tasks.passed(READ, Lbn::new(0), arm.capacity() as u32, NOW);
+        let wanted = arm.capacity() - (count - 1);
+        assert_eq!(arm.tasks.progress(task, NOW).unwrap().wanted, wanted);
+    }
 }
 
 fn small_drive() -> Drive {

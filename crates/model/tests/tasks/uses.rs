@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskError};
+use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskError, TaskSpec, Until};
 use freewheel_model::freeblock::uses::{
     Compare, CompareError, Pair, PrefetchError, Prefetcher, Prewriter, Versions, backup,
     data_mining, sample, scrub,
 };
-use freewheel_model::freeblock::{Foreground, Planner};
+use freewheel_model::freeblock::{Foreground, FreeRun, Planner};
 use freewheel_units::{Blocks, Bytes, Lbn, Prng, SimTime};
 
 use crate::arm::{Arm, READ, WRITE, delivered, is_done, spec_of};
@@ -136,11 +136,49 @@ fn a_comparison_that_cannot_be_made_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn a_comparison_of_too_many_alignments_is_refused_at_once() {
+    let mut arm = Arm::plain();
+    // Blocks of 64: the 40 sides have 40 alignments.
+    let rows: Vec<Versions> = (0..20).map(|row| versions(row * 65, 2580 + row * 65, 64)).collect();
+    let memory = Bytes::new(8 * KIB_4);
+    let refused = Compare::begin(&mut arm.tasks, NOW, 64, rows, memory).unwrap_err();
+    assert_eq!(refused, CompareError::Task(TaskError::TooManyLayers { needed: 40 }));
+    assert_eq!(arm.tasks.ids().count(), 0);
+}
+
+#[test]
+fn a_comparison_keeps_its_layers_when_others_take_all_the_rest() {
+    let mut arm = Arm::plain();
+    let rows: Vec<Versions> = (0..3).map(|row| versions(row * 9, 2500 + row * 9, 8)).collect();
+    let memory = Bytes::new(KIB_4);
+    let mut compare = Compare::begin(&mut arm.tasks, NOW, 8, rows, memory).unwrap();
+    let mut is_free = |size: u32| {
+        let extent = Extent::new(4900, size.into());
+        let until = Until::Standing;
+        let spec = TaskSpec { until, ..TaskSpec::new(READ, size, vec![extent]) };
+        arm.tasks.register(NOW, spec).is_ok()
+    };
+    assert!((9..100).take_while(|&size| is_free(size)).count() > 20);
+    let mut pairs = Vec::new();
+    let mut prng = Prng::new(1, "foreground");
+    while !compare.is_done() {
+        for event in serve_random(&mut arm, &mut prng) {
+            compare.event(&mut arm.tasks, &event, &mut pairs).unwrap();
+        }
+    }
+    assert_eq!(pairs.len(), 3);
+}
+
+#[test]
 fn an_empty_comparison_is_done_at_once() {
     let mut arm = Arm::plain();
     let compare = Compare::begin(&mut arm.tasks, NOW, 8, vec![], Bytes::new(KIB_4)).unwrap();
     assert!(compare.is_done());
     assert_eq!(arm.tasks.ids().count(), 0);
+}
+
+fn tell(prewriter: &mut Prewriter, arm: &Arm, events: &[Event]) {
+    events.iter().for_each(|event| prewriter.event(&arm.tasks, event).unwrap());
 }
 
 /// Carries promoted writes out.
@@ -165,7 +203,7 @@ fn dirty_blocks_leave_in_gaps_as_long_as_there_are_few_of_them() {
         assert_eq!(requests, [], "no need");
         for _ in 0..10 {
             let events = serve_random(&mut arm, &mut prng);
-            events.iter().for_each(|event| prewriter.event(event));
+            tell(&mut prewriter, &arm, &events);
         }
     }
     let counts = prewriter.counts();
@@ -193,7 +231,8 @@ fn dirty_blocks_beyond_the_limit_leave_by_foreground_requests_the_oldest_first()
     assert_eq!(prewriter.dirty_blocks(), 6, "dirty until they are written");
     write_out(&mut arm, &requests);
     write_out(&mut arm, &more);
-    arm.events().iter().for_each(|event| prewriter.event(event));
+    let events = arm.events();
+    tell(&mut prewriter, &arm, &events);
     let counts = prewriter.counts();
     assert_eq!((counts.foreground, counts.waiting_max), (3, 4));
     assert_eq!(counts.free + prewriter.dirty_blocks(), 3);
@@ -208,13 +247,62 @@ fn a_block_made_dirty_while_it_is_written_is_written_again() {
     let again = prewriter.dirty(&mut arm.tasks, NOW, Lbn::new(0)).unwrap();
     assert_eq!(again, [], "it waits for the first");
     write_out(&mut arm, &requests);
-    arm.events().iter().for_each(|event| prewriter.event(event));
+    let events = arm.events();
+    tell(&mut prewriter, &arm, &events);
     assert_eq!(prewriter.dirty_blocks(), 1, "the newer data");
     let mut prng = Prng::new(1, "foreground");
     while prewriter.dirty_blocks() > 0 {
-        serve_random(&mut arm, &mut prng).iter().for_each(|event| prewriter.event(event));
+        let events = serve_random(&mut arm, &mut prng);
+        tell(&mut prewriter, &arm, &events);
     }
     assert_eq!((prewriter.counts().free, prewriter.counts().foreground), (1, 1));
+}
+
+#[test]
+fn data_made_dirty_before_the_older_ones_are_heard_of_stay_dirty() {
+    let mut arm = Arm::plain();
+    let mut prewriter = Prewriter::new(&mut arm.tasks, NOW, 8, 10, 8).unwrap();
+    let run = FreeRun { start: Lbn::new(0), blocks: 8, op: WRITE };
+    let overwrite =
+        Foreground { op: WRITE, start: run.start, blocks: 8, sequence: 1, promotion: None };
+    for is_overwritten in [false, true] {
+        prewriter.dirty(&mut arm.tasks, NOW, run.start).unwrap();
+        if is_overwritten {
+            arm.tasks.foreground_arrived(&overwrite, NOW);
+            arm.tasks.foreground_done(&overwrite, NOW);
+        } else {
+            arm.tasks.done(&run, NOW);
+        }
+    }
+    prewriter.dirty(&mut arm.tasks, NOW, run.start).unwrap();
+    let events = arm.events();
+    tell(&mut prewriter, &arm, &events);
+    assert_eq!(prewriter.dirty_blocks(), 1, "the only copy");
+    let counts = prewriter.counts();
+    assert_eq!((counts.free, counts.superseded, counts.absorbed), (1, 1, 0));
+    arm.tasks.done(&run, NOW);
+    let events = arm.events();
+    tell(&mut prewriter, &arm, &events);
+    assert_eq!((prewriter.dirty_blocks(), prewriter.counts().free), (0, 2));
+}
+
+#[test]
+fn a_late_word_of_a_gap_does_not_end_the_promoted_write_of_newer_data() {
+    let mut arm = Arm::plain();
+    let mut prewriter = Prewriter::new(&mut arm.tasks, NOW, 8, 1, 8).unwrap();
+    let run = FreeRun { start: Lbn::new(0), blocks: 8, op: WRITE };
+    prewriter.dirty(&mut arm.tasks, NOW, run.start).unwrap();
+    arm.tasks.done(&run, NOW);
+    prewriter.dirty(&mut arm.tasks, NOW, run.start).unwrap();
+    let requests = prewriter.dirty(&mut arm.tasks, NOW, Lbn::new(80)).unwrap();
+    assert_eq!(requests.iter().map(|request| request.start).collect::<Vec<_>>(), [run.start]);
+    let events = arm.events();
+    tell(&mut prewriter, &arm, &events);
+    assert_eq!((prewriter.dirty_blocks(), prewriter.counts().free), (2, 1));
+    write_out(&mut arm, &requests);
+    let events = arm.events();
+    tell(&mut prewriter, &arm, &events);
+    assert_eq!(prewriter.counts().foreground, 1);
 }
 
 #[test]
@@ -227,7 +315,8 @@ fn blocks_dirtied_again_or_overwritten_are_not_written_for_nothing() {
     let (start, blocks) = (Lbn::new(0), 8);
     let request = Foreground { op: WRITE, start, blocks, sequence: 1, promotion: None };
     arm.tasks.foreground_arrived(&request, NOW);
-    arm.events().iter().for_each(|event| prewriter.event(event));
+    let events = arm.events();
+    tell(&mut prewriter, &arm, &events);
     let counts = prewriter.counts();
     assert_eq!((counts.absorbed, counts.superseded, counts.free), (1, 1, 0));
     assert_eq!(prewriter.dirty_blocks(), 1);
@@ -248,7 +337,8 @@ fn read_along(tracks_ahead: u32, memory: u64) -> (Prefetcher, Arm) {
             let start = 2500 + prng.below(arm.capacity() - 2600);
             arm.serve(READ, start, 2);
         }
-        arm.events().iter().for_each(|event| prefetcher.event(event));
+        let events = arm.events();
+        events.iter().for_each(|event| prefetcher.event(&arm.tasks, event).unwrap());
         assert!(prefetcher.memory() <= memory);
         assert!(prefetcher.counts().blocks_max <= memory.get() / KIB_4);
     }
@@ -283,7 +373,8 @@ fn readers_everywhere_push_the_oldest_predictions_out() {
         let start = prng.below(arm.capacity() / 8) * 8;
         prefetcher.read(&mut arm.tasks, arm.now, Lbn::new(start), 8).unwrap();
         arm.serve(READ, start, 8);
-        arm.events().iter().for_each(|event| prefetcher.event(event));
+        let events = arm.events();
+        events.iter().for_each(|event| prefetcher.event(&arm.tasks, event).unwrap());
         assert!(prefetcher.memory() <= memory);
         let wanted: u64 =
             arm.tasks.ids().map(|id| arm.tasks.progress(id, NOW).unwrap().wanted).sum();
@@ -301,6 +392,28 @@ fn what_is_overwritten_is_not_used_from_memory() {
     assert_eq!(prefetcher.memory(), Bytes::ZERO);
     let is_hit = prefetcher.read(&mut arm.tasks, arm.now, Lbn::new(2400), 8);
     assert_eq!(is_hit, Ok(false));
+}
+
+#[test]
+fn what_was_read_before_it_was_overwritten_is_no_hit_when_its_event_comes_late() {
+    let mut arm = Arm::plain();
+    let memory = Bytes::new(32 * KIB_4);
+    let mut prefetcher = Prefetcher::new(&mut arm.tasks, NOW, 8, memory, 0).unwrap();
+    let run = FreeRun { start: Lbn::new(8), blocks: 8, op: READ };
+    prefetcher.read(&mut arm.tasks, NOW, Lbn::new(0), 8).unwrap();
+    arm.tasks.done(&run, NOW);
+    prefetcher.written(&mut arm.tasks, NOW, run.start, 8).unwrap();
+    prefetcher.read(&mut arm.tasks, NOW, Lbn::new(0), 8).unwrap();
+    let tell = |prefetcher: &mut Prefetcher, arm: &mut Arm| {
+        let events = arm.events();
+        events.iter().for_each(|event| prefetcher.event(&arm.tasks, event).unwrap());
+    };
+    tell(&mut prefetcher, &mut arm);
+    assert_eq!((prefetcher.memory(), prefetcher.counts().prefetched), (Bytes::ZERO, 0));
+    arm.tasks.done(&run, NOW);
+    tell(&mut prefetcher, &mut arm);
+    assert_eq!(prefetcher.counts().prefetched, 1);
+    assert_eq!(prefetcher.read(&mut arm.tasks, NOW, run.start, 8), Ok(true));
 }
 
 #[test]

@@ -161,6 +161,38 @@ fn a_freeblock_read_waits_for_freeblock_writes_that_were_registered_before() {
 }
 
 #[test]
+fn a_freeblock_read_waits_for_foreground_writes_that_arrived_before_also_acknowledged_ones() {
+    let mut arm = Arm::plain();
+    let older = foreground(WRITE, 4, 8, 1);
+    arm.tasks.foreground_arrived(&older, NOW);
+    let spec = TaskSpec::new(READ, 8, vec![Extent::new(0, 32)]);
+    let reader = arm.tasks.register(NOW, spec).unwrap();
+    assert_eq!(arm.tasks.progress(reader, NOW).unwrap().deferred, 2);
+    let mut read = delivered(&serve_elsewhere(&mut arm), reader, 8);
+    read.sort_unstable();
+    assert_eq!(read, [16, 24], "0 and 8 wait");
+    arm.tasks.foreground_done(&older, arm.now);
+    let mut read = delivered(&serve_elsewhere(&mut arm), reader, 8);
+    read.sort_unstable();
+    assert_eq!(read, [0, 8]);
+}
+
+#[test]
+fn a_freeblock_read_waits_for_a_write_of_the_gap_that_its_task_gave_up() {
+    let mut arm = Arm::plain();
+    let writer = write_task(&mut arm, 0, 64);
+    let gap = arm.plan(READ, 40, 1);
+    assert!(!gap.runs.is_empty());
+    arm.tasks.abort(NOW, writer, Which::All).unwrap();
+    let spec = TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]);
+    let reader = arm.tasks.register(NOW, spec).unwrap();
+    assert!(arm.tasks.progress(reader, NOW).unwrap().deferred > 0);
+    // The gap is over, and nothing of it was done.
+    arm.plan(READ, 2000, 1);
+    assert_eq!(arm.tasks.progress(reader, NOW).unwrap().deferred, 0);
+}
+
+#[test]
 fn a_freeblock_read_waits_no_longer_when_the_write_is_dropped() {
     let spec = TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]);
     let waiting = |arm: &Arm, reader| arm.tasks.progress(reader, NOW).unwrap().deferred;
@@ -170,7 +202,10 @@ fn a_freeblock_read_waits_no_longer_when_the_write_is_dropped() {
     assert_eq!(waiting(&arm, reader), 8);
     arm.tasks.abort(NOW, writer, Which::In(&[Extent::new(0, 8)])).unwrap();
     assert_eq!(waiting(&arm, reader), 7);
-    arm.tasks.foreground_arrived(&foreground(WRITE, 8, 8, 1), NOW);
+    let newer = foreground(WRITE, 8, 8, 1);
+    arm.tasks.foreground_arrived(&newer, NOW);
+    assert_eq!(waiting(&arm, reader), 7, "it waits for the newer write in its place");
+    arm.tasks.foreground_done(&newer, NOW);
     assert_eq!(waiting(&arm, reader), 6);
     arm.tasks.abort(NOW, writer, Which::All).unwrap();
     assert_eq!(waiting(&arm, reader), 0);
@@ -182,7 +217,6 @@ fn an_earlier_freeblock_read_does_not_hold_a_write_up_and_may_be_served_by_it() 
         let mut arm = Arm::plain();
         let spec = TaskSpec { counts, ..TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]) };
         let reader = arm.tasks.register(NOW, spec).unwrap();
-        // Nothing else is worth more than the write: the read's layer is lighter.
         write_task(&mut arm, 0, 64);
         let run = FreeRun { start: Lbn::new(0), blocks: 8, op: WRITE };
         arm.tasks.done(&run, NOW);
@@ -214,22 +248,51 @@ fn arrive(arm: &mut Arm, promoted: &Promoted, sequence: u64) -> Foreground {
 #[test]
 fn a_promoted_write_is_done_when_its_own_request_is() {
     let mut arm = Arm::plain();
-    let task = write_task(&mut arm, 0, 64);
-    let promoted = arm.tasks.promote(task, Which::In(&[Extent::new(0, 16)]), 64).unwrap();
+    let task = write_task(&mut arm, 0, 16);
+    let promoted = arm.tasks.promote(task, Which::All, 64).unwrap();
     let request = arrive(&mut arm, &promoted[0], 7);
     assert_eq!(arm.events(), [], "it does not supersede itself");
-    // Another write passes over the same blocks, as the foreground queue likes.
-    let other = foreground(WRITE, 0, 64, 8);
-    arm.tasks.foreground_arrived(&other, NOW);
-    arm.tasks.passed(WRITE, Lbn::new(0), 64, NOW);
-    arm.tasks.foreground_done(&other, NOW);
-    let events = arm.events();
-    assert_eq!(superseded(&events, task), [(16, 48)], "what was promoted is in the queue");
-    assert!(delivered(&events, task, 8).is_empty());
+    arm.tasks.passed(WRITE, Lbn::new(0), 16, NOW);
+    assert_eq!(arm.events(), [], "whoever passed");
     arm.tasks.foreground_done(&request, NOW);
     let events = arm.events();
     assert_eq!(delivered(&events, task, 8), [0, 8]);
     assert!(is_done(&events, task));
+}
+
+#[test]
+fn a_promoted_write_that_a_foreground_write_may_overtake_is_not_delivered() {
+    let mut arm = Arm::plain();
+    let task = write_task(&mut arm, 0, 64);
+    let promoted = arm.tasks.promote(task, Which::In(&[Extent::new(0, 16)]), 64).unwrap();
+    let request = arrive(&mut arm, &promoted[0], 7);
+    // Half of promoted block 8, and all that are not promoted.
+    let other = foreground(WRITE, 12, 52, 8);
+    arm.tasks.foreground_arrived(&other, NOW);
+    assert_eq!(superseded(&arm.events(), task), [(16, 48), (8, 8)]);
+    // The policy takes the newer first.
+    arm.tasks.passed(WRITE, Lbn::new(12), 52, NOW);
+    arm.tasks.foreground_done(&other, NOW);
+    assert_eq!(arm.events(), []);
+    arm.tasks.foreground_done(&request, NOW);
+    let events = arm.events();
+    assert_eq!(delivered(&events, task, 8), [0], "8 holds newer data, or should");
+    assert!(is_done(&events, task));
+}
+
+#[test]
+fn promoted_data_and_newer_ones_of_a_block_are_each_superseded() {
+    let mut arm = Arm::plain();
+    let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(WRITE, 8, vec![]) };
+    let task = arm.tasks.register(NOW, spec).unwrap();
+    arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
+    let promoted = arm.tasks.promote(task, Which::All, 8).unwrap();
+    let request = arrive(&mut arm, &promoted[0], 1);
+    arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
+    arm.tasks.foreground_arrived(&foreground(WRITE, 0, 8, 2), NOW);
+    assert_eq!(superseded(&arm.events(), task), [(0, 8), (0, 8)]);
+    arm.tasks.foreground_done(&request, NOW);
+    assert_eq!(arm.events(), []);
 }
 
 #[test]

@@ -4,20 +4,25 @@ use freewheel_units::{Op, SimTime};
 
 use super::Tasks;
 use super::grid::BlockRun;
-use super::spec::{TaskError, TaskId, Which};
+use super::spec::{REPEATED_EXTENTS_MAX, TaskError, TaskId, Which, merge};
 use super::task::Part;
 
 impl Tasks {
     /// Wants these blocks of a task no longer, in no round (table 1: `freeblock_abort`). How many
     /// were still wanted. A task that has nothing left to want then is done; with [`Which::All`] it
     /// ends without a word. What has been promoted goes on as a foreground request and is not
-    /// delivered.
+    /// delivered. Refused where too many extents would be left to a repeating task.
     pub fn abort(&mut self, now: SimTime, id: TaskId, which: Which<'_>) -> Result<u64, TaskError> {
         let before = self.task(id).map(|_| self.outstanding(id))?;
         match which {
             Which::All => self.end(id),
             Which::In(_) => {
-                for (part, run) in self.selected(id, which)? {
+                let selected = self.selected(id, which)?;
+                let repeats = self.repeats_without(id, &selected)?;
+                for (part, repeats) in repeats.into_iter().enumerate() {
+                    self.part_mut(id, part).repeats = repeats;
+                }
+                for (part, run) in selected {
                     self.abort_run(id, part, run);
                 }
                 self.touched.push(id);
@@ -28,7 +33,28 @@ impl Tasks {
         Ok(before - after)
     }
 
-    /// Runs that lie wholly in an extent, by part.
+    /// What the next round of a task wants without these runs, by part.
+    fn repeats_without(
+        &self,
+        id: TaskId,
+        gone: &[(usize, BlockRun)],
+    ) -> Result<Vec<Vec<BlockRun>>, TaskError> {
+        let parts = self.task(id)?.parts.iter().enumerate();
+        let left: Vec<Vec<BlockRun>> = parts
+            .map(|(number, part)| {
+                let gone = gone.iter().filter(|(of, _)| *of == number).map(|&(_, run)| run);
+                without(&part.repeats, gone)
+            })
+            .collect();
+        let count = left.iter().map(Vec::len).sum();
+        if count > REPEATED_EXTENTS_MAX {
+            return Err(TaskError::TooManyExtents { count });
+        }
+        Ok(left)
+    }
+
+    /// Runs that lie wholly in an extent, by part; those of a part in ascending order and apart from
+    /// each other.
     pub(super) fn selected(
         &self,
         id: TaskId,
@@ -46,11 +72,14 @@ impl Tasks {
                 })
                 .collect::<Result<_, _>>()?,
         };
-        let parts = self.task(id)?.parts.iter().enumerate();
-        let runs = parts.flat_map(|(number, part)| {
-            bounds.iter().map(move |&bounds| (number, part.grid.inside(bounds)))
-        });
-        Ok(runs.filter(|(_, run)| run.0 < run.1).collect())
+        let mut selected = Vec::new();
+        for (number, part) in self.task(id)?.parts.iter().enumerate() {
+            let inside = bounds.iter().map(|&bounds| part.grid.inside(bounds));
+            let mut runs: Vec<BlockRun> = inside.filter(|run| run.0 < run.1).collect();
+            merge(&mut runs);
+            selected.extend(runs.into_iter().map(|run| (number, run)));
+        }
+        Ok(selected)
     }
 
     fn abort_run(&mut self, id: TaskId, part: usize, run: BlockRun) {
@@ -60,7 +89,6 @@ impl Tasks {
         for set in [&mut part.promoted, &mut part.deferred].into_iter().flatten() {
             set.remove(run.0, run.1);
         }
-        part.repeat_without(run);
         let bounds = part.grid.bounds(run);
         if is_write {
             self.ended.push(bounds);
@@ -88,5 +116,55 @@ impl Tasks {
             }
         }
         self.tasks.remove(&id);
+    }
+}
+
+/// What `gone` leaves of `runs`; both in ascending order and apart from each other.
+fn without(runs: &[BlockRun], gone: impl Iterator<Item = BlockRun>) -> Vec<BlockRun> {
+    let mut gone = gone.peekable();
+    let mut left = Vec::new();
+    for &(mut from, end) in runs {
+        while from < end {
+            // One that ends further on may cut the next run, too.
+            while gone.next_if(|gone| gone.1 <= from).is_some() {}
+            let cut = gone.peek().map_or((end, end), |gone| (gone.0.min(end), gone.1.min(end)));
+            if from < cut.0 {
+                left.push((from, cut.0));
+            }
+            from = cut.1;
+        }
+    }
+    left
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn runs_of(rows: Vec<(u64, u64)>) -> Vec<BlockRun> {
+        let mut runs = rows.into_iter().map(|(from, blocks)| (from, from + blocks)).collect();
+        merge(&mut runs);
+        runs
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_left_is_the_difference_of_the_sets(
+            runs in prop::collection::vec((0u64..90, 1u64..9), 0..20),
+            gone in prop::collection::vec((0u64..90, 1u64..9), 0..20),
+        ) {
+            let (runs, gone) = (runs_of(runs), runs_of(gone));
+            let set = |runs: &[BlockRun]| -> BTreeSet<u64> {
+                runs.iter().flat_map(|run| run.0..run.1).collect()
+            };
+            let left = without(&runs, gone.iter().copied());
+            prop_assert_eq!(set(&left), &set(&runs) - &set(&gone));
+            prop_assert!(left.iter().all(|run| run.0 < run.1));
+            prop_assert!(left.windows(2).all(|pair| pair[0].1 < pair[1].0));
+        }
     }
 }

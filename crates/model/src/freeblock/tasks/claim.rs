@@ -192,7 +192,7 @@ impl Tasks {
         gone
     }
 
-    /// Wants reads; those with a freeblock write pending must wait.
+    /// Wants reads; those with a freeblock write pending or any write under way must wait.
     pub(super) fn want_reads(&mut self, id: TaskId, part: usize, runs: &[BlockRun]) {
         for &run in runs {
             self.give(id, part, run);
@@ -201,7 +201,7 @@ impl Tasks {
             let aside = [promoted, deferred].into_iter().flatten();
             let waiting: Vec<BlockRun> = aside.flat_map(|set| runs_in(set, run)).collect();
             waiting.into_iter().for_each(|run| self.take(id, part, run));
-            for bounds in self.pending_writes(grid.bounds(run)) {
+            for bounds in self.writes_before(grid.bounds(run)) {
                 let touched = grid.touching(bounds);
                 let touched = (touched.0.max(run.0), touched.1.min(run.1));
                 for run in runs_in(self.free_blocks(id, part), touched) {
@@ -212,9 +212,10 @@ impl Tasks {
         }
     }
 
-    /// Freeblock writes that have not been done and touch `from..to` of 512 B blocks.
-    fn pending_writes(&self, bounds: (u64, u64)) -> Vec<(u64, u64)> {
-        let mut pending = Vec::new();
+    /// Writes that a read of `from..to` of 512 B blocks must wait for: all that are under way, and
+    /// freeblock ones that have not been done.
+    fn writes_before(&self, bounds: (u64, u64)) -> Vec<(u64, u64)> {
+        let mut pending: Vec<(u64, u64)> = self.writes.overlapping(bounds).collect();
         for (&id, task) in self.tasks.iter().filter(|(_, task)| task.spec.op == Op::Write) {
             for (number, part) in task.parts.iter().enumerate() {
                 let run = part.grid.touching(bounds);
@@ -249,13 +250,15 @@ impl Tasks {
         }
     }
 
-    /// Pending freeblock writes that touch `bounds` will not be done, but for those of one part.
+    /// Pending freeblock writes that touch `bounds` count no longer, but for those of one part. A
+    /// foreground write takes promoted ones with it; a freeblock write waits for them.
     pub(super) fn supersede(
         &mut self,
         bounds: (u64, u64),
         but_for: Option<(TaskId, usize)>,
         at: SimTime,
     ) {
+        let is_foreground = but_for.is_none();
         let writes = self.tasks.iter().filter(|(_, task)| task.spec.op == Op::Write);
         let parts: Vec<(TaskId, usize)> = writes
             .flat_map(|(&id, task)| (0..task.parts.len()).map(move |part| (id, part)))
@@ -273,6 +276,11 @@ impl Tasks {
                 deferred.remove(run.0, run.1);
             }
             merge(&mut gone);
+            // Of a block both can be pending: the promoted data and newer ones.
+            if is_foreground && let Some(promoted) = &mut self.part_mut(id, part).promoted {
+                gone.extend(runs_in(promoted, run));
+                promoted.remove(run.0, run.1);
+            }
             for run in gone {
                 let extent = extent_of(&grid, run);
                 self.events.push(Event::Superseded { task: id, extent, at });
@@ -282,15 +290,16 @@ impl Tasks {
         }
     }
 
-    /// Freeblock writes that waited for a write to these blocks wait no longer, unless for another.
-    pub(super) fn release_writes(&mut self, bounds: (u64, u64)) {
+    /// A write to these blocks is under way no longer: what waited for it waits no longer, unless for
+    /// another.
+    pub(super) fn release_all(&mut self, bounds: (u64, u64)) {
         self.release(Op::Write, bounds, |tasks, bounds| tasks.writes.overlap(bounds));
+        self.release_reads(bounds);
     }
 
-    /// Freeblock reads that waited for a freeblock write to these blocks wait no longer, unless for
-    /// another.
+    /// Freeblock reads that waited for a write to these blocks wait no longer, unless for another.
     pub(super) fn release_reads(&mut self, bounds: (u64, u64)) {
-        self.release(Op::Read, bounds, |tasks, bounds| !tasks.pending_writes(bounds).is_empty());
+        self.release(Op::Read, bounds, |tasks, bounds| !tasks.writes_before(bounds).is_empty());
     }
 
     fn release(

@@ -6,16 +6,25 @@
 //! what the blocks hold. Data do not come by here: an [`Event`] says which of them are in memory.
 //!
 //! **Promoted blocks** belong to the foreground queue alone: no gap is used for them, and they are
-//! delivered when a foreground request moves them (a write: when the promoted request is done).
+//! delivered when a foreground request moves them (a write: when the promoted request is done, unless
+//! it was superseded before).
 //!
 //! **Order of writes.** Blocks of 512 B that two requests share decide:
 //! - a foreground write supersedes every pending freeblock write from its arrival on, and so does a
-//!   freeblock write that is registered later: the earlier block is not written, and its task is
-//!   told, of the whole block even where only a part of it is written anew;
+//!   freeblock write that is registered later: the earlier block is not written any more, unless its
+//!   gap has begun, and its task is told, of the whole block even where only a part of it is written
+//!   anew;
+//! - a promoted write is superseded by foreground writes alone, and freeblock ones wait for it. Its
+//!   request is in the caller's queue already. **The caller must not let it go after the newer
+//!   write:** either the newer one is held back until the promoted request is done, or the promoted
+//!   request leaves the queue, if all its blocks are superseded, and is reported as done. A policy
+//!   that reorders overlapping writes leaves older data on the media otherwise. Either way what was
+//!   superseded is not delivered;
 //! - a freeblock write waits until every foreground write that arrived before it is done, promoted
 //!   ones and those of the gap that is under way among them;
-//! - a freeblock read that is registered while a freeblock write is pending waits until none is. One
-//!   that was registered before does not hold the write up: it gets what is there when its turn
+//! - a freeblock read that is registered while a freeblock write is pending, or any write under way,
+//!   waits until none is: a write may have been acknowledged long before, when a buffer had it. A
+//!   read that was registered before does not hold the write up: it gets what is there when its turn
 //!   comes, or the data of the write if it counts writes;
 //! - foreground requests never wait: a foreground read gets what is on the media;
 //! - what waits is not promoted, and foreground requests keep order among themselves as they would
@@ -45,6 +54,7 @@ use self::spec::{Runs, check_overlap, runs};
 use self::task::{Task, count};
 use self::weights::{Contest, Rival, by_deadline};
 use self::writes::{Writer, WritesUnderWay, bounds};
+use super::bitmap::Bitmap;
 use super::{Foreground, FreeRun, Opportunity, Options, Planner, PromotionId, Scheduler};
 use crate::drive::{Departure, Drive};
 
@@ -54,7 +64,7 @@ pub use spec::{
     BLOCK_SIZE_MAX, Counts, Extent, LAYERS_MAX, Pace, Priority, REPEATED_EXTENTS_MAX, TaskError,
     TaskId, TaskSpec, Until, Which,
 };
-pub use task::Progress;
+pub use task::{Progress, Wanted};
 
 /// How often the weights of tasks with deadlines and shares are looked at, unless said otherwise.
 /// Assumed: a thousand gaps of 10 ms tell a rate, and a new index is rare beside them.
@@ -69,10 +79,14 @@ pub enum Event {
         task: TaskId,
         /// Where; whole blocks of the task.
         extent: Extent,
+        /// Whether as promoted blocks.
+        is_promoted: bool,
         /// When.
         at: SimTime,
     },
-    /// Blocks will not be written, because something newer is.
+    /// These data need not reach the media, because newer ones for the same place do, and are not
+    /// delivered. They may still be written, in the gap that is under way or by their promoted
+    /// request, but before the newer ones.
     Superseded {
         /// Whose.
         task: TaskId,
@@ -228,6 +242,23 @@ impl Tasks {
         Ok(self.task(id)?.progress(self.free(id), self.weight(id), now))
     }
 
+    /// Whether a task still wants its block that begins at `start`; not at all where none of its
+    /// blocks begins. Unlike the events, this is never late.
+    pub fn wanted(&self, id: TaskId, start: Lbn) -> Result<Wanted, TaskError> {
+        let mut wanted = Wanted::default();
+        for (number, part) in self.task(id)?.parts.iter().enumerate() {
+            let size = part.grid.size;
+            let (block, end) = part.grid.inside((start.get(), start.get().saturating_add(size)));
+            if block == end {
+                continue;
+            }
+            let has = |set: &Option<Bitmap>| set.as_ref().is_some_and(|set| set.contains(block));
+            wanted.in_gap = self.free_blocks(id, number).contains(block) || has(&part.deferred);
+            wanted.promoted = has(&part.promoted);
+        }
+        Ok(wanted)
+    }
+
     /// Tasks that have not ended, in the order of their registration.
     pub fn ids(&self) -> impl Iterator<Item = TaskId> {
         self.tasks.keys().copied()
@@ -323,7 +354,7 @@ impl Tasks {
     fn end_gap(&mut self) {
         for run in std::mem::take(&mut self.in_gap) {
             self.writes.end(Writer::Gap, run.start.get());
-            self.release_writes(bounds(run.start, run.blocks));
+            self.release_all(bounds(run.start, run.blocks));
         }
     }
 }
@@ -348,7 +379,7 @@ impl Planner for Tasks {
         if let Some(known) = self.in_gap.iter().position(|known| known == run) {
             self.in_gap.remove(known);
             self.writes.end(Writer::Gap, run.start.get());
-            self.release_writes(bounds(run.start, run.blocks));
+            self.release_all(bounds(run.start, run.blocks));
         }
         self.settle(at);
     }
@@ -384,7 +415,7 @@ impl Planner for Tasks {
             Some(promotion) => self.promoted_written(promotion, at),
             None => self.writes.end(Writer::Foreground(request.sequence), request.start.get()),
         }
-        self.release_writes(bounds(request.start, request.blocks));
+        self.release_all(bounds(request.start, request.blocks));
         self.settle(at);
     }
 }

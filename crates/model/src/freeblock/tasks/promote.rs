@@ -35,7 +35,8 @@ pub(super) struct PromotedWrite {
 impl Tasks {
     /// Takes blocks of a task out of the gaps and returns the foreground requests to make for them,
     /// by address (table 1: `freeblock_promote`). Blocks that follow on each other become one
-    /// request of at most `limit` blocks of 512 B. What waits for a write is left as it is.
+    /// request of at most `limit` blocks of 512 B. What waits for a write is left as it is. Of writes
+    /// the caller keeps the order that the [module](super) asks for.
     pub fn promote(
         &mut self,
         id: TaskId,
@@ -153,12 +154,19 @@ impl Tasks {
         let delivered = runs_in(promoted, run);
         promoted.remove(run.0, run.1);
         for run in delivered {
-            self.deliver(id, part, run, at);
+            self.deliver(id, part, run, true, at);
         }
     }
 
     /// Counts blocks as delivered and says so; no more than are enough.
-    pub(super) fn deliver(&mut self, id: TaskId, part: usize, run: BlockRun, at: SimTime) {
+    pub(super) fn deliver(
+        &mut self,
+        id: TaskId,
+        part: usize,
+        run: BlockRun,
+        is_promoted: bool,
+        at: SimTime,
+    ) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         let blocks = (run.1 - run.0).min(task.left());
         if blocks == 0 {
@@ -167,7 +175,7 @@ impl Tasks {
         task.delivered += blocks;
         task.delivered_total += blocks;
         let extent = extent_of(&task.parts[part].grid, (run.0, run.0 + blocks));
-        self.events.push(Event::Delivered { task: id, extent, at });
+        self.events.push(Event::Delivered { task: id, extent, is_promoted, at });
         self.touched.push(id);
     }
 }

@@ -62,6 +62,15 @@ pub struct Progress {
     pub end_estimate: Option<SimTime>,
 }
 
+/// How a block is wanted. A write can be both, with newer data than the promoted ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// In a gap, or it waits for a write to the same place.
+    pub in_gap: bool,
+    /// By a foreground request that has been asked for.
+    pub promoted: bool,
+}
+
 impl Task {
     pub fn new(spec: TaskSpec, since: SimTime) -> Self {
         let spec = TaskSpec { extents: Vec::new(), ..spec };
@@ -133,14 +142,6 @@ impl Part {
     pub fn defer(&mut self, run: BlockRun) {
         let blocks = self.grid.blocks;
         self.deferred.get_or_insert_with(|| Bitmap::new(blocks)).insert(run.0, run.1);
-    }
-
-    /// The next round wants no block of `run`.
-    pub fn repeat_without(&mut self, run: BlockRun) {
-        let cut = |&(first, end): &BlockRun| {
-            [(first, end.min(run.0)), (first.max(run.1), end)].into_iter().filter(|r| r.0 < r.1)
-        };
-        self.repeats = self.repeats.iter().flat_map(cut).collect();
     }
 }
 

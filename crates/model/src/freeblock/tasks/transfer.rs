@@ -34,11 +34,11 @@ impl Tasks {
                 self.ended.push(self.part(id, part).grid.bounds(run));
             }
             match &mut self.part_mut(id, part).own {
-                None => self.deliver(id, part, run, at),
+                None => self.deliver(id, part, run, false, at),
                 Some(own) => {
                     let wanted = runs_in(own, run);
                     own.remove(run.0, run.1);
-                    wanted.into_iter().for_each(|run| self.deliver(id, part, run, at));
+                    wanted.into_iter().for_each(|run| self.deliver(id, part, run, false, at));
                 }
             }
         }

@@ -105,7 +105,8 @@ impl Compare {
             counts: CompareCounts::default(),
         };
         let checked = compare.check(tasks.drive().blocks(), memory);
-        let begun = checked.and_then(|()| compare.ask(tasks, now));
+        let reserved = checked.and_then(|()| compare.reserve(tasks, now));
+        let begun = reserved.and_then(|()| compare.ask(tasks, now));
         if begun.is_err() || compare.is_done() {
             tasks.abort(now, task, Which::All)?;
         }
@@ -138,25 +139,46 @@ impl Compare {
         }
     }
 
+    /// Takes layers for all alignments, so that none is missing when their rows have their turn: a
+    /// task keeps the layers of what it has asked for once.
+    fn reserve(&self, tasks: &mut Tasks, now: SimTime) -> Result<(), CompareError> {
+        let rows = self.rows.iter().filter(|row| row.current.blocks > Blocks::ZERO);
+        let starts = rows.flat_map(|row| [row.current.start, row.safe]);
+        let one_of_each: BTreeMap<u64, Extent> = starts
+            .map(|start| start.get())
+            .map(|start| (start % self.block_size, Extent::new(start, self.block_size)))
+            .collect();
+        let extents: Vec<Extent> = one_of_each.into_values().collect();
+        tasks.extend(now, self.task, &extents)?;
+        tasks.abort(now, self.task, Which::In(&extents))?;
+        Ok(())
+    }
+
     /// Asks for as many pairs as there is memory for.
     fn ask(&mut self, tasks: &mut Tasks, now: SimTime) -> Result<(), CompareError> {
-        let mut extents = Vec::new();
-        while self.counts.open < self.pairs_max
-            && let Some(&Versions { current, safe }) = self.rows.get(self.next.0)
+        let (mut pairs, mut next) = (Vec::new(), self.next);
+        while self.counts.open + (pairs.len() as u64) < self.pairs_max
+            && let Some(&Versions { current, safe }) = self.rows.get(next.0)
         {
-            let (row, at) = self.next;
+            let (row, at) = next;
             if at >= current.blocks.get() {
-                self.next = (row + 1, 0);
+                next = (row + 1, 0);
                 continue;
             }
-            let [current, safe] = [current.start, safe].map(|start| start.get() + at);
-            extents.extend([current, safe].map(|start| Extent::new(start, self.block_size)));
-            let pair = Pair { current: Lbn::new(current), safe: Lbn::new(safe) };
-            self.open.extend([(current, pair), (safe, pair)]);
-            self.counts.open += 1;
-            self.next = (row, at + self.block_size);
+            let [current, safe] = [current.start, safe].map(|start| Lbn::new(start.get() + at));
+            pairs.push(Pair { current, safe });
+            next = (row, at + self.block_size);
         }
-        Ok(tasks.extend(now, self.task, &extents)?)
+        let sides = |pair: &Pair| [pair.current, pair.safe];
+        let extent = |start: Lbn| Extent::new(start.get(), self.block_size);
+        let extents: Vec<Extent> = pairs.iter().flat_map(sides).map(extent).collect();
+        tasks.extend(now, self.task, &extents)?;
+        self.next = next;
+        self.counts.open += pairs.len() as u64;
+        for pair in pairs {
+            self.open.extend(sides(&pair).map(|side| (side.get(), pair)));
+        }
+        Ok(())
     }
 
     /// Takes an event in, adds the pairs that can be compared now to `compared`, and asks for
@@ -167,7 +189,7 @@ impl Compare {
         event: &Event,
         compared: &mut Vec<Pair>,
     ) -> Result<(), CompareError> {
-        let Event::Delivered { task, extent, at } = *event else { return Ok(()) };
+        let Event::Delivered { task, extent, at, .. } = *event else { return Ok(()) };
         if task != self.task {
             return Ok(());
         }

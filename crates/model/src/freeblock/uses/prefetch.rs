@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::drive::Drive;
 use crate::freeblock::tasks::{
-    Counts, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until, Which,
+    Counts, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until, Wanted, Which,
 };
 
 /// Why prefetching was refused.
@@ -208,19 +208,26 @@ impl Prefetcher {
         }
     }
 
-    /// Takes an event of the tasks in.
-    pub fn event(&mut self, event: &Event) {
-        let Event::Delivered { task, extent, .. } = *event else { return };
+    /// Takes an event of the tasks in. One that comes late, when a block has been dropped and asked
+    /// for again, says nothing about what is in memory: the tasks still want the block then.
+    pub fn event(&mut self, tasks: &Tasks, event: &Event) -> Result<(), TaskError> {
+        let Event::Delivered { task, extent, .. } = *event else { return Ok(()) };
         if task != self.task {
-            return;
+            return Ok(());
         }
         let first = extent.start.get() / self.block_size;
         for block in first..first + extent.blocks.get() / self.block_size {
-            if let Some(known) = self.known.get_mut(&block) {
+            let Some(known) = self.known.get_mut(&block).filter(|known| !known.is_here) else {
+                continue;
+            };
+            let Wanted { in_gap, promoted } =
+                tasks.wanted(self.task, Lbn::new(block * self.block_size))?;
+            if !in_gap && !promoted {
                 known.is_here = true;
                 self.counts.prefetched += 1;
             }
         }
+        Ok(())
     }
 
     /// Data in memory.

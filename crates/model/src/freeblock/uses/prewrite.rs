@@ -1,12 +1,15 @@
 //! Free prewriting: dirty blocks of a cache leave it in gaps, and as foreground requests only when
 //! there are too many of them (osdi00 section 2.2).
+//!
+//! Events may come late: a block can have been written and made dirty again before anybody hears of
+//! the first. So they only tell that something has changed; what it is now, the tasks are asked.
 
 use std::collections::BTreeMap;
 
 use freewheel_units::{Lbn, Op, SimTime};
 
 use crate::freeblock::tasks::{
-    Event, Extent, Promoted, TaskError, TaskId, TaskSpec, Tasks, Until, Which,
+    Event, Extent, Promoted, TaskError, TaskId, TaskSpec, Tasks, Until, Wanted, Which,
 };
 
 /// What has become of dirty blocks.
@@ -24,15 +27,6 @@ pub struct PrewriteCounts {
     pub waiting_max: u64,
 }
 
-/// A dirty block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Dirty {
-    /// When it became so, counted in blocks; None when nothing waits for a gap.
-    waiting: Option<u64>,
-    /// A foreground request is writing it.
-    is_promoted: bool,
-}
-
 /// Write-back of a cache.
 #[derive(Debug, Clone)]
 pub struct Prewriter {
@@ -40,8 +34,9 @@ pub struct Prewriter {
     block_size: u32,
     waiting_max: u64,
     request_max: u32,
-    /// By first block of 512 B.
-    dirty: BTreeMap<u64, Dirty>,
+    /// By first block of 512 B: when it became dirty, counted in blocks; None when nothing of it
+    /// waits for a gap but a foreground request is writing it.
+    dirty: BTreeMap<u64, Option<u64>>,
     /// Blocks that wait for a gap, the oldest first.
     by_age: BTreeMap<u64, u64>,
     begun: u64,
@@ -85,13 +80,13 @@ impl Prewriter {
         start: Lbn,
     ) -> Result<Vec<Promoted>, TaskError> {
         let extent = Extent::new(start.get(), self.block_size.into());
+        let was_waiting = tasks.wanted(self.task, start)?.in_gap;
         tasks.extend(now, self.task, &[extent])?;
         let stamp = self.begun;
         self.begun += 1;
-        let block = self.dirty.entry(start.get()).or_default();
-        if let Some(before) = block.waiting.replace(stamp) {
+        self.counts.absorbed += u64::from(was_waiting);
+        if let Some(before) = self.dirty.insert(start.get(), Some(stamp)).flatten() {
             self.by_age.remove(&before);
-            self.counts.absorbed += 1;
         }
         self.by_age.insert(stamp, start.get());
         let requests = self.relieve(tasks)?;
@@ -118,7 +113,7 @@ impl Prewriter {
     fn promotable(&self, block: u64) -> Extent {
         let size = u64::from(self.block_size);
         let most = u64::from(self.request_max) / size * size;
-        let waits = |at: &u64| self.dirty.get(at).is_some_and(|dirty| dirty.waiting.is_some());
+        let waits = |at: &u64| self.dirty.get(at).is_some_and(Option::is_some);
         let row = (block..block + most).step_by(size as usize).take_while(waits);
         Extent::new(block, size * row.count() as u64)
     }
@@ -126,45 +121,47 @@ impl Prewriter {
     fn promoted(&mut self, request: &Promoted) {
         let from = request.start.get();
         for at in (from..from + u64::from(request.blocks)).step_by(self.block_size as usize) {
-            let block = self.dirty.entry(at).or_default();
-            block.is_promoted = true;
-            if let Some(stamp) = block.waiting.take() {
+            if let Some(stamp) = self.dirty.insert(at, None).flatten() {
                 self.by_age.remove(&stamp);
             }
         }
     }
 
-    /// Takes an event of the tasks in.
-    pub fn event(&mut self, event: &Event) {
-        let (extent, is_written) = match *event {
-            Event::Delivered { task, extent, .. } if task == self.task => (extent, true),
-            Event::Superseded { task, extent, .. } if task == self.task => (extent, false),
-            _ => return,
+    /// Takes an event of the tasks in, each once; none need have been taken in before a block
+    /// becomes dirty again.
+    pub fn event(&mut self, tasks: &Tasks, event: &Event) -> Result<(), TaskError> {
+        let (extent, count) = match *event {
+            Event::Delivered { task, extent, is_promoted, .. } if task == self.task => {
+                let PrewriteCounts { free, foreground, .. } = &mut self.counts;
+                (extent, if is_promoted { foreground } else { free })
+            }
+            Event::Superseded { task, extent, .. } if task == self.task => {
+                (extent, &mut self.counts.superseded)
+            }
+            _ => return Ok(()),
         };
+        *count += extent.blocks.get() / u64::from(self.block_size);
         let from = extent.start.get();
         for at in (from..from + extent.blocks.get()).step_by(self.block_size as usize) {
-            self.left(at, is_written);
+            self.look(tasks, at)?;
         }
+        Ok(())
     }
 
-    fn left(&mut self, at: u64, is_written: bool) {
-        let Some(block) = self.dirty.get_mut(&at) else { return };
-        // Newer data of a promoted block wait: what was written are the promoted ones.
-        if is_written && block.is_promoted {
-            block.is_promoted = false;
-            self.counts.foreground += 1;
-        } else if let Some(stamp) = block.waiting.take() {
+    /// Forgets of a block what is wanted no longer.
+    fn look(&mut self, tasks: &Tasks, at: u64) -> Result<(), TaskError> {
+        let Wanted { in_gap, promoted } = tasks.wanted(self.task, Lbn::new(at))?;
+        let Some(waiting) = self.dirty.get_mut(&at).filter(|_| !in_gap) else { return Ok(()) };
+        if let Some(stamp) = waiting.take() {
             self.by_age.remove(&stamp);
-            let count =
-                if is_written { &mut self.counts.free } else { &mut self.counts.superseded };
-            *count += 1;
         }
-        if *block == Dirty::default() {
+        if !promoted {
             self.dirty.remove(&at);
         }
+        Ok(())
     }
 
-    /// Blocks that are in memory only.
+    /// Blocks that are in memory only, as far as events have been taken in.
     pub fn dirty_blocks(&self) -> u64 {
         self.dirty.len() as u64
     }
