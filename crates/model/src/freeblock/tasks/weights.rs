@@ -7,24 +7,24 @@ use freewheel_units::SimTime;
 use super::spec::{Pace, TaskId};
 use super::task::Task;
 
-/// Between two priorities, and the most by which lateness raises a weight. Assumed: with it a track
-/// with few blocks of one task beats a track full of another's where both can be had, and the paper
-/// gives no weights.
+/// Between two priorities. Assumed: with it a track with few blocks of one task beats a track full
+/// of another's where both can be had, and the paper gives no weights.
 pub(super) const WEIGHT_STEP: u32 = 4;
 
-/// Greatest weight: a late task of the highest priority.
+/// Greatest weight: above the highest priority there is room for lateness.
 pub(super) const WEIGHT_MAX: u32 = WEIGHT_STEP * WEIGHT_STEP * WEIGHT_STEP;
 
 /// By how much a task with a deadline must be worth more than its priority says: as many times as it
-/// must become faster to make it, in powers of two, since every change may cost a new index.
-pub(super) fn lateness(delivered: u64, left: u64, elapsed_ns: u64, remaining_ns: u64) -> u32 {
+/// must become faster to make it, in powers of two, since every change may cost a new index; `most`
+/// at most, a power of two.
+fn lateness(delivered: u64, left: u64, elapsed_ns: u64, remaining_ns: u64, most: u32) -> u32 {
     if left == 0 {
         return 1;
     }
     let needed = u128::from(left) * u128::from(elapsed_ns);
     let had = u128::from(delivered) * u128::from(remaining_ns);
     let mut factor = 1;
-    while factor < WEIGHT_STEP && had * u128::from(factor) < needed {
+    while factor < most && had * u128::from(factor) < needed {
         factor *= 2;
     }
     factor
@@ -147,8 +147,9 @@ pub(super) fn by_deadline(task: &Task, left: u64, now: SimTime) -> Option<u32> {
     let Pace::Deadline(length) = task.spec.pace else { return None };
     let elapsed = now.saturating_since(task.since);
     let remaining = length.saturating_sub(elapsed);
-    let late = lateness(task.delivered, left, elapsed.ns(), remaining.ns());
-    Some(task.spec.priority.weight() * late)
+    let weight = task.spec.priority.weight();
+    let most = WEIGHT_MAX / weight;
+    Some(weight * lateness(task.delivered, left, elapsed.ns(), remaining.ns(), most))
 }
 
 #[cfg(test)]
@@ -158,15 +159,16 @@ mod tests {
     #[test]
     fn a_task_is_late_as_soon_as_it_is_behind_a_straight_line_to_its_deadline() {
         // A quarter of the time has gone.
-        let after_quarter = |delivered| lateness(delivered, 100 - delivered, 25, 75);
+        let after_quarter = |delivered| lateness(delivered, 100 - delivered, 25, 75, 16);
         assert_eq!(after_quarter(25), 1, "on the line");
         assert_eq!(after_quarter(24), 2, "behind it");
         // 14 in 25 is needed as 86 in 75: a rate of 1.147 against 0.56.
         assert_eq!(after_quarter(14), 4, "more than twice as fast as so far");
-        assert_eq!(after_quarter(0), WEIGHT_STEP);
-        assert_eq!(lateness(99, 1, 200, 0), WEIGHT_STEP, "past the deadline");
-        assert_eq!(lateness(100, 0, 200, 0), 1, "nothing left to do");
-        assert_eq!(lateness(0, 100, 0, 100), 1, "no time has passed");
+        assert_eq!(after_quarter(5), 8, "95 in 75 is 6.3 times as fast as 5 in 25");
+        assert_eq!(after_quarter(0), 16);
+        assert_eq!(lateness(99, 1, 200, 0, 16), 16, "past the deadline");
+        assert_eq!(lateness(100, 0, 200, 0, 16), 1, "nothing left to do");
+        assert_eq!(lateness(0, 100, 0, 100, 16), 1, "no time has passed");
     }
 
     fn rival(task: u64, share: u32, weight: u32, delivered: u64) -> Rival {
