@@ -52,6 +52,16 @@ impl Oracle {
         self.wanted.entry((layer, block)).or_insert(pieces);
     }
 
+    /// Blocks of 512 B that the blocks take of which some pieces are taken and some not.
+    fn held(&self) -> u64 {
+        let sizes = self.wanted.iter().map(|(&(layer, _), pieces)| {
+            let size = self.layers[layer].size;
+            let left: u32 = pieces.iter().map(|piece| piece.blocks).sum();
+            if left < size { u64::from(size) } else { 0 }
+        });
+        sizes.sum()
+    }
+
     /// Worth of the best track in the gap, where one reads or writes.
     fn best(&self, gap: &Opportunity) -> u64 {
         let mut tracks: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
@@ -147,15 +157,20 @@ struct Case {
 impl Case {
     /// Wants a random part of the drive in layers of random sizes.
     fn new(spec: DriveSpec, seed: u64, rule: Rule) -> Self {
+        let options = Options { rule, held_max: Bytes::new(1 << 30), ..Options::default() };
+        Self::with(spec, seed, options, 3)
+    }
+
+    /// The same in at most so many layers.
+    fn with(spec: DriveSpec, seed: u64, options: Options, layers_max: u64) -> Self {
         let mut prng = Prng::new(seed, "freeblock");
         // Out-of-order access is the foreground's; the oracle takes every piece from its beginning.
         let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
         let drive = Arc::new(Drive::build(&in_order).unwrap());
-        let options = Options { rule, held_max: Bytes::new(1 << 30), ..Options::default() };
         let mut scheduler = Scheduler::new(&drive, options);
         let mut oracle =
             Oracle { drive: Arc::clone(&drive), wanted: BTreeMap::new(), layers: Vec::new() };
-        for _ in 0..1 + prng.below(3) {
+        for _ in 0..1 + prng.below(layers_max) {
             let size = 1 + prng.below(12) as u32;
             let op = if prng.chance(0.7) { Op::Read } else { Op::Write };
             let offset = prng.below(size.into()) as u32;
@@ -236,6 +251,26 @@ proptest! {
             let (worth, best, in_time, runs) = case.gap();
             prop_assert!(in_time, "seed {}: {:?}", seed, runs);
             prop_assert_eq!(worth > 0, best > 0, "{} of {}", worth, best);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..Default::default() })]
+
+    /// With one layer no run covers a piece that was left out.
+    #[test]
+    fn what_a_plan_reads_of_blocks_on_several_tracks_has_room_in_memory(
+        (spec, drive) in any_drive(), seed: u64, held_max in 0u64..30,
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let held_bytes = Blocks::new(held_max).bytes();
+        let options = Options { held_max: held_bytes, ..Options::default() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap();
+            prop_assert!(case.oracle.held() <= held_max, "{:?}", runs);
+            prop_assert!(worth <= best);
         }
     }
 }
