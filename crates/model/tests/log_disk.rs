@@ -406,3 +406,52 @@ fn a_log_that_is_nearly_full_lives_through_both_cleaners_at_once() {
         assert!(work.copied_blocks > 0 && work.free_copied_blocks > 0, "{work:?}");
     }
 }
+
+#[test]
+fn what_is_delivered_between_commands_is_copied_with_the_next() {
+    let cleaner = Cleaner::Freeblock { free_below: 15, segments: 1 };
+    let mut checked = Checked::new(small(CleanReads::Block, cleaner), 0);
+    for block in (0..8).chain(0..3).chain(8..20) {
+        checked.run(Command::WriteThrough(block));
+    }
+    checked.eagerness = 8;
+    assert!(!checked.wanted.is_empty());
+    checked.deliver();
+    checked.run(Command::Read(19));
+    checked.check();
+    assert!(checked.disk.work().free_copied_blocks > 0);
+}
+
+#[test]
+fn a_log_of_which_all_segments_but_those_for_cleaning_are_live_can_be_rewritten() {
+    let spec = small(CleanReads::Segment, Cleaner::Foreground);
+    let usable = (spec.segments - spec.free_min - 1) * spec.slots();
+    let mut checked = Checked::new(spec, 0);
+    let mut prng = Prng::new(1, "rewritten");
+    (0..usable).for_each(|block| checked.run(Command::WriteThrough(block)));
+    for _ in 0..2000 {
+        checked.run(Command::WriteThrough(prng.below(usable.into()) as u32));
+        checked.check();
+    }
+}
+
+#[test]
+fn a_copied_block_that_is_replaced_in_memory_is_no_copy() {
+    let mut checked = half_live(CleanReads::Segment);
+    let mut next = 13 * 7;
+    while checked.disk.work().copied_blocks == 0 {
+        checked.run(Command::WriteThrough(next));
+        next += 1;
+    }
+    let copies: Vec<u32> = checked.disk.summary(checked.disk.open_segment()).to_vec();
+    let copies = copies.into_iter().filter(|&block| block < 13 * 7).collect::<Vec<_>>();
+    assert!(!copies.is_empty());
+    copies.into_iter().for_each(|block| checked.run(Command::WriteThrough(block)));
+    checked.log.clear();
+    while checked.log.is_empty() {
+        checked.run(Command::WriteThrough(next));
+        next += 1;
+    }
+    assert_eq!(checked.log[0].op, Op::Write);
+    assert_eq!(checked.log[0].cleaning_part(SimDuration::from_ms(7)), SimDuration::ZERO);
+}

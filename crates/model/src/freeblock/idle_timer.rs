@@ -5,9 +5,9 @@
 //! steps). What makes a start a wrong one is the rule of Douglis, Krishnan and Bershad, "Adaptive Disk
 //! Spin-down Policies for Mobile Computers" (USENIX Mobile Computing 1995): a delay is acceptable or
 //! not by its ratio to the idle time before it. Here the delay is what the first request behind idle
-//! work was later by. After a wrong start the timeout grows,
-//! after a right one it shrinks; a period that ended before the timeout says nothing, so `most` is how long a
-//! period can be without being noticed.
+//! work was later by. After a wrong start the timeout grows, after a right one it shrinks; a period
+//! that ended before the timeout says nothing, so `most` is how long a period can be without being
+//! noticed.
 //!
 //! Non-goals: prediction of how long a period lasts; rates of arrival.
 
@@ -123,7 +123,8 @@ impl IdleTimer {
         let next = match (adapt.step, is_wrong) {
             (Step::Arithmetic(step), true) => ns.saturating_add(step.ns()),
             (Step::Arithmetic(step), false) => ns.saturating_sub(step.ns()),
-            (Step::Geometric(factor), true) => (ns as f64 * factor) as u64,
+            // Up, or a factor below 2 would leave 1 ns as it is.
+            (Step::Geometric(factor), true) => (ns as f64 * factor).ceil() as u64,
             (Step::Geometric(factor), false) => (ns as f64 / factor) as u64,
         };
         self.timeout = SimDuration::from_ns(next).clamp(adapt.least, adapt.most);
@@ -197,6 +198,15 @@ mod tests {
             (0..9).for_each(|_| timer.used(ms(1), ms(0)));
             assert_eq!(timer.timeout(), ms(5));
         }
+    }
+
+    #[test]
+    fn it_grows_from_a_nanosecond_by_any_factor() {
+        let (least, most) = (SimDuration::from_ns(1), ms(1));
+        let step = Step::Geometric(1.5);
+        let mut timer = IdleTimer::new(least, Some(Adapt { step, tolerance: 0.1, least, most }));
+        (0..60).for_each(|_| timer.used(ms(1), ms(1)));
+        assert_eq!(timer.timeout(), most);
     }
 
     #[test]

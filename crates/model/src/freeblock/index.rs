@@ -1,8 +1,9 @@
 //! How much any track, or any cylinder, can offer in a window of the turn: never too little.
 //!
 //! For every cylinder there is a table of all arcs of the turn with the worth of what lies in them;
-//! above them stands a tree whose nodes hold the greatest of their children, arc by arc. Since the greatest is taken for each arc apart, the
-//! bound stays close even over thousands of cylinders with small pieces on each.
+//! above them stands a tree whose nodes hold the greatest of their children, arc by arc. Since the
+//! greatest is taken for each arc apart, the bound stays close even over thousands of cylinders with
+//! small pieces on each.
 
 use freewheel_units::{Bytes, Op};
 
@@ -13,6 +14,9 @@ use crate::drive::Position;
 
 /// Children of a node: a power of two.
 pub(super) const FANOUT: usize = 4;
+
+/// Any window up to a turn.
+pub(super) const WHOLE: SlotArc = SlotArc { first: 0, slots: SLOTS };
 
 /// What a table of a cylinder says of its tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,11 +197,10 @@ impl Index {
         worth(self.by_track[track as usize], self.shift)
     }
 
-    /// Whether anything may be wanted on a cylinder.
+    /// Whether anything may be wanted under a node.
     #[inline]
-    pub fn may_offer(&self, cylinder: u32) -> bool {
-        let whole = SlotArc { first: 0, slots: SLOTS };
-        self.bound(Node { level: 0, number: cylinder }, whole) > 0
+    pub fn may_offer(&self, node: Node) -> bool {
+        self.bound(node, WHOLE) > 0
     }
 
     /// Whether worths still fit its unit; one that does not stands for any, which is slow.

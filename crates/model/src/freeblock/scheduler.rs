@@ -290,7 +290,7 @@ impl Scheduler {
         self.refresh();
         let Self { tracks, wanted, index, items, .. } = self;
         let drive = Arc::clone(tracks.drive());
-        idle::plan(&Field { tracks, wanted, index }, &drive, head, most, items)
+        idle::plan(&mut Field { tracks, wanted, index }, &drive, head, most, items)
     }
 
     fn refresh(&mut self) {

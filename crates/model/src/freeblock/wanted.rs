@@ -320,10 +320,21 @@ impl Wanted {
         layer.wanted.remove(from, to)
     }
 
-    /// Whether a piece of a wanted block may be taken: the last one always, another if there is
-    /// memory to hold it.
-    fn may_take(&self, tracks: &Tracks, layer: &Layer, piece: &Piece) -> bool {
-        self.held + layer.size.get() <= self.held_max || layer.is_held(tracks, piece.block)
+    /// Whether a piece of a wanted block may be taken: of a block that is held always, of another if
+    /// there is memory to hold it, which is taken from `room`.
+    fn may_take(&self, tracks: &Tracks, layer: &Layer, piece: &Piece, room: &mut u64) -> bool {
+        let size = layer.size.get();
+        if layer.is_held(tracks, piece.block) {
+            return true;
+        }
+        let has_room = size <= *room;
+        *room -= if has_room { size } else { 0 };
+        has_room
+    }
+
+    /// Memory left for pieces, in blocks of 512 B.
+    fn room(&self) -> u64 {
+        self.held_max - self.held
     }
 
     /// Shows every wanted item in the part `from..to` of a stretch.
@@ -334,6 +345,7 @@ impl Wanted {
         layer: &Layer,
         stretch: &Stretch,
         (from, to): (u64, u64),
+        room: &mut u64,
         show: &mut impl FnMut(Item),
     ) {
         let LayerKey { op, size, weight, .. } = layer.key;
@@ -341,13 +353,13 @@ impl Wanted {
         layer.wanted.for_each(first, end, |block| {
             show(Item { first: layer.start(block), blocks: size, op, value: size * weight });
         });
-        self.pieces_in(tracks, layer, stretch, (from, to), &mut |piece| {
+        self.pieces_in(tracks, layer, stretch, (from, to), room, &mut |piece| {
             let blocks = (piece.to - piece.from) as u32;
             show(Item { first: piece.from, blocks, op, value: blocks * weight });
         });
     }
 
-    /// Shows the pieces that may be taken in the part `from..to` of a stretch.
+    /// Shows the pieces that may be taken in the part `from..to` of a stretch, together in `room`.
     #[inline]
     fn pieces_in(
         &self,
@@ -355,6 +367,7 @@ impl Wanted {
         layer: &Layer,
         stretch: &Stretch,
         (from, to): (u64, u64),
+        room: &mut u64,
         show: &mut impl FnMut(&Piece),
     ) {
         let bit = 2 * u64::from(stretch.id);
@@ -365,7 +378,7 @@ impl Wanted {
             if layer.pieces.contains(piece.bit)
                 && from <= piece.from
                 && piece.to <= to
-                && self.may_take(tracks, layer, &piece)
+                && self.may_take(tracks, layer, &piece, room)
             {
                 show(&piece);
             }
@@ -383,7 +396,7 @@ impl Wanted {
         passing: Passing,
         op: Op,
     ) -> Sum {
-        let mut sum = Sum::default();
+        let (mut sum, room) = (Sum::default(), &mut self.room());
         tracks.for_each_stretch(track, |stretch| {
             for part in passing.parts(place.sectors()) {
                 let (from, to) = blocks_in(stretch, part);
@@ -396,7 +409,7 @@ impl Wanted {
                     let blocks = layer.wanted.count_in(first, end);
                     sum.items += blocks;
                     sum.value += blocks * size * weight;
-                    self.pieces_in(tracks, layer, stretch, (from, to), &mut |piece| {
+                    self.pieces_in(tracks, layer, stretch, (from, to), room, &mut |piece| {
                         sum.items += 1;
                         sum.value += (piece.to - piece.from) as u32 * weight;
                     });
@@ -417,11 +430,12 @@ impl Wanted {
         op: Op,
         show: &mut impl FnMut(Item),
     ) {
+        let room = &mut self.room();
         tracks.for_each_stretch(track, |stretch| {
             for part in passing.parts(place.sectors()) {
                 let range = blocks_in(stretch, part);
                 for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
-                    self.items_in(tracks, layer, stretch, range, show);
+                    self.items_in(tracks, layer, stretch, range, room, show);
                 }
             }
         });

@@ -11,7 +11,7 @@ pub struct Candidate {
     pub segment: u32,
     /// Live blocks in it.
     pub live: u32,
-    /// Time since the youngest of them was modified.
+    /// Time since the youngest block that was put into it was modified, be it live or dead by now.
     pub age: SimDuration,
 }
 

@@ -132,10 +132,12 @@ pub struct LogDisk {
     cache: BufferCache,
     /// What is left to do for the command, the next thing last.
     steps: Vec<Step>,
+    /// What freeblock reads have delivered since the command last went on.
+    delivered: Vec<Step>,
     in_flight: Option<InFlight>,
     is_cleaning: bool,
-    /// Blocks in the segment under construction that were copied into it.
-    copied_in_open: u32,
+    /// Slots of the segment under construction with blocks that were copied into it.
+    copied_in_open: BTreeSet<u32>,
     /// Segments that freeblock reads are cleaning.
     targets: BTreeSet<u32>,
     /// Places that are registered as freeblock reads and not delivered.
@@ -199,9 +201,10 @@ impl LogDisk {
             segments: Segments::new(spec.segments, spec.slots(), logical_blocks),
             cache: BufferCache::new(spec.cache_blocks, logical_blocks),
             steps: Vec::new(),
+            delivered: Vec::new(),
             in_flight: None,
             is_cleaning: false,
-            copied_in_open: 0,
+            copied_in_open: BTreeSet::new(),
             targets: BTreeSet::new(),
             wanted: BTreeSet::new(),
             wishes: Vec::new(),
@@ -272,6 +275,7 @@ impl LogDisk {
     /// Panics when the command before is not.
     pub fn command(&mut self, now: SimTime, command: Command) -> Option<LogIo> {
         assert!(self.in_flight.is_none() && self.steps.is_empty(), "a command at a time");
+        self.steps.append(&mut self.delivered);
         match command {
             Command::Read(block) if self.cache.contains(block) => {
                 self.cache.use_block(block);
@@ -302,7 +306,9 @@ impl LogDisk {
     /// The request is done. The next one, or None when the command is done.
     /// Panics when there was no request.
     pub fn completed(&mut self, now: SimTime) -> Option<LogIo> {
-        match self.in_flight.take().expect("a request in flight") {
+        let in_flight = self.in_flight.take().expect("a request in flight");
+        self.steps.append(&mut self.delivered);
+        match in_flight {
             InFlight::Fetch(block) => self.cache.use_block(block),
             InFlight::Segment => self.segment_written(now),
             InFlight::Clean(rest, slots) => self.cleaner_read(rest, slots),
@@ -310,13 +316,13 @@ impl LogDisk {
         self.go_on(now)
     }
 
-    /// A freeblock read of the block at `start` is done. It is copied when the command goes on.
-    /// What was aborted in the meantime is ignored.
+    /// A freeblock read of the block at `start` is done. It is copied when the command goes on, or with
+    /// the next one when there is none. What was aborted in the meantime is ignored.
     pub fn delivered(&mut self, start: Lbn) {
         let from = self.place_of(start);
         if self.wanted.remove(&from) {
             let block = self.segments.summary(from.segment)[from.slot as usize];
-            self.steps.push(Step::Copy { block, from, by: CopiedBy::Freeblock });
+            self.delivered.push(Step::Copy { block, from, by: CopiedBy::Freeblock });
         }
     }
 
@@ -342,8 +348,12 @@ impl LogDisk {
             Step::Fetch(block) => return self.fetch(block),
             Step::Keep { block, dirty } => self.cache.put(block, dirty),
             Step::Append(block) => {
-                if self.place(block).is_some_and(|place| place.segment == self.open_segment()) {
+                if let Some(place) = self.place(block)
+                    && place.segment == self.open_segment()
+                {
                     // Still in memory: its contents are replaced there.
+                    self.segments.replaced(block);
+                    self.copied_in_open.remove(&place.slot);
                     return None;
                 }
                 if self.segments.is_open_full() {
@@ -365,8 +375,8 @@ impl LogDisk {
                     CopiedBy::Foreground => self.work.copied_blocks += 1,
                     CopiedBy::Freeblock => self.work.free_copied_blocks += 1,
                 }
-                self.copied_in_open += 1;
                 let dead = self.segments.append(block);
+                self.copied_in_open.extend(self.place(block).map(|place| place.slot));
                 self.died(dead);
             }
             Step::Copy { .. } => {}
@@ -406,7 +416,7 @@ impl LogDisk {
         self.work.segments_written += 1;
         let first = Place { segment: self.segments.open(), slot: 0 };
         (
-            self.io(Op::Write, first, self.spec.segment_blocks, self.copied_in_open),
+            self.io(Op::Write, first, self.spec.segment_blocks, self.copied_in_open.len() as u32),
             InFlight::Segment,
         )
     }
@@ -417,7 +427,7 @@ impl LogDisk {
     }
 
     fn segment_written(&mut self, now: SimTime) {
-        self.copied_in_open = 0;
+        self.copied_in_open.clear();
         self.segments.open_next();
         self.want_segments(now);
         if !self.is_cleaning && self.free_segments() < self.spec.free_min {

@@ -19,7 +19,7 @@ pub(super) struct Segments {
     /// What has been put into each segment since it was opened.
     summaries: Vec<Vec<LogicalBlock>>,
     live: Vec<u32>,
-    /// Youngest modification of a block that was put into the segment.
+    /// Youngest modification of a block that was put into the segment, live or dead by now.
     youngest: Vec<SimTime>,
     open: u32,
     free: BTreeSet<u32>,
@@ -92,9 +92,15 @@ impl Segments {
         let slot = self.summaries[open].len() as u32;
         self.summaries[open].push(block);
         self.live[open] += 1;
-        self.youngest[open] = self.youngest[open].max(self.modified[block as usize]);
         self.places[block as usize] = Some(Place { segment: self.open, slot });
+        self.replaced(block);
         dead
+    }
+
+    /// A block in the segment under construction has its newest contents there.
+    pub fn replaced(&mut self, block: LogicalBlock) {
+        let youngest = &mut self.youngest[self.open as usize];
+        *youngest = (*youngest).max(self.modified[block as usize]);
     }
 
     /// Forgets where a block is. Returns the place that is dead now. A segment without live blocks

@@ -82,7 +82,10 @@ impl LogDiskSpec {
         self.segment_blocks - 1
     }
 
-    /// Blocks of data that fit on the disk, those that cleaning needs included.
+    /// Blocks of data that fit on the disk, those that cleaning needs included. So many may have
+    /// names, but only those of `segments - free_min - 1` segments may be in the log at once: the
+    /// others are the one under construction and those that stay free. With more a write may panic,
+    /// since no segment is free and cleaning frees none.
     pub fn capacity_blocks(&self) -> u32 {
         self.segments * self.slots()
     }

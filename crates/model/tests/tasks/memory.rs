@@ -1,9 +1,9 @@
 //! Memory goes by one bit a block, whatever the blocks hold.
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::Planner;
-use freewheel_model::freeblock::tasks::{Extent, TaskSpec, Until, Which};
-use freewheel_units::{Bytes, Lbn, SimTime};
+use freewheel_model::freeblock::tasks::{CADENCE, Extent, TaskSpec, Tasks, Until, Which};
+use freewheel_model::freeblock::{Options, Planner, Rule};
+use freewheel_units::{Bytes, Lbn, Prng, SimTime};
 
 use crate::arm::{Arm, READ, spec_of};
 
@@ -81,4 +81,31 @@ fn data_held_for_pieces_are_counted() {
     assert_eq!(memory.held, Bytes::ZERO);
     assert_eq!(memory.total(), memory.wanted + memory.tasks + memory.index);
     assert_eq!(arm.tasks.progress(task.unwrap(), NOW).unwrap().delivered, 1);
+}
+
+#[test]
+fn data_held_for_pieces_stay_below_their_limit_and_reach_it() {
+    // On tracks of 64 most blocks of 60 come in two pieces, of which each fits into a gap.
+    let block = Bytes::new(60 * 512);
+    for (rule, room) in [(Rule::Greedy, 1), (Rule::Greedy, 3), (Rule::Paths, 1), (Rule::Paths, 3)] {
+        let mut arm = Arm::plain();
+        let limit = Bytes::new(block.get() * room);
+        let options = Options { rule, held_max: limit, ..Options::default() };
+        arm.tasks = Tasks::new(&arm.drive, options, CADENCE);
+        let blocks = arm.capacity_in(60);
+        let spec = TaskSpec::new(READ, 60, vec![Extent::new(0, blocks * 60)]);
+        let task = arm.tasks.register(NOW, spec).unwrap();
+        let mut prng = Prng::new(room, "foreground");
+        let mut most = Bytes::ZERO;
+        for _ in 0..1000 {
+            let start = prng.below(arm.capacity());
+            arm.serve(READ, start, 1);
+            let held = arm.tasks.memory().held;
+            assert!(held <= limit, "{held} of {limit}");
+            most = most.max(held);
+        }
+        assert_eq!(most, limit, "{rule:?}");
+        let delivered = arm.tasks.progress(task, arm.now).map_or(blocks, |now| now.delivered);
+        assert!(delivered > 0, "{rule:?} with room for {room}");
+    }
 }

@@ -40,7 +40,8 @@ impl Wanted {
         let blocks = most.div_ceil(layer.size.get());
         let whole = layer.wanted.next_run(first, blocks).filter(|run| run.0 < end);
         let mut run = whole.map(|run| (layer.start(run.0), layer.start(run.1.min(end))));
-        self.pieces_in(tracks, layer, stretch, (from, to), &mut |piece| {
+        let room = &mut self.room();
+        self.pieces_in(tracks, layer, stretch, (from, to), room, &mut |piece| {
             run = Some(match run {
                 Some((start, end)) if piece.to == start => (piece.from, end),
                 Some((start, end)) if end == piece.from => (start, piece.to),
