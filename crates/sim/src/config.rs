@@ -397,9 +397,9 @@ impl Experiment {
     pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
         let spec = config.drive_spec()?;
         let drive = library::build(&spec, &config.drive)?;
-        striping(&config.array, &drive)?;
+        let striping = striping(&config.array, &drive)?;
         config.scheduler.build()?;
-        check_freeblock(config)?;
+        check_freeblock(config, &drive, &striping)?;
         check_workload(&config.workload, None)
     }
 
@@ -413,10 +413,10 @@ impl Experiment {
         assert!(!is_trace || trace.is_some(), "a trace has to be looked at first");
         let spec = config.drive_spec()?;
         let drive = Arc::new(library::build(&spec, &config.drive)?);
-        config.scheduler.build()?;
-        check_freeblock(&config)?;
-        check_workload(&config.workload, trace.as_ref())?;
         let striping = striping(&config.array, &drive)?;
+        config.scheduler.build()?;
+        check_freeblock(&config, &drive, &striping)?;
+        check_workload(&config.workload, trace.as_ref())?;
         let experiment = Self { config, spec, drive, striping, trace };
         experiment.placements()?;
         Ok(experiment)
@@ -680,8 +680,18 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
     Ok(Striping::new(drives, drive.actuators(), drive.blocks(), Blocks::new(unit)))
 }
 
-fn check_freeblock(config: &SimConfig) -> Result<(), ConfigError> {
-    let checked = config.freeblock.map_or(Ok(()), |freeblock| freeblock.check());
+fn check_freeblock(
+    config: &SimConfig,
+    drive: &Drive,
+    striping: &Striping,
+) -> Result<(), ConfigError> {
+    let drives = match config.array.layout {
+        Layout::Striped => 1,
+        Layout::Independent => config.array.drives.unwrap_or(DRIVES_MAX),
+    };
+    let arms = u64::from(striping.arms()) * u64::from(drives);
+    let check = |freeblock: FreeblockConfig| freeblock.check(drive.blocks(), arms);
+    let checked = config.freeblock.map_or(Ok(()), check);
     checked.map_err(|message| ConfigError::Freeblock { message })
 }
 

@@ -116,8 +116,8 @@ impl Default for FreeblockConfig {
 }
 
 impl FreeblockConfig {
-    /// What is wrong with it, if anything is.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// What is wrong with it on so many arms of this capacity, if anything is.
+    pub(crate) fn check(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         let blocks = self.block_size.get() / 512;
         if !self.block_size.get().is_multiple_of(512)
             || !(1..=u64::from(u32::MAX)).contains(&blocks)
@@ -130,13 +130,24 @@ impl FreeblockConfig {
         {
             return Err(format!("`enough` is {enough}: more than 0 and at most 1 is allowed"));
         }
-        if self.rounds == Some(0) {
-            return Err("`rounds` is 0: at least 1 is needed".into());
-        }
+        self.check_rounds(capacity, arms)?;
         let idle = self.idle.map_or(Ok(()), |idle| idle.check());
         idle.map_err(|message| format!("idle: {message}"))?;
         let tail = self.promote_tail.map_or(Ok(()), |tail| tail.check(self.block_size));
         tail.map_err(|message| format!("promote_tail: {message}"))
+    }
+
+    /// Their blocks on all arms are counted together.
+    fn check_rounds(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
+        let Some(rounds) = self.rounds else { return Ok(()) };
+        let blocks = self.blocks_of_a_round(capacity);
+        let most = blocks.checked_mul(arms).map_or(0, |blocks| u64::MAX / blocks);
+        if (1..=most).contains(&rounds) {
+            return Ok(());
+        }
+        Err(format!(
+            "`rounds` is {rounds}: 1 to {most} can be counted, with {blocks} blocks in a round and {arms} arms; without `rounds` the work goes on as long as the workload"
+        ))
     }
 
     /// Blocks of 512 B in one of the task's.
