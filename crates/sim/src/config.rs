@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::background::{Background, FreeblockConfig, Unfinished, Until};
+use crate::background::{Background, FreeblockConfig, PATIENCE, Unfinished, Until};
 use crate::completion::Completion;
 use crate::device::{Mechanics, WholeDrive};
 use crate::engine::{self, Arm};
@@ -277,6 +277,7 @@ impl From<SourceError> for ConfigError {
         match error {
             SourceError::Trace(error) => Self::Trace(error),
             SourceError::Placement(error) => Self::Placement(error),
+            SourceError::OutOfReach { .. } => Self::Freeblock { message: error.to_string() },
         }
     }
 }
@@ -563,7 +564,12 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
         let unfinished = self.unfinished();
-        let source = Until { source, unfinished: unfinished.clone() };
+        // A trace ends of itself.
+        let patience = match self.config.workload {
+            Workload::Trace(_) => u64::MAX,
+            _ => PATIENCE * u64::from(self.striping.arms()),
+        };
+        let source = Until::new(source, unfinished.clone(), patience);
         let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
         let mut backgrounds = self.backgrounds(unfinished.as_ref())?;
         let mut tally = if backgrounds.is_empty() {

@@ -1,6 +1,6 @@
 //! The `[freeblock]` table of an experiment.
 
-use freewheel_model::freeblock::tasks::{Counts, TaskSpec, Until};
+use freewheel_model::freeblock::tasks::{TaskSpec, Until};
 use freewheel_model::freeblock::uses;
 use freewheel_model::freeblock::{Adapt, IdleTimer, Rule};
 use freewheel_units::{Blocks, Bytes, SimDuration};
@@ -25,7 +25,8 @@ pub struct FreeblockConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
     /// Go on until so many rounds are complete on every arm, whatever number of requests the
-    /// workload has; a trace ends with its last record all the same.
+    /// workload has. A trace ends with its last record all the same, and when the rounds are
+    /// complete before that, the rest of it is not replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
     /// Promotes the last blocks of a round to foreground requests. They wait in the same queue, and
@@ -163,14 +164,7 @@ impl FreeblockConfig {
         };
         match self.enough {
             None => whole,
-            Some(_) => {
-                let counts = match self.task {
-                    BackgroundTask::DataMining => Counts::ALL,
-                    BackgroundTask::Scrub => Counts::READS,
-                };
-                let until = Until::Enough(self.blocks_of_a_round(capacity));
-                TaskSpec { until, counts, ..whole }
-            }
+            Some(_) => TaskSpec { until: Until::Enough(self.blocks_of_a_round(capacity)), ..whole },
         }
     }
 
