@@ -134,7 +134,7 @@ impl Background {
             unfinished,
             scheduler.effort(),
             self.tasks.memory().total(),
-            self.idle.map(|idle| IdleStarts::new(&idle.timer)),
+            self.idle.map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
         )
     }
 
