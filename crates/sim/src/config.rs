@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::background::{Background, FreeblockConfig, Unfinished, Until};
+use crate::background::{Background, FreeblockConfig, PATIENCE, Unfinished, Until};
 use crate::completion::Completion;
 use crate::device::{Mechanics, WholeDrive};
 use crate::engine::{self, Arm};
@@ -277,6 +277,7 @@ impl From<SourceError> for ConfigError {
         match error {
             SourceError::Trace(error) => Self::Trace(error),
             SourceError::Placement(error) => Self::Placement(error),
+            SourceError::OutOfReach { .. } => Self::Freeblock { message: error.to_string() },
         }
     }
 }
@@ -397,9 +398,9 @@ impl Experiment {
     pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
         let spec = config.drive_spec()?;
         let drive = library::build(&spec, &config.drive)?;
-        striping(&config.array, &drive)?;
+        let striping = striping(&config.array, &drive)?;
         config.scheduler.build()?;
-        check_freeblock(config)?;
+        check_freeblock(config, &drive, &striping)?;
         check_workload(&config.workload, None)
     }
 
@@ -413,10 +414,10 @@ impl Experiment {
         assert!(!is_trace || trace.is_some(), "a trace has to be looked at first");
         let spec = config.drive_spec()?;
         let drive = Arc::new(library::build(&spec, &config.drive)?);
-        config.scheduler.build()?;
-        check_freeblock(&config)?;
-        check_workload(&config.workload, trace.as_ref())?;
         let striping = striping(&config.array, &drive)?;
+        config.scheduler.build()?;
+        check_freeblock(&config, &drive, &striping)?;
+        check_workload(&config.workload, trace.as_ref())?;
         let experiment = Self { config, spec, drive, striping, trace };
         experiment.placements()?;
         Ok(experiment)
@@ -563,7 +564,12 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
         let unfinished = self.unfinished();
-        let source = Until { source, unfinished: unfinished.clone() };
+        // A trace ends of itself.
+        let patience = match self.config.workload {
+            Workload::Trace(_) => u64::MAX,
+            _ => PATIENCE * u64::from(self.striping.arms()),
+        };
+        let source = Until::new(source, unfinished.clone(), patience);
         let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
         let mut backgrounds = self.backgrounds(unfinished.as_ref())?;
         let mut tally = if backgrounds.is_empty() {
@@ -680,8 +686,18 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
     Ok(Striping::new(drives, drive.actuators(), drive.blocks(), Blocks::new(unit)))
 }
 
-fn check_freeblock(config: &SimConfig) -> Result<(), ConfigError> {
-    let checked = config.freeblock.map_or(Ok(()), |freeblock| freeblock.check());
+fn check_freeblock(
+    config: &SimConfig,
+    drive: &Drive,
+    striping: &Striping,
+) -> Result<(), ConfigError> {
+    let drives = match config.array.layout {
+        Layout::Striped => 1,
+        Layout::Independent => config.array.drives.unwrap_or(DRIVES_MAX),
+    };
+    let arms = u64::from(striping.arms()) * u64::from(drives);
+    let check = |freeblock: FreeblockConfig| freeblock.check(drive.blocks(), arms);
+    let checked = config.freeblock.map_or(Ok(()), check);
     checked.map_err(|message| ConfigError::Freeblock { message })
 }
 

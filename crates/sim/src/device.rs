@@ -172,6 +172,10 @@ impl Device for Mechanics<'_> {
     }
 }
 
+/// How often in a turn, at most, to look whether a drive is done with its own work. Assumed: no later
+/// than a few blocks pass.
+const LOOKS: u64 = 100;
+
 /// A whole drive.
 pub struct WholeDrive<'p> {
     unit: Unit,
@@ -223,9 +227,18 @@ impl<'p> WholeDrive<'p> {
         let head = self.unit.departure(now);
         if let Some((access, op)) = self.servo.advance_idle(self.unit.drive(), head, is_idle) {
             self.unit.lend_head(access.end, op, now + access.total());
-        } else if !is_idle && !self.unit.has_commands() {
-            self.servo.begin_idle(now);
+        } else if !is_idle && !self.has_requests() {
+            // It says neither when its own work ends nor when that goes on.
+            let soon = self.unit.drive().rotation().period() / LOOKS;
+            self.servo.begin_idle(now, self.unit.media_free().max(now + soon));
         }
+    }
+
+    /// Whether requests are not done, in the drive or in the queue outside. Writes that only the
+    /// buffer has are done.
+    #[inline]
+    fn has_requests(&self) -> bool {
+        self.unit.has_commands() || self.servo.foreground_count() > self.in_buffer.len()
     }
 }
 
@@ -278,8 +291,8 @@ impl Device for WholeDrive<'_> {
         if let Some(request) = self.servo.foreground(done.sequence) {
             let op = request.op;
             self.end(now, op, &done);
-            if !self.unit.has_commands() {
-                self.servo.begin_idle(now);
+            if !self.has_requests() {
+                self.servo.begin_idle(now, now);
             }
         }
         Some(done)

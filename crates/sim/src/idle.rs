@@ -96,10 +96,10 @@ struct Behind {
 }
 
 impl Idle {
-    /// The arm has nothing to do from `now` on.
-    pub fn begin(&mut self, planner: &mut dyn Planner, now: SimTime) {
+    /// The arm has nothing to do from `now` on, for all that is known before `known`.
+    pub fn begin(&mut self, planner: &mut dyn Planner, now: SimTime, known: SimTime) {
         self.since.get_or_insert(now);
-        self.next = planner.idle_from(now);
+        self.next = planner.idle_from(now).map(|start| start.max(known));
     }
 
     /// A foreground request has arrived at `now`.

@@ -133,7 +133,7 @@ impl<'p> Servo<'p> {
     #[must_use]
     pub fn with_planner(self, planner: &'p mut dyn Planner) -> Self {
         let mut idle = Idle::default();
-        idle.begin(planner, SimTime::ZERO);
+        idle.begin(planner, SimTime::ZERO, SimTime::ZERO);
         let freeblock = Freeblock {
             planner,
             idle,
@@ -175,7 +175,7 @@ impl<'p> Servo<'p> {
         {
             freeblock.planner.foreground_done(&request, now);
             if freeblock.foreground.is_empty() {
-                freeblock.idle.begin(freeblock.planner, now);
+                freeblock.idle.begin(freeblock.planner, now, now);
             }
         }
     }
@@ -192,12 +192,18 @@ impl<'p> Servo<'p> {
         self.freeblock.as_ref()?.idle.next_event()
     }
 
-    /// The arm may have nothing to do from `now` on.
+    /// The arm may have nothing to do from `now` on, which shows at `known` or later.
     #[inline]
-    pub(crate) fn begin_idle(&mut self, now: SimTime) {
+    pub(crate) fn begin_idle(&mut self, now: SimTime, known: SimTime) {
         if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
-            idle.begin(*planner, now);
+            idle.begin(*planner, now, known);
         }
+    }
+
+    /// Foreground requests that are not done, for whose arm there is a planner.
+    #[inline]
+    pub(crate) fn foreground_count(&self) -> usize {
+        self.freeblock.as_ref().map_or(0, |freeblock| freeblock.foreground.len())
     }
 
     /// Lets a run in idle time end, and another begin from `head` on if no request is there and the

@@ -213,6 +213,51 @@ fn idle_time_under_load_loses_no_request_of_a_whole_drive() {
 }
 
 #[test]
+fn idle_time_at_once_waits_for_what_the_drive_does_itself() {
+    for seed in 0..4 {
+        let (result, _) = sparse_whole(seed, "idle = { after = \"0s\" }");
+        assert_eq!(result.requests, 40);
+        assert!(result.idle.is_some_and(|idle| idle.runs > 1000), "{seed}: {:?}", result.idle);
+    }
+}
+
+/// Bursts of 50 random reads, so far apart, on an Atlas 10K that takes one at a time.
+fn bursts(electronics: bool, apart_ns: u64, freeblock: &str) -> RunResult {
+    let prng = &mut Prng::new(1, "bursts");
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n".to_owned();
+    let mut line = |number: u64| {
+        let offset = prng.below(2_000_000) * 4096;
+        format!("{},R,{offset},4096,0,\n", number / 50 * apart_ns)
+    };
+    let trace = header + &(0..2000).map(&mut line).collect::<String>();
+    let name = format!("bursts-{electronics}-{apart_ns}.csv");
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, trace).unwrap();
+    let text = format!(
+        "drive = \"atlas10k\"\nelectronics = {electronics}\nqueue_depth = 1\n\
+         scheduler.policy = \"fcfs\"\nworkload = {{ kind = \"trace\", file = {path:?} }}\n\
+         {freeblock}\n"
+    );
+    let config = SimConfig::parse(&text, "test", &[]).unwrap();
+    Experiment::new(config).unwrap().run().unwrap()
+}
+
+#[test]
+fn requests_that_wait_outside_a_whole_drive_are_no_idle_time() {
+    let adapt = "{ tolerance = 0.05, least = \"5ms\", most = \"10ms\" }";
+    let idle =
+        format!("freeblock.idle = {{ after = \"5ms\", run_max = \"256KiB\", adapt = {adapt} }}");
+    for electronics in [false, true] {
+        // The idle time behind a burst is a part of what the burst takes.
+        let longest_ns = bursts(electronics, 10_000_000_000, "").response.max_ns;
+        let result = bursts(electronics, longest_ns + 30_000_000, &idle);
+        let starts = result.background[0].idle_starts.unwrap();
+        let wrong = starts.wrong.unwrap();
+        assert!(starts.starts > 20 && wrong * 5 > starts.starts, "{starts:?}");
+    }
+}
+
+#[test]
 fn an_adaptive_timeout_shrinks_where_anything_is_accepted_and_grows_where_nothing_is() {
     for sparse in [sparse, sparse_whole] {
         let starts = |tolerance: f64| {
@@ -221,8 +266,9 @@ fn an_adaptive_timeout_shrinks_where_anything_is_accepted_and_grows_where_nothin
             result.background[0].idle_starts.unwrap()
         };
         let (any, none) = (starts(1.0), starts(1e-9));
-        assert_eq!((any.wrong, any.timeout_ns), (0, 5_000_000), "{any:?}");
-        assert!(none.wrong > 3 && none.starts > none.wrong, "{none:?}");
+        assert_eq!((any.wrong, any.timeout_ns), (Some(0), 5_000_000), "{any:?}");
+        let wrong = none.wrong.unwrap();
+        assert!(wrong > 3 && none.starts > wrong, "{none:?}");
     }
 }
 
@@ -269,5 +315,25 @@ fn a_wrong_value_of_the_promotion_is_refused_by_its_key() {
             error.starts_with("freeblock: promote_tail: ") && error.contains(message),
             "{error}"
         );
+    }
+}
+
+#[test]
+fn more_rounds_than_can_be_counted_are_refused_by_their_key() {
+    for (rounds, array) in [
+        ("0", ""),
+        ("9000000000000000000", ""),
+        ("9000000000000000", "array = { drives = 100, layout = \"independent\" }\n"),
+    ] {
+        let text =
+            format!("{array}workload = {{ kind = \"closed\" }}\nfreeblock.rounds = {rounds}\n");
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        for error in [Experiment::check(&config).err(), Experiment::new(config).err()] {
+            let error = error.unwrap().to_string();
+            assert!(
+                error.starts_with(&format!("freeblock: `rounds` is {rounds}: 1 to")),
+                "{error}"
+            );
+        }
     }
 }

@@ -89,3 +89,34 @@ fn the_page_has_the_charts_of_what_there_is() {
     assert_eq!(charts(&idle), 6);
     assert!(idle.contains("Idle time") && idle.contains("work in idle time"));
 }
+
+fn words(result: &RunResult) -> String {
+    let parts = free_work_parts(result);
+    parts
+        .iter()
+        .flat_map(|part| &part.rows)
+        .map(|(what, value)| format!("{what}: {value}\n"))
+        .collect()
+}
+
+#[test]
+fn a_fixed_timeout_judges_no_start_and_an_adaptive_one_does() {
+    for (adapt, judged) in [("", false), (", adapt = {}", true)] {
+        let idle = format!("{SAMPLE}\nidle = {{ after = \"5ms\"{adapt} }}");
+        let result = experiment(&idle).run().unwrap();
+        let cost = FreeWork::new(&result).unwrap().idle_cost.unwrap();
+        assert_eq!(cost.wrong_starts.is_some(), judged);
+        assert_eq!(words(&result).contains("found wrong"), judged, "{}", words(&result));
+    }
+}
+
+#[test]
+fn a_drive_that_keeps_its_gaps_is_said_to_and_the_way_out_too() {
+    let mut experiment = experiment("[freeblock]");
+    experiment.config.electronics = true;
+    let buffer = experiment.spec.onboard.buffer.as_mut().unwrap();
+    buffer.keep_free_blocks_before = true;
+    let words = words(&experiment.run().unwrap());
+    assert!(words.contains("gaps: none") && words.contains("`electronics = false`"), "{words}");
+    assert!(!words.contains(":\n") && !words.contains(": \n"), "{words}");
+}

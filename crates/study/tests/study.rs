@@ -6,7 +6,7 @@ use std::io::Write;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::TraceWorkload;
 use freewheel_sim::source::{Fit, ReplayMode};
-use freewheel_study::{Study, StudyError, StudyOptions, study};
+use freewheel_study::{ScrubEnd, Study, StudyError, StudyOptions, study};
 use freewheel_units::Prng;
 
 const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
@@ -153,6 +153,22 @@ fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
 }
 
 #[test]
+fn a_scrub_that_needs_the_drive_to_give_its_gaps_away_is_not_said_to_be_free() {
+    // Every other read is of what passes before the read before it.
+    let line = |i: u64| {
+        let offset = 4096 * (i / 2 * 7919 % 2_000_000 + 4 - i % 2 * 4);
+        format!("{},R,{offset},4096,0,\n", i * 20_000_000)
+    };
+    let study = studied(&(HEADER.to_string() + &(0..400).map(line).collect::<String>()), |o| {
+        o.policies = vec![PolicySpec::Fcfs];
+    });
+    let estimate = study.scrub.as_ref().unwrap();
+    assert!(estimate.response_ns_mean > study.fcfs().result.response.mean_ns);
+    assert!(says(&study, "at the cost of a mean response of"), "{:?}", study.findings);
+    assert!(!says(&study, "at no cost to it"));
+}
+
+#[test]
 fn where_no_gap_reaches_is_not_said_to_be_scrubbed() {
     // Two places close together.
     let line = |i: u64| format!("{},R,{},4096,0,\n", i * 20_000_000, i % 2 * (8 << 20));
@@ -176,8 +192,19 @@ fn loads_without_gaps_and_odd_drives_are_answered_too() {
             o.drive = drive.into();
             o.policies = vec![PolicySpec::Fcfs];
         });
-        assert!(says(&study, "scrub"), "{drive}");
-        let arms = study.scrub.as_ref().unwrap().arms.len();
-        assert_eq!(arms, if drive.contains("2x18") { 2 } else { 1 });
+        let estimate = study.scrub.as_ref().unwrap();
+        let shares: Vec<f64> = estimate.arms.iter().map(|arm| arm.read_share).collect();
+        assert_eq!(shares.len(), if drive.contains("2x18") { 2 } else { 1 });
+        let share = estimate.read_share();
+        // Arms are of one size.
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        assert!((share - mean).abs() < 1e-9, "{drive}: {share} of {shares:?}");
+        let (words, fits) = match estimate.end() {
+            ScrubEnd::Complete => ("would finish in about", share == 1.0),
+            ScrubEnd::OutOfReach => ("hardly any gap reaches the rest", share < 1.0),
+            ScrubEnd::Unfinished => ("how the rest fares is not known", share < 1.0),
+            ScrubEnd::NoGaps => ("no rotational gap", share == 0.0),
+        };
+        assert!(fits && says(&study, words), "{drive}: {share}, {:?}", study.findings);
     }
 }

@@ -1,6 +1,6 @@
 //! The `[freeblock]` table of an experiment.
 
-use freewheel_model::freeblock::tasks::{Counts, TaskSpec, Until};
+use freewheel_model::freeblock::tasks::{TaskSpec, Until};
 use freewheel_model::freeblock::uses;
 use freewheel_model::freeblock::{Adapt, IdleTimer, Rule};
 use freewheel_units::{Blocks, Bytes, SimDuration};
@@ -25,7 +25,8 @@ pub struct FreeblockConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
     /// Go on until so many rounds are complete on every arm, whatever number of requests the
-    /// workload has; a trace ends with its last record all the same.
+    /// workload has. A trace ends with its last record all the same, and when the rounds are
+    /// complete before that, the rest of it is not replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u64>,
     /// Promotes the last blocks of a round to foreground requests. They wait in the same queue, and
@@ -116,8 +117,8 @@ impl Default for FreeblockConfig {
 }
 
 impl FreeblockConfig {
-    /// What is wrong with it, if anything is.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// What is wrong with it on so many arms of this capacity, if anything is.
+    pub(crate) fn check(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         let blocks = self.block_size.get() / 512;
         if !self.block_size.get().is_multiple_of(512)
             || !(1..=u64::from(u32::MAX)).contains(&blocks)
@@ -130,13 +131,24 @@ impl FreeblockConfig {
         {
             return Err(format!("`enough` is {enough}: more than 0 and at most 1 is allowed"));
         }
-        if self.rounds == Some(0) {
-            return Err("`rounds` is 0: at least 1 is needed".into());
-        }
+        self.check_rounds(capacity, arms)?;
         let idle = self.idle.map_or(Ok(()), |idle| idle.check());
         idle.map_err(|message| format!("idle: {message}"))?;
         let tail = self.promote_tail.map_or(Ok(()), |tail| tail.check(self.block_size));
         tail.map_err(|message| format!("promote_tail: {message}"))
+    }
+
+    /// Their blocks on all arms are counted together.
+    fn check_rounds(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
+        let Some(rounds) = self.rounds else { return Ok(()) };
+        let blocks = self.blocks_of_a_round(capacity);
+        let most = blocks.checked_mul(arms).map_or(0, |blocks| u64::MAX / blocks);
+        if (1..=most).contains(&rounds) {
+            return Ok(());
+        }
+        Err(format!(
+            "`rounds` is {rounds}: 1 to {most} can be counted, with {blocks} blocks in a round and {arms} arms; without `rounds` the work goes on as long as the workload"
+        ))
     }
 
     /// Blocks of 512 B in one of the task's.
@@ -152,14 +164,7 @@ impl FreeblockConfig {
         };
         match self.enough {
             None => whole,
-            Some(_) => {
-                let counts = match self.task {
-                    BackgroundTask::DataMining => Counts::ALL,
-                    BackgroundTask::Scrub => Counts::READS,
-                };
-                let until = Until::Enough(self.blocks_of_a_round(capacity));
-                TaskSpec { until, counts, ..whole }
-            }
+            Some(_) => TaskSpec { until: Until::Enough(self.blocks_of_a_round(capacity)), ..whole },
         }
     }
 

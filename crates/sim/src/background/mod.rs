@@ -102,10 +102,6 @@ impl Background {
         let blocks = config.blocks_of_a_round(drive.blocks());
         let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
         let tail = config.promote_tail.map(|tail| Tail::new(tail, config.size(), ahead));
-        let steps = (1..STEPS)
-            .map(|step| blocks * step / STEPS)
-            .chain((1..=LAST_STEPS).map(|half| blocks - ((blocks / STEPS) >> half)))
-            .collect();
         let mut background = Self {
             tasks,
             task,
@@ -115,14 +111,14 @@ impl Background {
             round: Round::default(),
             began: SimTime::ZERO,
             note_at: 0,
-            steps,
+            steps: steps(blocks),
             unfinished,
             own_left: config.rounds.unwrap_or(0) * blocks,
             tail,
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
         };
-        background.note_at = background.steps[0];
+        background.note_at = background.first_step();
         Ok(background)
     }
 
@@ -138,7 +134,7 @@ impl Background {
             unfinished,
             scheduler.effort(),
             self.tasks.memory().total(),
-            self.idle.map(|idle| IdleStarts::new(&idle.timer)),
+            self.idle.map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
         )
     }
 
@@ -167,6 +163,10 @@ impl Background {
         }
     }
 
+    fn first_step(&self) -> u64 {
+        self.steps.first().copied().unwrap_or(u64::MAX)
+    }
+
     fn contribute(&mut self, blocks: u64) {
         if let Some(unfinished) = &self.unfinished {
             let blocks = blocks.min(self.own_left);
@@ -192,7 +192,7 @@ impl Background {
         round.progress.push(Progress { elapsed_ns: round.elapsed_ns, blocks, gaps: round.gaps });
         self.rounds.push(round);
         self.began = at;
-        self.note_at = self.steps[0];
+        self.note_at = self.first_step();
         if let Some(tail) = &mut self.tail {
             tail.end_round();
         }
@@ -276,10 +276,37 @@ impl Planner for Background {
     }
 }
 
+/// Deliveries of a round of so many blocks at which its progress is noted, each once, before the last.
+fn steps(blocks: u64) -> Vec<u64> {
+    let evenly = (1..STEPS).map(|step| blocks * step / STEPS);
+    let late = (1..=LAST_STEPS).map(|half| blocks - ((blocks / STEPS) >> half));
+    let mut steps: Vec<u64> =
+        evenly.chain(late).filter(|step| (1..blocks).contains(step)).collect();
+    steps.dedup();
+    steps
+}
+
 /// A source that issues requests until the background is done.
 pub(crate) struct Until<S> {
-    pub source: S,
-    pub unfinished: Option<Unfinished>,
+    source: S,
+    unfinished: Option<Unfinished>,
+    /// Most requests in a row that bring no block.
+    patience: u64,
+    in_vain: u64,
+    /// Blocks that were delivered when the last request was issued.
+    delivered: u64,
+}
+
+/// Requests of a workload without end, for each arm, in which no block may come before a round is
+/// said to be out of reach. Assumed: as many as take seconds to simulate, and many times what the
+/// last blocks take of random requests on the largest drive here.
+pub(crate) const PATIENCE: u64 = 4_000_000;
+
+impl<S> Until<S> {
+    /// `source` until nothing is `unfinished`; for ever when there is nothing to finish.
+    pub fn new(source: S, unfinished: Option<Unfinished>, patience: u64) -> Self {
+        Self { source, unfinished, patience, in_vain: 0, delivered: 0 }
+    }
 }
 
 impl<S: Source> Source for Until<S> {
@@ -288,11 +315,21 @@ impl<S: Source> Source for Until<S> {
         if self.unfinished.as_ref().is_some_and(Unfinished::is_none) {
             return Ok(None);
         }
+        if self.in_vain > self.patience {
+            let (delivered, total) = self.progress();
+            let (requests, missing) = (self.patience, total - delivered);
+            return Err(SourceError::OutOfReach { requests, missing, total });
+        }
         self.source.next_arrival()
     }
 
     #[inline]
     fn take(&mut self) -> Request {
+        if let Some(unfinished) = &self.unfinished {
+            let (delivered, _) = unfinished.progress();
+            self.in_vain = if delivered > self.delivered { 0 } else { self.in_vain + 1 };
+            self.delivered = delivered;
+        }
         self.source.take()
     }
 
@@ -303,5 +340,48 @@ impl<S: Source> Source for Until<S> {
 
     fn progress(&self) -> (u64, u64) {
         self.unfinished.as_ref().map_or_else(|| self.source.progress(), Unfinished::progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Blocks;
+
+    use super::*;
+    use crate::source::{Closed, Pattern, PatternSpec, Think};
+
+    #[test]
+    fn the_steps_of_a_round_are_few_where_its_blocks_are_and_no_two_the_same() {
+        for blocks in [1, 2, 5, 199, 200, 201, 5_000, 1_000_000] {
+            let steps = steps(blocks);
+            assert!(steps.len() < blocks as usize, "{blocks}: {steps:?}");
+            assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "{blocks}: {steps:?}");
+            assert!(steps.iter().all(|step| (1..blocks).contains(step)), "{blocks}: {steps:?}");
+        }
+        assert_eq!(steps(1_000_000).len() as u64, STEPS - 1 + u64::from(LAST_STEPS));
+    }
+
+    #[test]
+    fn a_source_ends_with_an_error_when_too_many_requests_in_a_row_bring_no_block() {
+        let pattern = Pattern::new(PatternSpec::default(), Blocks::new(10_000), 1).unwrap();
+        let closed = Closed::new(pattern, 1, Think::Constant(SimDuration::ZERO), u64::MAX, 1);
+        let unfinished = Unfinished::new(100);
+        let mut source = Until::new(closed, Some(unfinished.clone()), 10);
+        let mut one = || -> Result<(), SourceError> {
+            let at = source.next_arrival()?.expect("it goes on");
+            let tag = source.take().tag;
+            source.completed(tag, at);
+            Ok(())
+        };
+        for _ in 0..5 {
+            for _ in 0..10 {
+                one().unwrap();
+            }
+            unfinished.left.fetch_sub(1, Ordering::Relaxed);
+        }
+        let error = (0..13).find_map(|_| one().err()).unwrap().to_string();
+        for words in ["`rounds`", "10 requests in a row", "95 of 100 blocks", "`enough`"] {
+            assert!(error.contains(words), "{error}");
+        }
     }
 }

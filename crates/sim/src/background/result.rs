@@ -35,16 +35,18 @@ pub struct BackgroundResult {
 pub struct IdleStarts {
     /// All of them.
     pub starts: u64,
-    /// Those that cost the request more than is acceptable; none while the timeout is fixed.
-    pub wrong: u64,
+    /// Those that cost the request more than is acceptable. None where the timeout is fixed: it has
+    /// no such measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<u64>,
     /// The timeout at the end.
     pub timeout_ns: u64,
 }
 
 impl IdleStarts {
-    pub(super) fn new(timer: &IdleTimer) -> Self {
+    pub(super) fn new(timer: &IdleTimer, adapts: bool) -> Self {
         let timeout_ns = timer.timeout().ns();
-        Self { starts: timer.starts(), wrong: timer.wrong(), timeout_ns }
+        Self { starts: timer.starts(), wrong: adapts.then(|| timer.wrong()), timeout_ns }
     }
 }
 

@@ -38,6 +38,18 @@ pub enum SourceError {
     /// A request of the trace does not fit on the drive.
     #[error(transparent)]
     Placement(#[from] PlacementError),
+    /// Requests go on and on and bring no more blocks for background work that they wait for.
+    #[error(
+        "`rounds` cannot be completed: {requests} requests in a row brought none of the {missing} of {total} blocks that are missing, for they leave no gap that reaches them; ask for a part of the blocks with `enough`, use idle time with `idle`, promote the last blocks with `promote_tail`, or leave `rounds` out"
+    )]
+    OutOfReach {
+        /// Requests in a row.
+        requests: u64,
+        /// Blocks that have not been delivered.
+        missing: u64,
+        /// Blocks of all rounds.
+        total: u64,
+    },
 }
 
 /// Something that issues requests and is told when they are done.

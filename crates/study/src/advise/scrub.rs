@@ -11,32 +11,48 @@ use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate};
 /// None when it was not asked for.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
     let estimate = study.scrub.as_ref()?;
-    let arm = estimate.slowest();
-    let headline = match (arm.end, arm.seconds) {
-        (ScrubEnd::Complete, Some(seconds)) => format!(
-            "A scrub of this drive would finish in about {} under your load, at no cost to it.",
-            span(seconds)
-        ),
-        (ScrubEnd::OutOfReach, Some(seconds)) => format!(
-            "A scrub would read about {} of this drive in {} under your load, at no cost to it; hardly any gap reaches the rest.",
-            reached(arm.read_share),
-            span(seconds)
-        ),
-        (ScrubEnd::Unfinished, Some(seconds)) => format!(
-            "A scrub would read about {} of this drive in {} under your load, at no cost to it; how the rest fares is not known.",
-            reached(arm.read_share),
-            span(seconds)
-        ),
-        _ => "This load leaves no rotational gap in which a scrub could read anything.".into(),
-    };
-    let mut detail = course(arm);
+    let mut detail = course(estimate);
     detail.push_str(&switched_off(study, estimate));
     detail.push_str(&idle(study, estimate));
-    if arm.end == ScrubEnd::OutOfReach {
+    if estimate.end() == ScrubEnd::OutOfReach {
         detail
             .push_str(" Where a load lies on parts of a drive the estimate tends to be too short.");
     }
-    Some(Finding { headline, detail })
+    Some(Finding { headline: headline(study, estimate), detail })
+}
+
+/// Of all actuators together.
+fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
+    let Some(seconds) = estimate.seconds() else {
+        return "This load leaves no rotational gap in which a scrub could read anything.".into();
+    };
+    let (reached, time, cost) =
+        (reached(estimate.read_share()), span(seconds), cost(study, estimate));
+    let rest = match estimate.end() {
+        ScrubEnd::Complete => {
+            return format!(
+                "A scrub of this drive would finish in about {time} under your load, {cost}."
+            );
+        }
+        ScrubEnd::Unfinished => "how the rest fares is not known",
+        ScrubEnd::OutOfReach | ScrubEnd::NoGaps => "hardly any gap reaches the rest",
+    };
+    format!(
+        "A scrub would read about {reached} of this drive in {time} under your load, {cost}; {rest}."
+    )
+}
+
+/// What the load pays: nothing for the scrub, but maybe for the gaps.
+fn cost(study: &Study, estimate: &ScrubEstimate) -> String {
+    let before = study.fcfs().result.response.mean_ns;
+    if !estimate.free_blocks_before_switched_off || estimate.response_ns_mean <= before {
+        return "at no cost to it".into();
+    }
+    format!(
+        "at the cost of a mean response of {} ms instead of {} ms",
+        ms(estimate.response_ns_mean),
+        ms(before)
+    )
 }
 
 /// A share that is not all is not rounded up to all.
@@ -47,7 +63,16 @@ fn reached(share: f64) -> String {
     }
 }
 
-fn course(arm: &ArmScrub) -> String {
+fn course(estimate: &ScrubEstimate) -> String {
+    let arm = estimate.slowest();
+    let whose = match estimate.arms.len() {
+        1 => String::new(),
+        _ => format!("Of actuator {}, the slowest: ", estimate.slowest_number() + 1),
+    };
+    whose + &course_of(arm)
+}
+
+fn course_of(arm: &ArmScrub) -> String {
     let Some(half) = arm.seconds_50_percent else {
         return match arm.end {
             ScrubEnd::NoGaps => "What the drive's buffer serves, and what follows on the request before, waits for no rotation.".into(),
@@ -93,7 +118,7 @@ fn idle(study: &Study, estimate: &ScrubEstimate) -> String {
 }
 
 pub(super) fn section(estimate: &ScrubEstimate) -> Markup {
-    let longest = estimate.slowest().seconds.unwrap_or(0.0);
+    let longest = estimate.seconds().unwrap_or(0.0);
     let (unit, seconds) = if longest >= 2.0 * 86_400.0 {
         ("time of the scrub, days", 86_400.0)
     } else if longest >= 2.0 * 3_600.0 {

@@ -118,8 +118,9 @@ pub struct IdleCost {
     pub bytes_per_second: f64,
     /// How often such work began and a request ended it.
     pub starts: u64,
-    /// Of them, those that cost it more than an adaptive timeout accepts.
-    pub wrong_starts: u64,
+    /// Of them, those that cost it more than an adaptive timeout accepts; None where it is fixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong_starts: Option<u64>,
     /// The timeout at the end, on average over the arms.
     pub timeout_ns_mean: f64,
 }

@@ -23,7 +23,7 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     if let Some(work) = &work {
         parts.push(part("Background work", background(work)));
     }
-    parts.push(part("Rotational gaps", gaps(free, work.as_ref())));
+    parts.push(part("Rotational gaps", gaps(result, free, work.as_ref())));
     if let Some(work) = work.as_ref().filter(|work| work.delivered.promoted_requests > 0) {
         parts.push(part("Promotion of the last blocks", promotion(work)));
     }
@@ -55,7 +55,11 @@ fn background(work: &FreeWork) -> Vec<(&'static str, String)> {
         .map(|(blocks, source)| format!("{} {source}", percent(blocks as f64 / total)))
         .collect();
     let bandwidth = rate(work.delivered_bytes_per_second);
-    rows.push(("delivered", format!("{bandwidth}: {}", sources.join(", "))));
+    let delivered = match sources.is_empty() {
+        true => "nothing".to_owned(),
+        false => format!("{bandwidth}: {}", sources.join(", ")),
+    };
+    rows.push(("delivered", delivered));
     rows
 }
 
@@ -76,13 +80,25 @@ fn scans(work: &FreeWork) -> String {
     words
 }
 
-fn gaps(free: &FreeResult, work: Option<&FreeWork>) -> Vec<(&'static str, String)> {
+/// Heads wait for the data, and none of that is given away.
+const KEPT: &str = "none: the drive reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before` in its file), or all latency is of writing back; switch that off in a drive file of your own, or set `electronics = false`";
+
+fn gaps(
+    result: &RunResult,
+    free: &FreeResult,
+    work: Option<&FreeWork>,
+) -> Vec<(&'static str, String)> {
     let time: &FreeTime = &free.time;
     let [achieved, potential] = [free.bytes_per_second, free.potential_bytes_per_second].map(rate);
     let [read, written] =
         [time.read_bytes, time.write_bytes].map(|bytes| Bytes::new(bytes).human());
     let mut rows = vec![
-        ("free bandwidth", format!("{achieved} of {potential} if all latency were transfers")),
+        (
+            "free bandwidth",
+            format!(
+                "{achieved} of {potential}, the mean media rate times latency; may be exceeded while much is wanted"
+            ),
+        ),
         ("free blocks", format!("{read} read, {written} written")),
     ];
     if let Some(work) = work {
@@ -93,15 +109,15 @@ fn gaps(free: &FreeResult, work: Option<&FreeWork>) -> Vec<(&'static str, String
         [free.transfer_share(), free.extra_seek_share(), free.unused_share()].map(percent);
     let latency = format!("{used} used, {seeks} lost to extra seeks, {left} left");
     let FreeTime { gaps, gaps_used, gaps_late, runs, foreground_delay_ns, .. } = time;
+    let count = match gaps {
+        0 if result.head_time.rotate_ns > 0 => KEPT.to_owned(),
+        _ => format!("{gaps}, of them {gaps_used} used, with {runs} runs"),
+    };
     let late = match gaps_late {
         0 => "none: no gap ended late".to_owned(),
         _ => format!("{} ms, late behind {gaps_late} gaps", ms(*foreground_delay_ns as f64)),
     };
-    rows.extend([
-        ("latency", latency),
-        ("gaps", format!("{gaps}, of them {gaps_used} used, with {runs} runs")),
-        ("foreground delay", late),
-    ]);
+    rows.extend([("latency", latency), ("gaps", count), ("foreground delay", late)]);
     rows
 }
 
@@ -138,8 +154,13 @@ fn idle_time(work: &FreeWork, idle: &IdleTime) -> Vec<(&'static str, String)> {
 
 fn timeout(cost: &IdleCost) -> String {
     let after = ms(cost.timeout_ns_mean);
-    let IdleCost { starts, wrong_starts, .. } = cost;
-    format!("{after} ms at the end; {starts} starts, {wrong_starts} of them found wrong")
+    let starts = cost.starts;
+    match cost.wrong_starts {
+        Some(wrong) => {
+            format!("{after} ms at the end; {starts} starts, {wrong} of them found wrong")
+        }
+        None => format!("{after} ms, fixed; {starts} starts"),
+    }
 }
 
 fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {

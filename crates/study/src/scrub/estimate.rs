@@ -92,11 +92,39 @@ pub struct ScrubPoint {
 impl ScrubEstimate {
     /// The arm that is done last; of those that are never done the one that gets least far.
     pub fn slowest(&self) -> &ArmScrub {
-        let key = |arm: &&ArmScrub| (-arm.read_share, arm.seconds.unwrap_or(f64::INFINITY));
-        let later = |a: &&ArmScrub, b: &&ArmScrub| {
+        &self.arms[self.slowest_number()]
+    }
+
+    /// Its number, from 0.
+    pub fn slowest_number(&self) -> usize {
+        let key = |number: usize| {
+            let arm = &self.arms[number];
+            (-arm.read_share, arm.seconds.unwrap_or(f64::INFINITY))
+        };
+        let later = |&a: &usize, &b: &usize| {
             key(a).0.total_cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1))
         };
-        self.arms.iter().max_by(later).expect("a drive has an arm")
+        (0..self.arms.len()).max_by(later).expect("a drive has an arm")
+    }
+
+    /// How the scan of the drive ends: that of the arm which gets least far, and where another has
+    /// gaps, an arm without any is one of which nothing is reached.
+    pub fn end(&self) -> ScrubEnd {
+        match self.slowest().end {
+            ScrubEnd::NoGaps if self.seconds().is_some() => ScrubEnd::OutOfReach,
+            end => end,
+        }
+    }
+
+    /// Part of the drive's blocks that are read, over all arms.
+    pub fn read_share(&self) -> f64 {
+        let sum = |value: fn(&ArmScrub) -> f64| self.arms.iter().map(value).sum::<f64>();
+        sum(|arm| arm.read_share * arm.blocks as f64) / sum(|arm| arm.blocks as f64)
+    }
+
+    /// How long that takes: until the last arm is at its end. None when there are no gaps.
+    pub fn seconds(&self) -> Option<f64> {
+        self.arms.iter().filter_map(|arm| arm.seconds).reduce(f64::max)
     }
 }
 
@@ -133,7 +161,8 @@ pub(crate) fn estimate(
         arms: Vec::new(),
     };
     if gap_shares.iter().all(|&share| share == 0.0) {
-        estimate.arms = gap_shares.iter().map(|_| ArmScrub::without_gaps()).collect();
+        let blocks = experiment.drive.blocks().get() / (block_size.get() / 512);
+        estimate.arms = gap_shares.iter().map(|_| ArmScrub::without_gaps(blocks)).collect();
         return Ok(estimate);
     }
     let info = experiment.trace.as_ref().expect("the workload is a trace");
@@ -263,10 +292,10 @@ impl<S: Source> Source for Until<'_, S> {
 }
 
 impl ArmScrub {
-    fn without_gaps() -> Self {
+    fn without_gaps(blocks: u64) -> Self {
         Self {
             gap_share: 0.0,
-            blocks: 0,
+            blocks,
             end: ScrubEnd::NoGaps,
             read_share: 0.0,
             seconds: None,
@@ -280,7 +309,7 @@ impl ArmScrub {
     fn new(scan: &Scanned, block_size: Bytes, gap_share: f64) -> Self {
         let course = curve::course(&scan.bursts);
         let (Some(last), true) = (course.last(), gap_share > 0.0) else {
-            return Self::without_gaps();
+            return Self::without_gaps(scan.blocks);
         };
         let blocks = scan.blocks;
         let seconds = |potential_ns: f64| potential_ns / gap_share / 1e9;

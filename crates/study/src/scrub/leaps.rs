@@ -82,6 +82,7 @@ pub(super) struct Leaping {
     prng: Prng,
     /// Part of what the gaps reach that a burst and its leap take.
     step: f64,
+    leaps: u64,
     bursts: Vec<Burst>,
     burst: Burst,
     /// Free runs of the burst.
@@ -117,6 +118,7 @@ impl Leaping {
             blocks,
             prng,
             step: STEP_MIN.min(pace.step_max),
+            leaps: 0,
             bursts: Vec::new(),
             burst: Burst { from: blocks, ..Burst::default() },
             runs: Vec::new(),
@@ -198,7 +200,7 @@ impl Leaping {
         if runs.len() < RUNS_MIN {
             return self.end(End::OutOfReach);
         }
-        if self.watch.leaps.load(Ordering::Relaxed) >= self.pace.leaps {
+        if self.leaps >= self.pace.leaps {
             return self.end(End::LoadOver);
         }
         self.adapt();
@@ -206,6 +208,7 @@ impl Leaping {
         let mut scan = Scan { scheduler, layer: *layer, size: *size, now: *now };
         scan.go_on(&mut runs, 1.0 - self.step, &mut self.prng);
         self.burst.from = self.left();
+        self.leaps += 1;
         self.watch.leaps.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -110,7 +110,7 @@ impl Iterator for ForEver<'_> {
     type Item = Result<Record, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let piece = &self.pieces[self.piece];
+        let piece = self.pieces.get(self.piece)?;
         if self.at == piece.records.len() {
             let rest = self.rest * piece.records.len() as u64;
             self.piece = (self.piece + self.step) % self.pieces.len();
@@ -165,6 +165,11 @@ mod tests {
         // Three records rest for 15.
         assert_eq!(times, [1000, 1010, 1020, 1035, 1045, 1055, 1070]);
         assert!(records.iter().all(|r| r.completion == Some(r.arrival + SimDuration::from_ns(7))));
+    }
+
+    #[test]
+    fn of_an_empty_trace_nothing_comes() {
+        assert_eq!(first(&sample(0), 7, 5), []);
     }
 
     #[test]
