@@ -67,6 +67,21 @@ fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
 }
 
 #[test]
+fn decisions_beyond_their_budget_of_nodes_are_counted() {
+    for rule in ["greedy", "paths"] {
+        let scan = format!("rule = \"{rule}\"\nrounds = 2\nblock_size = \"512B\"\n");
+        let [exact, least] = ["", "nodes_max = 1"].map(|key| {
+            let result = run("fcfs", &format!("{scan}{key}"));
+            assert!(result.free.unwrap().time.foreground_delay_ns == 0);
+            result.background[0].clone()
+        });
+        assert_eq!(exact.exhausted, 0);
+        assert!(least.exhausted > 0 && least.exhausted <= least.decisions, "{least:?}");
+        assert!(least.nodes <= least.decisions, "{least:?}");
+    }
+}
+
+#[test]
 fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
     let mut experiment = experiment("sstf", "promote_tail = { cost = 1.0 }");
     let Workload::Closed { requests, .. } = &mut experiment.config.workload else { panic!() };

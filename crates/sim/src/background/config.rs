@@ -17,6 +17,10 @@ pub struct FreeblockConfig {
     pub rule: Rule,
     /// Whether, under the rule paths, regions of the disk that lag behind count for more.
     pub prices: bool,
+    /// Most nodes of its search that one decision looks at; then the best found so far is taken, and
+    /// the decision counted as beyond its budget. Without it every decision is exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nodes_max: Option<u64>,
     /// What is read.
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
@@ -106,6 +110,7 @@ impl Default for FreeblockConfig {
         Self {
             rule: Rule::Paths,
             prices: true,
+            nodes_max: None,
             task: BackgroundTask::default(),
             block_size: Bytes::new(4096),
             enough: None,

@@ -90,7 +90,12 @@ impl Background {
         policy: PolicySpec,
         unfinished: Option<Unfinished>,
     ) -> Result<Self, TaskError> {
-        let usual = Options { rule: config.rule, prices: config.prices, ..Options::default() };
+        let usual = Options {
+            rule: config.rule,
+            prices: config.prices,
+            budget: config.nodes_max.unwrap_or(u64::MAX),
+            ..Options::default()
+        };
         let options = match config.task {
             BackgroundTask::DataMining => usual,
             // What has been verified need not be held until the rest of its block is.

@@ -58,6 +58,7 @@ impl Setting {
         let freeblock = FreeblockConfig {
             rule: self.rule,
             prices: self.prices,
+            nodes_max: None,
             task: BackgroundTask::DataMining,
             block_size: Bytes::from_kib(4),
             enough: self.enough,
