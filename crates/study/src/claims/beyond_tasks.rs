@@ -66,7 +66,7 @@ fn part(experiment: &Experiment, (from, to): (u64, u64), enough: u64) -> TaskSpe
 pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let quick = context.options.quick;
     let mut config = transactions(MPL, context.options.seed);
-    let (length, enough) = if quick { (40_000, 20) } else { (300_000, 95) };
+    let (length, enough) = if quick { (40_000, 20) } else { (90_000, 50) };
     if let Workload::Closed { requests, .. } = &mut config.workload {
         *requests = length;
     }
