@@ -31,7 +31,7 @@ fn a_study_gives_the_same_bytes_on_one_thread_and_on_two() {
         let out = bench.at("out");
         let trace = "data/recorded/sqlite-ext4.csv.zst";
         // A small drive: the estimate of its scrub takes a second.
-        let args = ["study", trace, "--drive", "atlas10k", "--out", &out, "--json"];
+        let args = ["study", trace, "--scale", "--drive", "atlas10k", "--out", &out, "--json"];
         let mut command = command(&args);
         let ran = finish(command.env("RAYON_NUM_THREADS", threads).output().unwrap());
         assert_eq!(ran.code, 0, "{}", ran.stderr);
