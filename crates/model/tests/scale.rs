@@ -342,8 +342,10 @@ proptest! {
         let scaling = Scaling { seek, rpm, linear_density: linear, track_density: track };
         let scaled_spec = match scaling.apply(&spec) {
             Err(ScaleError::Scaled(error)) => {
-                // A table that falls at its end may fall below nothing over more cylinders.
-                prop_assert_eq!(error.key, "seek.read");
+                // A table that falls at its end may fall below nothing over more cylinders, and
+                // spares may leave a zone of a few blocks fewer than it reserves.
+                let keys = ["seek.read", "zones[0].reserved_blocks"];
+                prop_assert!(keys.contains(&error.key.as_str()), "{}", error);
                 return Ok(());
             }
             scaled => scaled.unwrap(),
