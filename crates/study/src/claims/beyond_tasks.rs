@@ -66,7 +66,7 @@ fn part(experiment: &Experiment, (from, to): (u64, u64), enough: u64) -> TaskSpe
 pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let quick = context.options.quick;
     let mut config = transactions(MPL, context.options.seed);
-    let (length, enough) = if quick { (40_000, 20) } else { (90_000, 50) };
+    let (length, enough) = if quick { (28_000, 20) } else { (90_000, 50) };
     if let Workload::Closed { requests, .. } = &mut config.workload {
         *requests = length;
     }
@@ -124,11 +124,12 @@ pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         percent(high),
         note,
     );
+    // At worst a tenth is read apart from all else.
     let note = format!("the scan took {:.0} s", seconds(behind));
     row(
         "the scan behind that tenth, of its time alone",
         "%",
-        [99.0, 105.0],
+        [99.0, 110.0],
         100.0 * seconds(behind) / seconds(one),
         note,
     );
