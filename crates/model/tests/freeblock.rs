@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::{Departure, Drive, Position};
 use freewheel_model::freeblock::{
-    FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
+    Ends, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
 };
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ impl Oracle {
         let mut tracks: BTreeMap<(u32, u32, bool), u64> = BTreeMap::new();
         for (&(layer, _), pieces) in &self.wanted {
             let key = self.layers[layer];
-            for piece in pieces.iter().filter(|piece| self.is_in_time(gap, piece, key.op)) {
+            for piece in pieces.iter().filter(|piece| self.passes(gap, piece, key.op).is_some()) {
                 let at = (piece.at.cylinder, piece.at.surface, key.op == Op::Write);
                 *tracks.entry(at).or_default() += u64::from(piece.blocks * key.weight);
             }
@@ -75,14 +75,28 @@ impl Oracle {
         tracks.into_values().max().unwrap_or(0)
     }
 
-    /// Whether the piece can be had in the gap when nothing else is visited.
-    fn is_in_time(&self, gap: &Opportunity, piece: &Piece, op: Op) -> bool {
-        let target = self.drive.target(Lbn::new(piece.first), piece.blocks(), op);
+    /// When the piece begins and ends under the head, in nanoseconds from the beginning of the gap,
+    /// if it can be had there when nothing else is visited.
+    fn passes(&self, gap: &Opportunity, piece: &Piece, op: Op) -> Option<(u64, u64)> {
         let departure = gap.departure();
-        let access = self.drive.media_access_from(&departure, &target, 0);
+        let mut arrival = departure.begin + self.drive.travel(&departure, piece.at, op, 0);
+        if gap.ends.source_closed && piece.at == gap.from {
+            return None;
+        }
+        if let Some(before) = gap.ends.destination_before
+            && piece.at == gap.to
+        {
+            arrival = arrival.max(SimTime::from_ns(gap.due.ns() - before.ns()));
+        }
+        let there = Departure { begin: arrival, from: piece.at, last_op: op, ..departure };
+        let target = self.drive.target(Lbn::new(piece.first), piece.blocks(), op);
+        let access = self.drive.media_access_from(&there, &target, 0);
+        let end = there.after(&access, op);
         // A stay is a turn at most.
-        access.rotate + access.transfer <= self.drive.rotation().period()
-            && gap.arrival(&self.drive, &departure.after(&access, op)) <= gap.due
+        let is_in_time = access.total() <= self.drive.rotation().period()
+            && gap.arrival(&self.drive, &end) <= gap.due;
+        let since = |time: SimTime| (time - gap.begin).ns();
+        is_in_time.then(|| (since(arrival + access.rotate), since(end.begin)))
     }
 
     /// Worth of the best path over the tracks of one cylinder, or over those of the source's and then
@@ -94,19 +108,14 @@ impl Oracle {
 
     fn best_path_of(&self, gap: &Opportunity, op: Op) -> u64 {
         let seek = self.drive.seek();
-        let in_time =
-            |&(piece, key): &(Piece, LayerKey)| key.op == op && self.is_in_time(gap, &piece, op);
         let pieces = self.wanted.iter().flat_map(|(&(layer, _), pieces)| {
             pieces.iter().map(move |piece| (*piece, self.layers[layer]))
         });
         let mut passing: Vec<(u64, u64, Position, u64)> = pieces
-            .filter(in_time)
-            .map(|(piece, key)| {
-                let target = self.drive.target(Lbn::new(piece.first), piece.blocks(), op);
-                let access = self.drive.media_access_from(&gap.departure(), &target, 0);
-                let begin = (access.seek + access.rotate).ns();
-                let worth = u64::from(piece.blocks * key.weight);
-                (begin, begin + access.transfer.ns(), piece.at, worth)
+            .filter(|(_, key)| key.op == op)
+            .filter_map(|(piece, key)| {
+                let (begin, end) = self.passes(gap, &piece, op)?;
+                Some((begin, end, piece.at, u64::from(piece.blocks * key.weight)))
             })
             .collect();
         passing.sort_unstable_by_key(|&(begin, ..)| begin);
@@ -179,7 +188,12 @@ fn any_gap(prng: &mut Prng, drive: &Drive) -> Opportunity {
     let Departure { begin, last_op, read_write_switch, .. } = departure;
     let latency = SimDuration::from_ns(prng.below(drive.rotation().period().ns()));
     let due = begin + seek + latency;
-    Opportunity { begin, from, last_op, read_write_switch, to, op, seek, seek_error_ns, due }
+    let before = SimDuration::from_ns(prng.below((due - begin).ns() + 1));
+    let ends = Ends {
+        source_closed: prng.chance(0.3),
+        destination_before: prng.chance(0.3).then_some(before),
+    };
+    Opportunity { begin, from, last_op, read_write_switch, to, op, seek, seek_error_ns, due, ends }
 }
 
 /// Does the runs one after the other; whether the head is on the destination in time.

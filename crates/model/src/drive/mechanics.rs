@@ -320,6 +320,13 @@ impl Drive {
         Self { overhead, ..self.clone() }
     }
 
+    /// The same drive with every movement over `distance` cylinders, zero for a change of heads,
+    /// longer by `margin_ns(distance)`: for plans that must hold although seeks vary.
+    #[must_use]
+    pub fn with_slower_seeks(&self, margin_ns: impl Fn(u32) -> u32) -> Self {
+        Self { seek: self.seek.slower(margin_ns), ..self.clone() }
+    }
+
     /// The rest of an access whose first movement takes `seek_ns` from `now` on.
     #[inline]
     fn media_access_after(&self, now: SimTime, seek_ns: u64, target: &Target) -> Access {

@@ -59,6 +59,26 @@ impl SeekCurve {
         u64::from(if switches_head { arm.max(switch) } else { arm })
     }
 
+    /// The same with every movement over `distance` cylinders, zero for a change of heads, longer by
+    /// `margin_ns(distance)`.
+    #[must_use]
+    pub(crate) fn slower(&self, margin_ns: impl Fn(u32) -> u32) -> Self {
+        let table = |times: &[u32]| -> Vec<u32> {
+            let slower = |(distance, time): (usize, &u32)| time + margin_ns(distance as u32);
+            std::iter::once(0).chain(times.iter().enumerate().skip(1).map(slower)).collect()
+        };
+        let (read_ns, write_ns) = (table(&self.read_ns), table(&self.write_ns));
+        let switch = margin_ns(0);
+        Self {
+            floor_ns: floor_from_here_on(&read_ns, &write_ns),
+            write_floor_ns: floor_from_here_on(&write_ns, &write_ns),
+            read_ns,
+            write_ns,
+            read_switch_ns: self.read_switch_ns + switch,
+            write_switch_ns: self.write_switch_ns + switch,
+        }
+    }
+
     /// From the first cylinder to the last.
     pub fn distance_max(&self) -> u32 {
         self.read_ns.len() as u32 - 1
@@ -121,6 +141,15 @@ mod tests {
         assert_eq!(curve().time_ns(Op::Write, 0, false), 0);
         assert_eq!(curve().time_ns(Op::Write, 0, true), 1_050_000);
         assert_eq!(curve().time_ns(Op::Write, 3, false), 1_600_000);
+    }
+
+    #[test]
+    fn a_slower_curve_is_longer_by_its_margins_and_stays_where_nothing_moves() {
+        let slower = curve().slower(|distance| 1000 * (distance + 1));
+        assert_eq!(slower.time_ns(Op::Read, 0, false), 0);
+        assert_eq!(slower.time_ns(Op::Read, 0, true), 951_000);
+        assert_eq!(slower.time_ns(Op::Write, 3, true), 1_604_000);
+        assert_eq!(slower.floor_ns(1), 903_000);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::index::WHOLE;
 use super::reach::{Reach, Stay};
 use super::search::Field;
 use super::wanted::Timed;
-use super::{FreeRun, Opportunity};
+use super::{Ends, FreeRun, Opportunity};
 use crate::drive::{Departure, Drive, Position};
 
 /// The run to do next with the head like this: on its cylinder whatever passes first, switches of
@@ -32,6 +32,7 @@ pub(super) fn plan(
         seek: SimDuration::ZERO,
         seek_error_ns: 0,
         due: head.begin,
+        ends: Ends::default(),
     };
     let reach = Reach::new(drive, &nowhere);
     nearest(field, head.from.cylinder, |field, cylinder| {

@@ -27,6 +27,19 @@ pub struct Opportunity {
     pub seek_error_ns: i64,
     /// When the foreground's first sector reaches the head.
     pub due: SimTime,
+    /// What may be done on the tracks at its ends.
+    pub ends: Ends,
+}
+
+/// What may be done on the tracks at both ends of a gap. Inside a drive anything may; from outside,
+/// commands of their own on the track of another one set off reading ahead (fast02 section 3.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ends {
+    /// Nothing on the source track.
+    pub source_closed: bool,
+    /// On the destination track nothing that begins so long before the foreground's data, or
+    /// longer; anything when absent.
+    pub destination_before: Option<SimDuration>,
 }
 
 impl Opportunity {
@@ -44,6 +57,7 @@ impl Opportunity {
             seek: leg.seek,
             seek_error_ns,
             due: begin + leg.seek + leg.wait,
+            ends: Ends::default(),
         }
     }
 

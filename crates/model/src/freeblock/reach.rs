@@ -81,10 +81,21 @@ impl<'a> Reach<'a> {
     #[inline]
     pub fn stay(&self, at: Position, op: Op) -> Stay {
         let leave = self.length.saturating_sub(self.leave_ns(at, op));
-        let arrive = self.enter_ns(at, op);
+        let arrive = self.enter_ns(at, op).max(self.opens_ns(at));
         // After a turn the same sectors pass again. Only where a detour is faster than the direct
         // way, or spares a settling, is there more time.
         Stay { from: arrive.min(leave), to: leave.min(arrive + self.period) }
+    }
+
+    /// From when on anything may be done on a track that is at an end of the gap.
+    #[inline]
+    fn opens_ns(&self, at: Position) -> u64 {
+        let Opportunity { from, to, ends, .. } = self.gap;
+        if ends.source_closed && at == from {
+            return self.length;
+        }
+        let before = ends.destination_before.filter(|_| at == to);
+        before.map_or(0, |before| self.length.saturating_sub(before.ns()))
     }
 
     /// Slots of the longest stay on any of the cylinders `first..=last` but those of source and

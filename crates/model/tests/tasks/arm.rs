@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::{
 };
 use freewheel_model::drive::{Drive, Position};
 use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, TaskId, Tasks};
-use freewheel_model::freeblock::{FreeRun, Opportunity, Options, Planner};
+use freewheel_model::freeblock::{Ends, FreeRun, Opportunity, Options, Planner};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 pub const READ: Op = Op::Read;
@@ -125,6 +125,7 @@ impl Arm {
             seek: access.seek,
             seek_error_ns: 0,
             due: self.now + access.seek + access.rotate,
+            ends: Ends::default(),
         };
         let mut runs = Vec::new();
         self.tasks.plan(&opportunity, &mut runs);
