@@ -6,6 +6,7 @@
 
 pub mod array;
 pub mod drive;
+pub mod external;
 pub mod freeblock;
 pub mod log_disk;
 pub mod onboard;

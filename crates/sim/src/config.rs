@@ -26,6 +26,7 @@ use crate::device::{Mechanics, WholeDrive};
 use crate::engine::{self, Arm};
 use crate::fleet::{self, Member};
 use crate::library::{self, DriveError};
+use crate::outside::{ExternalConfig, Outside};
 use crate::result::{RunResult, Tally};
 use crate::servo::{SeekErrors, Servo};
 use crate::source::{
@@ -64,6 +65,10 @@ pub struct SimConfig {
     /// Background work in the rotational gaps of the workload: freeblock scheduling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockConfig>,
+    /// A scheduler outside the drive decides about the foreground and the free work, and sees of the
+    /// drive what a host does; else the simulator knows all about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<ExternalConfig>,
     /// Where requests come from.
     pub workload: Workload,
 }
@@ -243,6 +248,12 @@ pub enum ConfigError {
         /// Key, value and what is allowed.
         message: String,
     },
+    /// A value of the scheduler outside the drive does not fit.
+    #[error("external: {message}")]
+    External {
+        /// Key, value and what is allowed.
+        message: String,
+    },
     /// The drive's queue cannot be of this depth.
     #[error("`queue_depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held")]
     QueueDepth {
@@ -401,6 +412,7 @@ impl Experiment {
         let striping = striping(&config.array, &drive)?;
         config.scheduler.build()?;
         check_freeblock(config, &drive, &striping)?;
+        check_external(config)?;
         check_workload(&config.workload, None)
     }
 
@@ -417,6 +429,7 @@ impl Experiment {
         let striping = striping(&config.array, &drive)?;
         config.scheduler.build()?;
         check_freeblock(&config, &drive, &striping)?;
+        check_external(&config)?;
         check_workload(&config.workload, trace.as_ref())?;
         let experiment = Self { config, spec, drive, striping, trace };
         experiment.placements()?;
@@ -594,8 +607,14 @@ impl Experiment {
     /// The background work of every arm; none where there is none.
     fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
+        let drive = match &self.config.external {
+            Some(external) => {
+                external.planners_drive(&self.spec, &self.drive, self.config.scheduler)?
+            }
+            None => Arc::clone(&self.drive),
+        };
         let background = |_| {
-            Background::new(&self.drive, config, self.config.scheduler, unfinished.cloned())
+            Background::new(&drive, config, self.config.scheduler, unfinished.cloned())
                 .map_err(|error| ConfigError::Freeblock { message: error.to_string() })
         };
         (0..self.striping.arms()).map(background).collect()
@@ -620,6 +639,9 @@ impl Experiment {
         planners: Planners<'_>,
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
+        if let Some(external) = &self.config.external {
+            return self.tally_outside(external, source, planners, observer);
+        }
         let (drive, arms) = (&self.drive, self.striping.arms());
         let some = !planners.is_empty();
         assert!(!some || planners.len() == arms as usize, "a planner for each of {arms} arms");
@@ -644,6 +666,28 @@ impl Experiment {
         let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &onboard)?, servo(arm)));
         let mut arms = self.arms(&Arc::new(outside), device)?;
         Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
+    }
+
+    /// The same behind a scheduler outside the drive.
+    fn tally_outside<S: Source>(
+        &self,
+        external: &ExternalConfig,
+        source: &mut S,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let SimConfig { scheduler: policy, seed, drive: name, .. } = &self.config;
+        let mut planners = planners.into_iter();
+        let mut arms = Vec::new();
+        for arm in 0..self.striping.arms() {
+            let scheduler = external.scheduler(&self.spec, &self.drive, *policy)?;
+            // Every drive has habits of its own.
+            let drive = external.emulated(&self.spec, name, seed + u64::from(arm))?;
+            let device = Outside::new(scheduler, drive, planners.next());
+            let policy = PolicySpec::Fcfs.build()?;
+            arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
+        }
+        Ok(engine::tally(&self.striping, None, &mut arms, source, observer)?)
     }
 
     /// Whether the drive's electronics take part.
@@ -699,6 +743,12 @@ fn check_freeblock(
     let check = |freeblock: FreeblockConfig| freeblock.check(drive.blocks(), arms);
     let checked = config.freeblock.map_or(Ok(()), check);
     checked.map_err(|message| ConfigError::Freeblock { message })
+}
+
+fn check_external(config: &SimConfig) -> Result<(), ConfigError> {
+    let Some(external) = &config.external else { return Ok(()) };
+    let checked = external.check(config.freeblock.as_ref());
+    checked.map_err(|message| ConfigError::External { message })
 }
 
 fn has_electronics(config: &SimConfig, spec: &DriveSpec) -> bool {

@@ -1,6 +1,7 @@
 //! Virtual time: sources of requests, the event loop, and what a run is summed up in.
 
 pub mod background;
+pub mod black_box;
 mod calendar;
 mod completion;
 pub mod config;
@@ -12,6 +13,7 @@ mod flush;
 mod idle;
 pub mod library;
 pub mod log;
+mod outside;
 mod pending;
 pub mod postmark;
 mod result;
@@ -24,6 +26,7 @@ pub use device::{Device, Mechanics, WholeDrive, Work};
 pub use engine::{Arm, run};
 pub use events::EventQueue;
 pub use idle::IdleTime;
+pub use outside::{ExternalConfig, Outside};
 pub use result::{DriveResult, FreeResult, HeadTime, RunResult, Stages};
 pub use servo::{FreeTime, SeekErrors, Servo};
 pub use zoned::{Refusal, RefusedWrites, VolumeZones};

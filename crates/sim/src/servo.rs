@@ -43,8 +43,9 @@ impl SeekErrors {
         Self { prng: Prng::new(seed, &stream), tolerance_ns: drive.seek_tolerance().ns() }
     }
 
+    /// How much longer the next seek takes than the curve says.
     #[inline]
-    fn draw(&mut self) -> i64 {
+    pub(crate) fn draw(&mut self) -> i64 {
         if self.tolerance_ns == 0 {
             return 0;
         }

@@ -234,6 +234,7 @@ fn config(options: &StudyOptions, order: Order) -> SimConfig {
         queue_depth,
         array: ArrayConfig::default(),
         freeblock: None,
+        external: None,
         workload: Workload::Trace(options.trace.clone()),
     }
 }

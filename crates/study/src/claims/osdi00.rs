@@ -62,6 +62,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         queue_depth: None,
         array: ArrayConfig::default(),
         freeblock: None,
+        external: None,
         workload: Workload::Closed {
             requests: context.requests(),
             outstanding: setting.outstanding,

@@ -104,6 +104,7 @@ pub(super) fn transactions(mpl: u32, seed: u64) -> SimConfig {
         queue_depth: None,
         array: ArrayConfig::default(),
         freeblock: None,
+        external: None,
         workload: Workload::Closed {
             requests: 0,
             outstanding: mpl,

@@ -1,0 +1,266 @@
+//! What a planner wants in a gap, as commands that a drive can be given.
+
+use std::collections::VecDeque;
+
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+
+use super::forecast::Head;
+use super::{External, SameTrack};
+use crate::drive::{Drive, Leg, Position, Rest};
+use crate::freeblock::{Ends, FreeRun, Opportunity, Planner, Spent};
+use crate::sched::Waiting;
+
+/// Free work in one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FreeCommand {
+    pub op: Op,
+    pub start: Lbn,
+    pub blocks: u32,
+    pub runs: Vec<FreeRun>,
+    /// It goes on into the foreground request behind it.
+    pub is_merged: bool,
+}
+
+/// What goes to the drive before a foreground request, and with it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Filling {
+    pub free: VecDeque<FreeCommand>,
+    /// Free work that ends where the request begins.
+    pub merged: Option<FreeCommand>,
+    /// Whether any of it is at the drive or was.
+    pub has_sent: bool,
+}
+
+impl FreeCommand {
+    fn new(run: &FreeRun) -> Self {
+        Self {
+            op: run.op,
+            start: run.start,
+            blocks: run.blocks,
+            runs: vec![*run],
+            is_merged: false,
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.start.get() + u64::from(self.blocks)
+    }
+
+    /// Blocks in it that are wanted.
+    fn wanted(&self) -> u32 {
+        self.runs.iter().map(|run| run.blocks).sum()
+    }
+
+    /// Goes on to the end of `run`, through what lies between.
+    fn extend(&mut self, run: &FreeRun) {
+        self.blocks = (run.start.get() + u64::from(run.blocks) - self.start.get()) as u32;
+        self.runs.push(*run);
+    }
+}
+
+/// The gap before a foreground request, and the request in it.
+struct Gap {
+    opportunity: Opportunity,
+    leg: Leg,
+    start: Lbn,
+    op: Op,
+    /// When the drive is given the next commands: ends of those at the drive.
+    ends: Vec<u64>,
+    head: Head,
+}
+
+impl External {
+    /// Plans what to do before `waiting`, which is to be sent next.
+    pub(super) fn fill(
+        &mut self,
+        now: SimTime,
+        waiting: &Waiting,
+        planner: &mut dyn Planner,
+    ) -> Filling {
+        let head = self.tail(now, waiting.target.op);
+        if !head.is_known {
+            return Filling::default();
+        }
+        let gap = self.gap_before(head, waiting);
+        let opportunity = gap.opportunity;
+        self.account.gaps += 1;
+        self.account.potential_ns += u128::from(opportunity.latency().ns());
+        if opportunity.latency() == SimDuration::ZERO {
+            return Filling::default();
+        }
+        let mut runs = std::mem::take(&mut self.runs);
+        planner.plan(&opportunity, &mut runs);
+        let mut commands = self.commands(&gap, &runs);
+        self.runs = runs;
+        let spent = loop {
+            if let Some(spent) = self.spent(&gap, &commands, now) {
+                break spent;
+            }
+            let least = (0..commands.len()).min_by_key(|&at| commands[at].wanted());
+            commands.remove(least.expect("without free work the request is in time"));
+        };
+        planner.filled(&opportunity, &spent);
+        self.account.gaps_used += u64::from(!commands.is_empty());
+        self.account.transfer_ns += u128::from(spent.transfer.ns());
+        self.account.extra_seek_ns += i128::from(spent.extra_seek_ns);
+        let merged = commands.pop_if(|last| last.is_merged);
+        Filling { free: commands.into(), merged, has_sent: false }
+    }
+
+    fn gap_before(&self, head: Head, waiting: &Waiting) -> Gap {
+        let departure = head.departure(self.read_write_switch);
+        let target = &waiting.target;
+        let leg = self.drive.next_leg(&departure, &Rest::whole(target), 0);
+        let leg = leg.expect("a target has a leg");
+        let mut opportunity = Opportunity::before(&departure, &leg, 0);
+        opportunity.ends = self.ends(target.op, target.start);
+        let ends = self.at_drive.iter().map(|sent| sent.forecast.end.at).collect();
+        Gap { opportunity, leg, start: target.start, op: target.op, ends, head }
+    }
+
+    /// What may be done on the tracks of the foreground.
+    fn ends(&self, op: Op, start: Lbn) -> Ends {
+        let nothing = Ends { source_closed: true, destination_before: Some(SimDuration::ZERO) };
+        match self.spec.same_track {
+            SameTrack::Distinct => Ends::default(),
+            SameTrack::Merge if op == Op::Read => {
+                let before = track_before(&self.drive, start);
+                Ends { destination_before: Some(before), ..nothing }
+            }
+            _ => nothing,
+        }
+    }
+
+    /// Commands for the runs of a plan: one for what lies on a track, holes included.
+    fn commands(&self, gap: &Gap, runs: &[FreeRun]) -> Vec<FreeCommand> {
+        let position = |block: Lbn| {
+            let at = self.drive.layout().locate(block);
+            Position { cylinder: at.cylinder, surface: at.surface }
+        };
+        let in_flight = |run: &FreeRun| {
+            let same = |other: &FreeRun| {
+                run.start.get() < other.start.get() + u64::from(other.blocks)
+                    && other.start.get() < run.start.get() + u64::from(run.blocks)
+            };
+            self.at_drive.iter().any(|sent| sent.command.runs.iter().any(same))
+        };
+        let mut commands: Vec<FreeCommand> = Vec::new();
+        for run in runs.iter().filter(|run| !in_flight(run)) {
+            match commands.last_mut() {
+                Some(last)
+                    if run.op == Op::Read
+                        && last.op == Op::Read
+                        && last.end() <= run.start.get()
+                        && position(last.start) == position(run.start) =>
+                {
+                    last.extend(run);
+                }
+                _ => commands.push(FreeCommand::new(run)),
+            }
+        }
+        if let Some(last) = commands.last_mut()
+            && self.spec.same_track != SameTrack::Never
+            && gap.can_merge(last, position(last.start))
+        {
+            last.blocks = (gap.start.get() - last.start.get()) as u32;
+            last.is_merged = true;
+        }
+        if self.spec.same_track != SameTrack::Distinct {
+            let ends = [gap.opportunity.from, gap.opportunity.to];
+            commands.retain(|free| free.is_merged || !ends.contains(&position(free.start)));
+            one_a_track(&mut commands, position);
+        }
+        commands
+    }
+
+    /// What the commands take of the gap; None when the foreground request would be late behind
+    /// them. Every seek takes longer by the margin, and a command cannot begin before the drive has
+    /// been told of it.
+    fn spent(&self, gap: &Gap, commands: &[FreeCommand], now: SimTime) -> Option<Spent> {
+        let mut spent = Spent::default();
+        if commands.is_empty() {
+            return Some(spent);
+        }
+        let due = gap.opportunity.due;
+        let mut ends = gap.ends.clone();
+        let mut at = gap.head.departure(self.read_write_switch);
+        for free in commands {
+            at.begin = at.begin.max(self.ready(&ends, free.op, now));
+            let target = self.drive.target(free.start, Blocks::new(free.blocks.into()), free.op);
+            let access = self.cautious.media_access_from(&at, &target, 0);
+            at = at.after(&access, free.op);
+            ends.push(at.begin.ns());
+            spent.transfer += access.transfer;
+            spent.extra_seek_ns += access.seek.ns() as i64;
+        }
+        if commands.last().is_some_and(|last| last.is_merged) {
+            // In one go with the request, it ends where that begins.
+            if at.begin != due {
+                return None;
+            }
+        } else {
+            at.begin = at.begin.max(self.ready(&ends, gap.op, now));
+            let back = self.cautious.travel(&at, gap.opportunity.to, gap.op, 0);
+            spent.extra_seek_ns += back.ns() as i64;
+            at.begin += back;
+        }
+        spent.extra_seek_ns -= gap.leg.seek.ns() as i64;
+        (at.begin <= due).then_some(spent)
+    }
+
+    /// When the drive can begin with the next command behind commands with these ends.
+    fn ready(&self, ends: &[u64], op: Op, now: SimTime) -> SimTime {
+        let behind = ends.len().checked_sub(self.spec.at_drive as usize);
+        let told = behind.map_or(self.clock.model(now.ns()), |behind| ends[behind]);
+        SimTime::from_ns(told) + self.turnaround(op)
+    }
+}
+
+impl Gap {
+    /// Whether free work and the request can be one command: both read, on one track, the request
+    /// behind it and from its beginning.
+    fn can_merge(&self, free: &FreeCommand, at: Position) -> bool {
+        free.op == Op::Read
+            && self.op == Op::Read
+            && at == self.opportunity.to
+            && self.leg.target.start == self.start
+            && free.end() <= self.start.get()
+    }
+}
+
+/// Of the commands on each track the one with most that is wanted, of equals the first.
+fn one_a_track(commands: &mut Vec<FreeCommand>, position: impl Fn(Lbn) -> Position) {
+    let mut number = 0;
+    while number < commands.len() {
+        let here = position(commands[number].start);
+        let most = commands
+            .iter()
+            .filter(|other| position(other.start) == here)
+            .map(FreeCommand::wanted)
+            .max()
+            .unwrap_or(0);
+        let is_first = commands[..number].iter().all(|other| position(other.start) != here);
+        let is_most = commands[number].wanted() == most;
+        if is_most && is_first {
+            number += 1;
+        } else {
+            commands.remove(number);
+        }
+    }
+}
+
+/// Time from the beginning of a block's track, by its blocks, to the block.
+fn track_before(drive: &Drive, block: Lbn) -> SimDuration {
+    let layout = drive.layout();
+    let at = layout.locate(block);
+    let zone = layout.zone_at(at.cylinder).expect("a block lies in a zone");
+    let sectors = u64::from(layout.zones()[zone].blocks_per_track());
+    let before = u64::from(at.sector) - first_sector(drive, block).min(u64::from(at.sector));
+    SimDuration::from_ns((before * drive.rotation().period().ns()).div_ceil(sectors))
+}
+
+/// Sector of the first block on a block's track.
+fn first_sector(drive: &Drive, block: Lbn) -> u64 {
+    let layout = drive.layout();
+    layout.locate(layout.track_bounds(block).0).sector.into()
+}

@@ -1,0 +1,341 @@
+//! Freeblock scheduling outside a drive, which is seen only as commands and the times of their ends.
+//!
+//! fast02 section 4. A foreground policy picks requests by predicted positioning time. At most two
+//! commands are at the drive, so that it always has the next one and never a choice; then the end of
+//! one command is the beginning of the next, and neither bus nor command processing shows. The gap
+//! between a request at the drive and the next one is filled by a [`Planner`], and what it plans goes
+//! to the drive as commands in between. What ends is held against its prediction: media commands end
+//! at an angle that is known, so the spindle is followed, and an end elsewhere tells of a buffer or of
+//! something the drive did for itself.
+//!
+//! Goals: the state after a surprise is right again one command later; free work only when the
+//! prediction it rests on can be trusted.
+//! Non-goals: data, which whoever owns the commands moves; retries.
+
+mod clock;
+mod forecast;
+mod free;
+mod spec;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+
+use self::clock::{Clock, Observed};
+use self::forecast::{Forecast, Head};
+use self::free::{Filling, FreeCommand};
+use crate::drive::Drive;
+use crate::freeblock::{Foreground, FreeRun, Planner};
+use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
+
+pub use spec::{ExternalSpec, SameTrack};
+
+/// What to send to the drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Comes back with its end; unique.
+    pub id: u64,
+    /// Read or write.
+    pub op: Op,
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks.
+    pub blocks: u32,
+    /// Sequence of the foreground request in it, if there is one: its blocks are the last.
+    pub foreground: Option<u64>,
+    /// Free work in it. Blocks between these runs, and before the foreground's, are nobody's.
+    pub runs: Vec<FreeRun>,
+}
+
+/// A command that has come back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// As it was sent.
+    pub command: Command,
+    /// Observed head time: from the end of the command before it to its own.
+    pub head: SimDuration,
+    /// Observed less predicted head time. None while the angle of the spindle is not known, and
+    /// behind a surprise.
+    pub error_ns: Option<i64>,
+}
+
+impl Command {
+    fn extent(&self) -> (Op, Lbn, u32) {
+        (self.op, self.start, self.blocks)
+    }
+}
+
+/// What was seen and done so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Account {
+    /// Gaps between foreground requests, by prediction.
+    pub gaps: u64,
+    /// Gaps in which something was done.
+    pub gaps_used: u64,
+    /// Rotational latency in them.
+    pub potential_ns: u128,
+    /// Wanted blocks under the head in them.
+    pub transfer_ns: u128,
+    /// Longer ways than the foreground's alone.
+    pub extra_seek_ns: i128,
+    /// Blocks of 512 B moved for free work.
+    pub free_blocks: u64,
+    /// Commands of free work alone.
+    pub commands: u64,
+    /// Foreground commands that free work was merged with.
+    pub merged: u64,
+    /// Commands that ended elsewhere than the media would have: buffer hits, internal activity.
+    pub surprises: u64,
+    /// Commands that took turns more than predicted.
+    pub late: u64,
+    /// Foreground commands behind free work that took turns more than predicted.
+    pub late_behind_free: u64,
+}
+
+/// A command at the drive.
+struct AtDrive {
+    command: Command,
+    sent: SimTime,
+    forecast: Forecast,
+    /// A foreground request with free work before it.
+    is_behind_free: bool,
+}
+
+/// The foreground request that comes next, with what goes before it.
+struct Next {
+    waiting: Waiting,
+    filling: Filling,
+}
+
+/// Schedules the commands of one drive.
+pub struct External {
+    spec: ExternalSpec,
+    /// What commands are predicted with; their processing takes it no time.
+    drive: Arc<Drive>,
+    /// The same with longer seeks, for free work.
+    cautious: Drive,
+    /// From sending a command to an idle drive until the head moves.
+    turnaround: [SimDuration; 2],
+    read_write_switch: SimDuration,
+    policy: Box<dyn Policy>,
+    waiting: BTreeMap<u64, Foreground>,
+    next: Option<Next>,
+    at_drive: VecDeque<AtDrive>,
+    clock: Clock,
+    /// Behind the last command that has come back.
+    head: Head,
+    /// When that came back.
+    ended: SimTime,
+    last_id: u64,
+    runs: Vec<FreeRun>,
+    account: Account,
+}
+
+impl External {
+    /// For a drive whose commands take `drive.overhead` from the host to the media. An error when the
+    /// policy has a parameter out of range.
+    pub fn new(
+        drive: &Drive,
+        read_write_switch: SimDuration,
+        policy: PolicySpec,
+        spec: ExternalSpec,
+    ) -> Result<Self, ParsePolicyError> {
+        assert!(spec.at_drive > 0, "commands at the drive");
+        let mechanics = drive.with_overhead(Default::default());
+        let margin = u32::try_from(spec.conservatism.ns()).unwrap_or(u32::MAX / 4);
+        Ok(Self {
+            cautious: mechanics.with_slower_seeks(|_| margin),
+            turnaround: [drive.overhead(Op::Read), drive.overhead(Op::Write)],
+            clock: Clock::new(drive.rotation().period().ns()),
+            drive: Arc::new(mechanics),
+            read_write_switch,
+            policy: policy.build()?,
+            spec,
+            waiting: BTreeMap::new(),
+            next: None,
+            at_drive: VecDeque::new(),
+            head: Head::default(),
+            ended: SimTime::ZERO,
+            last_id: 0,
+            runs: Vec::new(),
+            account: Account::default(),
+        })
+    }
+
+    /// The drive as planners of free work should see it: with its seeks longer by the margin.
+    pub fn planners_drive(&self) -> Arc<Drive> {
+        Arc::new(self.cautious.clone())
+    }
+
+    /// What was seen and done so far.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Whether nothing waits and nothing is at the drive.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.at_drive.is_empty()
+    }
+
+    /// A foreground request has arrived. What overlaps with one that is not done, and is a write or
+    /// meets one, must be held back by the caller.
+    pub fn arrived(&mut self, request: Foreground, now: SimTime, planner: &mut dyn Planner) {
+        let Foreground { op, start, blocks, sequence, .. } = request;
+        let target = self.drive.target(start, Blocks::new(blocks.into()), op);
+        self.waiting.insert(sequence, request);
+        self.policy.push(Waiting { target, arrival: now, sequence });
+        planner.foreground_arrived(&request, now);
+    }
+
+    /// The next command to send at `now`; None when the drive has enough or nothing waits.
+    pub fn next_command(&mut self, now: SimTime, planner: &mut dyn Planner) -> Option<Command> {
+        if self.at_drive.len() >= self.spec.at_drive as usize {
+            return None;
+        }
+        if self.next.is_none() {
+            self.choose(now, planner)?;
+        }
+        let next = self.next.as_mut().expect("it has been chosen");
+        // What was planned rests on a prediction that has just failed.
+        if !self.head.is_known {
+            next.filling.free.clear();
+        }
+        if let Some(free) = next.filling.free.pop_front() {
+            self.account.commands += 1;
+            return Some(self.send(free, None, false, now));
+        }
+        let Next { waiting, filling } = self.next.take().expect("it has been chosen");
+        let Foreground { op, start, blocks, sequence, .. } = self.waiting[&waiting.sequence];
+        let merged = filling.merged.filter(|_| self.head.is_known);
+        let is_behind_free = filling.has_sent || merged.is_some();
+        let command = match merged {
+            Some(free) => {
+                self.account.merged += 1;
+                FreeCommand { blocks: free.blocks + blocks, ..free }
+            }
+            None => FreeCommand { op, start, blocks, runs: Vec::new(), is_merged: false },
+        };
+        Some(self.send(command, Some(sequence), is_behind_free, now))
+    }
+
+    fn send(
+        &mut self,
+        command: FreeCommand,
+        foreground: Option<u64>,
+        is_behind_free: bool,
+        now: SimTime,
+    ) -> Command {
+        let FreeCommand { op, start, blocks, runs, .. } = command;
+        self.last_id += 1;
+        let command = Command { id: self.last_id, op, start, blocks, foreground, runs };
+        if let Some(next) = &mut self.next {
+            next.filling.has_sent = true;
+        }
+        let forecast = self.forecast(&command, now);
+        let sent = AtDrive { command: command.clone(), sent: now, forecast, is_behind_free };
+        self.at_drive.push_back(sent);
+        command
+    }
+
+    /// What is expected of a command that is sent now, behind those at the drive.
+    fn forecast(&self, command: &Command, now: SimTime) -> Forecast {
+        let head = self.tail(now, command.op);
+        Forecast::new(&self.drive, &head, self.read_write_switch, command.extent())
+    }
+
+    /// The head when it is done with everything at the drive and can begin with a command that is
+    /// sent at `now`.
+    fn tail(&self, now: SimTime, op: Op) -> Head {
+        let head = self.at_drive.back().map_or(self.head, |last| last.forecast.end);
+        let ready = self.clock.model(now.ns()) + self.turnaround(op).ns();
+        Head { at: head.at.max(ready), ..head }
+    }
+
+    fn turnaround(&self, op: Op) -> SimDuration {
+        self.turnaround[usize::from(op == Op::Write)]
+    }
+
+    /// Picks the next foreground request, and plans what to do before it.
+    fn choose(&mut self, now: SimTime, planner: &mut dyn Planner) -> Option<()> {
+        let head = self.tail(now, Op::Read);
+        let moment =
+            Moment { now: SimTime::from_ns(head.at), head: head.position, drive: &self.drive };
+        let waiting = self.policy.pick(&moment)?;
+        let filling = self.fill(now, &waiting, planner);
+        self.next = Some(Next { waiting, filling });
+        Some(())
+    }
+
+    /// A command has come back at `now`. What planners hear of it has the host's time. Panics when
+    /// it is not at the drive.
+    pub fn finished(&mut self, id: u64, now: SimTime, planner: &mut dyn Planner) -> Finished {
+        let place = self.at_drive.iter().position(|sent| sent.command.id == id);
+        let place = place.expect("it has been sent");
+        let AtDrive { command, sent, forecast, is_behind_free } =
+            self.at_drive.remove(place).expect("it is there");
+        let was_known = self.head.is_known;
+        let observed = self.clock.compare(now.ns(), forecast.end.at);
+        let head = now - self.ended.max(sent);
+        let period_ns = self.drive.rotation().period().ns();
+        let late_ns = observed.turns * period_ns as i64;
+        let may_be_media = match was_known {
+            true => forecast.may_end(&observed, period_ns),
+            false => observed.is_plausible,
+        };
+        if place == 0 && may_be_media {
+            self.head = forecast.end.later(late_ns);
+            self.head.is_known = self.clock.is_known();
+            self.count(&observed, was_known, is_behind_free);
+            self.clock.follow(now.ns(), &observed);
+        } else {
+            self.surprise(now, &observed);
+        }
+        self.ended = now;
+        self.foresee_again();
+        let error_ns = was_known.then_some(late_ns + observed.phase_ns);
+        self.tell(&command, now, planner);
+        Finished { command, head, error_ns }
+    }
+
+    fn count(&mut self, observed: &Observed, was_known: bool, is_behind_free: bool) {
+        if was_known && observed.turns > 0 {
+            self.account.late += 1;
+            self.account.late_behind_free += u64::from(is_behind_free);
+        }
+    }
+
+    /// A command ended where the media would not have: the head is where it was, or nobody knows
+    /// where. The end of the next one says more.
+    fn surprise(&mut self, now: SimTime, observed: &Observed) {
+        self.account.surprises += u64::from(self.clock.is_known());
+        self.head.at = self.head.at.max(self.clock.model(now.ns()));
+        self.head.is_known = false;
+        self.clock.follow(now.ns(), observed);
+    }
+
+    /// Predicts again what is at the drive, from where the head is known to be.
+    fn foresee_again(&mut self) {
+        let mut head = self.head;
+        for sent in &mut self.at_drive {
+            let turnaround = self.turnaround[usize::from(sent.command.op == Op::Write)];
+            head.at = head.at.max(self.clock.model(sent.sent.ns()) + turnaround.ns());
+            let extent = sent.command.extent();
+            sent.forecast = Forecast::new(&self.drive, &head, self.read_write_switch, extent);
+            head = sent.forecast.end;
+        }
+    }
+
+    /// Tells the planner what has been moved.
+    fn tell(&mut self, command: &Command, now: SimTime, planner: &mut dyn Planner) {
+        for run in &command.runs {
+            planner.done(run, now);
+            self.account.free_blocks += u64::from(run.blocks);
+        }
+        let request = command.foreground.and_then(|sequence| self.waiting.remove(&sequence));
+        if let Some(request) = request {
+            planner.passed(request.op, request.start, request.blocks, now);
+            planner.foreground_done(&request, now);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What shapes a scheduler outside a drive.
+
+use freewheel_units::SimDuration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How a scheduler outside a drive deals with what it cannot see or change (fast02 sections 3, 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExternalSpec {
+    /// Commands at the drive at once. With two the drive has its next command when it is done with
+    /// one, and nothing to reorder.
+    pub at_drive: u32,
+    /// How much longer than predicted a seek to or from free work may take.
+    pub conservatism: SimDuration,
+    /// Free work on the tracks of foreground requests.
+    pub same_track: SameTrack,
+}
+
+impl Default for ExternalSpec {
+    /// fast02's: two commands, and the conservatism beyond which its foreground is all but untouched.
+    fn default() -> Self {
+        Self {
+            at_drive: 2,
+            conservatism: SimDuration::from_us(300),
+            same_track: SameTrack::default(),
+        }
+    }
+}
+
+/// Free work on the track of a foreground request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SameTrack {
+    /// On the destination track, in one command with the foreground request; on the source track not
+    /// at all, for its command has been given (fast02 section 4.2).
+    #[default]
+    Merge,
+    /// As a command of its own as well: for drives that do not take two commands on a track for a
+    /// sequential stream.
+    Distinct,
+    /// Not at all.
+    Never,
+}

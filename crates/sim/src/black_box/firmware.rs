@@ -1,0 +1,115 @@
+//! What a drive does that nobody outside can foresee.
+
+use std::collections::BTreeSet;
+
+use freewheel_model::drive::{Access, Actuator, Departure, Drive, Latency, Position, Target};
+use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::servo::SeekErrors;
+
+/// What a drive does for itself now and then, such as thermal recalibration (fast02 section 3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Activity {
+    /// Mean time from one to the next, which is exponential.
+    pub every: SimDuration,
+    /// How long each lasts; the arm is at the outermost cylinder after it.
+    pub lasts: SimDuration,
+}
+
+/// Blocks that cannot be read until they are written anew.
+#[derive(Debug, Clone, Default)]
+pub struct BadBlocks {
+    blocks: BTreeSet<Lbn>,
+    recovery: SimDuration,
+}
+
+impl BadBlocks {
+    /// These blocks; each access to any of them is tried again for `recovery`.
+    pub fn new(blocks: impl IntoIterator<Item = Lbn>, recovery: SimDuration) -> Self {
+        Self { blocks: blocks.into_iter().collect(), recovery }
+    }
+
+    /// The first of the blocks `start..start + blocks` that is bad.
+    pub fn first_in(&self, start: Lbn, blocks: u32) -> Option<Lbn> {
+        let end = Lbn::new(start.get() + u64::from(blocks));
+        self.blocks.range(start..end).next().copied()
+    }
+
+    /// They have been written: their place is taken by spare ones.
+    pub fn written(&mut self, start: Lbn, blocks: u32) {
+        while let Some(bad) = self.first_in(start, blocks) {
+            self.blocks.remove(&bad);
+        }
+    }
+}
+
+/// Moves the head like a real drive: with errors of its seeks, interrupted by its own activity, and
+/// stopped by bad blocks.
+pub(super) struct Firmware {
+    errors: SeekErrors,
+    bad: BadBlocks,
+    activity: Option<Interruptions>,
+}
+
+struct Interruptions {
+    activity: Activity,
+    prng: Prng,
+    next: SimTime,
+}
+
+impl Interruptions {
+    fn new(activity: Activity, seed: u64) -> Self {
+        let prng = Prng::new(seed, "internal activity");
+        let mut interruptions = Self { activity, prng, next: SimTime::ZERO };
+        interruptions.next = interruptions.after(SimTime::ZERO);
+        interruptions
+    }
+
+    fn after(&mut self, time: SimTime) -> SimTime {
+        time + SimDuration::from_ns(self.prng.exponential(self.activity.every.ns() as f64) as u64)
+    }
+
+    /// The head, if it wants to leave like this, when the activity lets it.
+    fn delay(&mut self, mut departure: Departure) -> Departure {
+        while self.next <= departure.begin {
+            let end = self.next + self.activity.lasts;
+            departure.from = Position::default();
+            departure.begin = departure.begin.max(end);
+            self.next = self.after(end);
+        }
+        departure
+    }
+}
+
+impl Firmware {
+    pub fn new(errors: SeekErrors, bad: BadBlocks, activity: Option<Activity>, seed: u64) -> Self {
+        let activity = activity.map(|activity| Interruptions::new(activity, seed));
+        Self { errors, bad, activity }
+    }
+
+    pub fn bad(&mut self) -> &mut BadBlocks {
+        &mut self.bad
+    }
+}
+
+impl Actuator for Firmware {
+    fn access(
+        &mut self,
+        drive: &Drive,
+        departure: &Departure,
+        target: &Target,
+        _: Latency,
+    ) -> Access {
+        let error = self.errors.draw();
+        let delayed = self.activity.as_mut().map_or(*departure, |own| own.delay(*departure));
+        let mut access = drive.media_access_from(&delayed, target, error);
+        access.seek += delayed.begin - departure.begin;
+        if target.op == Op::Read && self.bad.first_in(target.start, target.blocks).is_some() {
+            access.rotate += self.bad.recovery;
+        }
+        access
+    }
+}

@@ -1,0 +1,11 @@
+//! A drive as its host sees it: commands in, replies out, and nothing said about why they took so
+//! long.
+//!
+//! [`EmulatedDrive`] is one in virtual time, and with a thread that waits for its events, one in real
+//! time. Whatever works on a black box cannot know which it has.
+
+mod emulated;
+mod firmware;
+
+pub use emulated::{Command, EmulatedDrive, Habits, Reply};
+pub use firmware::{Activity, BadBlocks};

@@ -1,0 +1,102 @@
+//! What an experiment says of a scheduler outside the drive.
+
+use std::sync::Arc;
+
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::external::{External, ExternalSpec};
+use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::sched::PolicySpec;
+use freewheel_units::SimDuration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::background::FreeblockConfig;
+use crate::black_box::{BadBlocks, EmulatedDrive, Habits};
+use crate::config::ConfigError;
+
+/// A scheduler outside the drive: it has the drive's file, and of the drive itself no more than
+/// commands and the times of their ends (fast02).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExternalConfig {
+    /// The scheduler.
+    pub scheduler: ExternalSpec,
+    /// What the drive does that its file does not say. When it says nothing of the write cache that is
+    /// off, for the end of a write that is not on the media says nothing; and the drive takes as many
+    /// commands as the scheduler sends.
+    pub habits: Habits,
+}
+
+/// Most commands at the drive: beyond them a scheduler would not decide anything.
+const AT_DRIVE_MAX: u32 = 64;
+
+/// Longest margin: more than a turn leaves nothing of any gap.
+const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
+
+impl ExternalConfig {
+    /// Err for values that cannot be, and for what such a scheduler does not do: key, value, and what
+    /// is allowed.
+    pub(crate) fn check(&self, freeblock: Option<&FreeblockConfig>) -> Result<(), String> {
+        let ExternalSpec { at_drive, conservatism, .. } = self.scheduler;
+        if !(1..=AT_DRIVE_MAX).contains(&at_drive) {
+            return Err(format!(
+                "`scheduler.at_drive` is {at_drive}: 1 to {AT_DRIVE_MAX} commands are allowed"
+            ));
+        }
+        if conservatism > CONSERVATISM_MAX {
+            return Err(format!(
+                "`scheduler.conservatism` is {conservatism}: at most {CONSERVATISM_MAX} are allowed"
+            ));
+        }
+        let depth = self.habits.queue_depth.unwrap_or(at_drive);
+        if depth < at_drive {
+            return Err(format!(
+                "`habits.queue_depth` is {depth}: the scheduler sends {at_drive} commands at once (`scheduler.at_drive`)"
+            ));
+        }
+        if freeblock.is_some_and(|freeblock| freeblock.idle.is_some()) {
+            return Err("`freeblock.idle`: a scheduler outside the drive does not use idle time \
+                        yet; leave it out"
+                .into());
+        }
+        Ok(())
+    }
+
+    /// The scheduler of a drive that its host takes to be `drive`, with the electronics' overheads.
+    pub(crate) fn scheduler(
+        &self,
+        spec: &DriveSpec,
+        drive: &Drive,
+        policy: PolicySpec,
+    ) -> Result<External, ConfigError> {
+        let onboard = spec.onboard.with_processing(spec.overhead);
+        let drive = drive.with_overhead(onboard.command_overhead());
+        Ok(External::new(&drive, onboard.read_write_switch, policy, self.scheduler)?)
+    }
+
+    /// The drive as planners should see it.
+    pub(crate) fn planners_drive(
+        &self,
+        spec: &DriveSpec,
+        drive: &Drive,
+        policy: PolicySpec,
+    ) -> Result<Arc<Drive>, ConfigError> {
+        Ok(self.scheduler(spec, drive, policy)?.planners_drive())
+    }
+
+    /// The drive itself, of the same file.
+    pub(crate) fn emulated(
+        &self,
+        spec: &DriveSpec,
+        name: &str,
+        seed: u64,
+    ) -> Result<EmulatedDrive, ConfigError> {
+        let habits = Habits {
+            queue_depth: self.habits.queue_depth.or(Some(self.scheduler.at_drive)),
+            write_cache: self.habits.write_cache.or(Some(WriteCache::Off)),
+            ..self.habits
+        };
+        Ok(EmulatedDrive::new(spec, name, &habits, BadBlocks::default(), seed)?)
+    }
+}

@@ -1,0 +1,183 @@
+//! A drive behind a scheduler that sees it from outside, as an arm of the simulator.
+
+mod config;
+
+use std::collections::BTreeMap;
+
+use freewheel_model::drive::Position;
+use freewheel_model::external::{Account, External, Finished};
+use freewheel_model::freeblock::tasks::Promoted;
+use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Planner, PromotionId};
+use freewheel_model::onboard::{Done, NextEvent, Served};
+use freewheel_model::sched::Waiting;
+use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
+
+use crate::black_box::{Command, EmulatedDrive, Reply};
+use crate::device::{Device, Work};
+use crate::servo::FreeTime;
+
+pub use config::ExternalConfig;
+
+/// A black box with its scheduler. Requests go to the scheduler as they arrive, and it decides when
+/// the drive hears of them.
+pub struct Outside<'p> {
+    scheduler: External,
+    drive: EmulatedDrive,
+    planner: Option<&'p mut dyn Planner>,
+    promotions: BTreeMap<u64, PromotionId>,
+    /// Flushes at the drive, by the number of their command.
+    flushes: BTreeMap<u64, u64>,
+    observer: Option<Observer<'p>>,
+}
+
+/// Is shown every command that has come back.
+type Observer<'p> = &'p mut (dyn FnMut(&Finished) + Send);
+
+/// Numbers of flushes as commands: above those of the scheduler.
+const FLUSHES: u64 = 1 << 63;
+
+/// Plans nothing.
+struct Nothing;
+
+impl Planner for Nothing {
+    fn plan(&mut self, _: &Opportunity, runs: &mut Vec<FreeRun>) {
+        runs.clear();
+    }
+
+    fn done(&mut self, _: &FreeRun, _: SimTime) {}
+
+    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+}
+
+impl<'p> Outside<'p> {
+    /// A drive, and who schedules its commands and its free work.
+    pub fn new(
+        scheduler: External,
+        drive: EmulatedDrive,
+        planner: Option<&'p mut dyn Planner>,
+    ) -> Self {
+        let (promotions, flushes) = (BTreeMap::new(), BTreeMap::new());
+        Self { scheduler, drive, planner, promotions, flushes, observer: None }
+    }
+
+    /// The same, and every command that has come back is shown to `observer`.
+    #[must_use]
+    pub fn watched_by(self, observer: Observer<'p>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// What the scheduler saw and did.
+    pub fn account(&self) -> &Account {
+        self.scheduler.account()
+    }
+
+    /// Calls the scheduler with the planner.
+    fn with_planner<T>(&mut self, call: impl FnOnce(&mut External, &mut dyn Planner) -> T) -> T {
+        match &mut self.planner {
+            Some(planner) => call(&mut self.scheduler, *planner),
+            None => call(&mut self.scheduler, &mut Nothing),
+        }
+    }
+
+    /// Sends the drive what it is to have now.
+    fn send(&mut self, now: SimTime) {
+        while let Some(command) =
+            self.with_planner(|scheduler, planner| scheduler.next_command(now, planner))
+        {
+            let (op, start, blocks) = (command.op, command.start, command.blocks);
+            self.drive.submit(now, Command { id: command.id, op, start, blocks });
+        }
+    }
+
+    /// A command has come back; the foreground request in it, if there is one.
+    fn finish(&mut self, reply: &Reply, now: SimTime) -> Option<Done> {
+        let inside = reply.served;
+        let way = reply.at - inside.end;
+        let served = Served { bus: inside.bus + way, end: reply.at, ..inside };
+        if let Some(sequence) = self.flushes.remove(&reply.id) {
+            return Some(Done { sequence, served, flush: true });
+        }
+        let finished =
+            self.with_planner(|scheduler, planner| scheduler.finished(reply.id, now, planner));
+        if let Some(observer) = &mut self.observer {
+            observer(&finished);
+        }
+        self.send(now);
+        let sequence = finished.command.foreground?;
+        self.promotions.remove(&sequence);
+        Some(Done { sequence, served, flush: false })
+    }
+}
+
+impl Device for Outside<'_> {
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn free_at(&self, now: SimTime) -> (SimTime, Position) {
+        (now, Position::default())
+    }
+
+    fn arrived(&mut self, _: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
+        if let Some(promotion) = promotion {
+            self.promotions.insert(waiting.sequence, promotion);
+        }
+    }
+
+    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        self.planner.as_mut()?.promote(now)
+    }
+
+    fn submit(&mut self, now: SimTime, waiting: &Waiting) {
+        let Waiting { target, sequence, .. } = *waiting;
+        let promotion = self.promotions.get(&sequence).copied();
+        let (op, start, blocks) = (target.op, target.start, target.blocks);
+        let request = Foreground { op, start, blocks, sequence, promotion };
+        self.with_planner(|scheduler, planner| scheduler.arrived(request, now, planner));
+        self.send(now);
+    }
+
+    fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
+        let id = FLUSHES + sequence;
+        self.flushes.insert(id, sequence);
+        self.drive.submit(now, Command { id, op: Op::Flush, start: Lbn::ZERO, blocks: 0 });
+        true
+    }
+
+    fn next_event(&self) -> Option<NextEvent> {
+        self.drive.next_event()
+    }
+
+    fn advance(&mut self, now: SimTime) -> Option<Done> {
+        let reply = self.drive.advance(now)?;
+        self.finish(&reply, now)
+    }
+
+    fn work(&self) -> Work {
+        let unit = self.drive.unit();
+        let account = self.scheduler.account();
+        let used = account.transfer_ns as i128 + account.extra_seek_ns;
+        let free = FreeTime {
+            potential_ns: account.potential_ns,
+            transfer_ns: account.transfer_ns,
+            extra_seek_ns: account.extra_seek_ns,
+            unused_ns: (account.potential_ns as i128 - used).max(0) as u128,
+            foreground_delay_ns: 0,
+            gaps: account.gaps,
+            gaps_used: account.gaps_used,
+            gaps_late: account.late_behind_free,
+            runs: account.commands + account.merged,
+            read_bytes: account.free_blocks * BLOCK_BYTES,
+            write_bytes: 0,
+        };
+        Work {
+            head_time: unit.head_time(),
+            overhead: SimDuration::ZERO,
+            until: unit.media_free(),
+            dirty_blocks: unit.dirty_blocks(),
+            destaging: unit.destaging(),
+            free: self.planner.is_some().then_some(free),
+            idle: None,
+        }
+    }
+}

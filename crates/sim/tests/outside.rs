@@ -1,0 +1,286 @@
+//! The scheduler outside a drive: what it foresees, what it makes of surprises, and what its free work
+//! costs the foreground.
+#![allow(missing_docs)]
+
+use std::sync::Arc;
+
+use freewheel_model::array::Striping;
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::external::{Account, External, ExternalSpec, Finished, SameTrack};
+use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
+use freewheel_model::freeblock::uses::data_mining;
+use freewheel_model::freeblock::{Options, Planner, Rule};
+use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
+use freewheel_sim::{Arm, Completion, Outside, library, run};
+use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
+
+const MS: SimDuration = SimDuration::from_ms(1);
+
+fn us(us: u64) -> SimDuration {
+    SimDuration::from_us(us)
+}
+
+/// A drive, what its host takes it for, and how it is scheduled.
+#[derive(Clone)]
+struct Setting {
+    real: DriveSpec,
+    believed: DriveSpec,
+    habits: Habits,
+    scheduler: ExternalSpec,
+    policy: PolicySpec,
+    requests: u64,
+    free: bool,
+}
+
+/// What came of it.
+struct Outcome {
+    completions: Vec<Completion>,
+    finished: Vec<Finished>,
+    account: Account,
+}
+
+impl Outcome {
+    /// Errors of predicted head times, in nanoseconds.
+    fn errors(&self) -> Vec<i64> {
+        self.finished.iter().filter_map(|finished| finished.error_ns).collect()
+    }
+
+    /// Part of them that are within `ns`.
+    fn share_within(&self, ns: i64) -> f64 {
+        let errors = self.errors();
+        let within = errors.iter().filter(|error| error.abs() <= ns).count();
+        within as f64 / errors.len() as f64
+    }
+}
+
+impl Setting {
+    /// An Atlas 10K without electronics, under a scan.
+    fn bare() -> Self {
+        let mut spec = library::spec("atlas10k").unwrap();
+        spec.onboard = OnboardSpec::default();
+        let habits = Habits {
+            queue_depth: Some(2),
+            write_cache: Some(WriteCache::Off),
+            ..Habits::default()
+        };
+        let scheduler = ExternalSpec { conservatism: us(0), ..ExternalSpec::default() };
+        Self {
+            believed: spec.clone(),
+            real: spec,
+            habits,
+            scheduler,
+            policy: PolicySpec::Fcfs,
+            requests: 4000,
+            free: true,
+        }
+    }
+
+    fn jittery(jitter: SimDuration) -> Self {
+        let bare = Self::bare();
+        let scheduler = ExternalSpec { conservatism: jitter + us(10), ..bare.scheduler };
+        let habits = Habits { seek_jitter: Some(jitter), ..bare.habits };
+        Self { habits, scheduler, ..bare }
+    }
+
+    fn run(&self) -> Outcome {
+        let believed = Arc::new(library::build(&self.believed, "believed").unwrap());
+        let onboard = self.believed.onboard.with_processing(self.believed.overhead);
+        let host = believed.with_overhead(onboard.command_overhead());
+        let switch = onboard.read_write_switch;
+        let scheduler = External::new(&host, switch, self.policy, self.scheduler).unwrap();
+        let (real, habits) = (&self.real, &self.habits);
+        let drive = EmulatedDrive::new(real, "real", habits, BadBlocks::default(), 1).unwrap();
+        let mut tasks = scan(&scheduler.planners_drive());
+        let planner = self.free.then_some(&mut tasks as &mut dyn Planner);
+        let (mut finished, mut completions) = (Vec::new(), Vec::new());
+        let mut watch = |one: &Finished| finished.push(one.clone());
+        let device = Outside::new(scheduler, drive, planner).watched_by(&mut watch);
+        let policy = PolicySpec::Fcfs.build().unwrap();
+        let mut arms = [Arm { drive: Arc::clone(&believed), policy, device }];
+        let mut source = transactions(&believed, self.requests);
+        let striping = Striping::single(believed.blocks());
+        let mut observe = |done: &Completion| completions.push(*done);
+        run(&striping, None, &mut arms, &mut source, &mut observe).unwrap();
+        let account = *arms[0].device.account();
+        drop(arms);
+        Outcome { completions, finished, account }
+    }
+}
+
+/// A full scan in blocks of 4 KiB.
+fn scan(drive: &Arc<Drive>) -> Tasks {
+    let options = Options { rule: Rule::Paths, ..Options::default() };
+    let mut tasks = Tasks::new(drive, options, CADENCE);
+    let spec: TaskSpec = data_mining(drive.blocks(), 8);
+    tasks.register(SimTime::ZERO, spec).unwrap();
+    tasks
+}
+
+/// fast02's OLTP workload: ten outstanding, 30 ms of thinking, two reads a write.
+fn transactions(drive: &Drive, requests: u64) -> Closed {
+    let spec = PatternSpec {
+        read_share: 2.0 / 3.0,
+        size: Bytes::new(8192),
+        size_distribution: freewheel_sim::source::SizeDistribution::Exponential,
+        align: Bytes::new(4096),
+        ..PatternSpec::default()
+    };
+    let pattern = Pattern::new(spec, drive.blocks(), 1).unwrap();
+    Closed::new(pattern, 10, Think::Constant(MS * 30), requests, 1)
+}
+
+#[test]
+fn a_drive_without_jitter_is_foreseen_to_the_nanosecond() {
+    let outcome = Setting::bare().run();
+    let errors = outcome.errors();
+    assert!(errors.len() as u64 > Setting::bare().requests, "{} errors", errors.len());
+    assert!(errors.iter().all(|error| error.abs() <= 1), "{:?}", errors.iter().max());
+    assert_eq!((outcome.account.surprises, outcome.account.late), (0, 0));
+}
+
+#[test]
+fn merged_free_work_leaves_the_foreground_of_a_drive_without_jitter_as_it_is() {
+    let with = Setting::bare();
+    let without = Setting { free: false, ..with.clone() };
+    let (with, without) = (with.run(), without.run());
+    assert!(with.account.free_blocks > 400_000, "{:?}", with.account);
+    assert!(with.account.merged > 1000, "{:?}", with.account);
+    let ends = |outcome: &Outcome| -> Vec<(Lbn, SimTime)> {
+        outcome.completions.iter().map(|done| (done.request.start, done.end)).collect()
+    };
+    assert_eq!(ends(&with), ends(&without));
+}
+
+#[test]
+fn a_margin_as_long_as_the_jitter_makes_nothing_late() {
+    let outcome = Setting::jittery(us(50)).run();
+    assert!(outcome.account.late_behind_free <= 1, "{:?}", outcome.account);
+    let bold = Setting::jittery(us(50));
+    let bold = Setting { scheduler: Setting::bare().scheduler, ..bold }.run();
+    assert!(bold.account.late_behind_free > 40, "{:?}", bold.account);
+}
+
+#[test]
+fn head_times_are_foreseen_as_well_as_by_fast02() {
+    let outcome = Setting { free: false, ..Setting::jittery(us(50)) }.run();
+    let share = outcome.share_within(50_000);
+    assert!(share >= 0.975, "{share}");
+}
+
+#[test]
+fn replies_that_come_late_cost_little() {
+    let setting = Setting::jittery(us(50));
+    let habits = Habits { reply_jitter: us(80), ..setting.habits };
+    let outcome = Setting { habits, ..setting }.run();
+    assert!(outcome.account.late_behind_free <= 4, "{:?}", outcome.account);
+    assert!(outcome.account.gaps > 3800, "{:?}", outcome.account);
+}
+
+#[test]
+fn a_spindle_that_is_slower_than_its_data_sheet_is_followed() {
+    let setting = Setting::jittery(us(50));
+    let mut real = setting.real.clone();
+    real.rotation_period = SimDuration::from_ns(real.rotation_period.ns() * 1_000_080 / 1_000_000);
+    let outcome = Setting { real, ..setting }.run();
+    assert!(outcome.account.late_behind_free <= 4, "{:?}", outcome.account);
+    assert!(outcome.share_within(60_000) > 0.97, "{}", outcome.share_within(60_000));
+}
+
+#[test]
+fn internal_activity_costs_its_own_time_and_no_burst_of_bad_decisions() {
+    let quiet = Setting::jittery(us(50));
+    let activity = Activity { every: MS * 500, lasts: MS * 20 };
+    let habits = Habits { activity: Some(activity), ..quiet.habits };
+    let busy = Setting { habits, ..quiet.clone() }.run();
+    let seconds = busy.completions.last().unwrap().end.ns() as f64 / 1e9;
+    let interruptions = seconds / 0.5;
+    // An interruption before a media access shows as turns that are lost.
+    let seen = busy.account.surprises + busy.account.late;
+    assert!(seen as f64 > interruptions * 0.7, "{:?}", busy.account);
+    let behind = busy.account.late_behind_free as f64;
+    assert!(behind < 2.0 * interruptions, "{behind} late of {interruptions} interruptions");
+    let quiet = quiet.run().account.gaps as f64;
+    let lost = quiet - busy.account.gaps as f64;
+    assert!(lost < 3.0 * interruptions, "{lost} gaps without a plan");
+}
+
+#[test]
+fn a_reply_from_the_buffer_is_recognised_and_the_next_command_foreseen_again() {
+    let spec = library::spec("atlas10k").unwrap();
+    let setting = Setting { real: spec.clone(), believed: spec, ..Setting::jittery(us(50)) };
+    let outcome = setting.run();
+    let surprises = outcome.account.surprises;
+    assert!(surprises > 0, "a buffer of 10 segments is hit now and then");
+    let unknown = outcome.finished.iter().filter(|finished| finished.error_ns.is_none()).count();
+    assert!(unknown as u64 <= 2 * surprises + 20, "{unknown} behind {surprises}");
+}
+
+#[test]
+fn commands_of_their_own_on_a_track_are_sent_only_where_that_is_allowed() {
+    let paper = Setting::jittery(us(50));
+    let distinct = ExternalSpec { same_track: SameTrack::Distinct, ..paper.scheduler };
+    let never = ExternalSpec { same_track: SameTrack::Never, ..paper.scheduler };
+    let free = |scheduler| Setting { scheduler, ..paper.clone() }.run();
+    let (merge, distinct, never) = (free(paper.scheduler), free(distinct), free(never));
+    assert_eq!((never.account.merged, merge.account.merged > 0), (0, true));
+    let moved = [&never, &merge, &distinct].map(|outcome| outcome.account.free_blocks);
+    assert!(moved[0] < moved[1] && moved[1] < moved[2], "{moved:?}");
+    let believed = library::build(&paper.believed, "believed").unwrap();
+    let track = |block: Lbn| {
+        let at = believed.layout().locate(block);
+        (at.cylinder, at.surface)
+    };
+    for outcome in [&merge, &never] {
+        for pair in outcome.finished.windows(2) {
+            let [before, after] = [&pair[0].command, &pair[1].command];
+            let last = Lbn::new(before.start.get() + u64::from(before.blocks) - 1);
+            let is_free = before.foreground.is_none() || after.foreground.is_none();
+            assert!(!is_free || track(last) != track(after.start), "{before:?} {after:?}");
+        }
+    }
+}
+
+#[test]
+fn every_block_of_a_scan_is_delivered_once() {
+    let mut spec = library::spec("atlas10k").unwrap();
+    spec.onboard = OnboardSpec::default();
+    spec.surfaces = 1;
+    spec.cylinders = 40;
+    spec.zones.truncate(1);
+    let zone = &mut spec.zones[0];
+    (zone.last_cylinder, zone.spares) = (39, 0);
+    zone.slips.clear();
+    let drive = Arc::new(library::build(&spec, "small").unwrap());
+    let scheduler = ExternalSpec { conservatism: us(60), ..ExternalSpec::default() };
+    let scheduler = External::new(&drive, us(0), PolicySpec::Sstf, scheduler).unwrap();
+    let habits = Habits { seek_jitter: Some(us(50)), queue_depth: Some(2), ..Habits::default() };
+    let real = EmulatedDrive::new(&spec, "small", &habits, BadBlocks::default(), 1).unwrap();
+    let mut tasks = scan(&scheduler.planners_drive());
+    let device = Outside::new(scheduler, real, Some(&mut tasks));
+    let policy = PolicySpec::Fcfs.build().unwrap();
+    let mut arms = [Arm { drive: Arc::clone(&drive), policy, device }];
+    let mut source = transactions(&drive, 30_000);
+    run(&Striping::single(drive.blocks()), None, &mut arms, &mut source, &mut |_| {}).unwrap();
+    drop(arms);
+    let mut delivered = vec![0u32; drive.blocks().get() as usize];
+    let (mut done, mut rounds) = (false, 0);
+    for event in tasks.events() {
+        match event {
+            Event::Delivered { extent, .. } if !done => {
+                let first = extent.start.get() as usize;
+                for block in &mut delivered[first..first + extent.blocks.get() as usize] {
+                    *block += 1;
+                }
+            }
+            Event::Done { .. } => (done, rounds) = (true, rounds + 1),
+            _ => {}
+        }
+    }
+    assert!(rounds > 0, "a scan of so small a drive ends");
+    let whole = drive.blocks().get() as usize / 8 * 8;
+    assert!(delivered[..whole].iter().all(|&times| times == 1), "each once");
+}
