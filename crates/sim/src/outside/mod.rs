@@ -103,7 +103,7 @@ impl<'p> Outside<'p> {
             observer(&finished);
         }
         self.send(now);
-        let sequence = finished.command.foreground?;
+        let sequence = finished.done?.sequence;
         self.promotions.remove(&sequence);
         Some(Done { sequence, served, flush: false })
     }
