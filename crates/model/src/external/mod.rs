@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+use serde::Serialize;
 
 use self::clock::{Clock, Observed};
 use self::forecast::{Forecast, Head};
@@ -80,7 +81,7 @@ impl Command {
 }
 
 /// What was seen and done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Account {
     /// Gaps between foreground requests, by prediction.
     pub gaps: u64,
@@ -100,10 +101,51 @@ pub struct Account {
     pub merged: u64,
     /// Commands that ended elsewhere than the media would have: buffer hits, internal activity.
     pub surprises: u64,
-    /// Commands that took turns more than predicted.
+    /// Commands whose head time was predicted: not behind a surprise.
+    pub predicted: u64,
+    /// Of them those that took no more than 50 us more or less.
+    pub within_50us: u64,
+    /// Of them those that took no more than 150 us more or less.
+    pub within_150us: u64,
+    /// Of them those that took whole turns more.
     pub late: u64,
-    /// Foreground commands behind free work that took turns more than predicted.
+    /// Of those the foreground's behind free work.
     pub late_behind_free: u64,
+    /// Those that took whole turns less.
+    pub early: u64,
+}
+
+impl Account {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            gaps: self.gaps + other.gaps,
+            gaps_used: self.gaps_used + other.gaps_used,
+            potential_ns: self.potential_ns + other.potential_ns,
+            transfer_ns: self.transfer_ns + other.transfer_ns,
+            extra_seek_ns: self.extra_seek_ns + other.extra_seek_ns,
+            free_blocks: self.free_blocks + other.free_blocks,
+            commands: self.commands + other.commands,
+            merged: self.merged + other.merged,
+            surprises: self.surprises + other.surprises,
+            predicted: self.predicted + other.predicted,
+            within_50us: self.within_50us + other.within_50us,
+            within_150us: self.within_150us + other.within_150us,
+            late: self.late + other.late,
+            late_behind_free: self.late_behind_free + other.late_behind_free,
+            early: self.early + other.early,
+        }
+    }
+
+    fn count(&mut self, observed: &Observed, error_ns: u64, is_behind_free: bool) {
+        self.predicted += 1;
+        self.within_50us += u64::from(error_ns <= 50_000);
+        self.within_150us += u64::from(error_ns <= 150_000);
+        self.late += u64::from(observed.turns > 0);
+        self.late_behind_free += u64::from(observed.turns > 0 && is_behind_free);
+        self.early += u64::from(observed.turns < 0);
+    }
 }
 
 /// A command at the drive.
@@ -146,6 +188,7 @@ pub struct External {
     rest: Option<(Part, Op)>,
     /// Whether the last plan was to do something.
     has_work: bool,
+    decides_at: Option<SimTime>,
     at_drive: VecDeque<AtDrive>,
     clock: Clock,
     /// Behind the last command that has come back.
@@ -181,6 +224,7 @@ impl External {
             next: None,
             rest: None,
             has_work: false,
+            decides_at: None,
             at_drive: VecDeque::new(),
             head: Head::default(),
             ended: SimTime::ZERO,
@@ -221,6 +265,9 @@ impl External {
             return None;
         }
         if self.next.is_none() {
+            if self.rest.is_none() && self.is_early(now) {
+                return None;
+            }
             self.choose(now, planner)?;
         }
         let next = self.next.as_mut().expect("it has been chosen");
@@ -249,6 +296,24 @@ impl External {
             },
         };
         Some(self.send(command, Some(part), is_behind_free, now))
+    }
+
+    /// When [`Self::next_command`] has to be called although nothing has arrived or come back.
+    pub fn decides_at(&self) -> Option<SimTime> {
+        self.decides_at
+    }
+
+    /// Whether the next request need not be chosen yet: the drive is busy for longer.
+    fn is_early(&mut self, now: SimTime) -> bool {
+        self.decides_at = None;
+        let (Some(before), Some(last)) = (self.spec.decide_before, self.at_drive.back()) else {
+            return false;
+        };
+        let needed = last.forecast.end.at.saturating_sub(self.turnaround(Op::Write).ns());
+        let decides_at = self.clock.host(needed.saturating_sub(before.ns()));
+        let is_early = self.head.is_known && now.ns() < decides_at && !self.policy.is_empty();
+        self.decides_at = is_early.then(|| SimTime::from_ns(decides_at));
+        is_early
     }
 
     fn send(
@@ -355,7 +420,6 @@ impl External {
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
-            self.count(&observed, was_known, is_behind_free);
             self.clock.follow(now.ns(), &observed);
         } else {
             self.surprise(now, &observed);
@@ -363,15 +427,11 @@ impl External {
         self.ended = now;
         self.foresee_again();
         let error_ns = was_known.then_some(late_ns + observed.phase_ns);
+        if let Some(error) = error_ns {
+            self.account.count(&observed, error.unsigned_abs(), is_behind_free);
+        }
         let done = self.tell(&command, now, planner);
         Finished { command, done, head, error_ns }
-    }
-
-    fn count(&mut self, observed: &Observed, was_known: bool, is_behind_free: bool) {
-        if was_known && observed.turns > 0 {
-            self.account.late += 1;
-            self.account.late_behind_free += u64::from(is_behind_free);
-        }
     }
 
     /// A command ended where the media would not have: the head is where it was, or nobody knows
