@@ -58,6 +58,12 @@ pub struct SimConfig {
     /// Of no effect on a drive without electronics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
+    /// Overrides whether the drive keeps the blocks that pass before those that a read wants. While
+    /// it does it cannot be elsewhere, so its reads leave no rotational gap: false gives their
+    /// latency to free work, and what the buffer would have served of such blocks is read anew. Of
+    /// no effect on a drive without a buffer or without its electronics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_free_blocks_before: Option<bool>,
     /// Several drives, as one volume or side by side.
     #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
     pub array: ArrayConfig,
@@ -317,6 +323,10 @@ impl SimConfig {
                 let queue = spec.onboard.queue.unwrap_or_default();
                 spec.onboard.queue = Some(QueueSpec { depth, ..queue });
             }
+        }
+        if let (Some(keep), Some(buffer)) = (self.keep_free_blocks_before, &mut spec.onboard.buffer)
+        {
+            buffer.keep_free_blocks_before = keep;
         }
         Ok(spec)
     }

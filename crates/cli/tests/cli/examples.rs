@@ -66,6 +66,9 @@ fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let cost = document["free_work"]["idle_cost"].take();
     assert!(cost["starts"].as_u64() > Some(100) && cost["response_ns_added"].as_f64() > Some(0.0));
     assert!(document["free_work"]["delivered"]["in_idle"].as_u64() > Some(1000));
+    assert_eq!(document["result"]["free"]["gaps"], 0);
+    arguments.extend(["--set", "keep_free_blocks_before=false"]);
+    assert!(self::document(&arguments)["result"]["free"]["gaps"].as_u64() > Some(100));
 }
 
 #[test]
