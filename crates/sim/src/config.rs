@@ -772,8 +772,9 @@ fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
     Ok(InfoCollector::without_footprint(reader.format()).collect(&mut reader)?)
 }
 
-/// Requests between two reports of progress.
-const REPORT_EVERY: u32 = 1 << 16;
+/// Requests between two reports of progress: seconds where each takes a decision of a millisecond,
+/// and too many to be felt where it takes none.
+const REPORT_EVERY: u32 = 1 << 12;
 
 /// A source that reports how far it is.
 struct Reporting<'a, S> {
