@@ -58,7 +58,8 @@ Policies, for `scheduler.policy`:
 {policies}
 Examples:
   freewheel sim examples/oltp.toml
-  freewheel sim examples/oltp.toml --set workload.outstanding=20 --set scheduler.policy=sptf --json"
+  freewheel sim examples/oltp.toml --set workload.outstanding=20 --set scheduler.policy=sptf --json
+  freewheel sim examples/scan.toml --json | jq .result.free_work.scans_a_day"
     )
 }
 
@@ -69,7 +70,14 @@ struct Document<'a> {
     drive: DriveIdentity,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceInfo>,
-    result: &'a RunResult,
+    result: ResultDocument<'a>,
+}
+
+/// What came of the run; of free work also what its sums say.
+#[derive(Serialize)]
+struct ResultDocument<'a> {
+    #[serde(flatten)]
+    run: &'a RunResult,
     #[serde(skip_serializing_if = "Option::is_none")]
     free_work: Option<FreeWork>,
 }
@@ -129,8 +137,7 @@ impl SimArgs {
             config: &experiment.config,
             drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
             trace: experiment.trace.as_ref(),
-            result,
-            free_work: FreeWork::new(result),
+            result: ResultDocument { run: result, free_work: FreeWork::new(result) },
         })
     }
 
