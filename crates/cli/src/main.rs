@@ -28,7 +28,8 @@ use clap::Parser;
 Example, the main job: a trace in, one HTML report out
   freewheel study pgbench.csv.zst --drive exos-x24-24tb
 
-Every verb has --help with an example. Exit code: 0 done, 1 failed, 2 wrong use.")]
+Every verb has --help with an example. Exit code: 0 done; 1 failed, also
+when an experiment is wrong, in its file or by --set; 2 the command line is wrong.")]
 struct CommandLine {
     #[command(subcommand)]
     verb: verbs::Verb,

@@ -1,5 +1,8 @@
 //! An experiment as a TOML file: drive, policy, workload, seed.
 
+mod error;
+mod overrides;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,26 +16,27 @@ use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_trace::{
     Format, InfoCollector, OpenOptions, Record, TraceError, TraceInfo, TraceReader,
-    UnknownFormatName,
 };
 use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::background::{Background, FreeblockConfig, PATIENCE, Unfinished, Until};
 use crate::completion::Completion;
 use crate::device::{Mechanics, WholeDrive};
 use crate::engine::{self, Arm};
 use crate::fleet::{self, Member};
-use crate::library::{self, DriveError};
+use crate::library;
 use crate::result::{RunResult, Tally};
 use crate::servo::{SeekErrors, Servo};
 use crate::source::{
-    Closed, Fit, Open, Pattern, PatternSpec, Placement, PlacementError, Replay, ReplayMode,
-    Request, Source, SourceError, Think,
+    Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayMode, Request, Source,
+    SourceError, Think,
 };
 use crate::zoned::VolumeZones;
+
+pub use error::ConfigError;
+pub use overrides::key_and_value;
 
 /// A simulation: everything that its result depends on, but for the bytes of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -204,90 +208,6 @@ const fn one() -> u32 {
     1
 }
 
-/// Why an experiment cannot be run.
-#[derive(Debug, Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The text is not an experiment.
-    #[error("{origin}: {message}")]
-    Parse {
-        /// The file, or what else the text came from.
-        origin: String,
-        /// Line, key and what is wrong.
-        message: String,
-    },
-    /// An override is not `key=value`, or its key leads nowhere.
-    #[error("--set {text}: {message}")]
-    Override {
-        /// The override as given.
-        text: String,
-        /// What is wrong and what is right.
-        message: String,
-    },
-    /// A value of the array does not fit.
-    #[error("array: {message}")]
-    Array {
-        /// Key, value and what is allowed.
-        message: String,
-    },
-    /// Completions cannot be shown.
-    #[error(
-        "independent drives run at the same time: their completions have no common order in which \
-         they could be written down"
-    )]
-    Unordered,
-    /// A value of the background work does not fit.
-    #[error("freeblock: {message}")]
-    Freeblock {
-        /// Key, value and what is allowed.
-        message: String,
-    },
-    /// The drive's queue cannot be of this depth.
-    #[error("`queue_depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held")]
-    QueueDepth {
-        /// As given.
-        depth: u32,
-    },
-    /// A value of the workload does not fit.
-    #[error("workload: {message}")]
-    Workload {
-        /// Key, value and what is allowed.
-        message: String,
-    },
-    /// The drive.
-    #[error(transparent)]
-    Drive(#[from] DriveError),
-    /// The policy.
-    #[error(transparent)]
-    Policy(#[from] ParsePolicyError),
-    /// The trace's format.
-    #[error(transparent)]
-    Format(#[from] UnknownFormatName),
-    /// The trace.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// Trace and drive together.
-    #[error(transparent)]
-    Placement(#[from] PlacementError),
-}
-
-impl From<SourceError> for ConfigError {
-    fn from(error: SourceError) -> Self {
-        match error {
-            SourceError::Trace(error) => Self::Trace(error),
-            SourceError::Placement(error) => Self::Placement(error),
-            SourceError::OutOfReach { .. } => Self::Freeblock { message: error.to_string() },
-        }
-    }
-}
-
 impl SimConfig {
     /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. A relative
     /// path of a trace is taken from the experiment's folder.
@@ -331,42 +251,24 @@ impl SimConfig {
         Ok(spec)
     }
 
-    /// Reads an experiment from a text; `origin` names it in errors.
+    /// Reads an experiment from a text; `origin` names it in errors, but for those that overrides
+    /// have brought in.
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ConfigError> {
-        let error = |error: toml::de::Error| ConfigError::Parse {
-            origin: origin.into(),
-            message: error.to_string().trim_end().into(),
+        let error = match overrides::read(text, overrides)? {
+            Ok(config) => return Ok(config),
+            Err(error) => error,
         };
-        if overrides.is_empty() {
-            return toml::from_str(text).map_err(error);
-        }
-        let mut table: toml::Table = toml::from_str(text).map_err(error)?;
-        for text in overrides {
-            apply_override(&mut table, text)
-                .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
-        }
-        Self::deserialize(table).map_err(|error| ConfigError::Parse {
-            origin: format!("{origin} with --set {}", overrides.join(" --set ")),
-            message: error.to_string().trim_end().into(),
-        })
+        let fault = |overrides: &[String]| match overrides::read(text, overrides) {
+            Ok(Err(error)) => Some(error.message().to_owned()),
+            _ => None,
+        };
+        let (origin, error) = match overrides::to_blame(overrides, fault) {
+            Some(overrides) => (overrides, error),
+            // Its own mistakes are shown with their line.
+            None => (origin.into(), toml::from_str::<Self>(text).err().unwrap_or(error)),
+        };
+        Err(ConfigError::Parse { origin, message: error.to_string().trim_end().into() })
     }
-}
-
-fn apply_override(table: &mut toml::Table, text: &str) -> Result<(), String> {
-    let (key, value) =
-        text.split_once('=').ok_or("write key=value, as in workload.outstanding=20")?;
-    let value = format!("v = {value}")
-        .parse::<toml::Table>()
-        .map_or_else(|_| toml::Value::String(value.into()), |mut t| t.remove("v").expect("v"));
-    let mut parts: Vec<&str> = key.trim().split('.').collect();
-    let last = parts.pop().filter(|last| !last.is_empty()).ok_or("the key is empty")?;
-    let mut at = table;
-    for part in parts {
-        let entry = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = entry.as_table_mut().ok_or(format!("`{part}` is a value and has no keys"))?;
-    }
-    at.insert(last.into(), value);
-    Ok(())
 }
 
 /// An experiment with its drive built: ready to run, any number of times.
@@ -402,6 +304,16 @@ impl Experiment {
             _ => None,
         };
         Self::with_trace_info(config, trace)
+    }
+
+    /// Who is to blame when [`Self::check`] finds a fault in the experiment of this file with these
+    /// overrides: those of them without which it would not, as they were given, or else the file.
+    pub fn to_blame(path: &Path, overrides: &[String]) -> String {
+        let fault = |overrides: &[String]| {
+            let checked = SimConfig::load(path, overrides).and_then(|config| Self::check(&config));
+            checked.err().map(|error| error.to_string())
+        };
+        overrides::to_blame(overrides, fault).unwrap_or_else(|| path.display().to_string())
     }
 
     /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
