@@ -2,6 +2,7 @@
 //!
 //! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
 
+mod beyond_scrub;
 mod beyond_tasks;
 mod osdi00;
 mod osdi00_cleaning;
@@ -93,6 +94,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "Several tasks at once: shared blocks, priority, deadline, shares",
         setting: "as figure 8, MPL 10, FCFS; a scan, and a tenth of the drive that is urgent",
         run: beyond_tasks::tasks,
+    },
+    Claim {
+        id: "beyond.scrub",
+        title: "How good the estimate of a scrub's time is: against whole scans",
+        setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie; bands are what the README says of estimates",
+        run: beyond_scrub::scrub,
     },
 ];
 
