@@ -1,14 +1,15 @@
 //! How far a run is, on stderr: bars on a terminal, and elsewhere a line now and then.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 
 use crate::output;
 
-const TEMPLATE: &str = "{msg:24} [{bar:32}] {percent:>3} %  {eta} left";
+const TEMPLATE: &str = "{msg:24} [{bar:32}] {percent:>3} %{left}";
 /// The time left is shown anew this often, also when nothing was reported.
 const REDRAW: Duration = Duration::from_millis(250);
 /// At least so long between two lines of a task where there is no terminal: a task that is over
@@ -54,7 +55,7 @@ impl Bars {
         bar.set_length(total);
         bar.set_position(done);
         if self.screen.is_hidden() && said.is_due(bar.elapsed()) {
-            output::aside(&line(task, done, total, bar.eta()));
+            output::aside(&line(task, done, total, bar.elapsed()));
         }
     }
 
@@ -69,6 +70,11 @@ impl Bars {
     fn start(&self, task: &str, total: u64) -> Task {
         let style = ProgressStyle::with_template(TEMPLATE).expect("a constant template");
         let bar = self.screen.add(ProgressBar::new(total));
+        let style = style.with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+            // A bar that cannot be drawn is lost without harm.
+            let total = state.len().unwrap_or_default();
+            let _ = text.write_str(&left(state.pos(), total, state.elapsed()));
+        });
         bar.set_style(style.progress_chars("=> "));
         bar.set_message(task.to_owned());
         bar.enable_steady_tick(REDRAW);
@@ -83,12 +89,18 @@ impl Drop for Bars {
     }
 }
 
-/// How far a task is, in words. A time left of zero is one that is not known.
-fn line(task: &str, done: u64, total: u64, left: Duration) -> String {
+/// How far a task is, in words.
+fn line(task: &str, done: u64, total: u64, elapsed: Duration) -> String {
     let percent = 100 * u128::from(done) / u128::from(total);
-    let left =
-        if left.is_zero() { String::new() } else { format!(", {} left", HumanDuration(left)) };
-    format!("{task}: {percent} %{left}\n")
+    format!("{task}: {percent} %{}\n", left(done, total, elapsed))
+}
+
+/// The time left if the rest goes on at the mean rate until now; nothing while none is known. What
+/// the last seconds took says little where one step takes as long as a hundred others.
+fn left(done: u64, total: u64, elapsed: Duration) -> String {
+    let rest = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / done as f64);
+    let rest = Duration::try_from_secs_f64(rest).ok().filter(|_| done > 0);
+    rest.map_or(String::new(), |rest| format!(", {} left", HumanDuration(rest)))
 }
 
 #[cfg(test)]
@@ -110,8 +122,9 @@ mod tests {
 
     #[test]
     fn a_line_has_the_part_that_is_done_and_the_time_left_where_it_is_known() {
-        let left = Duration::from_secs(125);
-        assert_eq!(line("simulating", 1, 3, left), "simulating: 33 %, 2 minutes left\n");
-        assert_eq!(line("scrub", u64::MAX - 1, u64::MAX, Duration::ZERO), "scrub: 99 %\n");
+        let elapsed = Duration::from_secs(60);
+        assert_eq!(line("simulating", 1, 3, elapsed), "simulating: 33 %, 2 minutes left\n");
+        assert_eq!(line("scrub", 0, 3, elapsed), "scrub: 0 %\n");
+        assert_eq!(line("scrub", u64::MAX - 1, u64::MAX, elapsed), "scrub: 99 %, 0 seconds left\n");
     }
 }

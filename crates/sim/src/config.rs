@@ -492,8 +492,9 @@ impl Experiment {
             _ => PATIENCE * u64::from(self.striping.arms()),
         };
         let source = Until::new(source, unfinished.clone(), patience);
-        let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
         let mut backgrounds = self.backgrounds(unfinished.as_ref())?;
+        let every = if backgrounds.is_empty() { REPORT_EVERY } else { REPORT_EVERY_DECIDED };
+        let mut source = Reporting { source, progress, every, until_next: every };
         let mut tally = if backgrounds.is_empty() {
             self.tally_source(&mut source, planners, observer)?
         } else {
@@ -684,14 +685,18 @@ fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
     Ok(InfoCollector::without_footprint(reader.format()).collect(&mut reader)?)
 }
 
-/// Requests between two reports of progress: seconds where each takes a decision of a millisecond,
-/// and too many to be felt where it takes none.
-const REPORT_EVERY: u32 = 1 << 12;
+/// Requests between two reports of progress: too many to be felt, and less than a second.
+const REPORT_EVERY: u32 = 1 << 16;
+
+/// The same where each takes a decision: of some microseconds where much has been read, of many
+/// milliseconds where all of a drive of today is wanted.
+const REPORT_EVERY_DECIDED: u32 = 1 << 6;
 
 /// A source that reports how far it is.
 struct Reporting<'a, S> {
     source: S,
     progress: Progress<'a>,
+    every: u32,
     until_next: u32,
 }
 
@@ -712,7 +717,7 @@ impl<S: Source> Source for Reporting<'_, S> {
     fn take(&mut self) -> Request {
         self.until_next -= 1;
         if self.until_next == 0 {
-            self.until_next = REPORT_EVERY;
+            self.until_next = self.every;
             self.report();
         }
         self.source.take()
