@@ -12,7 +12,7 @@ use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
 use super::curve::{self, At};
-use super::leaps::{Burst, End, Leaping, Pace, Watch};
+use super::leaps::{Burst, End, Leaping, Pace, WHOLE, Watch};
 use super::sample::Sample;
 
 /// Assumed: bursts that tell a rate to a few hundredths, leaps that halve what is left, and a
@@ -242,12 +242,12 @@ fn scan<S: Source>(
         Leaping::new(&experiment.drive, block_size, pace, prng, &watch)
     };
     let mut scans: Vec<Leaping> = (0..arms).map(scan).collect();
-    let total = pace.leaps * u64::from(arms) + 1;
+    let total = WHOLE * u64::from(arms) + 1;
     let mut source = Until { source, watch: &watch, requests: pace.requests };
     let planners = scans.iter_mut().map(|scan| scan as &mut dyn Planner).collect();
     let mut reported = u64::MAX;
     let mut report = |_: &_| {
-        let done = watch.leaps.load(Ordering::Relaxed).min(total - 1);
+        let done = watch.done.load(Ordering::Relaxed);
         if done != reported {
             reported = done;
             progress(done, total);
