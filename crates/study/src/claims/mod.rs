@@ -2,6 +2,7 @@
 //!
 //! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
 
+mod beyond_scrub;
 mod beyond_tasks;
 mod fast02;
 mod osdi00;
@@ -142,6 +143,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "Outside the drive with plans of several stops, tracks of the foreground included",
         setting: "as figure 9, jitter of 50 us, four policies",
         run: fast02::beyond,
+    },
+    Claim {
+        id: "beyond.scrub",
+        title: "How good the estimate of a scrub's time is: against whole scans",
+        setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie; bands are what the README says of estimates",
+        run: beyond_scrub::scrub,
     },
 ];
 
