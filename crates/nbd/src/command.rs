@@ -92,6 +92,16 @@ pub enum Command {
 }
 
 impl Command {
+    /// A read, which the server may split.
+    pub fn read(offset: u64, length: u32) -> Self {
+        Command::Read { span: Span { offset, length }, dont_fragment: false }
+    }
+
+    /// A write that a later flush makes durable.
+    pub fn write(offset: u64, length: u32) -> Self {
+        Command::Write { span: Span { offset, length }, fua: false }
+    }
+
     /// The piece that it is about; empty for a flush.
     pub fn span(&self) -> Span {
         match *self {

@@ -15,6 +15,9 @@
 //!   socket -> bytes -> server::Session::feed -> Event::Request { ticket, command, data }
 //!                                            -> Event::Send(bytes) -> socket
 //!   Ticket::data() -> Head, then the data themselves -> socket        (any thread, any order)
+//!
+//!   client::Session::request -> Head, then the data of a write -> socket
+//!   socket -> bytes -> client::Session::feed -> Event::Reply { cookie, result, data }
 //! ```
 
 mod command;
@@ -26,6 +29,7 @@ mod option;
 mod violation;
 mod wire;
 
+pub mod client;
 pub mod server;
 
 pub use command::{Command, Extent, Span};

@@ -240,7 +240,7 @@ impl Session {
         self.state = State::OptionHead;
     }
 
-    /// So many requests have been replied to in full.
+    /// So many requests have been replied to in full. Panics when there are not as many.
     #[inline]
     pub fn answered(&mut self, requests: u32) {
         self.in_flight -= requests;
