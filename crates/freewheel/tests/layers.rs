@@ -42,6 +42,7 @@ const IMPURE_MODULES: &[&str] =
 const PURE_DEPENDENCIES: &[&str] = &[
     "hdrhistogram",
     "libm",
+    "percent-encoding",
     "schemars",
     "serde",
     "thiserror",

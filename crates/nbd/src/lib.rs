@@ -26,6 +26,7 @@ mod export;
 mod head;
 mod limits;
 mod option;
+mod uri;
 mod violation;
 mod wire;
 
@@ -38,5 +39,6 @@ pub use export::{BadExport, BlockSizes, Export, Features};
 pub use head::Head;
 pub use limits::Limits;
 pub use option::{OptionCode, OptionError};
+pub use uri::{Address, BadUri, PORT, Uri};
 pub use violation::Violation;
 pub use wire::STRING_BYTES_MAX;
