@@ -86,6 +86,15 @@ impl Server {
         server.forget()
     }
 
+    /// Past STRUCTURED_REPLY, SET_META_CONTEXT and GO.
+    pub fn with_status(export: Export) -> Self {
+        let mut server = Self::of(export);
+        server.feed(&hex("'IHAVEOPT' 00000008 00000000 'IHAVEOPT' 0000000a 0000001f"));
+        server.feed(&hex("00000004 'disk' 00000001 0000000f 'base:allocation'"));
+        server.feed(&go("disk"));
+        server.forget()
+    }
+
     fn forget(mut self) -> Self {
         assert!(matches!(self.events.last(), Some(Event::Start(_))), "{:?}", self.events);
         self.sent.clear();
