@@ -241,9 +241,8 @@ impl Session {
 
     fn list_meta_context(&mut self, data: &[u8]) -> Answer<()> {
         let (index, queries) = self.meta_context(data)?;
-        let wildcard = |query: &&[u8]| matches!(**query, [b'b', b'a', b's', b'e', b':']);
-        let named = |query: &&[u8]| **query == *BASE_ALLOCATION.as_bytes();
-        let asked = queries.is_empty() || queries.iter().any(|q| wildcard(&q) || named(&q));
+        let finds = |query: &[u8]| query == b"base:" || query == BASE_ALLOCATION.as_bytes();
+        let asked = queries.is_empty() || queries.iter().any(|query| finds(query));
         let told = asked && self.settings.exports[index].features.block_status;
         // The number is reserved here, and zero.
         self.send(contexts(OptionCode::LIST_META_CONTEXT, told.then_some(0)));

@@ -393,6 +393,7 @@ fn exports_that_the_protocol_does_not_allow_are_not_offered() {
         (sizes(4096, 2048, 1 << 20), "the preferred block size"),
         (sizes(512, 1 << 18, 1 << 17), "the longest payload"),
         (sizes(512, 4096, 4096), "dont_fragment needs"),
+        (Export { size: 1000, ..disk() }, "its size must"),
     ];
     for (export, fault) in cases {
         let error = Session::new(Settings { exports: vec![export], ..Settings::default() });
