@@ -72,6 +72,15 @@ fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
 }
 
 #[test]
+fn the_example_of_a_scheduler_outside_foresees_the_drive_and_is_hardly_ever_late() {
+    let result = result("outside.toml");
+    let seen = |key: &str| result["external"][key].as_f64().unwrap();
+    assert!(seen("within_50us") > 0.97 * seen("predicted"), "{}", result["external"]);
+    assert!(seen("late_behind_free") < 0.002 * seen("predicted"), "{}", result["external"]);
+    assert!(result["free"]["bytes_per_second"].as_f64().unwrap() > 5e7);
+}
+
+#[test]
 fn every_example_is_run_by_a_test() {
     let folder = std::fs::read_dir(super::run::repository().join("examples")).unwrap();
     let mut names: Vec<String> =
@@ -80,6 +89,14 @@ fn every_example_is_run_by_a_test() {
     names.sort();
     assert_eq!(
         names,
-        ["idle.toml", "oltp.toml", "random.toml", "replay.toml", "scan.toml", "shingled.toml"]
+        [
+            "idle.toml",
+            "oltp.toml",
+            "outside.toml",
+            "random.toml",
+            "replay.toml",
+            "scan.toml",
+            "shingled.toml"
+        ]
     );
 }

@@ -27,6 +27,9 @@ pub struct Outside<'p> {
     promotions: BTreeMap<u64, PromotionId>,
     /// Flushes at the drive, by the number of their command.
     flushes: BTreeMap<u64, u64>,
+    /// When commands have come back and none has been sent since: the drive gets its next ones when
+    /// everything of that instant is known.
+    came_back: Option<SimTime>,
     observer: Option<CommandObserver<'p>>,
 }
 
@@ -57,7 +60,7 @@ impl<'p> Outside<'p> {
         planner: Option<&'p mut dyn Planner>,
     ) -> Self {
         let (promotions, flushes) = (BTreeMap::new(), BTreeMap::new());
-        Self { scheduler, drive, planner, promotions, flushes, observer: None }
+        Self { scheduler, drive, planner, promotions, flushes, came_back: None, observer: None }
     }
 
     /// The same, and every command that has come back is shown to `observer`.
@@ -81,12 +84,18 @@ impl<'p> Outside<'p> {
 
     /// Sends the drive what it is to have now.
     fn send(&mut self, now: SimTime) {
+        self.came_back = None;
         while let Some(command) =
             self.with_planner(|scheduler, planner| scheduler.next_command(now, planner))
         {
             let (op, start, blocks) = (command.op, command.start, command.blocks);
             self.drive.submit(now, Command { id: command.id, op, start, blocks });
         }
+    }
+
+    /// Whether it is time to send the drive something.
+    fn decides_by(&self, now: SimTime) -> bool {
+        self.came_back.or(self.scheduler.decides_at()).is_some_and(|time| time <= now)
     }
 
     /// A command has come back; the foreground request in it, if there is one.
@@ -102,7 +111,7 @@ impl<'p> Outside<'p> {
         if let Some(observer) = &mut self.observer {
             observer(&finished);
         }
-        self.send(now);
+        self.came_back = Some(now);
         let sequence = finished.done?.sequence;
         self.promotions.remove(&sequence);
         Some(Done { sequence, served, flush: false })
@@ -145,13 +154,15 @@ impl Device for Outside<'_> {
     }
 
     fn next_event(&self) -> Option<NextEvent> {
-        let decision = self.scheduler.decides_at().map(NextEvent::Decision);
+        let decision = self.came_back.or(self.scheduler.decides_at()).map(NextEvent::Decision);
         let events = self.drive.next_event().into_iter().chain(decision);
-        events.min_by_key(|event| event.time())
+        events.min_by_key(|event| (event.time(), matches!(event, NextEvent::Decision(_))))
     }
 
     fn advance(&mut self, now: SimTime) -> Option<Done> {
-        if self.drive.next_event().is_none_or(|event| event.time() > now) {
+        let is_decision = |event| matches!(event, NextEvent::Decision(_));
+        let inside = self.drive.next_event().filter(|event| event.time() <= now);
+        if inside.is_none_or(is_decision) && self.decides_by(now) {
             self.send(now);
             return None;
         }
