@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
+    ("nbd", &["units"]),
     ("trace", &["units"]),
     ("disksim", &["units", "model"]),
     ("sim", &["units", "model", "trace"]),
@@ -19,7 +20,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that know no clock, thread, file, network or environment.
-const PURE: &[&str] = &["units", "model", "disksim"];
+const PURE: &[&str] = &["units", "model", "disksim", "nbd"];
 const IMPURE_NAMES: &[&str] = &[
     "std::time",
     "std::fs",
@@ -41,6 +42,7 @@ const IMPURE_MODULES: &[&str] =
 const PURE_DEPENDENCIES: &[&str] = &[
     "hdrhistogram",
     "libm",
+    "percent-encoding",
     "schemars",
     "serde",
     "thiserror",

@@ -1,0 +1,44 @@
+//! The Network Block Device protocol as state machines, for servers and for clients.
+//!
+//! Goals: bytes in, events and bytes out, so that any socket, thread or runtime can drive it and a
+//! test can drive both ends; payloads are never copied through the codec where they can be read or
+//! sent in place; what comes out of a server session is a valid request (in range, aligned, flags
+//! allowed) and everything else is answered here; whatever the other side sends, memory is bounded
+//! and nothing panics.
+//! Non-goals: sockets, TLS itself (a session says when it begins), the oldstyle negotiation, and
+//! the experimental extensions (extended headers, resize).
+//!
+//! The protocol: `doc/proto.md` and `doc/uri.md` of NetworkBlockDevice/nbd; names in quotes are
+//! its sections.
+//!
+//! ```text
+//!   socket -> bytes -> server::Session::feed -> Event::Request { ticket, command, data }
+//!                                            -> Event::Send(bytes) -> socket
+//!   Ticket::data() -> Head, then the data themselves -> socket        (any thread, any order)
+//!
+//!   client::Session::request -> Head, then the data of a write -> socket
+//!   socket -> bytes -> client::Session::feed -> Event::Reply { cookie, result, data }
+//! ```
+
+mod command;
+mod errno;
+mod export;
+mod head;
+mod limits;
+mod option;
+mod uri;
+mod violation;
+mod wire;
+
+pub mod client;
+pub mod server;
+
+pub use command::{Command, Extent, Span};
+pub use errno::Errno;
+pub use export::{BadExport, BlockSizes, Export, Features};
+pub use head::Head;
+pub use limits::Limits;
+pub use option::{OptionCode, OptionError};
+pub use uri::{Address, BadUri, PORT, Uri};
+pub use violation::Violation;
+pub use wire::STRING_BYTES_MAX;

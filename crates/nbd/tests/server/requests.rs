@@ -1,0 +1,359 @@
+//! Requests and their replies.
+
+use freewheel_nbd::server::{Close, Event, Request, Settings};
+use freewheel_nbd::{Command, Errno, Export, Extent, Features, Limits, Span};
+
+use crate::common::{EVERYTHING, Server, disk, go, hex, request};
+
+fn only_request(server: &mut Server) -> Request {
+    assert_eq!(server.events.len(), 1, "{:?}", server.events);
+    match server.events.pop() {
+        Some(Event::Request(request)) => request,
+        other => panic!("{other:?}"),
+    }
+}
+
+const SPAN: Span = Span { offset: 1024, length: 512 };
+
+#[test]
+fn a_read_is_answered_by_a_simple_reply_and_its_data() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&hex("25609513 0000 0000 0102030405060708 0000000000000400 00000200"));
+    let request = only_request(&mut server);
+    assert_eq!(request.command, Command::Read { span: SPAN, dont_fragment: false });
+    assert_eq!(*request.ticket.data(), hex("67446698 00000000 0102030405060708"));
+}
+
+#[test]
+fn a_write_comes_with_its_data() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&hex("25609513 0001 0001 0102030405060708 0000000000000400 00000200"));
+    assert_eq!(server.session.space().map(|space| space.len()), Some(512));
+    server.feed(&[7; 512]);
+    let request = only_request(&mut server);
+    assert_eq!(request.command, Command::Write { span: SPAN, fua: true });
+    assert_eq!(request.data, [7; 512]);
+    assert_eq!(*request.ticket.done(), hex("67446698 00000000 0102030405060708"));
+}
+
+#[test]
+fn a_payload_is_read_in_place() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&hex("25609513 0000 0001 0000000000000001 0000000000000400 00000200 0a0b"));
+    let space = server.session.space().unwrap();
+    assert_eq!(space.len(), 510);
+    space.fill(9);
+    assert_eq!(server.session.filled(500), None);
+    let request = server.session.filled(10).unwrap();
+    assert_eq!(request.data[..3], [10, 11, 9]);
+    assert_eq!(request.data[3..], [9; 509]);
+    assert_eq!(server.session.space(), None);
+}
+
+#[test]
+fn a_flush_has_neither_span_nor_data() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&hex("25609513 0000 0003 0000000000000009 0000000000000000 00000000"));
+    let request = only_request(&mut server);
+    assert_eq!(request.command, Command::Flush);
+    assert_eq!(*request.ticket.done(), hex("67446698 00000000 0000000000000009"));
+}
+
+#[test]
+fn a_disconnect_closes_without_a_reply() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&hex("25609513 0000 0002 0000000000000009 0000000000000000 00000000 ffff"));
+    assert_eq!(server.events, [Event::Close(Close::Disconnected)]);
+    assert!(server.sent.is_empty() && server.error.is_none());
+}
+
+/// A request that is refused: its flags, type, offset, length, and the error.
+type Refused = (u16, u16, u64, u32, u32);
+
+/// Feeds each request with data if it is a write, and expects a simple reply with its error.
+fn assert_refused(export: &Export, cases: &[Refused]) {
+    for (index, &(flags, kind, offset, length, errno)) in cases.iter().enumerate() {
+        let mut server = Server::transmitting(export.clone());
+        server.feed(&request(flags, kind, index as u64, offset, length));
+        if kind == 1 {
+            server.feed(&vec![0; length as usize]);
+        }
+        let expected = format!("67446698 {errno:08x} {index:016x}");
+        assert_eq!(server.sent, hex(&expected), "case {index}: {:?}", cases[index]);
+        assert!(server.events.is_empty() && server.error.is_none());
+        // The stream goes on behind it.
+        server.feed(&request(0, 0, 77, 0, 512));
+        assert_eq!(only_request(&mut server).ticket.cookie(), 77);
+    }
+}
+
+const SIZE: u64 = 1 << 20;
+
+#[test]
+fn what_lies_beyond_the_end_is_refused_in_the_protocols_way() {
+    assert_refused(
+        &disk(),
+        &[
+            (0, 0, SIZE, 512, 22),
+            (0, 0, SIZE - 512, 1024, 22),
+            (0, 1, SIZE, 512, 28),
+            (0, 1, SIZE - 512, 1024, 28),
+            (0, 1, u64::MAX - 511, 512, 28),
+            (0, 4, SIZE - 512, 1024, 22),
+            (0, 5, SIZE - 512, 1024, 22),
+            (0, 6, SIZE - 512, 1024, 28),
+            (0, 6, 0, u32::MAX, 28),
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_aligned_or_empty_is_invalid() {
+    assert_refused(
+        &disk(),
+        &[
+            (0, 0, 256, 512, 22),
+            (0, 0, 0, 100, 22),
+            (0, 1, 256, 512, 22),
+            (0, 1, 0, 100, 22),
+            (0, 4, 0, 100, 22),
+            (0, 6, 100, 512, 22),
+            (0, 0, 0, 0, 22),
+            (0, 1, 0, 0, 22),
+            (0, 6, 0, 0, 22),
+            (0, 3, 0, 512, 22),
+            (0, 3, 512, 0, 22),
+        ],
+    );
+}
+
+#[test]
+fn payloads_beyond_the_longest_are_invalid_and_effects_are_not() {
+    let longest = 1 << 17;
+    assert_refused(&disk(), &[(0, 0, 0, longest + 512, 22), (0, 1, 0, longest + 512, 22)]);
+    let mut server = Server::transmitting(disk());
+    server.feed(&request(0, 6, 1, 0, longest + 512));
+    let span = Span { offset: 0, length: longest + 512 };
+    assert_eq!(only_request(&mut server).command.span(), span);
+}
+
+#[test]
+fn a_write_longer_than_any_payload_ends_the_session() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&request(0, 1, 1, 0, (1 << 25) + 1));
+    assert_eq!(
+        server.error.unwrap().to_string(),
+        "the data of a write has length 33554433; expected at most 33554432"
+    );
+}
+
+#[test]
+fn commands_and_flags_that_were_not_offered_are_invalid() {
+    // READ with DF needs structured replies, BLOCK_STATUS a metadata context; the rest of the
+    // flags do not belong to their commands or to any.
+    let everything =
+        [(4, 0, 0, 512, 22), (0, 7, 0, 512, 22), (0, 8, 0, 512, 22), (0, 99, 0, 512, 22)];
+    assert_refused(&disk(), &everything);
+    let misplaced = [
+        (2, 0, 0, 512, 22),
+        (4, 1, 0, 512, 22),
+        (8, 1, 0, 512, 22),
+        (16, 4, 0, 512, 22),
+        (2, 5, 0, 512, 22),
+        (2, 3, 0, 0, 22),
+        (32, 0, 0, 512, 22),
+        (0x8000, 6, 0, 512, 22),
+    ];
+    assert_refused(&disk(), &misplaced);
+    let plain = Export { features: Features::default(), ..disk() };
+    let not_offered = [
+        (0, 3, 0, 0, 22),
+        (0, 4, 0, 512, 22),
+        (0, 5, 0, 512, 22),
+        (0, 6, 0, 512, 22),
+        (1, 0, 0, 512, 22),
+        (1, 1, 0, 512, 22),
+    ];
+    assert_refused(&plain, &not_offered);
+    let slow = Export { features: Features { fast_zero: false, ..EVERYTHING }, ..disk() };
+    assert_refused(&slow, &[(16, 6, 0, 512, 22)]);
+}
+
+#[test]
+fn writes_to_a_read_only_export_are_not_permitted() {
+    let export = Export { features: Features { read_only: true, ..EVERYTHING }, ..disk() };
+    let cases = [(0, 1, 0, 512, 1), (0, 4, 0, 512, 1), (0, 6, 0, 512, 1), (0, 1, SIZE, 512, 1)];
+    assert_refused(&export, &cases);
+}
+
+#[test]
+fn every_command_comes_out_with_its_flags() {
+    let span = SPAN;
+    let cases = [
+        (0, 0, Command::Read { span, dont_fragment: false }),
+        (1, 0, Command::Read { span, dont_fragment: false }),
+        (4, 0, Command::Read { span, dont_fragment: true }),
+        (1, 4, Command::Trim { span, fua: true }),
+        (0, 4, Command::Trim { span, fua: false }),
+        (0, 5, Command::Cache { span }),
+        (1, 5, Command::Cache { span }),
+        (0, 6, Command::WriteZeroes { span, fua: false, no_hole: false, fast: false }),
+        (1, 6, Command::WriteZeroes { span, fua: true, no_hole: false, fast: false }),
+        (2, 6, Command::WriteZeroes { span, fua: false, no_hole: true, fast: false }),
+        (16, 6, Command::WriteZeroes { span, fua: false, no_hole: false, fast: true }),
+        (0, 7, Command::BlockStatus { span, one: false }),
+        (8, 7, Command::BlockStatus { span, one: true }),
+    ];
+    for (flags, kind, command) in cases {
+        let mut server = Server::with_status(disk());
+        server.feed(&request(flags, kind, 5, 1024, 512));
+        assert_eq!(only_request(&mut server).command, command);
+        assert!(server.sent.is_empty());
+    }
+}
+
+#[test]
+fn a_structured_read_is_one_chunk_that_is_the_last() {
+    let mut server = Server::structured(disk());
+    server.feed(&request(4, 0, 5, 1024, 512));
+    let ticket = only_request(&mut server).ticket;
+    let head = "668e33ef 0001 0001 0000000000000005 00000208 0000000000000400";
+    assert_eq!(*ticket.data(), hex(head));
+}
+
+#[test]
+fn a_structured_read_may_come_in_parts_holes_and_errors() {
+    let mut server = Server::structured(disk());
+    server.feed(&request(0, 0, 5, 1024, 1536));
+    let mut chunks = only_request(&mut server).ticket.chunks().unwrap();
+    let data = "668e33ef 0000 0001 0000000000000005 00000208 0000000000000400";
+    assert_eq!(*chunks.data(512), hex(data));
+    let hole = "668e33ef 0000 0002 0000000000000005 0000000c 0000000000000600 00000200";
+    assert_eq!(*chunks.hole(512), hex(hole));
+    let error = "668e33ef 0000 8002 0000000000000005 00000011 00000005 0003 'bad' 0000000000000800";
+    assert_eq!(chunks.error(512, Errno::Io, "bad"), hex(error));
+    assert_eq!(*chunks.end(), hex("668e33ef 0001 0000 0000000000000005 00000000"));
+}
+
+#[test]
+fn without_structured_replies_a_read_has_no_chunks() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&request(0, 0, 5, 1024, 512));
+    assert!(only_request(&mut server).ticket.chunks().is_none());
+}
+
+#[test]
+fn errors_are_told_with_their_words_under_structured_replies() {
+    let mut server = Server::structured(disk());
+    server.feed(&request(0, 3, 5, 0, 0));
+    let ticket = only_request(&mut server).ticket;
+    let chunk = "668e33ef 0001 8001 0000000000000005 0000000d 0000001c 0007 'no room'";
+    assert_eq!(ticket.error(Errno::NoSpc, "no room"), hex(chunk));
+    let long = ticket.error(Errno::Io, &"é".repeat(3000));
+    assert_eq!(long.len(), 20 + 6 + 4096);
+    server.feed(&request(0, 0, 6, SIZE, 512));
+    let text = "it ends beyond the end of the export";
+    let chunk = format!("668e33ef 0001 8001 0000000000000006 0000002a 00000016 0024 '{text}'");
+    assert_eq!(server.take_sent(), hex(&chunk));
+    // A read that is too long: chunks would be the way to answer it, so it is an overflow.
+    server.feed(&request(0, 0, 7, 0, (1 << 17) + 512));
+    assert_eq!(server.sent[20..24], 75_u32.to_be_bytes());
+}
+
+#[test]
+fn a_block_status_is_one_chunk_of_extents() {
+    let mut server = Server::with_status(disk());
+    server.feed(&request(0, 7, 5, 1024, 1024));
+    let ticket = only_request(&mut server).ticket;
+    let extents = [
+        Extent { length: 512, hole: true, zero: true },
+        Extent { length: 4096, hole: false, zero: true },
+    ];
+    let expected = "668e33ef 0001 0005 0000000000000005 00000014 00000001 \
+                    00000200 00000003 00001000 00000002";
+    assert_eq!(ticket.status(&extents), hex(expected));
+}
+
+#[test]
+fn no_more_requests_come_out_than_may_be_in_flight() {
+    let limits = Limits { in_flight_max: 2, ..Limits::default() };
+    let settings = Settings { exports: vec![disk()], limits, ..Settings::default() };
+    let mut server = Server::negotiating(settings);
+    server.feed(&go("disk"));
+    server.events.clear();
+    let stream: Vec<u8> = (0..3).flat_map(|cookie| request(0, 0, cookie, 0, 512)).collect();
+    let mut bytes = &stream[..];
+    for _ in 0..2 {
+        assert!(matches!(server.session.feed(&mut bytes), Ok(Some(Event::Request(_)))));
+    }
+    assert_eq!(server.session.feed(&mut bytes), Ok(None));
+    assert!(server.session.is_full());
+    assert_eq!(bytes.len(), 28);
+    server.session.answered(1);
+    assert!(matches!(server.session.feed(&mut bytes), Ok(Some(Event::Request(_)))));
+}
+
+#[test]
+fn a_server_that_shuts_down_refuses_requests_and_passes_over_their_data() {
+    let mut server = Server::transmitting(disk());
+    server.session.shut_down();
+    server.feed(&request(0, 1, 1, 0, 512)).feed(&[0; 512]).feed(&request(0, 0, 2, 0, 512));
+    let expected = "67446698 0000006c 0000000000000001 67446698 0000006c 0000000000000002";
+    assert_eq!(server.sent, hex(expected));
+}
+
+#[test]
+fn what_is_no_request_ends_the_session() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&hex("12560953 0000 0000 0000000000000001 0000000000000000 00000200"));
+    assert_eq!(
+        server.error.unwrap().to_string(),
+        "a request must begin with 0x25609513, found 0x12560953"
+    );
+}
+
+#[test]
+fn a_connection_that_ends_within_the_data_of_a_write_ended_too_early() {
+    let mut server = Server::transmitting(disk());
+    assert_eq!(server.session.ended(), Ok(()));
+    server.feed(&request(0, 1, 1, 0, 512));
+    let error = server.session.ended().unwrap_err();
+    assert_eq!(error.to_string(), "the connection ended within the data of a write");
+}
+
+#[test]
+fn memory_that_is_given_back_is_used_again() {
+    let mut server = Server::transmitting(disk());
+    server.feed(&request(0, 1, 1, 0, 4096)).feed(&[1; 4096]);
+    let data = only_request(&mut server).data;
+    let place = data.as_ptr();
+    server.session.answered(1);
+    server.session.recycle(data);
+    server.feed(&request(0, 1, 2, 0, 1024)).feed(&[2; 1024]);
+    let data = only_request(&mut server).data;
+    assert_eq!(data, [2; 1024]);
+    assert_eq!(data.as_ptr(), place);
+}
+
+#[test]
+fn errors_of_linux_become_those_of_the_protocol() {
+    let cases = [
+        (1, Errno::Perm),
+        (13, Errno::Perm),
+        (30, Errno::Perm),
+        (5, Errno::Io),
+        (12, Errno::NoMem),
+        (22, Errno::Inval),
+        (27, Errno::NoSpc),
+        (28, Errno::NoSpc),
+        (122, Errno::NoSpc),
+        (75, Errno::Io),
+        (95, Errno::Io),
+        (108, Errno::Shutdown),
+    ];
+    for (linux, errno) in cases {
+        assert_eq!(Errno::from_linux(linux), errno, "{linux}");
+    }
+    assert_eq!(Errno::from_code(75), Errno::Overflow);
+    assert_eq!(Errno::from_code(1234), Errno::Inval);
+}
