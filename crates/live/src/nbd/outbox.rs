@@ -1,0 +1,225 @@
+//! What is to be sent on a connection, and who sends it.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::net::Shutdown;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use freewheel_nbd::Head;
+
+use super::address::Stream;
+
+/// Most buffers that wait to be used again. More would only be filled by a burst.
+const SPARE_MAX: usize = 32;
+/// Longest buffer that waits to be used again, in bytes, so that spare memory has a bound.
+const SPARE_BYTES_MAX: usize = 1 << 20;
+
+/// Something to send.
+pub(super) struct Message {
+    front: Front,
+    data: Vec<u8>,
+    /// The weight of the request that it answers.
+    answers: Option<u64>,
+}
+
+enum Front {
+    Head(Head),
+    Text(Vec<u8>),
+}
+
+impl Message {
+    pub fn short(head: Head) -> Self {
+        Self::with_data(head, Vec::new())
+    }
+
+    pub fn with_data(head: Head, data: Vec<u8>) -> Self {
+        Self { front: Front::Head(head), data, answers: None }
+    }
+
+    pub fn text(text: Vec<u8>) -> Self {
+        Self { front: Front::Text(text), data: Vec::new(), answers: None }
+    }
+
+    /// It answers a request of this weight.
+    pub fn answering(self, weight: u64) -> Self {
+        Self { answers: Some(weight), ..self }
+    }
+
+    fn front(&self) -> &[u8] {
+        match &self.front {
+            Front::Head(head) => head,
+            Front::Text(text) => text,
+        }
+    }
+}
+
+/// The outgoing half of a connection, shared by its threads and by all that answer its requests.
+pub(super) struct Outbox {
+    stream: Stream,
+    /// The thread that reads, whose answers wait until it has nothing more to read.
+    reader: ThreadId,
+    state: Mutex<State>,
+    /// For the writing thread: there is something to send, or the end has come.
+    to_send: Condvar,
+    /// For the reading thread: something has been sent.
+    settled: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Message>,
+    /// Somebody is sending, and will send what is queued meanwhile.
+    sending: bool,
+    /// The client does not take anything any more: what is to be sent is dropped.
+    broken: bool,
+    /// The connection is over.
+    ended: bool,
+    /// Requests that are not answered in full, and their weight in bytes.
+    in_flight: u32,
+    weight: u64,
+    /// Requests answered since the reader asked last.
+    answered: u32,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Outbox {
+    /// The outbox of a connection that this thread reads.
+    pub fn new(stream: Stream) -> Self {
+        Self {
+            stream,
+            reader: thread::current().id(),
+            state: Mutex::default(),
+            to_send: Condvar::new(),
+            settled: Condvar::new(),
+        }
+    }
+
+    /// A panic in another thread leaves nothing half-done in the state.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request has been taken.
+    pub fn began(&self, weight: u64) {
+        let mut state = self.lock();
+        state.in_flight += 1;
+        state.weight += weight;
+    }
+
+    /// Queues a message. It leaves at the reader's next [`flush`](Self::flush), or at once by the
+    /// writing thread if another thread brings it.
+    pub fn push(&self, message: Message) {
+        let mut state = self.lock();
+        state.queue.push_back(message);
+        // Whoever sends now will send it too.
+        let wake = !state.sending && thread::current().id() != self.reader;
+        drop(state);
+        if wake {
+            self.to_send.notify_one();
+        }
+    }
+
+    /// Sends what is queued, unless somebody is sending, who then sends it.
+    pub fn flush(&self) {
+        drop(self.flush_locked(self.lock()));
+    }
+
+    fn flush_locked<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        while !state.sending && !state.queue.is_empty() {
+            let batch = std::mem::take(&mut state.queue);
+            let broken = state.broken;
+            state.sending = true;
+            drop(state);
+            let sent = !broken && self.send(&batch);
+            state = self.lock();
+            state.sending = false;
+            if !sent && !state.broken {
+                state.broken = true;
+                // The reader is to notice, too.
+                self.stream.shutdown(Shutdown::Both);
+            }
+            state.settle(batch);
+            self.settled.notify_all();
+        }
+        state
+    }
+
+    fn send(&self, batch: &VecDeque<Message>) -> bool {
+        let parts = batch.iter().flat_map(|message| [message.front(), &message.data]);
+        let mut parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
+        self.stream.write_all(&mut parts).is_ok()
+    }
+
+    /// The writing thread: sends what others bring, until the end.
+    pub fn send_until_ended(&self) {
+        let mut state = self.lock();
+        while !state.ended {
+            if state.queue.is_empty() || state.sending {
+                state = self.to_send.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                state = self.flush_locked(state);
+            }
+        }
+    }
+
+    /// Requests answered since the last call, and bytes in flight.
+    pub fn progress(&self) -> (u32, u64) {
+        let mut state = self.lock();
+        (std::mem::take(&mut state.answered), state.weight)
+    }
+
+    /// Sends what is queued and waits until no more than this is in flight: requests, and bytes.
+    pub fn wait_for_room(&self, in_flight_max: u32, weight_max: u64) {
+        let mut state = self.flush_locked(self.lock());
+        while state.in_flight > in_flight_max || state.weight > weight_max {
+            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends the connection when everything has been sent.
+    pub fn end(&self) {
+        let mut state = self.flush_locked(self.lock());
+        while state.sending {
+            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.ended = true;
+        drop(state);
+        self.to_send.notify_all();
+        self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// No more requests are to come: what has come is read to its end.
+    pub fn close_reading(&self) {
+        self.stream.shutdown(Shutdown::Read);
+    }
+
+    /// Cuts the connection off.
+    pub fn cut(&self) {
+        self.lock().broken = true;
+        self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// A buffer that was used before, or an empty one.
+    pub fn spare(&self) -> Vec<u8> {
+        self.lock().spare.pop().unwrap_or_default()
+    }
+}
+
+impl State {
+    /// Counts what a batch answered, and keeps its memory.
+    fn settle(&mut self, batch: VecDeque<Message>) {
+        for message in batch {
+            if let Some(weight) = message.answers {
+                self.answered += 1;
+                self.in_flight -= 1;
+                self.weight -= weight;
+            }
+            let capacity = message.data.capacity();
+            let keep = (1..=SPARE_BYTES_MAX).contains(&capacity) && self.spare.len() < SPARE_MAX;
+            if keep {
+                self.spare.push(message.data);
+            }
+        }
+    }
+}
