@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use freewheel_nbd::{self as protocol, Uri};
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use thiserror::Error;
 
 /// Where a server listens.
@@ -204,6 +205,16 @@ impl Stream {
             }
         }
         Ok(())
+    }
+
+    /// Writes as much of the parts as goes without waiting, and says how many bytes.
+    pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let fd = match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        };
+        let how = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        Ok(sendmsg(fd, parts, &mut SendAncillaryBuffer::default(), how)?)
     }
 
     /// How long one read may wait; for ever when `None`.

@@ -5,8 +5,8 @@
 //!     Connection     bytes -> Session -> Service::submit(request, responder)       one thread each
 //!       Responder    an answer, from any thread, in any order
 //!       Outbox       answers of the connection's own thread leave together when it has read all
-//!                    that has come; those of others leave by a second thread, so that no service
-//!                    ever waits for a socket
+//!                    that has come; those of others leave at once as far as the socket takes them,
+//!                    and the rest by a second thread, so that no service ever waits for a socket
 //! ```
 
 mod address;

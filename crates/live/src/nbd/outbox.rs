@@ -15,10 +15,16 @@ const SPARE_MAX: usize = 32;
 /// Longest buffer that waits to be used again, in bytes, so that spare memory has a bound.
 const SPARE_BYTES_MAX: usize = 1 << 20;
 
+/// Longest answer that is sent by whoever brings it, in bytes: copying more would keep a thread that
+/// has other things to do in time.
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
+
 /// Something to send.
 pub(super) struct Message {
     front: Front,
     data: Vec<u8>,
+    /// Bytes that have been sent.
+    sent: usize,
     /// The weight of the request that it answers.
     answers: Option<u64>,
 }
@@ -34,11 +40,11 @@ impl Message {
     }
 
     pub fn with_data(head: Head, data: Vec<u8>) -> Self {
-        Self { front: Front::Head(head), data, answers: None }
+        Self { front: Front::Head(head), data, sent: 0, answers: None }
     }
 
     pub fn text(text: Vec<u8>) -> Self {
-        Self { front: Front::Text(text), data: Vec::new(), answers: None }
+        Self { front: Front::Text(text), data: Vec::new(), sent: 0, answers: None }
     }
 
     /// It answers a request of this weight.
@@ -51,6 +57,11 @@ impl Message {
             Front::Head(head) => head,
             Front::Text(text) => text,
         }
+    }
+
+    /// Bytes that have not been sent.
+    fn left(&self) -> usize {
+        self.front().len() + self.data.len() - self.sent
     }
 }
 
@@ -107,17 +118,36 @@ impl Outbox {
         state.weight += weight;
     }
 
-    /// Queues a message. It leaves at the reader's next [`flush`](Self::flush), or at once by the
-    /// writing thread if another thread brings it.
-    pub fn push(&self, message: Message) {
+    /// Takes a message. One of the reader's thread leaves at its next [`flush`](Self::flush); one
+    /// of another thread leaves at once, as far as that goes without waiting, and the rest of it by
+    /// the writing thread.
+    pub fn push(&self, mut message: Message) {
         let mut state = self.lock();
+        let foreign = thread::current().id() != self.reader;
+        if foreign && state.is_quiet() && self.send_now(&mut message) {
+            state.settle(message);
+            drop(state);
+            self.settled.notify_all();
+            return;
+        }
         state.queue.push_back(message);
         // Whoever sends now will send it too.
-        let wake = !state.sending && thread::current().id() != self.reader;
+        let wake = foreign && !state.sending;
         drop(state);
         if wake {
             self.to_send.notify_one();
         }
+    }
+
+    /// Sends what goes of a short message without waiting. Whether that was all; an error is left
+    /// to who sends the rest.
+    fn send_now(&self, message: &mut Message) -> bool {
+        if message.left() > AT_ONCE_BYTES_MAX {
+            return false;
+        }
+        let parts = [IoSlice::new(message.front()), IoSlice::new(&message.data)];
+        message.sent = self.stream.write_now(&parts).unwrap_or(0);
+        message.left() == 0
     }
 
     /// Sends what is queued, unless somebody is sending, who then sends it.
@@ -139,7 +169,7 @@ impl Outbox {
                 // The reader is to notice, too.
                 self.stream.shutdown(Shutdown::Both);
             }
-            state.settle(batch);
+            batch.into_iter().for_each(|message| state.settle(message));
             self.settled.notify_all();
         }
         state
@@ -148,7 +178,9 @@ impl Outbox {
     fn send(&self, batch: &VecDeque<Message>) -> bool {
         let parts = batch.iter().flat_map(|message| [message.front(), &message.data]);
         let mut parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
-        self.stream.write_all(&mut parts).is_ok()
+        let mut parts = &mut parts[..];
+        IoSlice::advance_slices(&mut parts, batch.front().map_or(0, |first| first.sent));
+        self.stream.write_all(parts).is_ok()
     }
 
     /// The writing thread: sends what others bring, until the end.
@@ -207,19 +239,22 @@ impl Outbox {
 }
 
 impl State {
-    /// Counts what a batch answered, and keeps its memory.
-    fn settle(&mut self, batch: VecDeque<Message>) {
-        for message in batch {
-            if let Some(weight) = message.answers {
-                self.answered += 1;
-                self.in_flight -= 1;
-                self.weight -= weight;
-            }
-            let capacity = message.data.capacity();
-            let keep = (1..=SPARE_BYTES_MAX).contains(&capacity) && self.spare.len() < SPARE_MAX;
-            if keep {
-                self.spare.push(message.data);
-            }
+    /// Whether a message that comes now is the next to leave.
+    fn is_quiet(&self) -> bool {
+        !self.sending && !self.broken && self.queue.is_empty()
+    }
+
+    /// A message has been sent or given up: counts what it answered, and keeps its memory.
+    fn settle(&mut self, message: Message) {
+        if let Some(weight) = message.answers {
+            self.answered += 1;
+            self.in_flight -= 1;
+            self.weight -= weight;
+        }
+        let capacity = message.data.capacity();
+        let keep = (1..=SPARE_BYTES_MAX).contains(&capacity) && self.spare.len() < SPARE_MAX;
+        if keep {
+            self.spare.push(message.data);
         }
     }
 }

@@ -102,10 +102,11 @@ impl Client {
         let mut length = 0;
         loop {
             let mut part = &bytes[..length];
-            match self.session.feed(&mut part).unwrap() {
-                Some(Event::Send(bytes)) => self.stream.write_all(&bytes).unwrap(),
-                Some(event) => return Some(event),
-                None => {}
+            while let Some(event) = self.session.feed(&mut part).unwrap() {
+                match event {
+                    Event::Send(bytes) => self.stream.write_all(&bytes).unwrap(),
+                    event => return Some(event),
+                }
             }
             // Byte by byte but for data, so that nothing is held between two calls.
             length = match self.session.space() {

@@ -29,7 +29,9 @@ fn no_more_requests_are_taken_than_may_be_in_flight() {
     let limits = Limits { in_flight_max: 3, ..Limits::default() };
     let running = limited(held.clone(), limits);
     let mut client = running.client();
-    (0..10).for_each(|at| drop(client.ask(Command::read(at, 1), &[])));
+    for at in 0..10 {
+        client.ask(Command::read(at, 1), &[]);
+    }
     let mut taken = held.take(3);
     thread::sleep(Duration::from_millis(50));
     assert_eq!(held.count(), 0);
@@ -49,7 +51,9 @@ fn no_more_data_are_in_flight_than_the_limit_and_one_request() {
     let limits = Limits { bytes_in_flight_max: 10_000, ..Limits::default() };
     let running = limited(held.clone(), limits);
     let mut client = running.client();
-    (0..4).for_each(|_| drop(client.ask(Command::read(0, 6000), &[])));
+    for _ in 0..4 {
+        client.ask(Command::read(0, 6000), &[]);
+    }
     let taken = held.take(2);
     thread::sleep(Duration::from_millis(50));
     assert_eq!(held.count(), 0);
@@ -82,7 +86,9 @@ fn a_client_that_takes_no_answers_stops_nobody_and_is_cut_off() {
     let running = limited(held.clone(), limits);
     let mut stalled = running.client();
     // More than the socket holds, so that an answer gets stuck.
-    (0..64).for_each(|_| drop(stalled.ask(Command::read(0, 1 << 20), &[])));
+    for _ in 0..64 {
+        stalled.ask(Command::read(0, 1 << 20), &[]);
+    }
     held.take(64).into_iter().for_each(|request| answer(request, 1));
     let mut other = running.client();
     for _ in 0..20 {

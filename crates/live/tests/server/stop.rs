@@ -56,7 +56,9 @@ fn after_the_stop_requests_that_were_sent_before_are_refused_or_answered_but_not
     let limits = Limits { in_flight_max: 1, ..Limits::default() };
     let running = Running::new(vec![Arc::new(held.clone())], limits);
     let mut client = running.client();
-    (0..3).for_each(|_| drop(client.ask(Command::read(0, 512), &[])));
+    for _ in 0..3 {
+        client.ask(Command::read(0, 512), &[]);
+    }
     let taken = held.take(1);
     running.begin_stop();
     thread::sleep(Duration::from_millis(50));
