@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use freewheel_nbd::server::{Event, Request, Session};
 use freewheel_nbd::{Command, Violation};
@@ -25,7 +25,10 @@ pub(super) enum Broken {
     Violation(#[from] Violation),
     /// The client took too long to choose an export.
     #[error("it chose no export for {0:?}")]
-    Undecided(std::time::Duration),
+    Undecided(Duration),
+    /// The client takes no answers.
+    #[error("it took nothing of an answer for {0:?}")]
+    Stalled(Duration),
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -56,7 +59,11 @@ impl Connection<'_> {
     pub fn serve(&mut self) -> Result<(), Broken> {
         let ended = self.receive();
         self.outbox.wait_for_room(0, 0);
-        ended
+        match self.outbox.take_failure() {
+            Some(error) if is_timeout(&error) => Err(Broken::Stalled(self.limits.stall)),
+            Some(error) => Err(error.into()),
+            None => ended,
+        }
     }
 
     fn receive(&mut self) -> Result<(), Broken> {

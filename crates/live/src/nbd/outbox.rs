@@ -1,9 +1,10 @@
 //! What is to be sent on a connection, and who sends it.
 
 use std::collections::VecDeque;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::net::Shutdown;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
 use freewheel_nbd::Head;
@@ -71,8 +72,8 @@ pub(super) struct Outbox {
     /// The thread that reads, whose answers wait until it has nothing more to read.
     reader: ThreadId,
     state: Mutex<State>,
-    /// For the writing thread: there is something to send, or the end has come.
-    to_send: Condvar,
+    /// To the writing thread: something to send, or what is queued, or the end has come.
+    to_send: Sender<Option<Message>>,
     /// For the reading thread: something has been sent.
     settled: Condvar,
 }
@@ -84,6 +85,8 @@ struct State {
     sending: bool,
     /// The client does not take anything any more: what is to be sent is dropped.
     broken: bool,
+    /// Why, if sending failed.
+    failure: Option<io::Error>,
     /// The connection is over.
     ended: bool,
     /// Requests that are not answered in full, and their weight in bytes.
@@ -95,15 +98,12 @@ struct State {
 }
 
 impl Outbox {
-    /// The outbox of a connection that this thread reads.
-    pub fn new(stream: Stream) -> Self {
-        Self {
-            stream,
-            reader: thread::current().id(),
-            state: Mutex::default(),
-            to_send: Condvar::new(),
-            settled: Condvar::new(),
-        }
+    /// The outbox of a connection that this thread reads, and what its writing thread is told by.
+    pub fn new(stream: Stream) -> (Self, Receiver<Option<Message>>) {
+        let (to_send, inbox) = mpsc::channel();
+        let reader = thread::current().id();
+        let (state, settled) = (Mutex::default(), Condvar::new());
+        (Self { stream, reader, state, to_send, settled }, inbox)
     }
 
     /// A panic in another thread leaves nothing half-done in the state.
@@ -120,23 +120,38 @@ impl Outbox {
 
     /// Takes a message. One of the reader's thread leaves at its next [`flush`](Self::flush); one
     /// of another thread leaves at once, as far as that goes without waiting, and the rest of it by
-    /// the writing thread.
-    pub fn push(&self, mut message: Message) {
-        let mut state = self.lock();
-        let foreign = thread::current().id() != self.reader;
-        if foreign && state.is_quiet() && self.send_now(&mut message) {
-            state.settle(message);
-            drop(state);
-            self.settled.notify_all();
+    /// the writing thread. Other threads never wait here, not even for a lock: whoever has it may
+    /// have lost its processor.
+    pub fn push(&self, message: Message) {
+        if thread::current().id() == self.reader {
+            self.lock().queue.push_back(message);
             return;
         }
-        state.queue.push_back(message);
-        // Whoever sends now will send it too.
-        let wake = foreign && !state.sending;
-        drop(state);
-        if wake {
-            self.to_send.notify_one();
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.wake(Some(message)),
+        };
+        let mut message = message;
+        let all = state.is_quiet() && self.send_now(&mut message);
+        if all {
+            state.settle(message);
+        } else {
+            state.queue.push_back(message);
         }
+        let wake = !all && !state.sending;
+        drop(state);
+        if all {
+            self.settled.notify_all();
+        } else if wake {
+            self.wake(None);
+        }
+    }
+
+    /// Tells the writing thread that there is something to send: this, or what is queued.
+    fn wake(&self, message: Option<Message>) {
+        // When it has ended, the connection has, and so has everything in flight.
+        let _ = self.to_send.send(message);
     }
 
     /// Sends what goes of a short message without waiting. Whether that was all; an error is left
@@ -161,11 +176,14 @@ impl Outbox {
             let broken = state.broken;
             state.sending = true;
             drop(state);
-            let sent = !broken && self.send(&batch);
+            let sent = if broken { Ok(()) } else { self.send(&batch) };
             state = self.lock();
             state.sending = false;
-            if !sent && !state.broken {
+            if let Err(error) = sent
+                && !state.broken
+            {
                 state.broken = true;
+                state.failure = Some(error);
                 // The reader is to notice, too.
                 self.stream.shutdown(Shutdown::Both);
             }
@@ -175,22 +193,22 @@ impl Outbox {
         state
     }
 
-    fn send(&self, batch: &VecDeque<Message>) -> bool {
+    fn send(&self, batch: &VecDeque<Message>) -> io::Result<()> {
         let parts = batch.iter().flat_map(|message| [message.front(), &message.data]);
         let mut parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
         let mut parts = &mut parts[..];
         IoSlice::advance_slices(&mut parts, batch.front().map_or(0, |first| first.sent));
-        self.stream.write_all(parts).is_ok()
+        self.stream.write_all(parts)
     }
 
     /// The writing thread: sends what others bring, until the end.
-    pub fn send_until_ended(&self) {
-        let mut state = self.lock();
-        while !state.ended {
-            if state.queue.is_empty() || state.sending {
-                state = self.to_send.wait(state).unwrap_or_else(PoisonError::into_inner);
-            } else {
-                state = self.flush_locked(state);
+    pub fn send_until_ended(&self, inbox: &Receiver<Option<Message>>) {
+        while let Ok(message) = inbox.recv() {
+            let mut state = self.lock();
+            state.queue.extend(message);
+            state.queue.extend(inbox.try_iter().flatten());
+            if self.flush_locked(state).ended {
+                return;
             }
         }
     }
@@ -209,6 +227,11 @@ impl Outbox {
         }
     }
 
+    /// Why nothing can be sent any more, if that is so.
+    pub fn take_failure(&self) -> Option<io::Error> {
+        self.lock().failure.take()
+    }
+
     /// Ends the connection when everything has been sent.
     pub fn end(&self) {
         let mut state = self.flush_locked(self.lock());
@@ -217,7 +240,7 @@ impl Outbox {
         }
         state.ended = true;
         drop(state);
-        self.to_send.notify_all();
+        self.wake(None);
         self.stream.shutdown(Shutdown::Both);
     }
 

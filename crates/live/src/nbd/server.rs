@@ -200,7 +200,8 @@ impl Shared {
     /// The life of a connection, in its own thread.
     fn serve(&self, number: u64, stream: Stream) -> Result<(), Broken> {
         stream.set_write_timeout(self.limits.stall)?;
-        let outbox = Arc::new(Outbox::new(stream.try_clone()?));
+        let (outbox, inbox) = Outbox::new(stream.try_clone()?);
+        let outbox = Arc::new(outbox);
         self.lock().open.insert(number, Some(Arc::clone(&outbox)));
         if self.stopping.load(Ordering::SeqCst) {
             return Ok(());
@@ -223,7 +224,8 @@ impl Shared {
             service: None,
         };
         thread::scope(|threads| {
-            threads.spawn(|| outbox.send_until_ended());
+            let sends = &outbox;
+            threads.spawn(move || sends.send_until_ended(&inbox));
             let _end = End(&outbox);
             connection.serve()
         })

@@ -17,10 +17,13 @@ fn limited(service: impl freewheel_live::nbd::Service + 'static, limits: Limits)
 /// Waits until it is so, for a long while.
 fn eventually(what: impl Fn() -> bool) -> bool {
     let until = Instant::now() + PATIENCE;
-    while !what() && Instant::now() < until {
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
         thread::sleep(Duration::from_millis(5));
     }
-    what()
+    false
 }
 
 #[test]
@@ -98,6 +101,8 @@ fn a_client_that_takes_no_answers_stops_nobody_and_is_cut_off() {
         assert_eq!(other.reply().data, [2; 512]);
         assert!(begun.elapsed() < PATIENCE / 2);
     }
+    let heard = |running: &Running| running.notices.lock().unwrap().join("\n");
+    assert!(eventually(|| heard(&running).contains("200ms")), "{}", heard(&running));
     // Cut off: what the socket still holds comes, and then the end.
     let mut rest = Vec::new();
     let _ = stalled.stream.read_to_end(&mut rest);

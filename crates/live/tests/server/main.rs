@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod emulation;
 mod exports;
 mod held;
 mod limits;
