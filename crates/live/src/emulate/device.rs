@@ -117,13 +117,13 @@ impl Device {
     }
 
     /// Gives it a request that came at `arrival`. `done` is dropped without a call when the device
-    /// has finished.
+    /// ends before.
     pub fn submit(&self, arrival: SimTime, request: Request, done: Done) {
-        // A device that has finished drops it.
+        // A device that has ended drops it.
         let _ = self.inbox.send(Message::Request { arrival, request, done });
     }
 
-    /// Does what it has been given, and ends. `None` when it has ended before.
+    /// Ends it at once: what it has not done is dropped. `None` when it has ended before.
     pub fn finish(&self) -> Option<Account> {
         let _ = self.inbox.send(Message::Finish);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
@@ -159,14 +159,16 @@ impl Works {
     }
 
     fn run(mut self) -> Account {
-        while !(self.finishing && self.adapter.is_idle()) {
+        loop {
             self.wait();
             while let Ok(message) = self.messages.try_recv() {
                 self.take(message);
             }
+            if self.finishing {
+                return self.account;
+            }
             self.catch_up();
         }
-        self.account
     }
 
     fn take(&mut self, message: Message) {
@@ -192,8 +194,10 @@ impl Works {
             match self.messages.recv_timeout(asleep) {
                 Ok(message) => return self.take(message),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Without senders it does not sleep any more.
-                Err(RecvTimeoutError::Disconnected) => self.finishing = true,
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.finishing = true;
+                    return;
+                }
             }
         }
         while self.clock.now() < deadline {
