@@ -10,7 +10,10 @@ use super::{Ask, BlackBox, FLUSH, Make, Outcome, drive, request};
 /// No single request of this drive takes longer: its longest seek, two turns and a good deal more.
 const ONE_AT_MOST: SimDuration = SimDuration::from_ms(50);
 
-pub const SUITE: &[(&str, fn(Make))] = &[
+/// What a test holds, and the test.
+type Test = (&'static str, fn(Make));
+
+pub const SUITE: &[Test] = &[
     ("the last block is there", the_last_block_is_there),
     ("answers come within bounds and never early", answers_come_within_bounds_and_never_early),
     ("a drive that holds one command answers in order", one_command_answers_in_order),

@@ -10,12 +10,14 @@ use crate::common::PATIENCE;
 /// Holds every request until the test takes it. Clones share what is held.
 #[derive(Clone, Default)]
 pub struct Held {
-    requests: Arc<(Mutex<Vec<(Command, Responder)>>, Condvar)>,
+    requests: Arc<(Mutex<Vec<Request>>, Condvar)>,
 }
+
+pub type Request = (Command, Responder);
 
 impl Held {
     /// Waits until so many requests are held, and takes them.
-    pub fn take(&self, count: usize) -> Vec<(Command, Responder)> {
+    pub fn take(&self, count: usize) -> Vec<Request> {
         let (requests, changed) = &*self.requests;
         let guard = requests.lock().unwrap();
         let few = |held: &mut Vec<_>| held.len() < count;
@@ -43,7 +45,7 @@ impl Service for Held {
 }
 
 /// Answers a read with this byte throughout, and anything else with success.
-pub fn answer((command, responder): (Command, Responder), byte: u8) {
+pub fn answer((command, responder): Request, byte: u8) {
     match command {
         Command::Read { span, .. } => {
             let mut data = responder.buffer(span.length);
