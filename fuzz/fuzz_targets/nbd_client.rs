@@ -1,6 +1,3 @@
 #![no_main]
 
-#[path = "../src/nbd.rs"]
-mod nbd;
-
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| nbd::check_client(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| freewheel_fuzz::nbd::check_client(bytes));

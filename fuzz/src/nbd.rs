@@ -102,7 +102,7 @@ fn take(session: &mut server::Session, event: &server::Event) {
 fn check_request(request: &Request) {
     let Span { offset, length } = request.command.span();
     assert!(offset.checked_add(length.into()).is_some_and(|end| end <= SIZE), "{request:?}");
-    assert!(offset % u64::from(BLOCK) == 0 && length % BLOCK == 0, "{request:?}");
+    assert!(offset.is_multiple_of(BLOCK.into()) && length.is_multiple_of(BLOCK), "{request:?}");
     let is_write = matches!(request.command, Command::Write { .. });
     assert_eq!(request.data.len(), if is_write { length as usize } else { 0 });
     assert_eq!(length == 0, request.command == Command::Flush, "{request:?}");

@@ -1,7 +1,8 @@
 //! What a person reads when something went wrong, and the exit code.
 //!
 //! Wrong use (exit 2) is a command line that cannot be understood, or that names a drive, format,
-//! policy or claim that does not exist. Everything else is a failure (exit 1).
+//! policy or claim that does not exist. Everything else is a failure (exit 1), also an experiment in
+//! which something is wrong, be it in its file or in what overrides that.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -102,9 +103,7 @@ impl From<ConfigError> for Failure {
         match error {
             ConfigError::Drive(error) => error.into(),
             ConfigError::Trace(error) => error.into(),
-            ConfigError::Policy(_) | ConfigError::Format(_) | ConfigError::Override { .. } => {
-                Self::wrong_use(error)
-            }
+            ConfigError::Policy(_) | ConfigError::Format(_) => Self::wrong_use(error),
             ConfigError::Placement(PlacementError::NoDevice { .. }) => Self::failed(error),
             ConfigError::Placement(_) => Self::failed(error).with_help(
                 "choose a larger drive (--drive NAME), fold the addresses onto this one (--wrap), \

@@ -1,7 +1,8 @@
 //! The command line of Freewheel.
 //!
 //! Goals: words in, calls of the library, words out; the same rules for every verb: `--json` is one
-//! document on stdout, progress and errors go to stderr, exit 0 done, 1 failed, 2 wrong use.
+//! document on stdout, progress and errors go to stderr
+//! (bars on a terminal, elsewhere a line each ten seconds), exit 0 done, 1 failed, 2 wrong use.
 //! Non-goals: anything that another surface would need too: that belongs into the library.
 //!
 //! One verb is one file in `verbs/`. To add one: its file, its variant in `verbs::Verb`.
@@ -27,7 +28,8 @@ use clap::Parser;
 Example, the main job: a trace in, one HTML report out
   freewheel study pgbench.csv.zst --drive exos-x24-24tb
 
-Every verb has --help with an example. Exit code: 0 done, 1 failed, 2 wrong use.")]
+Every verb has --help with an example. Exit code: 0 done; 1 failed, also
+when an experiment is wrong, in its file or by --set; 2 the command line is wrong.")]
 struct CommandLine {
     #[command(subcommand)]
     verb: verbs::Verb,

@@ -1,20 +1,46 @@
-//! Progress bars on stderr; hidden when it is not a terminal.
+//! How far a run is, on stderr: bars on a terminal, and elsewhere a line now and then.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 
-const TEMPLATE: &str = "{msg:24} [{bar:32}] {percent:>3} %  {eta} left";
+use crate::output;
+
+const TEMPLATE: &str = "{msg:24} [{bar:32}] {percent:>3} %{left}";
 /// The time left is shown anew this often, also when nothing was reported.
 const REDRAW: Duration = Duration::from_millis(250);
+/// At least so long between two lines of a task where there is no terminal: a task that is over
+/// sooner says nothing.
+const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// A bar for each task that has reported, in order of their first report. All vanish at the end.
 #[derive(Default)]
 pub struct Bars {
     screen: MultiProgress,
-    by_task: Mutex<BTreeMap<String, ProgressBar>>,
+    by_task: Mutex<BTreeMap<String, Task>>,
+}
+
+struct Task {
+    bar: ProgressBar,
+    said: Said,
+}
+
+/// When a task has last said how far it is, since it began.
+#[derive(Default)]
+struct Said(Duration);
+
+impl Said {
+    /// Whether it is time to say it again.
+    fn is_due(&mut self, elapsed: Duration) -> bool {
+        let is_due = elapsed.saturating_sub(self.0) >= SAY_EVERY;
+        if is_due {
+            self.0 = elapsed;
+        }
+        is_due
+    }
 }
 
 impl Bars {
@@ -23,33 +49,82 @@ impl Bars {
         if done >= total {
             return self.finish(task);
         }
-        let mut bars = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
-        let bar = bars.entry(task.to_owned()).or_insert_with(|| self.start(task, total));
+        let mut tasks = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
+        let Task { bar, said } =
+            tasks.entry(task.to_owned()).or_insert_with(|| self.start(task, total));
         bar.set_length(total);
         bar.set_position(done);
+        if self.screen.is_hidden() && said.is_due(bar.elapsed()) {
+            output::aside(&line(task, done, total, bar.elapsed()));
+        }
     }
 
     /// `task` is done.
     pub fn finish(&self, task: &str) {
-        let bars = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bar) = bars.get(task) {
-            bar.finish_and_clear();
+        let tasks = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(task) = tasks.get(task) {
+            task.bar.finish_and_clear();
         }
     }
 
-    fn start(&self, task: &str, total: u64) -> ProgressBar {
+    fn start(&self, task: &str, total: u64) -> Task {
         let style = ProgressStyle::with_template(TEMPLATE).expect("a constant template");
         let bar = self.screen.add(ProgressBar::new(total));
+        let style = style.with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+            // A bar that cannot be drawn is lost without harm.
+            let total = state.len().unwrap_or_default();
+            let _ = text.write_str(&left(state.pos(), total, state.elapsed()));
+        });
         bar.set_style(style.progress_chars("=> "));
         bar.set_message(task.to_owned());
         bar.enable_steady_tick(REDRAW);
-        bar
+        Task { bar, said: Said::default() }
     }
 }
 
 impl Drop for Bars {
     fn drop(&mut self) {
-        let bars = self.by_task.get_mut().unwrap_or_else(PoisonError::into_inner);
-        bars.values().for_each(ProgressBar::finish_and_clear);
+        let tasks = self.by_task.get_mut().unwrap_or_else(PoisonError::into_inner);
+        tasks.values().for_each(|task| task.bar.finish_and_clear());
+    }
+}
+
+/// How far a task is, in words.
+fn line(task: &str, done: u64, total: u64, elapsed: Duration) -> String {
+    let percent = 100 * u128::from(done) / u128::from(total);
+    format!("{task}: {percent} %{}\n", left(done, total, elapsed))
+}
+
+/// The time left if the rest goes on at the mean rate until now; nothing while none is known. What
+/// the last seconds took says little where one step takes as long as a hundred others.
+fn left(done: u64, total: u64, elapsed: Duration) -> String {
+    let rest = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / done as f64);
+    let rest = Duration::try_from_secs_f64(rest).ok().filter(|_| done > 0);
+    rest.map_or(String::new(), |rest| format!(", {} left", HumanDuration(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_speaks_when_it_has_taken_long_and_then_no_more_often_than_that() {
+        let mut said = Said::default();
+        let spoke: Vec<u64> =
+            (0..400).filter(|tenth| said.is_due(Duration::from_millis(100 * tenth))).collect();
+        assert_eq!(spoke, [100, 200, 300]);
+        // Reports that come seldom: counted from the last line.
+        let mut said = Said::default();
+        let spoke: Vec<u64> =
+            (0..60).step_by(7).filter(|&s| said.is_due(Duration::from_secs(s))).collect();
+        assert_eq!(spoke, [14, 28, 42, 56]);
+    }
+
+    #[test]
+    fn a_line_has_the_part_that_is_done_and_the_time_left_where_it_is_known() {
+        let elapsed = Duration::from_secs(60);
+        assert_eq!(line("simulating", 1, 3, elapsed), "simulating: 33 %, 2 minutes left\n");
+        assert_eq!(line("scrub", 0, 3, elapsed), "scrub: 0 %\n");
+        assert_eq!(line("scrub", u64::MAX - 1, u64::MAX, elapsed), "scrub: 99 %, 0 seconds left\n");
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
-    ("nbd", &["units"]),
+    ("nbd", &[]),
     ("trace", &["units"]),
     ("disksim", &["units", "model"]),
     ("sim", &["units", "model", "trace"]),

@@ -3,13 +3,13 @@
 //! `nbdinfo 'nbd+unix:///?socket=SOCKET'`.
 
 use std::error::Error;
-use std::io::{IoSlice, Read, Write};
+use std::io::{BufWriter, IoSlice, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::{env, mem, thread};
 
 use freewheel_nbd::server::{Event, Request, Session, Settings};
-use freewheel_nbd::{Command, Export, Extent, Features, Head, Span};
+use freewheel_nbd::{Command, Export, Features};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -17,14 +17,11 @@ fn main() -> Result<()> {
     let mut arguments = env::args().skip(1);
     let usage = "usage: memory SOCKET MIB";
     let (path, mib) = (arguments.next().ok_or(usage)?, arguments.next().ok_or(usage)?);
-    let size = mib.parse::<usize>()? << 20;
-    let memory = Arc::new(RwLock::new(vec![0; size]));
+    let memory = Arc::new(RwLock::new(vec![0; mib.parse::<usize>()? << 20]));
     for stream in UnixListener::bind(&path)?.incoming() {
         let (stream, memory) = (stream?, Arc::clone(&memory));
         thread::spawn(move || {
-            if let Err(error) = serve(stream, &memory) {
-                eprintln!("{error}");
-            }
+            serve(stream, &memory).unwrap_or_else(|error| eprintln!("{error}"));
         });
     }
     Ok(())
@@ -34,88 +31,69 @@ fn export(size: usize) -> Export {
     let features = Features {
         flush: true,
         fua: true,
-        trim: true,
         write_zeroes: true,
-        fast_zero: true,
-        cache: true,
         multi_conn: true,
-        dont_fragment: true,
-        block_status: true,
         ..Features::default()
     };
-    let description = "zeroes in memory".into();
-    Export { name: "memory".into(), description, size: size as u64, features, ..Export::default() }
+    Export { name: "memory".into(), size: size as u64, features, ..Export::default() }
 }
 
-fn serve(mut stream: UnixStream, memory: &RwLock<Vec<u8>>) -> Result<()> {
-    let size = memory.read().map_err(|_| "poisoned")?.len();
-    let exports = vec![export(size)];
+fn serve(stream: UnixStream, memory: &RwLock<Vec<u8>>) -> Result<()> {
+    let exports = vec![export(memory.read().unwrap_or_else(PoisonError::into_inner).len())];
     let mut session = Session::new(Settings { exports, ..Settings::default() })?;
-    let mut buffer = vec![0; 64 << 10];
-    let mut length = 0;
+    // Gathers short replies; a longer one goes by without a copy.
+    let mut out = BufWriter::with_capacity(16 << 10, &stream);
+    let (mut buffer, mut length) = (vec![0; 64 << 10], 0);
     loop {
         let mut bytes = &buffer[..length];
         while let Some(event) = session.feed(&mut bytes)? {
             match event {
-                Event::Send(bytes) => stream.write_all(&bytes)?,
-                Event::Request(request) => answer(&mut stream, &mut session, memory, request)?,
+                Event::Send(bytes) => out.write_all(&bytes)?,
+                Event::Request(request) => answer(&mut out, &mut session, memory, request)?,
                 Event::Start(_) | Event::StartTls => {}
-                Event::Close(_) => return Ok(()),
+                Event::Close(_) => return Ok(out.flush()?),
             }
         }
+        out.flush()?;
         // The rest of a payload goes where it belongs, all else through the buffer.
         let space = session.space();
         let in_place = space.is_some();
-        length = stream.read(space.unwrap_or(&mut buffer))?;
+        length = (&stream).read(space.unwrap_or(&mut buffer))?;
         if length == 0 {
             return Ok(session.ended()?);
         }
         let filled = if in_place { mem::take(&mut length) } else { 0 };
         if let Some(request) = session.filled(filled) {
-            answer(&mut stream, &mut session, memory, request)?;
+            answer(&mut out, &mut session, memory, request)?;
         }
     }
 }
 
 fn answer(
-    stream: &mut UnixStream,
+    out: &mut impl Write,
     session: &mut Session,
     memory: &RwLock<Vec<u8>>,
-    request: Request,
+    Request { ticket, command, data }: Request,
 ) -> Result<()> {
-    let at = |span: Span| span.offset as usize..span.end() as usize;
-    let ticket = request.ticket;
-    match request.command {
-        Command::Read { span, .. } => {
-            let memory = memory.read().map_err(|_| "poisoned")?;
-            send(stream, &ticket.data(), &memory[at(span)])?;
+    let at = command.span().offset as usize..command.span().end() as usize;
+    if let Command::Read { .. } = command {
+        let memory = memory.read().unwrap_or_else(PoisonError::into_inner);
+        let head = ticket.data();
+        let mut parts = &mut [IoSlice::new(&head), IoSlice::new(&memory[at])][..];
+        while !parts.is_empty() {
+            let sent = out.write_vectored(parts)?;
+            IoSlice::advance_slices(&mut parts, sent);
         }
-        Command::BlockStatus { span, .. } => {
-            let all = Extent { length: span.length, ..Extent::default() };
-            stream.write_all(&ticket.status(&[all]))?;
+    } else {
+        let mut memory = memory.write().unwrap_or_else(PoisonError::into_inner);
+        match command {
+            Command::Write { .. } => memory[at].copy_from_slice(&data),
+            Command::WriteZeroes { .. } => memory[at].fill(0),
+            _ => {}
         }
-        command => {
-            let mut memory = memory.write().map_err(|_| "poisoned")?;
-            match command {
-                Command::Write { span, .. } => memory[at(span)].copy_from_slice(&request.data),
-                Command::WriteZeroes { span, .. } => memory[at(span)].fill(0),
-                _ => {}
-            }
-            stream.write_all(&ticket.done())?;
-        }
+        out.write_all(&ticket.done())?;
     }
     session.answered(1);
-    session.recycle(request.data);
-    Ok(())
-}
-
-/// Header and data with one call, and what the kernel did not take with more.
-fn send(stream: &mut UnixStream, head: &Head, data: &[u8]) -> Result<()> {
-    let mut parts = [IoSlice::new(head), IoSlice::new(data)];
-    let mut parts = &mut parts[..];
-    while !parts.is_empty() {
-        let sent = stream.write_vectored(parts)?;
-        IoSlice::advance_slices(&mut parts, sent);
-    }
+    session.recycle(data);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Requests: what they ask for, how they look on the wire, and which are valid.
 
-use crate::wire::{REQUEST_MAGIC, cmd, cmd_flag};
+use crate::wire::{CHUNK_DATA_BYTES_MAX, REQUEST_MAGIC, cmd, cmd_flag};
 use crate::{BlockSizes, Errno, Features};
 
 /// A piece of an export.
@@ -278,7 +278,7 @@ impl Terms {
             return refuse(Errno::Inval, "it is not aligned to the minimum block size");
         }
         let has_payload = matches!(frame.kind, cmd::READ | cmd::WRITE);
-        if has_payload && length > self.block_sizes.payload_max {
+        if has_payload && length > self.block_sizes.payload_max.min(CHUNK_DATA_BYTES_MAX) {
             let chunked = frame.kind == cmd::READ && self.structured;
             let errno = if chunked { Errno::Overflow } else { Errno::Inval };
             return refuse(errno, "it is longer than the longest payload");

@@ -116,7 +116,7 @@ pub struct Export {
     pub name: String,
     /// For people; at most 4096 bytes, no NUL. May be empty.
     pub description: String,
-    /// Bytes.
+    /// Bytes; a multiple of the minimum block size.
     pub size: u64,
     /// What it can do.
     pub features: Features,
@@ -160,6 +160,8 @@ impl Export {
         if self.features.dont_fragment && !one_piece {
             return Some("dont_fragment needs a longest payload of at least 65536 bytes");
         }
-        self.block_sizes.fault()
+        let whole = || self.size.is_multiple_of(self.block_sizes.minimum.into());
+        let cut = "its size must be a multiple of the minimum block size";
+        self.block_sizes.fault().or_else(|| (!whole()).then_some(cut))
     }
 }

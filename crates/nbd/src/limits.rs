@@ -1,7 +1,9 @@
 //! How much the other side may ask of a session.
 
-/// Bounds on memory and patience. A session never holds more than one message, whose length these
-/// bound.
+/// Bounds on memory and patience. Beside what its caller gave it or has not taken, a session holds
+/// no more than one message, a list that is being gathered, and one spare payload. The longest
+/// payload is [`BlockSizes::payload_max`](crate::BlockSizes::payload_max), so that requests in
+/// flight hold at most `in_flight_max` times as much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Longest data of one option or of one reply to an option, in bytes.

@@ -23,6 +23,10 @@ pub(crate) const EXPORT_NAME_ZEROES: usize = 124;
 pub const STRING_BYTES_MAX: usize = 4096;
 /// A payload up to here is no attack, whatever maximum was agreed ("Size constraints").
 pub(crate) const PAYLOAD_BYTES_TOLERATED: u32 = 1 << 25;
+/// Longest data of one chunk: their offset is counted in the chunk's length.
+pub(crate) const CHUNK_DATA_BYTES_MAX: u32 = u32::MAX - 8;
+/// Most extents that a server should send at once.
+pub(crate) const EXTENTS_MAX: u32 = 1 << 20;
 /// A read up to here must be possible in one piece (`NBD_CMD_FLAG_DF`).
 pub(crate) const UNFRAGMENTED_BYTES_MIN: u32 = 1 << 16;
 
@@ -146,6 +150,15 @@ pub(crate) fn skip(bytes: &mut &[u8], left: u32) -> u32 {
     let now = bytes.len().min(left as usize);
     *bytes = &bytes[now..];
     left - now as u32
+}
+
+/// As much of a text as the protocol lets a string have.
+pub(crate) fn cut(text: &str) -> &str {
+    let mut end = text.len().min(STRING_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
 }
 
 /// Reads a complete message from its beginning; `None` where it is too short.

@@ -137,7 +137,7 @@ impl Server {
 }
 
 fn zero_extent(span: Span) -> Extent {
-    Extent { length: span.length, hole: span.offset % 2 == 0, zero: true }
+    Extent { length: span.length, hole: span.offset.is_multiple_of(2), zero: true }
 }
 
 /// What the client has asked for and not been told yet, in the order of asking.

@@ -1,5 +1,8 @@
 //! An experiment as a TOML file: drive, policy, workload, seed.
 
+mod error;
+mod overrides;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,27 +16,28 @@ use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_trace::{
     Format, InfoCollector, OpenOptions, Record, TraceError, TraceInfo, TraceReader,
-    UnknownFormatName,
 };
 use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::background::{Background, FreeblockConfig, PATIENCE, Unfinished, Until};
 use crate::completion::Completion;
 use crate::device::{Mechanics, WholeDrive};
 use crate::engine::{self, Arm};
 use crate::fleet::{self, Member};
-use crate::library::{self, DriveError};
+use crate::library;
 use crate::outside::{ExternalConfig, Outside};
 use crate::result::{RunResult, Tally};
 use crate::servo::{SeekErrors, Servo};
 use crate::source::{
-    Closed, Fit, Open, Pattern, PatternSpec, Placement, PlacementError, Replay, ReplayMode,
-    Request, Source, SourceError, Think,
+    Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayMode, Request, Source,
+    SourceError, Think,
 };
 use crate::zoned::VolumeZones;
+
+pub use error::ConfigError;
+pub use overrides::key_and_value;
 
 /// A simulation: everything that its result depends on, but for the bytes of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +63,12 @@ pub struct SimConfig {
     /// Of no effect on a drive without electronics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
+    /// Overrides whether the drive keeps the blocks that pass before those that a read wants. While
+    /// it does it cannot be elsewhere, so its reads leave no rotational gap: false gives their
+    /// latency to free work, and what the buffer would have served of such blocks is read anew. Of
+    /// no effect on a drive without a buffer or without its electronics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_free_blocks_before: Option<bool>,
     /// Several drives, as one volume or side by side.
     #[serde(default, skip_serializing_if = "ArrayConfig::is_single")]
     pub array: ArrayConfig,
@@ -203,96 +213,6 @@ const fn one() -> u32 {
     1
 }
 
-/// Why an experiment cannot be run.
-#[derive(Debug, Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// The text is not an experiment.
-    #[error("{origin}: {message}")]
-    Parse {
-        /// The file, or what else the text came from.
-        origin: String,
-        /// Line, key and what is wrong.
-        message: String,
-    },
-    /// An override is not `key=value`, or its key leads nowhere.
-    #[error("--set {text}: {message}")]
-    Override {
-        /// The override as given.
-        text: String,
-        /// What is wrong and what is right.
-        message: String,
-    },
-    /// A value of the array does not fit.
-    #[error("array: {message}")]
-    Array {
-        /// Key, value and what is allowed.
-        message: String,
-    },
-    /// Completions cannot be shown.
-    #[error(
-        "independent drives run at the same time: their completions have no common order in which \
-         they could be written down"
-    )]
-    Unordered,
-    /// A value of the background work does not fit.
-    #[error("freeblock: {message}")]
-    Freeblock {
-        /// Key, value and what is allowed.
-        message: String,
-    },
-    /// A value of the scheduler outside the drive does not fit.
-    #[error("external: {message}")]
-    External {
-        /// Key, value and what is allowed.
-        message: String,
-    },
-    /// The drive's queue cannot be of this depth.
-    #[error("`queue_depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held")]
-    QueueDepth {
-        /// As given.
-        depth: u32,
-    },
-    /// A value of the workload does not fit.
-    #[error("workload: {message}")]
-    Workload {
-        /// Key, value and what is allowed.
-        message: String,
-    },
-    /// The drive.
-    #[error(transparent)]
-    Drive(#[from] DriveError),
-    /// The policy.
-    #[error(transparent)]
-    Policy(#[from] ParsePolicyError),
-    /// The trace's format.
-    #[error(transparent)]
-    Format(#[from] UnknownFormatName),
-    /// The trace.
-    #[error(transparent)]
-    Trace(#[from] TraceError),
-    /// Trace and drive together.
-    #[error(transparent)]
-    Placement(#[from] PlacementError),
-}
-
-impl From<SourceError> for ConfigError {
-    fn from(error: SourceError) -> Self {
-        match error {
-            SourceError::Trace(error) => Self::Trace(error),
-            SourceError::Placement(error) => Self::Placement(error),
-            SourceError::OutOfReach { .. } => Self::Freeblock { message: error.to_string() },
-        }
-    }
-}
-
 impl SimConfig {
     /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. A relative
     /// path of a trace is taken from the experiment's folder.
@@ -329,45 +249,31 @@ impl SimConfig {
                 spec.onboard.queue = Some(QueueSpec { depth, ..queue });
             }
         }
+        if let (Some(keep), Some(buffer)) = (self.keep_free_blocks_before, &mut spec.onboard.buffer)
+        {
+            buffer.keep_free_blocks_before = keep;
+        }
         Ok(spec)
     }
 
-    /// Reads an experiment from a text; `origin` names it in errors.
+    /// Reads an experiment from a text; `origin` names it in errors, but for those that overrides
+    /// have brought in.
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ConfigError> {
-        let error = |error: toml::de::Error| ConfigError::Parse {
-            origin: origin.into(),
-            message: error.to_string().trim_end().into(),
+        let error = match overrides::read(text, overrides)? {
+            Ok(config) => return Ok(config),
+            Err(error) => error,
         };
-        if overrides.is_empty() {
-            return toml::from_str(text).map_err(error);
-        }
-        let mut table: toml::Table = toml::from_str(text).map_err(error)?;
-        for text in overrides {
-            apply_override(&mut table, text)
-                .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
-        }
-        Self::deserialize(table).map_err(|error| ConfigError::Parse {
-            origin: format!("{origin} with --set {}", overrides.join(" --set ")),
-            message: error.to_string().trim_end().into(),
-        })
+        let fault = |overrides: &[String]| match overrides::read(text, overrides) {
+            Ok(Err(error)) => Some(error.message().to_owned()),
+            _ => None,
+        };
+        let (origin, error) = match overrides::to_blame(overrides, fault) {
+            Some(overrides) => (overrides, error),
+            // Its own mistakes are shown with their line.
+            None => (origin.into(), toml::from_str::<Self>(text).err().unwrap_or(error)),
+        };
+        Err(ConfigError::Parse { origin, message: error.to_string().trim_end().into() })
     }
-}
-
-fn apply_override(table: &mut toml::Table, text: &str) -> Result<(), String> {
-    let (key, value) =
-        text.split_once('=').ok_or("write key=value, as in workload.outstanding=20")?;
-    let value = format!("v = {value}")
-        .parse::<toml::Table>()
-        .map_or_else(|_| toml::Value::String(value.into()), |mut t| t.remove("v").expect("v"));
-    let mut parts: Vec<&str> = key.trim().split('.').collect();
-    let last = parts.pop().filter(|last| !last.is_empty()).ok_or("the key is empty")?;
-    let mut at = table;
-    for part in parts {
-        let entry = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = entry.as_table_mut().ok_or(format!("`{part}` is a value and has no keys"))?;
-    }
-    at.insert(last.into(), value);
-    Ok(())
 }
 
 /// An experiment with its drive built: ready to run, any number of times.
@@ -403,6 +309,16 @@ impl Experiment {
             _ => None,
         };
         Self::with_trace_info(config, trace)
+    }
+
+    /// Who is to blame when [`Self::check`] finds a fault in the experiment of this file with these
+    /// overrides: those of them without which it would not, as they were given, or else the file.
+    pub fn to_blame(path: &Path, overrides: &[String]) -> String {
+        let fault = |overrides: &[String]| {
+            let checked = SimConfig::load(path, overrides).and_then(|config| Self::check(&config));
+            checked.err().map(|error| error.to_string())
+        };
+        overrides::to_blame(overrides, fault).unwrap_or_else(|| path.display().to_string())
     }
 
     /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
@@ -583,8 +499,9 @@ impl Experiment {
             _ => PATIENCE * u64::from(self.striping.arms()),
         };
         let source = Until::new(source, unfinished.clone(), patience);
-        let mut source = Reporting { source, progress, until_next: REPORT_EVERY };
         let mut backgrounds = self.backgrounds(unfinished.as_ref())?;
+        let every = if backgrounds.is_empty() { REPORT_EVERY } else { REPORT_EVERY_DECIDED };
+        let mut source = Reporting { source, progress, every, until_next: every };
         let mut tally = if backgrounds.is_empty() {
             self.tally_source(&mut source, planners, observer)?
         } else {
@@ -812,13 +729,18 @@ fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
     Ok(InfoCollector::without_footprint(reader.format()).collect(&mut reader)?)
 }
 
-/// Requests between two reports of progress.
+/// Requests between two reports of progress: too many to be felt, and less than a second.
 const REPORT_EVERY: u32 = 1 << 16;
+
+/// The same where each takes a decision: of some microseconds where much has been read, of many
+/// milliseconds where all of a drive of today is wanted.
+const REPORT_EVERY_DECIDED: u32 = 1 << 6;
 
 /// A source that reports how far it is.
 struct Reporting<'a, S> {
     source: S,
     progress: Progress<'a>,
+    every: u32,
     until_next: u32,
 }
 
@@ -839,7 +761,7 @@ impl<S: Source> Source for Reporting<'_, S> {
     fn take(&mut self) -> Request {
         self.until_next -= 1;
         if self.until_next == 0 {
-            self.until_next = REPORT_EVERY;
+            self.until_next = self.every;
             self.report();
         }
         self.source.take()

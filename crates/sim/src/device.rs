@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
+use freewheel_model::external::Account;
 use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
@@ -65,6 +66,8 @@ pub struct Work {
     pub free: Option<FreeTime>,
     /// What was done in idle time, where something was.
     pub idle: Option<IdleTime>,
+    /// What a scheduler outside it saw and did, where there is one.
+    pub external: Option<Account>,
 }
 
 /// Bare mechanics: one request at a time, the drive's own processing time before each.
@@ -307,6 +310,7 @@ impl Device for WholeDrive<'_> {
             destaging: self.unit.destaging(),
             free: self.servo.free_time(),
             idle: self.servo.idle_time(),
+            external: None,
         }
     }
 }

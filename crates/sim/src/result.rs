@@ -1,5 +1,6 @@
 //! What a run is summed up in.
 
+use freewheel_model::external::Account;
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
@@ -50,6 +51,7 @@ struct Ended {
     outstanding_max: u64,
     free: Option<FreeTime>,
     idle: Option<IdleTime>,
+    external: Option<Account>,
     /// Of any of the drives, which are all alike.
     media_bytes_per_second: u64,
 }
@@ -211,6 +213,9 @@ pub struct RunResult {
     /// Work in idle time, where there was some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<IdleTime>,
+    /// What a scheduler outside the drive saw and did, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub external: Option<Account>,
     /// The background work of each arm, where there was any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundResult>,
@@ -350,6 +355,7 @@ impl Tally {
             outstanding_max: self.outstanding.max(),
             free: work.iter().filter_map(|work| work.free).reduce(FreeTime::and),
             idle: work.iter().filter_map(|work| work.idle).reduce(IdleTime::and),
+            external: work.iter().filter_map(|work| work.external).reduce(Account::and),
             media_bytes_per_second,
         };
     }
@@ -399,6 +405,7 @@ impl Tally {
                 .free
                 .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
             idle: self.ended.idle,
+            external: self.ended.external,
             background: self.background,
             response: both.summary(),
             read_response: self.reads.summary(),
@@ -473,6 +480,7 @@ impl Ended {
         self.outstanding_max = self.outstanding_max.max(other.outstanding_max);
         self.free = self.free.into_iter().chain(other.free).reduce(FreeTime::and);
         self.idle = self.idle.into_iter().chain(other.idle).reduce(IdleTime::and);
+        self.external = self.external.into_iter().chain(other.external).reduce(Account::and);
         self.media_bytes_per_second = self.media_bytes_per_second.max(other.media_bytes_per_second);
     }
 }

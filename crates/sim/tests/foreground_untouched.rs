@@ -306,15 +306,13 @@ fn each_arm_of_an_experiment_has_its_planner_and_bandwidth_is_told() {
         [("atlas10k", false, 1), ("atlas10k", true, 1), ("exos-2x18-18tb", true, 2)]
     {
         let text = format!(
-            "drive = \"{name}\"\nelectronics = {electronics}\nscheduler.policy = \"sptf\"\n\
+            // Else the drive has a use for the latency of its reads, and caches its writes.
+            "drive = \"{name}\"\nelectronics = {electronics}\nkeep_free_blocks_before = false\n\
+             scheduler.policy = \"sptf\"\n\
              [workload]\nkind = \"closed\"\noutstanding = 10\nrequests = 1500\n"
         );
         let config = SimConfig::parse(&text, "test", &[]).unwrap();
-        let mut experiment = Experiment::new(config).unwrap();
-        // Else the drive has a use for the latency of its reads, and caches its writes.
-        if let Some(buffer) = &mut experiment.spec.onboard.buffer {
-            buffer.keep_free_blocks_before = false;
-        }
+        let experiment = Experiment::new(config).unwrap();
         let alone = experiment.run().unwrap();
         let mut busy: Vec<Busy> = (0..arms).map(|arm| Busy::new(&experiment.drive, arm)).collect();
         let planners: Planners<'_> = busy.iter_mut().map(|busy| busy as &mut dyn Planner).collect();

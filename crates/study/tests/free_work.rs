@@ -112,11 +112,17 @@ fn a_fixed_timeout_judges_no_start_and_an_adaptive_one_does() {
 
 #[test]
 fn a_drive_that_keeps_its_gaps_is_said_to_and_the_way_out_too() {
-    let mut experiment = experiment("[freeblock]");
-    experiment.config.electronics = true;
-    let buffer = experiment.spec.onboard.buffer.as_mut().unwrap();
-    buffer.keep_free_blocks_before = true;
-    let words = words(&experiment.run().unwrap());
-    assert!(words.contains("gaps: none") && words.contains("`electronics = false`"), "{words}");
-    assert!(!words.contains(":\n") && !words.contains(": \n"), "{words}");
+    let run = |keep: &str| {
+        let mut experiment = experiment(&format!("{keep}\n[freeblock]"));
+        experiment.config.electronics = true;
+        experiment.run().unwrap()
+    };
+    let said = words(&run(""));
+    assert!(said.contains("gaps: none") && said.contains("`electronics = false`"), "{said}");
+    assert!(!said.contains(":\n") && !said.contains(": \n"), "{said}");
+    let (key, _) = said.split_once(" in the experiment gives").unwrap();
+    let key = key.rsplit_once("; ").unwrap().1.trim_matches('`');
+    let given = run(key).free.unwrap().time;
+    assert!(given.gaps > 1000 && given.gaps_used * 2 > given.gaps, "{given:?}");
+    assert_eq!(run("keep_free_blocks_before = true").result_hash, run("").result_hash);
 }

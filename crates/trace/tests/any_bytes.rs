@@ -5,7 +5,7 @@ mod common;
 use freewheel_trace::Format;
 use proptest::prelude::*;
 
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../fuzz/src/trace.rs"]
 mod fuzz;
 
 fn stream_formats() -> impl Strategy<Value = Format> {

@@ -8,7 +8,7 @@ use freewheel_trace::Format;
 
 #[path = "../../../fuzz/src/damage.rs"]
 mod damage;
-#[path = "../../../fuzz/src/lib.rs"]
+#[path = "../../../fuzz/src/trace.rs"]
 mod fuzz;
 
 fn target(format: Format) -> String {

@@ -49,7 +49,7 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
             > background["rounds"][0]["in_passing"].as_u64()
     );
     assert_eq!(result["free"]["gaps_late"], 0);
-    assert_eq!(document["free_work"]["scans"], 1);
+    assert_eq!(result["free_work"]["scans"], 1);
     let text = stdout(&[&arguments[..2], &overrides].concat());
     for words in ["scans", "last blocks", "efficiency", "lost to extra seeks", "beyond budget"] {
         assert!(text.contains(words), "{words}: {text}");
@@ -63,9 +63,12 @@ fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     assert!(text.contains("Idle time") && text.contains("of them delayed"), "{text}");
     arguments.push("--json");
     let mut document = document(&arguments);
-    let cost = document["free_work"]["idle_cost"].take();
+    let cost = document["result"]["free_work"]["idle_cost"].take();
     assert!(cost["starts"].as_u64() > Some(100) && cost["response_ns_added"].as_f64() > Some(0.0));
-    assert!(document["free_work"]["delivered"]["in_idle"].as_u64() > Some(1000));
+    assert!(document["result"]["free_work"]["delivered"]["in_idle"].as_u64() > Some(1000));
+    assert_eq!(document["result"]["free"]["gaps"], 0);
+    arguments.extend(["--set", "keep_free_blocks_before=false"]);
+    assert!(self::document(&arguments)["result"]["free"]["gaps"].as_u64() > Some(100));
 }
 
 #[test]

@@ -32,6 +32,27 @@ fn one_is_a_failure_of_what_was_understood() {
 }
 
 #[test]
+fn one_is_an_experiment_that_is_wrong_by_its_file_or_by_an_override() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (good, bad) = (&*bench.at("sim.toml"), &*bench.at("bad.toml"));
+    let workload = "workload = { kind = \"closed\", requests = 10 }\n";
+    for (key, value) in [
+        ("drive", "\"nosuch\""),
+        ("scheduler.policy", "\"nosuch\""),
+        ("queue_depth", "0"),
+        ("array.drives", "0"),
+        ("freeblock.enough", "2"),
+        ("nosuch", "1"),
+    ] {
+        bench.put("bad.toml", &format!("{key} = {value}\n{workload}"));
+        assert_code(1, &["sim", bad]);
+        assert_code(1, &["sim", good, "--set", &format!("{key}={value}")]);
+    }
+    assert_code(1, &["sim", good, "--set", "workload.nosuch=1"]);
+    assert_code(1, &["sim", good, "--set", "workload.kind.nosuch=1"]);
+}
+
+#[test]
 fn two_is_a_command_line_that_is_wrong_or_names_what_there_is_not() {
     let bench = Bench::new(SMALL_TRACE);
     let (trace, config) = (&*bench.at("trace.csv"), &*bench.at("sim.toml"));
@@ -40,9 +61,6 @@ fn two_is_a_command_line_that_is_wrong_or_names_what_there_is_not() {
     assert_code(2, &["sim"]);
     assert_code(2, &["sim", config, "--seed", "-1"]);
     assert_code(2, &["sim", config, "--set", "seed"]);
-    assert_code(2, &["sim", config, "--set", "drive=nosuch"]);
-    assert_code(2, &["sim", config, "--set", "scheduler.policy=nosuch"]);
-    assert_code(2, &["sim", config, "--set", "workload.nosuch=1"]);
     assert_code(2, &["drive", "show", "nosuch"]);
     assert_code(2, &["study", trace, "--drive", "nosuch"]);
     assert_code(2, &["study", trace, "--policy", "nosuch"]);

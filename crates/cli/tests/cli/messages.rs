@@ -49,6 +49,40 @@ fn a_wrong_key_of_an_experiment_is_shown_with_its_line_and_the_keys_there_are() 
     assert!(error.contains("`thinks`") && error.contains("`think_distribution`"), "{error}");
 }
 
+/// Of a value that is wrong in the file and of the same by an override: origin, key, value, way out.
+#[test]
+fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_override() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (good, bad) = (&*bench.at("good.toml"), &*bench.at("bad.toml"));
+    let workload = "workload = { kind = \"closed\", requests = 10 }\n";
+    bench.put("good.toml", workload);
+    for (key, value, says) in [
+        ("drive", "\"nosuch\"", "drive: no drive is called `nosuch`: there are atlas10k"),
+        ("queue_depth", "0", "`queue_depth` is 0: 1 to 65536"),
+        ("array.drives", "0", "array: `drives` is 0: 1 to "),
+        ("freeblock.enough", "2", "freeblock: `enough` is 2: more than 0"),
+    ] {
+        bench.put("bad.toml", &format!("{key} = {value}\n{workload}"));
+        let set = format!("{key}={value}");
+        for (error, origin) in [
+            (message(&["sim", bad]), bad),
+            (message(&["sim", bad, "--set", "seed=2"]), bad),
+            (message(&["sim", good, "--set", "seed=2", "--set", &set]), &*format!("--set {set}")),
+        ] {
+            assert!(error.starts_with(&format!("error: {origin}: {says}")), "{error}");
+            assert!(error.contains("help: `freewheel "), "{error}");
+        }
+    }
+    for (set, says) in [
+        ("workload.nosuch=1", "unknown field `nosuch`"),
+        ("workload.kind.nosuch=1", "`kind` is a value and has no keys"),
+    ] {
+        let error = message(&["sim", good, "--set", "seed=2", "--set", set]);
+        assert!(error.starts_with(&format!("error: --set {set}: ")), "{error}");
+        assert!(error.contains(says) && error.contains("sim --schema"), "{error}");
+    }
+}
+
 /// The recorded trace reaches 12.3 GiB of its 16 GiB disk; the Atlas 10K holds 9.1 GB.
 #[test]
 fn a_trace_larger_than_the_drive_is_refused_with_both_sizes_and_three_ways_out() {

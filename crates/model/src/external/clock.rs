@@ -63,6 +63,13 @@ impl Clock {
         (host as i64 + (offset + self.period_ns) as i64).max(0) as u64
     }
 
+    /// The host's time at a time of the model's near the last end.
+    pub fn host(&self, model: u64) -> u64 {
+        let there = model as i64 - self.period_ns as i64;
+        let offset = self.offset_ns + self.rate * (there as f64 - self.at as f64);
+        (there - offset as i64).max(0) as u64
+    }
+
     /// What an end at `host` says that was predicted for `model`.
     pub fn compare(&self, host: u64, model: u64) -> Observed {
         let late = self.model(host) as i64 - model as i64;
@@ -145,6 +152,18 @@ mod tests {
             let mean =
                 errors.iter().map(|error| error.unsigned_abs()).sum::<u64>() / errors.len() as u64;
             assert!(mean < 8_000, "{ppm} ppm: {mean} ns");
+        }
+    }
+
+    #[test]
+    fn the_host_s_time_and_the_model_s_are_turned_into_each_other() {
+        let mut clock = Clock::new(PERIOD);
+        for number in 1..100 {
+            let host = 9 * PERIOD * number + 1_234_567;
+            let observed = clock.compare(host, 9 * PERIOD * number + PERIOD);
+            clock.follow(host, &observed);
+            let there = host + 3 * PERIOD;
+            assert!(clock.host(clock.model(there)).abs_diff(there) <= 2, "{number}");
         }
     }
 

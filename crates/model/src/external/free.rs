@@ -6,9 +6,8 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::forecast::Head;
 use super::{External, SameTrack};
-use crate::drive::{Drive, Leg, Position, Rest};
+use crate::drive::{Drive, Leg, Position, Rest, Target};
 use crate::freeblock::{Ends, FreeRun, Opportunity, Planner, Spent};
-use crate::sched::Waiting;
 
 /// Free work in one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,18 +69,19 @@ struct Gap {
 }
 
 impl External {
-    /// Plans what to do before `waiting`, which is to be sent next.
+    /// Plans what to do before these blocks, which are to be sent for next.
     pub(super) fn fill(
         &mut self,
         now: SimTime,
-        waiting: &Waiting,
+        (start, blocks, op): (Lbn, u32, Op),
         planner: &mut dyn Planner,
     ) -> Filling {
-        let head = self.tail(now, waiting.target.op);
+        let head = self.tail(now, op);
         if !head.is_known {
             return Filling::default();
         }
-        let gap = self.gap_before(head, waiting);
+        let target = self.drive.target(start, Blocks::new(blocks.into()), op);
+        let gap = self.gap_before(head, &target);
         let opportunity = gap.opportunity;
         self.account.gaps += 1;
         self.account.potential_ns += u128::from(opportunity.latency().ns());
@@ -90,6 +90,7 @@ impl External {
         }
         let mut runs = std::mem::take(&mut self.runs);
         planner.plan(&opportunity, &mut runs);
+        self.has_work = !runs.is_empty();
         let mut commands = self.commands(&gap, &runs);
         self.runs = runs;
         let spent = loop {
@@ -107,9 +108,8 @@ impl External {
         Filling { free: commands.into(), merged, has_sent: false }
     }
 
-    fn gap_before(&self, head: Head, waiting: &Waiting) -> Gap {
+    fn gap_before(&self, head: Head, target: &Target) -> Gap {
         let departure = head.departure(self.read_write_switch);
-        let target = &waiting.target;
         let leg = self.drive.next_leg(&departure, &Rest::whole(target), 0);
         let leg = leg.expect("a target has a leg");
         let mut opportunity = Opportunity::before(&departure, &leg, 0);

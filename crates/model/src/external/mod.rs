@@ -21,11 +21,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+use serde::Serialize;
 
 use self::clock::{Clock, Observed};
 use self::forecast::{Forecast, Head};
 use self::free::{Filling, FreeCommand};
-use crate::drive::Drive;
+use crate::drive::{Departure, Drive, Rest, Target};
 use crate::freeblock::{Foreground, FreeRun, Planner};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
@@ -42,10 +43,21 @@ pub struct Command {
     pub start: Lbn,
     /// Number of blocks.
     pub blocks: u32,
-    /// Sequence of the foreground request in it, if there is one: its blocks are the last.
-    pub foreground: Option<u64>,
+    /// What it does of a foreground request, if anything: those blocks are its last.
+    pub foreground: Option<Part>,
     /// Free work in it. Blocks between these runs, and before the foreground's, are nobody's.
     pub runs: Vec<FreeRun>,
+}
+
+/// A part of a foreground request, or all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// The request's.
+    pub sequence: u64,
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks.
+    pub blocks: u32,
 }
 
 /// A command that has come back.
@@ -53,6 +65,8 @@ pub struct Command {
 pub struct Finished {
     /// As it was sent.
     pub command: Command,
+    /// The foreground request that is done with it, if one is.
+    pub done: Option<Foreground>,
     /// Observed head time: from the end of the command before it to its own.
     pub head: SimDuration,
     /// Observed less predicted head time. None while the angle of the spindle is not known, and
@@ -67,7 +81,7 @@ impl Command {
 }
 
 /// What was seen and done so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Account {
     /// Gaps between foreground requests, by prediction.
     pub gaps: u64,
@@ -87,10 +101,51 @@ pub struct Account {
     pub merged: u64,
     /// Commands that ended elsewhere than the media would have: buffer hits, internal activity.
     pub surprises: u64,
-    /// Commands that took turns more than predicted.
+    /// Commands whose head time was predicted: not behind a surprise.
+    pub predicted: u64,
+    /// Of them those that took no more than 50 us more or less.
+    pub within_50us: u64,
+    /// Of them those that took no more than 150 us more or less.
+    pub within_150us: u64,
+    /// Of them those that took whole turns more.
     pub late: u64,
-    /// Foreground commands behind free work that took turns more than predicted.
+    /// Of those the foreground's behind free work.
     pub late_behind_free: u64,
+    /// Those that took whole turns less.
+    pub early: u64,
+}
+
+impl Account {
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            gaps: self.gaps + other.gaps,
+            gaps_used: self.gaps_used + other.gaps_used,
+            potential_ns: self.potential_ns + other.potential_ns,
+            transfer_ns: self.transfer_ns + other.transfer_ns,
+            extra_seek_ns: self.extra_seek_ns + other.extra_seek_ns,
+            free_blocks: self.free_blocks + other.free_blocks,
+            commands: self.commands + other.commands,
+            merged: self.merged + other.merged,
+            surprises: self.surprises + other.surprises,
+            predicted: self.predicted + other.predicted,
+            within_50us: self.within_50us + other.within_50us,
+            within_150us: self.within_150us + other.within_150us,
+            late: self.late + other.late,
+            late_behind_free: self.late_behind_free + other.late_behind_free,
+            early: self.early + other.early,
+        }
+    }
+
+    fn count(&mut self, observed: &Observed, error_ns: u64, is_behind_free: bool) {
+        self.predicted += 1;
+        self.within_50us += u64::from(error_ns <= 50_000);
+        self.within_150us += u64::from(error_ns <= 150_000);
+        self.late += u64::from(observed.turns > 0);
+        self.late_behind_free += u64::from(observed.turns > 0 && is_behind_free);
+        self.early += u64::from(observed.turns < 0);
+    }
 }
 
 /// A command at the drive.
@@ -102,10 +157,18 @@ struct AtDrive {
     is_behind_free: bool,
 }
 
-/// The foreground request that comes next, with what goes before it.
+/// The part of a foreground request that comes next, with what goes before it.
 struct Next {
-    waiting: Waiting,
+    part: Part,
+    op: Op,
     filling: Filling,
+}
+
+/// A foreground request that is not done.
+struct Pending {
+    request: Foreground,
+    /// Blocks that have not come back.
+    left: u32,
 }
 
 /// Schedules the commands of one drive.
@@ -119,8 +182,13 @@ pub struct External {
     turnaround: [SimDuration; 2],
     read_write_switch: SimDuration,
     policy: Box<dyn Policy>,
-    waiting: BTreeMap<u64, Foreground>,
+    waiting: BTreeMap<u64, Pending>,
     next: Option<Next>,
+    /// What is left of a request of which the first part has been sent.
+    rest: Option<(Part, Op)>,
+    /// Whether the last plan was to do something.
+    has_work: bool,
+    decides_at: Option<SimTime>,
     at_drive: VecDeque<AtDrive>,
     clock: Clock,
     /// Behind the last command that has come back.
@@ -154,6 +222,9 @@ impl External {
             spec,
             waiting: BTreeMap::new(),
             next: None,
+            rest: None,
+            has_work: false,
+            decides_at: None,
             at_drive: VecDeque::new(),
             head: Head::default(),
             ended: SimTime::ZERO,
@@ -183,7 +254,7 @@ impl External {
     pub fn arrived(&mut self, request: Foreground, now: SimTime, planner: &mut dyn Planner) {
         let Foreground { op, start, blocks, sequence, .. } = request;
         let target = self.drive.target(start, Blocks::new(blocks.into()), op);
-        self.waiting.insert(sequence, request);
+        self.waiting.insert(sequence, Pending { request, left: blocks });
         self.policy.push(Waiting { target, arrival: now, sequence });
         planner.foreground_arrived(&request, now);
     }
@@ -194,6 +265,9 @@ impl External {
             return None;
         }
         if self.next.is_none() {
+            if self.rest.is_none() && self.is_early(now) {
+                return None;
+            }
             self.choose(now, planner)?;
         }
         let next = self.next.as_mut().expect("it has been chosen");
@@ -205,24 +279,47 @@ impl External {
             self.account.commands += 1;
             return Some(self.send(free, None, false, now));
         }
-        let Next { waiting, filling } = self.next.take().expect("it has been chosen");
-        let Foreground { op, start, blocks, sequence, .. } = self.waiting[&waiting.sequence];
+        let Next { part, op, filling } = self.next.take().expect("it has been chosen");
         let merged = filling.merged.filter(|_| self.head.is_known);
         let is_behind_free = filling.has_sent || merged.is_some();
         let command = match merged {
             Some(free) => {
                 self.account.merged += 1;
-                FreeCommand { blocks: free.blocks + blocks, ..free }
+                FreeCommand { blocks: free.blocks + part.blocks, ..free }
             }
-            None => FreeCommand { op, start, blocks, runs: Vec::new(), is_merged: false },
+            None => FreeCommand {
+                op,
+                start: part.start,
+                blocks: part.blocks,
+                runs: Vec::new(),
+                is_merged: false,
+            },
         };
-        Some(self.send(command, Some(sequence), is_behind_free, now))
+        Some(self.send(command, Some(part), is_behind_free, now))
+    }
+
+    /// When [`Self::next_command`] has to be called although nothing has arrived or come back.
+    pub fn decides_at(&self) -> Option<SimTime> {
+        self.decides_at
+    }
+
+    /// Whether the next request need not be chosen yet: the drive is busy for longer.
+    fn is_early(&mut self, now: SimTime) -> bool {
+        self.decides_at = None;
+        let (Some(before), Some(last)) = (self.spec.decide_before, self.at_drive.back()) else {
+            return false;
+        };
+        let needed = last.forecast.end.at.saturating_sub(self.turnaround(Op::Write).ns());
+        let decides_at = self.clock.host(needed.saturating_sub(before.ns()));
+        let is_early = self.head.is_known && now.ns() < decides_at && !self.policy.is_empty();
+        self.decides_at = is_early.then(|| SimTime::from_ns(decides_at));
+        is_early
     }
 
     fn send(
         &mut self,
         command: FreeCommand,
-        foreground: Option<u64>,
+        foreground: Option<Part>,
         is_behind_free: bool,
         now: SimTime,
     ) -> Command {
@@ -256,15 +353,52 @@ impl External {
         self.turnaround[usize::from(op == Op::Write)]
     }
 
-    /// Picks the next foreground request, and plans what to do before it.
+    /// Picks the next foreground request, or goes on with the last one, and plans what to do before
+    /// it.
     fn choose(&mut self, now: SimTime, planner: &mut dyn Planner) -> Option<()> {
+        let (part, op) = match self.rest.take() {
+            Some(rest) => rest,
+            None => self.pick(now)?,
+        };
+        let filling = self.fill(now, (part.start, part.blocks, op), planner);
+        self.next = Some(Next { part, op, filling });
+        Some(())
+    }
+
+    /// The next foreground request. A drive that would begin amid its blocks gets them in two
+    /// commands while there is free work: most of a turn lies between them.
+    fn pick(&mut self, now: SimTime) -> Option<(Part, Op)> {
         let head = self.tail(now, Op::Read);
         let moment =
             Moment { now: SimTime::from_ns(head.at), head: head.position, drive: &self.drive };
-        let waiting = self.policy.pick(&moment)?;
-        let filling = self.fill(now, &waiting, planner);
-        self.next = Some(Next { waiting, filling });
-        Some(())
+        let Waiting { target, sequence, .. } = self.policy.pick(&moment)?;
+        let Target { start, blocks, op, .. } = target;
+        let whole = Part { sequence, start, blocks };
+        if !(self.has_work && head.is_known) {
+            return Some((whole, op));
+        }
+        let departure = self.tail(now, op).departure(self.read_write_switch);
+        // By a head that arrives late, so that it reads from there whenever it arrives.
+        let leg = self.cautious.next_leg(&departure, &Rest::whole(&target), 0)?;
+        let first = leg.target;
+        let is_rest =
+            first.start.get() + u64::from(first.blocks) == start.get() + u64::from(blocks);
+        if first.start == start || !is_rest || !self.is_late_for(&departure, &target) {
+            return Some((whole, op));
+        }
+        let before = (first.start.get() - start.get()) as u32;
+        self.rest = Some((Part { blocks: before, ..whole }, op));
+        Some((Part { sequence, start: first.start, blocks: first.blocks }, op))
+    }
+
+    /// Whether the first block has passed when the head gets to a target's track, however early that
+    /// is, and not all of them.
+    fn is_late_for(&self, departure: &Departure, target: &Target) -> bool {
+        let leg = |target: &Target| self.drive.next_leg(departure, &Rest::whole(target), 0);
+        let first = self.drive.target(target.start, Blocks::new(1), target.op);
+        let (Some(whole), Some(first)) = (leg(target), leg(&first)) else { return false };
+        let period = self.drive.rotation().period();
+        whole.target.start > target.start && first.wait + self.spec.conservatism < period
     }
 
     /// A command has come back at `now`. What planners hear of it has the host's time. Panics when
@@ -286,7 +420,6 @@ impl External {
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
-            self.count(&observed, was_known, is_behind_free);
             self.clock.follow(now.ns(), &observed);
         } else {
             self.surprise(now, &observed);
@@ -294,15 +427,11 @@ impl External {
         self.ended = now;
         self.foresee_again();
         let error_ns = was_known.then_some(late_ns + observed.phase_ns);
-        self.tell(&command, now, planner);
-        Finished { command, head, error_ns }
-    }
-
-    fn count(&mut self, observed: &Observed, was_known: bool, is_behind_free: bool) {
-        if was_known && observed.turns > 0 {
-            self.account.late += 1;
-            self.account.late_behind_free += u64::from(is_behind_free);
+        if let Some(error) = error_ns {
+            self.account.count(&observed, error.unsigned_abs(), is_behind_free);
         }
+        let done = self.tell(&command, now, planner);
+        Finished { command, done, head, error_ns }
     }
 
     /// A command ended where the media would not have: the head is where it was, or nobody knows
@@ -326,16 +455,26 @@ impl External {
         }
     }
 
-    /// Tells the planner what has been moved.
-    fn tell(&mut self, command: &Command, now: SimTime, planner: &mut dyn Planner) {
+    /// Tells the planner what has been moved; the foreground request that is done thereby.
+    fn tell(
+        &mut self,
+        command: &Command,
+        now: SimTime,
+        planner: &mut dyn Planner,
+    ) -> Option<Foreground> {
         for run in &command.runs {
             planner.done(run, now);
             self.account.free_blocks += u64::from(run.blocks);
         }
-        let request = command.foreground.and_then(|sequence| self.waiting.remove(&sequence));
-        if let Some(request) = request {
-            planner.passed(request.op, request.start, request.blocks, now);
-            planner.foreground_done(&request, now);
+        let part = command.foreground?;
+        planner.passed(command.op, part.start, part.blocks, now);
+        let pending = self.waiting.get_mut(&part.sequence)?;
+        pending.left -= part.blocks;
+        if pending.left > 0 {
+            return None;
         }
+        let Pending { request, .. } = self.waiting.remove(&part.sequence)?;
+        planner.foreground_done(&request, now);
+        Some(request)
     }
 }

@@ -15,15 +15,21 @@ pub struct ExternalSpec {
     pub conservatism: SimDuration,
     /// Free work on the tracks of foreground requests.
     pub same_track: SameTrack,
+    /// The next request is chosen so long before the drive needs its command, and not earlier: those
+    /// that arrive meanwhile can be chosen too. When absent, as soon as the drive takes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decide_before: Option<SimDuration>,
 }
 
 impl Default for ExternalSpec {
     /// fast02's: two commands, and the conservatism beyond which its foreground is all but untouched.
+    /// As much time before the drive needs a command is many times what a decision takes.
     fn default() -> Self {
         Self {
             at_drive: 2,
             conservatism: SimDuration::from_us(300),
             same_track: SameTrack::default(),
+            decide_before: Some(SimDuration::from_us(300)),
         }
     }
 }

@@ -82,7 +82,8 @@ impl Within {
             let track = tracks.track(cylinder, surface);
             let stay = reach.stay(at, op);
             let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { continue };
-            let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
+            let window = tracks.window(reach.time(stay.from), stay.length());
+            let passing = tracks.passing(&place, &window);
             let Sum { items, value } = wanted.value(tracks, track, &place, passing, op);
             within.items += items;
             within.sum += value;

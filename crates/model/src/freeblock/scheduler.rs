@@ -320,7 +320,7 @@ impl Scheduler {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
         let is_priced = self.options.is_priced();
         let Self { deliveries, prices, tracks, .. } = self;
-        self.wanted.moved(tracks, (from, to), serves, &mut |key, delivered| {
+        let is_less = self.wanted.moved(tracks, (from, to), serves, &mut |key, delivered| {
             let size = u64::from(key.size);
             let from = u64::from(key.offset) + delivered.first * size;
             if is_priced {
@@ -329,7 +329,7 @@ impl Scheduler {
             deliveries.push(Delivery { delivered, at });
         });
         let mut block = from;
-        while block < to {
+        while is_less && block < to {
             let (track, stretch) = self.tracks.stretch_of(block);
             self.index.fewer(self.tracks.position(track).cylinder);
             block = stretch.end();

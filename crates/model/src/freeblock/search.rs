@@ -11,7 +11,7 @@ use freewheel_units::Op;
 
 use super::index::{Index, Node};
 use super::reach::Reach;
-use super::tracks::Tracks;
+use super::tracks::{Tracks, Window};
 use super::wanted::{Ceiling, Wanted};
 use crate::drive::Position;
 
@@ -185,6 +185,42 @@ struct Limits {
     ceiling: Ceiling,
 }
 
+/// When the head can be on a surface of a cylinder, and what passes then at most.
+#[derive(Clone, Copy)]
+struct Visit {
+    window: Window,
+    /// Worth of the sectors that pass; none if there is no time.
+    most: u64,
+}
+
+/// The visits to surfaces of one cylinder: they differ by direction and whether heads are switched
+/// on the way there and on the way back.
+#[derive(Default)]
+struct Visits([[Option<Visit>; 4]; 2]);
+
+impl Visits {
+    #[inline]
+    fn get(
+        &mut self,
+        tracks: &Tracks,
+        reach: &Reach<'_>,
+        limits: &Limits,
+        (at, op): (Position, Op),
+        sectors: u32,
+    ) -> Visit {
+        let [from, to] = [reach.gap.from, reach.gap.to].map(|there| there.surface == at.surface);
+        let known =
+            &mut self.0[usize::from(op == Op::Write)][usize::from(from) * 2 + usize::from(to)];
+        *known.get_or_insert_with(|| {
+            let stay = reach.stay(at, op);
+            let length = stay.length();
+            let most = limits.ceiling.of(reach.sectors_in(length, sectors));
+            let window = tracks.window(reach.time(stay.from), length);
+            Visit { window, most: if length > 0 { most } else { 0 } }
+        })
+    }
+}
+
 /// What can be had on one track in the gap when no other is visited, if it is worth more than
 /// `best`: reads or writes, since a sector that passes can be either.
 #[inline]
@@ -194,6 +230,7 @@ fn better_on(
     reach: &Reach<'_>,
     limits: &Limits,
     at: Position,
+    visits: &mut Visits,
 ) -> Option<Best> {
     let track = tracks.track(at.cylinder, at.surface);
     if index.most_on(track) <= best {
@@ -203,10 +240,9 @@ fn better_on(
     let mut better = None;
     let mut known = best;
     for &op in limits.ops {
-        let stay = reach.stay(at, op);
-        let most = limits.ceiling.of(reach.sectors_in(stay.length(), place.sectors()));
-        if stay.length() > 0 && most > known.into() {
-            let passing = tracks.passing(&place, reach.time(stay.from), stay.length());
+        let visit = visits.get(tracks, reach, limits, (at, op), place.sectors());
+        if visit.most > known.into() {
+            let passing = tracks.passing(&place, &visit.window);
             let value = wanted.value(tracks, track, &place, passing, op).value;
             if value > known {
                 known = value;
@@ -227,11 +263,12 @@ pub(super) fn best_track(
     let limits = Limits { ops: field.wanted.ops(), ceiling: field.ceiling() };
     let mut consider = |field: &Field<'_>, cylinder: u32, first: u32| {
         let surfaces = field.tracks.surfaces();
+        let mut visits = Visits::default();
         for number in first..first + surfaces {
             let known = best.map_or(0, |best| best.value);
             let surface = if number < surfaces { number } else { number - surfaces };
             let at = Position { cylinder, surface };
-            best = better_on(known, field, reach, &limits, at).or(best);
+            best = better_on(known, field, reach, &limits, at, &mut visits).or(best);
         }
         best.map_or(0, |best| best.value.into())
     };

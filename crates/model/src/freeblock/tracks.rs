@@ -41,6 +41,16 @@ pub(super) struct Passing {
     pub count: u32,
 }
 
+/// A window of time, no longer than a turn, by what is at the head.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// At its beginning.
+    phase: u64,
+    at: Angle,
+    at_end: Angle,
+    is_turn: bool,
+}
+
 /// A track's place in the turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TrackPlace<'a> {
@@ -250,25 +260,32 @@ impl Tracks {
         zones.get(first..=last).map_or_else(|| most(zones), most).unwrap_or(0)
     }
 
-    /// Sectors of `place` that pass wholly within `length_ns`, which is no more than a turn, from
-    /// `begin` on.
+    /// The window of `length_ns`, which is no more than a turn, from `begin` on.
     #[inline]
-    pub fn passing(&self, place: &TrackPlace<'_>, begin: SimTime, length_ns: u64) -> Passing {
+    pub fn window(&self, begin: SimTime, length_ns: u64) -> Window {
         let rotation = self.drive.rotation();
         let phase = rotation.phase_ns(begin);
         let mut end_phase = phase + length_ns;
         if end_phase >= rotation.period_ns() {
             end_phase -= rotation.period_ns();
         }
-        let sectors = place.sectors();
+        let is_turn = length_ns >= rotation.period_ns();
         let (at, at_end) = (rotation.angle_at(phase), rotation.angle_at(end_phase));
+        Window { phase, at, at_end, is_turn }
+    }
+
+    /// Sectors of `place` that pass wholly within a window.
+    #[inline]
+    pub fn passing(&self, place: &TrackPlace<'_>, window: &Window) -> Passing {
+        let Window { phase, at, at_end, is_turn } = *window;
+        let sectors = place.sectors();
         let under = place.sector_at(at);
         let under_at_end = place.sector_at(at_end);
         let forward = u64::from((at_end - place.start).steps());
         let from = u64::from((at - place.start).steps());
         // Edges of sectors in (phase, phase + length].
         let mut edges = under_at_end + sectors - under;
-        if forward >= from && length_ns < rotation.period_ns() {
+        if forward >= from && !is_turn {
             edges -= sectors;
         }
         let starts_now = self.edge_ns(place, under) == phase;

@@ -46,7 +46,9 @@ pub(super) struct Layer {
     wanted: Bitmap,
     /// Two bits a stretch: whether the piece at its beginning, and the one at its end, is wanted.
     pieces: Bitmap,
-    /// Blocks of which some pieces are held.
+    /// Of the same bits those of blocks of which some pieces are held and others wanted.
+    pieces_of_held: Bitmap,
+    /// Such blocks.
     held: u64,
 }
 
@@ -120,6 +122,7 @@ impl Layer {
             size: Divisor::new(key.size.into()),
             wanted: Bitmap::new(blocks),
             pieces: Bitmap::new(2 * u64::from(stretches)),
+            pieces_of_held: Bitmap::new(2 * u64::from(stretches)),
             held: 0,
         }
     }
@@ -201,22 +204,26 @@ impl Layer {
         stretch.end() < self.start(block) + self.size.get()
     }
 
-    fn is_held(&self, tracks: &Tracks, block: u64) -> bool {
-        let mut held = false;
-        self.for_each_piece(tracks, block, |_, piece| held |= !self.pieces.contains(piece.bit));
-        held
+    /// Whether some pieces of the wanted block that `piece` is of are held.
+    #[inline]
+    fn is_held(&self, piece: &Piece) -> bool {
+        self.pieces_of_held.contains(piece.bit)
     }
 
-    fn set_pieces(&mut self, tracks: &Tracks, block: u64, wanted: bool) {
+    /// Wants all pieces of a block, or none any longer. None is held then; whether one was.
+    fn set_pieces(&mut self, tracks: &Tracks, block: u64, wanted: bool) -> bool {
         let mut bits = Vec::new();
         self.for_each_piece(tracks, block, |_, piece| bits.push(piece.bit));
+        let mut was_held = false;
         for bit in bits {
             if wanted {
                 self.pieces.insert(bit, bit + 1);
             } else {
                 self.pieces.remove(bit, bit + 1);
             }
+            was_held |= self.pieces_of_held.remove(bit, bit + 1) > 0;
         }
+        was_held
     }
 
     /// Applies `visit` to every block of `from..to` that comes in pieces.
@@ -285,8 +292,10 @@ impl Wanted {
 
     /// Memory that the bitmaps of all layers take.
     pub fn memory(&self) -> Bytes {
-        let layers = self.layers.iter();
-        layers.fold(Bytes::ZERO, |sum, layer| sum + layer.wanted.memory() + layer.pieces.memory())
+        let of = |layer: &Layer| {
+            layer.wanted.memory() + layer.pieces.memory() + layer.pieces_of_held.memory()
+        };
+        self.layers.iter().fold(Bytes::ZERO, |sum, layer| sum + of(layer))
     }
 
     /// Data held of blocks of which pieces are missing.
@@ -311,8 +320,7 @@ impl Wanted {
         let layer = &mut self.layers[layer];
         Layer::for_each_in_pieces(tracks, layer, (from, to), |layer, block| {
             if layer.wanted.contains(block) {
-                freed += u64::from(layer.is_held(tracks, block));
-                layer.set_pieces(tracks, block, false);
+                freed += u64::from(layer.set_pieces(tracks, block, false));
             }
         });
         layer.held -= freed;
@@ -322,9 +330,9 @@ impl Wanted {
 
     /// Whether a piece of a wanted block may be taken: of a block that is held always, of another if
     /// there is memory to hold it, which is taken from `room`.
-    fn may_take(&self, tracks: &Tracks, layer: &Layer, piece: &Piece, room: &mut u64) -> bool {
+    fn may_take(layer: &Layer, piece: &Piece, room: &mut u64) -> bool {
         let size = layer.size.get();
-        if layer.is_held(tracks, piece.block) {
+        if layer.is_held(piece) {
             return true;
         }
         let has_room = size <= *room;
@@ -340,8 +348,6 @@ impl Wanted {
     /// Shows every wanted item in the part `from..to` of a stretch.
     #[inline]
     fn items_in(
-        &self,
-        tracks: &Tracks,
         layer: &Layer,
         stretch: &Stretch,
         (from, to): (u64, u64),
@@ -353,7 +359,7 @@ impl Wanted {
         layer.wanted.for_each(first, end, |block| {
             show(Item { first: layer.start(block), blocks: size, op, value: size * weight });
         });
-        self.pieces_in(tracks, layer, stretch, (from, to), room, &mut |piece| {
+        Self::pieces_in(layer, stretch, (from, to), room, &mut |piece| {
             let blocks = (piece.to - piece.from) as u32;
             show(Item { first: piece.from, blocks, op, value: blocks * weight });
         });
@@ -362,23 +368,22 @@ impl Wanted {
     /// Shows the pieces that may be taken in the part `from..to` of a stretch, together in `room`.
     #[inline]
     fn pieces_in(
-        &self,
-        tracks: &Tracks,
         layer: &Layer,
         stretch: &Stretch,
         (from, to): (u64, u64),
         room: &mut u64,
         show: &mut impl FnMut(&Piece),
     ) {
-        let bit = 2 * u64::from(stretch.id);
-        if from >= to || !layer.pieces.has_of_pair(bit) {
+        // Pieces lie at the ends of a stretch.
+        let reaches_end = from <= stretch.first || to >= stretch.end();
+        if from >= to || !reaches_end || !layer.pieces.has_of_pair(2 * u64::from(stretch.id)) {
             return;
         }
         for piece in layer.pieces_of(stretch).into_iter().flatten() {
             if layer.pieces.contains(piece.bit)
                 && from <= piece.from
                 && piece.to <= to
-                && self.may_take(tracks, layer, &piece, room)
+                && Self::may_take(layer, &piece, room)
             {
                 show(&piece);
             }
@@ -409,7 +414,7 @@ impl Wanted {
                     let blocks = layer.wanted.count_in(first, end);
                     sum.items += blocks;
                     sum.value += blocks * size * weight;
-                    self.pieces_in(tracks, layer, stretch, (from, to), room, &mut |piece| {
+                    Self::pieces_in(layer, stretch, (from, to), room, &mut |piece| {
                         sum.items += 1;
                         sum.value += (piece.to - piece.from) as u32 * weight;
                     });
@@ -435,7 +440,7 @@ impl Wanted {
             for part in passing.parts(place.sectors()) {
                 let range = blocks_in(stretch, part);
                 for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
-                    self.items_in(tracks, layer, stretch, range, room, show);
+                    Self::items_in(layer, stretch, range, room, show);
                 }
             }
         });
@@ -457,7 +462,7 @@ impl Wanted {
         let rotation = tracks.drive().rotation();
         let begin = reach.time(stay.from);
         let phase = rotation.phase_ns(begin);
-        let passing = tracks.passing(&place, begin, stay.length());
+        let passing = tracks.passing(&place, &tracks.window(begin, stay.length()));
         self.items(tracks, track, &place, passing, op, &mut |item| {
             let edge = tracks.edge_ns(&place, tracks.sector_on(track, item.first));
             show(Timed { at: stay.from + rotation.forward_ns(phase, edge), item });
@@ -487,19 +492,21 @@ impl Wanted {
     }
 
     /// The blocks `from..to` of 512 B were moved, which serves the layers that `serves` says: what
-    /// is complete thereby is no longer wanted and is told to `deliver`.
+    /// is complete thereby is no longer wanted and is told to `deliver`. Whether less is wanted.
     pub fn moved(
         &mut self,
         tracks: &Tracks,
         (from, to): (u64, u64),
         serves: impl Fn(usize, &LayerKey) -> bool,
         deliver: &mut impl FnMut(&LayerKey, Delivered),
-    ) {
+    ) -> bool {
+        let mut is_less = false;
         for number in 0..self.layers.len() {
             if serves(number, &self.layers[number].key) {
-                self.moved_in(tracks, number, (from, to), deliver);
+                is_less |= self.moved_in(tracks, number, (from, to), deliver);
             }
         }
+        is_less
     }
 
     fn moved_in(
@@ -508,10 +515,11 @@ impl Wanted {
         number: usize,
         (from, to): (u64, u64),
         deliver: &mut impl FnMut(&LayerKey, Delivered),
-    ) {
+    ) -> bool {
         let layer = &self.layers[number];
         let key = layer.key;
         let (first, end) = layer.whole(from, to);
+        let mut is_less = false;
         if first < end && layer.wanted.count_in(first, end) > 0 {
             let mut run = (first, first);
             layer.wanted.for_each(first, end, |block| {
@@ -528,6 +536,7 @@ impl Wanted {
             });
             deliver(&key, Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
             self.unwant(tracks, number, first, end);
+            is_less = true;
         }
         // What lies only partly in the range, at its two ends.
         let layer = &self.layers[number];
@@ -538,9 +547,10 @@ impl Wanted {
             if self.layers[number].wanted.contains(block)
                 && self.layers[number].comes_in_pieces(tracks, block)
             {
-                self.moved_partly(tracks, number, block, (from, to), deliver);
+                is_less |= self.moved_partly(tracks, number, block, (from, to), deliver);
             }
         }
+        is_less
     }
 
     fn moved_partly(
@@ -550,36 +560,38 @@ impl Wanted {
         block: u64,
         (from, to): (u64, u64),
         deliver: &mut impl FnMut(&LayerKey, Delivered),
-    ) {
+    ) -> bool {
         let layer = &self.layers[number];
-        let was_held = layer.is_held(tracks, block);
         let has_room = self.held + layer.size.get() <= self.held_max;
-        let (mut taken, mut left) = (Vec::new(), 0);
+        let (mut taken, mut left, mut was_held) = (Vec::new(), Vec::new(), false);
         layer.for_each_piece(tracks, block, |_, piece| {
+            was_held |= layer.is_held(piece);
             if layer.pieces.contains(piece.bit) {
-                if from <= piece.from && piece.to <= to {
-                    taken.push(piece.bit);
-                } else {
-                    left += 1;
-                }
+                let is_taken = from <= piece.from && piece.to <= to;
+                (if is_taken { &mut taken } else { &mut left }).push(piece.bit);
             }
         });
-        if taken.is_empty() || left > 0 && !was_held && !has_room {
-            return;
+        let is_held = !left.is_empty();
+        if taken.is_empty() || is_held && !was_held && !has_room {
+            return false;
         }
         let layer = &mut self.layers[number];
         let key = layer.key;
         for bit in taken {
             layer.pieces.remove(bit, bit + 1);
+            layer.pieces_of_held.remove(bit, bit + 1);
         }
-        let is_held = left > 0;
+        for bit in left {
+            layer.pieces_of_held.insert(bit, bit + 1);
+        }
         layer.held = layer.held + u64::from(is_held) - u64::from(was_held);
         let size = layer.size.get();
         self.held = self.held + size * u64::from(is_held) - size * u64::from(was_held);
-        if left == 0 {
+        if !is_held {
             self.layers[number].wanted.remove(block, block + 1);
             deliver(&key, Delivered { layer: number, first: block, blocks: 1 });
         }
+        true
     }
 
     /// The first wanted blocks of a layer from `from` on that follow on each other, at most `most`.

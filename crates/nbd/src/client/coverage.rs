@@ -38,3 +38,47 @@ impl Coverage {
         self.pieces.len() == 1 && self.pieces.get(&span.offset) == Some(&span.end())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn pieces_are_what_a_set_of_bytes_says(
+            parts in proptest::collection::vec((0_u64..40, 1_u32..12), 0..30),
+        ) {
+            let (mut coverage, mut bytes) = (Coverage::default(), BTreeSet::new());
+            for (offset, length) in parts {
+                let span = Span { offset, length };
+                let fresh = (offset..span.end()).all(|byte| !bytes.contains(&byte));
+                prop_assert_eq!(coverage.add(span), fresh, "{:?}", span);
+                if fresh {
+                    bytes.extend(offset..span.end());
+                }
+                let is_end = |byte: &&u64| !bytes.contains(&(**byte + 1));
+                prop_assert_eq!(coverage.pieces(), bytes.iter().filter(is_end).count());
+                let all = Span { offset: 0, length: 20 };
+                let exact = bytes.len() == 20 && bytes.iter().copied().eq(0..20);
+                prop_assert_eq!(coverage.is_whole(all), exact);
+            }
+        }
+
+        #[test]
+        fn a_span_in_parts_is_whole_in_any_order(
+            order in Just((0_u64..16).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let (mut coverage, all) = (Coverage::default(), Span { offset: 64, length: 64 });
+            for (index, part) in order.iter().enumerate() {
+                prop_assert!(!coverage.is_whole(all), "after {} parts", index);
+                let span = Span { offset: 64 + part * 4, length: 4 };
+                prop_assert!(coverage.add(span));
+            }
+            prop_assert!(coverage.is_whole(all));
+        }
+    }
+}

@@ -247,7 +247,7 @@ impl Session {
         let State::Transmission(Receiving::Data { cookie, at, left, .. }) = self.state else {
             return None;
         };
-        let pending = self.pending.get_mut(&cookie)?;
+        let pending = self.pending.get_mut(&cookie).filter(|_| left > 0)?;
         pending.buffer.get_mut(at..at + left as usize)
     }
 

@@ -4,13 +4,11 @@ use super::coverage::Coverage;
 use super::{Event, Failure, Reply, Session, State};
 use crate::command::{Command, Extent, Span};
 use crate::violation::{unexpected, wrong_length};
-use crate::wire::{CHUNK_MAGIC, Cursor, SIMPLE_REPLY_MAGIC, STRING_BYTES_MAX, chunk};
+use crate::wire::{CHUNK_MAGIC, Cursor, EXTENTS_MAX, SIMPLE_REPLY_MAGIC, STRING_BYTES_MAX, chunk};
 use crate::{Errno, Violation};
 
 /// Longest error chunk that is taken: its text, and a few fields that may follow it.
 const ERROR_BYTES_MAX: u32 = STRING_BYTES_MAX as u32 + 256;
-/// Most extents of a block status that are taken: what the protocol has servers keep to.
-const EXTENTS_MAX: u32 = 1 << 20;
 
 /// A request that waits for its reply.
 #[derive(Debug)]

@@ -312,7 +312,7 @@ impl Session {
                 let (option, length) = (*option, *length as usize);
                 let Some(data) = self.inbox.vec(bytes, length) else { return Ok(false) };
                 self.state = State::OptionHead;
-                self.answer(option, &data)?;
+                self.answer(option, &data);
                 Ok(true)
             }
             State::OptionSkip { left } => {

@@ -5,7 +5,7 @@ use crate::command::Terms;
 use crate::wire::{
     ALLOCATION_ID, BASE_ALLOCATION, Cursor, EXPORT_NAME_ZEROES, STRING_BYTES_MAX, info, rep,
 };
-use crate::{Export, OptionCode, OptionError, Violation};
+use crate::{Export, OptionCode, OptionError};
 
 /// What was negotiated so far; gone when TLS begins.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ fn malformed() -> Refused {
 
 impl Session {
     /// Answers one option, whose data are complete.
-    pub(super) fn answer(&mut self, option: OptionCode, data: &[u8]) -> Result<(), Violation> {
+    pub(super) fn answer(&mut self, option: OptionCode, data: &[u8]) {
         match option {
             OptionCode::EXPORT_NAME => self.export_name(data),
             OptionCode::ABORT => {
@@ -39,7 +39,6 @@ impl Session {
             }
             _ => self.answer_or_refuse(option, data),
         }
-        Ok(())
     }
 
     fn answer_or_refuse(&mut self, option: OptionCode, data: &[u8]) {
@@ -145,8 +144,7 @@ impl Session {
         if needs_sizes {
             self.push_info(&mut out, option, index, &[info::BLOCK_SIZE]);
             let text = format!("clients of {name:?} must ask for its block sizes");
-            let error = OptionError::BlockSizeReqd.reply_type();
-            reply::push(&mut out, option, error, &[text.as_bytes()]);
+            out.extend(reply::refusal(option, OptionError::BlockSizeReqd, &text));
             self.send(out);
             return Ok(());
         }
@@ -241,9 +239,8 @@ impl Session {
 
     fn list_meta_context(&mut self, data: &[u8]) -> Answer<()> {
         let (index, queries) = self.meta_context(data)?;
-        let wildcard = |query: &&[u8]| matches!(**query, [b'b', b'a', b's', b'e', b':']);
-        let named = |query: &&[u8]| **query == *BASE_ALLOCATION.as_bytes();
-        let asked = queries.is_empty() || queries.iter().any(|q| wildcard(&q) || named(&q));
+        let finds = |query: &[u8]| query == b"base:" || query == BASE_ALLOCATION.as_bytes();
+        let asked = queries.is_empty() || queries.iter().any(|query| finds(query));
         let told = asked && self.settings.exports[index].features.block_status;
         // The number is reserved here, and zero.
         self.send(contexts(OptionCode::LIST_META_CONTEXT, told.then_some(0)));

@@ -1,6 +1,6 @@
 //! Replies to options, as bytes.
 
-use crate::wire::{OPTION_REPLY_MAGIC, rep};
+use crate::wire::{OPTION_REPLY_MAGIC, cut, rep};
 use crate::{OptionCode, OptionError};
 
 /// Appends a reply of this type with these parts as its data.
@@ -20,9 +20,9 @@ pub(super) fn ack(option: OptionCode) -> Vec<u8> {
     out
 }
 
-/// The final reply of failure, with a text for people.
+/// The final reply of failure, with a text for people, as much of it as a string may have.
 pub(super) fn refusal(option: OptionCode, error: OptionError, text: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    push(&mut out, option, error.reply_type(), &[text.as_bytes()]);
+    push(&mut out, option, error.reply_type(), &[cut(text).as_bytes()]);
     out
 }

@@ -1,7 +1,7 @@
 //! Replies to requests, as headers: the data go beside them.
 
 use crate::command::{Frame, Span};
-use crate::wire::{ALLOCATION_ID, CHUNK_MAGIC, SIMPLE_REPLY_MAGIC, STRING_BYTES_MAX, chunk, cmd};
+use crate::wire::{ALLOCATION_ID, CHUNK_MAGIC, EXTENTS_MAX, SIMPLE_REPLY_MAGIC, chunk, cmd, cut};
 use crate::{Errno, Extent, Head};
 
 /// Makes the replies to one request, on any thread. A request is answered by one call of
@@ -57,9 +57,11 @@ impl Ticket {
 
     /// The answer to a block status: extents one after the other from the span's beginning. Panics
     /// for other commands, without a extent, and for extents that are empty or begin beyond the span.
-    /// When one extent was asked for, give one, no longer than the span.
+    /// When one extent was asked for, give one, no longer than the span. What is beyond 2^20 of them
+    /// is left out, and asked for again.
     pub fn status(self, extents: &[Extent]) -> Vec<u8> {
         assert_eq!(self.kind, cmd::BLOCK_STATUS, "only a block status is answered with extents");
+        let extents = &extents[..extents.len().min(EXTENTS_MAX as usize)];
         assert!(!extents.is_empty(), "a block status has at least one extent");
         let mut out = self
             .chunk_head(chunk::BLOCK_STATUS, chunk::DONE, 4 + 8 * extents.len() as u32)
@@ -166,13 +168,4 @@ impl Chunks {
         self.next = span.end();
         span
     }
-}
-
-/// As much of a text as the protocol lets a string have.
-fn cut(text: &str) -> &str {
-    let mut end = text.len().min(STRING_BYTES_MAX);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -337,3 +337,32 @@ fn questions_at_the_wrong_time_are_the_callers_fault() {
     assert_eq!(error, expected);
     assert!(client.session.disconnect().is_err());
 }
+
+#[test]
+fn a_context_is_chosen_anew_for_another_export() {
+    let mut client = Client::greeted(WITH_STATUS);
+    client.session.info("tape").unwrap();
+    client.feed(&hex(&format!(
+        "{HEAD} 00000008 00000001 00000000 \
+         {HEAD} 0000000a 00000004 00000013 00000007 'base:allocation' \
+         {HEAD} 0000000a 00000001 00000000 \
+         {HEAD} 00000006 00000003 0000000c 0000 0000000000100000 0001 \
+         {HEAD} 00000006 00000001 00000000"
+    )));
+    assert!(matches!(client.events[..], [Event::Info(_)]));
+    assert_eq!(client.session.go("disk").unwrap(), hex(SET_CONTEXT));
+}
+
+#[test]
+fn tls_forgets_what_was_agreed_before() {
+    let mut client = Client::greeted(Settings { structured: true, ..SIMPLE });
+    client.session.info("disk").unwrap();
+    client.feed(&hex(&format!(
+        "{HEAD} 00000008 00000001 00000000 {HEAD} 00000006 80000005 00000000"
+    )));
+    assert_eq!(client.events, [refused(OptionCode::INFO, OptionError::TlsReqd, "")]);
+    client.session.start_tls().unwrap();
+    client.feed(&hex(&format!("{HEAD} 00000005 00000001 00000000")));
+    client.session.tls_established();
+    assert_eq!(client.session.go("disk").unwrap(), hex(STRUCTURED));
+}

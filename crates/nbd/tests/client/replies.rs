@@ -74,6 +74,7 @@ fn simple_replies_come_in_any_order_and_reads_use_the_callers_buffer() {
     assert_eq!(space.len(), 12);
     space.fill(8);
     client.session.filled(12);
+    assert_eq!(client.session.space(), None, "an empty space would look like a closed connection");
     client.feed(&[]);
     let reply = only_reply(&mut client);
     assert_eq!((reply.cookie, reply.command), (1, Command::read(0, 512)));

@@ -393,10 +393,23 @@ fn exports_that_the_protocol_does_not_allow_are_not_offered() {
         (sizes(4096, 2048, 1 << 20), "the preferred block size"),
         (sizes(512, 1 << 18, 1 << 17), "the longest payload"),
         (sizes(512, 4096, 4096), "dont_fragment needs"),
+        (Export { size: 1000, ..disk() }, "its size must"),
     ];
     for (export, fault) in cases {
         let error = Session::new(Settings { exports: vec![export], ..Settings::default() });
         let error = error.unwrap_err();
         assert!(error.fault.starts_with(fault), "{error}");
     }
+}
+
+#[test]
+fn a_refusal_has_no_more_words_than_a_string_may_have() {
+    let mut server = Server::of(disk());
+    let name = "\u{1}".repeat(4096);
+    let mut option = hex("'IHAVEOPT' 00000006 00001006 00001000");
+    option.extend(name.as_bytes());
+    option.extend([0, 0]);
+    server.feed(&option);
+    assert_eq!(server.sent[..20], hex("0003e889045565a9 00000006 80000006 00001000"));
+    assert_eq!(server.sent.len(), 20 + 4096);
 }

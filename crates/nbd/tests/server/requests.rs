@@ -1,7 +1,8 @@
 //! Requests and their replies.
 
 use freewheel_nbd::server::{Close, Event, Request, Settings};
-use freewheel_nbd::{Command, Errno, Export, Extent, Features, Limits, Span};
+use freewheel_nbd::{BlockSizes, Command, Errno, Export, Extent, Features, Limits, Span};
+use proptest::prelude::*;
 
 use crate::common::{EVERYTHING, Server, disk, go, hex, request};
 
@@ -356,4 +357,123 @@ fn errors_of_linux_become_those_of_the_protocol() {
     }
     assert_eq!(Errno::from_code(75), Errno::Overflow);
     assert_eq!(Errno::from_code(1234), Errno::Inval);
+}
+
+/// Mostly near the borders of what is valid.
+fn any_frame() -> impl Strategy<Value = (u16, u16, u64, u32)> {
+    let flags = prop_oneof![4 => Just(0_u16), 2 => 0_u16..32, 1 => any::<u16>()];
+    let kind = prop_oneof![8 => 0_u16..8, 1 => any::<u16>()];
+    let offset =
+        prop_oneof![(0..=SIZE / 512).prop_map(|block| block * 512), 0..SIZE + 1024, any::<u64>(),];
+    let length = prop_oneof![(0_u32..300).prop_map(|block| block * 512), 0..1_u32 << 18];
+    (flags, kind, offset, length)
+}
+
+/// The error that the protocol has for a request to an export; a slow reading of "Error values" and
+/// "Request types", one rule after the other. 0 is a valid request.
+fn errno(export: &Export, (flags, kind, offset, length): (u16, u16, u64, u32)) -> u32 {
+    let features = &export.features;
+    let writes = [1, 4, 6].contains(&kind);
+    let allowed_flags: &[(u16, u16, bool)] = &[
+        (1, kind, features.fua),
+        (2, 6, features.write_zeroes),
+        (4, 0, features.dont_fragment),
+        (8, 7, features.block_status),
+        (16, 6, features.fast_zero),
+    ];
+    let allowed = |bit: u16| {
+        allowed_flags.iter().any(|(flag, command, on)| *flag == bit && *command == kind && *on)
+    };
+    let offered = match kind {
+        0 | 1 => true,
+        3 => features.flush,
+        4 => features.trim,
+        5 => features.cache,
+        6 => features.write_zeroes,
+        7 => features.block_status,
+        _ => false,
+    };
+    let beyond = u128::from(offset) + u128::from(length) > u128::from(export.size);
+    let minimum = u64::from(export.block_sizes.minimum);
+    let longest = export.block_sizes.payload_max;
+    if writes && features.read_only {
+        1
+    } else if !offered || (0..16).any(|bit| flags >> bit & 1 == 1 && !allowed(1 << bit)) {
+        22
+    } else if kind == 3 {
+        if offset == 0 && length == 0 { 0 } else { 22 }
+    } else if length == 0 {
+        22
+    } else if beyond {
+        if kind == 1 || kind == 6 { 28 } else { 22 }
+    } else if offset % minimum > 0 || u64::from(length) % minimum > 0 {
+        22
+    } else if kind <= 1 && length > longest {
+        if kind == 0 { 75 } else { 22 }
+    } else {
+        0
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn every_request_comes_out_valid_or_is_answered_with_its_error(
+        frame in any_frame(),
+        on in any::<[bool; 8]>(),
+    ) {
+        let features = Features {
+            read_only: on[0] && on[1],
+            flush: on[2],
+            fua: on[3],
+            trim: on[4],
+            write_zeroes: on[5],
+            fast_zero: on[5] && on[6],
+            cache: on[7],
+            dont_fragment: on[1],
+            block_status: true,
+            ..Features::default()
+        };
+        let export = Export { features, ..disk() };
+        let (flags, kind, offset, length) = frame;
+        prop_assume!(kind != 2);
+        let mut server = Server::with_status(export.clone());
+        server.feed(&request(flags, kind, 9, offset, length));
+        if kind == 1 {
+            server.feed(&vec![0; length as usize]);
+        }
+        prop_assert_eq!(&server.error, &None);
+        let expected = errno(&export, frame);
+        if expected == 0 {
+            prop_assert!(server.sent.is_empty());
+            let request = only_request(&mut server);
+            let span = Span { offset, length };
+            prop_assert_eq!((request.command.span(), request.ticket.cookie()), (span, 9));
+        } else {
+            prop_assert!(server.events.is_empty());
+            prop_assert_eq!(&server.sent[..8], hex("668e33ef 0001 8001"));
+            prop_assert_eq!(&server.sent[20..24], expected.to_be_bytes());
+        }
+    }
+}
+
+#[test]
+fn a_read_too_long_for_the_length_of_a_chunk_is_an_overflow() {
+    let block_sizes = BlockSizes { minimum: 1, preferred: 4096, payload_max: u32::MAX };
+    let mut server = Server::structured(Export { size: 1 << 40, block_sizes, ..disk() });
+    server.feed(&request(0, 0, 1, 0, u32::MAX - 8));
+    let head = only_request(&mut server).ticket.data();
+    assert_eq!(head[16..20], u32::MAX.to_be_bytes());
+    server.feed(&request(0, 0, 2, 0, u32::MAX - 7));
+    assert_eq!(server.sent[20..24], 75_u32.to_be_bytes());
+}
+
+#[test]
+fn a_block_status_has_no_more_extents_than_a_server_should_send() {
+    let mut server = Server::with_status(Export { size: 1 << 40, ..disk() });
+    server.feed(&request(0, 7, 1, 0, 1 << 30));
+    let extents = vec![Extent { length: 512, ..Extent::default() }; (1 << 20) + 1];
+    let reply = only_request(&mut server).ticket.status(&extents);
+    assert_eq!(reply.len(), 20 + 4 + (8 << 20));
 }

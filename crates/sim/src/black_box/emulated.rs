@@ -51,6 +51,9 @@ pub struct Habits {
     pub seek_jitter: Option<SimDuration>,
     /// Replies are under way for so long at most, evenly.
     pub reply_jitter: SimDuration,
+    /// And for so much longer at most for each block: how far the bus is behind the media varies
+    /// from request to request.
+    pub reply_jitter_a_block: SimDuration,
     /// What it does for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
@@ -74,6 +77,7 @@ pub struct EmulatedDrive {
     /// Replies under way, by arrival.
     replies: BTreeMap<(SimTime, u64), Reply>,
     reply_jitter: SimDuration,
+    reply_jitter_a_block: SimDuration,
     prng: Prng,
 }
 
@@ -110,6 +114,7 @@ impl EmulatedDrive {
             inside: BTreeMap::new(),
             replies: BTreeMap::new(),
             reply_jitter: habits.reply_jitter,
+            reply_jitter_a_block: habits.reply_jitter_a_block,
             prng: Prng::new(seed, "reply jitter"),
         })
     }
@@ -183,7 +188,8 @@ impl EmulatedDrive {
             }
             _ => None,
         };
-        let way = SimDuration::from_ns(self.prng.below(self.reply_jitter.ns() + 1));
+        let most = self.reply_jitter + self.reply_jitter_a_block * u64::from(blocks);
+        let way = SimDuration::from_ns(self.prng.below(most.ns() + 1));
         let at = served.end + way;
         self.replies.insert((at, id), Reply { id, at, bad, served });
     }

@@ -27,11 +27,11 @@ pub struct Outside<'p> {
     promotions: BTreeMap<u64, PromotionId>,
     /// Flushes at the drive, by the number of their command.
     flushes: BTreeMap<u64, u64>,
-    observer: Option<Observer<'p>>,
+    observer: Option<CommandObserver<'p>>,
 }
 
 /// Is shown every command that has come back.
-type Observer<'p> = &'p mut (dyn FnMut(&Finished) + Send);
+pub type CommandObserver<'p> = &'p mut (dyn FnMut(&Finished) + Send);
 
 /// Numbers of flushes as commands: above those of the scheduler.
 const FLUSHES: u64 = 1 << 63;
@@ -62,7 +62,7 @@ impl<'p> Outside<'p> {
 
     /// The same, and every command that has come back is shown to `observer`.
     #[must_use]
-    pub fn watched_by(self, observer: Observer<'p>) -> Self {
+    pub fn watched_by(self, observer: CommandObserver<'p>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
@@ -103,7 +103,7 @@ impl<'p> Outside<'p> {
             observer(&finished);
         }
         self.send(now);
-        let sequence = finished.command.foreground?;
+        let sequence = finished.done?.sequence;
         self.promotions.remove(&sequence);
         Some(Done { sequence, served, flush: false })
     }
@@ -145,10 +145,16 @@ impl Device for Outside<'_> {
     }
 
     fn next_event(&self) -> Option<NextEvent> {
-        self.drive.next_event()
+        let decision = self.scheduler.decides_at().map(NextEvent::Decision);
+        let events = self.drive.next_event().into_iter().chain(decision);
+        events.min_by_key(|event| event.time())
     }
 
     fn advance(&mut self, now: SimTime) -> Option<Done> {
+        if self.drive.next_event().is_none_or(|event| event.time() > now) {
+            self.send(now);
+            return None;
+        }
         let reply = self.drive.advance(now)?;
         self.finish(&reply, now)
     }
@@ -178,6 +184,7 @@ impl Device for Outside<'_> {
             destaging: unit.destaging(),
             free: self.planner.is_some().then_some(free),
             idle: None,
+            external: Some(*account),
         }
     }
 }

@@ -232,6 +232,7 @@ fn config(options: &StudyOptions, order: Order) -> SimConfig {
         scheduler,
         electronics: options.electronics,
         queue_depth,
+        keep_free_blocks_before: None,
         array: ArrayConfig::default(),
         freeblock: None,
         external: None,

@@ -2,7 +2,9 @@
 //!
 //! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
 
+mod beyond_scrub;
 mod beyond_tasks;
+mod fast02;
 mod osdi00;
 mod osdi00_cleaning;
 mod osdi00_mining;
@@ -93,6 +95,60 @@ pub const CLAIMS: &[Claim] = &[
         title: "Several tasks at once: shared blocks, priority, deadline, shares",
         setting: "as figure 8, MPL 10, FCFS; a scan, and a tenth of the drive that is urgent",
         run: beyond_tasks::tasks,
+    },
+    Claim {
+        id: "fast02.fig4",
+        title: "One command at the drive, or two",
+        setting: "Atlas 10K as a black box, random 16 KB, bus overlap that varies",
+        run: fast02::fig4,
+    },
+    Claim {
+        id: "fast02.fig7",
+        title: "Predicted head times from outside the drive",
+        setting: "Atlas 10K as a black box, random 4 KB, two commands at the drive",
+        run: fast02::fig7,
+    },
+    Claim {
+        id: "fast02.fig7b",
+        title: "Predicted head times of large requests",
+        setting: "as figure 7, exponential around 40 KB, bus overlap that varies",
+        run: fast02::fig7b,
+    },
+    Claim {
+        id: "fast02.fig8",
+        title: "SPTF outside the drive and inside",
+        setting: "Atlas 10K as a black box, 1 to 16 outstanding",
+        run: fast02::fig8,
+    },
+    Claim {
+        id: "fast02.fig9",
+        title: "Foreground and free bandwidth by conservatism",
+        setting: "Atlas 10K as a black box, transactions at MPL 10, a scan by the greedy rule",
+        run: fast02::fig9,
+    },
+    Claim {
+        id: "fast02.fig10",
+        title: "What scheduling from outside costs",
+        setting: "as figure 9, SPTF-SW60%",
+        run: fast02::fig10,
+    },
+    Claim {
+        id: "fast02.scan",
+        title: "A full scan during transactions",
+        setting: "as figure 9, SSTF, conservatism of 0.3 ms",
+        run: fast02::scan,
+    },
+    Claim {
+        id: "beyond.fast02",
+        title: "Outside the drive with plans of several stops, tracks of the foreground included",
+        setting: "as figure 9, jitter of 50 us, four policies",
+        run: fast02::beyond,
+    },
+    Claim {
+        id: "beyond.scrub",
+        title: "How good the estimate of a scrub's time is: against whole scans",
+        setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie; bands are what the README says of estimates",
+        run: beyond_scrub::scrub,
     },
 ];
 

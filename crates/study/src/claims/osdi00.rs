@@ -60,6 +60,7 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         // The paper's drives are DiskSim's with their cache off and no overheads.
         electronics: false,
         queue_depth: None,
+        keep_free_blocks_before: None,
         array: ArrayConfig::default(),
         freeblock: None,
         external: None,

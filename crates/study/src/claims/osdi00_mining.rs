@@ -102,6 +102,7 @@ pub(super) fn transactions(mpl: u32, seed: u64) -> SimConfig {
         // As in the figures of section 3: no cache, no overheads.
         electronics: false,
         queue_depth: None,
+        keep_free_blocks_before: None,
         array: ArrayConfig::default(),
         freeblock: None,
         external: None,

@@ -81,7 +81,7 @@ fn scans(work: &FreeWork) -> String {
 }
 
 /// Heads wait for the data, and none of that is given away.
-const KEPT: &str = "none: the drive reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before` in its file), or all latency is of writing back; switch that off in a drive file of your own, or set `electronics = false`";
+const KEPT: &str = "none: the drive reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before`), or all latency is of writing back; `keep_free_blocks_before = false` in the experiment gives the latency of reads away, `electronics = false` all of it";
 
 fn gaps(
     result: &RunResult,

@@ -18,7 +18,7 @@ pub(super) fn course(bursts: &[Burst]) -> Vec<At> {
     let mut before: Option<&Burst> = None;
     for burst in bursts {
         if let Some(before) = before {
-            potential_ns += leap_ns(before, burst);
+            potential_ns += leap_ns(before, burst, burst.from);
         }
         course.push(At { left: burst.from, potential_ns });
         potential_ns += burst.potential_ns as f64;
@@ -33,9 +33,10 @@ pub(super) fn rate(burst: &Burst) -> f64 {
     burst.in_gaps as f64 / burst.potential_ns.max(1) as f64
 }
 
-/// Latency between two bursts. The rate is taken to be a power of what is left.
-fn leap_ns(before: &Burst, after: &Burst) -> f64 {
-    let (from, to) = (before.to as f64, after.from as f64);
+/// Latency between two bursts until only `to` blocks are left. The rate is taken to be a power of
+/// what is left.
+fn leap_ns(before: &Burst, after: &Burst, to: u64) -> f64 {
+    let (from, to) = (before.to as f64, to as f64);
     let rates = (rate(before), rate(after));
     if from <= to || rates.0 <= 0.0 {
         return 0.0;
@@ -60,10 +61,66 @@ fn power_integral(from: f64, to: f64, rate: f64, at: f64, power: f64) -> f64 {
 }
 
 /// Latency until so many blocks are left. None when the course ends before.
-pub(super) fn potential_until(course: &[At], left: u64) -> Option<f64> {
-    let after = course.iter().position(|at| at.left <= left)?;
-    let Some(before) = after.checked_sub(1) else { return Some(course[after].potential_ns) };
-    let (before, after) = (course[before], course[after]);
-    let part = (before.left - left) as f64 / (before.left - after.left).max(1) as f64;
-    Some(before.potential_ns + part * (after.potential_ns - before.potential_ns))
+pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
+    let mut potential_ns = 0.0;
+    let mut before: Option<&Burst> = None;
+    for burst in bursts {
+        if let Some(before) = before {
+            potential_ns += leap_ns(before, burst, burst.from.max(left));
+        }
+        if left >= burst.from {
+            return Some(potential_ns);
+        }
+        if left >= burst.to {
+            let part = (burst.from - left) as f64 / (burst.from - burst.to) as f64;
+            return Some(potential_ns + part * burst.potential_ns as f64);
+        }
+        potential_ns += burst.potential_ns as f64;
+        before = Some(burst);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bursts of a scan whose rate is this power of what is left.
+    fn bursts(power: f64) -> Vec<Burst> {
+        let burst = |(from, to): (u64, u64)| {
+            let middle = 0.5 * (from + to) as f64;
+            let rate = 1e-3 * libm::pow(middle / 1e6, power);
+            let in_gaps = from - to;
+            let potential_ns = (in_gaps as f64 / rate) as u64;
+            Burst { from, to, in_gaps, potential_ns, ..Burst::default() }
+        };
+        [(1_000_000, 999_000), (500_000, 499_000), (200_000, 199_000), (1_000, 0)].map(burst).into()
+    }
+
+    /// Block by block through the leaps.
+    fn slowly(power: f64, left: u64) -> f64 {
+        (left..1_000_000).map(|x| 1e3 / libm::pow((x as f64 + 0.5) / 1e6, power)).sum()
+    }
+
+    #[test]
+    fn within_a_leap_the_time_follows_the_rate_and_no_straight_line() {
+        for power in [0.5, 1.0, 1.7] {
+            let bursts = bursts(power);
+            for left in [999_500, 750_000, 500_000, 350_000, 200_000, 100_000, 20_000] {
+                let (ours, exact) = (potential_until(&bursts, left).unwrap(), slowly(power, left));
+                assert!((ours / exact - 1.0).abs() < 0.01, "{power} at {left}: {ours} {exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_course_has_the_same_times_as_a_look_at_each_of_its_points() {
+        let bursts = bursts(1.3);
+        for at in course(&bursts) {
+            let until = potential_until(&bursts, at.left).unwrap();
+            assert!((until - at.potential_ns).abs() <= 1e-9 * at.potential_ns, "{at:?}: {until}");
+        }
+        assert_eq!(potential_until(&bursts[..2], 400_000), None);
+        assert_eq!(potential_until(&[], 0), None);
+    }
 }

@@ -12,7 +12,7 @@ use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
 use super::curve::{self, At};
-use super::leaps::{Burst, End, Leaping, Pace, Watch};
+use super::leaps::{Burst, End, Leaping, Pace, WHOLE, Watch};
 use super::sample::Sample;
 
 /// Assumed: bursts that tell a rate to a few hundredths, leaps that halve what is left, and a
@@ -46,7 +46,8 @@ pub struct ScrubEstimate {
 pub struct ArmScrub {
     /// Share of the time that is rotational latency of the foreground which a scrub can use.
     pub gap_share: f64,
-    /// Blocks of the scrub.
+    /// Blocks of the scrub: whole ones. What is left at the end of the drive, less than one, does
+    /// not count.
     pub blocks: u64,
     /// How the scan ended.
     pub end: ScrubEnd,
@@ -241,12 +242,12 @@ fn scan<S: Source>(
         Leaping::new(&experiment.drive, block_size, pace, prng, &watch)
     };
     let mut scans: Vec<Leaping> = (0..arms).map(scan).collect();
-    let total = pace.leaps * u64::from(arms) + 1;
+    let total = WHOLE * u64::from(arms) + 1;
     let mut source = Until { source, watch: &watch, requests: pace.requests };
     let planners = scans.iter_mut().map(|scan| scan as &mut dyn Planner).collect();
     let mut reported = u64::MAX;
     let mut report = |_: &_| {
-        let done = watch.leaps.load(Ordering::Relaxed).min(total - 1);
+        let done = watch.done.load(Ordering::Relaxed);
         if done != reported {
             reported = done;
             progress(done, total);
@@ -261,6 +262,69 @@ fn scan<S: Source>(
     };
     Ok((scans.iter().map(of).collect(), result))
 }
+
+/// A scan behind a source of one's own, to hold estimates to whole scans: of the arm of a drive that
+/// has one.
+pub(crate) struct ScanBehind {
+    scan: Scanned,
+    /// Rotational latency in a nanosecond of the run.
+    gap_share: f64,
+}
+
+impl ScanBehind {
+    /// Estimated as the scan behind a trace is.
+    pub fn estimated<S: Source>(
+        experiment: &Experiment,
+        source: &mut S,
+    ) -> Result<Self, ConfigError> {
+        Self::new(experiment, source, block_size(&experiment.drive), PACE)
+    }
+
+    /// Simulated gap by gap, for at most so many requests.
+    pub fn whole<S: Source>(
+        experiment: &Experiment,
+        source: &mut S,
+        requests: u64,
+    ) -> Result<Self, ConfigError> {
+        let pace = Pace { requests, ..NO_LEAPS };
+        Self::new(experiment, source, block_size(&experiment.drive), pace)
+    }
+
+    fn new<S: Source>(
+        experiment: &Experiment,
+        source: &mut S,
+        block_size: Bytes,
+        pace: Pace,
+    ) -> Result<Self, ConfigError> {
+        let (mut scans, result) = scan(experiment, source, block_size, pace, &|_, _| {})?;
+        let potential_ns = result.free.map_or(0, |free| free.time.potential_ns);
+        let gap_share = potential_ns as f64 / result.elapsed_ns.max(1) as f64;
+        Ok(Self { scan: scans.remove(0), gap_share })
+    }
+
+    /// Part of the blocks that were read.
+    pub fn read_share(&self) -> f64 {
+        let left = self.scan.bursts.last().map_or(self.scan.blocks, |burst| burst.to);
+        1.0 - left as f64 / self.scan.blocks as f64
+    }
+
+    /// How long this part of the blocks takes. None when it is not reached.
+    pub fn seconds_until(&self, read_share: f64) -> Option<f64> {
+        // What is read is a whole number of blocks.
+        let left = ((1.0 - read_share) * self.scan.blocks as f64).round() as u64;
+        let potential_ns = curve::potential_until(&self.scan.bursts, left)?;
+        Some(potential_ns / self.gap_share / 1e9)
+    }
+
+    /// Gaps that were simulated.
+    pub fn gaps(&self) -> u64 {
+        self.scan.bursts.iter().map(|burst| burst.gaps).sum()
+    }
+}
+
+/// A whole scan, for as many requests as are asked for.
+const NO_LEAPS: Pace =
+    Pace { gaps: 1500, leaps: u64::MAX / 2, step_max: 0.0, last_gaps: u64::MAX, requests: 0 };
 
 /// A load until the scans of all arms are over, or for so many requests.
 struct Until<'a, S> {
@@ -314,7 +378,7 @@ impl ArmScrub {
         let blocks = scan.blocks;
         let seconds = |potential_ns: f64| potential_ns / gap_share / 1e9;
         let share = |left: u64| 1.0 - left as f64 / blocks as f64;
-        let until = |left: u64| curve::potential_until(&course, left).map(seconds);
+        let until = |left: u64| curve::potential_until(&scan.bursts, left).map(seconds);
         let rates = scan.bursts.iter().flat_map(|burst| [curve::rate(burst); 2]);
         let point = |(at, rate): (&At, f64)| ScrubPoint {
             seconds: seconds(at.potential_ns),
@@ -347,15 +411,6 @@ mod tests {
 
     use super::*;
 
-    /// A whole scan.
-    const NO_LEAPS: Pace = Pace {
-        gaps: 1500,
-        leaps: u64::MAX / 2,
-        step_max: 0.0,
-        last_gaps: u64::MAX,
-        requests: 1_000_000,
-    };
-
     fn experiment(workload: &str) -> Experiment {
         let text = format!(
             "drive = \"atlas10k\"\nelectronics = false\nqueue_depth = 1\n[workload]\n{workload}"
@@ -363,32 +418,25 @@ mod tests {
         Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap()
     }
 
-    /// Ten clients with random requests, as in osdi00 section 6.
-    fn random(experiment: &Experiment, pace: Pace) -> ArmScrub {
-        let kib = Bytes::from_kib;
-        let spec = PatternSpec { size: kib(8), align: kib(4), ..PatternSpec::default() };
-        let pattern = Pattern::new(spec, experiment.striping.blocks(), 1).unwrap();
-        let think = Think::Constant(SimDuration::from_ms(30));
-        let mut source = Closed::new(pattern, 10, think, u64::MAX, 1);
-        let (scans, result) = scan(experiment, &mut source, kib(8), pace, &|_, _| {}).unwrap();
-        let free = result.free.unwrap().time;
-        assert_eq!(free.foreground_delay_ns, 0);
-        ArmScrub::new(&scans[0], kib(8), free.potential_ns as f64 / result.elapsed_ns as f64)
-    }
-
     #[test]
     fn under_random_requests_the_estimate_is_near_a_whole_scan() {
         let experiment = experiment("kind = \"closed\"");
-        let (whole, leaping) = (random(&experiment, NO_LEAPS), random(&experiment, PACE));
-        assert!([whole.end, leaping.end].iter().all(|&end| end == ScrubEnd::Complete));
-        assert!(leaping.simulated_gaps * 3 < whole.simulated_gaps);
-        let near = |a: Option<f64>, b: Option<f64>, band: f64| {
-            let ratio = a.unwrap() / b.unwrap();
-            assert!((1.0 - band..1.0 + band).contains(&ratio), "{a:?} for {b:?}");
+        // Ten clients with random requests, as in osdi00 section 6.
+        let scan = |pace: Pace| {
+            let kib = Bytes::from_kib;
+            let spec = PatternSpec { size: kib(8), align: kib(4), ..PatternSpec::default() };
+            let pattern = Pattern::new(spec, experiment.striping.blocks(), 1).unwrap();
+            let think = Think::Constant(SimDuration::from_ms(30));
+            let mut source = Closed::new(pattern, 10, think, u64::MAX, 1);
+            ScanBehind::new(&experiment, &mut source, kib(8), pace).unwrap()
         };
-        near(leaping.seconds_50_percent, whole.seconds_50_percent, 0.08);
-        near(leaping.seconds_95_percent, whole.seconds_95_percent, 0.08);
-        near(leaping.seconds, whole.seconds, 0.15);
+        let (whole, leaping) = (scan(Pace { requests: 1_000_000, ..NO_LEAPS }), scan(PACE));
+        assert!([&whole, &leaping].iter().all(|scan| scan.scan.end == End::Complete));
+        assert!(leaping.gaps() * 3 < whole.gaps());
+        for (part, band) in [(0.5, 0.08), (0.95, 0.08), (1.0, 0.15)] {
+            let ratio = leaping.seconds_until(part).unwrap() / whole.seconds_until(part).unwrap();
+            assert!((1.0 - band..1.0 + band).contains(&ratio), "{ratio} at {part}");
+        }
     }
 
     #[test]
@@ -403,22 +451,17 @@ mod tests {
         let experiment = Experiment::new(config).unwrap();
         let requests = experiment.trace.as_ref().unwrap().requests;
         let sample = Sample::read(&trace, requests).unwrap();
-        let seconds = |pace: Pace| {
+        let scan = |pace: Pace| {
             let mut source = experiment.replay(&trace, sample.for_ever(SimDuration::ZERO)).unwrap();
-            let size = Bytes::from_kib(16);
-            let (scans, _) = scan(&experiment, &mut source, size, pace, &|_, _| {}).unwrap();
-            let course = curve::course(&scans[0].bursts);
-            (course, scans[0].blocks, scans[0].end)
+            ScanBehind::new(&experiment, &mut source, Bytes::from_kib(16), pace).unwrap()
         };
-        let (whole, blocks, _) = seconds(Pace { requests: 300_000, ..NO_LEAPS });
-        let reached = whole.last().unwrap();
-        let read = 1.0 - reached.left as f64 / blocks as f64;
+        let whole = scan(Pace { requests: 300_000, ..NO_LEAPS });
+        let read = whole.read_share();
         assert!((0.05..0.9).contains(&read), "{read}");
-        let (leaping, _, end) = seconds(PACE);
-        assert_ne!(end, End::Complete, "the gaps reach a part of the drive only");
+        let leaping = scan(PACE);
+        assert_ne!(leaping.scan.end, End::Complete, "the gaps reach a part of the drive only");
         for part in [0.25, 0.5, 0.75, 1.0] {
-            let left = blocks - (part * (blocks - reached.left) as f64) as u64;
-            let at = |course: &[At]| curve::potential_until(course, left).unwrap();
+            let at = |scan: &ScanBehind| scan.seconds_until(part * read).unwrap();
             let ratio = at(&leaping) / at(&whole);
             assert!((0.5..1.5).contains(&ratio), "{ratio} at {part} of {read}");
         }

@@ -58,8 +58,12 @@ pub(super) struct Burst {
 pub(super) struct Watch {
     /// Scans that are not over.
     pub unfinished: AtomicU64,
-    pub leaps: AtomicU64,
+    /// Sum over the arms of how far each is, in parts of [`WHOLE`].
+    pub done: AtomicU64,
 }
+
+/// How far a scan is when no leaps are left to take.
+pub(super) const WHOLE: u64 = 1000;
 
 /// How a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +87,8 @@ pub(super) struct Leaping {
     /// Part of what the gaps reach that a burst and its leap take.
     step: f64,
     leaps: u64,
+    /// How far it has said that it is.
+    told: u64,
     bursts: Vec<Burst>,
     burst: Burst,
     /// Free runs of the burst.
@@ -119,6 +125,7 @@ impl Leaping {
             prng,
             step: STEP_MIN.min(pace.step_max),
             leaps: 0,
+            told: 0,
             bursts: Vec::new(),
             burst: Burst { from: blocks, ..Burst::default() },
             runs: Vec::new(),
@@ -209,7 +216,17 @@ impl Leaping {
         scan.go_on(&mut runs, 1.0 - self.step, &mut self.prng);
         self.burst.from = self.left();
         self.leaps += 1;
-        self.watch.leaps.fetch_add(1, Ordering::Relaxed);
+        let done = self.how_far();
+        self.watch.done.fetch_add(done - self.told, Ordering::Relaxed);
+        self.told = done;
+    }
+
+    /// How far it is, in parts of [`WHOLE`]: leaps are parts of what is left, and go on until a burst
+    /// might read it.
+    fn how_far(&self) -> u64 {
+        let part = |left: u64| libm::log(self.blocks as f64 / left.max(1) as f64);
+        let done = part(self.left()) / part(self.pace.gaps).max(f64::MIN_POSITIVE);
+        (done.clamp(0.0, 1.0) * WHOLE as f64) as u64
     }
 }
 

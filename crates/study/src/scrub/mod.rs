@@ -12,5 +12,5 @@ mod leaps;
 mod sample;
 mod thin;
 
-pub(crate) use estimate::estimate;
 pub use estimate::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
+pub(crate) use estimate::{ScanBehind, estimate};

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::model::sched::POLICIES;
-use freewheel::sim::config::{ConfigError, Experiment, Observer, SimConfig, Workload, open};
-use freewheel::sim::library::{self, DriveError};
+use freewheel::sim::config::{
+    ConfigError, Experiment, Observer, SimConfig, Workload, key_and_value, open,
+};
+use freewheel::sim::library::DriveError;
 use freewheel::sim::log::CompletionLog;
 use freewheel::sim::{Completion, RunResult};
 use freewheel::study::{self, FreeWork};
@@ -28,7 +30,7 @@ pub struct SimArgs {
     #[arg(required_unless_present = "schema")]
     config: Option<PathBuf>,
     /// Override a key of the experiment; may be given several times
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = override_text)]
     overrides: Vec<String>,
     /// Seed of every random stream, instead of the experiment's
     #[arg(long, value_parser = crate::verbs::seed())]
@@ -58,7 +60,8 @@ Policies, for `scheduler.policy`:
 {policies}
 Examples:
   freewheel sim examples/oltp.toml
-  freewheel sim examples/oltp.toml --set workload.outstanding=20 --set scheduler.policy=sptf --json"
+  freewheel sim examples/oltp.toml --set workload.outstanding=20 --set scheduler.policy=sptf --json
+  freewheel sim examples/scan.toml --json | jq .result.free_work.scans_a_day"
     )
 }
 
@@ -69,7 +72,14 @@ struct Document<'a> {
     drive: DriveIdentity,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<&'a TraceInfo>,
-    result: &'a RunResult,
+    result: ResultDocument<'a>,
+}
+
+/// What came of the run; of free work also what its sums say.
+#[derive(Serialize)]
+struct ResultDocument<'a> {
+    #[serde(flatten)]
+    run: &'a RunResult,
     #[serde(skip_serializing_if = "Option::is_none")]
     free_work: Option<FreeWork>,
 }
@@ -129,37 +139,51 @@ impl SimArgs {
             config: &experiment.config,
             drive: DriveIdentity::new(&experiment.spec, &experiment.drive),
             trace: experiment.trace.as_ref(),
-            result,
-            free_work: FreeWork::new(result),
+            result: ResultDocument { run: result, free_work: FreeWork::new(result) },
         })
     }
 
-    /// In an experiment names come from its file, so a wrong one is no wrong use of the command,
-    /// unless an override brought it in.
+    /// What is wrong with an experiment, behind the file or the overrides that it is in. It is a
+    /// failure wherever it is: the command was understood.
     fn explain(&self, path: &Path, error: ConfigError) -> Failure {
-        let names_something = matches!(
-            error,
-            ConfigError::Parse { .. }
-                | ConfigError::Drive(DriveError::Unknown { .. })
-                | ConfigError::Policy(_)
-                | ConfigError::Format(_)
-        );
-        let is_override = matches!(error, ConfigError::Override { .. });
-        let way_out = way_out(&error);
-        let failure = if is_override || names_something && self.overrides_are_to_blame(path) {
-            Failure::wrong_use(error)
-        } else {
-            Failure::failed(error)
+        let help = way_out(&error);
+        let failure = match key(&error) {
+            Some(key) => {
+                let origin = Experiment::to_blame(path, &self.overrides);
+                Failure::failed(format!("{origin}: {key}{error}"))
+            }
+            None => Failure::failed(error),
         };
-        match way_out {
+        match help {
             Some(help) => failure.with_help(help),
             None => failure,
         }
     }
+}
 
-    fn overrides_are_to_blame(&self, path: &Path) -> bool {
-        let names_a_drive = |config: SimConfig| library::spec(&config.drive).is_ok();
-        !self.overrides.is_empty() && SimConfig::load(path, &[]).is_ok_and(names_a_drive)
+fn override_text(text: &str) -> Result<String, String> {
+    key_and_value(text).map(|_| text.to_owned())
+}
+
+/// What its text lacks of the key it is about, of an error that is in a value; None of one that
+/// names its file itself.
+fn key(error: &ConfigError) -> Option<&'static str> {
+    match error {
+        ConfigError::Array { .. }
+        | ConfigError::Freeblock { .. }
+        | ConfigError::External { .. }
+        | ConfigError::QueueDepth { .. }
+        | ConfigError::Workload { .. } => Some(""),
+        ConfigError::Unordered => Some("array: "),
+        ConfigError::Drive(DriveError::Unknown { .. }) => Some("drive: "),
+        ConfigError::Policy(_) => Some("scheduler: "),
+        ConfigError::Format(_) => Some("workload: `format`: "),
+        ConfigError::Placement(_) => Some("workload: "),
+        ConfigError::Read { .. }
+        | ConfigError::Parse { .. }
+        | ConfigError::Override { .. }
+        | ConfigError::Drive(_)
+        | ConfigError::Trace(_) => None,
     }
 }
 
@@ -180,7 +204,16 @@ fn way_out(error: &ConfigError) -> Option<&'static str> {
             "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
              seed in the document of --json, for a trace also --set workload.device=N",
         ),
-        ConfigError::Parse { .. } => Some("`freewheel sim --schema` prints every key there is"),
+        ConfigError::Drive(DriveError::Unknown { .. }) => Some("`freewheel drive list` shows them"),
+        ConfigError::Parse { .. }
+        | ConfigError::Override { .. }
+        | ConfigError::Array { .. }
+        | ConfigError::Freeblock { .. }
+        | ConfigError::External { .. }
+        | ConfigError::QueueDepth { .. }
+        | ConfigError::Workload { .. } => {
+            Some("`freewheel sim --schema` prints every key there is, and what it is")
+        }
         _ => None,
     }
 }

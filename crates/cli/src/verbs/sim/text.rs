@@ -1,5 +1,6 @@
 //! A result as tables.
 
+use freewheel::model::external::Account;
 use freewheel::model::stats::Summary;
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
@@ -20,6 +21,7 @@ pub(super) fn text(experiment: &Experiment, result: &RunResult) -> Result<String
         responses(result).to_string(),
         stages(result).to_string(),
     ];
+    sections.extend(result.external.as_ref().map(|seen| external(seen).to_string()));
     sections.extend(free_work(result));
     if !result.drives.is_empty() {
         sections.push(drives(&result.drives));
@@ -117,6 +119,21 @@ fn stages(result: &RunResult) -> Table {
     if result.destaging > 0.0 {
         table.row(["", "", "with what was written back"]);
     }
+    table
+}
+
+/// What a scheduler outside the drive foresaw.
+fn external(seen: &Account) -> Table {
+    let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
+    let mut table = Table::new("lr");
+    table.row(["outside the drive", "head times"]);
+    table.row(["predicted", &seen.predicted.to_string()]);
+    table.row(["within 50 us", &share(seen.within_50us)]);
+    table.row(["within 150 us", &share(seen.within_150us)]);
+    table.row(["turns longer", &share(seen.late)]);
+    table.row(["behind free work", &share(seen.late_behind_free)]);
+    table.row(["turns shorter", &share(seen.early)]);
+    table.row(["surprises", &seen.surprises.to_string()]);
     table
 }
 

@@ -19,7 +19,7 @@ impl Wanted {
             let (block, _) = layer.wanted.next_run(layer.down(at), 1)?;
             at = at.max(layer.start(block));
             let (_, stretch) = tracks.stretch_of(at);
-            let run = self.first_in(tracks, layer, &stretch, (at, stretch.end()), most);
+            let run = self.first_in(layer, &stretch, (at, stretch.end()), most);
             if run.is_some() {
                 return run;
             }
@@ -30,7 +30,6 @@ impl Wanted {
     /// The first wanted items in the part `from..to` of a stretch that follow on each other.
     fn first_in(
         &self,
-        tracks: &Tracks,
         layer: &Layer,
         stretch: &Stretch,
         (from, to): (u64, u64),
@@ -41,7 +40,7 @@ impl Wanted {
         let whole = layer.wanted.next_run(first, blocks).filter(|run| run.0 < end);
         let mut run = whole.map(|run| (layer.start(run.0), layer.start(run.1.min(end))));
         let room = &mut self.room();
-        self.pieces_in(tracks, layer, stretch, (from, to), room, &mut |piece| {
+        Self::pieces_in(layer, stretch, (from, to), room, &mut |piece| {
             run = Some(match run {
                 Some((start, end)) if piece.to == start => (piece.from, end),
                 Some((start, end)) if end == piece.from => (start, piece.to),

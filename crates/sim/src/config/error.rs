@@ -1,0 +1,101 @@
+//! Why an experiment cannot be run.
+
+use std::path::PathBuf;
+
+use freewheel_model::onboard::spec::QUEUE_DEPTH_MAX;
+use freewheel_model::sched::ParsePolicyError;
+use freewheel_trace::{TraceError, UnknownFormatName};
+use thiserror::Error;
+
+use crate::library::DriveError;
+use crate::source::{PlacementError, SourceError};
+
+/// Why an experiment cannot be run.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The text is not an experiment.
+    #[error("{origin}: {message}")]
+    Parse {
+        /// The file, or what else the text came from.
+        origin: String,
+        /// Line, key and what is wrong.
+        message: String,
+    },
+    /// An override is not `key=value`, or its key leads nowhere.
+    #[error("--set {text}: {message}")]
+    Override {
+        /// The override as given.
+        text: String,
+        /// What is wrong and what is right.
+        message: String,
+    },
+    /// A value of the array does not fit.
+    #[error("array: {message}")]
+    Array {
+        /// Key, value and what is allowed.
+        message: String,
+    },
+    /// Completions cannot be shown.
+    #[error(
+        "independent drives run at the same time: their completions have no common order in which \
+         they could be written down"
+    )]
+    Unordered,
+    /// A value of the background work does not fit.
+    #[error("freeblock: {message}")]
+    Freeblock {
+        /// Key, value and what is allowed.
+        message: String,
+    },
+    /// A value of the scheduler outside the drive does not fit.
+    #[error("external: {message}")]
+    External {
+        /// Key, value and what is allowed.
+        message: String,
+    },
+    /// The drive's queue cannot be of this depth.
+    #[error("`queue_depth` is {depth}: 1 to {QUEUE_DEPTH_MAX} commands can be held")]
+    QueueDepth {
+        /// As given.
+        depth: u32,
+    },
+    /// A value of the workload does not fit.
+    #[error("workload: {message}")]
+    Workload {
+        /// Key, value and what is allowed.
+        message: String,
+    },
+    /// The drive.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The policy.
+    #[error(transparent)]
+    Policy(#[from] ParsePolicyError),
+    /// The trace's format.
+    #[error(transparent)]
+    Format(#[from] UnknownFormatName),
+    /// The trace.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// Trace and drive together.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+}
+
+impl From<SourceError> for ConfigError {
+    fn from(error: SourceError) -> Self {
+        match error {
+            SourceError::Trace(error) => Self::Trace(error),
+            SourceError::Placement(error) => Self::Placement(error),
+            SourceError::OutOfReach { .. } => Self::Freeblock { message: error.to_string() },
+        }
+    }
+}
