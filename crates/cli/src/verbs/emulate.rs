@@ -61,6 +61,9 @@ pub struct EmulateArgs {
     /// Replies are under way for up to so long, evenly, as 20us
     #[arg(long, value_name = "TIME", default_value = "0us")]
     reply_jitter: SimDuration,
+    /// And for up to so much longer for each block of 512 bytes
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    reply_jitter_a_block: SimDuration,
     /// The drive does something of its own every EVERY in the mean, for LASTS, as 60s/100ms
     #[arg(long, value_name = "EVERY/LASTS")]
     activity: Option<OwnActivity>,
@@ -178,6 +181,7 @@ impl EmulateArgs {
         let habits = Habits {
             seek_jitter: self.seek_jitter,
             reply_jitter: self.reply_jitter,
+            reply_jitter_a_block: self.reply_jitter_a_block,
             activity: self.activity.map(|own| own.0),
             queue_depth: self.queue_depth,
             write_cache: self.write_cache.map(|cache| match cache {
