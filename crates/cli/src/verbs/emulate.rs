@@ -152,6 +152,12 @@ struct Document {
 impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
         let (spec, drive) = library::drive(&self.drive)?;
+        if matches!(self.write_cache, Some(Cache::On)) && spec.onboard.buffer.is_none() {
+            return Err(Failure::wrong_use(format!(
+                "--write-cache on: {} has no buffer that could hold writes; leave it out",
+                self.drive
+            )));
+        }
         let options = self.options(&drive)?;
         let address = self.address();
         // From here on a signal ends it in order, whatever has been done by then.

@@ -167,6 +167,8 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     refused(&with(&["--bad", "0-9999999"]), 2, &["10000000 bad blocks", "1048576"]);
     refused(&with(&["--activity", "1s"]), 2, &["60s/100ms"]);
     refused(&with(&["--seek-jitter", "5"]), 2, &["no unit"]);
+    let cache = ["tr96", "--write-cache", "on", "--socket", &socket];
+    refused(&cache, 2, &["tr96 has no buffer", "leave it out"]);
     let store = at("small");
     let args = [&there[..], &["--store", &store]].concat();
     refused(&args, 1, &["small", "512B", "9199079936B", "path where there is none"]);
