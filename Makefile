@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test lint bench bench-scale bench-freeblock bench-long reproduce install schemas picture clean
+.PHONY: demo test lint bench bench-scale bench-freeblock bench-long bench-nbd reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -34,6 +34,10 @@ bench-freeblock:
 ## That memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
 bench-long:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --long
+
+## The NBD server with a disk in memory beside nbdkit's, with one client for both: half a minute.
+bench-nbd:
+	$(CARGO) run --release --quiet --package freewheel-bench -- --nbd
 
 ## Every claim of the papers that can be run so far, ours beside theirs: several minutes.
 reproduce:

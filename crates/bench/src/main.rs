@@ -11,12 +11,15 @@
 //! rows whose names contain PART.
 //! `freewheel-bench --long` shows instead that memory does not grow with the length of a run: a
 //! generated workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
+//! `freewheel-bench --nbd` sets the NBD server with a disk in memory beside `nbdkit memory`, where that
+//! is installed.
 //!
 //! What invalidates a number: another load on the machine, a debug build, another hash.
 
 mod case;
 mod freeblock;
 mod long;
+mod nbd;
 mod record;
 mod scale;
 mod suite;
@@ -32,10 +35,12 @@ fn main() {
         ["--scale", file] => scale::run(Some(file)),
         [scale::ONE_ROW, row] => scale::run_row(row),
         ["--long"] => long::run(),
+        ["--nbd"] => nbd::run(),
+        [nbd::SERVE, socket] => nbd::serve(socket),
         ["--freeblock"] => freeblock::run(""),
         ["--freeblock", part] => freeblock::run(part),
         [file] if !file.starts_with('-') => suite::run(Some(file)),
-        _ => panic!("FILE, --scale [FILE], --freeblock [PART] or --long, not {arguments:?}"),
+        _ => panic!("FILE, --scale [FILE], --freeblock [PART], --long or --nbd, not {arguments:?}"),
     }
 }
 

@@ -8,6 +8,8 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use freewheel::live::emulate::EmulateError;
+use freewheel::live::nbd::ListenError;
 use freewheel::sim::config::ConfigError;
 use freewheel::sim::library::DriveError;
 use freewheel::sim::log::LogError;
@@ -123,6 +125,21 @@ impl From<StudyError> for Failure {
 
 impl From<ReproduceError> for Failure {
     fn from(error: ReproduceError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<EmulateError> for Failure {
+    fn from(error: EmulateError) -> Self {
+        match error {
+            EmulateError::Drive(error) => error.into(),
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<ListenError> for Failure {
+    fn from(error: ListenError) -> Self {
         Self::failed(error)
     }
 }

@@ -15,7 +15,9 @@
 //! ```
 
 pub use freewheel_disksim as disksim;
+pub use freewheel_live as live;
 pub use freewheel_model as model;
+pub use freewheel_nbd as nbd;
 pub use freewheel_sim as sim;
 pub use freewheel_study as study;
 pub use freewheel_trace as trace;

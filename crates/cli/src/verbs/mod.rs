@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 mod drive;
+mod emulate;
 mod reproduce;
 mod sim;
 mod study;
@@ -16,6 +17,7 @@ pub enum Verb {
     Study(study::StudyArgs),
     Sim(sim::SimArgs),
     Reproduce(reproduce::ReproduceArgs),
+    Emulate(emulate::EmulateArgs),
     #[command(subcommand)]
     Drive(drive::DriveVerb),
     #[command(subcommand)]
@@ -28,6 +30,7 @@ impl Verb {
             Self::Study(args) => args.run(),
             Self::Sim(args) => args.run(),
             Self::Reproduce(args) => args.run(),
+            Self::Emulate(args) => args.run(),
             Self::Drive(verb) => verb.run(),
             Self::Trace(verb) => verb.run(),
         }

@@ -5,6 +5,7 @@ const VERBS: &[&[&str]] = &[
     &["study"],
     &["sim"],
     &["reproduce"],
+    &["emulate"],
     &["drive"],
     &["drive", "list"],
     &["drive", "show"],

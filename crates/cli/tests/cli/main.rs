@@ -2,6 +2,7 @@
 
 mod determinism;
 mod drives;
+mod emulate;
 mod examples;
 mod exit_codes;
 mod files;

@@ -129,6 +129,11 @@ impl EmulatedDrive {
         self.blocks
     }
 
+    /// Commands that it holds at once, flushes not counted.
+    pub fn queue_depth(&self) -> u32 {
+        self.unit.queue_depth()
+    }
+
     /// Whether it takes another command but a flush, which it always does.
     pub fn has_room(&self) -> bool {
         self.unit.has_room()

@@ -233,6 +233,11 @@ impl Unit {
         self.media.head
     }
 
+    /// Commands that it holds at once.
+    pub fn queue_depth(&self) -> u32 {
+        self.queue.depth
+    }
+
     /// Whether it takes another command.
     #[inline]
     pub fn has_room(&self) -> bool {

@@ -1,0 +1,237 @@
+//! What a request costs over NBD when the device costs nothing: our server beside nbdkit's.
+
+use std::io::{IoSlice, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command as Process, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use freewheel::live::nbd::{Address, Limits, Memory, Server, Service, Stop};
+use freewheel::nbd::Command;
+use freewheel::nbd::client::{Event, Session, Settings};
+use freewheel::units::Prng;
+
+use crate::record::Origin;
+
+/// The argument by which this program becomes the server.
+pub const SERVE: &str = "--nbd-serve";
+
+const DISK_BYTES: u64 = 1 << 30;
+const ROUNDS: usize = 7;
+
+/// Something to ask for, over and over.
+struct Load {
+    name: &'static str,
+    length: u32,
+    depth: usize,
+    random: bool,
+    write: bool,
+    requests: u32,
+}
+
+const LOADS: &[Load] = &[
+    load("4 KiB random read, depth 1", 4096, 1, false, 20_000),
+    load("4 KiB random write, depth 1", 4096, 1, true, 20_000),
+    load("4 KiB random read, depth 32", 4096, 32, false, 100_000),
+    load("4 KiB random write, depth 32", 4096, 32, true, 100_000),
+    load("1 MiB sequential read, depth 4", 1 << 20, 4, false, 1024),
+    load("1 MiB sequential write, depth 4", 1 << 20, 4, true, 1024),
+];
+
+const fn load(name: &'static str, length: u32, depth: usize, write: bool, requests: u32) -> Load {
+    Load { name, length, depth, random: length < 1 << 20, write, requests }
+}
+
+/// Prints the table. Servers take turns, so that another load on the machine hits both.
+pub fn run() {
+    crate::print_origin(&Origin::here(), &format!("median of {ROUNDS} rounds"));
+    let folder = std::env::temp_dir().join(format!("freewheel-bench-nbd-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for sockets");
+    let ours = ServerProcess::ours(&folder.join("ours"));
+    let nbdkit = ServerProcess::nbdkit(&folder.join("nbdkit"));
+    println!("{:<34}{:>16}{:>16}{:>8}", "requests a second", "freewheel", "nbdkit memory", "ratio");
+    let mut servers: Vec<Client> = [Some(&ours), nbdkit.as_ref()]
+        .into_iter()
+        .flatten()
+        .map(|server| Client::connect(&server.socket))
+        .collect();
+    for server in &mut servers {
+        server.fill();
+    }
+    for load in LOADS {
+        print_row(load, &mut servers);
+    }
+    drop((ours, nbdkit));
+    std::fs::remove_dir_all(&folder).expect("the folder is ours");
+}
+
+fn print_row(load: &Load, servers: &mut [Client]) {
+    let mut rates = vec![Vec::new(); servers.len()];
+    for round in 0..ROUNDS {
+        for (server, rates) in servers.iter_mut().zip(&mut rates) {
+            let took = server.play(load, round as u64);
+            rates.push(f64::from(load.requests) / took.as_secs_f64());
+        }
+    }
+    let medians: Vec<f64> = rates.into_iter().map(median).collect();
+    match medians[..] {
+        [ours, other] => {
+            println!("{:<34}{ours:>16.0}{other:>16.0}{:>8.2}", load.name, ours / other);
+        }
+        _ => println!("{:<34}{:>16.0}{:>16}", load.name, medians[0], "not installed"),
+    }
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+/// Serves a disk in memory until it is killed.
+pub fn serve(socket: &str) {
+    let disk: Arc<dyn Service> = Arc::new(Memory::new("memory", DISK_BYTES));
+    let notice = |text: &str| eprintln!("{text}");
+    let address = Address::Unix(socket.into());
+    let server = Server::bind(&address, vec![disk], Limits::default(), notice);
+    let stop = Stop::new().expect("a pair of sockets");
+    server.expect("a free socket").run(&stop).expect("a socket that listens");
+}
+
+/// A server in a process of its own, killed at the end.
+struct ServerProcess {
+    child: Child,
+    socket: std::path::PathBuf,
+}
+
+impl ServerProcess {
+    fn ours(socket: &Path) -> Self {
+        let program = std::env::current_exe().expect("this program has a path");
+        let child = Process::new(program).arg(SERVE).arg(socket).spawn();
+        Self { child: child.expect("this program runs"), socket: socket.into() }
+    }
+
+    /// `None` when it is not installed.
+    fn nbdkit(socket: &Path) -> Option<Self> {
+        let mut command = Process::new("nbdkit");
+        command.args(["-f", "-U"]).arg(socket).args(["memory", "1G"]).stderr(Stdio::null());
+        Some(Self { child: command.spawn().ok()?, socket: socket.into() })
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        // It may have died by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One connection, which keeps a number of requests in flight.
+struct Client {
+    stream: UnixStream,
+    session: Session,
+    buffer: Vec<u8>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Client {
+    fn connect(socket: &Path) -> Self {
+        let until = Instant::now() + Duration::from_secs(10);
+        let stream = loop {
+            match UnixStream::connect(socket) {
+                Ok(stream) => break stream,
+                Err(error) if Instant::now() > until => panic!("{}: {error}", socket.display()),
+                Err(_) => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        let session = Session::new(Settings::default());
+        let (buffer, spare) = (vec![0; 256 << 10], Vec::new());
+        let mut client = Self { stream, session, buffer, spare };
+        let mut begun = false;
+        while !begun {
+            client.receive(|event, session, stream| match event {
+                Event::Greeted => {
+                    let go = session.go("").expect("the greeting is over");
+                    stream.write_all(&go).expect("a server that reads");
+                }
+                Event::Started(_) => begun = true,
+                other => panic!("{other:?}"),
+            });
+        }
+        client
+    }
+
+    /// Reads once, and calls with every event but what is to be sent, which is sent.
+    fn receive(&mut self, mut call: impl FnMut(Event, &mut Session, &mut UnixStream)) {
+        let Self { stream, session, buffer, .. } = self;
+        let space = session.space();
+        let in_place = space.is_some();
+        let length = stream.read(space.unwrap_or(buffer)).expect("a server that answers");
+        assert!(length > 0, "the server has gone");
+        if in_place {
+            session.filled(length);
+        }
+        let mut bytes = if in_place { &[][..] } else { &buffer[..length] };
+        while let Some(event) = session.feed(&mut bytes).expect("a server that keeps the rules") {
+            match event {
+                Event::Send(bytes) => stream.write_all(&bytes).expect("a server that reads"),
+                event => call(event, session, stream),
+            }
+        }
+    }
+
+    /// Gives the whole disk memory, so that what is measured finds it there.
+    fn fill(&mut self) {
+        let requests = (DISK_BYTES >> 20) as u32;
+        self.play(&Load { requests, ..load("", 1 << 20, 4, true, 0) }, 0);
+    }
+
+    fn play(&mut self, load: &Load, seed: u64) -> Duration {
+        let places = DISK_BYTES / u64::from(load.length);
+        let mut prng = Prng::new(seed, "places");
+        let data = vec![1; load.length as usize];
+        let begun = Instant::now();
+        let (mut asked, mut answered) = (0, 0);
+        while answered < load.requests {
+            let mut parts = Vec::new();
+            while asked < load.requests && self.session.in_flight() < load.depth {
+                let place =
+                    if load.random { prng.below(places) } else { u64::from(asked) % places };
+                let offset = place * u64::from(load.length);
+                let command = match load.write {
+                    true => Command::write(offset, load.length),
+                    false => Command::read(offset, load.length),
+                };
+                let buffer = self.spare.pop().unwrap_or_default();
+                let (_, head) = self.session.request(command, buffer).expect("a valid request");
+                parts.push(head);
+                asked += 1;
+            }
+            self.send(&parts, if load.write { &data } else { &[] });
+            let mut spare = std::mem::take(&mut self.spare);
+            self.receive(|event, _, _| match event {
+                Event::Reply(reply) => {
+                    reply.result.expect("memory does not fail");
+                    answered += 1;
+                    spare.push(reply.data);
+                }
+                other => panic!("{other:?}"),
+            });
+            self.spare = spare;
+        }
+        begun.elapsed()
+    }
+
+    /// Sends these headers, each with the data behind it.
+    fn send(&mut self, heads: &[freewheel::nbd::Head], data: &[u8]) {
+        let both = heads.iter().flat_map(|head| [&head[..], data]);
+        let mut parts: Vec<IoSlice<'_>> = both.map(IoSlice::new).collect();
+        let mut parts = &mut parts[..];
+        IoSlice::advance_slices(&mut parts, 0);
+        while !parts.is_empty() {
+            let sent = self.stream.write_vectored(parts).expect("a server that reads");
+            IoSlice::advance_slices(&mut parts, sent);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! `freewheel emulate`: a modelled drive that answers when a real one would.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use freewheel::live::emulate::{Account, Emulation, Options, Priority};
+use freewheel::live::nbd::{Address, Limits, Served, Server, Service, Stop};
+use freewheel::model::drive::Drive;
+use freewheel::model::drive::spec::DriveSpec;
+use freewheel::model::onboard::spec::WriteCache;
+use freewheel::model::stats::Summary;
+use freewheel::sim::black_box::{Activity, BadBlocks, Habits};
+use freewheel::sim::library;
+use freewheel::units::{Lbn, SimDuration};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::verbs::drive::DriveIdentity;
+use crate::{number, output};
+
+/// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  freewheel emulate atlas10k --socket /tmp/disk
+  freewheel emulate exos-x24-24tb --listen 127.0.0.1:10809 --seek-jitter 50us --bad 4096-4103
+
+Then, from another terminal:
+  nbdinfo 'nbd+unix:///?socket=/tmp/disk'
+  qemu-img bench -c 200 -d 4 -f raw 'nbd+unix:///?socket=/tmp/disk'
+  nbd-client -unix /tmp/disk /dev/nbd0
+
+It runs until Ctrl-C or SIGTERM, answers what is in flight, and says how late its replies were. The
+data are in the page cache when a write is answered: they survive the end of this process, not that
+of the machine.")]
+#[command(group(clap::ArgGroup::new("where").required(true).args(["socket", "listen"])))]
+pub struct EmulateArgs {
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
+    drive: String,
+    /// Listen on a Unix socket at this path
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Listen on this address of the loopback, as 127.0.0.1:10809; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Keep the data in this sparse file, which is made with the drive's size if there is none; gone
+    /// at the end if not given
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
+    /// Commands the drive holds at once, instead of its own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    queue_depth: Option<u32>,
+    /// Seeks take up to so much more or less than the curve says, as 50us
+    #[arg(long, value_name = "TIME")]
+    seek_jitter: Option<SimDuration>,
+    /// Replies are under way for up to so long, evenly, as 20us
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    reply_jitter: SimDuration,
+    /// And for up to so much longer for each block of 512 bytes
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    reply_jitter_a_block: SimDuration,
+    /// The drive does something of its own every EVERY in the mean, for LASTS, as 60s/100ms
+    #[arg(long, value_name = "EVERY/LASTS")]
+    activity: Option<OwnActivity>,
+    /// Whether writes are answered when the drive's buffer has them, instead of what it does
+    #[arg(long, value_name = "STATE")]
+    write_cache: Option<Cache>,
+    /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
+    #[arg(long, value_name = "LBN[-LBN]")]
+    bad: Vec<BadRange>,
+    /// How long the drive tries to read a bad block; drives in arrays are often set to 7s
+    #[arg(long, value_name = "TIME", default_value = "7s")]
+    recovery: SimDuration,
+    /// Seed of every random stream
+    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    seed: u64,
+    /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Cache {
+    /// When the buffer has them
+    On,
+    /// When they are on the media
+    Off,
+}
+
+/// `EVERY/LASTS`.
+#[derive(Clone, Copy)]
+struct OwnActivity(Activity);
+
+impl FromStr for OwnActivity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (every, lasts) = text.split_once('/').ok_or("give EVERY/LASTS, as 60s/100ms")?;
+        let time = |text: &str| text.parse::<SimDuration>().map_err(|error| error.to_string());
+        let activity = Activity { every: time(every)?, lasts: time(lasts)? };
+        if activity.every < SimDuration::from_ms(1) {
+            return Err(format!("every {}: at least 1ms is needed", activity.every));
+        }
+        Ok(Self(activity))
+    }
+}
+
+/// `LBN` or `LBN-LBN`, both ends included.
+#[derive(Clone, Copy)]
+struct BadRange {
+    first: u64,
+    last: u64,
+}
+
+impl FromStr for BadRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| {
+            text.parse::<u64>().map_err(|_| format!("{text:?} is no block number: give 4096-4103"))
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let range = Self { first: number(first)?, last: number(last)? };
+        if range.first > range.last {
+            return Err(format!(
+                "{} is after {}: give the lower one first",
+                range.first, range.last
+            ));
+        }
+        Ok(range)
+    }
+}
+
+/// Most bad blocks: each is remembered by itself.
+const BAD_MAX: u64 = 1 << 20;
+
+/// All that is known in the end.
+#[derive(Serialize)]
+struct Document {
+    drive: DriveIdentity,
+    realtime_priority: bool,
+    requests: u64,
+    lateness: Summary,
+    connections: Served,
+}
+
+impl EmulateArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let (spec, drive) = library::drive(&self.drive)?;
+        if matches!(self.write_cache, Some(Cache::On)) && spec.onboard.buffer.is_none() {
+            return Err(Failure::wrong_use(format!(
+                "--write-cache on: {} has no buffer that could hold writes; leave it out",
+                self.drive
+            )));
+        }
+        let options = self.options(&drive)?;
+        let address = self.address();
+        // From here on a signal ends it in order, whatever has been done by then.
+        let stop = Stop::new().and_then(|stop| stop.on_signals().map(|()| stop));
+        let stop = stop.map_err(|error| Failure::failed(format!("signals: {error}")))?;
+        let emulation = Arc::new(Emulation::start(&spec, &self.drive, options)?);
+        let service: Arc<dyn Service> = Arc::clone(&emulation) as Arc<dyn Service>;
+        let notice = |text: &str| output::note(text);
+        let server = Server::bind(&address, vec![service], Limits::default(), notice)?;
+        self.announce(&spec, &drive, server.address(), &emulation)?;
+        let served = server.run(&stop).map_err(|error| at(&address, &error))?;
+        let account = emulation.device().finish();
+        let account = account.ok_or_else(|| Failure::failed("the drive's thread has failed"))?;
+        self.print(&spec, &drive, &emulation, served, &account)
+    }
+
+    fn address(&self) -> Address {
+        // Clap lets exactly one of them pass.
+        match (&self.socket, self.listen) {
+            (Some(path), _) => Address::Unix(path.clone()),
+            (None, Some(address)) => Address::Tcp(address),
+            (None, None) => unreachable!("one of them is required"),
+        }
+    }
+
+    fn options(&self, drive: &Drive) -> Result<Options, Failure> {
+        let habits = Habits {
+            seek_jitter: self.seek_jitter,
+            reply_jitter: self.reply_jitter,
+            reply_jitter_a_block: self.reply_jitter_a_block,
+            activity: self.activity.map(|own| own.0),
+            queue_depth: self.queue_depth,
+            write_cache: self.write_cache.map(|cache| match cache {
+                Cache::On => WriteCache::On,
+                Cache::Off => WriteCache::Off,
+            }),
+        };
+        let bad = self.bad_blocks(drive)?;
+        Ok(Options { habits, bad, seed: self.seed, store: self.store.clone() })
+    }
+
+    fn bad_blocks(&self, drive: &Drive) -> Result<BadBlocks, Failure> {
+        let blocks = drive.blocks().get();
+        if let Some(range) = self.bad.iter().find(|range| range.last >= blocks) {
+            return Err(Failure::wrong_use(format!(
+                "--bad {}-{}: the last block of {} is {}",
+                range.first,
+                range.last,
+                self.drive,
+                blocks - 1
+            )));
+        }
+        let count: u64 = self.bad.iter().map(|range| range.last - range.first + 1).sum();
+        if count > BAD_MAX {
+            return Err(Failure::wrong_use(format!(
+                "--bad: {count} bad blocks; at most {BAD_MAX} are taken"
+            )));
+        }
+        let all = self.bad.iter().flat_map(|range| range.first..=range.last).map(Lbn::new);
+        Ok(BadBlocks::new(all, self.recovery))
+    }
+
+    /// Says that it listens, and how to connect.
+    fn announce(
+        &self,
+        spec: &DriveSpec,
+        drive: &Drive,
+        address: &Address,
+        emulation: &Emulation,
+    ) -> Result<(), Failure> {
+        let uri = address.uri("");
+        let client = match address {
+            Address::Unix(path) => format!("nbd-client -unix {} /dev/nbd0", path.display()),
+            Address::Tcp(at) => format!("nbd-client {} {} /dev/nbd0", at.ip(), at.port()),
+        };
+        let priority = match emulation.device().priority() {
+            Priority::Realtime => "real-time priority",
+            Priority::Ordinary => "ordinary priority: SCHED_FIFO is not permitted",
+        };
+        let text = format!(
+            "{} ({}, {}) at {uri} ({priority}): nbdinfo '{uri}' | qemu-img info '{uri}' | {client}\n",
+            spec.name,
+            spec.model,
+            number::capacity(drive.total_blocks().bytes().get()),
+        );
+        if self.json {
+            output::aside(&text);
+            Ok(())
+        } else {
+            output::print(&text)
+        }
+    }
+
+    fn print(
+        &self,
+        spec: &DriveSpec,
+        drive: &Drive,
+        emulation: &Emulation,
+        connections: Served,
+        account: &Account,
+    ) -> Result<(), Failure> {
+        let lateness = account.lateness.summary();
+        if !self.json {
+            return output::print(&text(account.requests, &lateness, &connections));
+        }
+        output::print_document(&Document {
+            drive: DriveIdentity::new(spec, drive),
+            realtime_priority: emulation.device().priority() == Priority::Realtime,
+            requests: account.requests,
+            lateness,
+            connections,
+        })
+    }
+}
+
+fn at(address: &Address, error: &io::Error) -> Failure {
+    Failure::failed(format!("{address}: {error}"))
+}
+
+fn text(requests: u64, lateness: &Summary, connections: &Served) -> String {
+    let Served { connections, refused, broken } = connections;
+    let mut table = Table::new("lrrrrrr");
+    table.row(["replies", "count", "median", "90 %", "99 %", "99.9 %", "most"]);
+    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+    table.row([
+        "late by".to_owned(),
+        requests.to_string(),
+        us(lateness.p50_ns),
+        us(lateness.p90_ns),
+        us(lateness.p99_ns),
+        us(lateness.p999_ns),
+        us(lateness.max_ns),
+    ]);
+    format!("{table}{connections} connections, {broken} of them broken, {refused} more refused\n")
+}

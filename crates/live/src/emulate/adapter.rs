@@ -1,0 +1,165 @@
+//! What stands between hosts and a drive: requests in, commands out.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use freewheel_sim::black_box::{Command, EmulatedDrive};
+use freewheel_units::{Lbn, Op, SimTime};
+
+/// Most blocks of one command: what the 16 bits of ATA's `READ DMA EXT` and its kin can say.
+pub const COMMAND_BLOCKS_MAX: u32 = 1 << 16;
+
+/// What a host asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Read, write, or flush.
+    pub op: Op,
+    /// First block; of no meaning in a flush.
+    pub start: Lbn,
+    /// Number of blocks, at least one; of no meaning in a flush.
+    pub blocks: u64,
+    /// A write that is done when the drive has flushed it.
+    pub fua: bool,
+}
+
+/// A request that is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finished {
+    /// The number it was submitted with.
+    pub id: u64,
+    /// When the host has its reply.
+    pub at: SimTime,
+    /// The first block found that could not be read, if there was one.
+    pub bad: Option<Lbn>,
+}
+
+/// A drive behind an adapter that takes any number of requests of any length. It cuts them into
+/// commands, lets the drive have as many as it takes, and keeps the others in order. Like the drive
+/// it is told the time with every call.
+pub struct HostAdapter {
+    drive: EmulatedDrive,
+    /// The last time that it was told.
+    now: SimTime,
+    requests: BTreeMap<u64, Progress>,
+    /// Requests of which not all commands have been sent, in order.
+    outside: VecDeque<u64>,
+    /// Commands at the drive.
+    commands: BTreeMap<u64, Sent>,
+    next_command: u64,
+    /// Reads and writes at the drive.
+    at_drive: u32,
+}
+
+/// A command at the drive: whose it is, and what it does.
+struct Sent {
+    request: u64,
+    op: Op,
+}
+
+/// How far a request is.
+struct Progress {
+    request: Request,
+    /// What no command has been sent for.
+    next: Lbn,
+    left: u64,
+    /// Commands at the drive.
+    at_drive: u32,
+    bad: Option<Lbn>,
+}
+
+impl HostAdapter {
+    /// An adapter for this drive.
+    pub fn new(drive: EmulatedDrive) -> Self {
+        Self {
+            drive,
+            now: SimTime::ZERO,
+            requests: BTreeMap::new(),
+            outside: VecDeque::new(),
+            commands: BTreeMap::new(),
+            next_command: 0,
+            at_drive: 0,
+        }
+    }
+
+    /// Whether all requests are done.
+    pub fn is_idle(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Takes a request that came at `now`; one that came before the last event counts as coming
+    /// with it. `id` must not be that of a request that is not done.
+    pub fn submit(&mut self, now: SimTime, id: u64, request: Request) {
+        self.now = self.now.max(now);
+        let left = if request.op == Op::Flush { 0 } else { request.blocks };
+        let progress = Progress { request, next: request.start, left, at_drive: 0, bad: None };
+        let twice = self.requests.insert(id, progress);
+        assert!(twice.is_none(), "request {id} is not done");
+        if request.op == Op::Flush {
+            // What it covers has been replied to, so it waits for nobody outside.
+            self.command(id, Op::Flush, Lbn::ZERO, 0);
+        } else {
+            self.outside.push_back(id);
+            self.send();
+        }
+    }
+
+    /// When something happens next, if nothing is submitted before.
+    pub fn next_event(&self) -> Option<SimTime> {
+        self.drive.next_event().map(|event| event.time())
+    }
+
+    /// Lets the next event happen, whose time is `now`, and returns a request if it is done with it.
+    pub fn advance(&mut self, now: SimTime) -> Option<Finished> {
+        self.now = self.now.max(now);
+        let reply = self.drive.advance(now)?;
+        let Sent { request: id, op } =
+            self.commands.remove(&reply.id).expect("a command is somebody's");
+        self.at_drive -= u32::from(op != Op::Flush);
+        let progress = self.requests.get_mut(&id).expect("it is not done");
+        progress.at_drive -= 1;
+        progress.bad = progress.bad.or(reply.bad);
+        let finished = Finished { id, at: reply.at, bad: progress.bad };
+        let is_done = self.is_done(id, op);
+        self.send();
+        is_done.then_some(finished)
+    }
+
+    /// Whether a request is done now that a command of it is. A flush may have to follow.
+    fn is_done(&mut self, id: u64, op: Op) -> bool {
+        let progress = &self.requests[&id];
+        if progress.left > 0 || progress.at_drive > 0 {
+            return false;
+        }
+        if progress.request.fua && op != Op::Flush {
+            self.command(id, Op::Flush, Lbn::ZERO, 0);
+            return false;
+        }
+        self.requests.remove(&id);
+        true
+    }
+
+    /// Sends commands as long as the drive takes some.
+    fn send(&mut self) {
+        while self.at_drive < self.drive.queue_depth()
+            && let Some(&id) = self.outside.front()
+        {
+            let progress = self.requests.get_mut(&id).expect("it is not done");
+            let blocks = progress.left.min(COMMAND_BLOCKS_MAX.into()) as u32;
+            let (op, start) = (progress.request.op, progress.next);
+            progress.next = Lbn::new(start.get() + u64::from(blocks));
+            progress.left -= u64::from(blocks);
+            if progress.left == 0 {
+                self.outside.pop_front();
+            }
+            self.at_drive += 1;
+            self.command(id, op, start, blocks);
+        }
+    }
+
+    fn command(&mut self, request: u64, op: Op, start: Lbn, blocks: u32) {
+        let id = self.next_command;
+        self.next_command += 1;
+        self.commands.insert(id, Sent { request, op });
+        self.requests.get_mut(&request).expect("it is not done").at_drive += 1;
+        self.drive.submit(self.now, Command { id, op, start, blocks });
+    }
+}

@@ -1,0 +1,242 @@
+//! A drive in real time: a thread that does each thing when it is due.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hint;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use freewheel_model::stats::Distribution;
+use freewheel_sim::black_box::EmulatedDrive;
+use freewheel_units::{SimDuration, SimTime};
+use thread_priority::unix::{
+    RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
+    thread_native_id,
+};
+use thread_priority::{ThreadPriority, ThreadPriorityValue};
+
+use super::adapter::{Finished, HostAdapter, Request};
+
+/// How long before a deadline the thread stops sleeping and looks at the clock instead. The kernel
+/// wakes threads up to 50 us late on purpose (timer slack), and the rest is for the way back onto a
+/// processor.
+const SPIN: Duration = Duration::from_micros(100);
+
+/// Real time in the simulator's terms: nanoseconds since the device was made.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock(Instant);
+
+impl Clock {
+    /// Begins now.
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// How late it is.
+    pub fn now(&self) -> SimTime {
+        let ns = self.0.elapsed().as_nanos();
+        SimTime::from_ns(ns.try_into().unwrap_or(u64::MAX))
+    }
+
+    fn until(&self, time: SimTime) -> Duration {
+        Duration::from_nanos(time.saturating_since(self.now()).ns())
+    }
+}
+
+/// Which claim the device's thread has to a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Priority {
+    /// Before all ordinary threads (`SCHED_FIFO`).
+    Realtime,
+    /// Like everybody: the system does not permit more.
+    Ordinary,
+}
+
+impl Priority {
+    /// The best that this thread may have.
+    fn raise() -> Self {
+        // The lowest of the real-time priorities: it is above all that is not real-time.
+        let lowest = ThreadPriorityValue::try_from(1).map(ThreadPriority::Crossplatform);
+        let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+        let raised = lowest.map(|priority| {
+            set_thread_priority_and_policy(thread_native_id(), priority, fifo).is_ok()
+        });
+        if raised == Ok(true) { Self::Realtime } else { Self::Ordinary }
+    }
+}
+
+/// What a device did and how late it was.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// Requests done.
+    pub requests: u64,
+    /// From the time of a reply to its hand-over.
+    pub lateness: Distribution,
+}
+
+/// Called with a request that is done, in the device's thread: it must not block.
+pub type Done = Box<dyn FnOnce(&Finished) + Send>;
+
+enum Message {
+    Request { arrival: SimTime, request: Request, done: Done },
+    Finish,
+}
+
+/// A modelled drive that takes as long as a real one.
+pub struct Device {
+    clock: Clock,
+    priority: Priority,
+    inbox: Sender<Message>,
+    thread: Mutex<Option<JoinHandle<Account>>>,
+}
+
+impl Device {
+    /// Starts the thread of this drive.
+    pub fn start(drive: EmulatedDrive) -> std::io::Result<Self> {
+        let clock = Clock::start();
+        let (inbox, messages) = mpsc::channel();
+        let (tell, told) = mpsc::channel();
+        let thread = thread::Builder::new().name("drive".into()).spawn(move || {
+            // Nobody listens when the start has failed, and then there is nothing to do either.
+            let _ = tell.send(Priority::raise());
+            Works::new(clock, drive, messages).run()
+        })?;
+        let priority = told.recv().unwrap_or(Priority::Ordinary);
+        Ok(Self { clock, priority, inbox, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// What its thread is allowed.
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// The time by which it works.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Gives it a request that came at `arrival`. `done` is dropped without a call when the device
+    /// ends before.
+    pub fn submit(&self, arrival: SimTime, request: Request, done: Done) {
+        // A device that has ended drops it.
+        let _ = self.inbox.send(Message::Request { arrival, request, done });
+    }
+
+    /// Ends it at once: what it has not done is dropped. `None` when it has ended before.
+    pub fn finish(&self) -> Option<Account> {
+        let _ = self.inbox.send(Message::Finish);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        thread.join().ok()
+    }
+}
+
+/// What the device's thread has.
+struct Works {
+    clock: Clock,
+    adapter: HostAdapter,
+    messages: Receiver<Message>,
+    /// Requests that the adapter has not been given, in the order of their coming.
+    arrived: VecDeque<(SimTime, Request, Done)>,
+    inside: BTreeMap<u64, Done>,
+    next_id: u64,
+    finishing: bool,
+    account: Account,
+}
+
+impl Works {
+    fn new(clock: Clock, drive: EmulatedDrive, messages: Receiver<Message>) -> Self {
+        Self {
+            clock,
+            adapter: HostAdapter::new(drive),
+            messages,
+            arrived: VecDeque::new(),
+            inside: BTreeMap::new(),
+            next_id: 0,
+            finishing: false,
+            account: Account::default(),
+        }
+    }
+
+    fn run(mut self) -> Account {
+        loop {
+            self.wait();
+            while let Ok(message) = self.messages.try_recv() {
+                self.take(message);
+            }
+            if self.finishing {
+                return self.account;
+            }
+            self.catch_up();
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Request { arrival, request, done } => {
+                self.arrived.push_back((arrival, request, done));
+            }
+            Message::Finish => self.finishing = true,
+        }
+    }
+
+    /// Waits for the next event or message, whichever comes first.
+    fn wait(&mut self) {
+        let Some(deadline) = self.adapter.next_event() else {
+            match self.messages.recv() {
+                Ok(message) => self.take(message),
+                Err(_) => self.finishing = true,
+            }
+            return;
+        };
+        let asleep = self.clock.until(deadline).saturating_sub(SPIN);
+        if !asleep.is_zero() {
+            match self.messages.recv_timeout(asleep) {
+                Ok(message) => return self.take(message),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.finishing = true;
+                    return;
+                }
+            }
+        }
+        while self.clock.now() < deadline {
+            match self.messages.try_recv() {
+                Ok(message) => return self.take(message),
+                Err(_) => hint::spin_loop(),
+            }
+        }
+    }
+
+    /// Lets everything happen that is due, in the order of its time.
+    fn catch_up(&mut self) {
+        loop {
+            let now = self.clock.now();
+            let event = self.adapter.next_event().filter(|time| *time <= now);
+            let arrival = self.arrived.front().map(|(arrival, ..)| *arrival);
+            match (event, arrival) {
+                (Some(event), None) => self.advance(event),
+                (Some(event), Some(arrival)) if event <= arrival => self.advance(event),
+                (_, Some(_)) => self.submit_next(),
+                (None, None) => return,
+            }
+        }
+    }
+
+    fn advance(&mut self, time: SimTime) {
+        let Some(finished) = self.adapter.advance(time) else { return };
+        let done = self.inside.remove(&finished.id).expect("it was submitted");
+        done(&finished);
+        self.account.requests += 1;
+        let late: SimDuration = self.clock.now().saturating_since(finished.at);
+        self.account.lateness.record(late);
+    }
+
+    fn submit_next(&mut self) {
+        let Some((arrival, request, done)) = self.arrived.pop_front() else { return };
+        let id = self.next_id;
+        self.next_id += 1;
+        self.inside.insert(id, done);
+        self.adapter.submit(arrival, id, request);
+    }
+}

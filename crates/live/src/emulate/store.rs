@@ -1,0 +1,249 @@
+//! Where an emulated drive keeps its data: sparse files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use freewheel_units::Bytes;
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+use thiserror::Error;
+
+/// Data without a name are in files of this size at most: ext4 ends at 16 TiB.
+const PIECE_BYTES: u64 = 8 << 40;
+/// Zeroes written at once where a file system knows no holes.
+const ZEROES_BYTES: usize = 1 << 20;
+
+/// Why data cannot be kept there.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The file belongs to another drive, or to something else.
+    #[error(
+        "{}: has {found}, and the drive has {wanted}: give the file of this drive, or a path where \
+         there is none yet",
+        path.display()
+    )]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        found: Bytes,
+        /// The drive's.
+        wanted: Bytes,
+    },
+    /// Another process has it.
+    #[error("{}: another process has it open as its store", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is too large for its file system.
+    #[error(
+        "{}: its file system holds no file of {wanted} (ext4 ends at 16 TiB): put it on XFS or \
+         Btrfs, take a smaller drive, or leave --store out",
+        path.display()
+    )]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The drive's size.
+        wanted: Bytes,
+    },
+    /// The system refuses.
+    #[error("{}: {source}", path.display())]
+    System {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// The data of a drive. What was never written takes no room and reads as zeroes.
+#[derive(Debug)]
+pub struct Store {
+    /// One after the other, each but the last of `piece` bytes.
+    files: Vec<File>,
+    piece: u64,
+}
+
+impl Store {
+    /// The store of a drive of `size` bytes in this file, which is made when there is none. It is
+    /// kept, and while it is open no other store has it.
+    pub fn open(path: &Path, size: Bytes) -> Result<Self, StoreError> {
+        let at = |source| StoreError::System { path: path.into(), source };
+        let create = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let (file, is_new) = match create {
+            Ok(file) => (file, true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                (OpenOptions::new().read(true).write(true).open(path).map_err(at)?, false)
+            }
+            Err(error) => return Err(at(error)),
+        };
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(StoreError::InUse { path: path.into() });
+            }
+            Err(fs::TryLockError::Error(error)) => return Err(at(error)),
+        }
+        if is_new && let Err(error) = file.set_len(size.get()) {
+            // What cannot be a store is not left behind.
+            let _ = fs::remove_file(path);
+            return Err(match error.kind() {
+                ErrorKind::FileTooLarge | ErrorKind::InvalidInput => {
+                    StoreError::TooLarge { path: path.into(), wanted: size }
+                }
+                _ => at(error),
+            });
+        }
+        let found = Bytes::new(file.metadata().map_err(at)?.len());
+        if found != size {
+            return Err(StoreError::Size { path: path.into(), found, wanted: size });
+        }
+        Ok(Self { files: vec![file], piece: size.get().max(1) })
+    }
+
+    /// The store of a drive of `size` bytes that is gone with the process.
+    pub fn anonymous(size: Bytes) -> Result<Self, StoreError> {
+        Self::in_pieces(size, PIECE_BYTES)
+    }
+
+    fn in_pieces(size: Bytes, piece: u64) -> Result<Self, StoreError> {
+        let at = |source| StoreError::System { path: std::env::temp_dir(), source };
+        let mut files = Vec::new();
+        let mut begin = 0;
+        while begin < size.get() {
+            let file = tempfile::tempfile().map_err(at)?;
+            file.set_len(piece.min(size.get() - begin)).map_err(at)?;
+            files.push(file);
+            begin += piece;
+        }
+        Ok(Self { files, piece })
+    }
+
+    /// Reads from `offset` on.
+    pub fn read(&self, offset: u64, data: &mut [u8]) -> io::Result<()> {
+        let mut data = data;
+        self.each(offset, data.len() as u64, |file, offset, length| {
+            let (now, rest) = std::mem::take(&mut data).split_at_mut(length as usize);
+            data = rest;
+            file.read_exact_at(now, offset)
+        })
+    }
+
+    /// Writes from `offset` on. The data outlive the process when it returns.
+    pub fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut data = data;
+        self.each(offset, data.len() as u64, |file, offset, length| {
+            let (now, rest) = data.split_at(length as usize);
+            data = rest;
+            file.write_all_at(now, offset)
+        })
+    }
+
+    /// Makes zeroes, in a hole unless `keep` asks for the room to be kept.
+    pub fn zero(&self, offset: u64, length: u64, keep: bool) -> io::Result<()> {
+        let how = if keep { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
+        self.each(offset, length, |file, offset, length| {
+            match fallocate(file, how | FallocateFlags::KEEP_SIZE, offset, length) {
+                Err(Errno::OPNOTSUPP) => write_zeroes(file, offset, length),
+                done => Ok(done?),
+            }
+        })
+    }
+
+    /// Calls with each file that has a part of these bytes, and where that is in it.
+    fn each(
+        &self,
+        offset: u64,
+        length: u64,
+        mut call: impl FnMut(&File, u64, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let within = at % self.piece;
+            let length = (self.piece - within).min(end - at);
+            let file = self.files.get((at / self.piece) as usize);
+            call(file.ok_or(ErrorKind::UnexpectedEof)?, within, length)?;
+            at += length;
+        }
+        Ok(())
+    }
+}
+
+fn write_zeroes(file: &File, offset: u64, length: u64) -> io::Result<()> {
+    let zeroes = vec![0; ZEROES_BYTES.min(length as usize)];
+    let (mut at, end) = (offset, offset + length);
+    while at < end {
+        let now = zeroes.len().min((end - at) as usize);
+        file.write_all_at(&zeroes[..now], at)?;
+        at += now as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Bytes = Bytes::from_kib(64);
+
+    #[test]
+    fn data_that_lie_over_several_files_are_read_back_as_they_were_written() {
+        let store = Store::in_pieces(SIZE, 4096).unwrap();
+        let data: Vec<u8> = (0..10_000).map(|at| (at % 251) as u8).collect();
+        store.write(3000, &data).unwrap();
+        let mut back = vec![0; data.len()];
+        store.read(3000, &mut back).unwrap();
+        assert!(back == data);
+        store.zero(4000, 5000, false).unwrap();
+        store.read(3000, &mut back).unwrap();
+        let zeroed: Vec<u8> = (0..)
+            .zip(&data)
+            .map(|(at, byte)| if (1000..6000).contains(&at) { 0 } else { *byte })
+            .collect();
+        assert!(back == zeroed);
+    }
+
+    #[test]
+    fn a_store_is_not_read_beyond_its_end() {
+        let store = Store::in_pieces(SIZE, 4096).unwrap();
+        assert!(store.read(SIZE.get() - 10, &mut [0; 20]).is_err());
+    }
+
+    #[test]
+    fn a_file_is_made_with_the_drives_size_and_kept_with_its_data() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        Store::open(&path, SIZE).unwrap().write(512, b"kept").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), SIZE.get());
+        let mut back = [0; 4];
+        Store::open(&path, SIZE).unwrap().read(512, &mut back).unwrap();
+        assert_eq!(&back, b"kept");
+    }
+
+    #[test]
+    fn a_file_of_another_size_is_refused_with_both_sizes_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        for size in [0, 65_535, 65_537] {
+            fs::write(&path, vec![1; size]).unwrap();
+            let error = Store::open(&path, SIZE).unwrap_err().to_string();
+            let found = Bytes::new(size as u64).to_string();
+            assert!(error.contains(&found) && error.contains("64KiB"), "{error}");
+            assert_eq!(fs::metadata(&path).unwrap().len(), size as u64);
+        }
+    }
+
+    #[test]
+    fn a_file_has_one_store_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        let first = Store::open(&path, SIZE).unwrap();
+        assert!(matches!(Store::open(&path, SIZE), Err(StoreError::InUse { .. })));
+        drop(first);
+        assert!(Store::open(&path, SIZE).is_ok());
+    }
+}

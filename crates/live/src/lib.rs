@@ -1,0 +1,11 @@
+//! Real time: an NBD server, and a modelled drive behind it that answers when a real one would.
+//!
+//! Goals: what simulates in virtual time runs unchanged against a clock; whoever waits for a drive
+//! is answered at the drive's time, never before, and as little after it as the machine allows; one
+//! client that stalls, floods or vanishes changes nothing for the others; no request that was taken
+//! goes without an answer.
+//! Non-goals: the protocol's bytes (`freewheel-nbd`), what a drive does (`freewheel-sim`), an
+//! asynchronous runtime: its timers are a millisecond late.
+
+pub mod emulate;
+pub mod nbd;

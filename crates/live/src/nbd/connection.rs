@@ -1,0 +1,160 @@
+//! One client: its bytes in, its requests to the service.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use freewheel_nbd::server::{Event, Request, Session};
+use freewheel_nbd::{Command, Violation};
+use thiserror::Error;
+
+use super::address::Stream;
+use super::outbox::{Message, Outbox};
+use super::server::Limits;
+use super::service::{Responder, Service};
+
+/// Bytes read at once where no payload is under way.
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// Why a connection did not end in order.
+#[derive(Debug, Error)]
+pub(super) enum Broken {
+    /// The client does not keep to the protocol.
+    #[error(transparent)]
+    Violation(#[from] Violation),
+    /// The client took too long to choose an export.
+    #[error("it chose no export for {0:?}")]
+    Undecided(Duration),
+    /// The client takes no answers.
+    #[error("it took nothing of an answer for {0:?}")]
+    Stalled(Duration),
+    /// The socket failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The reading side of a connection.
+pub(super) struct Connection<'a> {
+    pub stream: Stream,
+    pub outbox: Arc<Outbox>,
+    pub session: Session,
+    pub services: &'a [Arc<dyn Service>],
+    pub limits: &'a Limits,
+    pub stopping: &'a AtomicBool,
+    /// That of the export, when one was chosen.
+    pub service: Option<Arc<dyn Service>>,
+}
+
+/// Whether a client goes on.
+#[derive(PartialEq)]
+enum Goes {
+    On,
+    Away,
+}
+
+impl Connection<'_> {
+    /// Serves the client until it goes, breaks the rules, or the server stops; then waits until
+    /// its requests have been answered.
+    pub fn serve(&mut self) -> Result<(), Broken> {
+        let ended = self.receive();
+        self.outbox.wait_for_room(0, 0);
+        match self.outbox.take_failure() {
+            Some(error) if is_timeout(&error) => Err(Broken::Stalled(self.limits.stall)),
+            Some(error) => Err(error.into()),
+            None => ended,
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), Broken> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let begun = Instant::now();
+        let mut length = 0;
+        loop {
+            if self.take(&buffer[..length])? == Goes::Away {
+                return Ok(());
+            }
+            self.outbox.flush();
+            self.bound_negotiation(begun)?;
+            // The rest of a payload goes where it belongs, all else through the buffer.
+            let space = self.session.space();
+            let in_place = space.is_some();
+            length = match self.stream.read(space.unwrap_or(&mut buffer)) {
+                Ok(0) => return Ok(self.session.ended()?),
+                Ok(length) if in_place => {
+                    if let Some(request) = self.session.filled(length) {
+                        self.submit(request);
+                    }
+                    0
+                }
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => 0,
+                Err(error) if is_timeout(&error) => {
+                    return Err(Broken::Undecided(self.limits.negotiation));
+                }
+                Err(error) => return Err(error.into()),
+            };
+        }
+    }
+
+    /// Does what these bytes ask for, all of them.
+    fn take(&mut self, mut bytes: &[u8]) -> Result<Goes, Broken> {
+        loop {
+            if self.stopping.load(Ordering::Relaxed) {
+                self.session.shut_down();
+            }
+            let (answered, weight) = self.outbox.progress();
+            self.session.answered(answered);
+            if weight > self.limits.bytes_in_flight_max {
+                self.outbox.wait_for_room(u32::MAX, self.limits.bytes_in_flight_max);
+                continue;
+            }
+            match self.session.feed(&mut bytes)? {
+                Some(Event::Send(bytes)) => self.outbox.push(Message::text(bytes)),
+                Some(Event::Start(started)) => {
+                    self.service = self.services.get(started.export).cloned();
+                    self.stream.set_read_timeout(None)?;
+                }
+                Some(Event::Request(request)) => self.submit(request),
+                Some(Event::Close(_) | Event::StartTls) => return Ok(Goes::Away),
+                None if bytes.is_empty() => return Ok(Goes::On),
+                None => {
+                    let in_flight_max = self.limits.in_flight_max.saturating_sub(1);
+                    self.outbox.wait_for_room(in_flight_max, u64::MAX);
+                }
+            }
+        }
+    }
+
+    fn submit(&mut self, request: Request) {
+        let Request { ticket, command, mut data } = request;
+        let weight = match command {
+            Command::Read { span, .. } | Command::Write { span, .. } => u64::from(span.length),
+            _ => 0,
+        };
+        self.outbox.began(weight);
+        let responder = Responder::new(ticket, Arc::clone(&self.outbox), weight);
+        // Without one the responder says so; but requests come only after an export was chosen.
+        if let Some(service) = &self.service {
+            service.submit(command, &mut data, responder);
+        }
+        self.session.recycle(data);
+    }
+
+    /// Until an export is chosen, a client may keep the connection only for so long.
+    fn bound_negotiation(&self, begun: Instant) -> Result<(), Broken> {
+        if self.service.is_some() {
+            return Ok(());
+        }
+        let longest = self.limits.negotiation;
+        let left = longest.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Err(Broken::Undecided(longest));
+        }
+        Ok(self.stream.set_read_timeout(Some(left))?)
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}

@@ -1,0 +1,24 @@
+//! An NBD server over sockets: threads that read, and answers from whichever thread has them.
+//!
+//! ```text
+//!   Server::run      accepts, counts, stops                              a thread of the caller
+//!     Connection     bytes -> Session -> Service::submit(request, responder)       one thread each
+//!       Responder    an answer, from any thread, in any order
+//!       Outbox       answers of the connection's own thread leave together when it has read all
+//!                    that has come; those of others leave at once as far as the socket takes them,
+//!                    and the rest by a second thread, so that no service ever waits for a socket
+//! ```
+
+mod address;
+mod connection;
+mod memory;
+mod outbox;
+mod server;
+mod service;
+mod stop;
+
+pub use address::{Address, ListenError};
+pub use memory::Memory;
+pub use server::{Limits, Served, Server};
+pub use service::{Responder, Service};
+pub use stop::Stop;

@@ -1,0 +1,283 @@
+//! What is to be sent on a connection, and who sends it.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, ThreadId};
+
+use freewheel_nbd::Head;
+
+use super::address::Stream;
+
+/// Most buffers that wait to be used again. More would only be filled by a burst.
+const SPARE_MAX: usize = 32;
+/// Longest buffer that waits to be used again, in bytes, so that spare memory has a bound.
+const SPARE_BYTES_MAX: usize = 1 << 20;
+
+/// Longest answer that is sent by whoever brings it, in bytes: copying more would keep a thread that
+/// has other things to do in time.
+const AT_ONCE_BYTES_MAX: usize = 64 << 10;
+
+/// Something to send.
+pub(super) struct Message {
+    front: Front,
+    data: Vec<u8>,
+    /// Bytes that have been sent.
+    sent: usize,
+    /// The weight of the request that it answers.
+    answers: Option<u64>,
+}
+
+enum Front {
+    Head(Head),
+    Text(Vec<u8>),
+}
+
+impl Message {
+    pub fn short(head: Head) -> Self {
+        Self::with_data(head, Vec::new())
+    }
+
+    pub fn with_data(head: Head, data: Vec<u8>) -> Self {
+        Self { front: Front::Head(head), data, sent: 0, answers: None }
+    }
+
+    pub fn text(text: Vec<u8>) -> Self {
+        Self { front: Front::Text(text), data: Vec::new(), sent: 0, answers: None }
+    }
+
+    /// It answers a request of this weight.
+    pub fn answering(self, weight: u64) -> Self {
+        Self { answers: Some(weight), ..self }
+    }
+
+    fn front(&self) -> &[u8] {
+        match &self.front {
+            Front::Head(head) => head,
+            Front::Text(text) => text,
+        }
+    }
+
+    /// Bytes that have not been sent.
+    fn left(&self) -> usize {
+        self.front().len() + self.data.len() - self.sent
+    }
+}
+
+/// The outgoing half of a connection, shared by its threads and by all that answer its requests.
+pub(super) struct Outbox {
+    stream: Stream,
+    /// The thread that reads, whose answers wait until it has nothing more to read.
+    reader: ThreadId,
+    state: Mutex<State>,
+    /// To the writing thread: something to send, or what is queued, or the end has come.
+    to_send: Sender<Option<Message>>,
+    /// For the reading thread: something has been sent.
+    settled: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Message>,
+    /// Somebody is sending, and will send what is queued meanwhile.
+    sending: bool,
+    /// The client does not take anything any more: what is to be sent is dropped.
+    broken: bool,
+    /// Why, if sending failed.
+    failure: Option<io::Error>,
+    /// The connection is over.
+    ended: bool,
+    /// Requests that are not answered in full, and their weight in bytes.
+    in_flight: u32,
+    weight: u64,
+    /// Requests answered since the reader asked last.
+    answered: u32,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Outbox {
+    /// The outbox of a connection that this thread reads, and what its writing thread is told by.
+    pub fn new(stream: Stream) -> (Self, Receiver<Option<Message>>) {
+        let (to_send, inbox) = mpsc::channel();
+        let reader = thread::current().id();
+        let (state, settled) = (Mutex::default(), Condvar::new());
+        (Self { stream, reader, state, to_send, settled }, inbox)
+    }
+
+    /// A panic in another thread leaves nothing half-done in the state.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A request has been taken.
+    pub fn began(&self, weight: u64) {
+        let mut state = self.lock();
+        state.in_flight += 1;
+        state.weight += weight;
+    }
+
+    /// Takes a message. One of the reader's thread leaves at its next [`flush`](Self::flush); one
+    /// of another thread leaves at once, as far as that goes without waiting, and the rest of it by
+    /// the writing thread. Other threads never wait here, not even for a lock: whoever has it may
+    /// have lost its processor.
+    pub fn push(&self, message: Message) {
+        if thread::current().id() == self.reader {
+            self.lock().queue.push_back(message);
+            return;
+        }
+        let mut state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return self.wake(Some(message)),
+        };
+        let mut message = message;
+        let all = state.is_quiet() && self.send_now(&mut message);
+        if all {
+            state.settle(message);
+        } else {
+            state.queue.push_back(message);
+        }
+        let wake = !all && !state.sending;
+        drop(state);
+        if all {
+            self.settled.notify_all();
+        } else if wake {
+            self.wake(None);
+        }
+    }
+
+    /// Tells the writing thread that there is something to send: this, or what is queued.
+    fn wake(&self, message: Option<Message>) {
+        // When it has ended, the connection has, and so has everything in flight.
+        let _ = self.to_send.send(message);
+    }
+
+    /// Sends what goes of a short message without waiting. Whether that was all; an error is left
+    /// to who sends the rest.
+    fn send_now(&self, message: &mut Message) -> bool {
+        if message.left() > AT_ONCE_BYTES_MAX {
+            return false;
+        }
+        let parts = [IoSlice::new(message.front()), IoSlice::new(&message.data)];
+        message.sent = self.stream.write_now(&parts).unwrap_or(0);
+        message.left() == 0
+    }
+
+    /// Sends what is queued, unless somebody is sending, who then sends it.
+    pub fn flush(&self) {
+        drop(self.flush_locked(self.lock()));
+    }
+
+    fn flush_locked<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        while !state.sending && !state.queue.is_empty() {
+            let batch = std::mem::take(&mut state.queue);
+            let broken = state.broken;
+            state.sending = true;
+            drop(state);
+            let sent = if broken { Ok(()) } else { self.send(&batch) };
+            state = self.lock();
+            state.sending = false;
+            if let Err(error) = sent
+                && !state.broken
+            {
+                state.broken = true;
+                state.failure = Some(error);
+                // The reader is to notice, too.
+                self.stream.shutdown(Shutdown::Both);
+            }
+            batch.into_iter().for_each(|message| state.settle(message));
+            self.settled.notify_all();
+        }
+        state
+    }
+
+    fn send(&self, batch: &VecDeque<Message>) -> io::Result<()> {
+        let parts = batch.iter().flat_map(|message| [message.front(), &message.data]);
+        let mut parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
+        let mut parts = &mut parts[..];
+        IoSlice::advance_slices(&mut parts, batch.front().map_or(0, |first| first.sent));
+        self.stream.write_all(parts)
+    }
+
+    /// The writing thread: sends what others bring, until the end.
+    pub fn send_until_ended(&self, inbox: &Receiver<Option<Message>>) {
+        while let Ok(message) = inbox.recv() {
+            let mut state = self.lock();
+            state.queue.extend(message);
+            state.queue.extend(inbox.try_iter().flatten());
+            if self.flush_locked(state).ended {
+                return;
+            }
+        }
+    }
+
+    /// Requests answered since the last call, and bytes in flight.
+    pub fn progress(&self) -> (u32, u64) {
+        let mut state = self.lock();
+        (std::mem::take(&mut state.answered), state.weight)
+    }
+
+    /// Sends what is queued and waits until no more than this is in flight: requests, and bytes.
+    pub fn wait_for_room(&self, in_flight_max: u32, weight_max: u64) {
+        let mut state = self.flush_locked(self.lock());
+        while state.in_flight > in_flight_max || state.weight > weight_max {
+            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Why nothing can be sent any more, if that is so.
+    pub fn take_failure(&self) -> Option<io::Error> {
+        self.lock().failure.take()
+    }
+
+    /// Ends the connection when everything has been sent.
+    pub fn end(&self) {
+        let mut state = self.flush_locked(self.lock());
+        while state.sending {
+            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.ended = true;
+        drop(state);
+        self.wake(None);
+        self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// No more requests are to come: what has come is read to its end.
+    pub fn close_reading(&self) {
+        self.stream.shutdown(Shutdown::Read);
+    }
+
+    /// Cuts the connection off.
+    pub fn cut(&self) {
+        self.lock().broken = true;
+        self.stream.shutdown(Shutdown::Both);
+    }
+
+    /// A buffer that was used before, or an empty one.
+    pub fn spare(&self) -> Vec<u8> {
+        self.lock().spare.pop().unwrap_or_default()
+    }
+}
+
+impl State {
+    /// Whether a message that comes now is the next to leave.
+    fn is_quiet(&self) -> bool {
+        !self.sending && !self.broken && self.queue.is_empty()
+    }
+
+    /// A message has been sent or given up: counts what it answered, and keeps its memory.
+    fn settle(&mut self, message: Message) {
+        if let Some(weight) = message.answers {
+            self.answered += 1;
+            self.in_flight -= 1;
+            self.weight -= weight;
+        }
+        let capacity = message.data.capacity();
+        let keep = (1..=SPARE_BYTES_MAX).contains(&capacity) && self.spare.len() < SPARE_MAX;
+        if keep {
+            self.spare.push(message.data);
+        }
+    }
+}

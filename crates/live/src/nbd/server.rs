@@ -1,0 +1,282 @@
+//! Connections: who may have one, and how all of them end.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use freewheel_nbd::server::{Session, Settings, Tls};
+use freewheel_nbd::{self as protocol, Export};
+use rustix::event::{PollFd, PollFlags, poll};
+use serde::Serialize;
+
+use super::address::{Address, ListenError, Listener, Stream};
+use super::connection::{Broken, Connection};
+use super::outbox::Outbox;
+use super::service::Service;
+use super::stop::Stop;
+
+/// How much clients may have of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at once; further ones are closed as they come.
+    pub connections_max: usize,
+    /// Requests in flight on one connection; the next is not read before one has been answered.
+    pub in_flight_max: u32,
+    /// Data of requests in flight on one connection, in bytes, beyond which no further request is
+    /// read: at most one request exceeds it.
+    pub bytes_in_flight_max: u64,
+    /// A client that takes nothing of an answer for so long is cut off.
+    pub stall: Duration,
+    /// A client that has chosen no export after so long is cut off.
+    pub negotiation: Duration,
+    /// When the server stops, requests in flight have so long to be answered.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    /// Each connection up to 64 MiB and a payload of 32 MiB; a stop that takes a drive's slowest
+    /// flush and no more.
+    fn default() -> Self {
+        Self {
+            connections_max: 64,
+            in_flight_max: 256,
+            bytes_in_flight_max: 64 << 20,
+            stall: Duration::from_secs(20),
+            negotiation: Duration::from_secs(20),
+            grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What became of the connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Served {
+    /// Taken.
+    pub connections: u64,
+    /// Closed as they came, because there were too many.
+    pub refused: u64,
+    /// Ended by an error of the client or of its socket.
+    pub broken: u64,
+}
+
+/// A server that listens.
+pub struct Server {
+    listener: Listener,
+    shared: Arc<Shared>,
+}
+
+/// What the threads of all connections see.
+struct Shared {
+    services: Vec<Arc<dyn Service>>,
+    exports: Vec<Export>,
+    limits: Limits,
+    stopping: AtomicBool,
+    state: Mutex<State>,
+    /// A connection has ended.
+    ended: Condvar,
+    notice: Notice,
+}
+
+#[derive(Default)]
+struct State {
+    /// By number; those that have just been taken have no outbox yet.
+    open: BTreeMap<u64, Option<Arc<Outbox>>>,
+    served: Served,
+}
+
+/// Is told in words of every connection that did not end in order.
+type Notice = Box<dyn Fn(&str) + Send + Sync>;
+
+impl Server {
+    /// Listens at an address and serves these exports; clients that give no name get the first.
+    pub fn bind(
+        address: &Address,
+        services: Vec<Arc<dyn Service>>,
+        limits: Limits,
+        notice: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, ListenError> {
+        let exports: Vec<Export> = services.iter().map(|service| service.export()).collect();
+        exports.iter().try_for_each(Export::check)?;
+        let shared = Shared {
+            services,
+            exports,
+            limits,
+            stopping: AtomicBool::new(false),
+            state: Mutex::default(),
+            ended: Condvar::new(),
+            notice: Box::new(notice),
+        };
+        Ok(Self { listener: Listener::bind(address)?, shared: Arc::new(shared) })
+    }
+
+    /// Where it listens; the port that the system chose when port 0 was asked for.
+    pub fn address(&self) -> &Address {
+        self.listener.address()
+    }
+
+    /// Serves until it is told to stop. Then no connections are taken any more, further requests
+    /// are refused, those in flight are answered, and the connections closed. An error when the
+    /// listening socket fails.
+    pub fn run(self, stop: &Stop) -> io::Result<Served> {
+        let accepted = self.accept_until(stop);
+        let Self { listener, shared } = self;
+        drop(listener);
+        let served = shared.finish();
+        accepted.map(|()| served)
+    }
+
+    fn accept_until(&self, stop: &Stop) -> io::Result<()> {
+        let mut next = 0;
+        loop {
+            let mut waits = [
+                PollFd::new(&self.listener, PollFlags::IN),
+                PollFd::from_borrowed_fd(stop.told(), PollFlags::IN),
+            ];
+            match poll(&mut waits, None) {
+                Err(rustix::io::Errno::INTR) => continue,
+                polled => polled?,
+            };
+            if !waits[1].revents().is_empty() {
+                return Ok(());
+            }
+            match self.listener.accept() {
+                Ok(stream) => {
+                    self.shared.open(next, stream);
+                    next += 1;
+                }
+                Err(error) if is_fleeting(&error) => {}
+                Err(error) if is_shortage(&error) => thread::sleep(Duration::from_millis(100)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// The client was gone before it was taken.
+fn is_fleeting(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionAborted
+    )
+}
+
+/// No descriptor or memory is left now; connections that end give some back.
+fn is_shortage(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives a connection its thread.
+    fn open(self: &Arc<Self>, number: u64, stream: Stream) {
+        let mut state = self.lock();
+        if state.open.len() >= self.limits.connections_max {
+            state.served.refused += 1;
+            return;
+        }
+        state.served.connections += 1;
+        state.open.insert(number, None);
+        drop(state);
+        let place = Place { shared: Arc::clone(self), number };
+        let thread = thread::Builder::new().name(format!("nbd {number}"));
+        if let Err(error) = thread.spawn(move || place.serve(stream)) {
+            self.broke(number, &error.into());
+        }
+    }
+
+    fn broke(&self, number: u64, why: &Broken) {
+        self.lock().served.broken += 1;
+        (self.notice)(&format!("connection {number}: {why}"));
+    }
+
+    /// The life of a connection, in its own thread.
+    fn serve(&self, number: u64, stream: Stream) -> Result<(), Broken> {
+        stream.set_write_timeout(self.limits.stall)?;
+        let (outbox, inbox) = Outbox::new(stream.try_clone()?);
+        let outbox = Arc::new(outbox);
+        self.lock().open.insert(number, Some(Arc::clone(&outbox)));
+        if self.stopping.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let session = Session::new(Settings {
+            exports: self.exports.clone(),
+            tls: Tls::Off,
+            limits: protocol::Limits {
+                in_flight_max: self.limits.in_flight_max,
+                ..protocol::Limits::default()
+            },
+        });
+        let mut connection = Connection {
+            stream,
+            outbox: Arc::clone(&outbox),
+            session: session.expect("the exports were checked"),
+            services: &self.services,
+            limits: &self.limits,
+            stopping: &self.stopping,
+            service: None,
+        };
+        thread::scope(|threads| {
+            let sends = &outbox;
+            threads.spawn(move || sends.send_until_ended(&inbox));
+            let _end = End(&outbox);
+            connection.serve()
+        })
+    }
+
+    /// Stops all connections, and waits until they have ended.
+    fn finish(&self) -> Served {
+        self.stopping.store(true, Ordering::SeqCst);
+        let mut state = self.lock();
+        state.open.values().flatten().for_each(|outbox| outbox.close_reading());
+        let until = Instant::now() + self.limits.grace;
+        while !state.open.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.open.values().flatten().for_each(|outbox| outbox.cut());
+                break;
+            }
+            let waited = self.ended.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.served
+    }
+}
+
+/// A place among the connections, which is free again when the thread that has it ends, however it
+/// does.
+struct Place {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl Place {
+    fn serve(self, stream: Stream) {
+        if let Err(broken) = self.shared.serve(self.number, stream) {
+            self.shared.broke(self.number, &broken);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.shared.lock().open.remove(&self.number);
+        self.shared.ended.notify_all();
+    }
+}
+
+/// Ends a connection also when its thread panics.
+struct End<'a>(&'a Outbox);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}

@@ -1,0 +1,43 @@
+//! How a server is told to stop.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+
+/// Tells a server to stop, once and for all: from another thread, or by a signal.
+#[derive(Debug)]
+pub struct Stop {
+    told: UnixStream,
+    tell: UnixStream,
+}
+
+impl Stop {
+    /// Nothing has been told yet.
+    pub fn new() -> io::Result<Self> {
+        let (told, tell) = UnixStream::pair()?;
+        tell.set_nonblocking(true)?;
+        Ok(Self { told, tell })
+    }
+
+    /// `SIGINT` and `SIGTERM` stop it from now on, and do nothing else any more.
+    pub fn on_signals(&self) -> io::Result<()> {
+        for signal in [SIGINT, SIGTERM] {
+            pipe::register(signal, self.tell.try_clone()?)?;
+        }
+        Ok(())
+    }
+
+    /// Stops it.
+    pub fn stop(&self) {
+        // When the socket is full it has been told often enough.
+        let _ = (&self.tell).write(&[0]);
+    }
+
+    /// Becomes readable when it is told.
+    pub(super) fn told(&self) -> BorrowedFd<'_> {
+        self.told.as_fd()
+    }
+}

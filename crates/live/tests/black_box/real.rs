@@ -1,0 +1,96 @@
+//! In real time: with a thread that waits for a clock.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use freewheel_live::emulate::{Device, Finished};
+use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
+use freewheel_units::{Blocks, Op, Prng};
+
+use super::suite::SUITE;
+use super::virtual_time::Virtual;
+use super::{Ask, BlackBox, Outcome, drive, request};
+
+struct Real {
+    device: Device,
+    blocks: Blocks,
+}
+
+impl Real {
+    fn new(drive: EmulatedDrive) -> Self {
+        let blocks = drive.blocks();
+        Self { device: Device::start(drive).unwrap(), blocks }
+    }
+}
+
+impl BlackBox for Real {
+    fn blocks(&self) -> Blocks {
+        self.blocks
+    }
+
+    fn play(&mut self, script: &[Ask]) -> Vec<Outcome> {
+        let clock = self.device.clock();
+        let begin = clock.now();
+        let (tell, told) = mpsc::channel();
+        for (at, ask) in script.iter().enumerate() {
+            let wait = (begin + ask.after).saturating_since(clock.now());
+            thread::sleep(Duration::from_nanos(wait.ns()));
+            let (asked, tell) = (clock.now(), tell.clone());
+            let done = move |finished: &Finished| {
+                let (due, bad) = (finished.at, finished.bad);
+                tell.send((at, Outcome { asked, due, handed: clock.now(), bad })).unwrap();
+            };
+            self.device.submit(asked, ask.request, Box::new(done));
+        }
+        drop(tell);
+        let mut outcomes: Vec<(usize, Outcome)> = told.iter().collect();
+        assert_eq!(outcomes.len(), script.len());
+        outcomes.sort_by_key(|(at, _)| *at);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+}
+
+#[test]
+fn the_suite_holds_in_real_time() {
+    for (name, test) in SUITE {
+        println!("{name}");
+        test(|drive| Box::new(Real::new(drive)));
+    }
+}
+
+#[test]
+fn the_same_requests_at_the_same_times_are_due_at_the_same_nanosecond_as_in_virtual_time() {
+    let habits = Habits::default();
+    let mut real = Real::new(drive(&habits, BadBlocks::default()));
+    let mut other = Virtual::new(drive(&habits, BadBlocks::default()));
+    let mut prng = Prng::new(5, "places");
+    for at in 0..30 {
+        let op = if at % 3 == 0 { Op::Write } else { Op::Read };
+        let request = request(op, prng.below(2_000_000) * 8, 8);
+        let outcome = real.ask(request);
+        other.now = outcome.asked;
+        assert_eq!(other.ask(request).due, outcome.due, "request {at}");
+    }
+}
+
+#[test]
+fn a_device_counts_what_it_answered_and_drops_what_it_has_not_done_when_it_ends() {
+    let device = Device::start(drive(&Habits::default(), BadBlocks::default())).unwrap();
+    let (tell, told) = mpsc::channel();
+    let ask = |blocks| {
+        let tell = tell.clone();
+        let done = move |finished: &Finished| tell.send(finished.bad).unwrap();
+        device.submit(device.clock().now(), request(Op::Read, 0, blocks), Box::new(done));
+    };
+    (0..5).for_each(|_| ask(8));
+    (0..5).for_each(|_| assert_eq!(told.recv(), Ok(None)));
+    // This takes minutes.
+    ask(10_000_000);
+    thread::sleep(Duration::from_millis(20));
+    let account = device.finish().unwrap();
+    assert_eq!((account.requests, account.lateness.count()), (5, 5));
+    ask(8);
+    assert!(device.finish().is_none());
+    assert_eq!(told.try_iter().count(), 0);
+}

@@ -1,0 +1,167 @@
+//! The suite. Every test takes whatever makes a black box of a drive.
+
+use freewheel_live::emulate::Request;
+use freewheel_model::onboard::spec::WriteCache;
+use freewheel_sim::black_box::{Activity, BadBlocks, Habits};
+use freewheel_units::{Lbn, Op, Prng, SimDuration};
+
+use super::{Ask, BlackBox, FLUSH, Make, Outcome, drive, request};
+
+/// No single request of this drive takes longer: its longest seek, two turns and a good deal more.
+const ONE_AT_MOST: SimDuration = SimDuration::from_ms(50);
+
+/// What a test holds, and the test.
+type Test = (&'static str, fn(Make));
+
+pub const SUITE: &[Test] = &[
+    ("the last block is there", the_last_block_is_there),
+    ("answers come within bounds and never early", answers_come_within_bounds_and_never_early),
+    ("a drive that holds one command answers in order", one_command_answers_in_order),
+    ("a drive that holds many answers out of order", many_commands_answer_out_of_order),
+    ("what does not fit waits and is answered", what_does_not_fit_waits),
+    ("a flush waits for cached writes", a_flush_waits_for_cached_writes),
+    ("a forced write waits for the media", a_forced_write_waits_for_the_media),
+    ("a bad block fails until it is written", a_bad_block_fails_until_it_is_written),
+    ("replies are under way no longer than said", replies_are_under_way_no_longer_than_said),
+    ("its own activity is waited for", its_own_activity_is_waited_for),
+];
+
+fn sound(make: Make) -> Box<dyn BlackBox> {
+    with(make, Habits::default())
+}
+
+fn with(make: Make, habits: Habits) -> Box<dyn BlackBox> {
+    make(drive(&habits, BadBlocks::default()))
+}
+
+/// Random requests of 8 blocks, all at once.
+fn burst(of: &dyn BlackBox, op: Op, count: u32, seed: u64) -> Vec<Ask> {
+    let mut prng = Prng::new(seed, "burst");
+    let places = of.blocks().get() / 8;
+    let mut ask = |_| {
+        let request = request(op, prng.below(places) * 8, 8);
+        Ask { after: SimDuration::ZERO, request }
+    };
+    (0..count).map(&mut ask).collect()
+}
+
+fn assert_never_early(outcomes: &[Outcome]) {
+    for outcome in outcomes {
+        assert!(outcome.handed >= outcome.due && outcome.due > outcome.asked, "{outcome:?}");
+    }
+}
+
+fn the_last_block_is_there(make: Make) {
+    let mut drive = sound(make);
+    let last = drive.blocks().get() - 1;
+    assert_eq!(drive.blocks().bytes().get(), 9_199_079_936);
+    let outcome = drive.ask(request(Op::Read, last, 1));
+    assert_eq!(outcome.bad, None);
+}
+
+fn answers_come_within_bounds_and_never_early(make: Make) {
+    let mut drive = sound(make);
+    let asks = burst(&*drive, Op::Read, 12, 1);
+    let one_by_one: Vec<Outcome> = asks.iter().map(|ask| drive.ask(ask.request)).collect();
+    assert_never_early(&one_by_one);
+    let longest = one_by_one.iter().map(Outcome::took).max().unwrap();
+    assert!(longest < ONE_AT_MOST, "{longest}");
+    let outcomes = drive.play(&asks);
+    assert_never_early(&outcomes);
+    let longest = outcomes.iter().map(Outcome::took).max().unwrap();
+    assert!(longest < ONE_AT_MOST * 12, "{longest}");
+}
+
+/// Whether answers are due in the order of the asks.
+fn in_order(outcomes: &[Outcome]) -> bool {
+    outcomes.is_sorted_by_key(|outcome| outcome.due)
+}
+
+fn one_command_answers_in_order(make: Make) {
+    let mut drive = with(make, Habits { queue_depth: Some(1), ..Habits::default() });
+    let script = burst(&*drive, Op::Read, 16, 2);
+    assert!(in_order(&drive.play(&script)));
+}
+
+fn many_commands_answer_out_of_order(make: Make) {
+    let mut spec = super::spec();
+    let queue = spec.onboard.queue.unwrap_or_default();
+    let scheduler = freewheel_model::sched::PolicySpec::Sptf;
+    let queue = freewheel_model::onboard::spec::QueueSpec { depth: 16, scheduler, ..queue };
+    spec.onboard.queue = Some(queue);
+    let (habits, bad) = (Habits::default(), BadBlocks::default());
+    let drive = freewheel_sim::black_box::EmulatedDrive::new(&spec, "atlas10k", &habits, bad, 1);
+    let mut drive = make(drive.unwrap());
+    let script = burst(&*drive, Op::Read, 16, 2);
+    assert!(!in_order(&drive.play(&script)));
+}
+
+fn what_does_not_fit_waits(make: Make) {
+    let mut drive = with(make, Habits { queue_depth: Some(2), ..Habits::default() });
+    let script = burst(&*drive, Op::Read, 12, 3);
+    let outcomes = drive.play(&script);
+    assert_never_early(&outcomes);
+    // A request is sent when one of those before it is left at most.
+    for (at, outcome) in outcomes.iter().enumerate() {
+        let before = outcomes[..at].iter().filter(|other| other.due > outcome.due);
+        assert!(before.count() <= 1, "{outcomes:?}");
+    }
+}
+
+fn cached(make: Make) -> Box<dyn BlackBox> {
+    with(make, Habits { write_cache: Some(WriteCache::On), ..Habits::default() })
+}
+
+fn a_flush_waits_for_cached_writes(make: Make) {
+    let mut drive = cached(make);
+    let nothing = drive.ask(FLUSH);
+    assert_eq!(nothing.due, nothing.asked);
+    let write = drive.ask(request(Op::Write, 1_000_000, 8));
+    let flush = drive.ask(FLUSH);
+    assert!(write.took() < SimDuration::from_ms(2), "{}", write.took());
+    let both = flush.due - write.asked;
+    assert!(both > SimDuration::from_ms(2) && both < ONE_AT_MOST * 2, "{both}");
+    let nothing = drive.ask(FLUSH);
+    assert_eq!(nothing.due, nothing.asked);
+}
+
+fn a_forced_write_waits_for_the_media(make: Make) {
+    let mut drive = cached(make);
+    let forced = Request { fua: true, ..request(Op::Write, 5_000_000, 8) };
+    let outcome = drive.ask(forced);
+    assert!(outcome.took() > SimDuration::from_ms(2), "{}", outcome.took());
+    let nothing = drive.ask(FLUSH);
+    assert_eq!(nothing.due, nothing.asked);
+}
+
+fn a_bad_block_fails_until_it_is_written(make: Make) {
+    let recovery = SimDuration::from_ms(60);
+    let bad = BadBlocks::new([Lbn::new(80_003)], recovery);
+    let mut drive = make(drive(&Habits::default(), bad));
+    let failed = drive.ask(request(Op::Read, 80_000, 8));
+    assert_eq!(failed.bad, Some(Lbn::new(80_003)));
+    assert!(failed.took() >= recovery, "{}", failed.took());
+    assert_eq!(drive.ask(request(Op::Read, 80_004, 4)).bad, None);
+    assert_eq!(drive.ask(request(Op::Write, 80_003, 1)).bad, None);
+    assert_eq!(drive.ask(request(Op::Read, 80_000, 8)).bad, None);
+}
+
+fn replies_are_under_way_no_longer_than_said(make: Make) {
+    let jitter = SimDuration::from_ms(5);
+    let read = request(Op::Read, 123_456, 8);
+    let plain = sound(make).ask(read).took();
+    let mut late = with(make, Habits { reply_jitter: jitter, ..Habits::default() });
+    // A turn, as the two drives may have been asked at different angles.
+    let most = plain + jitter + SimDuration::from_ms(6);
+    let took = late.ask(read).took();
+    assert!(took <= most, "{took} and not {most}");
+}
+
+fn its_own_activity_is_waited_for(make: Make) {
+    let lasts = SimDuration::from_ms(80);
+    let activity = Some(Activity { every: SimDuration::from_ms(10), lasts });
+    let mut drive = with(make, Habits { activity, ..Habits::default() });
+    let asks = burst(&*drive, Op::Read, 12, 4);
+    let longest = asks.iter().map(|ask| drive.ask(ask.request).took()).max().unwrap();
+    assert!(longest > ONE_AT_MOST, "{longest}");
+}

@@ -1,0 +1,121 @@
+//! In virtual time: from event to event.
+
+use std::collections::BTreeMap;
+
+use freewheel_live::emulate::{COMMAND_BLOCKS_MAX, HostAdapter, Request};
+use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+use proptest::prelude::*;
+
+use super::suite::SUITE;
+use super::{Ask, BlackBox, FLUSH, Outcome, drive, request};
+
+/// A drive whose time is that of its last answer.
+pub struct Virtual {
+    adapter: HostAdapter,
+    blocks: Blocks,
+    pub now: SimTime,
+}
+
+impl Virtual {
+    pub fn new(drive: EmulatedDrive) -> Self {
+        let blocks = drive.blocks();
+        Self { adapter: HostAdapter::new(drive), blocks, now: SimTime::ZERO }
+    }
+}
+
+impl BlackBox for Virtual {
+    fn blocks(&self) -> Blocks {
+        self.blocks
+    }
+
+    fn play(&mut self, script: &[Ask]) -> Vec<Outcome> {
+        let begin = self.now;
+        let mut coming = script.iter().enumerate().peekable();
+        let mut outcomes = BTreeMap::new();
+        loop {
+            let arrival = coming.peek().map(|(_, ask)| begin + ask.after);
+            match (self.adapter.next_event(), arrival) {
+                (Some(event), arrival) if arrival.is_none_or(|arrival| event <= arrival) => {
+                    self.now = event;
+                    let Some(done) = self.adapter.advance(event) else { continue };
+                    let asked = begin + script[done.id as usize].after;
+                    let (due, bad) = (done.at, done.bad);
+                    let outcome = Outcome { asked, due, handed: event, bad };
+                    assert_eq!(outcomes.insert(done.id, outcome), None);
+                }
+                (_, Some(arrival)) => {
+                    let (id, ask) = coming.next().unwrap();
+                    self.now = arrival;
+                    self.adapter.submit(arrival, id as u64, ask.request);
+                }
+                _ => break,
+            }
+        }
+        assert!(self.adapter.is_idle());
+        outcomes.into_values().collect()
+    }
+}
+
+#[test]
+fn the_suite_holds_in_virtual_time() {
+    for (name, test) in SUITE {
+        println!("{name}");
+        test(|drive| Box::new(Virtual::new(drive)));
+    }
+}
+
+#[test]
+fn a_request_that_is_longer_than_a_command_takes_as_long_as_its_commands() {
+    let longest = u64::from(COMMAND_BLOCKS_MAX);
+    let pieces = [(0, longest), (longest, longest), (2 * longest, 5)];
+    let ask = |(start, blocks)| Ask {
+        after: SimDuration::ZERO,
+        request: request(Op::Write, start, blocks),
+    };
+    let fresh = || Virtual::new(drive(&Habits::default(), BadBlocks::default()));
+    let whole = fresh().play(&[ask((0, 2 * longest + 5))]);
+    let pieces = fresh().play(&pieces.map(ask));
+    assert_eq!(whole[0].due, pieces.iter().map(|piece| piece.due).max().unwrap());
+    // 64 MiB at what the outermost zone gives at most.
+    assert!(whole[0].took() > SimDuration::from_secs(2), "{}", whole[0].took());
+}
+
+#[test]
+fn a_forced_write_is_done_when_a_write_and_a_flush_behind_it_are() {
+    let write = request(Op::Write, 3_000_000, 64);
+    let mut plain = Virtual::new(drive(&Habits::default(), BadBlocks::default()));
+    plain.ask(write);
+    let flushed = plain.ask(FLUSH);
+    let mut forcing = Virtual::new(drive(&Habits::default(), BadBlocks::default()));
+    let forced = forcing.ask(Request { fua: true, ..write });
+    assert_eq!(forced.due, flushed.due);
+}
+
+fn ask() -> impl Strategy<Value = Ask> {
+    let op = prop_oneof![3 => Just(Op::Read), 3 => Just(Op::Write), 1 => Just(Op::Flush)];
+    (op, 0u64..17_000_000, 1u64..200_000, any::<bool>(), 0u64..20_000_000).prop_map(
+        |(op, start, blocks, fua, after)| {
+            let fua = fua && op == Op::Write;
+            // Mostly short ones.
+            let blocks = if blocks % 16 == 0 { blocks } else { blocks % 64 + 1 };
+            let request = Request { op, start: Lbn::new(start), blocks, fua };
+            Ask { after: SimDuration::from_ns(after), request }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_request_is_answered_once_and_not_before_it_came(
+        mut script in prop::collection::vec(ask(), 1..60), depth in 1u32..8
+    ) {
+        script.sort_by_key(|ask| ask.after);
+        let habits = Habits { queue_depth: Some(depth), ..Habits::default() };
+        let mut drive = Virtual::new(drive(&habits, BadBlocks::default()));
+        let outcomes = drive.play(&script);
+        prop_assert_eq!(outcomes.len(), script.len());
+        prop_assert!(outcomes.iter().all(|outcome| outcome.due >= outcome.asked));
+    }
+}

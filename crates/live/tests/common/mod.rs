@@ -1,0 +1,179 @@
+//! A client that waits, and servers to talk to.
+#![allow(dead_code)]
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use freewheel_live::nbd::{Address, Limits, Served, Server, Service, Stop};
+use freewheel_nbd::client::{Event, ExportInfo, Reply, Session, Settings};
+use freewheel_nbd::{Command, Errno, Span};
+
+/// Longer than anything here takes, on a machine that has other things to do.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server in a thread, stopped at the end.
+pub struct Running {
+    folder: tempfile::TempDir,
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<Served>>,
+    pub notices: Arc<Mutex<Vec<String>>>,
+}
+
+impl Running {
+    pub fn new(services: Vec<Arc<dyn Service>>, limits: Limits) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&notices);
+        let notice = move |text: &str| heard.lock().unwrap().push(text.to_owned());
+        let address = Address::Unix(folder.path().join("socket"));
+        let server = Server::bind(&address, services, limits, notice).unwrap();
+        let stop = Arc::new(Stop::new().unwrap());
+        let told = Arc::clone(&stop);
+        let thread = Some(thread::spawn(move || server.run(&told).unwrap()));
+        Self { folder, stop, thread, notices }
+    }
+
+    pub fn of(service: impl Service + 'static) -> Self {
+        Self::new(vec![Arc::new(service)], Limits::default())
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.socket(), "")
+    }
+
+    /// Tells it to stop without waiting.
+    pub fn begin_stop(&self) {
+        self.stop.stop();
+    }
+
+    /// Stops it, and says what it served.
+    pub fn stop(mut self) -> Served {
+        self.stop.stop();
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.stop();
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || thread::panicking());
+        }
+    }
+}
+
+/// A client of one export.
+pub struct Client {
+    pub stream: UnixStream,
+    pub session: Session,
+    pub info: ExportInfo,
+}
+
+impl Client {
+    pub fn connect(socket: &Path, export: &str) -> Self {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        let session = Session::new(Settings { block_status: true, ..Settings::default() });
+        let mut client = Self { stream, session, info: ExportInfo::default() };
+        assert_eq!(client.event(), Some(Event::Greeted));
+        let go = client.session.go(export).unwrap();
+        client.stream.write_all(&go).unwrap();
+        match client.event() {
+            Some(Event::Started(info)) => client.info = info,
+            other => panic!("{other:?}"),
+        }
+        client
+    }
+
+    /// The next event but what is to be sent, which is sent; `None` at the end of the connection.
+    pub fn event(&mut self) -> Option<Event> {
+        let mut bytes = [0];
+        let mut length = 0;
+        loop {
+            let mut part = &bytes[..length];
+            while let Some(event) = self.session.feed(&mut part).unwrap() {
+                match event {
+                    Event::Send(bytes) => self.stream.write_all(&bytes).unwrap(),
+                    event => return Some(event),
+                }
+            }
+            // Byte by byte but for data, so that nothing is held between two calls.
+            length = match self.session.space() {
+                Some(space) => {
+                    let read = self.stream.read(space).unwrap();
+                    self.session.filled(read);
+                    0
+                }
+                None => match self.stream.read(&mut bytes) {
+                    Ok(0) => return None,
+                    read => read.unwrap(),
+                },
+            };
+        }
+    }
+
+    /// Makes a request and does not wait.
+    pub fn ask(&mut self, command: Command, data: &[u8]) -> u64 {
+        let (cookie, head) = self.session.request(command, Vec::new()).unwrap();
+        self.stream.write_all(&head).unwrap();
+        self.stream.write_all(data).unwrap();
+        cookie
+    }
+
+    /// The next reply that comes.
+    pub fn reply(&mut self) -> Reply {
+        match self.event() {
+            Some(Event::Reply(reply)) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn call(&mut self, command: Command, data: &[u8]) -> Reply {
+        let cookie = self.ask(command, data);
+        let reply = self.reply();
+        assert_eq!(reply.cookie, cookie);
+        reply
+    }
+
+    pub fn read(&mut self, offset: u64, length: u32) -> Result<Vec<u8>, Errno> {
+        let reply = self.call(Command::read(offset, length), &[]);
+        reply.result.map(|()| reply.data).map_err(|failure| failure.errno)
+    }
+
+    pub fn write(&mut self, offset: u64, data: &[u8], fua: bool) -> Result<(), Errno> {
+        let span = Span { offset, length: data.len() as u32 };
+        let reply = self.call(Command::Write { span, fua }, data);
+        reply.result.map_err(|failure| failure.errno)
+    }
+
+    pub fn flush(&mut self) -> Result<(), Errno> {
+        self.call(Command::Flush, &[]).result.map_err(|failure| failure.errno)
+    }
+
+    /// Goes without a word.
+    pub fn vanish(self) {
+        self.stream.shutdown(Shutdown::Both).unwrap();
+    }
+}
+
+/// Bytes that differ from place to place.
+pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed | 1;
+    let next = |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..length).map(next).collect()
+}

@@ -1,0 +1,136 @@
+//! A modelled drive behind the server.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use freewheel_live::emulate::{EmulateError, Emulation, Options};
+use freewheel_live::nbd::Limits;
+use freewheel_model::onboard::spec::WriteCache;
+use freewheel_nbd::{Command, Errno, Span};
+use freewheel_sim::black_box::{BadBlocks, Habits};
+use freewheel_sim::library;
+use freewheel_units::{Lbn, SimDuration};
+
+use crate::common::{Running, pattern};
+
+fn start(name: &str, options: Options) -> Result<Emulation, EmulateError> {
+    Emulation::start(&library::spec(name).unwrap(), name, options)
+}
+
+fn atlas(options: Options) -> Running {
+    Running::of(start("atlas10k", options).unwrap())
+}
+
+fn cached() -> Options {
+    let habits = Habits { write_cache: Some(WriteCache::On), ..Habits::default() };
+    Options { habits, ..Options::default() }
+}
+
+#[test]
+fn it_is_offered_as_a_rotating_disk_of_its_size_in_blocks() {
+    let client = atlas(Options::default()).client();
+    let info = client.info;
+    assert_eq!((info.size, &*info.name), (9_199_079_936, "atlas10k"));
+    assert_eq!((info.block_sizes.minimum, info.block_sizes.preferred), (512, 4096));
+    let can = info.features;
+    assert!(can.rotational && can.flush && can.fua && can.trim && can.write_zeroes);
+    assert!(can.multi_conn && can.cache && !can.read_only && !can.fast_zero);
+}
+
+#[test]
+fn what_is_written_is_read_back_from_any_connection_and_as_zeroes_when_it_is_discarded() {
+    let running = atlas(cached());
+    let (mut one, mut other) = (running.client(), running.client());
+    let data = pattern(96 << 10, 3);
+    one.write(9_199_079_936 - (96 << 10), &data, true).unwrap();
+    assert!(other.read(9_199_079_936 - (96 << 10), 96 << 10).unwrap() == data);
+    let span = |at: u64| Span { offset: 9_199_079_936 - (96 << 10) + at, length: 4096 };
+    other.call(Command::Trim { span: span(8192), fua: true }, &[]).result.unwrap();
+    let zeroes = Command::WriteZeroes { span: span(16384), fua: false, no_hole: true, fast: false };
+    other.call(zeroes, &[]).result.unwrap();
+    other.call(Command::Cache { span: span(0) }, &[]).result.unwrap();
+    one.flush().unwrap();
+    let mut expected = data;
+    expected[8192..12288].fill(0);
+    expected[16384..20480].fill(0);
+    assert!(one.read(9_199_079_936 - (96 << 10), 96 << 10).unwrap() == expected);
+}
+
+#[test]
+fn a_forced_write_takes_the_media_and_a_cached_one_does_not_wait_for_it() {
+    let running = atlas(cached());
+    let mut client = running.client();
+    let began = Instant::now();
+    client.write(1 << 30, &[1; 4096], true).unwrap();
+    // Settling alone takes half a millisecond, the way there more than two.
+    assert!(began.elapsed() > Duration::from_millis(2), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_bad_block_is_an_error_for_its_readers_alone_until_it_is_written() {
+    let bad = BadBlocks::new([Lbn::new(100)], SimDuration::from_ms(1));
+    let running = atlas(Options { bad, ..Options::default() });
+    let mut client = running.client();
+    assert_eq!(client.read(96 * 512, 4096), Err(Errno::Io));
+    assert_eq!(client.read(101 * 512, 512).unwrap(), [0; 512]);
+    client.write(100 * 512, &[5; 512], false).unwrap();
+    assert_eq!(client.read(96 * 512, 4096).unwrap()[4 * 512..5 * 512], [5; 512]);
+}
+
+#[test]
+fn a_client_that_vanishes_leaves_the_drive_to_the_others() {
+    let running = atlas(Options::default());
+    let (mut one, mut other) = (running.client(), running.client());
+    for at in 0..20 {
+        one.ask(Command::read(at << 28, 4096), &[]);
+    }
+    one.vanish();
+    assert_eq!(other.read(1 << 29, 4096).unwrap(), vec![0; 4096]);
+}
+
+#[test]
+fn a_drive_of_24_tb_needs_no_more_room_than_what_is_written() {
+    let running = Running::of(start("exos-x24-24tb", Options::default()).unwrap());
+    let mut client = running.client();
+    let last = client.info.size - 4096;
+    client.write(last, &[8; 4096], false).unwrap();
+    // Over the border of two files.
+    let data = pattern(8192, 4);
+    client.write((8 << 40) - 4096, &data, false).unwrap();
+    assert_eq!(client.read(last, 4096).unwrap(), vec![8; 4096]);
+    assert!(client.read((8 << 40) - 4096, 8192).unwrap() == data);
+}
+
+#[test]
+fn drives_that_would_not_be_told_truly_are_refused_with_the_way_out() {
+    let message = |name| start(name, Options::default()).err().unwrap().to_string();
+    let two = message("exos-2x18-18tb");
+    assert!(two.contains("2 actuators") && two.contains("actuators = 1"), "{two}");
+    let zoned = message("ultrastar-hc620-14tb");
+    assert!(zoned.contains("host-managed") && zoned.contains("`zoned`"), "{zoned}");
+}
+
+#[test]
+fn a_stop_answers_what_the_drive_still_has_and_counts_it() {
+    let emulation = Arc::new(start("atlas10k", Options::default()).unwrap());
+    let running = Running::new(vec![Arc::clone(&emulation) as _], Limits::default());
+    let mut client = running.client();
+    // One after the other at the far ends of the disk.
+    for at in [0, 8 << 30, 1 << 30, 7 << 30] {
+        client.ask(Command::read(at, 4096), &[]);
+    }
+    assert!(client.reply().result.is_ok());
+    running.begin_stop();
+    // What the connection had not read by then is refused.
+    let taken = (0..3).filter(|_| match client.reply().result {
+        Ok(()) => true,
+        Err(failure) => {
+            assert_eq!(failure.errno, Errno::Shutdown);
+            false
+        }
+    });
+    let done = 1 + taken.count() as u64;
+    running.stop();
+    let account = emulation.device().finish().unwrap();
+    assert_eq!((account.requests, account.lateness.count()), (done, done));
+}

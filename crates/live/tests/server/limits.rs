@@ -1,0 +1,159 @@
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use freewheel_live::nbd::{Limits, Memory};
+use freewheel_nbd::Command;
+use std::sync::Arc;
+
+use super::held::{Held, answer};
+use crate::common::{PATIENCE, Running};
+
+fn limited(service: impl freewheel_live::nbd::Service + 'static, limits: Limits) -> Running {
+    Running::new(vec![Arc::new(service)], limits)
+}
+
+/// Waits until it is so, for a long while.
+fn eventually(what: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+#[test]
+fn no_more_requests_are_taken_than_may_be_in_flight() {
+    let held = Held::default();
+    let limits = Limits { in_flight_max: 3, ..Limits::default() };
+    let running = limited(held.clone(), limits);
+    let mut client = running.client();
+    for at in 0..10 {
+        client.ask(Command::read(at, 1), &[]);
+    }
+    let mut taken = held.take(3);
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(held.count(), 0);
+    for _ in 0..7 {
+        answer(taken.remove(0), 1);
+        client.reply();
+        taken.extend(held.take(1));
+        assert_eq!(held.count(), 0);
+    }
+    taken.into_iter().for_each(|request| answer(request, 1));
+    (0..3).for_each(|_| drop(client.reply()));
+}
+
+#[test]
+fn no_more_data_are_in_flight_than_the_limit_and_one_request() {
+    let held = Held::default();
+    let limits = Limits { bytes_in_flight_max: 10_000, ..Limits::default() };
+    let running = limited(held.clone(), limits);
+    let mut client = running.client();
+    for _ in 0..4 {
+        client.ask(Command::read(0, 6000), &[]);
+    }
+    let taken = held.take(2);
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(held.count(), 0);
+    taken.into_iter().for_each(|request| answer(request, 1));
+    held.take(2).into_iter().for_each(|request| answer(request, 1));
+    (0..4).for_each(|_| assert_eq!(client.reply().data.len(), 6000));
+}
+
+#[test]
+fn connections_beyond_the_limit_are_closed_and_places_are_given_again() {
+    let limits = Limits { connections_max: 2, ..Limits::default() };
+    let running = limited(Memory::new("memory", 1 << 20), limits);
+    let (one, mut two) = (running.client(), running.client());
+    let mut third = UnixStream::connect(running.socket()).unwrap();
+    assert_eq!(third.read(&mut [0; 8]).unwrap(), 0);
+    one.vanish();
+    let greeted = || {
+        let mut stream = UnixStream::connect(running.socket()).unwrap();
+        matches!(stream.read(&mut [0; 8]), Ok(8))
+    };
+    assert!(eventually(greeted));
+    two.read(0, 512).unwrap();
+    assert!(running.stop().refused >= 1);
+}
+
+#[test]
+fn a_client_that_takes_no_answers_stops_nobody_and_is_cut_off() {
+    let held = Held::default();
+    let limits = Limits { stall: Duration::from_millis(200), ..Limits::default() };
+    let running = limited(held.clone(), limits);
+    let mut stalled = running.client();
+    // More than the socket holds, so that an answer gets stuck.
+    for _ in 0..64 {
+        stalled.ask(Command::read(0, 1 << 20), &[]);
+    }
+    held.take(64).into_iter().for_each(|request| answer(request, 1));
+    let mut other = running.client();
+    for _ in 0..20 {
+        let begun = Instant::now();
+        other.ask(Command::read(0, 512), &[]);
+        held.take(1).into_iter().for_each(|request| answer(request, 2));
+        assert_eq!(other.reply().data, [2; 512]);
+        assert!(begun.elapsed() < PATIENCE / 2);
+    }
+    let heard = |running: &Running| running.notices.lock().unwrap().join("\n");
+    assert!(eventually(|| heard(&running).contains("200ms")), "{}", heard(&running));
+    // Cut off: what the socket still holds comes, and then the end.
+    let mut rest = Vec::new();
+    let _ = stalled.stream.read_to_end(&mut rest);
+    assert!(rest.len() < 64 << 20, "{} bytes came", rest.len());
+}
+
+#[test]
+fn a_client_that_chooses_no_export_is_cut_off() {
+    let limits = Limits { negotiation: Duration::from_millis(100), ..Limits::default() };
+    let running = limited(Memory::new("memory", 1 << 20), limits);
+    let mut silent = UnixStream::connect(running.socket()).unwrap();
+    let mut all = Vec::new();
+    silent.read_to_end(&mut all).unwrap();
+    assert_eq!(all.len(), 18, "the greeting and no more");
+    assert!(eventually(|| running
+        .notices
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|text| text.contains("100ms"))));
+}
+
+#[test]
+fn a_client_that_vanishes_with_requests_in_flight_frees_its_place_when_they_are_answered() {
+    let held = Held::default();
+    let limits = Limits { connections_max: 1, ..Limits::default() };
+    let running = limited(held.clone(), limits);
+    let mut client = running.client();
+    client.ask(Command::read(0, 4096), &[]);
+    let taken = held.take(1);
+    client.vanish();
+    thread::sleep(Duration::from_millis(50));
+    let mut early = UnixStream::connect(running.socket()).unwrap();
+    assert_eq!(early.read(&mut [0; 8]).unwrap(), 0, "its request is still in flight");
+    taken.into_iter().for_each(|request| answer(request, 1));
+    let greeted = || {
+        let mut stream = UnixStream::connect(running.socket()).unwrap();
+        matches!(stream.read(&mut [0; 8]), Ok(8))
+    };
+    assert!(eventually(greeted));
+}
+
+#[test]
+fn nonsense_ends_the_connection_that_sent_it_with_a_notice_and_no_other() {
+    let running = limited(Memory::new("memory", 1 << 20), Limits::default());
+    let mut client = running.client();
+    let mut fool = UnixStream::connect(running.socket()).unwrap();
+    fool.write_all(&[0xff; 64]).unwrap();
+    let mut all = Vec::new();
+    let _ = fool.read_to_end(&mut all);
+    assert!(eventually(|| running.notices.lock().unwrap().len() == 1));
+    client.read(0, 512).unwrap();
+    assert_eq!(running.stop().broken, 1);
+}

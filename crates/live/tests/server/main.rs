@@ -1,0 +1,11 @@
+//! The server over a Unix socket, with the protocol's own client.
+#![allow(missing_docs)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod emulation;
+mod exports;
+mod held;
+mod limits;
+mod requests;
+mod stop;

@@ -1,0 +1,75 @@
+use std::thread;
+
+use freewheel_live::nbd::Memory;
+use freewheel_nbd::{Command, Errno, Span};
+
+use super::held::{Held, answer};
+use crate::common::{Running, pattern};
+
+#[test]
+fn what_is_written_is_read_back_over_the_borders_of_its_pieces() {
+    let running = Running::of(Memory::new("memory", 8 << 20));
+    let mut client = running.client();
+    let data = pattern(3 << 20, 1);
+    client.write((1 << 20) - 777, &data, false).unwrap();
+    assert!(client.read((1 << 20) - 777, 3 << 20).unwrap() == data);
+    let span = Span { offset: 1 << 20, length: 1 << 20 };
+    let zeroes = Command::WriteZeroes { span, fua: true, no_hole: false, fast: false };
+    client.call(zeroes, &[]).result.unwrap();
+    assert!(client.read(1 << 20, 1 << 20).unwrap() == vec![0; 1 << 20]);
+    assert!(client.read((1 << 20) - 777, 777).unwrap() == data[..777]);
+}
+
+#[test]
+fn requests_beyond_the_end_are_refused_and_the_connection_goes_on() {
+    let running = Running::of(Held::default());
+    let mut client = running.client();
+    // The client's own check would keep it from asking: bytes by hand.
+    use std::io::Write;
+    let mut head = vec![0x25, 0x60, 0x95, 0x13, 0, 0, 0, 0];
+    head.extend(u64::MAX.to_be_bytes());
+    head.extend((1u64 << 30).to_be_bytes());
+    head.extend(1u32.to_be_bytes());
+    client.stream.write_all(&head).unwrap();
+    let mut reply = [0; 20];
+    std::io::Read::read_exact(&mut client.stream, &mut reply).unwrap();
+    assert_eq!(reply[8..16], u64::MAX.to_be_bytes());
+    assert_eq!(reply[..4], [0x66, 0x8e, 0x33, 0xef]);
+}
+
+#[test]
+fn answers_come_in_whatever_order_the_service_gives_them_from_any_thread() {
+    let held = Held::default();
+    let running = Running::of(held.clone());
+    let mut client = running.client();
+    let cookies: Vec<u64> =
+        (0..8).map(|at| client.ask(Command::read(at * 4096, 4096), &[])).collect();
+    let mut taken = held.take(8);
+    for byte in [3, 0, 7, 1, 6, 2, 5, 4] {
+        let at = taken.iter().position(|(command, _)| command.span().offset / 4096 == byte);
+        let request = taken.remove(at.unwrap());
+        thread::spawn(move || answer(request, byte as u8)).join().unwrap();
+        let reply = client.reply();
+        assert_eq!(reply.cookie, cookies[byte as usize]);
+        assert_eq!(reply.data, vec![byte as u8; 4096]);
+    }
+}
+
+#[test]
+fn a_request_that_the_service_drops_is_answered_with_an_error() {
+    let held = Held::default();
+    let running = Running::of(held.clone());
+    let mut client = running.client();
+    client.ask(Command::read(0, 4096), &[]);
+    drop(held.take(1));
+    assert_eq!(client.reply().result.unwrap_err().errno, Errno::Io);
+}
+
+#[test]
+fn two_connections_see_each_others_writes() {
+    let running = Running::of(Memory::new("memory", 1 << 20));
+    let (mut one, mut other) = (running.client(), running.client());
+    one.write(512, &[9; 1024], true).unwrap();
+    assert_eq!(other.read(0, 2048).unwrap()[512..1536], [9; 1024]);
+    other.flush().unwrap();
+}

@@ -1,0 +1,70 @@
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use freewheel_live::nbd::{Limits, Memory};
+use freewheel_nbd::{Command, Errno};
+
+use super::held::{Held, answer};
+use crate::common::Running;
+
+#[test]
+fn what_is_in_flight_is_answered_and_the_connection_closed() {
+    let held = Held::default();
+    let running = Running::of(held.clone());
+    let mut client = running.client();
+    client.ask(Command::read(0, 4096), &[]);
+    let taken = held.take(1);
+    running.begin_stop();
+    thread::sleep(Duration::from_millis(50));
+    taken.into_iter().for_each(|request| answer(request, 5));
+    assert_eq!(client.reply().data, vec![5; 4096]);
+    assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+    let served = running.stop();
+    assert_eq!((served.connections, served.broken), (1, 0));
+}
+
+#[test]
+fn idle_clients_do_not_keep_it() {
+    let running = Running::of(Memory::new("memory", 1 << 20));
+    let mut client = running.client();
+    client.read(0, 512).unwrap();
+    let mut silent = UnixStream::connect(running.socket()).unwrap();
+    silent.read_exact(&mut [0; 18]).unwrap();
+    assert_eq!(running.stop().connections, 2);
+    assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+}
+
+#[test]
+fn requests_that_are_never_answered_keep_it_no_longer_than_its_grace() {
+    let held = Held::default();
+    let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
+    let running = Running::new(vec![Arc::new(held.clone())], limits);
+    let mut client = running.client();
+    client.ask(Command::read(0, 4096), &[]);
+    let taken = held.take(1);
+    running.stop();
+    assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
+    drop(taken);
+}
+
+#[test]
+fn after_the_stop_requests_that_were_sent_before_are_refused_or_answered_but_not_lost() {
+    let held = Held::default();
+    let limits = Limits { in_flight_max: 1, ..Limits::default() };
+    let running = Running::new(vec![Arc::new(held.clone())], limits);
+    let mut client = running.client();
+    for _ in 0..3 {
+        client.ask(Command::read(0, 512), &[]);
+    }
+    let taken = held.take(1);
+    running.begin_stop();
+    thread::sleep(Duration::from_millis(50));
+    taken.into_iter().for_each(|request| answer(request, 5));
+    assert!(client.reply().result.is_ok());
+    for _ in 0..2 {
+        assert_eq!(client.reply().result.unwrap_err().errno, Errno::Shutdown);
+    }
+}
