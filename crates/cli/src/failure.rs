@@ -10,6 +10,8 @@ use std::process::ExitCode;
 
 use freewheel::live::emulate::EmulateError;
 use freewheel::live::nbd::ListenError;
+use freewheel::live::serve::ServeError;
+use freewheel::live::serve::backend::OpenError;
 use freewheel::sim::config::ConfigError;
 use freewheel::sim::library::DriveError;
 use freewheel::sim::log::LogError;
@@ -135,6 +137,18 @@ impl From<EmulateError> for Failure {
             EmulateError::Drive(error) => error.into(),
             _ => Self::failed(error),
         }
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        Self::failed(error)
     }
 }
 

@@ -9,3 +9,4 @@
 
 pub mod emulate;
 pub mod nbd;
+pub mod serve;

@@ -3,6 +3,7 @@
 mod drive;
 mod emulate;
 mod reproduce;
+mod serve;
 mod sim;
 mod study;
 mod trace;
@@ -18,6 +19,7 @@ pub enum Verb {
     Sim(sim::SimArgs),
     Reproduce(reproduce::ReproduceArgs),
     Emulate(emulate::EmulateArgs),
+    Serve(serve::ServeArgs),
     #[command(subcommand)]
     Drive(drive::DriveVerb),
     #[command(subcommand)]
@@ -31,6 +33,7 @@ impl Verb {
             Self::Sim(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Emulate(args) => args.run(),
+            Self::Serve(args) => args.run(),
             Self::Drive(verb) => verb.run(),
             Self::Trace(verb) => verb.run(),
         }

@@ -22,7 +22,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
 use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
 use freewheel_sim::library::DriveError;
-use freewheel_units::{BLOCK_BYTES, Bytes, Lbn, Op};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op};
 use thiserror::Error;
 
 use crate::nbd::{Responder, Service};
@@ -103,6 +103,16 @@ impl Emulation {
         };
         let device = Device::start(drive).map_err(EmulateError::Thread)?;
         Ok(Self { export: export(spec, size), device, store })
+    }
+
+    /// Its blocks of 512 B.
+    pub fn blocks(&self) -> Blocks {
+        Blocks::new(self.export.size / BLOCK_BYTES)
+    }
+
+    /// Its data.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// The drive itself.

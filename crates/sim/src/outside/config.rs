@@ -64,7 +64,7 @@ impl ExternalConfig {
     }
 
     /// The scheduler of a drive that its host takes to be `drive`, with the electronics' overheads.
-    pub(crate) fn scheduler(
+    pub fn scheduler(
         &self,
         spec: &DriveSpec,
         drive: &Drive,

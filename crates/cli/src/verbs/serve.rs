@@ -1,0 +1,275 @@
+//! `freewheel serve`: a scheduler in front of a device, with free work in the gaps.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use freewheel::live::emulate;
+use freewheel::live::nbd::{Address, Limits, Served, Server, Service, Stop};
+use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend};
+use freewheel::live::serve::{Report, Serving, Setup, Way};
+use freewheel::model::drive::Drive;
+use freewheel::model::drive::spec::DriveSpec;
+use freewheel::model::external::{Account, ExternalSpec, SameTrack};
+use freewheel::model::freeblock::Rule;
+use freewheel::model::freeblock::uses::scrub;
+use freewheel::model::onboard::spec::WriteCache;
+use freewheel::model::sched::PolicySpec;
+use freewheel::model::stats::Summary;
+use freewheel::sim::ExternalConfig;
+use freewheel::sim::black_box::Habits;
+use freewheel::sim::library;
+use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::verbs::drive::DriveIdentity;
+use crate::{number, output};
+
+/// Put a scheduler in front of a drive, over NBD, and use its rotational gaps
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  freewheel serve emulated:atlas10k --drive atlas10k --socket /tmp/disk --scrub
+  freewheel serve /dev/sdX --drive my-drive.toml --socket /tmp/disk --scrub
+
+Then, from another terminal:
+  fio --name=oltp --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/disk' --rw=randrw --bs=8k --iodepth=10
+
+The scheduler sees the device as blocks and as the times at which commands come back, and predicts
+the head from the drive's file: that must be the file of this very drive. Switch a real drive's write
+cache off (hdparm -W0): the end of a write that is not on the media says nothing about the head.
+It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
+#[command(group(clap::ArgGroup::new("where").required(true).args(["socket", "listen"])))]
+pub struct ServeArgs {
+    /// A file, a block device, or emulated:NAME for a drive that exists in arithmetic only
+    backend: String,
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file: what the device is
+    #[arg(long, value_name = "NAME")]
+    drive: String,
+    /// Listen on a Unix socket at this path
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Listen on this address of the loopback, as 127.0.0.1:10809; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Foreground policy: fcfs, look, clook, sstf, sptf, sptf-sw, sstf-lw or asatf
+    #[arg(long, value_name = "NAME", default_value = "sptf-sw")]
+    policy: PolicySpec,
+    /// How much longer than predicted a seek to or from free work may take
+    #[arg(long, value_name = "TIME", default_value = "300us")]
+    conservatism: SimDuration,
+    /// Free work on the tracks of foreground requests
+    #[arg(long, value_name = "HOW", default_value = "merge")]
+    same_track: Tracks,
+    /// Read the whole device over and over in the gaps, and list what cannot be read
+    #[arg(long)]
+    scrub: bool,
+    /// Blocks that a scrub reads at once
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    scrub_block: Bytes,
+    /// Of an emulated device: seeks take up to so much more or less than the curve says
+    #[arg(long, value_name = "TIME")]
+    seek_jitter: Option<SimDuration>,
+    /// Of an emulated device: seed of every random stream
+    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    seed: u64,
+    /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Tracks {
+    /// In one command with the request on the destination track
+    Merge,
+    /// As commands of their own as well: for drives that do not take them for a sequential stream
+    Distinct,
+    /// Not at all
+    Never,
+}
+
+impl From<Tracks> for SameTrack {
+    fn from(tracks: Tracks) -> Self {
+        match tracks {
+            Tracks::Merge => Self::Merge,
+            Tracks::Distinct => Self::Distinct,
+            Tracks::Never => Self::Never,
+        }
+    }
+}
+
+/// Prefix of a backend that is emulated in this process.
+const EMULATED: &str = "emulated:";
+
+/// All that is known in the end.
+#[derive(Serialize)]
+struct Document {
+    drive: DriveIdentity,
+    elapsed_ns: u64,
+    responses: Summary,
+    external: Account,
+    scrub: Option<ScrubDocument>,
+    connections: Served,
+}
+
+#[derive(Serialize)]
+struct ScrubDocument {
+    bytes: u64,
+    bytes_per_second: f64,
+    rounds: u64,
+    unreadable: Vec<RangeDocument>,
+}
+
+/// Blocks of 512 B.
+#[derive(Serialize)]
+struct RangeDocument {
+    first: u64,
+    blocks: u32,
+}
+
+impl ServeArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let (spec, drive) = library::drive(&self.drive)?;
+        let drive = Arc::new(drive);
+        let stop = Stop::new().and_then(|stop| stop.on_signals().map(|()| stop));
+        let stop = stop.map_err(|error| Failure::failed(format!("signals: {error}")))?;
+        let config = self.external();
+        let setup = Setup {
+            scheduler: config.scheduler(&spec, &drive, self.policy)?,
+            drive: Arc::clone(&drive),
+            name: spec.name.clone(),
+            rule: Rule::Paths,
+            task: self.scrub.then(|| scrub(drive.blocks(), self.scrub_blocks())),
+        };
+        let way = Way::new();
+        let device = self.device(&way)?;
+        let serving = Arc::new(Serving::start(setup, device, way)?);
+        let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
+        let address = self.address();
+        let notice = |text: &str| output::note(text);
+        let server = Server::bind(&address, vec![service], Limits::default(), notice)?;
+        self.announce(&spec, &drive, server.address())?;
+        let served = server.run(&stop);
+        let served = served.map_err(|error| Failure::failed(format!("{address}: {error}")))?;
+        let report = serving.finish();
+        let report = report.ok_or_else(|| Failure::failed("the scheduler's thread has failed"))?;
+        self.print(&spec, &drive, served, &report)
+    }
+
+    fn external(&self) -> ExternalConfig {
+        let scheduler = ExternalSpec {
+            conservatism: self.conservatism,
+            same_track: self.same_track.into(),
+            ..ExternalSpec::default()
+        };
+        ExternalConfig { scheduler, habits: Habits::default() }
+    }
+
+    fn scrub_blocks(&self) -> u32 {
+        (self.scrub_block.get() / BLOCK_BYTES).clamp(1, 1 << 16) as u32
+    }
+
+    fn address(&self) -> Address {
+        match (&self.socket, self.listen) {
+            (Some(path), _) => Address::Unix(path.clone()),
+            (None, Some(address)) => Address::Tcp(address),
+            (None, None) => unreachable!("one of them is required"),
+        }
+    }
+
+    fn device(&self, way: &Way) -> Result<Arc<dyn Backend>, Failure> {
+        let at_once = ExternalSpec::default().at_drive;
+        let Some(name) = self.backend.strip_prefix(EMULATED) else {
+            let path = Path::new(&self.backend);
+            // Flushes and retries come beside the scheduler's.
+            let file = FileBackend::open(path, at_once + 2, way.back())?;
+            return Ok(Arc::new(file));
+        };
+        let (spec, _) = library::drive(name)?;
+        let habits = Habits {
+            seek_jitter: self.seek_jitter,
+            queue_depth: Some(at_once),
+            write_cache: Some(WriteCache::Off),
+            ..Habits::default()
+        };
+        let options = emulate::Options { habits, seed: self.seed, ..emulate::Options::default() };
+        Ok(Arc::new(EmulatedBackend::start(&spec, name, options, way.back())?))
+    }
+
+    fn announce(&self, spec: &DriveSpec, drive: &Drive, address: &Address) -> Result<(), Failure> {
+        let uri = address.uri("");
+        let size = number::capacity(drive.total_blocks().bytes().get());
+        let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
+        let text = format!(
+            "{} as {} ({size}) at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}'\n",
+            self.backend, spec.name
+        );
+        if self.json {
+            output::aside(&text);
+            Ok(())
+        } else {
+            output::print(&text)
+        }
+    }
+
+    fn print(
+        &self,
+        spec: &DriveSpec,
+        drive: &Drive,
+        connections: Served,
+        report: &Report,
+    ) -> Result<(), Failure> {
+        let bytes = report.delivered * BLOCK_BYTES;
+        let bytes_per_second = bytes as f64 / report.elapsed.as_secs_f64();
+        if !self.json {
+            return output::print(&text(report, self.scrub.then_some((bytes, bytes_per_second))));
+        }
+        let range = |range: &freewheel::live::serve::UnreadableBlocks| RangeDocument {
+            first: range.start.get(),
+            blocks: range.blocks,
+        };
+        let scrub = self.scrub.then(|| ScrubDocument {
+            bytes,
+            bytes_per_second,
+            rounds: report.rounds,
+            unreadable: report.unreadable.iter().map(range).collect(),
+        });
+        output::print_document(&Document {
+            drive: DriveIdentity::new(spec, drive),
+            elapsed_ns: report.elapsed.as_nanos() as u64,
+            responses: report.responses.summary(),
+            external: report.account,
+            scrub,
+            connections,
+        })
+    }
+}
+
+fn text(report: &Report, scrub: Option<(u64, f64)>) -> String {
+    let responses = report.responses.summary();
+    let seen = &report.account;
+    let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
+    let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
+    let mut table = Table::new("ll");
+    table.row(["foreground", &format!("{} requests", responses.count)]);
+    let mean = format!("{:.2} ms", responses.mean_ns / 1e6);
+    let tail = format!("mean {mean}, p50 {}, p99 {}", ms(responses.p50_ns), ms(responses.p99_ns));
+    table.row(["response", &tail]);
+    let within = share(seen.within_150us);
+    let predicted =
+        format!("{}, {within} within 150 us, {} turns late", seen.predicted, share(seen.late));
+    table.row(["predicted", &predicted]);
+    table.row(["surprises", &seen.surprises.to_string()]);
+    if let Some((bytes, rate)) = scrub {
+        let read = format!("{} in the gaps, {}", Bytes::new(bytes).human(), number::rate(rate));
+        table.row(["scrubbed", &read]);
+        table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
+        table.row(["scrubs done", &report.rounds.to_string()]);
+        let unreadable = report.unreadable.iter().map(|range| u64::from(range.blocks)).sum::<u64>();
+        table.row(["unreadable", &format!("{unreadable} blocks of 512 B at most")]);
+    }
+    table.to_string()
+}

@@ -1,0 +1,61 @@
+//! What commands go to.
+
+mod emulated;
+mod file;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use freewheel_nbd::Errno;
+use freewheel_units::{Blocks, Lbn, Op};
+use thiserror::Error;
+
+pub use emulated::EmulatedBackend;
+pub use file::{FileBackend, OpenError};
+
+/// A command for a device.
+#[derive(Debug)]
+pub struct BackendCommand {
+    /// Comes back with its end.
+    pub id: u64,
+    /// Read, write, or flush.
+    pub op: Op,
+    /// First block; of no meaning in a flush.
+    pub start: Lbn,
+    /// What is written, or room for what is read: whole blocks.
+    pub data: Vec<u8>,
+}
+
+/// A command that has come back.
+#[derive(Debug)]
+pub struct CameBack {
+    /// The command's.
+    pub id: u64,
+    /// When it did: as soon as this process could know.
+    pub at: Instant,
+    /// Its data, read or as they were written; or why it failed.
+    pub result: Result<Vec<u8>, Failed>,
+}
+
+/// Why a command failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Failed {
+    /// What a client is told.
+    pub errno: Errno,
+    /// In words.
+    pub message: String,
+}
+
+/// Is told what has come back, by any thread of a device.
+pub type Back = Arc<dyn Fn(CameBack) + Send + Sync>;
+
+/// A device behind its block interface.
+pub trait Backend: Send + Sync {
+    /// Its size.
+    fn blocks(&self) -> Blocks;
+
+    /// Takes a command; it comes back through the [`Back`] that the device was opened with. Must
+    /// not block for the device.
+    fn submit(&self, command: BackendCommand);
+}

@@ -1,0 +1,68 @@
+//! An emulated drive in this process, with the black box's face: for trials without another process.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_nbd::Errno;
+use freewheel_units::{BLOCK_BYTES, Blocks, Op};
+
+use super::{Back, Backend, BackendCommand, CameBack, Failed};
+use crate::emulate::{EmulateError, Emulation, Finished, Options, Request};
+
+/// A modelled drive that takes as long as a real one.
+pub struct EmulatedBackend {
+    emulation: Arc<Emulation>,
+    blocks: Blocks,
+    back: Back,
+}
+
+impl EmulatedBackend {
+    /// Starts the drive of a file, named `name` in errors.
+    pub fn start(
+        spec: &DriveSpec,
+        name: &str,
+        options: Options,
+        back: Back,
+    ) -> Result<Self, EmulateError> {
+        let emulation = Arc::new(Emulation::start(spec, name, options)?);
+        let blocks = emulation.blocks();
+        Ok(Self { emulation, blocks, back })
+    }
+}
+
+impl Backend for EmulatedBackend {
+    fn blocks(&self) -> Blocks {
+        self.blocks
+    }
+
+    fn submit(&self, command: BackendCommand) {
+        let BackendCommand { id, op, start, mut data } = command;
+        let arrival = self.emulation.device().clock().now();
+        let back = Arc::clone(&self.back);
+        let offset = start.get() * BLOCK_BYTES;
+        let store = self.emulation.store();
+        let moved = match op {
+            Op::Read => store.read(offset, &mut data),
+            Op::Write => store.write(offset, &data),
+            _ => Ok(()),
+        };
+        if let Err(error) = moved {
+            let errno = error.raw_os_error().map_or(Errno::Io, Errno::from_linux);
+            let failed = Failed { errno, message: format!("the drive's store: {error}") };
+            return back(CameBack { id, at: Instant::now(), result: Err(failed) });
+        }
+        let blocks = data.len() as u64 / BLOCK_BYTES;
+        let request = Request { op, start, blocks, fua: false };
+        let done = move |finished: &Finished| {
+            let result = match finished.bad {
+                Some(lbn) => {
+                    Err(Failed { errno: Errno::Io, message: format!("{lbn} cannot be read") })
+                }
+                None => Ok(data),
+            };
+            back(CameBack { id, at: Instant::now(), result });
+        };
+        self.emulation.device().submit(arrival, request, Box::new(done));
+    }
+}
