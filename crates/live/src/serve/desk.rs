@@ -298,3 +298,6 @@ fn bytes_of(from: Lbn, start: Lbn, blocks: u32) -> std::ops::Range<usize> {
     let begin = ((start.get() - from.get()) * BLOCK_BYTES) as usize;
     begin..begin + blocks as usize * BLOCK_BYTES as usize
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! The desk against a drive in virtual time whose data are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use freewheel_model::external::{External, ExternalSpec, SameTrack};
+use freewheel_model::freeblock::tasks::{CADENCE, Event, Tasks};
+use freewheel_model::freeblock::uses::scrub;
+use freewheel_model::freeblock::{Options, Rule};
+use freewheel_model::sched::PolicySpec;
+use freewheel_nbd::Errno;
+use freewheel_sim::black_box::{self, BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::library;
+use freewheel_units::{Prng, SimDuration};
+
+use super::*;
+
+/// A desk, its drive and what is on it.
+struct World {
+    desk: Desk<Tasks>,
+    drive: EmulatedDrive,
+    media: Vec<u8>,
+    /// Commands at the drive with their data.
+    inside: BTreeMap<u64, BackendCommand>,
+    now: SimTime,
+    answers: Vec<(SimTime, Answer)>,
+}
+
+fn us(us: u64) -> SimDuration {
+    SimDuration::from_us(us)
+}
+
+impl World {
+    fn new(bad: &[u64], same_track: SameTrack) -> Self {
+        let mut spec = library::spec("atlas10k").unwrap();
+        spec.onboard = Default::default();
+        (spec.surfaces, spec.cylinders) = (2, 20);
+        spec.zones.truncate(1);
+        let zone = &mut spec.zones[0];
+        (zone.last_cylinder, zone.spares) = (19, 0);
+        zone.slips.clear();
+        let drive = Arc::new(library::build(&spec, "small").unwrap());
+        let options = ExternalSpec { conservatism: us(60), same_track, ..Default::default() };
+        let scheduler = External::new(&drive, us(0), PolicySpec::Sptf, options).unwrap();
+        let planner = Options { rule: Rule::Paths, ..Options::default() };
+        let mut tasks = Tasks::new(&scheduler.planners_drive(), planner, CADENCE);
+        tasks.register(SimTime::ZERO, scrub(drive.blocks(), 8)).unwrap();
+        let bad = BadBlocks::new(bad.iter().copied().map(Lbn::new), us(20_000));
+        let habits =
+            Habits { seek_jitter: Some(us(50)), queue_depth: Some(8), ..Habits::default() };
+        let drive = EmulatedDrive::new(&spec, "small", &habits, bad, 1).unwrap();
+        let media = vec![0; drive.blocks().bytes().get() as usize];
+        let desk = Desk::new(scheduler, tasks);
+        let (inside, answers) = (BTreeMap::new(), Vec::new());
+        Self { desk, drive, media, inside, now: SimTime::ZERO, answers }
+    }
+
+    fn blocks(&self) -> u64 {
+        self.drive.blocks().get()
+    }
+
+    /// Gives the drive what it is to have, and gathers answers.
+    fn settle(&mut self) {
+        while let Some(command) = self.desk.next_command(self.now) {
+            let blocks = (command.data.len() as u64 / BLOCK_BYTES) as u32;
+            let BackendCommand { id, op, start, .. } = command;
+            self.drive.submit(self.now, black_box::Command { id, op, start, blocks });
+            self.inside.insert(id, command);
+        }
+        let now = self.now;
+        self.answers.extend(self.desk.answers().map(|answer| (now, answer)));
+    }
+
+    /// Lets everything happen until `end`.
+    fn run_until(&mut self, end: SimTime) {
+        loop {
+            self.settle();
+            let event = self.drive.next_event().map(|event| event.time());
+            let decision = self.desk.decides_at();
+            let next = event.into_iter().chain(decision).min().filter(|&next| next <= end);
+            let Some(next) = next else { break };
+            self.now = self.now.max(next);
+            if event == Some(next)
+                && let Some(reply) = self.drive.advance(next)
+            {
+                self.reply(reply.id, reply.bad);
+            }
+        }
+        self.now = end;
+    }
+
+    fn reply(&mut self, id: u64, bad: Option<Lbn>) {
+        let BackendCommand { op, start, mut data, .. } = self.inside.remove(&id).unwrap();
+        let from = (start.get() * BLOCK_BYTES) as usize;
+        let place = from..from + data.len();
+        match op {
+            Op::Write => self.media[place].copy_from_slice(&data),
+            Op::Read => data.copy_from_slice(&self.media[place]),
+            _ => {}
+        }
+        let failed = |lbn: Lbn| Failed { errno: Errno::Io, message: format!("{lbn} is bad") };
+        let result = bad.map_or(Ok(data), |lbn| Err(failed(lbn)));
+        self.desk.came_back(id, self.now, result);
+    }
+
+    fn read(&mut self, start: u64, blocks: u64) -> u64 {
+        let data = vec![0; (blocks * BLOCK_BYTES) as usize];
+        let start = Lbn::new(start);
+        self.desk.arrived(Request::Transfer { op: Op::Read, start, data, fua: false }, self.now)
+    }
+
+    fn write(&mut self, start: u64, data: Vec<u8>, fua: bool) -> u64 {
+        let start = Lbn::new(start);
+        self.desk.arrived(Request::Transfer { op: Op::Write, start, data, fua }, self.now)
+    }
+}
+
+/// Random requests that overlap often: what every read should bring.
+fn load(world: &mut World, requests: u64, seed: u64) -> BTreeMap<u64, (u64, Vec<u8>)> {
+    let mut prng = Prng::new(seed, "requests of a client");
+    let mut should_be = world.media.clone();
+    let mut reads = BTreeMap::new();
+    for number in 0..requests {
+        let blocks = 1 + prng.below(40);
+        let start = match prng.chance(0.3) {
+            true => prng.below(200),
+            false => prng.below(world.blocks() - blocks),
+        };
+        let place = (start * BLOCK_BYTES) as usize..((start + blocks) * BLOCK_BYTES) as usize;
+        if prng.chance(0.4) {
+            let data: Vec<u8> = (0..place.len()).map(|_| prng.below(256) as u8).collect();
+            should_be[place].copy_from_slice(&data);
+            world.write(start, data, prng.chance(0.2));
+        } else {
+            let id = world.read(start, blocks);
+            reads.insert(id, (start, should_be[place].to_vec()));
+        }
+        if number % 97 == 0 {
+            world.desk.arrived(Request::Flush, world.now);
+        }
+        world.run_until(world.now + us(prng.below(12_000)));
+    }
+    world.run_until(world.now + us(3_000_000));
+    assert!(world.desk.is_idle(), "everything comes back");
+    assert_eq!(world.media, should_be, "what was written is on the media");
+    reads
+}
+
+#[test]
+fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
+    for same_track in [SameTrack::Merge, SameTrack::Distinct, SameTrack::Never] {
+        let mut world = World::new(&[], same_track);
+        let reads = load(&mut world, 3000, 1);
+        let mut answers = BTreeMap::new();
+        for (_, (id, result)) in &world.answers {
+            assert!(answers.insert(*id, result.as_ref().unwrap()).is_none(), "answered once");
+        }
+        for (id, (start, data)) in &reads {
+            assert!(answers[id] == data, "{same_track:?}: read {id} of {start}");
+        }
+        let account = *world.desk.account();
+        assert!(account.free_blocks > 1000, "{account:?}");
+        assert_eq!(account.merged > 0, same_track != SameTrack::Never, "{account:?}");
+    }
+}
+
+#[test]
+fn an_error_of_the_device_reaches_the_requests_that_cover_it_and_no_other() {
+    let bad: Vec<u64> = (0..60).map(|number| 97 + 211 * number).collect();
+    let mut world = World::new(&bad, SameTrack::Merge);
+    let mut prng = Prng::new(2, "reads");
+    let mut wanted = BTreeMap::new();
+    for _ in 0..1500 {
+        let blocks = 1 + prng.below(24);
+        let start = prng.below(world.blocks() - blocks);
+        wanted.insert(world.read(start, blocks), (start, blocks));
+        world.run_until(world.now + us(prng.below(12_000)));
+    }
+    world.run_until(world.now + us(30_000_000));
+    let answers: BTreeMap<u64, bool> =
+        world.answers.iter().map(|(_, (id, result))| (*id, result.is_ok())).collect();
+    assert_eq!(answers.len(), wanted.len());
+    for (id, (start, blocks)) in wanted {
+        let covers = bad.iter().any(|bad| (start..start + blocks).contains(bad));
+        assert_eq!(answers[&id], !covers, "{start} and {blocks} behind it");
+    }
+    assert!(world.desk.account().merged > 100, "free work goes on");
+    assert!(!world.desk.unreadable().is_empty());
+}
+
+#[test]
+fn a_scrub_that_meets_bad_blocks_ends_and_names_all_of_them() {
+    let bad = [5, 6, 4000, 9000];
+    let mut world = World::new(&bad, SameTrack::Distinct);
+    let mut prng = Prng::new(3, "reads");
+    let mut done = false;
+    for _ in 0..20_000 {
+        let start = prng.below(world.blocks() - 16);
+        if !bad.iter().any(|bad| (start..start + 16).contains(bad)) {
+            world.read(start, 16);
+        }
+        world.run_until(world.now + us(6000));
+        let events: Vec<Event> = world.desk.planner().events().collect();
+        done |= events.iter().any(|event| matches!(event, Event::Done { .. }));
+        if done {
+            break;
+        }
+    }
+    assert!(done, "a scrub of so small a drive ends");
+    let named: BTreeSet<u64> = world
+        .desk
+        .unreadable()
+        .iter()
+        .flat_map(|range| range.start.get()..range.start.get() + u64::from(range.blocks))
+        .collect();
+    assert!(bad.iter().all(|bad| named.contains(bad)), "{named:?}");
+}
+
+#[test]
+fn a_write_with_fua_is_answered_behind_a_flush_of_its_own() {
+    let mut world = World::new(&[], SameTrack::Merge);
+    let id = world.write(8, vec![7; 4096], true);
+    world.settle();
+    let write = *world.inside.keys().next().unwrap();
+    let (start, blocks) = (Lbn::new(8), 8);
+    assert_eq!(world.inside[&write].start, start);
+    world.inside.remove(&write);
+    world.desk.came_back(write, SimTime::from_ns(9_000_000), Ok(vec![7; blocks * 512]));
+    assert_eq!(world.desk.answers().count(), 0, "not before the flush");
+    let flush = world.desk.next_command(SimTime::from_ns(9_000_000)).unwrap();
+    assert_eq!(flush.op, Op::Flush);
+    world.desk.came_back(flush.id, SimTime::from_ns(9_500_000), Ok(Vec::new()));
+    let answers: Vec<Answer> = world.desk.answers().collect();
+    assert_eq!((answers.len(), answers[0].0), (1, id));
+}
