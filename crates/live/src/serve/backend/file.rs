@@ -74,8 +74,6 @@ impl FileBackend {
             }
             Err(error) => return Err(system(error)),
         };
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| OpenError::InUse { path: path.into() })?;
         let is_device = file.metadata().map_err(system)?.file_type().is_block_device();
         let bytes = match is_device {
             true => file.seek(SeekFrom::End(0)).map_err(system)?,
@@ -84,6 +82,11 @@ impl FileBackend {
         if bytes < BLOCK_BYTES {
             return Err(OpenError::Empty { path: path.into() });
         }
+        // Where sectors are larger, single blocks go through the page cache.
+        let is_direct = is_direct && takes_single_blocks(&file, bytes);
+        let file = if is_direct { file } else { open(OFlags::empty()).map_err(system)? };
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| OpenError::InUse { path: path.into() })?;
         let (commands, inbox) = mpsc::channel();
         let shared = Arc::new(Shared { file, is_direct, back });
         let inbox = Arc::new(Mutex::new(inbox));
@@ -151,6 +154,13 @@ impl Shared {
     }
 }
 
+/// Whether a block of 512 B can be read by itself past the page cache.
+fn takes_single_blocks(file: &File, bytes: u64) -> bool {
+    let mut memory = Vec::new();
+    let room = aligned_room(&mut memory, BLOCK_BYTES as usize);
+    bytes < 2 * BLOCK_BYTES || file.read_exact_at(room, BLOCK_BYTES).is_ok()
+}
+
 /// `length` bytes of `memory`, which grows for it, from an aligned address on.
 fn aligned_room(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if memory.len() < length + ALIGNMENT {
@@ -158,4 +168,68 @@ fn aligned_room(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
     }
     let begin = memory.as_ptr().align_offset(ALIGNMENT);
     &mut memory[begin..begin + length]
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Lbn;
+
+    use super::*;
+
+    fn opened(bytes: u64) -> (FileBackend, Receiver<CameBack>, tempfile::NamedTempFile) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(bytes).unwrap();
+        let (tell, told) = mpsc::channel();
+        let tell = Mutex::new(tell);
+        let back: Back = Arc::new(move |came| tell.lock().unwrap().send(came).unwrap());
+        (FileBackend::open(file.path(), 2, back).unwrap(), told, file)
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_at_any_block_and_is_in_the_file() {
+        let (device, told, file) = opened(1 << 20);
+        assert_eq!(device.blocks(), Blocks::new(2048));
+        let mut id = 0;
+        let mut call = |op, start: u64, data: Vec<u8>| {
+            id += 1;
+            device.submit(BackendCommand { id, op, start: Lbn::new(start), data });
+            let came = told.recv().unwrap();
+            assert_eq!(came.id, id);
+            came.result.unwrap()
+        };
+        for (start, blocks) in [(0u64, 1usize), (3, 5), (1001, 64), (2047, 1)] {
+            let data: Vec<u8> = (0..blocks * 512).map(|at| (at as u64 * 7 + start) as u8).collect();
+            call(Op::Write, start, data.clone());
+            call(Op::Flush, 0, Vec::new());
+            assert!(call(Op::Read, start, vec![0; blocks * 512]) == data, "{start}");
+            let kept = std::fs::read(file.path()).unwrap();
+            assert!(kept[start as usize * 512..][..data.len()] == data, "{start}");
+        }
+    }
+
+    #[test]
+    fn a_read_past_the_end_fails_by_itself() {
+        let (device, told, _file) = opened(1 << 20);
+        let command = |id, start| BackendCommand {
+            id,
+            op: Op::Read,
+            start: Lbn::new(start),
+            data: vec![0; 4096],
+        };
+        device.submit(command(1, 2047));
+        assert!(told.recv().unwrap().result.is_err());
+        device.submit(command(2, 8));
+        assert!(told.recv().unwrap().result.is_ok());
+    }
+
+    #[test]
+    fn a_file_that_is_empty_or_in_use_or_missing_is_refused_with_its_name() {
+        let (_device, _told, file) = opened(1 << 20);
+        let back = || -> Back { Arc::new(|_| {}) };
+        let error = |path: &Path| FileBackend::open(path, 1, back()).err().unwrap().to_string();
+        assert!(error(file.path()).contains("another process has it open"));
+        let empty = tempfile::NamedTempFile::new().unwrap();
+        assert!(error(empty.path()).contains("truncate --size"));
+        assert!(error(Path::new("/nowhere/at/all")).starts_with("/nowhere/at/all: "));
+    }
 }
