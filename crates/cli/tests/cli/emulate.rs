@@ -1,96 +1,19 @@
 //! `freewheel emulate`, as its clients and its user see it.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
+use super::nbd::{Client, Running};
 use super::run::{command, run};
-
-/// A running emulation, killed at the end if it has not ended.
-struct Emulation {
-    child: Child,
-    stdout: BufReader<ChildStdout>,
-    first_line: String,
-}
-
-impl Emulation {
-    fn start(args: &[&str]) -> Self {
-        let mut command = command(&[&["emulate", "atlas10k"][..], args].concat());
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut first_line = String::new();
-        stdout.read_line(&mut first_line).unwrap();
-        Self { child, stdout, first_line }
-    }
-
-    fn signal(&mut self, name: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
-    }
-
-    /// What it prints until it ends, and its exit code.
-    fn end(&mut self) -> (String, Option<i32>) {
-        let mut rest = String::new();
-        self.stdout.read_to_string(&mut rest).unwrap();
-        (rest, self.child.wait().unwrap().code())
-    }
-}
-
-impl Drop for Emulation {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A client that knows one way of asking.
-struct Client(UnixStream);
-
-impl Client {
-    /// Chooses the export without a name in the oldest way, whose answer is a size and flags.
-    fn connect(socket: &Path) -> Self {
-        let mut stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        stream.read_exact(&mut [0; 18]).unwrap();
-        stream.write_all(&[0, 0, 0, 3]).unwrap();
-        stream.write_all(b"IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
-        stream.read_exact(&mut [0; 10]).unwrap();
-        Self(stream)
-    }
-
-    fn call(&mut self, kind: u8, offset: u64, length: u32, data: &[u8]) {
-        let mut head = vec![0x25, 0x60, 0x95, 0x13, 0, 0, 0, kind];
-        head.extend([7; 8]);
-        head.extend(offset.to_be_bytes());
-        head.extend(length.to_be_bytes());
-        self.0.write_all(&head).unwrap();
-        self.0.write_all(data).unwrap();
-        let mut reply = [0; 16];
-        self.0.read_exact(&mut reply).unwrap();
-        assert_eq!(reply, [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
-    }
-
-    fn write(&mut self, offset: u64, data: &[u8]) {
-        self.call(1, offset, data.len() as u32, data);
-    }
-
-    fn read(&mut self, offset: u64, length: u32) -> Vec<u8> {
-        self.call(0, offset, length, &[]);
-        let mut data = vec![0; length as usize];
-        self.0.read_exact(&mut data).unwrap();
-        data
-    }
-}
 
 #[test]
 fn what_was_answered_survives_kill_9_of_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let (socket, store) = (folder.path().join("socket"), folder.path().join("store"));
-    let args = ["--socket", socket.to_str().unwrap(), "--store", store.to_str().unwrap()];
-    let mut first = Emulation::start(&args);
+    let (socket_text, store) = (socket.to_str().unwrap(), store.to_str().unwrap());
+    let args = ["emulate", "atlas10k", "--socket", socket_text, "--store", store];
+    let mut first = Running::start(&args);
     let mut client = Client::connect(&socket);
     for at in 0..20_u64 {
         client.write(at << 20, &[at as u8 + 1; 8192]);
@@ -98,7 +21,7 @@ fn what_was_answered_survives_kill_9_of_the_process() {
     first.signal("-9");
     assert_eq!(first.end().1, None, "killed");
     // The socket that it left behind is no hindrance.
-    let _second = Emulation::start(&args);
+    let _second = Running::start(&args);
     let mut client = Client::connect(&socket);
     for at in 0..20_u64 {
         assert_eq!(client.read(at << 20, 8192), vec![at as u8 + 1; 8192]);
@@ -109,7 +32,8 @@ fn what_was_answered_survives_kill_9_of_the_process() {
 fn it_says_where_it_listens_and_at_its_end_how_late_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
-    let mut emulation = Emulation::start(&["--socket", socket.to_str().unwrap()]);
+    let mut emulation =
+        Running::start(&["emulate", "atlas10k", "--socket", socket.to_str().unwrap()]);
     let line = emulation.first_line.clone();
     for text in ["Quantum Atlas 10K", "9.199 GB", "nbdinfo 'nbd+unix://", "nbd-client -unix"] {
         assert!(line.contains(text), "{line}");
