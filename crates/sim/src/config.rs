@@ -12,7 +12,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::freeblock::Planner;
 use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
+use freewheel_model::onboard::spec::{OnboardSpec, QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_trace::{
     Format, InfoCollector, OpenOptions, Record, TraceError, TraceInfo, TraceReader,
@@ -594,12 +594,16 @@ impl Experiment {
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
         let SimConfig { scheduler: policy, seed, drive: name, .. } = &self.config;
+        let mut spec = self.spec.clone();
+        if !self.has_electronics() {
+            spec.onboard = OnboardSpec::default();
+        }
         let mut planners = planners.into_iter();
         let mut arms = Vec::new();
         for arm in 0..self.striping.arms() {
-            let scheduler = external.scheduler(&self.spec, &self.drive, *policy)?;
+            let scheduler = external.scheduler(&spec, &self.drive, *policy)?;
             // Every drive has habits of its own.
-            let drive = external.emulated(&self.spec, name, seed + u64::from(arm))?;
+            let drive = external.emulated(&spec, name, seed + u64::from(arm))?;
             let device = Outside::new(scheduler, drive, planners.next());
             let policy = PolicySpec::Fcfs.build()?;
             arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
