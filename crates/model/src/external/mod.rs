@@ -244,11 +244,6 @@ impl External {
         &self.account
     }
 
-    /// Whether nothing waits and nothing is at the drive.
-    pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.at_drive.is_empty()
-    }
-
     /// A foreground request has arrived. What overlaps with one that is not done, and is a write or
     /// meets one, must be held back by the caller.
     pub fn arrived(&mut self, request: Foreground, now: SimTime, planner: &mut dyn Planner) {
@@ -440,7 +435,7 @@ impl External {
         self.account.surprises += u64::from(self.clock.is_known());
         self.head.at = self.head.at.max(self.clock.model(now.ns()));
         self.head.is_known = false;
-        self.clock.follow(now.ns(), observed);
+        self.clock.follow(now.ns(), &Observed { is_plausible: false, ..*observed });
     }
 
     /// Predicts again what is at the drive, from where the head is known to be.
