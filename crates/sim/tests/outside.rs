@@ -2,8 +2,12 @@
 //! costs the foreground.
 #![allow(missing_docs)]
 
+#[path = "../../model/tests/common/mod.rs"]
+mod common;
+
 use std::sync::Arc;
 
+use common::{random_spec, with_remaps};
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
@@ -16,7 +20,8 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
 use freewheel_sim::{Arm, Completion, Outside, library, run};
-use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
+use freewheel_units::{Bytes, Lbn, Prng, SimDuration, SimTime};
+use proptest::prelude::*;
 
 const MS: SimDuration = SimDuration::from_ms(1);
 
@@ -25,7 +30,7 @@ fn us(us: u64) -> SimDuration {
 }
 
 /// A drive, what its host takes it for, and how it is scheduled.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Setting {
     real: DriveSpec,
     believed: DriveSpec,
@@ -122,11 +127,12 @@ fn scan(drive: &Arc<Drive>) -> Tasks {
 
 /// fast02's OLTP workload: ten outstanding, 30 ms of thinking, two reads a write.
 fn transactions(drive: &Drive, requests: u64) -> Closed {
+    let is_small = drive.blocks().get() < 100_000;
     let spec = PatternSpec {
         read_share: 2.0 / 3.0,
-        size: Bytes::new(8192),
+        size: Bytes::new(if is_small { 2048 } else { 8192 }),
         size_distribution: freewheel_sim::source::SizeDistribution::Exponential,
-        align: Bytes::new(4096),
+        align: Bytes::new(if is_small { 512 } else { 4096 }),
         ..PatternSpec::default()
     };
     let pattern = Pattern::new(spec, drive.blocks(), 1).unwrap();
@@ -140,6 +146,51 @@ fn a_drive_without_jitter_is_foreseen_to_the_nanosecond() {
     assert!(errors.len() as u64 > Setting::bare().requests, "{} errors", errors.len());
     assert!(errors.iter().all(|error| error.abs() <= 1), "{:?}", errors.iter().max());
     assert_eq!((outcome.account.surprises, outcome.account.late), (0, 0));
+}
+
+/// Small random drives, policies and ways of sending, a scan behind a few clients.
+fn any_setting() -> impl Strategy<Value = Setting> {
+    any::<u64>().prop_filter_map("a drive that builds and is not too small", |seed| {
+        let prng = &mut Prng::new(seed, "outside of a random drive");
+        let spec = with_remaps(random_spec(seed), (seed % 3) as usize, seed);
+        let drive = Drive::build(&spec).ok()?;
+        (drive.blocks().get() > 300).then_some(())?;
+        let same_tracks = [SameTrack::Merge, SameTrack::Distinct, SameTrack::Never];
+        let policies = [PolicySpec::Fcfs, PolicySpec::Sstf, PolicySpec::Sptf, PolicySpec::Clook];
+        let decide_before = prng.chance(0.5).then(|| us(prng.below(2000)));
+        let scheduler = ExternalSpec {
+            at_drive: 1 + prng.below(3) as u32,
+            conservatism: us(prng.below(2) * prng.below(300)),
+            same_track: same_tracks[prng.below(3) as usize],
+            decide_before,
+        };
+        let queue_depth = Some(scheduler.at_drive);
+        Some(Setting {
+            believed: spec.clone(),
+            real: spec,
+            habits: Habits { queue_depth, ..Habits::default() },
+            scheduler,
+            policy: policies[prng.below(4) as usize],
+            requests: 200,
+            free: true,
+        })
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..Default::default() })]
+
+    #[test]
+    fn any_drive_without_jitter_is_foreseen_to_the_nanosecond_and_nothing_is_late(
+        setting in any_setting()
+    ) {
+        let outcome = setting.run();
+        let errors = outcome.errors();
+        prop_assert_eq!(outcome.completions.len() as u64, setting.requests);
+        prop_assert!(errors.len() as u64 + 20 > setting.requests, "{} of them", errors.len());
+        prop_assert!(errors.iter().all(|error| error.abs() <= 1), "{:?}", errors);
+        prop_assert_eq!((outcome.account.surprises, outcome.account.late), (0, 0));
+    }
 }
 
 #[test]
