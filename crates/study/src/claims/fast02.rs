@@ -23,13 +23,13 @@ use super::{Context, Figure, Outcome, Row, osdi00_mining};
 use crate::chart::{Axes, Line};
 
 /// What stands in for the paper's drive, wherever its seeks vary.
-const BLACK_BOX: &str = "an emulated Atlas 10K: seeks vary evenly by 190 us either way, which makes as \
+const BLACK_BOX: &str = "an emulated Atlas 10K: seeks vary evenly by 150 us either way, which makes as \
                          many mispredicted head times as the paper saw (2.5 %); bus of 80 MB/s (Ultra2)";
 
 /// How far seeks of the paper's drive were off is not said; with this as many head times are
 /// mispredicted as on it, 2.5 %: whole turns, and ends amid a request of a drive with zero-latency
 /// access.
-const ATLAS_JITTER: SimDuration = SimDuration::from_us(190);
+const ATLAS_JITTER: SimDuration = SimDuration::from_us(150);
 
 /// 0.7 % on the Cheetah 18LP.
 const CHEETAH_JITTER: SimDuration = SimDuration::from_us(70);
