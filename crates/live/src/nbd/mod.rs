@@ -10,15 +10,22 @@
 //! ```
 
 mod address;
+mod client;
 mod connection;
 mod memory;
 mod outbox;
 mod server;
 mod service;
 mod stop;
+mod stream;
+mod tls;
 
 pub use address::{Address, ListenError};
+pub use client::{
+    Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
+};
 pub use memory::Memory;
 pub use server::{Limits, Served, Server};
 pub use service::{Responder, Service};
 pub use stop::Stop;
+pub use tls::{ServerTls, TlsError};

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
 use freewheel_nbd::Head;
 
-use super::address::Stream;
+use super::stream::Stream;
 
 /// Most buffers that wait to be used again. More would only be filled by a burst.
 const SPARE_MAX: usize = 32;
@@ -68,7 +68,7 @@ impl Message {
 
 /// The outgoing half of a connection, shared by its threads and by all that answer its requests.
 pub(super) struct Outbox {
-    stream: Stream,
+    stream: Arc<Stream>,
     /// The thread that reads, whose answers wait until it has nothing more to read.
     reader: ThreadId,
     state: Mutex<State>,
@@ -99,7 +99,7 @@ struct State {
 
 impl Outbox {
     /// The outbox of a connection that this thread reads, and what its writing thread is told by.
-    pub fn new(stream: Stream) -> (Self, Receiver<Option<Message>>) {
+    pub fn new(stream: Arc<Stream>) -> (Self, Receiver<Option<Message>>) {
         let (to_send, inbox) = mpsc::channel();
         let reader = thread::current().id();
         let (state, settled) = (Mutex::default(), Condvar::new());
@@ -241,7 +241,7 @@ impl Outbox {
         state.ended = true;
         drop(state);
         self.wake(None);
-        self.stream.shutdown(Shutdown::Both);
+        self.stream.finish();
     }
 
     /// No more requests are to come: what has come is read to its end.

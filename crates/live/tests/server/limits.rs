@@ -7,7 +7,7 @@ use freewheel_live::nbd::{Limits, Memory};
 use freewheel_nbd::Command;
 use std::sync::Arc;
 
-use super::held::{Held, answer};
+use crate::common::held::{Held, answer};
 use crate::common::{PATIENCE, Running};
 
 fn limited(service: impl freewheel_live::nbd::Service + 'static, limits: Limits) -> Running {
