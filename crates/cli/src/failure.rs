@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use freewheel::live::emulate::EmulateError;
-use freewheel::live::nbd::ListenError;
+use freewheel::live::nbd::{ListenError, TlsError};
 use freewheel::sim::config::ConfigError;
 use freewheel::sim::library::DriveError;
 use freewheel::sim::log::LogError;
@@ -140,6 +140,12 @@ impl From<EmulateError> for Failure {
 
 impl From<ListenError> for Failure {
     fn from(error: ListenError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<TlsError> for Failure {
+    fn from(error: TlsError) -> Self {
         Self::failed(error)
     }
 }

@@ -5,6 +5,7 @@ mod emulate;
 mod reproduce;
 mod sim;
 mod study;
+mod tls;
 mod trace;
 
 use clap::Subcommand;

@@ -1,4 +1,5 @@
-//! An NBD server over sockets: threads that read, and answers from whichever thread has them.
+//! An NBD server over sockets, threads that read, and answers from whichever thread has them; and a
+//! [`Client`] of other servers. Both with TLS.
 //!
 //! ```text
 //!   Server::run      accepts, counts, stops                              a thread of the caller

@@ -94,6 +94,8 @@ struct State {
     weight: u64,
     /// Requests answered since the reader asked last.
     answered: u32,
+    /// The reader waits for `settled`. Telling somebody is a system call, also where nobody listens.
+    awaited: bool,
     spare: Vec<Vec<u8>>,
 }
 
@@ -139,9 +141,9 @@ impl Outbox {
         } else {
             state.queue.push_back(message);
         }
-        let wake = !all && !state.sending;
+        let (tell, wake) = (all && state.awaited, !all && !state.sending);
         drop(state);
-        if all {
+        if tell {
             self.settled.notify_all();
         } else if wake {
             self.wake(None);
@@ -188,8 +190,18 @@ impl Outbox {
                 self.stream.shutdown(Shutdown::Both);
             }
             batch.into_iter().for_each(|message| state.settle(message));
-            self.settled.notify_all();
+            if state.awaited {
+                self.settled.notify_all();
+            }
         }
+        state
+    }
+
+    /// Waits until something has been sent. For the reader.
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.awaited = true;
+        let mut state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.awaited = false;
         state
     }
 
@@ -223,7 +235,7 @@ impl Outbox {
     pub fn wait_for_room(&self, in_flight_max: u32, weight_max: u64) {
         let mut state = self.flush_locked(self.lock());
         while state.in_flight > in_flight_max || state.weight > weight_max {
-            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait(state);
         }
     }
 
@@ -236,7 +248,7 @@ impl Outbox {
     pub fn end(&self) {
         let mut state = self.flush_locked(self.lock());
         while state.sending {
-            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait(state);
         }
         state.ended = true;
         drop(state);

@@ -129,6 +129,11 @@ impl Server {
         self.listener.address()
     }
 
+    /// Whether clients must use TLS.
+    pub fn tls_is_required(&self) -> bool {
+        self.shared.tls.as_ref().is_some_and(ServerTls::is_required)
+    }
+
     /// Serves until it is told to stop. Then no connections are taken any more, further requests
     /// are refused, those in flight are answered, and the connections closed. An error when the
     /// listening socket fails.

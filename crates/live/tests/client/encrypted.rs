@@ -218,6 +218,7 @@ fn a_server_that_verifies_its_clients_lets_in_those_of_its_authority_alone() {
     let running = memory(ServerTls::load(pki.path(), true).unwrap());
     let uri = running.uri();
     Asker::of(&with(&uri, pki.path())).read(0, 512);
+    assert!(refusal(&uri).contains("requires TLS"));
     let anonymous = refusal(&with(&uri, &pki.anonymous()));
     assert!(anonymous.contains("CertificateRequired"), "{anonymous}");
     let stranger = other.path().join("mixed");

@@ -12,7 +12,8 @@ use crate::nbd::stream::Socket;
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// An encrypted connection. One thread reads while another writes; neither holds the keys while it
-/// waits for the socket.
+/// waits for the socket. Beside the two buffers here rustls holds at most 64 KiB of a handshake and
+/// as much of what is encrypted.
 pub(in crate::nbd) struct Layer {
     connection: Mutex<Connection>,
     /// Of the thread that reads.

@@ -67,7 +67,7 @@ pub struct ServerTls {
 
 impl ServerTls {
     /// The certificates of a folder; clients may do without TLS where no other machine can connect.
-    /// With `verify_peer` a client must show a certificate of the same authority.
+    /// With `verify_peer` a client must show a certificate of the same authority, and so use TLS.
     pub fn load(folder: &Path, verify_peer: bool) -> Result<Self, TlsError> {
         let (certificates, key) = identity(folder, "server")?;
         let builder = ServerConfig::builder_with_provider(provider());
@@ -88,7 +88,7 @@ impl ServerTls {
             .map_err(|error| fault(&folder.join("server-key.pem"), error))?;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Self { config: config.into(), required: false })
+        Ok(Self { config: config.into(), required: verify_peer })
     }
 
     /// Clients must use TLS, wherever they are.
