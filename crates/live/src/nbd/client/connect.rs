@@ -25,7 +25,7 @@ pub enum ConnectError {
     #[error("{uri}: {source}")]
     System {
         /// The server.
-        uri: Uri,
+        uri: Box<Uri>,
         /// What the system, or TLS, says.
         source: io::Error,
     },
@@ -33,7 +33,7 @@ pub enum ConnectError {
     #[error("{uri}: {violation}")]
     Violation {
         /// The server.
-        uri: Uri,
+        uri: Box<Uri>,
         /// How.
         violation: Violation,
     },
@@ -41,7 +41,7 @@ pub enum ConnectError {
     #[error("{uri}: {refused}{}", way_out(refused))]
     Refused {
         /// The server.
-        uri: Uri,
+        uri: Box<Uri>,
         /// What, and why.
         refused: codec::Refused,
     },
@@ -49,7 +49,7 @@ pub enum ConnectError {
     #[error("{uri}: {misuse}")]
     Misuse {
         /// The server.
-        uri: Uri,
+        uri: Box<Uri>,
         /// Why.
         misuse: codec::Misuse,
     },
@@ -57,7 +57,7 @@ pub enum ConnectError {
     #[error("{uri}: the server has not let us in after {after:?}")]
     Slow {
         /// The server.
-        uri: Uri,
+        uri: Box<Uri>,
         /// How long that is.
         after: Duration,
     },
@@ -77,7 +77,7 @@ fn way_out(refused: &codec::Refused) -> &'static str {
 }
 
 pub(super) fn system(uri: &Uri, source: io::Error) -> ConnectError {
-    ConnectError::System { uri: uri.clone(), source }
+    ConnectError::System { uri: uri.clone().into(), source }
 }
 
 /// A connection whose export was chosen.
@@ -121,7 +121,7 @@ struct Negotiation<'a> {
 
 impl Negotiation<'_> {
     fn failed(&self, source: io::Error) -> ConnectError {
-        let uri = self.uri.clone();
+        let uri = self.uri.clone().into();
         match is_timeout(&source) {
             true => ConnectError::Slow { uri, after: self.limits.negotiation },
             false => ConnectError::System { uri, source },
@@ -184,11 +184,14 @@ impl Negotiation<'_> {
                         continue;
                     }
                     Event::Refused(refused) => {
-                        return Err(ConnectError::Refused { uri: self.uri.clone(), refused });
+                        return Err(ConnectError::Refused {
+                            uri: self.uri.clone().into(),
+                            refused,
+                        });
                     }
                     other => unreachable!("{other:?} was not asked for"),
                 };
-                let uri = || self.uri.clone();
+                let uri = || self.uri.clone().into();
                 let say = say.map_err(|misuse| ConnectError::Misuse { uri: uri(), misuse })?;
                 match stream.write_all(&mut [IoSlice::new(&say)]) {
                     // What it said before it went tells why; that is read next.
@@ -208,7 +211,7 @@ impl Negotiation<'_> {
     }
 
     fn violated(&self, violation: Violation) -> ConnectError {
-        ConnectError::Violation { uri: self.uri.clone(), violation }
+        ConnectError::Violation { uri: self.uri.clone().into(), violation }
     }
 
     fn ended(&self, session: &Session) -> ConnectError {

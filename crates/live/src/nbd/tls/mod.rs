@@ -46,13 +46,13 @@ pub enum TlsError {
     )]
     NoCertificates {
         /// The server.
-        uri: Uri,
+        uri: Box<Uri>,
     },
     /// The name that the certificate would be checked by is none.
     #[error("{uri}: {name:?} cannot stand in a certificate: give another with tls-hostname=NAME")]
     Name {
         /// The server.
-        uri: Uri,
+        uri: Box<Uri>,
         /// The name.
         name: String,
     },
@@ -108,7 +108,7 @@ impl ServerTls {
 /// The client's end of an encrypted connection to this server.
 pub(super) fn client_connection(uri: &Uri) -> Result<rustls::Connection, TlsError> {
     let Some(folder) = &uri.tls_certificates else {
-        return Err(TlsError::NoCertificates { uri: uri.clone() });
+        return Err(TlsError::NoCertificates { uri: uri.clone().into() });
     };
     let folder = Path::new(folder);
     let name = server_name(uri)?;
@@ -140,7 +140,8 @@ fn server_name(uri: &Uri) -> Result<ServerName<'static>, TlsError> {
         (None, protocol::Address::Tcp { host, .. }) => host.clone(),
         (None, protocol::Address::Unix { .. }) => "localhost".into(),
     };
-    let bad = |_: InvalidDnsNameError| TlsError::Name { uri: uri.clone(), name: name.clone() };
+    let bad =
+        |_: InvalidDnsNameError| TlsError::Name { uri: uri.clone().into(), name: name.clone() };
     ServerName::try_from(name.clone()).map_err(bad)
 }
 
