@@ -15,7 +15,7 @@ use freewheel_nbd::{Command, Uri};
 use super::Asker;
 use crate::common::held::{Held, answer};
 use crate::common::pki::Pki;
-use crate::common::{Client, Running, pattern};
+use crate::common::{Client, Running, eventually, pattern};
 
 fn load(pki: &Pki) -> ServerTls {
     ServerTls::load(pki.path(), false).unwrap()
@@ -263,7 +263,7 @@ fn an_address_that_others_can_reach_is_listened_on_with_tls_which_is_required_th
 #[test]
 fn a_handshake_that_does_not_end_is_cut_off_and_holds_up_nobody() {
     let pki = Pki::new("localhost");
-    let limits = Limits { negotiation: Duration::from_millis(200), ..Limits::default() };
+    let limits = Limits { negotiation: Duration::from_millis(500), ..Limits::default() };
     let disk = Arc::new(Memory::new("memory", 1 << 20));
     let running = Running::encrypted(vec![disk], limits, Some(load(&pki)));
     let mut stream = UnixStream::connect(running.socket()).unwrap();
@@ -279,8 +279,8 @@ fn a_handshake_that_does_not_end_is_cut_off_and_holds_up_nobody() {
     let sent = sent.count();
     assert!(sent < 100, "it may go on for ever");
     Client::connect(&running.socket(), "").read(0, 512).unwrap();
-    let notices = running.notices.lock().unwrap().join("\n");
-    assert!(notices.contains("200ms"), "{notices}");
+    let notices = || running.notices.lock().unwrap().join("\n");
+    assert!(eventually(|| notices().contains("500ms")), "{}", notices());
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use freewheel_live::nbd::{Address, Limits, Served, Server, ServerTls, Service, Stop};
 use freewheel_nbd::client::{Event, ExportInfo, Reply, Session, Settings};
@@ -191,4 +191,16 @@ pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
         (state >> 56) as u8
     };
     (0..length).map(next).collect()
+}
+
+/// Waits until it is so, for a long while.
+pub fn eventually(what: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    false
 }
