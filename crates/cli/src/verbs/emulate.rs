@@ -171,7 +171,7 @@ impl EmulateArgs {
         let emulation = Arc::new(Emulation::start(&spec, &self.drive, options)?);
         let service: Arc<dyn Service> = Arc::clone(&emulation) as Arc<dyn Service>;
         let notice = |text: &str| output::note(text);
-        let server = Server::bind(&address, vec![service], Limits::default(), notice)?;
+        let server = Server::bind(&address, tls, vec![service], Limits::default(), notice)?;
         self.announce(&spec, &drive, &server, &emulation)?;
         let served = server.run(&stop).map_err(|error| at(&address, &error))?;
         let account = emulation.device().finish();
