@@ -93,7 +93,7 @@ pub fn serve(socket: &str) {
     let disk: Arc<dyn Service> = Arc::new(Memory::new("memory", DISK_BYTES));
     let notice = |text: &str| eprintln!("{text}");
     let address = Address::Unix(socket.into());
-    let server = Server::bind(&address, vec![disk], Limits::default(), notice);
+    let server = Server::bind(&address, None, vec![disk], Limits::default(), notice);
     let stop = Stop::new().expect("a pair of sockets");
     server.expect("a free socket").run(&stop).expect("a socket that listens");
 }

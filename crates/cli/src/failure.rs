@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use freewheel::live::emulate::EmulateError;
-use freewheel::live::nbd::ListenError;
+use freewheel::live::nbd::{ListenError, TlsError};
 use freewheel::live::serve::ServeError;
 use freewheel::live::serve::backend::OpenError;
 use freewheel::sim::config::ConfigError;
@@ -154,6 +154,12 @@ impl From<OpenError> for Failure {
 
 impl From<ListenError> for Failure {
     fn from(error: ListenError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<TlsError> for Failure {
+    fn from(error: TlsError) -> Self {
         Self::failed(error)
     }
 }

@@ -1,4 +1,4 @@
-//! Real time: an NBD server, and a modelled drive behind it that answers when a real one would.
+//! Real time: an NBD server and client, and a modelled drive that answers when a real one would.
 //!
 //! Goals: what simulates in virtual time runs unchanged against a clock; whoever waits for a drive
 //! is answered at the drive's time, never before, and as little after it as the machine allows; one

@@ -24,6 +24,8 @@ pub struct Uri {
     pub export: String,
     /// The name by which the server's certificate is checked (`tls-hostname`).
     pub tls_hostname: Option<String>,
+    /// The folder with the certificates for TLS (`tls-certificates`, as libnbd has it).
+    pub tls_certificates: Option<String>,
 }
 
 /// Where a server listens.
@@ -77,8 +79,8 @@ fn parse(text: &str) -> Result<Uri, String> {
     }
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let parameters = Parameters::parse(query)?;
-    let address = match (unix, parameters.socket) {
+    let mut parameters = Parameters::parse(query)?;
+    let address = match (unix, parameters.socket.take()) {
         (true, None) => return Err("it lacks the socket: append ?socket=PATH".into()),
         (true, Some(_)) if !authority.is_empty() => {
             return Err(format!(
@@ -97,7 +99,8 @@ fn parse(text: &str) -> Result<Uri, String> {
     if export.contains('\0') {
         return Err("the export's name has a NUL".into());
     }
-    Ok(Uri { tls, address, export, tls_hostname: parameters.tls_hostname })
+    let Parameters { tls_hostname, tls_certificates, .. } = parameters;
+    Ok(Uri { tls, address, export, tls_hostname, tls_certificates })
 }
 
 fn decode(what: &str, text: &str) -> Result<String, String> {
@@ -134,6 +137,7 @@ fn tcp(authority: &str) -> Result<Address, String> {
 struct Parameters {
     socket: Option<String>,
     tls_hostname: Option<String>,
+    tls_certificates: Option<String>,
 }
 
 impl Parameters {
@@ -144,9 +148,16 @@ impl Parameters {
             let place = match key {
                 "socket" => &mut parameters.socket,
                 "tls-hostname" => &mut parameters.tls_hostname,
+                "tls-certificates" => &mut parameters.tls_certificates,
+                "tls-psk-file" => {
+                    return Err("pre-shared keys (tls-psk-file) are not supported: use \
+                                certificates, tls-certificates=DIR"
+                        .into());
+                }
                 _ => {
                     return Err(format!(
-                        "parameter {key:?} is not supported; socket and tls-hostname are"
+                        "parameter {key:?} is not supported; socket, tls-hostname and \
+                         tls-certificates are"
                     ));
                 }
             };
@@ -182,9 +193,14 @@ impl fmt::Display for Uri {
                 write!(out, "/{export}")?;
             }
         }
-        match &self.tls_hostname {
-            Some(name) => write!(out, "{separator}tls-hostname={}", encode(name)),
-            None => Ok(()),
+        let parameters =
+            [("tls-hostname", &self.tls_hostname), ("tls-certificates", &self.tls_certificates)];
+        for (key, value) in parameters {
+            if let Some(value) = value {
+                write!(out, "{separator}{key}={}", encode(value))?;
+                separator = '&';
+            }
         }
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 fn tcp(host: &str, port: u16, export: &str) -> Uri {
     let address = Address::Tcp { host: host.into(), port };
-    Uri { tls: false, address, export: export.into(), tls_hostname: None }
+    Uri { tls: false, address, export: export.into(), tls_hostname: None, tls_certificates: None }
 }
 
 fn unix(socket: &str, export: &str) -> Uri {
@@ -32,6 +32,10 @@ fn the_forms_of_the_document_are_read() {
         (
             "nbds+unix:///e?socket=s&tls-hostname=h",
             Uri { tls: true, tls_hostname: Some("h".into()), ..unix("s", "e") },
+        ),
+        (
+            "nbds://h/e?tls-certificates=/etc/pki",
+            Uri { tls: true, tls_certificates: Some("/etc/pki".into()), ..tcp("h", 10809, "e") },
         ),
     ];
     for (text, uri) in cases {
@@ -63,7 +67,12 @@ fn wrong_uris_say_what_is_wrong_and_what_is_allowed() {
         ("nbd://h/a#b", "a fragment (#) means nothing here: write %23 for the character"),
         (
             "nbd://h/?tls-type=anon",
-            "parameter \"tls-type\" is not supported; socket and tls-hostname are",
+            "parameter \"tls-type\" is not supported; socket, tls-hostname and tls-certificates are",
+        ),
+        (
+            "nbds://h/?tls-psk-file=keys",
+            "pre-shared keys (tls-psk-file) are not supported: use certificates, \
+             tls-certificates=DIR",
         ),
         ("nbd+unix:///?socket=a&socket=b", "parameter \"socket\" is given twice"),
     ];
@@ -80,8 +89,16 @@ fn any_uri() -> impl Strategy<Value = Uri> {
         ".{1,20}".prop_map(|socket| Address::Unix { socket }),
     ];
     let hostname = proptest::option::of("[a-z.]{0,9}");
-    (any::<bool>(), address, "[^\0]{0,20}", hostname)
-        .prop_map(|(tls, address, export, tls_hostname)| Uri { tls, address, export, tls_hostname })
+    let certificates = proptest::option::of("[a-z/&= ]{0,9}");
+    (any::<bool>(), address, "[^\0]{0,20}", hostname, certificates).prop_map(
+        |(tls, address, export, tls_hostname, tls_certificates)| Uri {
+            tls,
+            address,
+            export,
+            tls_hostname,
+            tls_certificates,
+        },
+    )
 }
 
 proptest! {

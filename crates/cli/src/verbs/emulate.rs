@@ -21,6 +21,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
+use crate::verbs::tls::TlsArgs;
 use crate::{number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -29,6 +30,7 @@ use crate::{number, output};
 Examples:
   freewheel emulate atlas10k --socket /tmp/disk
   freewheel emulate exos-x24-24tb --listen 127.0.0.1:10809 --seek-jitter 50us --bad 4096-4103
+  freewheel emulate atlas10k --listen 0.0.0.0:10809 --tls-certificates /etc/pki/nbd --tls-verify-peer
 
 Then, from another terminal:
   nbdinfo 'nbd+unix:///?socket=/tmp/disk'
@@ -45,9 +47,12 @@ pub struct EmulateArgs {
     /// Listen on a Unix socket at this path
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Listen on this address of the loopback, as 127.0.0.1:10809; port 0 takes a free one
+    /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
+    /// can reach needs --tls-certificates
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Keep the data in this sparse file, which is made with the drive's size if there is none; gone
     /// at the end if not given
     #[arg(long, value_name = "FILE")]
@@ -159,15 +164,15 @@ impl EmulateArgs {
             )));
         }
         let options = self.options(&drive)?;
-        let address = self.address();
+        let (address, tls) = (self.address(), self.tls.load()?);
         // From here on a signal ends it in order, whatever has been done by then.
         let stop = Stop::new().and_then(|stop| stop.on_signals().map(|()| stop));
         let stop = stop.map_err(|error| Failure::failed(format!("signals: {error}")))?;
         let emulation = Arc::new(Emulation::start(&spec, &self.drive, options)?);
         let service: Arc<dyn Service> = Arc::clone(&emulation) as Arc<dyn Service>;
         let notice = |text: &str| output::note(text);
-        let server = Server::bind(&address, vec![service], Limits::default(), notice)?;
-        self.announce(&spec, &drive, server.address(), &emulation)?;
+        let server = Server::bind(&address, tls, vec![service], Limits::default(), notice)?;
+        self.announce(&spec, &drive, &server, &emulation)?;
         let served = server.run(&stop).map_err(|error| at(&address, &error))?;
         let account = emulation.device().finish();
         let account = account.ok_or_else(|| Failure::failed("the drive's thread has failed"))?;
@@ -225,20 +230,30 @@ impl EmulateArgs {
         &self,
         spec: &DriveSpec,
         drive: &Drive,
-        address: &Address,
+        server: &Server,
         emulation: &Emulation,
     ) -> Result<(), Failure> {
-        let uri = address.uri("");
-        let client = match address {
-            Address::Unix(path) => format!("nbd-client -unix {} /dev/nbd0", path.display()),
-            Address::Tcp(at) => format!("nbd-client {} {} /dev/nbd0", at.ip(), at.port()),
+        let (address, tls) = (server.address(), server.tls_is_required());
+        let mut uri = address.uri("", tls);
+        uri.tls_certificates = tls.then(|| "DIR".into());
+        let clients = match address {
+            _ if tls => format!("nbdinfo '{uri}', with the client's certificates in DIR"),
+            Address::Unix(path) => format!(
+                "nbdinfo '{uri}' | qemu-img info '{uri}' | nbd-client -unix {} /dev/nbd0",
+                path.display()
+            ),
+            Address::Tcp(at) => format!(
+                "nbdinfo '{uri}' | qemu-img info '{uri}' | nbd-client {} {} /dev/nbd0",
+                at.ip(),
+                at.port()
+            ),
         };
         let priority = match emulation.device().priority() {
             Priority::Realtime => "real-time priority",
             Priority::Ordinary => "ordinary priority: SCHED_FIFO is not permitted",
         };
         let text = format!(
-            "{} ({}, {}) at {uri} ({priority}): nbdinfo '{uri}' | qemu-img info '{uri}' | {client}\n",
+            "{} ({}, {}) at {uri} ({priority}): {clients}\n",
             spec.name,
             spec.model,
             number::capacity(drive.total_blocks().bytes().get()),

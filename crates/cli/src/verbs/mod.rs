@@ -6,6 +6,7 @@ mod reproduce;
 mod serve;
 mod sim;
 mod study;
+mod tls;
 mod trace;
 
 use clap::Subcommand;

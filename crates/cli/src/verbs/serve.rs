@@ -26,6 +26,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
+use crate::verbs::tls::TlsArgs;
 use crate::{number, output};
 
 /// Put a scheduler in front of a drive, over NBD, and use its rotational gaps
@@ -52,9 +53,12 @@ pub struct ServeArgs {
     /// Listen on a Unix socket at this path
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Listen on this address of the loopback, as 127.0.0.1:10809; port 0 takes a free one
+    /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
+    /// can reach needs --tls-certificates
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Foreground policy: fcfs, look, clook, sstf, sptf, sptf-sw, sstf-lw or asatf
     #[arg(long, value_name = "NAME", default_value = "sptf-sw")]
     policy: PolicySpec,
@@ -150,8 +154,9 @@ impl ServeArgs {
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let address = self.address();
         let notice = |text: &str| output::note(text);
-        let server = Server::bind(&address, vec![service], Limits::default(), notice)?;
-        self.announce(&spec, &drive, server.address())?;
+        let tls = self.tls.load()?;
+        let server = Server::bind(&address, tls, vec![service], Limits::default(), notice)?;
+        self.announce(&spec, &drive, &server)?;
         let served = server.run(&stop);
         let served = served.map_err(|error| Failure::failed(format!("{address}: {error}")))?;
         let report = serving.finish();
@@ -199,8 +204,10 @@ impl ServeArgs {
         Ok(Arc::new(EmulatedBackend::start(&spec, name, options, way.back())?))
     }
 
-    fn announce(&self, spec: &DriveSpec, drive: &Drive, address: &Address) -> Result<(), Failure> {
-        let uri = address.uri("");
+    fn announce(&self, spec: &DriveSpec, drive: &Drive, server: &Server) -> Result<(), Failure> {
+        let tls = server.tls_is_required();
+        let mut uri = server.address().uri("", tls);
+        uri.tls_certificates = tls.then(|| "DIR".into());
         let size = number::capacity(drive.total_blocks().bytes().get());
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         let text = format!(

@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use freewheel::live::nbd::{self, ClientLimits};
+
 use super::nbd::{Client, Running};
 use super::run::{command, run};
 
@@ -68,6 +70,39 @@ fn its_document_has_the_lateness_of_every_reply() {
     assert_eq!(document["connections"]["broken"], 0);
 }
 
+#[test]
+fn with_certificates_it_can_be_read_through_tls_and_where_that_is_required_only_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for (name, text) in [
+        ("server-cert.pem", own.cert.pem()),
+        ("ca-cert.pem", own.cert.pem()),
+        ("server-key.pem", own.signing_key.serialize_pem()),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    let socket = format!("{path}/socket");
+    let tls = ["--tls-certificates", path, "--tls-required"];
+    let emulation =
+        Running::start(&[&["emulate", "atlas10k", "--socket", &socket], &tls[..]].concat());
+    let line = &emulation.first_line;
+    assert!(line.contains("nbdinfo 'nbds+unix://") && line.contains("=DIR'"), "{line}");
+    let uri = format!("nbds+unix:///?socket={socket}&tls-certificates={path}").parse().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let client = nbd::Client::connect(&uri, ClientLimits::default(), move |answer| {
+        tell.send((answer.result, answer.data, answer.tag)).unwrap();
+    });
+    let client = client.unwrap_or_else(|error| panic!("{error}"));
+    client.submit(freewheel::nbd::Command::read(0, 4096), &mut Vec::new(), 'a').unwrap();
+    assert_eq!(told.recv().unwrap(), (Ok(()), vec![0; 4096], 'a'));
+    // What the oldest way of asking gets there.
+    let mut plain = UnixStream::connect(&socket).unwrap();
+    plain.read_exact(&mut [0; 18]).unwrap();
+    plain.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+    assert_eq!(plain.read(&mut [0; 10]).unwrap(), 0);
+}
+
 fn refused(args: &[&str], code: i32, texts: &[&str]) {
     let ran = run(&[&["emulate"][..], args].concat());
     assert_eq!(ran.code, code, "{args:?}: {}", ran.stderr);
@@ -96,7 +131,12 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     let store = at("small");
     let args = [&there[..], &["--store", &store]].concat();
     refused(&args, 1, &["small", "512B", "9199079936B", "path where there is none"]);
-    refused(&["atlas10k", "--listen", "0.0.0.0:0"], 1, &["TLS", "127.0.0.1", "ssh -L"]);
+    let everywhere = ["atlas10k", "--listen", "0.0.0.0:0"];
+    refused(&everywhere, 1, &["--tls-certificates DIR", "127.0.0.1", "ssh -L"]);
+    refused(&with(&["--tls-required"]), 2, &["--tls-certificates"]);
+    let nothing = folder.path().display().to_string();
+    let args = [&everywhere[..], &["--tls-certificates", &nothing]].concat();
+    refused(&args, 1, &["server-cert.pem", "No such file"]);
     refused(&["exos-2x18-18tb", "--socket", &socket], 1, &["2 actuators"]);
     assert!(!Path::new(&socket).exists());
 }

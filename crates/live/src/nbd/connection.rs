@@ -9,10 +9,11 @@ use freewheel_nbd::server::{Event, Request, Session};
 use freewheel_nbd::{Command, Violation};
 use thiserror::Error;
 
-use super::address::Stream;
 use super::outbox::{Message, Outbox};
 use super::server::Limits;
 use super::service::{Responder, Service};
+use super::stream::{Stream, is_timeout};
+use super::tls::ServerTls;
 
 /// Bytes read at once where no payload is under way.
 const BUFFER_BYTES: usize = 128 << 10;
@@ -36,7 +37,10 @@ pub(super) enum Broken {
 
 /// The reading side of a connection.
 pub(super) struct Connection<'a> {
-    pub stream: Stream,
+    pub stream: Arc<Stream>,
+    /// When it came.
+    pub begun: Instant,
+    pub tls: Option<&'a ServerTls>,
     pub outbox: Arc<Outbox>,
     pub session: Session,
     pub services: &'a [Arc<dyn Service>],
@@ -68,14 +72,13 @@ impl Connection<'_> {
 
     fn receive(&mut self) -> Result<(), Broken> {
         let mut buffer = vec![0; BUFFER_BYTES];
-        let begun = Instant::now();
         let mut length = 0;
         loop {
             if self.take(&buffer[..length])? == Goes::Away {
                 return Ok(());
             }
             self.outbox.flush();
-            self.bound_negotiation(begun)?;
+            self.bound_negotiation()?;
             // The rest of a payload goes where it belongs, all else through the buffer.
             let space = self.session.space();
             let in_place = space.is_some();
@@ -116,7 +119,8 @@ impl Connection<'_> {
                     self.stream.set_read_timeout(None)?;
                 }
                 Some(Event::Request(request)) => self.submit(request),
-                Some(Event::Close(_) | Event::StartTls) => return Ok(Goes::Away),
+                Some(Event::StartTls) => self.encrypt(std::mem::take(&mut bytes))?,
+                Some(Event::Close(_)) => return Ok(Goes::Away),
                 None if bytes.is_empty() => return Ok(Goes::On),
                 None => {
                     let in_flight_max = self.limits.in_flight_max.saturating_sub(1);
@@ -124,6 +128,24 @@ impl Connection<'_> {
                 }
             }
         }
+    }
+
+    /// Says yes to TLS and shakes hands, which these bytes of the client begin. It has as long as
+    /// for the rest of the negotiation.
+    fn encrypt(&mut self, early: &[u8]) -> Result<(), Broken> {
+        self.outbox.flush();
+        let tls = self.tls.expect("the session offers what there is");
+        let connection = tls.connection().map_err(io::Error::other)?;
+        let until = self.begun + self.limits.negotiation;
+        match self.stream.encrypt(connection, early, until) {
+            Ok(()) => {}
+            Err(error) if is_timeout(&error) => {
+                return Err(Broken::Undecided(self.limits.negotiation));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.session.tls_established();
+        Ok(())
     }
 
     fn submit(&mut self, request: Request) {
@@ -142,19 +164,15 @@ impl Connection<'_> {
     }
 
     /// Until an export is chosen, a client may keep the connection only for so long.
-    fn bound_negotiation(&self, begun: Instant) -> Result<(), Broken> {
+    fn bound_negotiation(&self) -> Result<(), Broken> {
         if self.service.is_some() {
             return Ok(());
         }
         let longest = self.limits.negotiation;
-        let left = longest.saturating_sub(begun.elapsed());
+        let left = longest.saturating_sub(self.begun.elapsed());
         if left.is_zero() {
             return Err(Broken::Undecided(longest));
         }
         Ok(self.stream.set_read_timeout(Some(left))?)
     }
-}
-
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

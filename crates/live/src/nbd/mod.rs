@@ -1,4 +1,5 @@
-//! An NBD server over sockets: threads that read, and answers from whichever thread has them.
+//! An NBD server over sockets, threads that read, and answers from whichever thread has them; and a
+//! [`Client`] of other servers. Both with TLS.
 //!
 //! ```text
 //!   Server::run      accepts, counts, stops                              a thread of the caller
@@ -10,15 +11,22 @@
 //! ```
 
 mod address;
+mod client;
 mod connection;
 mod memory;
 mod outbox;
 mod server;
 mod service;
 mod stop;
+mod stream;
+mod tls;
 
 pub use address::{Address, ListenError};
+pub use client::{
+    Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
+};
 pub use memory::Memory;
 pub use server::{Limits, Served, Server};
 pub use service::{Responder, Service};
 pub use stop::Stop;
+pub use tls::{ServerTls, TlsError};

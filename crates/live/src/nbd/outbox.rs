@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
 use freewheel_nbd::Head;
 
-use super::address::Stream;
+use super::stream::Stream;
 
 /// Most buffers that wait to be used again. More would only be filled by a burst.
 const SPARE_MAX: usize = 32;
@@ -68,7 +68,7 @@ impl Message {
 
 /// The outgoing half of a connection, shared by its threads and by all that answer its requests.
 pub(super) struct Outbox {
-    stream: Stream,
+    stream: Arc<Stream>,
     /// The thread that reads, whose answers wait until it has nothing more to read.
     reader: ThreadId,
     state: Mutex<State>,
@@ -94,12 +94,14 @@ struct State {
     weight: u64,
     /// Requests answered since the reader asked last.
     answered: u32,
+    /// The reader waits for `settled`. Telling somebody is a system call, also where nobody listens.
+    awaited: bool,
     spare: Vec<Vec<u8>>,
 }
 
 impl Outbox {
     /// The outbox of a connection that this thread reads, and what its writing thread is told by.
-    pub fn new(stream: Stream) -> (Self, Receiver<Option<Message>>) {
+    pub fn new(stream: Arc<Stream>) -> (Self, Receiver<Option<Message>>) {
         let (to_send, inbox) = mpsc::channel();
         let reader = thread::current().id();
         let (state, settled) = (Mutex::default(), Condvar::new());
@@ -139,9 +141,9 @@ impl Outbox {
         } else {
             state.queue.push_back(message);
         }
-        let wake = !all && !state.sending;
+        let (tell, wake) = (all && state.awaited, !all && !state.sending);
         drop(state);
-        if all {
+        if tell {
             self.settled.notify_all();
         } else if wake {
             self.wake(None);
@@ -188,8 +190,18 @@ impl Outbox {
                 self.stream.shutdown(Shutdown::Both);
             }
             batch.into_iter().for_each(|message| state.settle(message));
-            self.settled.notify_all();
+            if state.awaited {
+                self.settled.notify_all();
+            }
         }
+        state
+    }
+
+    /// Waits until something has been sent. For the reader.
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.awaited = true;
+        let mut state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.awaited = false;
         state
     }
 
@@ -223,7 +235,7 @@ impl Outbox {
     pub fn wait_for_room(&self, in_flight_max: u32, weight_max: u64) {
         let mut state = self.flush_locked(self.lock());
         while state.in_flight > in_flight_max || state.weight > weight_max {
-            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait(state);
         }
     }
 
@@ -236,12 +248,12 @@ impl Outbox {
     pub fn end(&self) {
         let mut state = self.flush_locked(self.lock());
         while state.sending {
-            state = self.settled.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wait(state);
         }
         state.ended = true;
         drop(state);
         self.wake(None);
-        self.stream.shutdown(Shutdown::Both);
+        self.stream.finish();
     }
 
     /// No more requests are to come: what has come is read to its end.

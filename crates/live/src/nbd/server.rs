@@ -12,11 +12,13 @@ use freewheel_nbd::{self as protocol, Export};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
-use super::address::{Address, ListenError, Listener, Stream};
+use super::address::{Address, ListenError, Listener};
 use super::connection::{Broken, Connection};
 use super::outbox::Outbox;
 use super::service::Service;
 use super::stop::Stop;
+use super::stream::Stream;
+use super::tls::ServerTls;
 
 /// How much clients may have of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +74,7 @@ pub struct Server {
 struct Shared {
     services: Vec<Arc<dyn Service>>,
     exports: Vec<Export>,
+    tls: Option<ServerTls>,
     limits: Limits,
     stopping: AtomicBool,
     state: Mutex<State>,
@@ -92,17 +95,26 @@ type Notice = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Server {
     /// Listens at an address and serves these exports; clients that give no name get the first.
+    /// Where other machines can connect, `tls` must be given, and clients must use it.
     pub fn bind(
         address: &Address,
+        tls: Option<ServerTls>,
         services: Vec<Arc<dyn Service>>,
         limits: Limits,
         notice: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, ListenError> {
         let exports: Vec<Export> = services.iter().map(|service| service.export()).collect();
         exports.iter().try_for_each(Export::check)?;
+        let tls = match address {
+            Address::Tcp(at) if !at.ip().is_loopback() => {
+                Some(tls.ok_or(ListenError::NotLoopback { address: *at })?.required())
+            }
+            _ => tls,
+        };
         let shared = Shared {
             services,
             exports,
+            tls,
             limits,
             stopping: AtomicBool::new(false),
             state: Mutex::default(),
@@ -115,6 +127,11 @@ impl Server {
     /// Where it listens; the port that the system chose when port 0 was asked for.
     pub fn address(&self) -> &Address {
         self.listener.address()
+    }
+
+    /// Whether clients must use TLS.
+    pub fn tls_is_required(&self) -> bool {
+        self.shared.tls.as_ref().is_some_and(ServerTls::is_required)
     }
 
     /// Serves until it is told to stop. Then no connections are taken any more, further requests
@@ -200,7 +217,8 @@ impl Shared {
     /// The life of a connection, in its own thread.
     fn serve(&self, number: u64, stream: Stream) -> Result<(), Broken> {
         stream.set_write_timeout(self.limits.stall)?;
-        let (outbox, inbox) = Outbox::new(stream.try_clone()?);
+        let stream = Arc::new(stream);
+        let (outbox, inbox) = Outbox::new(Arc::clone(&stream));
         let outbox = Arc::new(outbox);
         self.lock().open.insert(number, Some(Arc::clone(&outbox)));
         if self.stopping.load(Ordering::SeqCst) {
@@ -208,7 +226,11 @@ impl Shared {
         }
         let session = Session::new(Settings {
             exports: self.exports.clone(),
-            tls: Tls::Off,
+            tls: match &self.tls {
+                None => Tls::Off,
+                Some(tls) if tls.is_required() => Tls::Required,
+                Some(_) => Tls::Offered,
+            },
             limits: protocol::Limits {
                 in_flight_max: self.limits.in_flight_max,
                 ..protocol::Limits::default()
@@ -216,6 +238,8 @@ impl Shared {
         });
         let mut connection = Connection {
             stream,
+            begun: Instant::now(),
+            tls: self.tls.as_ref(),
             outbox: Arc::clone(&outbox),
             session: session.expect("the exports were checked"),
             services: &self.services,

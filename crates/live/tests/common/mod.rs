@@ -1,17 +1,20 @@
 //! A client that waits, and servers to talk to.
 #![allow(dead_code)]
 
+pub mod held;
+pub mod pki;
+
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use freewheel_live::nbd::{Address, Limits, Served, Server, Service, Stop};
+use freewheel_live::nbd::{Address, Limits, Served, Server, ServerTls, Service, Stop};
 use freewheel_nbd::client::{Event, ExportInfo, Reply, Session, Settings};
-use freewheel_nbd::{Command, Errno, Span};
+use freewheel_nbd::{Command, Errno, Span, Uri};
 
 /// Longer than anything here takes, on a machine that has other things to do.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,12 +29,20 @@ pub struct Running {
 
 impl Running {
     pub fn new(services: Vec<Arc<dyn Service>>, limits: Limits) -> Self {
+        Self::encrypted(services, limits, None)
+    }
+
+    pub fn encrypted(
+        services: Vec<Arc<dyn Service>>,
+        limits: Limits,
+        tls: Option<ServerTls>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let notices = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&notices);
         let notice = move |text: &str| heard.lock().unwrap().push(text.to_owned());
         let address = Address::Unix(folder.path().join("socket"));
-        let server = Server::bind(&address, services, limits, notice).unwrap();
+        let server = Server::bind(&address, tls, services, limits, notice).unwrap();
         let stop = Arc::new(Stop::new().unwrap());
         let told = Arc::clone(&stop);
         let thread = Some(thread::spawn(move || server.run(&told).unwrap()));
@@ -44,6 +55,10 @@ impl Running {
 
     pub fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
+    }
+
+    pub fn uri(&self) -> Uri {
+        Address::Unix(self.socket()).uri("", false)
     }
 
     pub fn client(&self) -> Client {
@@ -176,4 +191,16 @@ pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
         (state >> 56) as u8
     };
     (0..length).map(next).collect()
+}
+
+/// Waits until it is so, for a long while.
+pub fn eventually(what: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    false
 }

@@ -31,7 +31,7 @@ fn what_is_written_to_one_export_is_not_in_the_other() {
 }
 
 fn bind(address: &Address) -> Result<Server, ListenError> {
-    Server::bind(address, vec![memory("memory", 1 << 20)], Limits::default(), |_| {})
+    Server::bind(address, None, vec![memory("memory", 1 << 20)], Limits::default(), |_| {})
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn an_address_that_others_can_reach_is_refused_with_the_way_out() {
 fn a_loopback_port_is_served_and_said() {
     let server = bind(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
     let Address::Tcp(address) = *server.address() else { panic!("{}", server.address()) };
-    assert_eq!(server.address().uri("x").to_string(), format!("nbd://{address}/x"));
+    assert_eq!(server.address().uri("x", false).to_string(), format!("nbd://{address}/x"));
     let stop = Stop::new().unwrap();
     thread::scope(|threads| {
         threads.spawn(|| server.run(&stop).unwrap());

@@ -7,23 +7,11 @@ use freewheel_live::nbd::{Limits, Memory};
 use freewheel_nbd::Command;
 use std::sync::Arc;
 
-use super::held::{Held, answer};
-use crate::common::{PATIENCE, Running};
+use crate::common::held::{Held, answer};
+use crate::common::{PATIENCE, Running, eventually};
 
 fn limited(service: impl freewheel_live::nbd::Service + 'static, limits: Limits) -> Running {
     Running::new(vec![Arc::new(service)], limits)
-}
-
-/// Waits until it is so, for a long while.
-fn eventually(what: impl Fn() -> bool) -> bool {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
-        if what() {
-            return true;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
-    false
 }
 
 #[test]

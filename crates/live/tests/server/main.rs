@@ -5,7 +5,6 @@
 mod common;
 mod emulation;
 mod exports;
-mod held;
 mod limits;
 mod requests;
 mod stop;

@@ -3,7 +3,7 @@ use std::thread;
 use freewheel_live::nbd::Memory;
 use freewheel_nbd::{Command, Errno, Span};
 
-use super::held::{Held, answer};
+use crate::common::held::{Held, answer};
 use crate::common::{Running, pattern};
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use freewheel_live::nbd::{Limits, Memory};
 use freewheel_nbd::{Command, Errno};
 
-use super::held::{Held, answer};
 use crate::common::Running;
+use crate::common::held::{Held, answer};
 
 #[test]
 fn what_is_in_flight_is_answered_and_the_connection_closed() {

@@ -35,17 +35,20 @@
 mod coverage;
 mod options;
 mod replies;
+mod requests;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
-use crate::command::{Command, Extent, Frame, Span, Terms};
-use crate::wire::{self, Inbox};
+use crate::command::{Command, Extent, Terms};
+use crate::wire::Inbox;
 use crate::{BlockSizes, Errno, Features, Head, Limits, OptionCode, OptionError, Violation};
 
 use options::Goal;
 use replies::{Pending, Receiving};
+
+pub use requests::{Asked, Requests};
 
 /// What a client wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,8 +196,9 @@ pub struct Session {
     /// Replies to that option so far.
     replies: u32,
     terms: Terms,
+    /// From the start of an export on, unless they were split off.
+    requests: Option<Requests>,
     pending: BTreeMap<u64, Pending>,
-    next_cookie: u64,
 }
 
 impl Session {
@@ -214,8 +218,8 @@ impl Session {
             asked: OptionCode::ABORT,
             replies: 0,
             terms: Terms::default(),
+            requests: None,
             pending: BTreeMap::new(),
-            next_cookie: 1,
         }
     }
 
@@ -275,30 +279,30 @@ impl Session {
     /// Numbers a request and makes its header. A write's data are to be sent after it, as long as
     /// its span. `buffer` is for the data of a read: it is given that length and comes back with
     /// the reply, as it does with any other request.
-    pub fn request(
-        &mut self,
-        command: Command,
-        mut buffer: Vec<u8>,
-    ) -> Result<(u64, Head), Misuse> {
-        if !matches!(self.state, State::Transmission(_)) {
-            return Err(Misuse("no export has been started: no request may be made".into()));
-        }
+    pub fn request(&mut self, command: Command, buffer: Vec<u8>) -> Result<(u64, Head), Misuse> {
         if self.pending.len() >= self.settings.limits.in_flight_max as usize {
             let most = self.settings.limits.in_flight_max;
             return Err(Misuse(format!("{most} requests are in flight, as many as in_flight_max")));
         }
-        let cookie = self.next_cookie;
-        let frame = command.frame(cookie);
-        self.terms.admit(&frame).map_err(|refusal| {
-            let Span { offset, length } = frame.span;
-            Misuse(format!("offset {offset}, length {length}: {}", refusal.reason))
-        })?;
-        if let Command::Read { span, .. } = command {
-            buffer.resize(span.length as usize, 0);
-        }
-        self.next_cookie = self.next_cookie.wrapping_add(1);
-        self.pending.insert(cookie, Pending::new(command, buffer));
-        Ok((cookie, Head::of(&[&frame.encode()])))
+        let (State::Transmission(_), Some(requests)) = (&self.state, &mut self.requests) else {
+            return Err(Misuse("no export has been started: no request may be made".into()));
+        };
+        let (head, asked) = requests.request(command, buffer)?;
+        let cookie = asked.cookie;
+        self.expect(asked);
+        Ok((cookie, head))
+    }
+
+    /// What makes requests, for a thread of its own: this session makes none any more, and
+    /// [expects](Self::expect) the replies to those. `None` when no export has been started.
+    pub fn split_requests(&mut self) -> Option<Requests> {
+        self.requests.take()
+    }
+
+    /// Takes the reply to a request when it comes; before the first byte of that is fed, and so
+    /// best before the request is sent. How many there may be is up to the caller.
+    pub fn expect(&mut self, asked: Asked) {
+        self.pending.insert(asked.cookie, asked.pending);
     }
 
     /// Requests that wait for a reply.
@@ -308,12 +312,13 @@ impl Session {
 
     /// The farewell; wait for all replies first, and close the connection after it.
     pub fn disconnect(&mut self) -> Result<Head, Misuse> {
-        if !matches!(self.state, State::Transmission(_)) {
-            return Err(Misuse("no export has been started: abort instead".into()));
+        match (&self.state, self.requests.take()) {
+            (State::Transmission(_), Some(requests)) => {
+                self.state = State::Closed;
+                Ok(requests.disconnect())
+            }
+            _ => Err(Misuse("no export has been started: abort instead".into())),
         }
-        self.state = State::Closed;
-        let frame = Frame { flags: 0, kind: wire::cmd::DISC, cookie: 0, span: Span::default() };
-        Ok(Head::of(&[&frame.encode()]))
     }
 
     /// The server has closed the connection: whether it may do so now.

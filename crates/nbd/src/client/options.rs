@@ -1,6 +1,6 @@
 //! What a client asks for before transmission, and the answers.
 
-use super::{Event, ExportInfo, Listed, Misuse, Receiving, Refused, Session, State};
+use super::{Event, ExportInfo, Listed, Misuse, Receiving, Refused, Requests, Session, State};
 use crate::command::Terms;
 use crate::violation::{unexpected, wrong_length};
 use crate::wire::{
@@ -297,6 +297,7 @@ impl Session {
             structured: self.structured == Some(true),
             block_status: told.features.block_status,
         };
+        self.requests = Some(Requests::new(self.terms));
         self.state = State::Transmission(Receiving::Head);
         Event::Started(told)
     }

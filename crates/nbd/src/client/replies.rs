@@ -13,7 +13,7 @@ const ERROR_BYTES_MAX: u32 = STRING_BYTES_MAX as u32 + 256;
 /// A request that waits for its reply.
 #[derive(Debug)]
 pub(super) struct Pending {
-    command: Command,
+    pub command: Command,
     pub buffer: Vec<u8>,
     coverage: Coverage,
     contents: u32,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use freewheel_live::nbd::{Responder, Service};
 use freewheel_nbd::{Command, Export, Features};
 
-use crate::common::PATIENCE;
+use super::PATIENCE;
 
 /// Holds every request until the test takes it. Clones share what is held.
 #[derive(Clone, Default)]

@@ -1,0 +1,324 @@
+//! A client of somebody else's export: requests from any thread, answers as they come.
+//!
+//! ```text
+//!   Client::connect   socket, TLS if the URI says so, export                 the caller's thread
+//!   Client::submit    a request with a tag of the caller's                   any thread
+//!     Receiver        bytes -> Session -> the caller's function(answer)      one thread
+//! ```
+//!
+//! Two locks: one keeps requests whole on the socket, the other guards a few numbers and is never
+//! held while anything waits. The thread that receives takes the second only.
+//!
+//! Goals: a request that was taken is answered exactly once, with an error at the latest when the
+//! connection is lost; an answer says when it came; memory has a bound.
+//! Non-goals: connecting again, several connections to one export, order (the protocol has none).
+
+mod connect;
+mod receive;
+
+use std::fmt::Display;
+use std::io::IoSlice;
+use std::net::Shutdown;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use freewheel_nbd::client::{Asked, ExportInfo, Failure, Requests};
+use freewheel_nbd::{Command, Extent, Uri};
+use thiserror::Error;
+
+use super::stream::{Stream, is_timeout};
+use receive::Receiver;
+
+pub use connect::ConnectError;
+
+/// How much a client takes upon itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Requests in flight; further ones are refused.
+    pub in_flight_max: usize,
+    /// Data of requests in flight, in bytes; a request that would exceed it is refused, unless it
+    /// is the only one.
+    pub bytes_in_flight_max: u64,
+    /// A server that takes nothing of a request for so long has vanished. So has, over TCP, a
+    /// machine that acknowledges nothing for so long, also while nothing is asked of it.
+    pub stall: Duration,
+    /// A server that has not let the client in after so long will not.
+    pub negotiation: Duration,
+}
+
+impl Default for ClientLimits {
+    /// As much as the server's own limits.
+    fn default() -> Self {
+        let server = super::Limits::default();
+        Self {
+            in_flight_max: server.in_flight_max as usize,
+            bytes_in_flight_max: server.bytes_in_flight_max,
+            stall: server.stall,
+            negotiation: server.negotiation,
+        }
+    }
+}
+
+/// What became of one request.
+#[derive(Debug)]
+pub struct Answer<T> {
+    /// What the caller gave with it.
+    pub tag: T,
+    /// What was asked for.
+    pub command: Command,
+    /// Whether it was done.
+    pub result: Result<(), RequestError>,
+    /// Of a read that was done, its data; otherwise of no meaning.
+    pub data: Vec<u8>,
+    /// Of a block status that was done, extents one after the other from the span's beginning.
+    pub extents: Vec<Extent>,
+    /// When it came: the time right after the read, over TLS with the decryption, that brought the
+    /// last byte of its header and data. Of a lost connection, when that was noticed.
+    pub at: Instant,
+}
+
+/// Why a request was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RequestError {
+    /// The server says no.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// There is no server any more. A write may have been done or not.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+/// The connection is gone for good.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{uri}: connection lost: {why}")]
+pub struct Lost {
+    uri: Arc<Uri>,
+    why: Arc<str>,
+}
+
+/// A request that was not taken: nothing was sent, and no answer will come.
+#[derive(Debug, Error)]
+#[error("{why}")]
+pub struct Refused<T> {
+    /// Why.
+    pub why: Refusal,
+    /// What came with it.
+    pub tag: T,
+}
+
+/// Why a request was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// As much is in flight as the limits allow: wait for an answer.
+    #[error("{requests} requests with {bytes} bytes are in flight, as many as the limits allow")]
+    Full {
+        /// Requests in flight.
+        requests: usize,
+        /// Their data.
+        bytes: u64,
+    },
+    /// The server would not take it: beyond the end, not aligned, not offered.
+    #[error("{0}")]
+    Invalid(String),
+    /// The connection is gone.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+/// A connection to one export. `T` is what the caller wants back with each answer.
+///
+/// Dropped, it ends the connection at once, and what is in flight is answered with an error; use
+/// [`close`](Self::close) to end it in order.
+pub struct Client<T> {
+    shared: Arc<Shared<T>>,
+    info: ExportInfo,
+    receiver: Option<JoinHandle<()>>,
+}
+
+/// What all threads see.
+struct Shared<T> {
+    uri: Arc<Uri>,
+    stream: Stream,
+    limits: ClientLimits,
+    /// Held while a request is written, so that requests do not mix.
+    requests: Mutex<Requests>,
+    flight: Mutex<Flight<T>>,
+    /// For `close`: the last answer has come, or none will.
+    landed: Condvar,
+}
+
+/// Requests in flight.
+struct Flight<T> {
+    /// Those that the receiver does not know yet.
+    fresh: Vec<(Asked, T)>,
+    requests: usize,
+    bytes: u64,
+    /// Somebody waits until nothing is in flight.
+    closing: bool,
+    lost: Option<Lost>,
+}
+
+/// A panic of another thread leaves nothing half-done in what is locked here.
+fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes by which a request counts.
+fn weight(command: Command) -> u64 {
+    match command {
+        Command::Read { span, .. } | Command::Write { span, .. } => span.length.into(),
+        _ => 0,
+    }
+}
+
+impl<T: Send + 'static> Client<T> {
+    /// Connects, and chooses the export of the URI. `answered` is called with every answer, in a
+    /// thread of the client, which receives nothing else meanwhile: it may submit further requests,
+    /// and should not wait.
+    pub fn connect(
+        uri: &Uri,
+        limits: ClientLimits,
+        answered: impl FnMut(Answer<T>) + Send + 'static,
+    ) -> Result<Self, ConnectError> {
+        let started = connect::connect(uri, &limits)?;
+        let shared = Arc::new(Shared {
+            uri: uri.clone().into(),
+            stream: started.stream,
+            limits,
+            requests: Mutex::new(started.requests),
+            flight: Mutex::new(Flight {
+                fresh: Vec::new(),
+                requests: 0,
+                bytes: 0,
+                closing: false,
+                lost: None,
+            }),
+            landed: Condvar::new(),
+        });
+        let receiver = Receiver::new(Arc::clone(&shared), started.session, answered);
+        let thread = thread::Builder::new().name("nbd client".into());
+        let receiver = thread.spawn(move || receiver.run());
+        let receiver = receiver.map_err(|source| connect::system(uri, source))?;
+        Ok(Self { shared, info: started.info, receiver: Some(receiver) })
+    }
+
+    /// What the server says of the export.
+    pub fn info(&self) -> &ExportInfo {
+        &self.info
+    }
+
+    /// Sends a request, and says by which number the server knows it. `data` is what a write
+    /// writes, as long as its span, and is the caller's again when this returns; of a read it is
+    /// taken, as memory for the data. The answer may come before this returns.
+    ///
+    /// It waits only while the server takes nothing, for [`ClientLimits::stall`] at most; then the
+    /// connection is lost, which the answer says.
+    pub fn submit(&self, command: Command, data: &mut Vec<u8>, tag: T) -> Result<u64, Refused<T>> {
+        let is_write = matches!(command, Command::Write { .. });
+        if is_write && data.len() as u64 != weight(command) {
+            let why = Refusal::Invalid(format!("{} bytes of data for {command:?}", data.len()));
+            return Err(Refused { why, tag });
+        }
+        let buffer = if is_write { Vec::new() } else { std::mem::take(data) };
+        let mut requests = lock(&self.shared.requests);
+        let (head, asked) = match requests.request(command, buffer) {
+            Ok(made) => made,
+            Err(misuse) => {
+                let why = Refusal::Invalid(misuse.to_string());
+                return Err(Refused { why, tag });
+            }
+        };
+        let cookie = asked.cookie();
+        // Before it is sent, as the reply may come at once.
+        self.shared.begin(asked, weight(command), tag)?;
+        let payload: &[u8] = if is_write { data } else { &[] };
+        let mut parts = [IoSlice::new(&head), IoSlice::new(payload)];
+        if let Err(error) = self.shared.stream.write_all(&mut parts) {
+            let stall = self.shared.limits.stall;
+            match is_timeout(&error) {
+                true => self.shared.lose(&format!("the server took nothing for {stall:?}")),
+                false => self.shared.lose(&error),
+            };
+        }
+        Ok(cookie)
+    }
+
+    /// Waits until everything in flight is answered, and ends the connection in order. Not from the
+    /// function that gets the answers: it would wait for itself.
+    pub fn close(mut self) -> Result<(), Lost> {
+        let mut flight = lock(&self.shared.flight);
+        flight.closing = true;
+        while flight.requests > 0 {
+            flight = self.shared.landed.wait(flight).unwrap_or_else(PoisonError::into_inner);
+        }
+        let lost = flight.lost.clone();
+        drop(flight);
+        if lost.is_none() {
+            let head = lock(&self.shared.requests).disconnect();
+            // It has no reply: a server that has gone meanwhile is as good.
+            let _ = self.shared.stream.write_all(&mut [IoSlice::new(&head)]);
+            self.shared.stream.finish();
+        }
+        self.join();
+        lost.map_or(Ok(()), Err)
+    }
+}
+
+impl<T> Client<T> {
+    fn join(&mut self) {
+        let Some(receiver) = self.receiver.take() else { return };
+        if receiver.thread().id() != thread::current().id() {
+            // A panic of the caller's function has been reported by its own thread.
+            let _ = receiver.join();
+        }
+    }
+}
+
+impl<T> Drop for Client<T> {
+    fn drop(&mut self) {
+        self.shared.stream.shutdown(Shutdown::Both);
+        self.join();
+    }
+}
+
+impl<T> Shared<T> {
+    /// Takes a request into flight.
+    fn begin(&self, asked: Asked, weight: u64, tag: T) -> Result<(), Refused<T>> {
+        let mut flight = lock(&self.flight);
+        let Flight { requests, bytes, lost, .. } = &*flight;
+        let (requests, bytes) = (*requests, *bytes);
+        let many = requests >= self.limits.in_flight_max;
+        let much = requests > 0 && bytes + weight > self.limits.bytes_in_flight_max;
+        let why = match lost {
+            Some(lost) => Some(Refusal::Lost(lost.clone())),
+            None if many || much => Some(Refusal::Full { requests, bytes }),
+            None => None,
+        };
+        if let Some(why) = why {
+            return Err(Refused { why, tag });
+        }
+        flight.requests += 1;
+        flight.bytes += weight;
+        flight.fresh.push((asked, tag));
+        Ok(())
+    }
+
+    /// A request has been answered.
+    fn end(&self, weight: u64) {
+        let mut flight = lock(&self.flight);
+        flight.requests -= 1;
+        flight.bytes -= weight;
+        if flight.closing && flight.requests == 0 {
+            self.landed.notify_all();
+        }
+    }
+
+    /// The connection is of no use any more. Whatever says so first is the reason.
+    fn lose(&self, why: &dyn Display) -> Lost {
+        let lost = || Lost { uri: Arc::clone(&self.uri), why: why.to_string().into() };
+        let lost = lock(&self.flight).lost.get_or_insert_with(lost).clone();
+        self.stream.shutdown(Shutdown::Both);
+        lost
+    }
+}

@@ -1,0 +1,121 @@
+//! The thread that takes answers in.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use freewheel_nbd::client::{Asked, Event, Reply, Session};
+use freewheel_nbd::{Command, Violation};
+use thiserror::Error;
+
+use super::{Answer, Lost, RequestError, Shared, lock, weight};
+
+/// Bytes read at once where no data are under way.
+const BUFFER_BYTES: usize = 128 << 10;
+
+/// Reads a connection to its end.
+pub(super) struct Receiver<T, F> {
+    shared: Arc<Shared<T>>,
+    session: Session,
+    answered: F,
+    /// What the callers want back, by cookie.
+    tags: BTreeMap<u64, (Command, T)>,
+    /// Of [`Flight::fresh`](super::Flight), to be used again.
+    adopted: Vec<(Asked, T)>,
+}
+
+/// Why no further answers come.
+#[derive(Debug, Error)]
+enum Ended {
+    #[error(transparent)]
+    Violation(#[from] Violation),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
+    pub fn new(shared: Arc<Shared<T>>, session: Session, answered: F) -> Self {
+        Self { shared, session, answered, tags: BTreeMap::new(), adopted: Vec::new() }
+    }
+
+    /// Answers everything, if need be with the loss of the connection.
+    pub fn run(mut self) {
+        let Err(ended) = self.receive();
+        let lost = self.shared.lose(&ended);
+        // Nothing is taken any more: these are the last.
+        self.adopt();
+        let at = Instant::now();
+        for (_, (command, tag)) in std::mem::take(&mut self.tags) {
+            self.shared.end(weight(command));
+            (self.answered)(unanswered(command, tag, &lost, at));
+        }
+    }
+
+    fn receive(&mut self) -> Result<std::convert::Infallible, Ended> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        loop {
+            // The rest of data goes where it belongs, all else through the buffer.
+            let space = self.session.space();
+            let in_place = space.is_some();
+            let read = self.shared.stream.read(space.unwrap_or(&mut buffer));
+            let at = Instant::now();
+            let length = match read {
+                Ok(0) => {
+                    self.session.ended()?;
+                    return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
+                }
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let mut bytes = if in_place { &[][..] } else { &buffer[..length] };
+            if in_place {
+                self.session.filled(length);
+            }
+            // What the server answers was asked before.
+            self.adopt();
+            while let Some(event) = self.session.feed(&mut bytes)? {
+                if let Event::Reply(reply) = event {
+                    self.answer(reply, at);
+                }
+            }
+        }
+    }
+
+    /// Takes the requests that were made meanwhile.
+    fn adopt(&mut self) {
+        std::mem::swap(&mut self.adopted, &mut lock(&self.shared.flight).fresh);
+        for (asked, tag) in self.adopted.drain(..) {
+            self.tags.insert(asked.cookie(), (asked.command(), tag));
+            self.session.expect(asked);
+        }
+    }
+
+    fn answer(&mut self, reply: Reply, at: Instant) {
+        let Reply { cookie, command, result, data, extents } = reply;
+        let Some((_, tag)) = self.tags.remove(&cookie) else { return };
+        // First, so that the caller's function can make another one.
+        self.shared.end(weight(command));
+        let result = result.map_err(RequestError::Failed);
+        (self.answered)(Answer { tag, command, result, data, extents, at });
+    }
+}
+
+impl<T, F> Drop for Receiver<T, F> {
+    /// Also when the caller's function panics, nobody waits for it any more.
+    fn drop(&mut self) {
+        self.shared.lose(&"the thread that receives has ended");
+        let mut flight = lock(&self.shared.flight);
+        flight.requests = 0;
+        let unheard = std::mem::take(&mut flight.fresh);
+        drop(flight);
+        self.shared.landed.notify_all();
+        drop(unheard);
+    }
+}
+
+fn unanswered<T>(command: Command, tag: T, lost: &Lost, at: Instant) -> Answer<T> {
+    let result = Err(RequestError::Lost(lost.clone()));
+    Answer { tag, command, result, data: Vec::new(), extents: Vec::new(), at }
+}

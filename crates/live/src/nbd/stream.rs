@@ -1,0 +1,155 @@
+//! The bytes of a connection: as they are, or from some point on through TLS.
+
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+
+use super::tls::Layer;
+
+/// A connection, shared by the thread that reads it and those that write.
+pub(super) struct Stream {
+    socket: Socket,
+    tls: OnceLock<Layer>,
+}
+
+/// What is below.
+pub(super) enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// Whether a read or write ended because its time was over.
+pub(super) fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+impl Stream {
+    pub fn new(socket: Socket) -> io::Result<Self> {
+        if let Socket::Tcp(stream) = &socket {
+            // A message waits for nothing that might be sent with it.
+            stream.set_nodelay(true)?;
+        }
+        Ok(Self { socket, tls: OnceLock::new() })
+    }
+
+    /// Goes on through TLS, whose handshake begins with these bytes of the other side, which have
+    /// been read already, and must be over in time. Nobody may write meanwhile.
+    pub fn encrypt(
+        &self,
+        connection: rustls::Connection,
+        early: &[u8],
+        until: Instant,
+    ) -> io::Result<()> {
+        let layer = Layer::establish(connection, &self.socket, early, until)?;
+        let fresh = self.tls.set(layer).is_ok();
+        assert!(fresh, "the session allows one handshake");
+        Ok(())
+    }
+
+    /// Reads some bytes; none are there at the end. For one thread at a time.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.tls.get() {
+            Some(tls) => tls.read(&self.socket, buffer),
+            None => self.socket.read(buffer),
+        }
+    }
+
+    /// Writes all parts, however many calls it takes. An error leaves the stream in between. For
+    /// one thread at a time.
+    pub fn write_all(&self, parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+        match self.tls.get() {
+            Some(tls) => tls.write_all(&self.socket, parts),
+            None => self.socket.write_all(parts),
+        }
+    }
+
+    /// Writes as much of the parts as goes without waiting, and says how many bytes. None go
+    /// through TLS: who must not wait has no time to encrypt either.
+    pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self.tls.get() {
+            Some(_) => Ok(0),
+            None => self.socket.write_now(parts),
+        }
+    }
+
+    /// How long one read may wait; for ever when `None`.
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        self.socket.set_read_timeout(timeout)
+    }
+
+    /// How long one write may wait.
+    pub fn set_write_timeout(&self, timeout: Duration) -> io::Result<()> {
+        match &self.socket {
+            Socket::Unix(stream) => stream.set_write_timeout(Some(timeout)),
+            Socket::Tcp(stream) => stream.set_write_timeout(Some(timeout)),
+        }
+    }
+
+    /// Ends both directions in order: over TLS it says so, if that goes without waiting.
+    pub fn finish(&self) {
+        if let Some(tls) = self.tls.get() {
+            tls.say_farewell(&self.socket);
+        }
+        self.shutdown(Shutdown::Both);
+    }
+
+    /// Ends one direction or both. A connection that is gone already is as ended.
+    pub fn shutdown(&self, how: Shutdown) {
+        let _ = match &self.socket {
+            Socket::Unix(stream) => stream.shutdown(how),
+            Socket::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+}
+
+impl Socket {
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => (&mut &*stream).read(buffer),
+            Self::Tcp(stream) => (&mut &*stream).read(buffer),
+        }
+    }
+
+    pub fn write_all(&self, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+        IoSlice::advance_slices(&mut parts, 0);
+        while !parts.is_empty() {
+            let written = match self {
+                Self::Unix(stream) => (&mut &*stream).write_vectored(parts),
+                Self::Tcp(stream) => (&mut &*stream).write_vectored(parts),
+            };
+            match written {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(length) => IoSlice::advance_slices(&mut parts, length),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        let how = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        Ok(sendmsg(self.as_fd(), parts, &mut SendAncillaryBuffer::default(), how)?)
+    }
+
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_read_timeout(timeout),
+            Self::Tcp(stream) => stream.set_read_timeout(timeout),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! TLS: our client and our server, and those in between who would rather have none.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use freewheel_live::nbd::{
+    Address, ClientLimits, Limits, Memory, Server, ServerTls, Stop, TlsError,
+};
+use freewheel_nbd::{Command, Uri};
+
+use super::Asker;
+use crate::common::held::{Held, answer};
+use crate::common::pki::Pki;
+use crate::common::{Client, Running, eventually, pattern};
+
+fn load(pki: &Pki) -> ServerTls {
+    ServerTls::load(pki.path(), false).unwrap()
+}
+
+fn memory(tls: ServerTls) -> Running {
+    let disk = Arc::new(Memory::new("memory", 8 << 20));
+    Running::encrypted(vec![disk], Limits::default(), Some(tls))
+}
+
+/// How to reach it with TLS and the certificates of this folder.
+fn with(uri: &Uri, folder: &Path) -> Uri {
+    let tls_certificates = Some(folder.to_str().unwrap().into());
+    Uri { tls: true, tls_certificates, ..uri.clone() }
+}
+
+/// Why there is no connection, or none that answers.
+fn refusal(uri: &Uri) -> String {
+    let asker = match Asker::connect(uri, ClientLimits::default()) {
+        Err(error) => return error.to_string(),
+        Ok(asker) => asker,
+    };
+    if let Err(refused) = asker.client.submit(Command::read(0, 512), &mut Vec::new(), 0) {
+        return refused.to_string();
+    }
+    asker.answer().result.unwrap_err().to_string()
+}
+
+#[test]
+fn what_is_written_through_tls_is_read_back_through_it_and_without() {
+    let pki = Pki::new("localhost");
+    let running = memory(load(&pki));
+    let asker = Asker::of(&with(&running.uri(), pki.path()));
+    // Many records, which end anywhere.
+    let data = pattern(5_000_000, 1);
+    asker.write(77, &data, 0);
+    asker.answer().result.unwrap();
+    (0..200).for_each(|at| asker.ask(Command::read(77 + at * 20_011, 20_011), at));
+    for answer in asker.answers(200) {
+        let from = answer.tag as usize * 20_011;
+        answer.result.unwrap();
+        assert!(answer.data == data[from..from + 20_011]);
+    }
+    assert!(Asker::of(&running.uri()).read(77, 5_000_000) == data);
+    asker.client.close().unwrap();
+    assert_eq!(running.stop().broken, 0);
+}
+
+#[test]
+fn answers_of_other_threads_go_through_tls_in_any_order_while_requests_come() {
+    let pki = Pki::new("localhost");
+    let held = Held::default();
+    let services = vec![Arc::new(held.clone()) as _];
+    let running = Running::encrypted(services, Limits::default(), Some(load(&pki)));
+    let asker = Asker::of(&with(&running.uri(), pki.path()));
+    for round in 0..20 {
+        (0..8).for_each(|tag| asker.ask(Command::read(tag << 20, 30_000), tag));
+        let taken = held.take(8).into_iter().rev();
+        let answering = thread::spawn(move || taken.for_each(|request| answer(request, round)));
+        assert!(asker.answers(8).into_iter().all(|answer| answer.data == vec![round; 30_000]));
+        answering.join().unwrap();
+    }
+}
+
+#[test]
+fn a_server_of_another_authority_or_another_name_is_refused() {
+    let (pki, other) = (Pki::new("localhost"), Pki::new("localhost"));
+    let running = memory(load(&pki));
+    let uri = running.uri();
+    let stranger = refusal(&with(&uri, &other.anonymous()));
+    assert!(stranger.contains("TLS") && stranger.contains("certificate"), "{stranger}");
+    let renamed = Uri { tls_hostname: Some("elsewhere".into()), ..with(&uri, pki.path()) };
+    let renamed = refusal(&renamed);
+    assert!(renamed.contains("NotValidForName") || renamed.contains("not valid for"), "{renamed}");
+    let given = Uri { tls_hostname: Some("localhost".into()), ..with(&uri, pki.path()) };
+    Asker::of(&given).read(0, 512);
+}
+
+#[test]
+fn a_plain_client_of_a_server_that_requires_tls_is_told_so_and_gets_nothing() {
+    let pki = Pki::new("localhost");
+    let running = memory(load(&pki).required());
+    let error = refusal(&running.uri());
+    for text in ["requires TLS", "nbds", "tls-certificates=DIR"] {
+        assert!(error.contains(text), "{error}");
+    }
+    // ERR_TLS_REQD, whatever the option, and the old way in is closed.
+    for option in [3_u8, 6, 7, 8, 9, 10] {
+        let mut stream = UnixStream::connect(running.socket()).unwrap();
+        stream.read_exact(&mut [0; 18]).unwrap();
+        let ask = [&[0, 0, 0, 3][..], b"IHAVEOPT\0\0\0", &[option], &[0; 4]].concat();
+        stream.write_all(&ask).unwrap();
+        let mut reply = [0; 20];
+        stream.read_exact(&mut reply).unwrap();
+        assert_eq!(reply[8..16], [0, 0, 0, option, 0x80, 0, 0, 5], "option {option}");
+    }
+    let mut stream = UnixStream::connect(running.socket()).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x01\0\0\0\0").unwrap();
+    assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0);
+    Asker::of(&with(&running.uri(), pki.path())).read(0, 512);
+}
+
+#[test]
+fn a_client_that_wants_tls_goes_to_no_server_without_it() {
+    let pki = Pki::new("localhost");
+    let running = Running::of(Memory::new("memory", 1 << 20));
+    let error = refusal(&with(&running.uri(), pki.path()));
+    assert!(error.contains("STARTTLS") && error.contains("without TLS nothing is sent"), "{error}");
+}
+
+/// Sits between a client and a server, and changes what the server says as it says it.
+fn in_between(server: &Path, change: fn(&mut Vec<u8>)) -> (tempfile::TempDir, Uri) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    let server = server.to_owned();
+    thread::spawn(move || {
+        let (client, server) = (listener.accept().unwrap().0, UnixStream::connect(server).unwrap());
+        let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        thread::spawn(move || std::io::copy(&mut from, &mut to));
+        let (mut server, mut client) = (server, client);
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(length @ 1..) = server.read(&mut buffer) {
+            let mut said = buffer[..length].to_vec();
+            change(&mut said);
+            if client.write_all(&said).is_err() {
+                break;
+            }
+        }
+        let _ = client.shutdown(std::net::Shutdown::Both);
+        let _ = server.shutdown(std::net::Shutdown::Both);
+    });
+    (folder, Address::Unix(path).uri("", false))
+}
+
+fn is_starttls_ack(said: &[u8]) -> bool {
+    said.len() == 20 && said[8..16] == [0, 0, 0, 5, 0, 0, 0, 1]
+}
+
+#[test]
+fn somebody_in_between_cannot_talk_the_client_out_of_tls() {
+    let pki = Pki::new("localhost");
+    let running = memory(load(&pki));
+    // The answer yes becomes a no.
+    let refuse = |said: &mut Vec<u8>| {
+        if is_starttls_ack(said) {
+            said[12] = 0x80;
+        }
+    };
+    let (_folder, uri) = in_between(&running.socket(), refuse);
+    let error = refusal(&with(&uri, pki.path()));
+    assert!(error.contains("without TLS nothing is sent"), "{error}");
+}
+
+#[test]
+fn what_somebody_in_between_says_before_the_handshake_counts_for_nothing() {
+    let pki = Pki::new("localhost");
+    let running = memory(load(&pki));
+    // To the client: an answer to the GO that it has not asked yet.
+    let say_more = |said: &mut Vec<u8>| {
+        if is_starttls_ack(said) {
+            said.extend(0x0003_e889_0455_65a9_u64.to_be_bytes());
+            said.extend([0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 0]);
+        }
+    };
+    let (_folder, uri) = in_between(&running.socket(), say_more);
+    let error = refusal(&with(&uri, pki.path()));
+    assert!(error.contains("TLS handshake"), "{error}");
+    // To the server: a LIST behind STARTTLS, which it takes for the handshake and never answers.
+    let mut stream = UnixStream::connect(running.socket()).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    let option = |number: u8| [&b"IHAVEOPT\0\0\0"[..], &[number], &[0; 4]].concat();
+    stream.write_all(&[&[0, 0, 0, 3][..], &option(5), &option(3)].concat()).unwrap();
+    let mut all = Vec::new();
+    let _ = stream.read_to_end(&mut all);
+    assert!(is_starttls_ack(&all[..20]));
+    assert!(!all.windows(6).any(|bytes| bytes == b"memory"));
+}
+
+#[test]
+fn a_byte_that_is_changed_on_the_way_ends_the_connection() {
+    let pki = Pki::new("localhost");
+    let running = memory(load(&pki));
+    let spoil = |said: &mut Vec<u8>| {
+        if said.len() > 3000 {
+            said[2000] ^= 1;
+        }
+    };
+    let (_folder, uri) = in_between(&running.socket(), spoil);
+    let asker = Asker::of(&with(&uri, &pki.anonymous()));
+    asker.ask(Command::read(0, 20_000), 0);
+    let error = asker.answer().result.unwrap_err().to_string();
+    assert!(error.contains("connection lost") && error.contains("TLS"), "{error}");
+}
+
+#[test]
+fn a_server_that_verifies_its_clients_lets_in_those_of_its_authority_alone() {
+    let (pki, other) = (Pki::new("localhost"), Pki::new("localhost"));
+    let running = memory(ServerTls::load(pki.path(), true).unwrap());
+    let uri = running.uri();
+    Asker::of(&with(&uri, pki.path())).read(0, 512);
+    assert!(refusal(&uri).contains("requires TLS"));
+    let anonymous = refusal(&with(&uri, &pki.anonymous()));
+    assert!(anonymous.contains("CertificateRequired"), "{anonymous}");
+    let stranger = other.path().join("mixed");
+    std::fs::create_dir(&stranger).unwrap();
+    for (from, name) in [(&pki, "ca-cert"), (&other, "client-cert"), (&other, "client-key")] {
+        let name = format!("{name}.pem");
+        std::fs::copy(from.path().join(&name), stranger.join(&name)).unwrap();
+    }
+    let stranger = refusal(&with(&uri, &stranger));
+    assert!(stranger.contains("TLS"), "{stranger}");
+}
+
+#[test]
+fn a_client_whose_certificate_was_revoked_is_refused() {
+    let pki = Pki::new("localhost");
+    pki.revoke_client();
+    let running = memory(ServerTls::load(pki.path(), true).unwrap());
+    let error = refusal(&with(&running.uri(), pki.path()));
+    assert!(error.contains("Revoked"), "{error}");
+}
+
+#[test]
+fn an_address_that_others_can_reach_is_listened_on_with_tls_which_is_required_there() {
+    let pki = Pki::new("127.0.0.1");
+    let services = vec![Arc::new(Memory::new("memory", 1 << 20)) as _];
+    let address = Address::Tcp("0.0.0.0:0".parse().unwrap());
+    let server = Server::bind(&address, Some(load(&pki)), services, Limits::default(), |_| {});
+    let server = server.unwrap();
+    let Address::Tcp(at) = *server.address() else { panic!("{}", server.address()) };
+    let uri: Uri = format!("nbd://127.0.0.1:{}", at.port()).parse().unwrap();
+    let stop = Stop::new().unwrap();
+    thread::scope(|threads| {
+        threads.spawn(|| server.run(&stop).unwrap());
+        let plain = refusal(&uri);
+        let read = Asker::of(&with(&uri, pki.path())).read(0, 4096);
+        stop.stop();
+        assert!(plain.contains("requires TLS"), "{plain}");
+        assert_eq!(read, vec![0; 4096]);
+    });
+}
+
+#[test]
+fn a_handshake_that_does_not_end_is_cut_off_and_holds_up_nobody() {
+    let pki = Pki::new("localhost");
+    let limits = Limits { negotiation: Duration::from_millis(500), ..Limits::default() };
+    let disk = Arc::new(Memory::new("memory", 1 << 20));
+    let running = Running::encrypted(vec![disk], limits, Some(load(&pki)));
+    let mut stream = UnixStream::connect(running.socket()).unwrap();
+    stream.read_exact(&mut [0; 18]).unwrap();
+    stream.write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x05\0\0\0\0").unwrap();
+    stream.read_exact(&mut [0; 20]).unwrap();
+    // The beginning of a record of 16 KiB, byte by byte.
+    stream.write_all(&[22, 3, 1, 0x40, 0]).unwrap();
+    let sent = (0..100).take_while(|_| {
+        thread::sleep(Duration::from_millis(20));
+        stream.write_all(&[1]).is_ok()
+    });
+    let sent = sent.count();
+    assert!(sent < 100, "it may go on for ever");
+    Client::connect(&running.socket(), "").read(0, 512).unwrap();
+    let notices = || running.notices.lock().unwrap().join("\n");
+    assert!(eventually(|| notices().contains("500ms")), "{}", notices());
+}
+
+#[test]
+fn certificates_that_are_not_there_or_not_good_are_told_with_the_file() {
+    let pki = Pki::new("localhost");
+    let message = |error: TlsError| error.to_string();
+    let load = |path: &Path, verify| ServerTls::load(path, verify).map(|_| ()).map_err(message);
+    let empty = tempfile::tempdir().unwrap();
+    let missing = load(empty.path(), false).unwrap_err();
+    assert!(missing.contains("server-cert.pem") && missing.contains("No such file"), "{missing}");
+    std::fs::write(pki.path().join("server-key.pem"), "no key").unwrap();
+    let nonsense = load(pki.path(), false).unwrap_err();
+    assert!(nonsense.contains("server-key.pem") && nonsense.contains("private key"), "{nonsense}");
+    let client_key = pki.path().join("client-key.pem");
+    std::fs::copy(client_key, pki.path().join("server-key.pem")).unwrap();
+    let wrong = load(pki.path(), false).unwrap_err();
+    assert!(wrong.contains("server-key.pem"), "{wrong}");
+    let none: Uri = "nbds+unix:///?socket=/nowhere".parse().unwrap();
+    let none = refusal(&none);
+    assert!(none.contains("tls-certificates=DIR") && none.contains("pre-shared"), "{none}");
+}

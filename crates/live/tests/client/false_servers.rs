@@ -1,0 +1,240 @@
+//! Servers that vanish, lie, or say nothing: played byte for byte.
+
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use freewheel_live::nbd::{Address, ClientLimits, ConnectError, Refusal, RequestError};
+use freewheel_nbd::{Command, Uri};
+
+use super::Asker;
+use crate::common::held::{Held, answer};
+use crate::common::{PATIENCE, Running};
+
+/// Plays a server for one connection.
+struct Played {
+    folder: tempfile::TempDir,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Played {
+    fn new(play: impl FnOnce(UnixStream) + Send + 'static) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("socket")).unwrap();
+        let thread = Some(thread::spawn(move || play(listener.accept().unwrap().0)));
+        Self { folder, thread }
+    }
+
+    fn uri(&self) -> Uri {
+        Address::Unix(self.folder.path().join("socket")).uri("", false)
+    }
+}
+
+impl Drop for Played {
+    fn drop(&mut self) {
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || thread::panicking());
+    }
+}
+
+/// As far as an export of 1 MiB in the oldest way.
+fn start(stream: &mut UnixStream) {
+    stream.write_all(b"NBDMAGICIHAVEOPT\0\x02").unwrap();
+    stream.read_exact(&mut [0; 4 + 16]).unwrap();
+    stream.write_all(&(1_u64 << 20).to_be_bytes()).unwrap();
+    stream.write_all(&[0, 1]).unwrap();
+}
+
+/// A request's cookie.
+fn request(stream: &mut UnixStream) -> [u8; 8] {
+    let mut head = [0; 28];
+    stream.read_exact(&mut head).unwrap();
+    head[8..16].try_into().unwrap()
+}
+
+fn simple_reply(cookie: [u8; 8]) -> Vec<u8> {
+    [&[0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0][..], &cookie].concat()
+}
+
+/// All answers say that the connection is lost, and further requests are refused with the same.
+fn assert_lost(asker: &Asker, outstanding: usize, why: &str) {
+    let mut tags = Vec::new();
+    for answer in asker.answers(outstanding) {
+        match answer.result {
+            Err(RequestError::Lost(lost)) => {
+                let text = lost.to_string();
+                assert!(text.contains("connection lost") && text.contains(why), "{text}");
+            }
+            other => panic!("{other:?}"),
+        }
+        tags.push(answer.tag);
+    }
+    tags.sort_unstable();
+    tags.dedup();
+    assert_eq!(tags.len(), outstanding);
+    let refused = asker.client.submit(Command::read(0, 512), &mut Vec::new(), 99).unwrap_err();
+    assert!(matches!(refused.why, Refusal::Lost(_)), "{refused}");
+    assert!(asker.is_quiet());
+}
+
+#[test]
+fn a_server_that_vanishes_leaves_no_request_without_an_answer() {
+    let server = Played::new(|mut stream| {
+        start(&mut stream);
+        for _ in 0..50 {
+            request(&mut stream);
+        }
+    });
+    let asker = Asker::of(&server.uri());
+    (0..50).for_each(|tag| asker.ask(Command::read(tag * 512, 512), tag));
+    assert_lost(&asker, 50, "ended");
+    assert!(asker.client.close().unwrap_err().to_string().contains("connection lost"));
+}
+
+#[test]
+fn a_server_that_vanishes_within_data_gives_none_of_them() {
+    let server = Played::new(|mut stream| {
+        start(&mut stream);
+        let first = request(&mut stream);
+        request(&mut stream);
+        stream.write_all(&simple_reply(first)).unwrap();
+        stream.write_all(&[1; 100]).unwrap();
+    });
+    let asker = Asker::of(&server.uri());
+    (0..2).for_each(|tag| asker.ask(Command::read(0, 4096), tag));
+    assert_lost(&asker, 2, "ended");
+}
+
+#[test]
+fn a_server_that_stops_answers_or_refuses_and_then_all_else_is_lost() {
+    let held = Held::default();
+    let running = Running::of(held.clone());
+    let asker = Asker::of(&running.uri());
+    asker.ask(Command::read(0, 512), 0);
+    let taken = held.take(1);
+    running.begin_stop();
+    taken.into_iter().for_each(|request| answer(request, 1));
+    asker.answer().result.unwrap();
+    running.stop();
+    let until = Instant::now() + PATIENCE;
+    loop {
+        assert!(Instant::now() < until);
+        match asker.client.submit(Command::read(0, 512), &mut Vec::new(), 1) {
+            Err(refused) => break assert!(matches!(refused.why, Refusal::Lost(_)), "{refused}"),
+            Ok(_) => {
+                let answer = asker.answer();
+                assert!(matches!(answer.result, Err(RequestError::Lost(_))), "{answer:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn more_data_than_were_asked_for_end_the_connection() {
+    let server = Played::new(|mut stream| {
+        start(&mut stream);
+        let first = request(&mut stream);
+        request(&mut stream);
+        stream.write_all(&simple_reply(first)).unwrap();
+        // The rest would be a header.
+        stream.write_all(&[1; 512 + 100]).unwrap();
+        let _ = stream.read(&mut [0]);
+    });
+    let asker = Asker::of(&server.uri());
+    (0..2).for_each(|tag| asker.ask(Command::read(0, 512), tag));
+    let whole = asker.answer();
+    assert_eq!((whole.tag, whole.data), (0, vec![1; 512]));
+    assert_lost(&asker, 1, "a reply must begin with");
+}
+
+#[test]
+fn a_chunk_that_is_longer_than_what_was_asked_for_takes_no_memory_and_ends_the_connection() {
+    let server = Played::new(|mut stream| {
+        stream.write_all(b"NBDMAGICIHAVEOPT\0\x03").unwrap();
+        stream.read_exact(&mut [0; 4 + 16]).unwrap();
+        let reply = |option: u32, kind: u32, data: &[u8]| {
+            let length = data.len() as u32;
+            let head = [option, kind, length].map(u32::to_be_bytes).concat();
+            [&0x0003_e889_0455_65a9_u64.to_be_bytes()[..], &head, data].concat()
+        };
+        // Structured replies, no metadata contexts, and what GO tells.
+        stream.write_all(&reply(8, 1, &[])).unwrap();
+        let mut options = [0; 16 + 4 + 4 + 4 + 15];
+        stream.read_exact(&mut options).unwrap();
+        stream.write_all(&reply(10, 0x8000_0001, &[])).unwrap();
+        stream.read_exact(&mut [0; 16 + 4 + 2 + 6]).unwrap();
+        let told = [&[0, 0][..], &(1_u64 << 20).to_be_bytes(), &[0, 1]].concat();
+        stream.write_all(&reply(7, 3, &told)).unwrap();
+        stream.write_all(&reply(7, 1, &[])).unwrap();
+        let cookie = request(&mut stream);
+        let chunk = [&[0x66, 0x8e, 0x33, 0xef, 0, 1, 0, 1][..], &cookie, &[0xff; 4]].concat();
+        stream.write_all(&chunk).unwrap();
+        let _ = stream.read(&mut [0]);
+    });
+    let asker = Asker::of(&server.uri());
+    asker.ask(Command::read(0, 512), 0);
+    assert_lost(&asker, 1, "a chunk of a reply has length 4294967295; expected 9 to 520");
+}
+
+#[test]
+fn an_answer_to_nothing_ends_the_connection() {
+    let server = Played::new(|mut stream| {
+        start(&mut stream);
+        request(&mut stream);
+        stream.write_all(&simple_reply([7; 8])).unwrap();
+        let _ = stream.read(&mut [0]);
+    });
+    let asker = Asker::of(&server.uri());
+    asker.ask(Command::read(0, 512), 0);
+    assert_lost(&asker, 1, "cookie");
+}
+
+#[test]
+fn a_server_that_takes_nothing_any_more_is_given_up() {
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let server = Played::new(move |mut stream| {
+        start(&mut stream);
+        let _ = told.recv_timeout(PATIENCE);
+    });
+    let stall = Duration::from_millis(100);
+    let limits = ClientLimits { stall, ..ClientLimits::default() };
+    let asker = Asker::connect(&server.uri(), limits).unwrap();
+    let data = vec![0; 1 << 20];
+    // A socket holds less than this.
+    asker.write(0, &data, 0);
+    assert_lost(&asker, 1, "took nothing for 100ms");
+    drop(tell);
+}
+
+#[test]
+fn a_server_that_does_not_let_us_in_is_given_up() {
+    for talks in [false, true] {
+        let (tell, told) = std::sync::mpsc::channel::<()>();
+        let server = Played::new(move |mut stream| {
+            // Byte by byte, each within the time, until the client has gone.
+            let mut greeting = b"NBDMAGICIHAVEOPT".iter().take(if talks { 16 } else { 0 });
+            while greeting.next().is_some_and(|byte| stream.write_all(&[*byte]).is_ok()) {
+                thread::sleep(Duration::from_millis(50));
+            }
+            let _ = told.recv_timeout(PATIENCE);
+        });
+        let negotiation = Duration::from_millis(150);
+        let limits = ClientLimits { negotiation, ..ClientLimits::default() };
+        let error = Asker::connect(&server.uri(), limits).err().unwrap();
+        assert!(matches!(error, ConnectError::Slow { .. }), "{error}");
+        assert!(error.to_string().contains("150ms"), "{error}");
+        drop(tell);
+    }
+}
+
+#[test]
+fn nobody_there_and_an_export_that_is_not_are_told_with_the_uri() {
+    let missing: Uri = "nbd+unix:///?socket=/nonexistent/socket".parse().unwrap();
+    let error = Asker::connect(&missing, ClientLimits::default()).err().unwrap().to_string();
+    assert!(error.contains("/nonexistent/socket") && error.contains("No such file"), "{error}");
+    let running = Running::of(Held::default());
+    let other = Uri { export: "other".into(), ..running.uri() };
+    let error = Asker::connect(&other, ClientLimits::default()).err().unwrap().to_string();
+    assert!(error.contains("/other?socket=") && error.contains("GO"), "{error}");
+}
