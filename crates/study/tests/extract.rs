@@ -3,9 +3,7 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, DriveSpec, Mapping, Turn, ZoneSpec};
-use freewheel_sim::black_box::{
-    BadBlocks, BlackBox, Command, EmulatedDrive, Habits, VirtualDrive,
-};
+use freewheel_sim::black_box::{BadBlocks, BlackBox, Command, EmulatedDrive, Habits, VirtualDrive};
 use freewheel_sim::library;
 use freewheel_study::{Confidence, ExtractOptions, Extraction, extract};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
@@ -24,8 +22,8 @@ fn hidden(base: &str, seed: u64) -> Hidden {
     let mut between = |from: u64, to: u64| from + prng.below(to - from);
     spec.rotation_period = SimDuration::from_ns(between(4_000_000, 9_000_000));
     spec.surfaces = between(1, 9) as u32;
-    spec.mapping = [Mapping::Cylinder, Mapping::Serpentine, Mapping::SerpentineByZone]
-        [between(0, 3) as usize];
+    spec.mapping =
+        [Mapping::Cylinder, Mapping::Serpentine, Mapping::SerpentineByZone][between(0, 3) as usize];
     spec.head_switch = SimDuration::from_us(between(150, 900));
     let outer = u64::from(spec.zones[0].blocks_per_track);
     let mut first_cylinder = 0;

@@ -2,6 +2,7 @@
 
 mod drive;
 mod emulate;
+mod extract;
 mod reproduce;
 mod sim;
 mod study;
@@ -18,6 +19,7 @@ pub enum Verb {
     Sim(sim::SimArgs),
     Reproduce(reproduce::ReproduceArgs),
     Emulate(emulate::EmulateArgs),
+    Extract(extract::ExtractArgs),
     #[command(subcommand)]
     Drive(drive::DriveVerb),
     #[command(subcommand)]
@@ -31,6 +33,7 @@ impl Verb {
             Self::Sim(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Emulate(args) => args.run(),
+            Self::Extract(args) => args.run(),
             Self::Drive(verb) => verb.run(),
             Self::Trace(verb) => verb.run(),
         }

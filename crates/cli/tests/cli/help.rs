@@ -6,6 +6,7 @@ const VERBS: &[&[&str]] = &[
     &["sim"],
     &["reproduce"],
     &["emulate"],
+    &["extract"],
     &["drive"],
     &["drive", "list"],
     &["drive", "show"],

@@ -5,19 +5,16 @@ use std::collections::BTreeMap;
 use freewheel_model::drive::spec::{
     Advertised, ByOp, CurveSpec, DriveSpec, SeekSpec, Sparing, Turn, ZoneSpec,
 };
-use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, OnboardSpec, OverheadSpec, ReadAhead,
-};
+use freewheel_model::onboard::spec::{AfterOp, BufferSpec, OnboardSpec, OverheadSpec, ReadAhead};
 use freewheel_units::SimDuration;
 
 use super::clock::fold;
 use super::map::ZoneMap;
+use super::zones::WHOLE_SECTOR;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
 
 /// Angles that are no whole number of sectors are given to this part of a turn.
 const ANGLE_STEPS: f64 = 1e9;
-/// A skew this near to a whole number of sectors is one.
-const WHOLE_SECTOR: f64 = 0.25;
 
 pub(super) fn describe(
     found: &Found,
@@ -168,8 +165,11 @@ fn values(found: &Found) -> Vec<ExtractedValue> {
     push("year", "0".into(), Assumed, "the drive was not asked".into());
     mechanics(found, &mut push);
     let zones = found.zones.len().to_string();
-    let how = "by bisection over the angles of blocks, exact; +- 1 us of the start's angle";
-    push("zones", zones, Measured, how.into());
+    let start_us = found.zone_start_error_ns / 1e3;
+    let how = format!(
+        "by bisection over the angles of blocks, exact; +- {start_us:.2} us of a zone's first angle"
+    );
+    push("zones", zones, Measured, how);
     let how = "the rest of a zone's last cylinder, +- whole cylinders that no block lies in";
     push("zones.spares", "a number each".into(), Approximate, how.into());
     if let Some(mapping) = found.mapping {
@@ -195,21 +195,26 @@ fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, Stri
     let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm");
     push("rotation_period", period, Measured, how);
     let zone = &found.zones[0];
-    let how = "the pattern in which skews repeat, exact";
-    let confidence = if zone.heads > 1 { Measured } else { Unobservable };
+    let (confidence, how) = match zone.heads {
+        1 => (Unobservable, "all skews are alike, as with one head"),
+        _ => (Measured, "the pattern in which skews repeat, exact"),
+    };
     push("surfaces", zone.heads.to_string(), confidence, how.into());
     let cylinders = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
     push("cylinders", cylinders.to_string(), Measured, "tracks over heads, exact".into());
     let us = |ns: f64| format!("{:.1} us", ns / 1e3);
-    let how = "the least lag of a read on the track where the head is, what an answer takes \
-               included; +- 5 us and a third of the jitter of seeks";
-    push("overhead.read", us(found.overhead_ns), Approximate, how.into());
-    let how = "the least lag of a read that is in time, +- 5 us and a third of the jitter of seeks";
+    let error = us(found.seek_error_ns);
+    let how = format!(
+        "the least lag of a read on the track where the head is, what an answer takes included, \
+         +- {error}"
+    );
+    push("overhead.read", us(found.overhead_ns), Approximate, how);
+    let how = format!("the least lag with which half of the reads are in time, +- {error}");
     match found.head_switch_ns {
-        Some(ns) => push("head_switch", us(ns), Approximate, how.into()),
+        Some(ns) => push("head_switch", us(ns), Approximate, how.clone()),
         None => push("head_switch", us(0.0), Unobservable, "there is one head".into()),
     }
-    push("seek", format!("{} distances", found.seeks.len()), Approximate, how.into());
+    push("seek", format!("{} distances", found.seeks.len()), Approximate, how);
 }
 
 fn electronics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
@@ -226,4 +231,3 @@ fn electronics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, St
     let how = "the mean of reads that the buffer served; others as `overhead`; +- 5 us";
     push("onboard.overheads", buffer.hit.to_string(), Approximate, how.into());
 }
-

@@ -2,16 +2,16 @@
 
 use freewheel_model::drive::spec::Mapping;
 
-use super::ExtractError;
-use super::no_time;
+use super::map::{ZoneMap, zone_of};
 use super::seeks::Timer;
+use super::{ExtractError, no_time};
 
 /// Two times that differ by less are the same: four times what bisection leaves open, and seeks vary.
 const SAME_NS: f64 = 40_000.0;
 
 /// The head of a cylinder's track that comes `order`-th.
-fn head(timer: &Timer<'_, '_>, mapping: Mapping, cylinder: u64, order: u64) -> u64 {
-    let zone = &timer.zones[timer.track(cylinder, 0).zone];
+fn head(zones: &[ZoneMap], mapping: Mapping, cylinder: u64, order: u64) -> u64 {
+    let zone = &zones[zone_of(zones, cylinder)];
     let turns_back = match mapping {
         Mapping::Serpentine => cylinder % 2 == 1,
         Mapping::SerpentineByZone => (cylinder - zone.first_cylinder) % 2 == 1,
@@ -57,7 +57,8 @@ fn serpentine(timer: &mut Timer<'_, '_>) -> Result<Mapping, ExtractError> {
         *lag = found.ok_or_else(|| no_time("a seek into a zone"))?;
     }
     let fast = if lags[0] < lags[1] { 0 } else { last_order };
-    let stays = |mapping| head(timer, mapping, to - 1, 0) == head(timer, mapping, to, fast);
+    let stays =
+        |mapping| head(timer.zones, mapping, to - 1, 0) == head(timer.zones, mapping, to, fast);
     Ok(if stays(Mapping::Serpentine) { Mapping::Serpentine } else { Mapping::SerpentineByZone })
 }
 
@@ -69,12 +70,11 @@ pub(super) fn seek_lag_ns(
 ) -> Result<f64, ExtractError> {
     let cylinders = timer.cylinders();
     let mapping = mapping.unwrap_or_default();
-    let heads = timer.zones[0].heads;
-    let orders: Vec<u64> = (0..cylinders).map(|c| head(timer, mapping, c, 0)).collect();
+    let (zones, heads) = (timer.zones, timer.zones[0].heads);
     let lag = timer.least_lag_ns(|host| {
         let (near, order) = (host.below(cylinders - distance), host.below(heads));
         let far = near + distance;
-        let turned = orders[near as usize] != orders[far as usize];
+        let turned = head(zones, mapping, near, 0) != head(zones, mapping, far, 0);
         let other = if turned { heads - 1 - order } else { order };
         if host.below(2) == 0 { (near, order, far, other) } else { (far, order, near, other) }
     })?;

@@ -34,6 +34,11 @@ pub(super) struct SlipFound {
     pub latest: u64,
 }
 
+/// Index of the zone of a cylinder.
+pub(super) fn zone_of(zones: &[ZoneMap], cylinder: u64) -> usize {
+    zones.partition_point(|zone| zone.first_cylinder <= cylinder) - 1
+}
+
 impl ZoneMap {
     /// Place of a block in its zone, defects counted in.
     pub fn position(&self, block: u64) -> u64 {

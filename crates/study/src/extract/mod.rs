@@ -52,22 +52,30 @@ pub enum ExtractError {
         block: u64,
     },
     /// The buffer holds about all of it.
-    #[error("{blocks} blocks are too few: the drive's buffer holds most of them, and a read of those says nothing about the media")]
+    #[error(
+        "{blocks} blocks are too few: the drive's buffer holds most of them, and a read of those says nothing about the media"
+    )]
     TooSmall {
         /// Its capacity.
         blocks: u64,
     },
     /// Answers have no period.
-    #[error("the answers have no period between 3,000 and 20,000 rpm: this is no spinning disk, or something else keeps it busy")]
+    #[error(
+        "the answers have no period between 3,000 and 20,000 rpm: this is no spinning disk, or something else keeps it busy"
+    )]
     NoRotation,
     /// Angles do not rise along a track.
-    #[error("block {block}: no track is found from there on; the answers vary too much, or the blocks do not follow one another on the media")]
+    #[error(
+        "block {block}: no track is found from there on; the answers vary too much, or the blocks do not follow one another on the media"
+    )]
     NoTrack {
         /// Where the track should begin.
         block: u64,
     },
     /// Skews without a pattern.
-    #[error("block {block}: the skews there do not repeat like those before; only tracks in the order of cylinders are understood")]
+    #[error(
+        "block {block}: the skews there do not repeat like those before; only tracks in the order of cylinders are understood"
+    )]
     NoPattern {
         /// First block of the track.
         block: u64,
@@ -164,6 +172,9 @@ struct Found {
     /// Of a drive with several heads.
     head_switch_ns: Option<f64>,
     seeks: Vec<(u32, u64)>,
+    /// Of the times of movements.
+    seek_error_ns: f64,
+    zone_start_error_ns: f64,
 }
 
 /// Characterises a drive by reading it. The drive should do nothing else meanwhile.
@@ -199,6 +210,8 @@ pub fn extract(
         overhead_ns: times.overhead_ns,
         head_switch_ns: times.head_switch_ns,
         seeks: times.seeks,
+        seek_error_ns: times.error_ns,
+        zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
     };
     let (commands, drive_ns) = (host.commands(), (host.now() - began).ns());
     Ok(describe::describe(&found, options, commands, drive_ns))
@@ -215,8 +228,7 @@ fn survey(
     let mut next = 0;
     while next < blocks {
         progress("tracks and zones", next, blocks);
-        let first_cylinder =
-            zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
+        let first_cylinder = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
         let heads = zones.last().map(|zone| zone.heads);
         let zone = Surveyor { host, clock }.zone(next, first_cylinder, heads)?;
         if let Some(before) = zones.last_mut() {
@@ -235,7 +247,11 @@ struct Movements {
     overhead_ns: f64,
     head_switch_ns: Option<f64>,
     seeks: Vec<(u32, u64)>,
+    error_ns: f64,
 }
+
+/// Times of one movement that say how much one may be off.
+const REPEATS: usize = 8;
 
 fn movements(
     timer: &mut Timer<'_, '_>,
@@ -253,6 +269,11 @@ fn movements(
     progress("seeks", count, count);
     let known = lags.get(lags.len() / 2).copied();
     let (distance, lag) = known.ok_or_else(|| no_time("a seek of a single cylinder"))?;
+    let mut again = Vec::new();
+    for _ in 0..REPEATS {
+        again.push(heads::seek_lag_ns(timer, mapping, distance)?);
+    }
+    let (least, most) = again.iter().fold((lag, lag), |(a, b), &x| (a.min(x), b.max(x)));
     let overhead_ns = timer
         .least_lag_at_rest_ns(distance, lag)?
         .ok_or_else(|| no_time("a read without movement"))?;
@@ -261,6 +282,7 @@ fn movements(
         mapping,
         overhead_ns,
         head_switch_ns: heads::switch_lag_ns(timer)?.map(time),
+        error_ns: most - least,
         seeks: lags.iter().map(|&(d, lag)| (d as u32, time(lag).round() as u64)).collect(),
     })
 }

@@ -9,7 +9,7 @@
 use super::ExtractError;
 use super::clock::{Clock, fold};
 use super::host::Host;
-use super::map::ZoneMap;
+use super::map::{ZoneMap, zone_of};
 use freewheel_units::{SimDuration, SimTime};
 
 /// A track of the drive: zone, track in the zone, and its cylinder.
@@ -49,7 +49,7 @@ impl Timer<'_, '_> {
 
     /// The track of a cylinder that comes `order`-th there.
     pub fn track(&self, cylinder: u64, order: u64) -> Track {
-        let zone = self.zones.partition_point(|zone| zone.first_cylinder <= cylinder) - 1;
+        let zone = zone_of(self.zones, cylinder);
         let map = &self.zones[zone];
         Track { zone, track: (cylinder - map.first_cylinder) * map.heads + order }
     }
@@ -193,13 +193,16 @@ impl Timer<'_, '_> {
 
 /// The distances at which curves are measured on a drive of so many cylinders (fast02 section 4.2):
 /// every distance to 10, every 2nd to 20, every 5th to 50, every 10th to 100, every 25th to 500,
-/// every 100th beyond, and the longest.
+/// every 100th beyond, and the longest. On drives of today, which have many times the cylinders, a
+/// hundred beyond 500.
 pub(super) fn distances(cylinders: u64) -> Vec<u64> {
     let longest = cylinders.saturating_sub(1);
-    let steps = [(10, 1), (20, 2), (50, 5), (100, 10), (500, 25), (u64::MAX, 100)];
+    let coarse = (longest / 10_000).max(1) * 100;
+    let steps = [(10, 1), (20, 2), (50, 5), (100, 10), (500, 25), (u64::MAX, coarse)];
     let step = |distance: u64| steps.iter().find(|(until, _)| distance < *until).map_or(1, |s| s.1);
-    let mut all: Vec<u64> =
-        std::iter::successors(Some(1), |&d| Some(d + step(d))).take_while(|&d| d < longest).collect();
+    let mut all: Vec<u64> = std::iter::successors(Some(1), |&d| Some(d + step(d)))
+        .take_while(|&d| d < longest)
+        .collect();
     if longest > 0 {
         all.push(longest);
     }
@@ -214,8 +217,12 @@ mod tests {
     fn distances_are_those_of_the_paper() {
         let all = distances(10_022);
         assert_eq!(all[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14]);
-        assert!([20, 25, 50, 60, 100, 125, 500, 600, 10_000, 10_021].iter().all(|d| all.contains(d)));
+        assert!(
+            [20, 25, 50, 60, 100, 125, 500, 600, 10_000, 10_021].iter().all(|d| all.contains(d))
+        );
         assert!(![11, 22, 55, 110, 550].iter().any(|d| all.contains(d)));
+        let today = distances(388_991);
+        assert!((120..160).contains(&today.len()) && today.contains(&4300));
         assert_eq!(distances(4), [1, 2, 3]);
         assert_eq!(distances(1), Vec::<u64>::new());
     }

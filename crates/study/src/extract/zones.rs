@@ -23,8 +23,20 @@ const SLIPS_A_TRACK_MAX: u64 = 4;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
 /// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
 const SKEW_MIN: f64 = 1.0 / 64.0;
+/// Parts of a sector of which one is the standard error of a skew.
+const SKEW_PARTS: f64 = 20.0;
+/// Five standard errors: a skew this near to a whole number of sectors is one.
+pub(super) const WHOLE_SECTOR: f64 = 0.25;
+/// Pairs of tracks that are measured for a skew at most; with more jitter than that allows, the skew
+/// stays what it was measured to be.
+const PAIRS_MAX: f64 = 3000.0;
 /// Tracks on which the start of a finished zone is measured.
 const CHECKS: u64 = 24;
+/// Reads from which it follows.
+pub(super) const START_READS: f64 = (CHECKS * READS as u64) as f64;
+/// Reads of a block for one of the steps that locate a defect; where it takes more, its track is
+/// all that is known.
+const READS_FOR_SLIP_MAX: usize = 100;
 
 /// What measures zones, one after the other.
 pub(super) struct Surveyor<'s, 'h> {
@@ -136,8 +148,7 @@ impl Surveyor<'_, '_> {
             }
             next = off.map_or(2 * on, |off| u64::midpoint(on, off));
         }
-        off.filter(|&off| first + off < blocks)
-            .ok_or(ExtractError::NoTrack { block: first })
+        off.filter(|&off| first + off < blocks).ok_or(ExtractError::NoTrack { block: first })
     }
 
     /// The first tracks of a zone, until the pattern of their skews has come twice, or once where the
@@ -324,7 +335,9 @@ impl Surveyor<'_, '_> {
         let begin = zone.track_first(track);
         let before = u64::midpoint(begin, misfit);
         zone.slips.push(SlipFound { before, count: missing, earliest: begin, latest: misfit });
-        if self.fits(zone, track + 1)? && self.fits(zone, track + 2)? {
+        // The next track may be shorter, too.
+        let next = zone.track_first(track + 1);
+        if self.fits_block(zone, next)? && self.fits_block(zone, next + zone.per_track / 2)? {
             return Ok(true);
         }
         zone.slips.pop();
@@ -349,13 +362,17 @@ impl Surveyor<'_, '_> {
         Ok(())
     }
 
-    /// First and last tracks of as many cylinders as it takes to know the skew to a sixth of a
-    /// sector; then skews become whole sectors where they are.
-    fn refine_track_skew(&mut self, zone: &mut ZoneMap, cylinders: u64) -> Result<(), ExtractError> {
+    /// First and last tracks of as many cylinders as it takes to know the skew to a part of a sector;
+    /// then it becomes a whole number of them where it is one.
+    fn refine_track_skew(
+        &mut self,
+        zone: &mut ZoneMap,
+        cylinders: u64,
+    ) -> Result<(), ExtractError> {
         let switches = (zone.heads - 1) as f64;
         let jitter = self.clock.jitter_ns() / self.clock.period_ns();
-        let ratio = 6.0 * zone.per_track as f64 * jitter / switches;
-        let pairs = (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, 2000.0) as usize;
+        let ratio = SKEW_PARTS * zone.per_track as f64 * jitter / switches;
+        let pairs = (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, PAIRS_MAX) as usize;
         let mut off = 0.0;
         for _ in 0..pairs {
             let track = self.host.below(cylinders) * zone.heads;
@@ -367,7 +384,7 @@ impl Surveyor<'_, '_> {
         zone.track_skew = fold(zone.track_skew + off / pairs as f64 / switches);
         let sectors = zone.per_track as f64;
         let whole = (zone.track_skew * sectors).round();
-        if (zone.track_skew * sectors - whole).abs() < 0.25 {
+        if (zone.track_skew * sectors - whole).abs() < WHOLE_SECTOR {
             zone.track_skew = fold(whole / sectors);
         }
         Ok(())
@@ -379,7 +396,7 @@ impl Surveyor<'_, '_> {
             let slip = zone.slips[index];
             let step = slip.count as f64 / zone.per_track as f64;
             let jitter = self.clock.jitter_ns() / self.clock.period_ns();
-            let reads = (36.0 * (jitter / step).powi(2)).ceil().max(4.0) as usize;
+            let reads = (100.0 * (jitter / step).powi(2)).ceil().max(4.0) as usize;
             if reads > READS_FOR_SLIP_MAX {
                 continue;
             }
@@ -401,7 +418,3 @@ impl Surveyor<'_, '_> {
         Ok(())
     }
 }
-
-/// Reads of a block for one of the steps that locate a defect; where it takes more, its track is
-/// all that is known.
-const READS_FOR_SLIP_MAX: usize = 60;
