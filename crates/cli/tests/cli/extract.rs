@@ -57,7 +57,7 @@ fn the_same_seeds_find_the_same_bytes_and_a_person_reads_how_sure_each_value_is(
     };
     let (text, drive) = find();
     assert_eq!(find(), (text.clone(), drive));
-    assert!(text.contains("rotation_period") && text.contains("unobservable"), "{text}");
+    assert!(text.contains("rotation_period") && text.contains("approximate"), "{text}");
     assert!(text.contains("reads in"), "{text}");
 }
 

@@ -80,6 +80,14 @@ pub enum ExtractError {
         /// First block of the track.
         block: u64,
     },
+    /// More tracks in a row with like skews than a surface has.
+    #[error(
+        "{tracks} tracks with skews that are all alike are more than one surface has: the tracks lie in bands of cylinders, which are not understood yet"
+    )]
+    Bands {
+        /// How many.
+        tracks: u64,
+    },
     /// A movement that cannot be timed.
     #[error("{what}: its time could not be measured, every read came from the buffer")]
     NoTime {
@@ -217,6 +225,9 @@ pub fn extract(
     Ok(describe::describe(&found, options, commands, drive_ns))
 }
 
+/// More than any drive has on a surface; what a drive file takes.
+const CYLINDERS_MAX: u64 = 4_000_000;
+
 /// All zones, one after the other.
 fn survey(
     host: &mut Host<'_>,
@@ -230,14 +241,20 @@ fn survey(
         progress("tracks and zones", next, blocks);
         let first_cylinder = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
         let heads = zones.last().map(|zone| zone.heads);
-        let zone = Surveyor { host, clock }.zone(next, first_cylinder, heads)?;
+        let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, heads)?;
         if let Some(before) = zones.last_mut() {
+            // The zone may begin before the block that was thought to be its first.
             before.blocks = zone.first - before.first;
+            zone.first_cylinder = before.first_cylinder + before.cylinders();
         }
         next = zone.end();
         zones.push(zone);
     }
     progress("tracks and zones", blocks, blocks);
+    let cylinders = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
+    if cylinders > CYLINDERS_MAX {
+        return Err(ExtractError::Bands { tracks: cylinders });
+    }
     Ok(zones)
 }
 
@@ -282,7 +299,7 @@ fn movements(
         mapping,
         overhead_ns,
         head_switch_ns: heads::switch_lag_ns(timer)?.map(time),
-        error_ns: most - least,
+        error_ns: most - least + seeks::RESOLUTION_NS,
         seeks: lags.iter().map(|&(d, lag)| (d as u32, time(lag).round() as u64)).collect(),
     })
 }

@@ -29,7 +29,7 @@ pub(super) struct Timer<'s, 'h> {
 /// Reads at each lag, of which more than half decide.
 const VOTES: usize = 5;
 /// The bisection ends at a lag known to this.
-const RESOLUTION_NS: f64 = 4_000.0;
+pub(super) const RESOLUTION_NS: f64 = 4_000.0;
 /// Trials without a result after which a movement is held to be impossible to time.
 const TRIALS_MAX: usize = 200;
 /// First trials, which say in which turn the answer comes.
