@@ -5,6 +5,7 @@ mod advise;
 mod chart;
 pub mod claims;
 mod drive_sheet;
+mod extract;
 mod free_work;
 mod number;
 mod page;
@@ -18,6 +19,10 @@ pub use advise::{
     study,
 };
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
+pub use extract::{
+    Confidence, ExtractError, ExtractOptions, ExtractProgress, ExtractedSlip, ExtractedValue,
+    Extraction, extract,
+};
 pub use free_work::{Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, free_work_parts};
 pub use number::four_digits;
 pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};

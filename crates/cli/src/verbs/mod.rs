@@ -2,6 +2,7 @@
 
 mod drive;
 mod emulate;
+mod extract;
 mod reproduce;
 mod serve;
 mod sim;
@@ -21,6 +22,7 @@ pub enum Verb {
     Reproduce(reproduce::ReproduceArgs),
     Emulate(emulate::EmulateArgs),
     Serve(serve::ServeArgs),
+    Extract(extract::ExtractArgs),
     #[command(subcommand)]
     Drive(drive::DriveVerb),
     #[command(subcommand)]
@@ -35,6 +37,7 @@ impl Verb {
             Self::Reproduce(args) => args.run(),
             Self::Emulate(args) => args.run(),
             Self::Serve(args) => args.run(),
+            Self::Extract(args) => args.run(),
             Self::Drive(verb) => verb.run(),
             Self::Trace(verb) => verb.run(),
         }

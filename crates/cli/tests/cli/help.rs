@@ -7,6 +7,7 @@ const VERBS: &[&[&str]] = &[
     &["reproduce"],
     &["emulate"],
     &["serve"],
+    &["extract"],
     &["drive"],
     &["drive", "list"],
     &["drive", "show"],

@@ -5,6 +5,7 @@ mod drives;
 mod emulate;
 mod examples;
 mod exit_codes;
+mod extract;
 mod files;
 mod help;
 mod json;

@@ -88,7 +88,8 @@ fn check_zoned(spec: &DriveSpec, blocks: Blocks) -> Result<(), BuildDriveError> 
 }
 
 /// What a source may begin with.
-const SOURCE_KINDS: [&str; 5] = ["data sheet", "paper", "measured", "derived", "assumed"];
+const SOURCE_KINDS: [&str; 6] =
+    ["data sheet", "paper", "measured", "extracted", "derived", "assumed"];
 
 fn check_sources(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     let has_kind = |text: &str| SOURCE_KINDS.iter().any(|kind| text.starts_with(kind));

@@ -67,7 +67,7 @@ pub struct DriveSpec {
     #[serde(default)]
     pub advertised: Advertised,
     /// Where values come from: key, or the beginning of a key, to text. The text begins with
-    /// `data sheet`, `paper`, `measured`, `derived` or `assumed`.
+    /// `data sheet`, `paper`, `measured`, `extracted`, `derived` or `assumed`.
     pub sources: BTreeMap<String, String>,
 }
 

@@ -2,10 +2,12 @@
 //! long.
 //!
 //! [`EmulatedDrive`] is one in virtual time, and with a thread that waits for its events, one in real
-//! time. Whatever works on a black box cannot know which it has.
+//! time. Whatever works on a [`BlackBox`] cannot know which it has.
 
 mod emulated;
 mod firmware;
+mod outside_view;
 
 pub use emulated::{Command, EmulatedDrive, Habits, Reply};
 pub use firmware::{Activity, BadBlocks};
+pub use outside_view::{Answer, BlackBox, VirtualDrive};

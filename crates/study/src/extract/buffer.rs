@@ -1,0 +1,166 @@
+//! What the buffer keeps, from how soon answers come.
+//!
+//! A read that the buffer serves takes the same short time always; one that visits the media waits
+//! for a part of a turn that is as good as random.
+
+use freewheel_units::SimDuration;
+
+use super::ExtractError;
+use super::host::{Host, Shadow};
+use super::map::ZoneMap;
+
+/// The buffer as seen from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Buffer {
+    /// Mean time of a read of one block that it serves.
+    pub hit: SimDuration,
+    /// A read faster than this was served by it.
+    pub hit_below: SimDuration,
+    /// Reads elsewhere after which a block is gone, the one that takes its place included.
+    pub segments: u32,
+    /// The greatest power of two that was found in it that many blocks behind a block read before.
+    pub ahead: u64,
+    /// And that many blocks before.
+    pub behind: u64,
+}
+
+/// Reads of a block twice in a row for the time of a hit.
+const PAIRS: usize = 32;
+/// A drive serves no second read of a block from the media in less: a turn of 20,000 rpm.
+const SHORTEST_TURN: SimDuration = SimDuration::from_ms(3);
+/// Trials for each number of reads in between. Two of three hits decide: what is far from a hit
+/// looks like one in less than a tenth of all cases.
+const TRIALS: usize = 9;
+/// Places at which the reach is tried: how far a drive reads on depends on where in its track.
+const PLACES: usize = 24;
+/// Nothing in between is tried beyond this.
+const SEGMENTS_MAX: usize = 4096;
+const REACH_MAX: u64 = 1 << 16;
+/// Long enough to read on for as far as is tried, 40 turns of a slow drive.
+const PAUSE: SimDuration = SimDuration::from_ms(450);
+
+/// Looks for a buffer; None when a block read twice in a row comes from the media again.
+pub(super) fn measure(host: &mut Host<'_>) -> Result<Option<Buffer>, ExtractError> {
+    let mut times = Vec::new();
+    for _ in 0..PAIRS {
+        let block = host.elsewhere(&[])?;
+        host.read(block)?;
+        times.push(host.read(block)?.took());
+    }
+    times.sort_unstable();
+    let median = times[PAIRS / 2];
+    if median >= SHORTEST_TURN {
+        return Ok(None);
+    }
+    // Twice the slowest of the faster half: jitter of answers is allowed for.
+    let spread = median - times[0];
+    let hit_below = times[PAIRS * 3 / 4] + spread * 2 + SimDuration::from_us(20);
+    let hits: Vec<u64> = times.iter().filter(|t| **t < hit_below).map(|t| t.ns()).collect();
+    let hit = SimDuration::from_ns(hits.iter().sum::<u64>() / hits.len() as u64);
+    let mut buffer = Buffer { hit, hit_below, segments: 0, ahead: 0, behind: 0 };
+    buffer.segments = segments(host, hit_below)?;
+    host.set_shadow(Shadow { reads: buffer.segments as usize, reach: 0 });
+    buffer.ahead = reach(host, &buffer, |block, by| block.checked_add(by))?;
+    buffer.behind = reach(host, &buffer, |block, by| block.checked_sub(by))?;
+    Ok(Some(buffer))
+}
+
+fn segments(host: &mut Host<'_>, hit_below: SimDuration) -> Result<u32, ExtractError> {
+    let mut kept = 0;
+    let mut gone = 1;
+    while stays(host, gone, hit_below)? {
+        kept = gone;
+        gone *= 2;
+        if gone > SEGMENTS_MAX {
+            return Ok(kept as u32);
+        }
+    }
+    while gone - kept > 1 {
+        let middle = usize::midpoint(kept, gone);
+        if stays(host, middle, hit_below)? {
+            kept = middle;
+        } else {
+            gone = middle;
+        }
+    }
+    Ok(gone as u32)
+}
+
+/// Whether a block is still in the buffer after so many reads elsewhere.
+fn stays(host: &mut Host<'_>, others: usize, hit_below: SimDuration) -> Result<bool, ExtractError> {
+    let mut hits = 0;
+    for _ in 0..TRIALS {
+        let block = host.elsewhere(&[])?;
+        host.read(block)?;
+        let mut came = 0;
+        while came < others {
+            // What is in the buffer by chance takes nothing's place.
+            let other = host.elsewhere(&[block])?;
+            came += usize::from(host.read(other)?.took() >= hit_below);
+        }
+        hits += usize::from(host.read(block)?.took() < hit_below);
+    }
+    Ok(3 * hits > 2 * TRIALS)
+}
+
+/// The greatest power of two for which a block so far away was in the buffer anywhere.
+fn reach(
+    host: &mut Host<'_>,
+    buffer: &Buffer,
+    away: impl Fn(u64, u64) -> Option<u64>,
+) -> Result<u64, ExtractError> {
+    let mut reach = 0;
+    let mut by = 1;
+    while by <= REACH_MAX && by <= 4 * reach.max(1) {
+        let mut hits = 0;
+        for _ in 0..PLACES {
+            let block = host.elsewhere(&[])?;
+            let Some(other) = away(block, by).filter(|&other| other < host.blocks()) else {
+                continue;
+            };
+            host.freshen(&[block, other])?;
+            host.read(block)?;
+            host.sleep(PAUSE);
+            hits += usize::from(host.read(other)?.took() < buffer.hit_below);
+        }
+        // One might be a miss that was quick by chance.
+        if hits > 1 {
+            reach = by;
+        }
+        by *= 2;
+    }
+    Ok(reach)
+}
+
+impl Buffer {
+    /// What keeps measurements clear of it. Its reach is less than twice the greatest power of two
+    /// that was found, and more where the next one is found too seldom; its segments may be some more.
+    pub fn shadow(&self) -> Shadow {
+        let segments = self.segments as usize;
+        Shadow { reads: segments + segments / 8 + 1, reach: 5 * self.ahead.max(self.behind) / 2 }
+    }
+
+    /// Whether after a read the drive reads on to the end of the track, and no further.
+    pub fn reads_on_to_track_end(
+        &self,
+        host: &mut Host<'_>,
+        zones: &[ZoneMap],
+    ) -> Result<bool, ExtractError> {
+        let mut votes = 0;
+        for _ in 0..TRIALS {
+            let zone = &zones[host.below(zones.len() as u64) as usize];
+            let track = host.below((zone.cylinders() - 1) * zone.heads);
+            let begin = zone.track_first(track) + zone.per_track / 3;
+            let next = zone.track_first(track + 1);
+            let mut hits = [false; 2];
+            for (hit, block) in hits.iter_mut().zip([next - 1, next + 1]) {
+                host.freshen(&[begin, block])?;
+                host.read(begin)?;
+                host.sleep(PAUSE);
+                *hit = host.read(block)?.took() < self.hit_below;
+            }
+            votes += usize::from(hits == [true, false]);
+        }
+        Ok(3 * votes > 2 * TRIALS)
+    }
+}

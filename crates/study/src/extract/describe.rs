@@ -1,0 +1,233 @@
+//! A drive file from what was measured.
+
+use std::collections::BTreeMap;
+
+use freewheel_model::drive::spec::{
+    Advertised, ByOp, CurveSpec, DriveSpec, SeekSpec, Sparing, Turn, ZoneSpec,
+};
+use freewheel_model::onboard::spec::{AfterOp, BufferSpec, OnboardSpec, OverheadSpec, ReadAhead};
+use freewheel_units::SimDuration;
+
+use super::clock::fold;
+use super::map::ZoneMap;
+use super::zones::WHOLE_SECTOR;
+use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
+
+/// Angles that are no whole number of sectors are given to this part of a turn.
+const ANGLE_STEPS: f64 = 1e9;
+
+pub(super) fn describe(
+    found: &Found,
+    options: &ExtractOptions,
+    commands: u64,
+    drive_ns: u64,
+) -> Extraction {
+    let values = values(found);
+    let spec = spec(found, options, &values);
+    let slips = found.zones.iter().flat_map(|zone| &zone.slips).map(|slip| ExtractedSlip {
+        block: slip.before,
+        count: slip.count,
+        plus_minus: (slip.latest - slip.earliest).div_ceil(2),
+    });
+    Extraction {
+        commands,
+        drive_ns,
+        reply_jitter_ns: found.jitter_ns,
+        slips: slips.collect(),
+        seeks: found.seeks.clone(),
+        values,
+        spec,
+    }
+}
+
+fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> DriveSpec {
+    let sources = values.iter().map(|value| (value.key.clone(), value.source.clone()));
+    let cylinders_ms = found.seeks.iter().map(|&(d, ns)| (d, ns as f64 / 1e6)).collect();
+    let last = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
+    let overhead = duration(found.overhead_ns);
+    DriveSpec {
+        name: options.name.clone(),
+        model: "extracted by timing".into(),
+        year: 0,
+        actuators: 1,
+        surfaces: found.zones[0].heads as u32,
+        cylinders: last as u32,
+        rotation_period: duration(found.period_ns),
+        mapping: found.mapping.unwrap_or_default(),
+        sparing: Sparing::default(),
+        head_switch: duration(found.head_switch_ns.unwrap_or_default()),
+        seek: SeekSpec {
+            read: CurveSpec::Table { cylinders_ms },
+            write: None,
+            write_settle: SimDuration::ZERO,
+            tolerance: SimDuration::ZERO,
+        },
+        zero_latency: ByOp::default(),
+        overhead: ByOp { read: overhead, write: overhead },
+        zones: found.zones.iter().map(zone_spec).collect(),
+        onboard: onboard(found),
+        zoned: None,
+        advertised: Advertised::default(),
+        sources: sources.collect::<BTreeMap<_, _>>(),
+    }
+}
+
+fn duration(ns: f64) -> SimDuration {
+    SimDuration::from_ns(ns.round() as u64)
+}
+
+fn zone_spec(zone: &ZoneMap) -> ZoneSpec {
+    let positions = zone.cylinders() * zone.heads * zone.per_track;
+    let first_cylinder = zone.first_cylinder as u32;
+    let mut passed = 0;
+    let slips = zone.slips.iter().flat_map(|slip| {
+        let first = slip.before - zone.first + passed;
+        passed += slip.count;
+        first..first + slip.count
+    });
+    ZoneSpec {
+        first_cylinder,
+        last_cylinder: first_cylinder + zone.cylinders() as u32 - 1,
+        blocks_per_track: zone.per_track as u32,
+        first_block: turn(zone.start),
+        reserved_blocks: 0,
+        track_skew: skew(zone.track_skew, zone.per_track),
+        cylinder_skew: skew(zone.cylinder_skew(), zone.per_track),
+        band_skews: Vec::new(),
+        spares: positions - zone.blocks,
+        slips: slips.collect(),
+        remaps: Vec::new(),
+    }
+}
+
+fn turn(turns: f64) -> Turn {
+    let steps = (fold(turns) * ANGLE_STEPS).round() as u64 % ANGLE_STEPS as u64;
+    Turn::from_ratio(steps, ANGLE_STEPS as u64).unwrap_or_default()
+}
+
+/// Whole sectors where it is some.
+fn skew(turns: f64, per_track: u64) -> Turn {
+    let sectors = turns * per_track as f64;
+    if (sectors - sectors.round()).abs() < WHOLE_SECTOR {
+        let whole = sectors.round() as u64 % per_track;
+        return Turn::from_ratio(whole, per_track).unwrap_or_default();
+    }
+    turn(turns)
+}
+
+fn onboard(found: &Found) -> OnboardSpec {
+    let Some(buffer) = found.buffer else { return OnboardSpec::default() };
+    let longest = found.zones.iter().map(|zone| zone.per_track).max().unwrap_or(1);
+    let miss = AfterOp::both(duration(found.overhead_ns));
+    let hit = AfterOp::both(buffer.hit);
+    let read_ahead = match (buffer.ahead, found.reads_on_to_track_end) {
+        (0, _) => ReadAhead::None,
+        (_, true) => ReadAhead::Track,
+        (_, false) => ReadAhead::Segment,
+    };
+    OnboardSpec {
+        buffer: Some(BufferSpec {
+            segments: buffer.segments,
+            segment_blocks: 2 * longest as u32,
+            write_segments: 1,
+            read_ahead,
+            read_ahead_max_blocks: if read_ahead == ReadAhead::Segment {
+                buffer.ahead as u32
+            } else {
+                0
+            },
+            keep_free_blocks_before: buffer.behind > 0,
+            ..BufferSpec::default()
+        }),
+        overheads: Some(OverheadSpec {
+            read_hit: hit,
+            read_miss: miss,
+            write_hit: hit,
+            write_miss: miss,
+            ..OverheadSpec::default()
+        }),
+        ..OnboardSpec::default()
+    }
+}
+
+/// All values with how sure they are.
+fn values(found: &Found) -> Vec<ExtractedValue> {
+    let mut values = Vec::new();
+    let mut push = |key: &str, value: String, confidence: Confidence, how: String| {
+        let source = match confidence {
+            Confidence::Assumed | Confidence::Unobservable => format!("assumed: {how}"),
+            _ => format!("extracted: {how}"),
+        };
+        values.push(ExtractedValue { key: key.into(), value, confidence, source });
+    };
+    use Confidence::{Approximate, Assumed, Measured, Unobservable};
+    push("model", "extracted by timing".into(), Assumed, "the drive was not asked".into());
+    push("year", "0".into(), Assumed, "the drive was not asked".into());
+    mechanics(found, &mut push);
+    let zones = found.zones.len().to_string();
+    let start_us = found.zone_start_error_ns / 1e3;
+    let how = format!(
+        "by bisection over the angles of blocks, exact; +- {start_us:.2} us of a zone's first angle"
+    );
+    push("zones", zones, Measured, how);
+    let how = "the rest of a zone's last cylinder, +- whole cylinders that no block lies in";
+    push("zones.spares", "a number each".into(), Approximate, how.into());
+    if let Some(mapping) = found.mapping {
+        let how = "from which tracks of two cylinders are next to each other, exact";
+        push("mapping", format!("{mapping:?}"), Measured, how.into());
+    } else {
+        let how = "the order of heads makes no difference to any time".into();
+        push("mapping", "Cylinder".into(), Unobservable, how);
+    }
+    push("sparing", "zone".into(), Assumed, "spares behind the data of each zone".into());
+    push("zero_latency", "no".into(), Assumed, "only single blocks were read".into());
+    push("overhead.write", "as of reads".into(), Assumed, "nothing was written".into());
+    push("seek.write_settle", "0".into(), Assumed, "nothing was written".into());
+    push("seek.tolerance", "0".into(), Assumed, "not measured".into());
+    electronics(found, &mut push);
+    values
+}
+
+fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
+    use Confidence::{Approximate, Measured, Unobservable};
+    let period = format!("{:.3} ns", found.period_ns);
+    let ppm = found.period_error_ns / found.period_ns * 1e6;
+    let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm");
+    push("rotation_period", period, Measured, how);
+    let zone = &found.zones[0];
+    let (confidence, how) = match zone.heads {
+        1 => (Unobservable, "all skews are alike, as with one head"),
+        _ => (Measured, "the pattern in which skews repeat, exact"),
+    };
+    push("surfaces", zone.heads.to_string(), confidence, how.into());
+    let cylinders = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
+    push("cylinders", cylinders.to_string(), Measured, "tracks over heads, exact".into());
+    let us = |ns: f64| format!("{:.1} us", ns / 1e3);
+    let error = us(found.seek_error_ns);
+    let how = format!(
+        "the least lag of a read on the track where the head is, what an answer takes included, \
+         +- {error}"
+    );
+    push("overhead.read", us(found.overhead_ns), Approximate, how);
+    let how = format!("the least lag with which half of the reads are in time, +- {error}");
+    match found.head_switch_ns {
+        Some(ns) => push("head_switch", us(ns), Approximate, how.clone()),
+        None => push("head_switch", us(0.0), Unobservable, "there is one head".into()),
+    }
+    push("seek", format!("{} distances", found.seeks.len()), Approximate, how);
+}
+
+fn electronics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
+    use Confidence::{Approximate, Assumed, Measured};
+    let Some(buffer) = found.buffer else { return };
+    let how = "reads elsewhere after which a block is gone, +- 1";
+    push("onboard.buffer", buffer.segments.to_string(), Measured, how.into());
+    let how = "two tracks, so that it sets no limit".into();
+    push("onboard.buffer.segment_blocks", String::new(), Assumed, how);
+    push("onboard.buffer.write_segments", "1".into(), Assumed, "nothing was written".into());
+    let how = "how far behind and before a read blocks are in the buffer, +- a factor of 2";
+    let reach = format!("{} behind, {} before", buffer.ahead, buffer.behind);
+    push("onboard.buffer.read_ahead", reach, Approximate, how.into());
+    let how = "the mean of reads that the buffer served; others as `overhead`; +- 5 us";
+    push("onboard.overheads", buffer.hit.to_string(), Approximate, how.into());
+}

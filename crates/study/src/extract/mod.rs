@@ -1,0 +1,309 @@
+//! What a drive is, found out from outside: by sending reads and timing their answers.
+//!
+//! The job of DIXtrac (Schindler and Ganger, CMU-CS-99-176) without a drive's help: no command is
+//! used that says where a block lies. Everything follows from the spindle, which turns evenly: the
+//! time of an answer, folded by the period, is the angle of its block, however long the seek was.
+//!
+//! ```text
+//!   buffer    what has to come between two reads of a place          buffer.rs
+//!     -> clock    period, phase, jitter                               clock.rs
+//!     -> zones    tracks, skews, heads, defects, zones                zones.rs, map.rs
+//!     -> timer    command overhead, head switch, order of heads, seeks   seeks.rs, heads.rs
+//!     -> drive    a drive file with every value's source              describe.rs
+//! ```
+//!
+//! Only reads are sent. Non-goals for now: times of writes, drives with bands of cylinders or more
+//! than one arm, spare sectors other than at a zone's end.
+
+mod buffer;
+mod clock;
+mod describe;
+mod heads;
+mod host;
+mod map;
+mod seeks;
+mod zones;
+
+use freewheel_model::drive::spec::{DriveSpec, Mapping};
+use freewheel_sim::black_box::BlackBox;
+use serde::Serialize;
+use thiserror::Error;
+
+use buffer::Buffer;
+use clock::Clock;
+use host::{Host, Shadow};
+use map::ZoneMap;
+use seeks::{Timer, distances};
+use zones::Surveyor;
+
+/// Why a drive could not be characterised.
+#[derive(Debug, Error)]
+pub enum ExtractError {
+    /// It does not answer.
+    #[error("block {block}: no answer within a minute; is the drive still there?")]
+    NoAnswer {
+        /// What was read.
+        block: u64,
+    },
+    /// A block that cannot be read.
+    #[error("block {block} cannot be read: write it, or take another drive")]
+    Unreadable {
+        /// The block.
+        block: u64,
+    },
+    /// The buffer holds about all of it.
+    #[error(
+        "{blocks} blocks are too few: the drive's buffer holds most of them, and a read of those says nothing about the media"
+    )]
+    TooSmall {
+        /// Its capacity.
+        blocks: u64,
+    },
+    /// Answers have no period.
+    #[error(
+        "the answers have no period between 3,000 and 20,000 rpm: this is no spinning disk, or something else keeps it busy"
+    )]
+    NoRotation,
+    /// Angles do not rise along a track.
+    #[error(
+        "block {block}: no track is found from there on; the answers vary too much, or the blocks do not follow one another on the media"
+    )]
+    NoTrack {
+        /// Where the track should begin.
+        block: u64,
+    },
+    /// Skews without a pattern.
+    #[error(
+        "block {block}: the skews there do not repeat like those before; only tracks in the order of cylinders are understood"
+    )]
+    NoPattern {
+        /// First block of the track.
+        block: u64,
+    },
+    /// More tracks in a row with like skews than a surface has.
+    #[error(
+        "{tracks} tracks with skews that are all alike are more than one surface has: the tracks lie in bands of cylinders, which are not understood yet"
+    )]
+    Bands {
+        /// How many.
+        tracks: u64,
+    },
+    /// A movement that cannot be timed.
+    #[error("{what}: its time could not be measured, every read came from the buffer")]
+    NoTime {
+        /// What was to be timed.
+        what: String,
+    },
+}
+
+/// What to call the drive, and the seed of the places that are chosen at random.
+#[derive(Debug, Clone)]
+pub struct ExtractOptions {
+    /// Name of the drive in its file.
+    pub name: String,
+    /// Seed.
+    pub seed: u64,
+}
+
+/// How sure a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// Measured, and any other value would have shown.
+    Measured,
+    /// Measured; the true value may differ by as much as is said.
+    Approximate,
+    /// Makes no difference to any time that was measured.
+    Unobservable,
+    /// Not measured.
+    Assumed,
+}
+
+/// A value of the drive file, and how sure it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExtractedValue {
+    /// Its key in the drive file.
+    pub key: String,
+    /// As text.
+    pub value: String,
+    /// How sure.
+    pub confidence: Confidence,
+    /// How it was found, and how much it may be off.
+    pub source: String,
+}
+
+/// A defect that is passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ExtractedSlip {
+    /// The first block behind it.
+    pub block: u64,
+    /// Places passed over.
+    pub count: u64,
+    /// It may lie so many blocks further forward or back, within its track.
+    pub plus_minus: u64,
+}
+
+/// What an extraction took and found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Extraction {
+    /// Commands sent.
+    pub commands: u64,
+    /// Time on the drive.
+    pub drive_ns: u64,
+    /// Standard deviation of one answer about its angle.
+    pub reply_jitter_ns: f64,
+    /// Every value with its confidence.
+    pub values: Vec<ExtractedValue>,
+    /// Defects.
+    pub slips: Vec<ExtractedSlip>,
+    /// Seek times before reads: distance in cylinders, and nanoseconds.
+    pub seeks: Vec<(u32, u64)>,
+    /// The drive.
+    #[serde(skip)]
+    pub spec: DriveSpec,
+}
+
+/// Told which step is how far: its name, what is done, and what there is.
+pub type ExtractProgress<'a> = &'a dyn Fn(&str, u64, u64);
+
+/// All that was measured.
+struct Found {
+    buffer: Option<Buffer>,
+    reads_on_to_track_end: bool,
+    period_ns: f64,
+    period_error_ns: f64,
+    jitter_ns: f64,
+    zones: Vec<ZoneMap>,
+    /// None when the order of heads shows in no time.
+    mapping: Option<Mapping>,
+    overhead_ns: f64,
+    /// Of a drive with several heads.
+    head_switch_ns: Option<f64>,
+    seeks: Vec<(u32, u64)>,
+    /// Of the times of movements.
+    seek_error_ns: f64,
+    zone_start_error_ns: f64,
+}
+
+/// Characterises a drive by reading it. The drive should do nothing else meanwhile.
+pub fn extract(
+    drive: &mut dyn BlackBox,
+    options: &ExtractOptions,
+    progress: ExtractProgress<'_>,
+) -> Result<Extraction, ExtractError> {
+    let began = drive.now();
+    let mut host = Host::new(drive, options.seed);
+    progress("buffer", 0, 1);
+    let buffer = buffer::measure(&mut host)?;
+    host.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
+    progress("buffer", 1, 1);
+    progress("rotation", 0, 1);
+    let mut clock = Clock::find(&mut host)?;
+    progress("rotation", 1, 1);
+    let zones = survey(&mut host, &mut clock, progress)?;
+    let reads_on_to_track_end = match buffer {
+        Some(buffer) => buffer.reads_on_to_track_end(&mut host, &zones)?,
+        None => false,
+    };
+    let mut timer = Timer { host: &mut host, clock: &mut clock, zones: &zones };
+    let times = movements(&mut timer, progress)?;
+    let found = Found {
+        buffer,
+        reads_on_to_track_end,
+        period_ns: clock.period_ns(),
+        period_error_ns: clock.period_error_ns(),
+        jitter_ns: clock.jitter_ns(),
+        zones,
+        mapping: times.mapping,
+        overhead_ns: times.overhead_ns,
+        head_switch_ns: times.head_switch_ns,
+        seeks: times.seeks,
+        seek_error_ns: times.error_ns,
+        zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
+    };
+    let (commands, drive_ns) = (host.commands(), (host.now() - began).ns());
+    Ok(describe::describe(&found, options, commands, drive_ns))
+}
+
+/// More than any drive has on a surface; what a drive file takes.
+const CYLINDERS_MAX: u64 = 4_000_000;
+
+/// All zones, one after the other.
+fn survey(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    progress: ExtractProgress<'_>,
+) -> Result<Vec<ZoneMap>, ExtractError> {
+    let blocks = host.blocks();
+    let mut zones: Vec<ZoneMap> = Vec::new();
+    let mut next = 0;
+    while next < blocks {
+        progress("tracks and zones", next, blocks);
+        let first_cylinder = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
+        let heads = zones.last().map(|zone| zone.heads);
+        let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, heads)?;
+        if let Some(before) = zones.last_mut() {
+            // The zone may begin before the block that was thought to be its first.
+            before.blocks = zone.first - before.first;
+            zone.first_cylinder = before.first_cylinder + before.cylinders();
+        }
+        next = zone.end();
+        zones.push(zone);
+    }
+    progress("tracks and zones", blocks, blocks);
+    let cylinders = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
+    if cylinders > CYLINDERS_MAX {
+        return Err(ExtractError::Bands { tracks: cylinders });
+    }
+    Ok(zones)
+}
+
+/// Times of movements.
+struct Movements {
+    mapping: Option<Mapping>,
+    overhead_ns: f64,
+    head_switch_ns: Option<f64>,
+    seeks: Vec<(u32, u64)>,
+    error_ns: f64,
+}
+
+/// Times of one movement that say how much one may be off.
+const REPEATS: usize = 8;
+
+fn movements(
+    timer: &mut Timer<'_, '_>,
+    progress: ExtractProgress<'_>,
+) -> Result<Movements, ExtractError> {
+    let mapping = heads::mapping(timer)?;
+    let cylinders = timer.cylinders();
+    let all = distances(cylinders);
+    let count = all.len() as u64;
+    let mut lags = Vec::new();
+    for (index, &distance) in all.iter().enumerate() {
+        progress("seeks", index as u64, count);
+        lags.push((distance, heads::seek_lag_ns(timer, mapping, distance)?));
+    }
+    progress("seeks", count, count);
+    let known = lags.get(lags.len() / 2).copied();
+    let (distance, lag) = known.ok_or_else(|| no_time("a seek of a single cylinder"))?;
+    let mut again = Vec::new();
+    for _ in 0..REPEATS {
+        again.push(heads::seek_lag_ns(timer, mapping, distance)?);
+    }
+    let (least, most) = again.iter().fold((lag, lag), |(a, b), &x| (a.min(x), b.max(x)));
+    let overhead_ns = timer
+        .least_lag_at_rest_ns(distance, lag)?
+        .ok_or_else(|| no_time("a read without movement"))?;
+    let time = |lag: f64| (lag - overhead_ns).max(0.0);
+    Ok(Movements {
+        mapping,
+        overhead_ns,
+        head_switch_ns: heads::switch_lag_ns(timer)?.map(time),
+        error_ns: most - least + seeks::RESOLUTION_NS,
+        seeks: lags.iter().map(|&(d, lag)| (d as u32, time(lag).round() as u64)).collect(),
+    })
+}
+
+fn no_time(what: &str) -> ExtractError {
+    ExtractError::NoTime { what: what.into() }
+}

@@ -1,0 +1,229 @@
+//! Seek times, by how short before a block passes the head a read of it may be sent.
+//!
+//! With the head at rest on one track, a read of a block on another is sent a *lag* before the block
+//! is due. When the lag is long enough for command processing and seek, the answer comes when it is
+//! due; when it is shorter, a turn later. The least lag at which half of the reads are in time is
+//! found by bisection (fast02 section 4.2; Worthington et al. 1995). Buffers do not matter, and
+//! jitter of answers does not, for nobody needs to know when the head came.
+
+use super::ExtractError;
+use super::clock::{Clock, fold};
+use super::host::Host;
+use super::map::{ZoneMap, zone_of};
+use freewheel_units::{SimDuration, SimTime};
+
+/// A track of the drive: zone, track in the zone, and its cylinder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Track {
+    pub zone: usize,
+    pub track: u64,
+}
+
+/// What times movements over a drive whose map is known.
+pub(super) struct Timer<'s, 'h> {
+    pub host: &'s mut Host<'h>,
+    pub clock: &'s mut Clock,
+    pub zones: &'s [ZoneMap],
+}
+
+/// Reads at each lag, of which more than half decide.
+const VOTES: usize = 5;
+/// The bisection ends at a lag known to this.
+pub(super) const RESOLUTION_NS: f64 = 4_000.0;
+/// Trials without a result after which a movement is held to be impossible to time.
+const TRIALS_MAX: usize = 200;
+/// First trials, which say in which turn the answer comes.
+const FIRST_TRIALS: usize = 4;
+/// Jitter of seeks that is allowed for around whole turns.
+const MARGIN_NS: f64 = 200_000.0;
+
+/// An answer is this near to when it is due, or some turns later, whatever little jitter there is.
+const IN_STEP_NS: f64 = 30_000.0;
+
+/// Lags do not count the time of the block itself, which differs from zone to zone.
+impl Timer<'_, '_> {
+    /// Cylinders of the drive that hold data.
+    pub fn cylinders(&self) -> u64 {
+        self.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders())
+    }
+
+    /// The track of a cylinder that comes `order`-th there.
+    pub fn track(&self, cylinder: u64, order: u64) -> Track {
+        let zone = zone_of(self.zones, cylinder);
+        let map = &self.zones[zone];
+        Track { zone, track: (cylinder - map.first_cylinder) * map.heads + order }
+    }
+
+    /// A block of a track at about this part of it.
+    fn block(&self, at: Track, part: f64) -> u64 {
+        let zone = &self.zones[at.zone];
+        let sector = (part * zone.per_track as f64) as u64;
+        zone.block_at(at.track * zone.per_track + sector).min(zone.end() - 1)
+    }
+
+    /// Sends a read of a block on `to` a lag before it is due, with the head on `from`: how many
+    /// turns too late the answer came. None when the buffer had the block.
+    fn trial(&mut self, from: Track, to: Track, lag_ns: f64) -> Result<Option<u64>, ExtractError> {
+        self.clock.keep(self.host)?;
+        let part = 0.2 + 0.4 * self.host.below(1000) as f64 / 1000.0;
+        let begin = self.block(from, part);
+        let (first, last) = (self.block(to, 0.0), self.block(to, 0.999));
+        self.host.freshen(&[begin, first, last])?;
+        self.host.read(begin)?;
+        let zone = &self.zones[to.zone];
+        let period = self.clock.period_ns();
+        let width = 1.0 / zone.per_track as f64;
+        // The first block of the track that is due no sooner than after the lag.
+        let due = self.host.now() + SimDuration::from_ns((lag_ns + 2_000.0) as u64);
+        let passed = self.clock.angle(due) - zone.track_start(to.track);
+        let sector = (fold(passed) / width).ceil() as u64 % zone.per_track;
+        let block = zone.block_at(to.track * zone.per_track + sector).min(last);
+        self.time(block, lag_ns, due, period)
+    }
+
+    /// Reads `block` so long before it is due the first time after `from`.
+    fn time(
+        &mut self,
+        block: u64,
+        lag_ns: f64,
+        from: SimTime,
+        period: f64,
+    ) -> Result<Option<u64>, ExtractError> {
+        let zone = &self.zones[self.zones.partition_point(|zone| zone.first <= block) - 1];
+        let width_ns = period / zone.per_track as f64;
+        let begins = zone.angle(block) - 1.0 / zone.per_track as f64;
+        let due = self.clock.next(begins, from);
+        let send = SimTime::from_ns(due.ns() - lag_ns as u64);
+        let end = self.host.read_at(send, block)?.end;
+        let late = end.ns() as f64 - due.ns() as f64 - width_ns;
+        let turns = (late / period).round();
+        // An answer out of step came from the buffer.
+        let off = (late - turns * period).abs();
+        let in_step = off < (8.0 * self.clock.jitter_ns()).max(IN_STEP_NS);
+        Ok((turns >= 0.0 && in_step).then_some(turns as u64))
+    }
+
+    /// The least lag for movements between pairs of tracks.
+    pub fn least_lag_ns(
+        &mut self,
+        mut pair: impl FnMut(&mut Host<'_>) -> (u64, u64, u64, u64),
+    ) -> Result<Option<f64>, ExtractError> {
+        let mut trial = |timer: &mut Self, lag: f64| -> Result<Option<u64>, ExtractError> {
+            for _ in 0..TRIALS_MAX {
+                let (from, from_order, to, to_order) = pair(timer.host);
+                let (from, to) = (timer.track(from, from_order), timer.track(to, to_order));
+                if let Some(turns) = timer.trial(from, to, lag)? {
+                    return Ok(Some(turns));
+                }
+            }
+            Ok(None)
+        };
+        let mut turns = Vec::new();
+        for _ in 0..FIRST_TRIALS {
+            turns.extend(trial(self, 0.0)?);
+        }
+        let (Some(least), Some(most)) = (turns.iter().min(), turns.iter().max()) else {
+            return Ok(None);
+        };
+        let period = self.clock.period_ns();
+        let low = (least.saturating_sub(1) as f64 * period - MARGIN_NS).max(0.0);
+        let high = *most as f64 * period + MARGIN_NS;
+        self.bisect(low, high, trial)
+    }
+
+    /// The lag between two at which half of the trials are in time.
+    fn bisect(
+        &mut self,
+        mut low: f64,
+        mut high: f64,
+        mut trial: impl FnMut(&mut Self, f64) -> Result<Option<u64>, ExtractError>,
+    ) -> Result<Option<f64>, ExtractError> {
+        while high - low > RESOLUTION_NS {
+            let middle = f64::midpoint(low, high);
+            let mut in_time = 0;
+            for _ in 0..VOTES {
+                let Some(turns) = trial(self, middle)? else { return Ok(None) };
+                in_time += usize::from(turns == 0);
+            }
+            if 2 * in_time > VOTES {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        Ok(Some(f64::midpoint(low, high)))
+    }
+
+    /// The least lag without any movement: command processing and what an answer takes. The head is
+    /// brought to the middle of a track just in time, by a movement whose least lag is known, so that
+    /// none of the blocks before passed it and came into the buffer; the block that is timed lies
+    /// half a turn before.
+    pub fn least_lag_at_rest_ns(
+        &mut self,
+        distance: u64,
+        known_lag_ns: f64,
+    ) -> Result<Option<f64>, ExtractError> {
+        let period = self.clock.period_ns();
+        let cylinders = self.cylinders();
+        let trial = |timer: &mut Self, lag: f64| -> Result<Option<u64>, ExtractError> {
+            for _ in 0..TRIALS_MAX {
+                let far = timer.host.below(cylinders - distance);
+                let (from, to) = (timer.track(far, 0), timer.track(far + distance, 0));
+                let timed = timer.block(to, 0.12);
+                let middle = timer.block(to, 0.62);
+                let begin = timer.block(from, 0.4);
+                timer.clock.keep(timer.host)?;
+                timer.host.freshen(&[begin, timer.block(to, 0.0), timer.block(to, 0.999)])?;
+                timer.host.read(begin)?;
+                let known = known_lag_ns + MARGIN_NS;
+                let ready = timer.host.now() + SimDuration::from_ns(known as u64 + 2_000);
+                if timer.time(middle, known, ready, period)? != Some(0) {
+                    continue;
+                }
+                let soon = timer.host.now() + SimDuration::from_ns(lag as u64);
+                if let Some(turns) = timer.time(timed, lag, soon, period)? {
+                    return Ok(Some(turns));
+                }
+            }
+            Ok(None)
+        };
+        self.bisect(0.0, 0.4 * period, trial)
+    }
+}
+
+/// The distances at which curves are measured on a drive of so many cylinders (fast02 section 4.2):
+/// every distance to 10, every 2nd to 20, every 5th to 50, every 10th to 100, every 25th to 500,
+/// every 100th beyond, and the longest. On drives of today, which have many times the cylinders, a
+/// hundred beyond 500.
+pub(super) fn distances(cylinders: u64) -> Vec<u64> {
+    let longest = cylinders.saturating_sub(1);
+    let coarse = (longest / 10_000).max(1) * 100;
+    let steps = [(10, 1), (20, 2), (50, 5), (100, 10), (500, 25), (u64::MAX, coarse)];
+    let step = |distance: u64| steps.iter().find(|(until, _)| distance < *until).map_or(1, |s| s.1);
+    let mut all: Vec<u64> = std::iter::successors(Some(1), |&d| Some(d + step(d)))
+        .take_while(|&d| d < longest)
+        .collect();
+    if longest > 0 {
+        all.push(longest);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distances;
+
+    #[test]
+    fn distances_are_those_of_the_paper() {
+        let all = distances(10_022);
+        assert_eq!(all[..12], [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14]);
+        assert!(
+            [20, 25, 50, 60, 100, 125, 500, 600, 10_000, 10_021].iter().all(|d| all.contains(d))
+        );
+        assert!(![11, 22, 55, 110, 550].iter().any(|d| all.contains(d)));
+        let today = distances(388_991);
+        assert!((120..160).contains(&today.len()) && today.contains(&4300));
+        assert_eq!(distances(4), [1, 2, 3]);
+        assert_eq!(distances(1), Vec::<u64>::new());
+    }
+}

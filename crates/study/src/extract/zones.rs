@@ -1,0 +1,420 @@
+//! Tracks, skews, defects and zones, from the angles at which blocks are answered.
+//!
+//! Within a track the angle rises by a sector a block; from a track to the next it leaps by a skew.
+//! So the end of a track is found to the block by bisection, however coarse the angles are. A few
+//! tracks give the pattern of the skews, and with it the place of every later block. The pattern is
+//! then tried further and further away; where it fails there is a defect, by which all later blocks
+//! have moved on, or the next zone.
+
+use super::ExtractError;
+use super::clock::{Clock, fold, signed};
+use super::host::Host;
+use super::map::{SlipFound, ZoneMap};
+
+/// Reads of a block where its angle decides between two cases.
+const READS: usize = 3;
+/// Blocks from which a first track's size is guessed. A track has more of them on any drive with
+/// zones.
+const FIRST_STEP: u64 = 32;
+/// More surfaces than any drive had.
+const HEADS_MAX: u64 = 40;
+/// A track that is shorter by more than this has not lost them to defects.
+const SLIPS_A_TRACK_MAX: u64 = 4;
+/// A block that is off by less than this part of a turn may have been moved by defects in its own
+/// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
+const SKEW_MIN: f64 = 1.0 / 64.0;
+/// Parts of a sector of which one is the standard error of a skew.
+const SKEW_PARTS: f64 = 20.0;
+/// Five standard errors: a skew this near to a whole number of sectors is one.
+pub(super) const WHOLE_SECTOR: f64 = 0.25;
+/// Pairs of tracks that are measured for a skew at most; with more jitter than that allows, the skew
+/// stays what it was measured to be.
+const PAIRS_MAX: f64 = 3000.0;
+/// Tracks on which the start of a finished zone is measured.
+const CHECKS: u64 = 24;
+/// Reads from which it follows.
+pub(super) const START_READS: f64 = (CHECKS * READS as u64) as f64;
+/// Reads of a block for one of the steps that locate a defect; where it takes more, its track is
+/// all that is known.
+const READS_FOR_SLIP_MAX: usize = 100;
+
+/// What measures zones, one after the other.
+pub(super) struct Surveyor<'s, 'h> {
+    pub host: &'s mut Host<'h>,
+    pub clock: &'s mut Clock,
+}
+
+/// A track that was walked over: its first block and the angle of that.
+#[derive(Debug, Clone, Copy)]
+struct Walked {
+    first: u64,
+    angle: f64,
+}
+
+impl Surveyor<'_, '_> {
+    /// The zone that begins with this block. `heads` is known from the zone before, if there is one.
+    pub fn zone(
+        &mut self,
+        first: u64,
+        first_cylinder: u64,
+        heads: Option<u64>,
+    ) -> Result<ZoneMap, ExtractError> {
+        let (first, per_track) = self.first_tracks(first)?;
+        let (tracks, slips) = self.walk(first, per_track, heads)?;
+        let heads = heads.map_or_else(|| self.heads(&tracks), Ok)?;
+        let steps = |from: usize, to: usize| signed(tracks[to].angle - tracks[from].angle);
+        let within = |order: u64| steps(order as usize - 1, order as usize);
+        let switches = (heads - 1) as f64;
+        let first_step = if heads > 1 { within(1) } else { 0.0 };
+        // Unwrapped by the first step.
+        let off: f64 = (1..heads).map(|order| signed(within(order) - first_step)).sum();
+        let track_skew = if heads > 1 { fold(first_step + off / switches) } else { 0.0 };
+        let mut zone = ZoneMap {
+            first,
+            blocks: self.host.blocks() - first,
+            per_track,
+            heads,
+            first_cylinder,
+            start: fold(tracks[0].angle - 1.0 / per_track as f64),
+            track_skew,
+            cylinder_step: fold(steps(0, heads as usize)),
+            slips,
+        };
+        for (track, walked) in tracks.iter().enumerate().skip(1) {
+            let cylinders = track as u64 / heads;
+            if (track as u64).is_multiple_of(heads) {
+                let begin = walked.angle - 1.0 / per_track as f64;
+                let error = signed(begin - zone.track_start(track as u64));
+                zone.cylinder_step = fold(zone.cylinder_step + error / cylinders as f64);
+            }
+        }
+        self.extend(&mut zone, tracks.len() as u64 - 1)?;
+        self.refine(&mut zone)?;
+        Ok(zone)
+    }
+
+    /// What an angle of [`READS`] reads may be off, in turns.
+    fn tolerance(&self) -> f64 {
+        (4.0 * self.clock.jitter_ns() + 2_000.0) / self.clock.period_ns()
+    }
+
+    /// A block that is off by no more is on the track where it was expected.
+    fn allowed(&self) -> f64 {
+        (4.0 * self.tolerance()).max(SKEW_MIN)
+    }
+
+    fn angle(&mut self, block: u64) -> Result<f64, ExtractError> {
+        Ok(self.clock.measure(self.host, &[block], READS)?[0])
+    }
+
+    /// First block of a zone, and blocks a track. The end of the zone before may have been taken to
+    /// be too late, where its last angles fit by chance: the second track says how long the first
+    /// is.
+    fn first_tracks(&mut self, first: u64) -> Result<(u64, u64), ExtractError> {
+        let short = self.first_track(first)?;
+        let second = first + short;
+        let whole = self.first_track(second)?;
+        if first > 0 && whole > short + SLIPS_A_TRACK_MAX {
+            let first = second.checked_sub(whole);
+            let first = first.ok_or(ExtractError::NoTrack { block: second })?;
+            return Ok((first, whole));
+        }
+        Ok((first, whole.max(short)))
+    }
+
+    /// Blocks of the track that begins with `first`, of whose size nothing is known.
+    fn first_track(&mut self, first: u64) -> Result<u64, ExtractError> {
+        let blocks = self.host.blocks();
+        let begin = self.angle(first)?;
+        let mut turns = 0.0;
+        let mut on = 0;
+        let mut next = FIRST_STEP;
+        let mut off = None;
+        let allowed = self.allowed();
+        while off.is_none_or(|off| off - on > 1) {
+            if first + next >= blocks {
+                off = Some(blocks - first);
+            } else {
+                let angle = self.angle(first + next)?;
+                let expected = turns * next as f64 / (on as f64).max(1.0);
+                let error = signed(angle - begin - expected);
+                if on == 0 {
+                    (on, turns) = (next, fold(angle - begin));
+                } else if error.abs() <= allowed {
+                    (on, turns) = (next, expected + error);
+                } else {
+                    off = Some(next);
+                }
+            }
+            next = off.map_or(2 * on, |off| u64::midpoint(on, off));
+        }
+        off.filter(|&off| first + off < blocks).ok_or(ExtractError::NoTrack { block: first })
+    }
+
+    /// The first tracks of a zone, until the pattern of their skews has come twice, or once where the
+    /// number of heads is known; and tracks that are shorter.
+    fn walk(
+        &mut self,
+        first: u64,
+        per_track: u64,
+        heads: Option<u64>,
+    ) -> Result<(Vec<Walked>, Vec<SlipFound>), ExtractError> {
+        let mut tracks = vec![Walked { first, angle: self.angle(first)? }];
+        let mut slips = Vec::new();
+        let mut wanted = heads.map_or(2 * HEADS_MAX, |heads| heads + 1) as usize;
+        while tracks.len() < wanted {
+            let last = tracks[tracks.len() - 1];
+            let next = self.next_track(last, per_track)?;
+            let missing = per_track - (next.first - last.first);
+            if missing > SLIPS_A_TRACK_MAX {
+                return Err(ExtractError::NoTrack { block: last.first });
+            }
+            if missing > 0 {
+                let before = u64::midpoint(last.first, next.first);
+                let (earliest, latest) = (last.first, next.first);
+                slips.push(SlipFound { before, count: missing, earliest, latest });
+            }
+            tracks.push(next);
+            if heads.is_none()
+                && let Some(switch) = self.first_other_step(&tracks)
+            {
+                wanted = 2 * switch + 3;
+            }
+        }
+        Ok((tracks, slips))
+    }
+
+    fn next_track(&mut self, track: Walked, per_track: u64) -> Result<Walked, ExtractError> {
+        let mut on = 0;
+        let mut off = per_track;
+        let mut at = per_track - 1;
+        while off - on > 1 {
+            let angle = self.angle(track.first + at)?;
+            let error = signed(angle - track.angle - at as f64 / per_track as f64);
+            if error.abs() <= self.allowed() {
+                on = at;
+            } else {
+                off = at;
+            }
+            at = u64::midpoint(on, off);
+        }
+        let first = track.first + off;
+        Ok(Walked { first, angle: self.angle(first)? })
+    }
+
+    /// The first step from track to track that is unlike the very first: it changes cylinders.
+    fn first_other_step(&self, tracks: &[Walked]) -> Option<usize> {
+        let steps: Vec<f64> = tracks.windows(2).map(|pair| pair[1].angle - pair[0].angle).collect();
+        let differs = |step: &f64| signed(step - steps[0]).abs() > 2.0 * self.tolerance();
+        steps.iter().position(differs)
+    }
+
+    /// Heads, from the pattern of skews.
+    fn heads(&self, tracks: &[Walked]) -> Result<u64, ExtractError> {
+        let Some(switch) = self.first_other_step(tracks) else { return Ok(1) };
+        let step = |index: usize| tracks[index + 1].angle - tracks[index].angle;
+        let allowed = 2.0 * self.tolerance();
+        for index in 0..tracks.len() - 1 {
+            let like = if index % (switch + 1) == switch { switch } else { 0 };
+            if signed(step(index) - step(like)).abs() > allowed {
+                return Err(ExtractError::NoPattern { block: tracks[index + 1].first });
+            }
+        }
+        Ok(switch as u64 + 1)
+    }
+
+    /// Finds defects and the end of the zone. Tracks before `walked` fit.
+    fn extend(&mut self, zone: &mut ZoneMap, walked: u64) -> Result<(), ExtractError> {
+        let mut good = walked - 1;
+        let mut stride = 1;
+        loop {
+            let next = (good / zone.heads + stride) * zone.heads;
+            if self.fits(zone, next)? {
+                good = next;
+                self.tighten(zone, next)?;
+                stride *= 2;
+                continue;
+            }
+            let bad = self.first_misfit(zone, good, next)?;
+            let begin = zone.track_first(bad);
+            let misfit = self.first_misfit_in(zone, bad)?;
+            let missing = begin + zone.per_track - misfit;
+            if missing <= SLIPS_A_TRACK_MAX && self.is_slip(zone, bad, missing, misfit)? {
+                (good, stride) = (bad, 1);
+                continue;
+            }
+            zone.blocks = misfit - zone.first;
+            return Ok(());
+        }
+    }
+
+    /// How far the angle of a block is off; None beyond the end of the drive.
+    fn error(&mut self, zone: &ZoneMap, block: u64) -> Result<Option<f64>, ExtractError> {
+        if block >= self.host.blocks() {
+            return Ok(None);
+        }
+        Ok(Some(signed(self.angle(block)? - zone.angle(block))))
+    }
+
+    fn fits_block(&mut self, zone: &ZoneMap, block: u64) -> Result<bool, ExtractError> {
+        let allowed = self.allowed();
+        Ok(self.error(zone, block)?.is_some_and(|error| error.abs() <= allowed))
+    }
+
+    /// Whether a track is where it is expected, whole.
+    fn fits(&mut self, zone: &ZoneMap, track: u64) -> Result<bool, ExtractError> {
+        let begin = zone.track_first(track);
+        let end = zone.track_first(track + 1) - 1;
+        for block in [begin, end, u64::midpoint(begin, end)] {
+            if !self.fits_block(zone, block)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A cylinder far from the zone's start says how far cylinders are turned, all the better.
+    fn tighten(&mut self, zone: &mut ZoneMap, track: u64) -> Result<(), ExtractError> {
+        let block = zone.track_first(track);
+        let cylinders = (track / zone.heads) as f64;
+        if let Some(error) = self.error(zone, block)? {
+            zone.cylinder_step = fold(zone.cylinder_step + error / cylinders);
+        }
+        Ok(())
+    }
+
+    fn first_misfit(
+        &mut self,
+        zone: &mut ZoneMap,
+        mut good: u64,
+        mut bad: u64,
+    ) -> Result<u64, ExtractError> {
+        while bad - good > 1 {
+            let middle = u64::midpoint(good, bad);
+            if self.fits(zone, middle)? {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Ok(bad)
+    }
+
+    /// The first block of a track that does not fit.
+    fn first_misfit_in(&mut self, zone: &ZoneMap, track: u64) -> Result<u64, ExtractError> {
+        let begin = zone.track_first(track);
+        if !self.fits_block(zone, begin)? {
+            return Ok(begin);
+        }
+        let (mut good, mut bad) = (begin, zone.track_first(track + 1));
+        let middle = u64::midpoint(begin, bad - 1);
+        if self.fits_block(zone, middle)? {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+        while bad - good > 1 {
+            let middle = u64::midpoint(good, bad);
+            if self.fits_block(zone, middle)? {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Ok(bad)
+    }
+
+    /// Tries whether blocks behind a track fit when so many places in it are passed over.
+    fn is_slip(
+        &mut self,
+        zone: &mut ZoneMap,
+        track: u64,
+        missing: u64,
+        misfit: u64,
+    ) -> Result<bool, ExtractError> {
+        let begin = zone.track_first(track);
+        let before = u64::midpoint(begin, misfit);
+        zone.slips.push(SlipFound { before, count: missing, earliest: begin, latest: misfit });
+        // The next track may be shorter, too.
+        let next = zone.track_first(track + 1);
+        if self.fits_block(zone, next)? && self.fits_block(zone, next + zone.per_track / 2)? {
+            return Ok(true);
+        }
+        zone.slips.pop();
+        Ok(false)
+    }
+
+    /// Takes skews and start from the whole zone.
+    fn refine(&mut self, zone: &mut ZoneMap) -> Result<(), ExtractError> {
+        let cylinders = zone.position(zone.end() - 1) / zone.per_track / zone.heads;
+        if zone.heads > 1 && cylinders > 0 {
+            self.refine_track_skew(zone, cylinders)?;
+        }
+        self.locate_slips(zone)?;
+        let tracks = zone.position(zone.end() - 1) / zone.per_track;
+        let mut errors = Vec::new();
+        for _ in 0..CHECKS {
+            let block = zone.track_first(self.host.below(tracks.max(1)));
+            errors.extend(self.error(zone, block)?);
+        }
+        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        zone.start = fold(zone.start + mean);
+        Ok(())
+    }
+
+    /// First and last tracks of as many cylinders as it takes to know the skew to a part of a sector;
+    /// then it becomes a whole number of them where it is one.
+    fn refine_track_skew(
+        &mut self,
+        zone: &mut ZoneMap,
+        cylinders: u64,
+    ) -> Result<(), ExtractError> {
+        let switches = (zone.heads - 1) as f64;
+        let jitter = self.clock.jitter_ns() / self.clock.period_ns();
+        let ratio = SKEW_PARTS * zone.per_track as f64 * jitter / switches;
+        let pairs = (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, PAIRS_MAX) as usize;
+        let mut off = 0.0;
+        for _ in 0..pairs {
+            let track = self.host.below(cylinders) * zone.heads;
+            let ends = [track, track + zone.heads - 1].map(|track| zone.track_first(track));
+            let angles = self.clock.measure(self.host, &ends, READS)?;
+            let expected = zone.angle(ends[1]) - zone.angle(ends[0]);
+            off += signed(angles[1] - angles[0] - expected);
+        }
+        zone.track_skew = fold(zone.track_skew + off / pairs as f64 / switches);
+        let sectors = zone.per_track as f64;
+        let whole = (zone.track_skew * sectors).round();
+        if (zone.track_skew * sectors - whole).abs() < WHOLE_SECTOR {
+            zone.track_skew = fold(whole / sectors);
+        }
+        Ok(())
+    }
+
+    /// Narrows down where in their tracks defects lie, as far as angles are fine enough.
+    fn locate_slips(&mut self, zone: &mut ZoneMap) -> Result<(), ExtractError> {
+        for index in 0..zone.slips.len() {
+            let slip = zone.slips[index];
+            let step = slip.count as f64 / zone.per_track as f64;
+            let jitter = self.clock.jitter_ns() / self.clock.period_ns();
+            let reads = (100.0 * (jitter / step).powi(2)).ceil().max(4.0) as usize;
+            if reads > READS_FOR_SLIP_MAX {
+                continue;
+            }
+            let begin = self.clock.measure(self.host, &[slip.earliest], reads)?[0];
+            let (mut before, mut behind) = (slip.earliest, slip.latest);
+            while behind - before > 1 {
+                let middle = u64::midpoint(before, behind);
+                let angle = self.clock.measure(self.host, &[middle], reads)?[0];
+                let expected = (middle - slip.earliest) as f64 / zone.per_track as f64;
+                if signed(angle - begin - expected) < step / 2.0 {
+                    before = middle;
+                } else {
+                    behind = middle;
+                }
+            }
+            zone.slips[index] =
+                SlipFound { before: behind, earliest: behind, latest: behind, ..slip };
+        }
+        Ok(())
+    }
+}
