@@ -525,9 +525,7 @@ impl Experiment {
     fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
         let drive = match &self.config.external {
-            Some(external) => {
-                external.planners_drive(&self.spec, &self.drive, self.config.scheduler)?
-            }
+            Some(external) => Arc::new(external.scheduler.planners_drive(&self.drive)),
             None => Arc::clone(&self.drive),
         };
         let background = |_| {

@@ -26,6 +26,7 @@ use serde::Serialize;
 use self::clock::{Clock, Observed};
 use self::forecast::{Forecast, Head};
 use self::free::{Filling, FreeCommand};
+use crate::drive::spec::ByOp;
 use crate::drive::{Departure, Drive, Rest, Target};
 use crate::freeblock::{Foreground, FreeRun, Planner};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
@@ -177,9 +178,9 @@ pub struct External {
     /// What commands are predicted with; their processing takes it no time.
     drive: Arc<Drive>,
     /// The same with longer seeks, for free work.
-    cautious: Drive,
+    cautious: Arc<Drive>,
     /// From sending a command to an idle drive until the head moves.
-    turnaround: [SimDuration; 2],
+    turnaround: ByOp<SimDuration>,
     read_write_switch: SimDuration,
     policy: Box<dyn Policy>,
     waiting: BTreeMap<u64, Pending>,
@@ -210,13 +211,11 @@ impl External {
         spec: ExternalSpec,
     ) -> Result<Self, ParsePolicyError> {
         assert!(spec.at_drive > 0, "commands at the drive");
-        let mechanics = drive.with_overhead(Default::default());
-        let margin = u32::try_from(spec.conservatism.ns()).unwrap_or(u32::MAX / 4);
         Ok(Self {
-            cautious: mechanics.with_slower_seeks(|_| margin),
-            turnaround: [drive.overhead(Op::Read), drive.overhead(Op::Write)],
-            clock: Clock::new(drive.rotation().period().ns()),
-            drive: Arc::new(mechanics),
+            cautious: Arc::new(spec.planners_drive(drive)),
+            turnaround: drive.overheads(),
+            clock: Clock::new(drive.rotation().period()),
+            drive: Arc::new(drive.with_overhead(ByOp::default())),
             read_write_switch,
             policy: policy.build()?,
             spec,
@@ -234,9 +233,9 @@ impl External {
         })
     }
 
-    /// The drive as planners of free work should see it: with its seeks longer by the margin.
+    /// The drive as planners of free work should see it: see [`ExternalSpec::planners_drive`].
     pub fn planners_drive(&self) -> Arc<Drive> {
-        Arc::new(self.cautious.clone())
+        Arc::clone(&self.cautious)
     }
 
     /// What was seen and done so far.
@@ -304,10 +303,11 @@ impl External {
         let (Some(before), Some(last)) = (self.spec.decide_before, self.at_drive.back()) else {
             return false;
         };
-        let needed = last.forecast.end.at.saturating_sub(self.turnaround(Op::Write).ns());
-        let decides_at = self.clock.host(needed.saturating_sub(before.ns()));
-        let is_early = self.head.is_known && now.ns() < decides_at && !self.policy.is_empty();
-        self.decides_at = is_early.then(|| SimTime::from_ns(decides_at));
+        let ahead = self.turnaround.of(Op::Write) + before;
+        let ahead_ns = last.forecast.end.at.ns().saturating_sub(ahead.ns());
+        let decides_at = self.clock.host(SimTime::from_ns(ahead_ns));
+        let is_early = self.head.is_known && now < decides_at && !self.policy.is_empty();
+        self.decides_at = is_early.then_some(decides_at);
         is_early
     }
 
@@ -340,12 +340,8 @@ impl External {
     /// sent at `now`.
     fn tail(&self, now: SimTime, op: Op) -> Head {
         let head = self.at_drive.back().map_or(self.head, |last| last.forecast.end);
-        let ready = self.clock.model(now.ns()) + self.turnaround(op).ns();
+        let ready = self.clock.model(now) + self.turnaround.of(op);
         Head { at: head.at.max(ready), ..head }
-    }
-
-    fn turnaround(&self, op: Op) -> SimDuration {
-        self.turnaround[usize::from(op == Op::Write)]
     }
 
     /// Picks the next foreground request, or goes on with the last one, and plans what to do before
@@ -364,8 +360,7 @@ impl External {
     /// commands while there is free work: most of a turn lies between them.
     fn pick(&mut self, now: SimTime) -> Option<(Part, Op)> {
         let head = self.tail(now, Op::Read);
-        let moment =
-            Moment { now: SimTime::from_ns(head.at), head: head.position, drive: &self.drive };
+        let moment = Moment { now: head.at, head: head.position, drive: &self.drive };
         let Waiting { target, sequence, .. } = self.policy.pick(&moment)?;
         let Target { start, blocks, op, .. } = target;
         let whole = Part { sequence, start, blocks };
@@ -404,18 +399,18 @@ impl External {
         let AtDrive { command, sent, forecast, is_behind_free } =
             self.at_drive.remove(place).expect("it is there");
         let was_known = self.head.is_known;
-        let observed = self.clock.compare(now.ns(), forecast.end.at);
+        let observed = self.clock.compare(now, forecast.end.at);
         let head = now - self.ended.max(sent);
-        let period_ns = self.drive.rotation().period().ns();
-        let late_ns = observed.turns * period_ns as i64;
+        let period = self.drive.rotation().period();
+        let late_ns = observed.turns * period.ns() as i64;
         let may_be_media = match was_known {
-            true => forecast.may_end(&observed, period_ns),
+            true => forecast.may_end(&observed, period),
             false => observed.is_plausible,
         };
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
-            self.clock.follow(now.ns(), &observed);
+            self.clock.follow(now, &observed);
         } else {
             self.surprise(now, &observed);
         }
@@ -433,17 +428,17 @@ impl External {
     /// where. The end of the next one says more.
     fn surprise(&mut self, now: SimTime, observed: &Observed) {
         self.account.surprises += u64::from(self.clock.is_known());
-        self.head.at = self.head.at.max(self.clock.model(now.ns()));
+        self.head.at = self.head.at.max(self.clock.model(now));
         self.head.is_known = false;
-        self.clock.follow(now.ns(), &Observed { is_plausible: false, ..*observed });
+        self.clock.follow(now, &Observed { is_plausible: false, ..*observed });
     }
 
     /// Predicts again what is at the drive, from where the head is known to be.
     fn foresee_again(&mut self) {
         let mut head = self.head;
         for sent in &mut self.at_drive {
-            let turnaround = self.turnaround[usize::from(sent.command.op == Op::Write)];
-            head.at = head.at.max(self.clock.model(sent.sent.ns()) + turnaround.ns());
+            let turnaround = self.turnaround.of(sent.command.op);
+            head.at = head.at.max(self.clock.model(sent.sent) + turnaround);
             let extent = sent.command.extent();
             sent.forecast = Forecast::new(&self.drive, &head, self.read_write_switch, extent);
             head = sent.forecast.end;

@@ -4,6 +4,9 @@ use freewheel_units::SimDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::drive::Drive;
+use crate::drive::spec::ByOp;
+
 /// How a scheduler outside a drive deals with what it cannot see or change (fast02 sections 3, 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -31,6 +34,15 @@ impl Default for ExternalSpec {
             same_track: SameTrack::default(),
             decide_before: Some(SimDuration::from_us(300)),
         }
+    }
+}
+
+impl ExternalSpec {
+    /// `drive` as planners of free work should see it: every movement takes longer by the margin, and
+    /// the processing of commands no time.
+    pub fn planners_drive(&self, drive: &Drive) -> Drive {
+        let margin_ns = u32::try_from(self.conservatism.ns()).unwrap_or(u32::MAX / 4);
+        drive.with_overhead(ByOp::default()).with_slower_seeks(|_| margin_ns)
     }
 }
 

@@ -1,7 +1,5 @@
 //! What an experiment says of a scheduler outside the drive.
 
-use std::sync::Arc;
-
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::external::{External, ExternalSpec};
@@ -73,16 +71,6 @@ impl ExternalConfig {
         let onboard = spec.onboard.with_processing(spec.overhead);
         let drive = drive.with_overhead(onboard.command_overhead());
         Ok(External::new(&drive, onboard.read_write_switch, policy, self.scheduler)?)
-    }
-
-    /// The drive as planners should see it.
-    pub(crate) fn planners_drive(
-        &self,
-        spec: &DriveSpec,
-        drive: &Drive,
-        policy: PolicySpec,
-    ) -> Result<Arc<Drive>, ConfigError> {
-        Ok(self.scheduler(spec, drive, policy)?.planners_drive())
     }
 
     /// The drive itself, of the same file.
