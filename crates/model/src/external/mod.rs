@@ -23,7 +23,7 @@ use std::sync::Arc;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use serde::Serialize;
 
-use self::clock::{Clock, Observed};
+use self::clock::{Clock, Observed, PLAUSIBLE};
 use self::forecast::{Forecast, Head};
 use self::free::{Filling, FreeCommand};
 use crate::drive::spec::ByOp;
@@ -90,11 +90,13 @@ pub struct Account {
     pub gaps_used: u64,
     /// Rotational latency in them.
     pub potential_ns: u128,
-    /// Wanted blocks under the head in them.
+    /// Commands of free work under the head in them, as planned: wanted blocks, and the holes that are
+    /// read with them in one command or before the request that they are merged with. What was planned
+    /// and given up after a surprise counts too.
     pub transfer_ns: u128,
-    /// Longer ways than the foreground's alone.
+    /// Longer ways than the foreground's alone, as planned.
     pub extra_seek_ns: i128,
-    /// Blocks of 512 B moved for free work.
+    /// Wanted blocks of 512 B that were moved: without holes.
     pub free_blocks: u64,
     /// Commands of free work alone.
     pub commands: u64,
@@ -110,8 +112,15 @@ pub struct Account {
     pub within_150us: u64,
     /// Of them those that took whole turns more.
     pub late: u64,
-    /// Of those the foreground's behind free work.
+    /// Of those the foreground's behind free work, where only the way from there was off: what an
+    /// earlier command of the gap had lost was known by then.
     pub late_behind_free: u64,
+    /// Foreground commands behind free work that ended later than predicted without it, from where the
+    /// head was when the gap began, by more than a sixteenth of a turn. Some would have been late
+    /// alone: a seek on the direct way may be off as well.
+    pub delayed: u64,
+    /// By how much together.
+    pub delay_ns: u128,
     /// Those that took whole turns less.
     pub early: u64,
 }
@@ -135,6 +144,8 @@ impl Account {
             within_150us: self.within_150us + other.within_150us,
             late: self.late + other.late,
             late_behind_free: self.late_behind_free + other.late_behind_free,
+            delayed: self.delayed + other.delayed,
+            delay_ns: self.delay_ns + other.delay_ns,
             early: self.early + other.early,
         }
     }
@@ -196,6 +207,9 @@ pub struct External {
     head: Head,
     /// When that came back.
     ended: SimTime,
+    /// Where the head was before the free work that came back last, and when the drive got that, while
+    /// the request behind it has not come back.
+    gap_from: Option<(Head, SimTime)>,
     last_id: u64,
     runs: Vec<FreeRun>,
     account: Account,
@@ -227,6 +241,7 @@ impl External {
             at_drive: VecDeque::new(),
             head: Head::default(),
             ended: SimTime::ZERO,
+            gap_from: None,
             last_id: 0,
             runs: Vec::new(),
             account: Account::default(),
@@ -407,6 +422,7 @@ impl External {
             true => forecast.may_end(&observed, period),
             false => observed.is_plausible,
         };
+        self.count_delay(&command, sent, now);
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
@@ -422,6 +438,31 @@ impl External {
         }
         let done = self.tell(&command, now, planner);
         Finished { command, done, head, error_ns }
+    }
+
+    /// Holds a foreground command behind free work, which has come back at `now`, against what it would
+    /// have done without. `sent` is when the drive got this command, which began where the head is.
+    fn count_delay(&mut self, command: &Command, sent: SimTime, now: SimTime) {
+        let is_free = !command.runs.is_empty();
+        let here = (self.head, sent);
+        let Some(part) = command.foreground else {
+            self.gap_from.get_or_insert(here);
+            return;
+        };
+        let Some((mut from, sent)) = self.gap_from.take().or(is_free.then_some(here)) else {
+            return;
+        };
+        if !from.is_known {
+            return;
+        }
+        from.at = from.at.max(self.clock.model(sent) + self.turnaround.of(command.op));
+        let extent = (command.op, part.start, part.blocks);
+        let alone = Forecast::new(&self.drive, &from, self.read_write_switch, extent);
+        let delay = self.clock.model(now).saturating_since(alone.end.at);
+        if delay > self.drive.rotation().period() / PLAUSIBLE {
+            self.account.delayed += 1;
+            self.account.delay_ns += u128::from(delay.ns());
+        }
     }
 
     /// A command ended where the media would not have: the head is where it was, or nobody knows
