@@ -606,7 +606,8 @@ impl Experiment {
             let policy = PolicySpec::Fcfs.build()?;
             arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
         }
-        Ok(engine::tally(&self.striping, None, &mut arms, source, observer)?)
+        let zones = VolumeZones::new(spec.zoned.as_ref(), &self.drive, &self.striping);
+        Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
     }
 
     /// Whether the drive's electronics take part.

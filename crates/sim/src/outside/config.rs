@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
-use crate::black_box::{BadBlocks, EmulatedDrive, Habits};
+use crate::black_box::{BadBlocks, EmulatedDrive, HabitError, Habits};
 use crate::config::ConfigError;
 
 /// A scheduler outside the drive: it has the drive's file, and of the drive itself no more than
-/// commands and the times of their ends (fast02).
+/// commands and the times of their ends (fast02). Each actuator has a scheduler of its own and is seen
+/// as a device of its own, as drives show them that have a logical unit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExternalConfig {
@@ -47,6 +48,10 @@ impl ExternalConfig {
                 "`scheduler.conservatism` is {conservatism}: at most {CONSERVATISM_MAX} are allowed"
             ));
         }
+        let wrong = |error: HabitError| {
+            format!("`habits.{}` is {}: {}", error.key, error.value, error.rule)
+        };
+        self.habits.check().map_err(wrong)?;
         let depth = self.habits.queue_depth.unwrap_or(at_drive);
         if depth < at_drive {
             return Err(format!(
