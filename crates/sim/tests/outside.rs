@@ -159,7 +159,7 @@ fn any_setting() -> impl Strategy<Value = Setting> {
         (drive.blocks().get() > 300).then_some(())?;
         let same_tracks = [SameTrack::Merge, SameTrack::Distinct, SameTrack::Never];
         let policies = [PolicySpec::Fcfs, PolicySpec::Sstf, PolicySpec::Sptf, PolicySpec::Clook];
-        let decide_before = prng.chance(0.5).then(|| us(prng.below(2000)));
+        let decide_before = if prng.chance(0.5) { us(prng.below(2000)) } else { SimDuration::MAX };
         let scheduler = ExternalSpec {
             at_drive: 1 + prng.below(3) as u32,
             conservatism: us(prng.below(2) * prng.below(300)),

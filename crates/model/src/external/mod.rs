@@ -315,12 +315,11 @@ impl External {
     /// Whether the next request need not be chosen yet: the drive is busy for longer.
     fn is_early(&mut self, now: SimTime) -> bool {
         self.decides_at = None;
-        let (Some(before), Some(last)) = (self.spec.decide_before, self.at_drive.back()) else {
-            return false;
-        };
-        let ahead = self.turnaround.of(Op::Write) + before;
-        let ahead_ns = last.forecast.end.at.ns().saturating_sub(ahead.ns());
-        let decides_at = self.clock.host(SimTime::from_ns(ahead_ns));
+        let Some(last) = self.at_drive.back() else { return false };
+        let ends_ns = last.forecast.end.at.ns();
+        let needed_ns = ends_ns.saturating_sub(self.turnaround.of(Op::Write).ns());
+        let before_ns = needed_ns.saturating_sub(self.spec.decide_before.ns());
+        let decides_at = self.clock.host(SimTime::from_ns(before_ns));
         let is_early = self.head.is_known && now < decides_at && !self.policy.is_empty();
         self.decides_at = is_early.then_some(decides_at);
         is_early

@@ -19,9 +19,9 @@ pub struct ExternalSpec {
     /// Free work on the tracks of foreground requests.
     pub same_track: SameTrack,
     /// The next request is chosen so long before the drive needs its command, and not earlier: those
-    /// that arrive meanwhile can be chosen too. When absent, as soon as the drive takes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decide_before: Option<SimDuration>,
+    /// that arrive meanwhile can be chosen too. With more than any command takes, as soon as the drive
+    /// takes it.
+    pub decide_before: SimDuration,
 }
 
 impl Default for ExternalSpec {
@@ -32,7 +32,7 @@ impl Default for ExternalSpec {
             at_drive: 2,
             conservatism: SimDuration::from_us(300),
             same_track: SameTrack::default(),
-            decide_before: Some(SimDuration::from_us(300)),
+            decide_before: SimDuration::from_us(300),
         }
     }
 }

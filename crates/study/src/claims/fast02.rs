@@ -27,6 +27,9 @@ pub(super) const BLACK_BOX: &str = "an emulated Atlas 10K: seeks vary evenly by 
 /// access.
 pub(super) const ATLAS_JITTER: SimDuration = SimDuration::from_us(150);
 
+/// The paper's scheduler chooses the next request as soon as one is done.
+const AT_ONCE: SimDuration = SimDuration::MAX;
+
 /// Bytes of 512 on a bus of 80 MB/s.
 pub(super) const BUS_BLOCK: SimDuration = SimDuration::from_ns(6400);
 
@@ -60,10 +63,9 @@ impl Setting {
         Self {
             policy,
             free: Some(Rule::Greedy),
-            // It chooses the next request as soon as one is done.
             scheduler: ExternalSpec {
                 conservatism,
-                decide_before: None,
+                decide_before: AT_ONCE,
                 ..ExternalSpec::default()
             },
             jitter: ATLAS_JITTER,
