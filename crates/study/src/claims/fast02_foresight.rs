@@ -10,7 +10,7 @@ use freewheel_model::onboard::spec::WriteCache;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
 use freewheel_sim::config::ConfigError;
-use freewheel_sim::source::{Closed, Pattern, PatternSpec, SizeDistribution, Think};
+use freewheel_sim::source::{Closed, Pattern, PatternSpec, SizeDistribution, Source, Think};
 use freewheel_sim::{Arm, Outside, RunResult, library, run};
 use freewheel_units::{Bytes, SimDuration};
 
@@ -25,27 +25,24 @@ const CHEETAH_JITTER: SimDuration = SimDuration::from_us(70);
 /// 100 us more than expected" (section 5.2) among those of 40 KB, and as much less.
 const OVERLAP: SimDuration = SimDuration::from_ns(2500);
 
-/// A drive and a workload whose commands are watched one by one.
-struct Watched<'a> {
-    drive: &'a str,
-    habits: Habits,
-    at_drive: u32,
-    size: Bytes,
-    size_distribution: SizeDistribution,
-    requests: u64,
+/// A drive whose commands are watched one by one.
+pub(super) struct Watched<'a> {
+    pub drive: &'a str,
+    pub habits: Habits,
+    pub at_drive: u32,
 }
 
 /// What was seen of them.
-struct Seen {
-    account: Account,
+pub(super) struct Seen {
+    pub account: Account,
     /// Errors of predicted head times in microseconds.
     errors_us: Vec<f64>,
-    result: RunResult,
+    pub result: RunResult,
 }
 
 impl Seen {
     /// How often errors lie in each of the bins of `width` from `-end` to `end`, in %.
-    fn density(&self, width: f64, end: f64) -> Vec<(f64, f64)> {
+    pub fn density(&self, width: f64, end: f64) -> Vec<(f64, f64)> {
         let bins = (2.0 * end / width) as usize;
         let mut counts = vec![0u64; bins];
         for error in &self.errors_us {
@@ -70,8 +67,12 @@ impl Seen {
 }
 
 impl Watched<'_> {
-    /// Random requests without free work.
-    fn run(&self, seed: u64) -> Result<Seen, ConfigError> {
+    /// Without free work under a workload, which it makes for the drive.
+    pub fn run<S: Source>(
+        &self,
+        seed: u64,
+        source: impl FnOnce(&Drive) -> Result<S, ConfigError>,
+    ) -> Result<Seen, ConfigError> {
         let mut spec = library::spec(self.drive)?;
         on_ultra2(&mut spec);
         let drive = Arc::new(library::build(&spec, self.drive)?);
@@ -93,55 +94,75 @@ impl Watched<'_> {
         let device = Outside::new(scheduler, real, None).watched_by(&mut watch);
         let policy = PolicySpec::Fcfs.build()?;
         let mut arms = [Arm { drive: Arc::clone(&drive), policy, device }];
-        let mut source = self.source(&drive, seed)?;
+        let mut source = source(&drive)?;
         let striping = Striping::single(drive.blocks());
         let result = run(&striping, None, &mut arms, &mut source, &mut |_| {})?;
         let account = *arms[0].device.account();
         drop(arms);
         Ok(Seen { account, errors_us, result })
     }
+}
 
-    fn source(&self, drive: &Drive, seed: u64) -> Result<Closed, ConfigError> {
+/// Random requests, four at once.
+#[derive(Clone, Copy)]
+struct Random {
+    size: Bytes,
+    size_distribution: SizeDistribution,
+    requests: u64,
+}
+
+impl Random {
+    /// Of a mean size.
+    fn around(context: &Context<'_>, size: Bytes) -> Self {
+        let size_distribution = SizeDistribution::Exponential;
+        Self { size, size_distribution, requests: context.requests() / 2 }
+    }
+
+    fn on(self, watched: &Watched<'_>, seed: u64) -> Result<Seen, ConfigError> {
         let pattern = PatternSpec {
             size: self.size,
             size_distribution: self.size_distribution,
             align: Bytes::from_kib(4),
             ..PatternSpec::default()
         };
-        let pattern = Pattern::new(pattern, drive.blocks(), seed)
-            .map_err(|message| ConfigError::Workload { message })?;
-        let think = Think::Constant(SimDuration::ZERO);
-        Ok(Closed::new(pattern, 4, think, self.requests, seed))
+        watched.run(seed, |drive| {
+            let pattern = Pattern::new(pattern, drive.blocks(), seed)
+                .map_err(|message| ConfigError::Workload { message })?;
+            let think = Think::Constant(SimDuration::ZERO);
+            Ok(Closed::new(pattern, 4, think, self.requests, seed))
+        })
     }
 }
 
-/// Random requests of a size, on a drive whose bus is behind the media by any part of its transfer.
-fn watched(context: &Context<'_>, size: Bytes, at_drive: u32) -> Watched<'static> {
-    Watched {
-        drive: "atlas10k",
-        habits: Habits {
-            seek_jitter: Some(ATLAS_JITTER),
-            reply_jitter_a_block: OVERLAP,
-            ..Habits::default()
-        },
-        at_drive,
-        size,
-        size_distribution: SizeDistribution::Exponential,
-        requests: context.requests() / 2,
-    }
-}
+/// The paper's drive: its seeks vary, and its bus is behind the media by any part of its transfer.
+pub(super) const ATLAS: Watched<'static> = Watched {
+    drive: "atlas10k",
+    habits: Habits {
+        seek_jitter: Some(ATLAS_JITTER),
+        reply_jitter: SimDuration::ZERO,
+        reply_jitter_a_block: OVERLAP,
+        activity: None,
+        queue_depth: None,
+        write_cache: None,
+    },
+    at_drive: 2,
+};
+
+/// Of how errors of predictions are distributed.
+pub(super) const AXES: Axes =
+    Axes { x: "error of the predicted head time, us", y: "of commands, %", log_x: false };
 
 pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.options.seed;
     let seen = |at_drive, overlap| -> Result<Seen, ConfigError> {
-        let usual = watched(context, Bytes::from_kib(16), at_drive);
         let overlap = if overlap { BUS_BLOCK * 5 } else { SimDuration::ZERO };
         let habits = Habits {
             seek_jitter: Some(SimDuration::ZERO),
             reply_jitter_a_block: overlap,
-            ..usual.habits
+            ..ATLAS.habits
         };
-        Watched { habits, ..usual }.run(seed)
+        let requests = Random::around(context, Bytes::from_kib(16));
+        requests.on(&Watched { habits, at_drive, ..ATLAS }, seed)
     };
     let [one, two] = [seen(1, true)?, seen(2, true)?];
     let [one_even, two_even] = [seen(1, false)?, seen(2, false)?];
@@ -170,19 +191,16 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         line("one at the drive", one.density(50.0, 2000.0)),
         line("two", two.density(50.0, 2000.0)),
     ];
-    let axes =
-        Axes { x: "error of the predicted head time, us", y: "of commands, %", log_x: false };
-    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, axes)] })
+    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, AXES)] })
 }
 
 pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.options.seed;
-    let constant = SizeDistribution::Fixed;
-    let atlas = Watched { size_distribution: constant, ..watched(context, Bytes::from_kib(4), 2) };
-    let calmer = Habits { seek_jitter: Some(CHEETAH_JITTER), ..atlas.habits };
-    let cheetah = Watched { habits: calmer, ..watched(context, Bytes::from_kib(4), 2) };
-    let cheetah = Watched { drive: "cheetah18lp", size_distribution: constant, ..cheetah };
-    let (atlas, cheetah) = (atlas.run(seed)?, cheetah.run(seed)?);
+    let requests = Random::around(context, Bytes::from_kib(4));
+    let requests = Random { size_distribution: SizeDistribution::Fixed, ..requests };
+    let calmer = Habits { seek_jitter: Some(CHEETAH_JITTER), ..ATLAS.habits };
+    let cheetah = Watched { drive: "cheetah18lp", habits: calmer, ..ATLAS };
+    let (atlas, cheetah) = (requests.on(&ATLAS, seed)?, requests.on(&cheetah, seed)?);
     let within = |seen: &Seen| percent(seen.account.within_50us, seen.account.predicted);
     let turns =
         |count: fn(&Account) -> u64| percent(count(&atlas.account), atlas.account.predicted);
@@ -206,25 +224,22 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             cheetah_box,
         ),
     ];
-    let axes =
-        Axes { x: "error of the predicted head time, us", y: "of commands, %", log_x: false };
     let densities = vec![
         line("Atlas 10K", atlas.density(20.0, 400.0)),
         line("Cheetah", cheetah.density(20.0, 400.0)),
     ];
-    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, axes)] })
+    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, AXES)] })
 }
 
 pub(super) fn fig7b(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let seen = watched(context, Bytes::from_kib(40), 2).run(context.options.seed)?;
+    let requests = Random::around(context, Bytes::from_kib(40));
+    let seen = requests.on(&ATLAS, context.options.seed)?;
     let within = percent(seen.account.within_150us, seen.account.predicted);
     let rows = vec![stands_in(
         context.row_in("40 KB: within 150 us", "%", [75.0, 100.0], within),
         BLACK_BOX,
     )];
-    let axes =
-        Axes { x: "error of the predicted head time, us", y: "of commands, %", log_x: false };
     let density = format!("40 KB, standard deviation {:.0} us", seen.deviation_us());
-    let figures = vec![Figure::Lines(vec![line(&density, seen.density(20.0, 600.0))], axes)];
+    let figures = vec![Figure::Lines(vec![line(&density, seen.density(20.0, 600.0))], AXES)];
     Ok(Outcome { rows, figures })
 }

@@ -9,6 +9,7 @@ mod fast02_conservatism;
 mod fast02_foreground;
 mod fast02_foresight;
 mod fast02_scan;
+mod fast02_small_files;
 mod osdi00;
 mod osdi00_cleaning;
 mod osdi00_mining;
@@ -117,6 +118,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "Predicted head times of large requests",
         setting: "as figure 7, exponential around 40 KB, bus overlap that varies",
         run: fast02_foresight::fig7b,
+    },
+    Claim {
+        id: "fast02.fig7c",
+        title: "Predicted head times of small files",
+        setting: "Atlas 10K as a black box, one process that reads 10,000 of 100,000 files of 3 KB through a file system",
+        run: fast02_small_files::fig7c,
     },
     Claim {
         id: "fast02.fig8",
