@@ -18,6 +18,7 @@ use freewheel_model::freeblock::{Options, Planner, Rule};
 use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
 use freewheel_sim::{Arm, Completion, Outside, library, run};
 use freewheel_units::{Bytes, Lbn, Prng, SimDuration, SimTime};
@@ -353,4 +354,17 @@ fn every_block_of_a_scan_is_delivered_once() {
     assert!(rounds > 0, "a scan of so small a drive ends");
     let whole = drive.blocks().get() as usize / 8 * 8;
     assert!(delivered[..whole].iter().all(|&times| times == 1), "each once");
+}
+
+#[test]
+fn each_actuator_of_a_drive_is_foreseen_by_a_scheduler_of_its_own() {
+    let text = "drive = \"exos-2x18-18tb\"\nexternal = {}\n[workload]\nkind = \"closed\"\n\
+                requests = 1000\noutstanding = 8\n";
+    let config = SimConfig::parse(text, "test", &[]).unwrap();
+    let result = Experiment::new(config).unwrap().run().unwrap();
+    let seen = result.external.unwrap();
+    assert_eq!(result.requests, 1000);
+    // Neither knows its spindle at first.
+    assert!((900..1000).contains(&seen.predicted), "{seen:?}");
+    assert!(seen.within_50us * 20 > seen.predicted * 19, "{seen:?}");
 }
