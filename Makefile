@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test lint bench bench-scale bench-freeblock bench-long bench-nbd reproduce install schemas picture clean
+.PHONY: demo test lint bench bench-scale bench-freeblock bench-cpu bench-long bench-nbd reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -30,6 +30,10 @@ bench-scale:
 ## What a freeblock decision costs, by drive, block size and how much is wanted: several minutes.
 bench-freeblock:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --freeblock
+
+## What a scheduler outside the drive takes of a processor: claim fast02.cpu.
+bench-cpu:
+	$(CARGO) run --release --quiet --package freewheel-bench -- --cpu
 
 ## That memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
 bench-long:
