@@ -5,7 +5,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, DriveSpec, Mapping, Turn, ZoneSpec};
 use freewheel_sim::black_box::{BadBlocks, BlackBox, Command, EmulatedDrive, Habits, VirtualDrive};
 use freewheel_sim::library;
-use freewheel_study::{Confidence, ExtractOptions, Extraction, extract};
+use freewheel_study::{Confidence, ExtractOptions, Extraction, Journal, extract};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
 /// A drive to be found out.
@@ -90,7 +90,7 @@ fn emulated(spec: &DriveSpec, habits: &Habits, seed: u64) -> VirtualDrive {
 fn extracted(hidden: &Hidden) -> Extraction {
     let mut drive = emulated(&hidden.spec, &hidden.habits, hidden.seed);
     let options = ExtractOptions { name: "found".into(), seed: 1 };
-    extract(&mut drive, &options, &|_, _, _| {}).unwrap()
+    extract(&mut drive, &options, Journal::default(), &|_, _, _| {}).unwrap()
 }
 
 /// Response times of random reads, one after the other.
@@ -105,7 +105,7 @@ fn responses(spec: &DriveSpec, habits: &Habits) -> Vec<f64> {
             drive.sleep_until(SimTime::from_ns(id * 40_000_000));
             let sent = drive.now();
             drive.submit(Command { id, op: Op::Read, start, blocks: 1 });
-            (drive.next_answer(SimTime::MAX).unwrap().at - sent).ns() as f64
+            (drive.next_answer(SimTime::MAX).unwrap().unwrap().at - sent).ns() as f64
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::sim::black_box::{BadBlocks, EmulatedDrive, Habits, VirtualDrive};
 use freewheel::sim::library;
-use freewheel::study::{Confidence, ExtractError, ExtractOptions, Extraction, extract};
+use freewheel::study::{Confidence, ExtractError, ExtractOptions, Extraction, Journal, extract};
 use freewheel::units::SimDuration;
 use serde::Serialize;
 
@@ -107,7 +107,7 @@ impl ExtractArgs {
         let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, habits, bad, *seed)?);
         let bars = Bars::default();
         let options = ExtractOptions { name: self.drive_name(), seed: self.seed };
-        let found = extract(&mut drive, &options, &|step, done, total| {
+        let found = extract(&mut drive, &options, Journal::default(), &|step, done, total| {
             bars.set(step, done, total);
         })?;
         drop(bars);

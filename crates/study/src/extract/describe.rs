@@ -9,6 +9,7 @@ use freewheel_model::onboard::spec::{AfterOp, BufferSpec, OnboardSpec, OverheadS
 use freewheel_units::SimDuration;
 
 use super::clock::fold;
+use super::host::Host;
 use super::map::ZoneMap;
 use super::zones::WHOLE_SECTOR;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
@@ -16,12 +17,7 @@ use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extractio
 /// Angles that are no whole number of sectors are given to this part of a turn.
 const ANGLE_STEPS: f64 = 1e9;
 
-pub(super) fn describe(
-    found: &Found,
-    options: &ExtractOptions,
-    commands: u64,
-    drive_ns: u64,
-) -> Extraction {
+pub(super) fn describe(found: &Found, options: &ExtractOptions, host: &Host<'_>) -> Extraction {
     let values = values(found);
     let spec = spec(found, options, &values);
     let slips = found.zones.iter().flat_map(|zone| &zone.slips).map(|slip| ExtractedSlip {
@@ -30,10 +26,11 @@ pub(super) fn describe(
         plus_minus: (slip.latest - slip.earliest).div_ceil(2),
     });
     Extraction {
-        commands,
-        drive_ns,
+        commands: host.commands(),
+        drive_ns: host.now().ns(),
         reply_jitter_ns: found.jitter_ns,
         slips: slips.collect(),
+        unreadable: host.bad().collect(),
         seeks: found.seeks.clone(),
         values,
         spec,
@@ -192,7 +189,10 @@ fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, Stri
     use Confidence::{Approximate, Measured, Unobservable};
     let period = format!("{:.3} ns", found.period_ns);
     let ppm = found.period_error_ns / found.period_ns * 1e6;
-    let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm");
+    let drift = found.drift.map_or(String::new(), |(parts, apart)| {
+        format!("; it changed by {:.3} ppm in {:.0} s", parts * 1e6, apart.ns() as f64 / 1e9)
+    });
+    let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm{drift}");
     push("rotation_period", period, Measured, how);
     let zone = &found.zones[0];
     let (confidence, how) = match zone.heads {

@@ -20,18 +20,24 @@ mod clock;
 mod describe;
 mod heads;
 mod host;
+mod journal;
 mod map;
 mod seeks;
 mod zones;
 
+use std::collections::VecDeque;
+use std::io;
+
 use freewheel_model::drive::spec::{DriveSpec, Mapping};
-use freewheel_sim::black_box::BlackBox;
+use freewheel_sim::black_box::{BlackBox, Gone};
+use freewheel_units::{Op, SimDuration};
 use serde::Serialize;
 use thiserror::Error;
 
 use buffer::Buffer;
 use clock::Clock;
 use host::{Host, Shadow};
+pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
 use seeks::{Timer, distances};
 use zones::Surveyor;
@@ -45,8 +51,22 @@ pub enum ExtractError {
         /// What was read.
         block: u64,
     },
-    /// A block that cannot be read.
-    #[error("block {block} cannot be read: write it, or take another drive")]
+    /// The connection to it is lost.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// The journal cannot be written.
+    #[error("the journal: {0}")]
+    Journal(#[from] io::Error),
+    /// A journal of something else.
+    #[error(
+        "the journal does not fit at {entry:?}: it is of another drive, or of another version; remove it and begin anew"
+    )]
+    OtherJournal {
+        /// What stands there.
+        entry: String,
+    },
+    /// A block that cannot be read, nor any around it.
+    #[error("block {block} and those around it cannot be read: this drive is broken")]
     Unreadable {
         /// The block.
         block: u64,
@@ -156,11 +176,28 @@ pub struct Extraction {
     pub values: Vec<ExtractedValue>,
     /// Defects.
     pub slips: Vec<ExtractedSlip>,
+    /// Blocks that could not be read.
+    pub unreadable: Vec<u64>,
     /// Seek times before reads: distance in cylinders, and nanoseconds.
     pub seeks: Vec<(u32, u64)>,
     /// The drive.
     #[serde(skip)]
     pub spec: DriveSpec,
+}
+
+/// What has been asked and answered before, and where to keep what comes. The default is of an
+/// extraction that begins and is not kept.
+pub struct Journal<'a> {
+    /// The commands of sessions before, as [`read_journal`] gives them.
+    pub past: VecDeque<JournalEntry>,
+    /// Called with every command that was answered by the drive.
+    pub keep: Box<dyn FnMut(&JournalEntry) -> io::Result<()> + 'a>,
+}
+
+impl Default for Journal<'_> {
+    fn default() -> Self {
+        Self { past: VecDeque::new(), keep: Box::new(|_| Ok(())) }
+    }
 }
 
 /// Told which step is how far: its name, what is done, and what there is.
@@ -172,6 +209,8 @@ struct Found {
     reads_on_to_track_end: bool,
     period_ns: f64,
     period_error_ns: f64,
+    /// In parts of the period, and over which time.
+    drift: Option<(f64, SimDuration)>,
     jitter_ns: f64,
     zones: Vec<ZoneMap>,
     /// None when the order of heads shows in no time.
@@ -189,10 +228,10 @@ struct Found {
 pub fn extract(
     drive: &mut dyn BlackBox,
     options: &ExtractOptions,
+    journal: Journal<'_>,
     progress: ExtractProgress<'_>,
 ) -> Result<Extraction, ExtractError> {
-    let began = drive.now();
-    let mut host = Host::new(drive, options.seed);
+    let mut host = Host::new(drive, options.seed, journal);
     progress("buffer", 0, 1);
     let buffer = buffer::measure(&mut host)?;
     host.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
@@ -205,13 +244,15 @@ pub fn extract(
         Some(buffer) => buffer.reads_on_to_track_end(&mut host, &zones)?,
         None => false,
     };
-    let mut timer = Timer { host: &mut host, clock: &mut clock, zones: &zones };
+    let mut timer = Timer { host: &mut host, clock: &mut clock, zones: &zones, op: Op::Read };
     let times = movements(&mut timer, progress)?;
+    clock.settle(&mut host)?;
     let found = Found {
         buffer,
         reads_on_to_track_end,
         period_ns: clock.period_ns(),
         period_error_ns: clock.period_error_ns(),
+        drift: clock.drift(),
         jitter_ns: clock.jitter_ns(),
         zones,
         mapping: times.mapping,
@@ -221,8 +262,7 @@ pub fn extract(
         seek_error_ns: times.error_ns,
         zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
     };
-    let (commands, drive_ns) = (host.commands(), (host.now() - began).ns());
-    Ok(describe::describe(&found, options, commands, drive_ns))
+    Ok(describe::describe(&found, options, &host))
 }
 
 /// More than any drive has on a surface; what a drive file takes.
@@ -306,4 +346,13 @@ fn movements(
 
 fn no_time(what: &str) -> ExtractError {
     ExtractError::NoTime { what: what.into() }
+}
+
+/// None for a block that cannot be read.
+fn readable<T>(result: Result<T, ExtractError>) -> Result<Option<T>, ExtractError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(ExtractError::Unreadable { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -6,10 +6,10 @@
 //! then tried further and further away; where it fails there is a defect, by which all later blocks
 //! have moved on, or the next zone.
 
-use super::ExtractError;
 use super::clock::{Clock, fold, signed};
 use super::host::Host;
 use super::map::{SlipFound, ZoneMap};
+use super::{ExtractError, readable};
 
 /// Reads of a block where its angle decides between two cases.
 const READS: usize = 3;
@@ -30,6 +30,8 @@ pub(super) const WHOLE_SECTOR: f64 = 0.25;
 /// Pairs of tracks that are measured for a skew at most; with more jitter than that allows, the skew
 /// stays what it was measured to be.
 const PAIRS_MAX: f64 = 3000.0;
+/// More unreadable blocks one after the other than this are no defect but a broken drive.
+const BAD_IN_A_ROW_MAX: i64 = 64;
 /// Tracks on which the start of a finished zone is measured.
 const CHECKS: u64 = 24;
 /// Reads from which it follows.
@@ -104,7 +106,33 @@ impl Surveyor<'_, '_> {
     }
 
     fn angle(&mut self, block: u64) -> Result<f64, ExtractError> {
-        Ok(self.clock.measure(self.host, &[block], READS)?[0])
+        self.angle_of(block, READS)
+    }
+
+    /// Where a block is answered, or would be if it could be read: as far beyond the one before it
+    /// as that is beyond the one before that. What follows it does where nothing is before it.
+    fn angle_of(&mut self, block: u64, reads: usize) -> Result<f64, ExtractError> {
+        if let Some(angle) = self.angle_if_readable(block, reads)? {
+            return Ok(angle);
+        }
+        for step in [-1, 1] {
+            let mut angles = Vec::new();
+            for steps in 1..=BAD_IN_A_ROW_MAX {
+                let other = block.checked_add_signed(step * steps);
+                let Some(other) = other.filter(|&other| other < self.host.blocks()) else { break };
+                if let Some(angle) = self.angle_if_readable(other, reads)? {
+                    angles.push((steps as f64, angle));
+                }
+                if let [(near, first), (far, second)] = angles[..] {
+                    return Ok(fold(first - signed(second - first) * near / (far - near)));
+                }
+            }
+        }
+        Err(ExtractError::Unreadable { block })
+    }
+
+    fn angle_if_readable(&mut self, block: u64, reads: usize) -> Result<Option<f64>, ExtractError> {
+        Ok(readable(self.clock.measure(self.host, &[block], reads))?.map(|angles| angles[0]))
     }
 
     /// First block of a zone, and blocks a track. The end of the zone before may have been taken to
@@ -374,12 +402,15 @@ impl Surveyor<'_, '_> {
         let ratio = SKEW_PARTS * zone.per_track as f64 * jitter / switches;
         let pairs = (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, PAIRS_MAX) as usize;
         let mut off = 0.0;
-        for _ in 0..pairs {
+        let mut done = 0;
+        while done < pairs {
             let track = self.host.below(cylinders) * zone.heads;
             let ends = [track, track + zone.heads - 1].map(|track| zone.track_first(track));
-            let angles = self.clock.measure(self.host, &ends, READS)?;
+            let angles = self.clock.measure(self.host, &ends, READS);
+            let Some(angles) = readable(angles)? else { continue };
             let expected = zone.angle(ends[1]) - zone.angle(ends[0]);
             off += signed(angles[1] - angles[0] - expected);
+            done += 1;
         }
         zone.track_skew = fold(zone.track_skew + off / pairs as f64 / switches);
         let sectors = zone.per_track as f64;
@@ -400,11 +431,11 @@ impl Surveyor<'_, '_> {
             if reads > READS_FOR_SLIP_MAX {
                 continue;
             }
-            let begin = self.clock.measure(self.host, &[slip.earliest], reads)?[0];
+            let begin = self.angle_of(slip.earliest, reads)?;
             let (mut before, mut behind) = (slip.earliest, slip.latest);
             while behind - before > 1 {
                 let middle = u64::midpoint(before, behind);
-                let angle = self.clock.measure(self.host, &[middle], reads)?[0];
+                let angle = self.angle_of(middle, reads)?;
                 let expected = (middle - slip.earliest) as f64 / zone.per_track as f64;
                 if signed(angle - begin - expected) < step / 2.0 {
                     before = middle;
