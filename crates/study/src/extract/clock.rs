@@ -67,7 +67,9 @@ const AS_GOOD: f64 = 0.985;
 const SYNCHRONISE_EVERY: SimDuration = SimDuration::from_secs(20);
 /// Passages from which the pace is taken: five minutes, in which a spindle changes little.
 const PACE_OF: usize = 16;
-/// A pace from less than this is no better than the mean.
+/// A period from less than this is no better than that of the first passes, which took as long, and
+/// a pace no better than the mean.
+const PERIOD_SPAN_NS: f64 = 10e9;
 const PACE_SPAN_NS: f64 = 60e9;
 /// The period is known well enough, in parts of it: a fifth of a millionth.
 const WELL_KNOWN: f64 = 2e-7;
@@ -92,7 +94,7 @@ pub(super) fn fold(turns: f64) -> f64 {
 
 /// The angles among these that agree: most of those that lie within `width`. The others were held up
 /// by something that has nothing to do with the drive.
-fn agreeing(angles: &[f64], width: f64) -> Vec<usize> {
+pub(super) fn agreeing(angles: &[f64], width: f64) -> Vec<usize> {
     let near = |begin: f64| {
         let inside = |other: &usize| fold(angles[*other] - begin) <= width;
         (0..angles.len()).filter(inside).collect::<Vec<_>>()
@@ -108,7 +110,7 @@ fn agreeing(angles: &[f64], width: f64) -> Vec<usize> {
 }
 
 /// Mean of angles that lie within half a turn.
-fn mean_angle(angles: impl Iterator<Item = f64> + Clone) -> f64 {
+pub(super) fn mean_angle(angles: impl Iterator<Item = f64> + Clone) -> f64 {
     let first = angles.clone().next().unwrap_or_default();
     let (off, count) =
         angles.fold((0.0, 0.0), |(off, count), angle| (off + signed(angle - first), count + 1.0));
@@ -158,13 +160,13 @@ impl Clock {
         self.zero_ns = passes[0].iter().flatten().next().map_or(0.0, |done| done.end.ns() as f64);
         let angle = |done: Done| fold((done.end.ns() as f64 - self.zero_ns) / period_ns);
         self.angles = passes[0].iter().map(|done| done.map(angle)).collect();
-        for (number, pass) in passes.iter().enumerate() {
-            self.passed(pass);
-            if number == 0 {
-                // It deviates from itself by nothing.
-                (self.jitter_square, self.passes) = (0.0, 0.0);
-            }
-        }
+        self.passed(&passes[0]);
+        // It deviates from itself by nothing.
+        (self.jitter_square, self.passes) = (0.0, 0.0);
+        passes[1..].iter().for_each(|pass| self.passed(pass));
+        // A host that has slept for long is later than one that has not: this says nothing beside
+        // the passes that follow.
+        self.zeros = vec![Vec::new()];
     }
 
     pub fn period_ns(&self) -> f64 {
@@ -280,7 +282,10 @@ impl Clock {
 
     fn take_pace(&mut self) {
         let all: Vec<&[Zero]> = self.zeros.iter().map(Vec::as_slice).collect();
-        self.period_ns = slope(&all).unwrap_or(self.period_ns);
+        let span_ns = |zeros: &[Zero]| turns_in(zeros) * self.period_ns;
+        if all.iter().any(|zeros| span_ns(zeros) >= PERIOD_SPAN_NS) {
+            self.period_ns = slope(&all).unwrap_or(self.period_ns);
+        }
         let zeros = all.last().copied().unwrap_or_default();
         let last = &zeros[zeros.len().saturating_sub(PACE_OF)..];
         let is_long = turns_in(last) * self.period_ns >= PACE_SPAN_NS;

@@ -48,6 +48,7 @@ pub(super) struct Host<'a> {
     /// The last blocks, the newest at the back.
     recent: VecDeque<u64>,
     bad: BTreeSet<u64>,
+    bad_in_a_row: u32,
     shadow: Shadow,
     prng: Prng,
 }
@@ -56,6 +57,8 @@ pub(super) struct Host<'a> {
 const ANSWER_WITHIN: SimDuration = SimDuration::from_secs(60);
 /// Blocks that are remembered: more than any buffer has segments.
 const RECENT_MAX: usize = 8192;
+/// When so many commands failed one after the other, it is not for single blocks.
+const BAD_IN_A_ROW_MAX: u32 = 200;
 /// Random places that are tried before the drive is held to be too small.
 const PLACES_TRIED: usize = 10_000;
 /// Time that is put between two sessions. How much it was is not known.
@@ -73,6 +76,7 @@ impl<'a> Host<'a> {
             writes: 0,
             recent: VecDeque::new(),
             bad: BTreeSet::new(),
+            bad_in_a_row: 0,
             shadow: Shadow::default(),
             prng: Prng::new(seed, "extraction"),
         }
@@ -136,8 +140,14 @@ impl<'a> Host<'a> {
         self.ask(Op::Read, block)
     }
 
-    /// A block that could not be read before is not asked for again, which would take seconds.
-    fn ask(&mut self, op: Op, block: u64) -> Result<Done, ExtractError> {
+    /// Writes what is in a block, which has been read a moment ago.
+    pub fn write(&mut self, block: u64) -> Result<Done, ExtractError> {
+        self.ask(Op::Write, block)
+    }
+
+    /// Reads or writes one block. One that could not be read before is not asked for again, which
+    /// would take seconds.
+    pub fn ask(&mut self, op: Op, block: u64) -> Result<Done, ExtractError> {
         if self.bad.contains(&block) {
             return Err(ExtractError::Unreadable { block });
         }
@@ -155,8 +165,13 @@ impl<'a> Host<'a> {
         }
         if entry.is_bad {
             self.bad.insert(block);
-            return Err(ExtractError::Unreadable { block });
+            self.bad_in_a_row += 1;
+            return Err(match self.bad_in_a_row {
+                BAD_IN_A_ROW_MAX.. => ExtractError::Broken { block, count: self.bad_in_a_row },
+                _ => ExtractError::Unreadable { block },
+            });
         }
+        self.bad_in_a_row = 0;
         let JournalEntry { sent, end, session, .. } = entry;
         Ok(Done { sent, end, session })
     }

@@ -7,6 +7,7 @@
 //! have moved on, or the next zone.
 
 use super::clock::{Clock, fold, signed};
+use super::heads::HEADS_MAX;
 use super::host::Host;
 use super::map::{SlipFound, ZoneMap};
 use super::{ExtractError, readable};
@@ -16,10 +17,11 @@ const READS: usize = 3;
 /// Blocks from which a first track's size is guessed. A track has more of them on any drive with
 /// zones.
 const FIRST_STEP: u64 = 32;
-/// More surfaces than any drive had.
-const HEADS_MAX: u64 = 40;
 /// A track that is shorter by more than this has not lost them to defects.
 const SLIPS_A_TRACK_MAX: u64 = 4;
+/// Unless it was scratched: when the next tracks are as they would be then, and not those of a zone
+/// with shorter ones. The Cheetah 9LP has twelve on a track.
+const SCRATCH_MAX: u64 = 32;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
 /// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
 const SKEW_MIN: f64 = 1.0 / 64.0;
@@ -267,7 +269,7 @@ impl Surveyor<'_, '_> {
             let begin = zone.track_first(bad);
             let misfit = self.first_misfit_in(zone, bad)?;
             let missing = begin + zone.per_track - misfit;
-            if missing <= SLIPS_A_TRACK_MAX && self.is_slip(zone, bad, missing, misfit)? {
+            if missing <= SCRATCH_MAX && self.is_slip(zone, bad, missing, misfit)? {
                 (good, stride) = (bad, 1);
                 continue;
             }
@@ -365,11 +367,18 @@ impl Surveyor<'_, '_> {
         zone.slips.push(SlipFound { before, count: missing, earliest: begin, latest: misfit });
         // The next track may be shorter, too.
         let next = zone.track_first(track + 1);
-        if self.fits_block(zone, next)? && self.fits_block(zone, next + zone.per_track / 2)? {
-            return Ok(true);
+        let mut tries = vec![next, next + zone.per_track / 2];
+        if missing > SLIPS_A_TRACK_MAX {
+            tries.push(next + zone.per_track - zone.per_track / 16);
+            tries.push(zone.track_first(track + zone.heads));
         }
-        zone.slips.pop();
-        Ok(false)
+        for block in tries {
+            if !self.fits_block(zone, block)? {
+                zone.slips.pop();
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Takes skews and start from the whole zone.
