@@ -108,16 +108,21 @@ impl Surveyor<'_, '_> {
     }
 
     fn angle(&mut self, block: u64) -> Result<f64, ExtractError> {
-        self.angle_of(block, READS)
+        self.angle_of(block, READS, [-1, 1])
     }
 
-    /// Where a block is answered, or would be if it could be read: as far beyond the one before it
-    /// as that is beyond the one before that. What follows it does where nothing is before it.
-    fn angle_of(&mut self, block: u64, reads: usize) -> Result<f64, ExtractError> {
+    /// The same of a block that is held to be the first of a track.
+    fn angle_of_first(&mut self, block: u64) -> Result<f64, ExtractError> {
+        self.angle_of(block, READS, [1, -1])
+    }
+
+    /// Where a block is answered, or would be if it could be read: as far beyond one beside it as that
+    /// is beyond the next one, on either side.
+    fn angle_of(&mut self, block: u64, reads: usize, sides: [i64; 2]) -> Result<f64, ExtractError> {
         if let Some(angle) = self.angle_if_readable(block, reads)? {
             return Ok(angle);
         }
-        for step in [-1, 1] {
+        for step in sides {
             let mut angles = Vec::new();
             for steps in 1..=BAD_IN_A_ROW_MAX {
                 let other = block.checked_add_signed(step * steps);
@@ -149,13 +154,19 @@ impl Surveyor<'_, '_> {
             let first = first.ok_or(ExtractError::NoTrack { block: second })?;
             return Ok((first, whole));
         }
-        Ok((first, whole.max(short)))
+        if whole.abs_diff(short) == 0 || whole.abs_diff(short) > SLIPS_A_TRACK_MAX {
+            return Ok((first, whole.max(short)));
+        }
+        // One of them has a defect, or the second begins with a block that cannot be read.
+        let mut tracks = [short, whole, self.first_track(second + whole)?];
+        tracks.sort_unstable();
+        Ok((first, tracks[1]))
     }
 
     /// Blocks of the track that begins with `first`, of whose size nothing is known.
     fn first_track(&mut self, first: u64) -> Result<u64, ExtractError> {
         let blocks = self.host.blocks();
-        let begin = self.angle(first)?;
+        let begin = self.angle_of_first(first)?;
         let mut turns = 0.0;
         let mut on = 0;
         let mut next = FIRST_STEP;
@@ -189,7 +200,7 @@ impl Surveyor<'_, '_> {
         per_track: u64,
         heads: Option<u64>,
     ) -> Result<(Vec<Walked>, Vec<SlipFound>), ExtractError> {
-        let mut tracks = vec![Walked { first, angle: self.angle(first)? }];
+        let mut tracks = vec![Walked { first, angle: self.angle_of_first(first)? }];
         let mut slips = Vec::new();
         let mut wanted = heads.map_or(2 * HEADS_MAX, |heads| heads + 1) as usize;
         while tracks.len() < wanted {
@@ -229,7 +240,7 @@ impl Surveyor<'_, '_> {
             at = u64::midpoint(on, off);
         }
         let first = track.first + off;
-        Ok(Walked { first, angle: self.angle(first)? })
+        Ok(Walked { first, angle: self.angle_of_first(first)? })
     }
 
     /// The first step from track to track that is unlike the very first: it changes cylinders.
@@ -278,12 +289,22 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// How far the angle of a block is off; None beyond the end of the drive.
+    /// How far the angle of a block is off, or of one near it on its track if it cannot be read;
+    /// None beyond the end of the drive.
     fn error(&mut self, zone: &ZoneMap, block: u64) -> Result<Option<f64>, ExtractError> {
-        if block >= self.host.blocks() {
+        let blocks = self.host.blocks();
+        if block >= blocks {
             return Ok(None);
         }
-        Ok(Some(signed(self.angle(block)? - zone.angle(block))))
+        let track = zone.track_of(block).0;
+        let (begin, end) = (zone.track_first(track), zone.track_first(track + 1).min(blocks));
+        let others = (block..end).chain((begin..block).rev());
+        for other in others.take(BAD_IN_A_ROW_MAX as usize) {
+            if let Some(angle) = self.angle_if_readable(other, READS)? {
+                return Ok(Some(signed(angle - zone.angle(other))));
+            }
+        }
+        Err(ExtractError::Unreadable { block })
     }
 
     fn fits_block(&mut self, zone: &ZoneMap, block: u64) -> Result<bool, ExtractError> {
@@ -440,11 +461,11 @@ impl Surveyor<'_, '_> {
             if reads > READS_FOR_SLIP_MAX {
                 continue;
             }
-            let begin = self.angle_of(slip.earliest, reads)?;
+            let begin = self.angle_of(slip.earliest, reads, [1, -1])?;
             let (mut before, mut behind) = (slip.earliest, slip.latest);
             while behind - before > 1 {
                 let middle = u64::midpoint(before, behind);
-                let angle = self.angle_of(middle, reads)?;
+                let angle = self.angle_of(middle, reads, [-1, 1])?;
                 let expected = (middle - slip.earliest) as f64 / zone.per_track as f64;
                 if signed(angle - begin - expected) < step / 2.0 {
                     before = middle;
