@@ -356,9 +356,31 @@ fn options() -> ExtractOptions {
     ExtractOptions { name: "found".into(), seed: 1, writes: false }
 }
 
+/// Of one whose skews are all alike nothing but times tells the heads, and one is full of defects.
+#[test]
+fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
+    for name in ["exos-x24-24tb", "cheetah9lp"] {
+        let truth = library::spec(name).unwrap();
+        let mut drive = emulated(&truth, &Habits::default(), 1);
+        let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+        assert_eq!(found.spec.surfaces, truth.surfaces);
+        let tracks = |spec: &DriveSpec| -> Vec<u32> {
+            spec.zones.iter().map(|zone| zone.blocks_per_track).collect()
+        };
+        assert_eq!(tracks(&found.spec), tracks(&truth));
+        check_seeks(&truth, &found);
+    }
+}
+
 #[test]
 fn a_busy_host_is_stood() {
-    for (base, seed) in [("exos-7e8-8tb", 4), ("atlas10k", 10)] {
+    for (base, seed) in [
+        ("exos-7e8-8tb", 4),
+        ("atlas10k", 10),
+        ("atlas10k", 7),
+        ("exos-7e8-8tb", 9),
+        ("exos-7e8-8tb", 12),
+    ] {
         let hidden = hidden(base, seed);
         let drive = emulated(&hidden.spec, &hidden.habits, seed);
         let prng = Prng::new(seed, "trouble");

@@ -50,18 +50,25 @@ const SLOWEST_HZ: f64 = 50.0;
 const FASTEST_HZ: f64 = 334.0;
 /// Passes over some references whose answers give the first estimate.
 const FIRST_PASSES: usize = 6;
+/// And when they leave it open.
+const FIRST_PASSES_MAX: usize = 12;
 const FIRST_REFERENCES: usize = 12;
 /// Longest pause before a read of the first passes: some turns of the slowest spindle.
 const PAUSE_MAX: SimDuration = SimDuration::from_ms(100);
-/// And before each of these passes.
-const LONGER_PAUSE_MAX: SimDuration = SimDuration::from_secs(1);
-/// Mean resultant length without which there is no rotation: that of jitter with a standard deviation
-/// of 7 % of a turn.
-const IN_PHASE: f64 = 0.9;
+/// Before each of these passes there is one up to twice as long as a pass, which is held to take no
+/// less than this.
+const LONGER_PAUSE_MIN: SimDuration = SimDuration::from_ms(500);
+/// Mean resultant length without which there is no rotation. Sixty spans at random reach half of one
+/// at the best of all frequencies; a busy host may hold up one answer of five.
+const IN_PHASE: f64 = 0.65;
 /// Steps of the frequency in which the longest span gains a turn. Between two of them spans get out
 /// of phase by a 32nd of a turn, which takes less than a hundredth off their resultant.
 const STEPS_A_TURN: f64 = 16.0;
 const AS_GOOD: f64 = 0.985;
+/// The greatest multiple of the slowest spindle that is looked for.
+const MULTIPLES_MAX: usize = 6;
+/// A frequency that is nearly as good leaves the period open.
+const NEARLY_AS_GOOD: f64 = 0.95;
 /// The phase is taken anew after this, or after as long as there are answers, so that no turn is
 /// miscounted.
 const SYNCHRONISE_EVERY: SimDuration = SimDuration::from_secs(20);
@@ -132,26 +139,29 @@ impl Clock {
             jitter_square: 0.0,
             passes: 0.0,
         };
-        let mut passes = Vec::new();
-        for number in 0..FIRST_PASSES {
-            if number > 0 {
-                let pause = host.below(LONGER_PAUSE_MAX.ns());
-                host.sleep(SimDuration::from_ns(pause));
-            }
+        let mut passes = vec![clock.pass(host, PAUSE_MAX)?];
+        let took = (host.now() - clock.synchronised).max(LONGER_PAUSE_MIN);
+        for _ in 1..FIRST_PASSES_MAX {
+            // Passes of one length would be as good for periods that differ by a turn a pass.
+            let pause = host.below(2 * took.ns());
+            host.sleep(SimDuration::from_ns(pause));
             let pass = clock.pass(host, PAUSE_MAX)?;
             if pass.iter().flatten().any(|done| done.session != clock.session) {
                 // Times of two sessions have nothing to do with each other.
                 clock.session = host.session();
-                passes.clear();
-                passes.push(clock.pass(host, PAUSE_MAX)?);
+                passes = vec![clock.pass(host, PAUSE_MAX)?];
                 continue;
             }
             passes.push(pass);
+            if passes.len() >= FIRST_PASSES {
+                let spans = spans(&passes);
+                if let Some(guess) = period_of(&spans) {
+                    clock.begin(&passes, fitted(&spans, guess));
+                    return Ok(clock);
+                }
+            }
         }
-        let spans = spans(&passes);
-        let guess = period_of(&spans).ok_or(ExtractError::NoRotation)?;
-        clock.begin(&passes, fitted(&spans, guess));
-        Ok(clock)
+        Err(ExtractError::NoRotation)
     }
 
     /// Takes the angles of the references from the first passes.
@@ -375,7 +385,8 @@ fn slope(sessions: &[&[Zero]]) -> Option<f64> {
 fn spans(passes: &[Vec<Option<Done>>]) -> Vec<f64> {
     let mut spans = Vec::new();
     for pass in &passes[1..] {
-        let both = passes[0].iter().zip(pass).take(FIRST_REFERENCES);
+        // All over the pass, so that they are of many lengths.
+        let both = passes[0].iter().zip(pass).step_by(pass.len().div_ceil(FIRST_REFERENCES));
         spans.extend(both.filter_map(|(a, b)| Some(((*b)?.end - (*a)?.end).ns() as f64)));
     }
     spans
@@ -392,7 +403,8 @@ fn references(host: &mut Host<'_>) -> Result<Vec<u64>, ExtractError> {
 }
 
 /// The period of which all spans are multiples: the lowest frequency at which they are in phase. At
-/// a multiple of it they are so, too; at a part of it they are not, being random multiples.
+/// a multiple of it they are so, too; at a part of it they are not, being random multiples. None when
+/// they are not in phase anywhere, or at another frequency nearly as well.
 fn period_of(spans_ns: &[f64]) -> Option<f64> {
     let longest_s = spans_ns.iter().copied().fold(0.0, f64::max) / 1e9;
     let step = 1.0 / (STEPS_A_TURN * longest_s);
@@ -403,7 +415,23 @@ fn period_of(spans_ns: &[f64]) -> Option<f64> {
     let lowest = phases.iter().position(|&phase| phase > best * AS_GOOD)?;
     let peak = (lowest..count.min(lowest + STEPS_A_TURN as usize))
         .max_by(|a, b| phases[*a].total_cmp(&phases[*b]))?;
-    (best > IN_PHASE).then(|| 1e9 / at(peak))
+    // Where answers were held up, a multiple may be better by chance.
+    let parts = (2..=MULTIPLES_MAX).rev().map(|times| at(peak) / times as f64);
+    let mut parts = parts.filter(|hz| *hz >= SLOWEST_HZ);
+    let lowest_hz = parts.find(|&hz| most_are_in_phase(spans_ns, hz)).unwrap_or(at(peak));
+    // Others that are nearly as good have to be multiples.
+    let is_other = |index: usize| {
+        let times = (at(index) / lowest_hz).round().max(1.0);
+        (at(index) - times * lowest_hz).abs() > times * STEPS_A_TURN * step
+    };
+    let is_open = (0..count).any(|index| phases[index] > best * NEARLY_AS_GOOD && is_other(index));
+    (best > IN_PHASE && !is_open).then(|| 1e9 / lowest_hz)
+}
+
+/// Whether four fifths of the spans are in phase. At half of a frequency they are half a turn apart.
+fn most_are_in_phase(spans_ns: &[f64], hz: f64) -> bool {
+    let turns: Vec<f64> = spans_ns.iter().map(|span| fold(span / 1e9 * hz)).collect();
+    5 * agreeing(&turns, 0.25).len() >= 4 * spans_ns.len()
 }
 
 /// Mean resultant length of the spans' phases at a frequency.
@@ -447,6 +475,29 @@ mod tests {
             let found = fitted(&spans, period_of(&spans).unwrap());
             assert!((found / period - 1.0).abs() < 1e-4, "{found} for {period}");
         }
+    }
+
+    #[test]
+    fn a_period_is_found_though_one_answer_of_ten_was_held_up() {
+        let mut prng = Prng::new(2, "spans");
+        for seed in 0..40 {
+            let period = 3_000_000.0 + 340_000.0 * f64::from(seed);
+            let mut span = || {
+                let turns = (prng.below(2000) + 1) as f64;
+                let held_up = if prng.below(10) == 0 { prng.below(8_000_000) } else { 0 };
+                turns * period + (prng.below(30_000) + held_up) as f64
+            };
+            let spans: Vec<f64> = (0..60).map(|_| span()).collect();
+            let found = fitted(&spans, period_of(&spans).unwrap());
+            assert!((found / period - 1.0).abs() < 1e-4, "{found} for {period}");
+        }
+    }
+
+    #[test]
+    fn spans_that_do_not_tell_a_turn_more_from_one_less_leave_it_open() {
+        // All but multiples of 5 s: a turn more in these is a frequency of 0.2 Hz more.
+        let spans: Vec<f64> = (0..60).map(|at| f64::from(at % 6 + 1) * 5e9).collect();
+        assert_eq!(period_of(&spans), None);
     }
 
     #[test]

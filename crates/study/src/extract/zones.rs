@@ -19,8 +19,7 @@ const READS: usize = 3;
 const FIRST_STEP: u64 = 32;
 /// A track that is shorter by more than this has not lost them to defects.
 const SLIPS_A_TRACK_MAX: u64 = 4;
-/// Unless it was scratched: when the next tracks are as they would be then, and not those of a zone
-/// with shorter ones. The Cheetah 9LP has twelve on a track.
+/// Unless it was scratched, which shows within the track. The Cheetah 9LP has eight in a row.
 const SCRATCH_MAX: u64 = 32;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
 /// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
@@ -280,7 +279,10 @@ impl Surveyor<'_, '_> {
             let begin = zone.track_first(bad);
             let misfit = self.first_misfit_in(zone, bad)?;
             let missing = begin + zone.per_track - misfit;
-            if missing <= SCRATCH_MAX && self.is_slip(zone, bad, missing, misfit)? {
+            let is_slip = missing <= SLIPS_A_TRACK_MAX
+                && self.is_slip(zone, bad, missing, (begin, misfit))?
+                || self.is_scratch(zone, bad, misfit)?;
+            if is_slip {
                 (good, stride) = (bad, 1);
                 continue;
             }
@@ -381,11 +383,10 @@ impl Surveyor<'_, '_> {
         zone: &mut ZoneMap,
         track: u64,
         missing: u64,
-        misfit: u64,
+        (earliest, latest): (u64, u64),
     ) -> Result<bool, ExtractError> {
-        let begin = zone.track_first(track);
-        let before = u64::midpoint(begin, misfit);
-        zone.slips.push(SlipFound { before, count: missing, earliest: begin, latest: misfit });
+        let before = u64::midpoint(earliest, latest);
+        zone.slips.push(SlipFound { before, count: missing, earliest, latest });
         // The next track may be shorter, too.
         let next = zone.track_first(track + 1);
         let mut tries = vec![next, next + zone.per_track / 2];
@@ -400,6 +401,21 @@ impl Surveyor<'_, '_> {
             }
         }
         Ok(true)
+    }
+
+    /// The same for as many places in a row as leap to the eye in the angle of the block behind them.
+    fn is_scratch(
+        &mut self,
+        zone: &mut ZoneMap,
+        track: u64,
+        misfit: u64,
+    ) -> Result<bool, ExtractError> {
+        let Some(error) = self.error(zone, misfit)? else { return Ok(false) };
+        let count = (error * zone.per_track as f64).round();
+        if !(1.0..=SCRATCH_MAX as f64).contains(&count) {
+            return Ok(false);
+        }
+        self.is_slip(zone, track, count as u64, (misfit, misfit))
     }
 
     /// Takes skews and start from the whole zone.
