@@ -336,6 +336,9 @@ impl Clock {
                 }
                 is_settled = false;
                 self.keep(host)?;
+                // How late a host notices an answer depends on how long it has waited: from a random
+                // place it is the same for all blocks.
+                host.read_elsewhere(&[block])?;
                 let done = host.read_fresh(block)?;
                 if self.times(&done) {
                     angles[at].push(self.angle(done.end));
