@@ -126,7 +126,7 @@ impl<'a> Host<'a> {
     }
 
     pub fn sleep(&mut self, time: SimDuration) {
-        self.now = self.now + time;
+        self.now += time;
     }
 
     /// Reads or writes one block, wherever it is, from a time on or at once if that has passed.
@@ -196,7 +196,7 @@ impl<'a> Host<'a> {
     /// The drive's time begins where that of the journal ends.
     fn join(&mut self) -> SimDuration {
         if self.commands > 0 {
-            self.now = self.now + BETWEEN_SESSIONS;
+            self.now += BETWEEN_SESSIONS;
         }
         let drives = self.drive.now();
         self.now = self.now.max(drives);

@@ -210,13 +210,16 @@ pub struct Extraction {
     pub spec: DriveSpec,
 }
 
+/// Writes a command that was answered by the drive down.
+pub type KeepEntry<'a> = Box<dyn FnMut(&JournalEntry) -> io::Result<()> + 'a>;
+
 /// What has been asked and answered before, and where to keep what comes. The default is of an
 /// extraction that begins and is not kept.
 pub struct Journal<'a> {
     /// The commands of sessions before, as [`read_journal`] gives them.
     pub past: VecDeque<JournalEntry>,
     /// Called with every command that was answered by the drive.
-    pub keep: Box<dyn FnMut(&JournalEntry) -> io::Result<()> + 'a>,
+    pub keep: KeepEntry<'a>,
 }
 
 impl Default for Journal<'_> {
