@@ -196,11 +196,16 @@ impl ExtractArgs {
         let keep = Box::new(|entry: &JournalEntry| file.keep(entry));
         let found = self.extract(&mut drive, Journal { past, keep });
         found.map_err(|error| {
-            let help = format!(
-                "what was measured is in {}; --resume goes on with it",
-                journal::path(&self.output).display()
-            );
-            Failure::from(error).with_help(help)
+            if error.leaves_it_open() {
+                let path = journal::path(&self.output);
+                let help =
+                    format!("what was measured is in {}; --resume goes on with it", path.display());
+                return Failure::from(error).with_help(help);
+            }
+            let help =
+                "begin anew when nothing else keeps drive and host busy, or with another --seed";
+            journal::remove(&self.output)
+                .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
         })
     }
 

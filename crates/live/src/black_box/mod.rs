@@ -26,7 +26,7 @@ use freewheel_sim::black_box::{Answer, BlackBox, Command, Gone};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 use thiserror::Error;
 
-use crate::emulate::Clock;
+use crate::emulate::{Clock, Priority};
 use crate::nbd::ConnectError;
 use crate::serve::backend::{Back, Backend, BackendCommand, CameBack, FileBackend, OpenError};
 
@@ -121,11 +121,14 @@ impl Kept {
 }
 
 impl RealDrive {
-    /// The device that `open` makes, which tells what it is given of all that comes back.
+    /// The device that `open` makes, which tells what it is given of all that comes back. This
+    /// thread, and with it those that `open` starts, come before all ordinary ones from then on, if
+    /// the system permits.
     pub fn new<E>(
         name: &str,
         open: impl FnOnce(Back) -> Result<Arc<dyn Backend>, E>,
     ) -> Result<Self, E> {
+        Priority::raise();
         let (tell, came) = mpsc::channel();
         let tell = Mutex::new(tell);
         let back: Back = Arc::new(move |back| {

@@ -60,7 +60,7 @@ pub enum Priority {
 
 impl Priority {
     /// The best that this thread may have.
-    fn raise() -> Self {
+    pub(crate) fn raise() -> Self {
         // The lowest of the real-time priorities: it is above all that is not real-time.
         let lowest = ThreadPriorityValue::try_from(1).map(ThreadPriority::Crossplatform);
         let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);

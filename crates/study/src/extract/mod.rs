@@ -134,6 +134,14 @@ pub enum ExtractError {
     },
 }
 
+impl ExtractError {
+    /// Whether there is any sense in going on from the journal: what was measured is sound. After
+    /// others the same answers lead to the same error.
+    pub fn leaves_it_open(&self) -> bool {
+        matches!(self, Self::Gone(_) | Self::NoAnswer { .. } | Self::Journal(_))
+    }
+}
+
 /// What to call the drive, and the seed of the places that are chosen at random.
 #[derive(Debug, Clone)]
 pub struct ExtractOptions {
