@@ -10,4 +10,4 @@ mod outside_view;
 
 pub use emulated::{Command, EmulatedDrive, HabitError, Habits, Reply};
 pub use firmware::{Activity, BadBlocks};
-pub use outside_view::{Answer, BlackBox, VirtualDrive};
+pub use outside_view::{Answer, BlackBox, Gone, VirtualDrive};
