@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use clap::Args;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::sim::black_box::{BadBlocks, EmulatedDrive, Habits, VirtualDrive};
+use freewheel::sim::black_box::{EmulatedDrive, VirtualDrive};
 use freewheel::sim::library;
 use freewheel::study::{Confidence, ExtractError, ExtractOptions, Extraction, extract};
-use freewheel::units::SimDuration;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
+use crate::verbs::emulated::{EMULATED, Emulated};
 use crate::{file, output};
 
 /// Find out what a drive is by timing reads of it, and write a drive file
@@ -33,7 +33,7 @@ Examples:
 TARGET is a drive of this program in virtual time, by its name or file. NBD exports and block devices
 come next.")]
 pub struct ExtractArgs {
-    /// What to characterise: emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&seed=N]
+    /// What to characterise: emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
     #[arg(value_name = "TARGET")]
     target: Target,
     /// The drive file to write
@@ -52,41 +52,18 @@ pub struct ExtractArgs {
 
 /// An emulated drive and what makes it hard to foresee.
 #[derive(Debug, Clone, PartialEq)]
-struct Target {
-    drive: String,
-    habits: Habits,
-    seed: u64,
-}
+struct Target(Emulated);
 
 impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some(rest) = text.strip_prefix("emulated:") else {
+        let Some(rest) = text.strip_prefix(EMULATED) else {
             return Err("only emulated drives can be extracted so far, as emulated:atlas10k; NBD \
                         exports and block devices come next"
                 .into());
         };
-        let (drive, options) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut target = Self { drive: drive.into(), habits: Habits::default(), seed: 1 };
-        for option in options.split('&').filter(|option| !option.is_empty()) {
-            let (key, value) = option.split_once('=').unwrap_or((option, ""));
-            let time = || value.parse::<SimDuration>().map_err(|error| format!("{key}: {error}"));
-            match key {
-                "seek_jitter" => target.habits.seek_jitter = Some(time()?),
-                "reply_jitter" => target.habits.reply_jitter = time()?,
-                "seed" => {
-                    let seed = value.parse();
-                    target.seed = seed.map_err(|_| format!("seed: {value:?} is no number"))?;
-                }
-                _ => {
-                    return Err(format!(
-                        "{key:?} is not known: there are seek_jitter, reply_jitter, seed"
-                    ));
-                }
-            }
-        }
-        Ok(target)
+        rest.parse().map(Self)
     }
 }
 
@@ -101,9 +78,10 @@ struct Document<'a> {
 impl ExtractArgs {
     pub fn run(self) -> Result<(), Failure> {
         file::ensure_writable(&self.output)?;
-        let Target { drive: name, habits, seed } = &self.target;
-        let truth = library::spec(name)?;
-        let bad = BadBlocks::default();
+        let Target(emulated) = &self.target;
+        let Emulated { drive: name, habits, seed, .. } = emulated;
+        let (truth, model) = library::drive(name)?;
+        let bad = emulated.bad_blocks(&model)?;
         let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, habits, bad, *seed)?);
         let bars = Bars::default();
         let options = ExtractOptions { name: self.drive_name(), seed: self.seed };
@@ -168,21 +146,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_a_drive_and_what_disturbs_it() {
-        let target: Target =
-            "emulated:a/b.toml?seek_jitter=50us&reply_jitter=1ms&seed=7".parse().unwrap();
-        assert_eq!((target.drive.as_str(), target.seed), ("a/b.toml", 7));
-        assert_eq!(target.habits.seek_jitter, Some(SimDuration::from_us(50)));
-        assert_eq!(target.habits.reply_jitter, SimDuration::from_ms(1));
-    }
-
-    #[test]
     fn what_cannot_be_extracted_is_refused_with_the_way_out() {
         let error = |text: &str| text.parse::<Target>().unwrap_err();
         assert!(error("/dev/sdb").contains("emulated:atlas10k"));
         assert!(error("nbd+unix:///?socket=x").contains("come next"));
         assert!(error("emulated:atlas10k?depth=2").contains("seek_jitter"));
-        assert!(error("emulated:atlas10k?seed=x").contains("no number"));
-        assert!(error("emulated:atlas10k?seek_jitter=5").contains("seek_jitter"));
     }
 }

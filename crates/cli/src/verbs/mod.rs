@@ -2,7 +2,9 @@
 
 mod drive;
 mod emulate;
+mod emulated;
 mod extract;
+mod listen;
 mod reproduce;
 mod serve;
 mod sim;

@@ -22,6 +22,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::external::{Account, External};
 use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskError, TaskSpec, Tasks};
 use freewheel_model::freeblock::{Options as PlannerOptions, Rule};
@@ -59,12 +60,43 @@ pub enum ServeError {
         /// Of the drive's file.
         wanted: Blocks,
     },
+    /// More than one arm.
+    #[error(
+        "{name} has {actuators} actuators, and the scheduler follows one arm: serve each half as a \
+         device of its own, with a copy of the drive's file in which `actuators = 1`"
+    )]
+    Actuators {
+        /// The drive.
+        name: String,
+        /// Its arms.
+        actuators: u32,
+    },
+    /// Zones that only take writes in order.
+    #[error(
+        "{name} is host-managed, and NBD has no zones: such a drive cannot be served; if only its \
+         conventional zones are in use, remove `zoned` in a copy of its file"
+    )]
+    Zoned {
+        /// The drive.
+        name: String,
+    },
     /// The task cannot be had.
     #[error(transparent)]
     Task(#[from] TaskError),
     /// Its thread cannot be started.
     #[error("the scheduler's thread: {0}")]
     Thread(io::Error),
+}
+
+/// Whether a drive of this file, named `name` in errors, can be served.
+pub fn check(spec: &DriveSpec, name: &str) -> Result<(), ServeError> {
+    if spec.actuators != 1 {
+        return Err(ServeError::Actuators { name: name.into(), actuators: spec.actuators });
+    }
+    if spec.zoned.is_some() {
+        return Err(ServeError::Zoned { name: name.into() });
+    }
+    Ok(())
 }
 
 /// What is served, and by what.
