@@ -1,30 +1,31 @@
 //! `freewheel serve`: a scheduler in front of a device, with free work in the gaps.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use freewheel::live::control::{ControlServer, Task};
 use freewheel::live::emulate;
-use freewheel::live::nbd::{Served, Server, Service};
+use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend};
-use freewheel::live::serve::{self, Report, Serving, Setup, Way};
+use freewheel::live::serve::{self, JobSpec, Kind, Report, Serving, Setup, Way};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::external::{Account, ExternalSpec, SameTrack};
 use freewheel::model::freeblock::Rule;
-use freewheel::model::freeblock::tasks::BLOCK_SIZE_MAX;
-use freewheel::model::freeblock::uses::scrub;
+use freewheel::model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
 use freewheel::model::onboard::spec::WriteCache;
 use freewheel::model::sched::PolicySpec;
 use freewheel::model::stats::Summary;
 use freewheel::sim::black_box::Habits;
 use freewheel::sim::library;
 use freewheel::sim::{CONSERVATISM_MAX, ExternalConfig};
-use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
+use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::table::Table;
+use crate::verbs::control;
 use crate::verbs::drive::DriveIdentity;
 use crate::verbs::emulated::{EMULATED, Emulated};
 use crate::verbs::listen::{self, ListenArgs};
@@ -39,6 +40,8 @@ Examples:
 
 Then, from another terminal:
   fio --name=oltp --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/disk' --rw=randrw --bs=8k --iodepth=10
+  freewheel tasks --control /tmp/disk.control
+  freewheel backup /backups/disk.img --control /tmp/disk.control
 
 The scheduler sees the device as blocks and as the times at which commands come back, and predicts
 the head from the drive's file: that must be the file of this very drive. Switch a real drive's write
@@ -53,6 +56,10 @@ pub struct ServeArgs {
     drive: String,
     #[command(flatten)]
     listen: ListenArgs,
+    /// Take commands for background tasks on a Unix socket at this path, which only this user can use;
+    /// beside that of --socket if not given, else in $XDG_RUNTIME_DIR
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
     /// Foreground policy: fcfs, look, clook, sstf, sptf, sptf-sw, sstf-lw or asatf
     #[arg(long, value_name = "NAME", default_value = "sptf-sw")]
     policy: PolicySpec,
@@ -100,23 +107,10 @@ struct Document {
     elapsed_ns: u64,
     responses: Summary,
     external: Account,
-    scrub: Option<ScrubDocument>,
+    /// How far commands ended from where they were predicted to, either way.
+    prediction_errors: Summary,
+    tasks: Vec<Task>,
     connections: Served,
-}
-
-#[derive(Serialize)]
-struct ScrubDocument {
-    bytes: u64,
-    bytes_per_second: f64,
-    rounds: u64,
-    unreadable: Vec<RangeDocument>,
-}
-
-/// Blocks of 512 B.
-#[derive(Serialize)]
-struct RangeDocument {
-    first: u64,
-    blocks: u32,
 }
 
 impl ServeArgs {
@@ -132,18 +126,43 @@ impl ServeArgs {
             drive: Arc::clone(&drive),
             name: spec.name.clone(),
             rule: Rule::Paths,
-            task: self.scrub.then(|| scrub(drive.blocks(), scrub_blocks)),
+            job: self.scrub.then(|| {
+                let whole = Extent::new(0, drive.blocks().get());
+                JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, scrub_blocks) }
+            }),
         };
         let way = Way::new();
         let device = self.device(&way)?;
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let server = self.listen.bind(service)?;
-        self.announce(&spec, &drive, &server)?;
+        let control = self.control(&server);
+        let control = ControlServer::start(Arc::clone(&serving), &control)?;
+        self.announce(&spec, &drive, (&server, &control))?;
         let served = listen::serve(server, &stop)?;
         let report = serving.finish();
+        drop(control);
         let report = report.ok_or_else(|| Failure::failed("the scheduler's thread has failed"))?;
         self.print(&spec, &drive, served, &report)
+    }
+
+    /// Where it is controlled: beside the socket, or where the user's sockets are.
+    fn control(&self, server: &Server) -> PathBuf {
+        if let Some(path) = &self.control {
+            return path.clone();
+        }
+        match server.address() {
+            Address::Unix(path) => {
+                let mut path = path.as_os_str().to_owned();
+                path.push(".control");
+                path.into()
+            }
+            Address::Tcp(address) => {
+                let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+                let name = format!("freewheel-{}.control", address.port());
+                folder.unwrap_or_else(std::env::temp_dir).join(name)
+            }
+        }
     }
 
     fn external(&self) -> Result<ExternalConfig, Failure> {
@@ -184,13 +203,21 @@ impl ServeArgs {
         Ok(Arc::new(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?))
     }
 
-    fn announce(&self, spec: &DriveSpec, drive: &Drive, server: &Server) -> Result<(), Failure> {
+    fn announce(
+        &self,
+        spec: &DriveSpec,
+        drive: &Drive,
+        (server, control): (&Server, &ControlServer),
+    ) -> Result<(), Failure> {
         let uri = listen::uri(server);
         let size = number::capacity(drive.total_blocks().bytes().get());
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         let text = format!(
-            "{} as {} ({size}) at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}'\n",
-            self.backend, spec.name
+            "{} as {} ({size}) at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}' | freewheel \
+             tasks --control {}\n",
+            self.backend,
+            spec.name,
+            control.path().display()
         );
         listen::announce(&text, self.json)
     }
@@ -202,27 +229,18 @@ impl ServeArgs {
         connections: Served,
         report: &Report,
     ) -> Result<(), Failure> {
-        let bytes = report.delivered * BLOCK_BYTES;
-        let bytes_per_second = bytes as f64 / report.elapsed.as_secs_f64();
+        let end = SimTime::from_ns(report.elapsed.as_nanos() as u64);
+        let tasks: Vec<Task> = report.jobs.iter().map(|job| Task::new(job, end)).collect();
         if !self.json {
-            return output::print(&text(report, self.scrub.then_some((bytes, bytes_per_second))));
+            return output::print(&text(report, &tasks));
         }
-        let range = |range: &freewheel::live::serve::UnreadableBlocks| RangeDocument {
-            first: range.start.get(),
-            blocks: range.blocks,
-        };
-        let scrub = self.scrub.then(|| ScrubDocument {
-            bytes,
-            bytes_per_second,
-            rounds: report.rounds,
-            unreadable: report.unreadable.iter().map(range).collect(),
-        });
         output::print_document(&Document {
             drive: DriveIdentity::new(spec, drive),
             elapsed_ns: report.elapsed.as_nanos() as u64,
             responses: report.responses.summary(),
+            prediction_errors: report.errors.summary(),
             external: report.account,
-            scrub,
+            tasks,
             connections,
         })
     }
@@ -241,7 +259,7 @@ fn block_size(option: &str, size: Bytes) -> Result<u32, Failure> {
     }
 }
 
-fn text(report: &Report, scrub: Option<(u64, f64)>) -> String {
+fn text(report: &Report, tasks: &[Task]) -> String {
     let responses = report.responses.summary();
     let seen = &report.account;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
@@ -256,13 +274,17 @@ fn text(report: &Report, scrub: Option<(u64, f64)>) -> String {
         format!("{}, {within} within 150 us, {} turns late", seen.predicted, share(seen.late));
     table.row(["predicted", &predicted]);
     table.row(["surprises", &seen.surprises.to_string()]);
-    if let Some((bytes, rate)) = scrub {
-        let read = format!("{} in the gaps, {}", Bytes::new(bytes).human(), number::rate(rate));
-        table.row(["scrubbed", &read]);
-        table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
-        table.row(["scrubs done", &report.rounds.to_string()]);
-        let unreadable = report.unreadable.iter().map(|range| u64::from(range.blocks)).sum::<u64>();
-        table.row(["unreadable", &format!("{unreadable} blocks of 512 B at most")]);
+    table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
+    for task in tasks {
+        let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
+        let (kind, state) = (control::name(task.kind), control::state(task.state));
+        let (read, rate) = (control::blocks(task.blocks_read), number::rate(rate));
+        let unreadable = task.unreadable_blocks;
+        let row = format!(
+            "{state}: {read}, {rate}, {} rounds, {unreadable} blocks unreadable",
+            task.rounds
+        );
+        table.row([&format!("{kind} {}", task.id), &row]);
     }
     table.to_string()
 }
