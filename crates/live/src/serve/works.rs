@@ -22,6 +22,9 @@ use crate::nbd::Responder;
 /// How long before a decision the thread looks at the clock instead of sleeping.
 const SPIN: Duration = Duration::from_micros(100);
 
+/// So long before a decision nothing else is begun.
+const NEAR: SimDuration = SimDuration::from_us(500);
+
 /// How often it looks whether data have been taken.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -172,12 +175,21 @@ impl Works {
             while let Some(command) = self.desk.next_command(self.time(Instant::now())) {
                 self.device.submit(command);
             }
+            self.give_more();
             self.hand_on();
             if self.desk.is_idle()
                 && let Some(jobs) = self.last_reports.take()
             {
                 return self.report(jobs);
             }
+        }
+    }
+
+    /// Gives the planner more of what is wanted, unless a decision is near.
+    fn give_more(&mut self) {
+        let now = self.time(Instant::now());
+        if self.desk.decides_at().is_none_or(|at| at > now + NEAR) {
+            self.desk.jobs_mut().give_more(now);
         }
     }
 
@@ -294,7 +306,8 @@ impl Works {
             self.desk.decides_at().map(|time| self.began + Duration::from_nanos(time.ns()));
         let is_watched = !self.sinks.is_empty() || self.news.receiver_count() > 0;
         let looks_at = (is_watched && self.desk.jobs().any_runs()).then(|| Instant::now() + LOOK);
-        let received = match decides_at.into_iter().chain(looks_at).min() {
+        let more_at = self.desk.jobs().has_ahead().then(Instant::now);
+        let received = match decides_at.into_iter().chain(looks_at).chain(more_at).min() {
             None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
             Some(until) => self.wait_until(until),
         };

@@ -87,6 +87,7 @@ impl World {
             self.inside.insert(id, command);
         }
         let now = self.now;
+        self.desk.jobs_mut().give_more(now);
         self.answers.extend(self.desk.answers().map(|answer| (now, answer)));
         self.outputs.extend(self.desk.jobs_mut().outputs());
     }

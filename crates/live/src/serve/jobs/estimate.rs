@@ -25,6 +25,9 @@ const TRUST: f64 = 0.1;
 /// Beyond it there would hardly be an end.
 const EXPONENT_MAX: f64 = 0.9;
 
+/// Beyond a year nothing has been read yet that tells anything.
+const LONGEST_NS: f64 = 365.0 * 86_400e9;
+
 /// Percentages at which what was expected is kept.
 const MARKS: [u8; 7] = [5, 10, 25, 50, 75, 90, 95];
 
@@ -96,7 +99,7 @@ impl Estimate {
         }
     }
 
-    /// When nothing will be left; None while nothing has been read.
+    /// When nothing will be left; None while too little has been read to tell.
     pub fn end(&self, left: u64, now: SimTime) -> Option<SimTime> {
         let (begun, total) = *self.seen.first()?;
         let done = total.saturating_sub(left);
@@ -112,8 +115,8 @@ impl Estimate {
         let middle = (then + left) as f64 / 2.0;
         let rate_then = (then - left).max(1) as f64 / elapsed;
         let rate = rate_then * (left as f64 / middle).powf(exponent);
-        let rest = left as f64 / (rate * (1.0 - exponent));
-        Some(now + SimDuration::from_ns(if left == 0 { 0 } else { rest as u64 }))
+        let rest = if left == 0 { 0.0 } else { left as f64 / (rate * (1.0 - exponent)) };
+        (rest < LONGEST_NS).then(|| now + SimDuration::from_ns(rest as u64))
     }
 
     /// How the rate falls with what is left.
@@ -189,6 +192,13 @@ mod tests {
         let estimate = Estimate::new(100, SimTime::from_ns(5));
         assert_eq!(estimate.end(100, SimTime::from_ns(9)), None);
         assert_eq!(estimate.end(50, SimTime::from_ns(5)), None);
+    }
+
+    #[test]
+    fn of_a_round_that_hardly_moves_nothing_is_said() {
+        let estimate = Estimate::new(1 << 40, SimTime::ZERO);
+        let now = SimTime::from_ns(1 << 40);
+        assert_eq!(estimate.end((1 << 40) - 1, now), None);
     }
 
     #[test]

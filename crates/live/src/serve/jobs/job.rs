@@ -34,6 +34,10 @@ impl State {
 /// Promoted reads of a job at once. With one the drive would miss the next blocks each time.
 const PROMOTED_READS: u32 = 2;
 
+/// Blocks of 512 B that the planner is given at once, about: 128 MiB, a small part of a millisecond.
+/// All blocks of a drive of today take it seconds. In tests drives are small.
+const PORTION: u64 = if cfg!(test) { 1 << 10 } else { 1 << 18 };
+
 /// Most unreadable ranges that a report lists.
 const LISTED_MAX: usize = 1000;
 
@@ -52,6 +56,8 @@ pub(super) struct Job {
     /// Blocks of 512 B that were read, in all rounds.
     pub delivered: u64,
     pub unreadable: Runs,
+    /// What the planner has not been given yet: whole blocks.
+    pub ahead: Runs,
     /// What is to be read by itself, next first.
     pub again: VecDeque<Extent>,
     /// Blocks of 512 B of it.
@@ -86,6 +92,7 @@ impl Job {
             rounds: 0,
             delivered: 0,
             unreadable: Runs::default(),
+            ahead: Runs::default(),
             again: VecDeque::new(),
             again_blocks: 0,
             own_blocks: 0,
@@ -99,6 +106,12 @@ impl Job {
             estimate: Estimate::new(spec.blocks(), SimTime::ZERO),
             spec,
         }
+    }
+
+    /// Blocks of 512 B that the planner is given at once.
+    pub fn portion(&self) -> u64 {
+        let size = u64::from(self.spec.block_size);
+        (PORTION / size).max(1) * size
     }
 
     /// Reads this by itself, behind what is read so already.

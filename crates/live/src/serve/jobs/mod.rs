@@ -26,6 +26,7 @@ use thiserror::Error;
 
 use self::job::{Job, split};
 use self::pieces::Pieces;
+use self::runs::Runs;
 
 pub use estimate::Foretold;
 pub use job::{JobReport, State};
@@ -35,6 +36,9 @@ pub use spec::{JobSpec, Kind};
 /// Most blocks of 512 B that are read at once in idle time or for a promoted job, unless its blocks
 /// are larger: a client's request waits for it.
 const OWN_READ_MAX: u32 = 256;
+
+/// Blocks of 512 B that most tasks read at once: 64 KiB.
+const USUAL_BLOCK: u64 = 128;
 
 /// Jobs that have ended and are remembered.
 const ENDED_MAX: usize = 100;
@@ -143,6 +147,17 @@ pub enum Output {
     },
 }
 
+/// The first task of a drive costs an index of it, which takes a large one a second: now, as nobody
+/// waits yet.
+fn prepare(tasks: &mut Tasks) {
+    let usual = JobSpec::new(Kind::Scan, Extent::new(0, USUAL_BLOCK), USUAL_BLOCK as u32);
+    // A drive smaller than that needs no time.
+    if let Ok(task) = tasks.register(SimTime::ZERO, usual.task(Some(usual.range))) {
+        tasks.refresh();
+        let _ = tasks.abort(SimTime::ZERO, task, Which::All);
+    }
+}
+
 /// All jobs of a server.
 #[derive(Debug)]
 pub struct Jobs {
@@ -157,7 +172,8 @@ pub struct Jobs {
 
 impl Jobs {
     /// No jobs yet.
-    pub fn new(tasks: Tasks) -> Self {
+    pub fn new(mut tasks: Tasks) -> Self {
+        prepare(&mut tasks);
         Self {
             tasks,
             jobs: BTreeMap::new(),
@@ -223,16 +239,35 @@ impl Jobs {
 
     fn begin_round(&mut self, id: u64, now: SimTime) -> Result<(), TaskError> {
         let Some(job) = self.jobs.get_mut(&id) else { return Ok(()) };
-        let task = self.tasks.register(now, job.spec.task())?;
+        let (rows, rest) = job.spec.cut();
+        rows.into_iter().for_each(|row| job.ahead.insert(row));
+        let first = job.ahead.take_first(job.portion());
+        let task = self.tasks.register(now, job.spec.task(first))?;
         self.by_task.insert(task, id);
         job.task = Some(task);
         job.state = State::Running;
         job.began.get_or_insert(now);
         job.estimate.begin(job.spec.blocks(), now);
-        if let Some(rest) = job.spec.cut().1 {
-            job.read_later(rest);
-        }
+        rest.into_iter().for_each(|rest| job.read_later(rest));
         Ok(())
+    }
+
+    /// Whether the planner has not been given all blocks of some job.
+    pub fn has_ahead(&self) -> bool {
+        self.by_task.values().any(|id| self.jobs[id].ahead.blocks() > 0)
+    }
+
+    /// Gives the planner some more blocks, of one job.
+    pub fn give_more(&mut self, now: SimTime) {
+        for (&task, id) in &self.by_task {
+            let Some(job) = self.jobs.get_mut(id) else { continue };
+            let Some(portion) = job.ahead.take_first(job.portion()) else { continue };
+            if self.tasks.extend(now, task, &[portion]).is_err() {
+                job.read_later(portion);
+            }
+            self.tasks.refresh();
+            return;
+        }
     }
 
     /// Somebody is there for the data of a job, which begins with that. He takes `room` bytes now;
@@ -301,6 +336,7 @@ impl Jobs {
         job.ended = Some(now);
         job.again.clear();
         job.again_blocks = 0;
+        job.ahead = Runs::default();
         self.outputs.push(Output::Over { job: id, at: now });
     }
 
@@ -321,7 +357,8 @@ impl Jobs {
         };
         // The planner's clock is only needed for its own estimate.
         let wanted = self.tasks.progress(task, SimTime::ZERO).map_or(0, |task| task.wanted);
-        wanted * u64::from(job.spec.block_size) + job.again_blocks + job.own_blocks
+        let aside = job.ahead.blocks() + job.again_blocks + job.own_blocks;
+        wanted * u64::from(job.spec.block_size) + aside
     }
 
     /// Hears what the planner has delivered from this source.
@@ -464,6 +501,8 @@ impl Jobs {
         let (first, size) = (job.spec.range.start.get(), u64::from(job.spec.block_size));
         let end = first + job.spec.range.blocks.get();
         let mut start = from.max(first) - (from.max(first) - first) % size;
+        let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
+        extents.extend(job.ahead.take(Extent::new(start, last - start)));
         let mut wanted = Vec::new();
         while start < to.min(end) {
             let is = self.tasks.wanted(task, Lbn::new(start)).unwrap_or_default();

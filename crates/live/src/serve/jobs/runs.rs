@@ -22,6 +22,25 @@ impl Runs {
         self.runs.iter().map(|(&from, &to)| Extent::new(from, to - from))
     }
 
+    /// Takes the first blocks that follow on each other, at most `most`.
+    pub fn take_first(&mut self, most: u64) -> Option<Extent> {
+        let (&from, &to) = self.runs.first_key_value()?;
+        let first = Extent::new(from, most.min(to - from));
+        self.remove(first);
+        Some(first)
+    }
+
+    /// Takes what there is of an extent.
+    pub fn take(&mut self, extent: Extent) -> Vec<Extent> {
+        let (from, to) = bounds(extent);
+        let before = self.runs.range(..from).next_back().map_or(from, |(&start, _)| start);
+        let inside = self.runs.range(before..to).filter(|(_, end)| **end > from);
+        let taken = inside.map(|(&start, &end)| (start.max(from), end.min(to)));
+        let taken = taken.map(|(start, end)| Extent::new(start, end - start)).collect();
+        self.remove(extent);
+        taken
+    }
+
     pub fn insert(&mut self, extent: Extent) {
         let (mut from, mut to) = bounds(extent);
         self.remove(extent);
@@ -82,7 +101,13 @@ mod tests {
                     runs.insert(extent);
                     set.extend(start..start + blocks);
                 } else {
-                    runs.remove(extent);
+                    let taken = runs.take(extent);
+                    let gone: BTreeSet<u64> =
+                        taken.iter().flat_map(|run| run.start.get()..bounds(*run).1).collect();
+                    let inside = set.iter().copied();
+                    let inside: BTreeSet<u64> =
+                        inside.filter(|block| (start..start + blocks).contains(block)).collect();
+                    prop_assert_eq!(gone, inside);
                     set.retain(|block| !(start..start + blocks).contains(block));
                 }
                 let there: BTreeSet<u64> =

@@ -108,8 +108,8 @@ impl JobSpec {
         self.skip = left.iter().collect();
     }
 
-    /// What the planner is asked for.
-    pub(super) fn task(&self) -> TaskSpec {
+    /// What the planner is asked for, of these blocks first.
+    pub(super) fn task(&self, first: Option<Extent>) -> TaskSpec {
         TaskSpec {
             priority: self.priority,
             pace: self.deadline.map_or(Pace::ByPriority, Pace::Deadline),
@@ -117,7 +117,7 @@ impl JobSpec {
             counts: Counts::READS,
             // Blocks may be wanted again, so only the job knows its end.
             until: Until::Standing,
-            ..TaskSpec::new(Op::Read, self.block_size, self.cut().0)
+            ..TaskSpec::new(Op::Read, self.block_size, first.into_iter().collect())
         }
     }
 
