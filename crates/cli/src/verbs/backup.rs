@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::live::control::{BlockRange, Record, ServerStatus, Task, TaskKind};
-use freewheel::live::copies::{Backup, Manifest};
+use freewheel::live::copies::{Backup, Manifest, REGION_BLOCKS};
+use freewheel::units::BLOCK_BYTES;
 use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
@@ -47,14 +48,26 @@ struct Document<'a> {
 
 impl BackupArgs {
     pub fn run(self) -> Result<(), Failure> {
+        let asked = self.pace.request(TaskKind::Backup);
+        if !(REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(asked.block_size_bytes.max(1)) {
+            return Err(Failure::wrong_use(
+                "--block: a backup goes on by whole MiB, so a power of two up to 1MiB is allowed",
+            ));
+        }
         let client = self.control.client()?;
         let status = client.status()?;
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };
         let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
         let kept = backup.kept();
-        let request = backup.request(&self.pace.request(TaskKind::Backup));
-        let id = self.pace.begin(&client, &request)?.id;
+        let request = backup.request(&asked);
+        let id = match self.pace.begin(&client, &request) {
+            Ok(task) => task.id,
+            Err(error) => {
+                backup.discard();
+                return Err(error);
+            }
+        };
         let mut watch = Watch::new(&client, id);
         let mut data = client.data(id)?;
         let copied = loop {

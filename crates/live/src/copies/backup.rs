@@ -186,6 +186,14 @@ impl Backup {
         }
     }
 
+    /// Leaves nothing behind of a copy that has not begun.
+    pub fn discard(self) {
+        if self.is_fresh && self.unrecorded == 0 {
+            // What cannot be removed is empty.
+            let _ = fs::remove_file(partial(&self.out));
+        }
+    }
+
     /// Takes a record of the task's data.
     pub fn take(&mut self, record: &Record) -> Result<(), BackupError> {
         if let Record::Data { first_block, data, .. } = record {
