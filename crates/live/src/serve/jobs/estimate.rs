@@ -4,8 +4,8 @@
 //! figure 9: the last twentieth of the blocks takes a third of the time). What is left `l` is read at
 //! `a l^p` here: `p` is the slope of the logarithm of the rates seen in this round over that of what
 //! was left then, held to what is known beforehand as long as little has been seen; `a` comes from the
-//! last third that was read. The rest then takes `l / (rate (1 - p))`. Where foreground requests read
-//! what is left, the rate stays.
+//! last third that was read. The rest then takes `l / (rate (1 - p))`. What foreground requests read,
+//! of a promoted task or in idle time, they read at a rate that stays.
 
 use freewheel_units::{SimDuration, SimTime};
 
@@ -49,6 +49,8 @@ pub(super) struct Estimate {
     begun: SimTime,
     /// Foreground requests read what is left.
     is_steady: bool,
+    /// Blocks that they have read in this round, in idle time too.
+    by_foreground: u64,
     /// When so much was left, first the beginning of the round, or of its steady part.
     seen: Vec<(SimTime, u64)>,
     foretold: Vec<Foretold>,
@@ -58,13 +60,18 @@ impl Estimate {
     /// A round of so many blocks begins.
     pub fn new(total: u64, now: SimTime) -> Self {
         let (seen, foretold) = (vec![(now, total)], Vec::new());
-        Self { total, begun: now, is_steady: false, seen, foretold }
+        Self { total, begun: now, is_steady: false, by_foreground: 0, seen, foretold }
     }
 
     /// From now on foreground requests read what is left.
     pub fn steady(&mut self, left: u64, now: SimTime) {
         self.is_steady = true;
         self.seen = vec![(now, left)];
+    }
+
+    /// A foreground request has read so many blocks: no fewer of them as less is left.
+    pub fn read_by_foreground(&mut self, blocks: u64) {
+        self.by_foreground += blocks;
     }
 
     /// Another round begins.
@@ -106,7 +113,7 @@ impl Estimate {
         if done == 0 || now <= begun {
             return None;
         }
-        let exponent = if self.is_steady { 0.0 } else { self.exponent() };
+        let exponent = if self.is_steady { 0.0 } else { self.exponent(done) };
         // The last third of what has been read, or what there is.
         let since = left as f64 + RECENT * done as f64;
         let recent = self.seen.iter().rev().find(|(_, left)| *left as f64 >= since);
@@ -119,8 +126,10 @@ impl Estimate {
         (rest < LONGEST_NS).then(|| now + SimDuration::from_ns(rest as u64))
     }
 
-    /// How the rate falls with what is left.
-    fn exponent(&self) -> f64 {
+    /// How the rate falls with what is left, when so many blocks have been read.
+    fn exponent(&self, done: u64) -> f64 {
+        let in_gaps = done.saturating_sub(self.by_foreground) as f64 / done as f64;
+        let before = EXPONENT * in_gaps;
         let rates = self.seen.windows(2).filter_map(|pair| {
             let [(from, before), (to, after)] = *pair else { return None };
             let elapsed = to.saturating_since(from).ns();
@@ -134,7 +143,7 @@ impl Estimate {
         let rates: Vec<(f64, f64, f64)> = rates.collect();
         let weight: f64 = rates.iter().map(|rate| rate.2).sum();
         if weight <= 0.0 {
-            return EXPONENT;
+            return before;
         }
         let mean = |of: fn(&(f64, f64, f64)) -> f64| {
             rates.iter().map(|rate| of(rate) * rate.2).sum::<f64>() / weight
@@ -142,7 +151,7 @@ impl Estimate {
         let (x, y) = (mean(|rate| rate.0), mean(|rate| rate.1));
         let products = rates.iter().map(|rate| (rate.0 - x) * (rate.1 - y) * rate.2).sum::<f64>();
         let squares = rates.iter().map(|rate| (rate.0 - x).powi(2) * rate.2).sum::<f64>();
-        let exponent = (products + TRUST * EXPONENT) / (squares + TRUST);
+        let exponent = (products + TRUST * before) / (squares + TRUST);
         exponent.clamp(0.0, EXPONENT_MAX)
     }
 }

@@ -326,9 +326,12 @@ impl Jobs {
     pub fn heard(&mut self, source: &Source<'_>, now: SimTime) {
         let events: Vec<Event> = self.tasks.events().collect();
         for event in events {
-            if let Event::Delivered { task, extent, .. } = event
+            if let Event::Delivered { task, extent, is_promoted, .. } = event
                 && let Some(&id) = self.by_task.get(&task)
             {
+                if let Some(job) = self.jobs.get_mut(&id).filter(|_| is_promoted) {
+                    job.estimate.read_by_foreground(extent.blocks.get());
+                }
                 self.delivered(id, extent, source, now);
             }
         }

@@ -206,7 +206,12 @@ fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
     world.run_until(world.now + us(95_000));
     assert!(world.job(id).delivered.get() < 24, "not yet");
     world.run_until(world.now + us(10_000_000));
-    assert_eq!(world.job(id).state, State::Done);
+    let report = world.job(id);
+    assert_eq!(report.state, State::Done);
+    let half = report.foretold.iter().find(|foretold| foretold.percent == 50).unwrap();
+    let rest = report.ended.unwrap().saturating_since(half.at).ns() as f64;
+    let error = half.end.saturating_since(half.at).ns() as f64 / rest - 1.0;
+    assert!(error.abs() < 0.2, "idle time is steady: {error:.2}");
 }
 
 #[test]
