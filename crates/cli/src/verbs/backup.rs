@@ -18,13 +18,16 @@ use crate::output;
 Example:
   freewheel backup /backups/disk.img --control /tmp/disk.control
 
-What a client is about to write over is read first, and the write waits for that: the copy is what was
-on the drive when the command began; of requests that were under way at that moment each block of 512
-B may be in it or not, as after a loss of power. The file is sparse. It is called OUT.partial until all
-of it is there and was read back; OUT.manifest then has its checksums.
+What a client is about to write over is read first, and the write waits for that: the copy is
+what was on the drive when the command began; of requests that were under way at that moment
+each block of 512 B may be in it or not, as after a loss of power. The file is sparse. It is
+called OUT.partial until all of it is there and was read back; OUT.manifest then has its
+checksums.
 
-One that was cut off goes on when the same command is given again while the server still runs: it keeps
-what clients have not written since, and is then a copy as of that later moment. Blocks that cannot be
+One that was cut off goes on when the same command is given again while the server still runs:
+it keeps what clients have not written since, and is then a copy as of that later moment. What
+is kept are MiB of which all blocks had come: with --block 1MiB all that had come, but fewer
+gaps are long enough for it; with small blocks little before the end. Blocks that cannot be
 read are zeros in the copy, and make the exit code 1.")]
 pub struct BackupArgs {
     /// File to make

@@ -18,12 +18,12 @@ Examples:
   freewheel scan --control /tmp/disk.control --exec 'my-virus-scanner'
   freewheel scan --control /tmp/disk.control --detach --repeat
 
-The command's standard input is a line `freewheel-blocks 1`, and then records as they come, in any
-order: `data FIRST BLOCKS NS` with BLOCKS x 512 bytes behind it, `unreadable FIRST BLOCKS`, and at the
-end `end done`, or `end aborted`. Where that line is missing the stream was cut off.
+The command's standard input is a line `freewheel-blocks 1`, and then records as they come, in
+any order: `data FIRST BLOCKS NS` with BLOCKS x 512 bytes behind it, `unreadable FIRST BLOCKS`,
+and at the end `end done`, or `end aborted`. Where that line is missing the stream was cut off.
 
-Without requests of clients there are no gaps: --idle-after 20ms uses idle time too, --promote does
-not wait for either.")]
+Without requests of clients there are no gaps: --idle-after 20ms uses idle time too, --promote
+does not wait for either.")]
 pub struct ScanArgs {
     #[command(flatten)]
     control: ControlArgs,

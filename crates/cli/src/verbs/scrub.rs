@@ -20,10 +20,10 @@ Examples:
   freewheel scrub --control /tmp/disk.control --manifest today --against yesterday
   freewheel scrub --control /tmp/disk.control --detach --repeat
 
-A manifest has a checksum for each MiB. --against says which of them are other than they were, and
-whether clients have written there since: the server knows of writes as long as it runs, in regions
-of a MiB. A region in which nobody has written and which has changed all the same has changed
-silently; blocks that cannot be read or have changed silently make the exit code 1.")]
+A manifest has a checksum for each MiB. --against says which of them are other than they were,
+and whether clients have written there since: the server knows of writes as long as it runs, in
+regions of a MiB. A region in which nobody has written and which has changed all the same has
+changed silently; blocks that cannot be read or have changed silently make the exit code 1.")]
 pub struct ScrubArgs {
     #[command(flatten)]
     control: ControlArgs,

@@ -48,8 +48,8 @@ pub struct AbortArgs {
 Example:
   freewheel promote 3 --control /tmp/disk.control
 
-Two requests of the task are then among those of the clients at any time, who wait for them: it ends
-soon, also where no gap would ever be. There is no way back but to abort it.")]
+Two requests of the task are then among those of the clients at any time, who wait for them: it
+ends soon, also where no gap would ever be. There is no way back but to abort it.")]
 pub struct PromoteArgs {
     /// The task's number: `freewheel tasks` lists them
     id: u64,

@@ -8,7 +8,8 @@
 //!
 //! One that goes on keeps the complete regions in which no client has written since it began, and
 //! reads all others again: it is then a copy as of the moment at which it went on. That the server
-//! knows what was written, it must be the same one.
+//! knows what was written, it must be the same one. Blocks come in any order, so while they are much
+//! smaller than a region few regions are complete before the end.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -22,8 +23,11 @@ use thiserror::Error;
 use super::manifest::{Manifest, ManifestError, REGION_BLOCKS};
 use crate::control::{BlockRange, Record, TaskKind, TaskRequest};
 
-/// Bytes between two times that what is there is put on record.
+/// Bytes between two times that what is there is put on record, at least.
 const RECORD_EVERY: u64 = 1 << 30;
+
+/// And at least such a part of the whole: the record of a large drive is large itself.
+const RECORD_PART: u64 = 1024;
 
 /// Why there is no copy.
 #[derive(Debug, Error)]
@@ -205,7 +209,8 @@ impl Backup {
             self.unrecorded += data.len() as u64;
         }
         self.manifest.take(record);
-        if self.unrecorded >= RECORD_EVERY {
+        let whole = self.manifest.range.blocks * BLOCK_BYTES;
+        if self.unrecorded >= RECORD_EVERY.max(whole / RECORD_PART) {
             self.put_on_record()?;
         }
         Ok(())
