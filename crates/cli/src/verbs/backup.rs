@@ -62,7 +62,6 @@ impl BackupArgs {
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };
         let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
-        let kept = backup.kept();
         let request = backup.request(&asked);
         let id = match self.pace.begin(&client, &request) {
             Ok(task) => task.id,
@@ -95,7 +94,8 @@ impl BackupArgs {
             return Err(error.with_help("the same command goes on with it"));
         }
         let manifest = backup.finish()?;
-        self.print(&task, kept, &manifest)
+        // Of what was there, clients may have written over some.
+        self.print(&task, range.blocks - task.blocks, &manifest)
     }
 
     fn print(&self, task: &Task, kept: u64, manifest: &Manifest) -> Result<(), Failure> {

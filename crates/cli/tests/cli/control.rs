@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use freewheel::live::control::{Record, Records, TaskState};
@@ -252,6 +253,40 @@ fn a_backup_that_was_killed_goes_on() {
     assert_eq!(world.json("tasks")["tasks"][0]["state"], "aborted", "its reader went");
     let ran = run(&args);
     assert!(ran.stderr.contains("is there already"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() {
+    // Reading the bad block again and again leaves the time to abort.
+    let world = World::emulated("?bad=9000&recovery=300ms");
+    let mut client = world.client();
+    // A block that is written can be read again.
+    for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {
+        client.write(at * 64 * 512, &[at as u8 + 1; 64 * 512]);
+    }
+    // What was written in the second before counts as written since.
+    std::thread::sleep(Duration::from_millis(1100));
+    let (out, control) = (world.path("copy"), world.control());
+    let args =
+        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
+    let mut first = command(&args).stderr(Stdio::null()).spawn().unwrap();
+    let read = || world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0);
+    while read() < 8400 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.verb("abort 1");
+    assert_eq!(first.wait().unwrap().code(), Some(1));
+    client.write(3000 * 512, &[0xbb; 512]);
+    let ran = run(&args);
+    assert!(ran.stderr.contains("1 blocks could not be read"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("MiB were there from before"), "{}", ran.stdout);
+    let task = &world.json("tasks")["tasks"][1];
+    assert!(task["blocks"].as_u64().unwrap() < world.blocks - 2 * 2048, "{task}");
+    let copy = fs::read(&out).unwrap();
+    for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {
+        let here = &copy[at as usize * 64 * 512..][..64 * 512];
+        assert!(here == client.read(at * 64 * 512, 64 * 512), "{at}");
+    }
 }
 
 #[test]
