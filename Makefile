@@ -66,6 +66,7 @@ schemas:
 	mkdir -p schemas
 	$(FREEWHEEL) sim --schema > schemas/sim.schema.json
 	$(FREEWHEEL) drive schema > schemas/drive.schema.json
+	$(FREEWHEEL) tasks --openapi > schemas/control.openapi.json
 
 ## The picture in the README, from the demo's report. Needs Chromium.
 picture: demo

@@ -8,6 +8,8 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use freewheel::live::control::{ControlError, ControlServerError};
+use freewheel::live::copies::BackupError;
 use freewheel::live::emulate::EmulateError;
 use freewheel::live::nbd::{ListenError, TlsError};
 use freewheel::live::serve::ServeError;
@@ -166,6 +168,24 @@ impl From<TlsError> for Failure {
 
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<ControlServerError> for Failure {
+    fn from(error: ControlServerError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Self {
         Self::failed(error)
     }
 }

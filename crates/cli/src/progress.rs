@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -26,6 +26,8 @@ pub struct Bars {
 struct Task {
     bar: ProgressBar,
     said: Said,
+    /// How much longer it takes, if somebody knows better than by the mean rate.
+    expected: Arc<Mutex<Option<Duration>>>,
 }
 
 /// When a task has last said how far it is, since it began.
@@ -46,16 +48,22 @@ impl Said {
 impl Bars {
     /// `task` has done so much; its bar vanishes when that is all. From any thread.
     pub fn set(&self, task: &str, done: u64, total: u64) {
+        self.expect(task, done, total, None);
+    }
+
+    /// The same, of a task that is expected to take so much longer.
+    pub fn expect(&self, task: &str, done: u64, total: u64, expected: Option<Duration>) {
         if done >= total {
             return self.finish(task);
         }
         let mut tasks = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
-        let Task { bar, said } =
-            tasks.entry(task.to_owned()).or_insert_with(|| self.start(task, total));
+        let known = tasks.entry(task.to_owned()).or_insert_with(|| self.start(task, total));
+        let Task { bar, said, expected: shown } = known;
+        *shown.lock().unwrap_or_else(PoisonError::into_inner) = expected;
         bar.set_length(total);
         bar.set_position(done);
         if self.screen.is_hidden() && said.is_due(bar.elapsed()) {
-            output::aside(&line(task, done, total, bar.elapsed()));
+            output::aside(&line(task, done, total, (bar.elapsed(), expected)));
         }
     }
 
@@ -70,15 +78,18 @@ impl Bars {
     fn start(&self, task: &str, total: u64) -> Task {
         let style = ProgressStyle::with_template(TEMPLATE).expect("a constant template");
         let bar = self.screen.add(ProgressBar::new(total));
-        let style = style.with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+        let expected = Arc::default();
+        let shown: Arc<Mutex<Option<Duration>>> = Arc::clone(&expected);
+        let style = style.with_key("left", move |state: &ProgressState, text: &mut dyn Write| {
             // A bar that cannot be drawn is lost without harm.
             let total = state.len().unwrap_or_default();
-            let _ = text.write_str(&left(state.pos(), total, state.elapsed()));
+            let expected = *shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = text.write_str(&left(state.pos(), total, (state.elapsed(), expected)));
         });
         bar.set_style(style.progress_chars("=> "));
         bar.set_message(task.to_owned());
         bar.enable_steady_tick(REDRAW);
-        Task { bar, said: Said::default() }
+        Task { bar, said: Said::default(), expected }
     }
 }
 
@@ -90,16 +101,17 @@ impl Drop for Bars {
 }
 
 /// How far a task is, in words.
-fn line(task: &str, done: u64, total: u64, elapsed: Duration) -> String {
+fn line(task: &str, done: u64, total: u64, times: (Duration, Option<Duration>)) -> String {
     let percent = 100 * u128::from(done) / u128::from(total);
-    format!("{task}: {percent} %{}\n", left(done, total, elapsed))
+    format!("{task}: {percent} %{}\n", left(done, total, times))
 }
 
-/// The time left if the rest goes on at the mean rate until now; nothing while none is known. What
+/// The time left as it is expected, or if the rest goes on at the mean rate until now; nothing while none is known. What
 /// the last seconds took says little where one step takes as long as a hundred others.
-fn left(done: u64, total: u64, elapsed: Duration) -> String {
+fn left(done: u64, total: u64, (elapsed, expected): (Duration, Option<Duration>)) -> String {
     let rest = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / done as f64);
-    let rest = Duration::try_from_secs_f64(rest).ok().filter(|_| done > 0);
+    let mean = Duration::try_from_secs_f64(rest).ok().filter(|_| done > 0);
+    let rest = expected.or(mean);
     rest.map_or(String::new(), |rest| format!(", {} left", HumanDuration(rest)))
 }
 
@@ -122,9 +134,11 @@ mod tests {
 
     #[test]
     fn a_line_has_the_part_that_is_done_and_the_time_left_where_it_is_known() {
-        let elapsed = Duration::from_secs(60);
+        let elapsed = (Duration::from_secs(60), None);
         assert_eq!(line("simulating", 1, 3, elapsed), "simulating: 33 %, 2 minutes left\n");
         assert_eq!(line("scrub", 0, 3, elapsed), "scrub: 0 %\n");
+        let expected = (Duration::from_secs(60), Some(Duration::from_secs(7200)));
+        assert_eq!(line("scrub", 1, 3, expected), "scrub: 33 %, 2 hours left\n");
         assert_eq!(line("scrub", u64::MAX - 1, u64::MAX, elapsed), "scrub: 99 %, 0 seconds left\n");
     }
 }

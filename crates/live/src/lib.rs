@@ -6,9 +6,12 @@
 //! client that stalls, floods or vanishes changes nothing for the others; no request that was taken
 //! goes without an answer.
 //! Non-goals: the protocol's bytes (`freewheel-nbd`), what a drive does (`freewheel-sim`), an
-//! asynchronous runtime: its timers are a millisecond late.
+//! asynchronous runtime for anything that is timed: its timers are a millisecond late. `control` has
+//! one in a thread of its own.
 
 pub mod black_box;
+pub mod control;
+pub mod copies;
 pub mod emulate;
 pub mod nbd;
 pub mod serve;

@@ -26,7 +26,7 @@ pub use device::{Device, Mechanics, WholeDrive, Work};
 pub use engine::{Arm, run};
 pub use events::EventQueue;
 pub use idle::IdleTime;
-pub use outside::{CommandObserver, ExternalConfig, Outside};
+pub use outside::{CONSERVATISM_MAX, CommandObserver, ExternalConfig, Outside};
 pub use result::{DriveResult, FreeResult, HeadTime, RunResult, Stages};
 pub use servo::{FreeTime, SeekErrors, Servo};
 pub use zoned::{Refusal, RefusedWrites, VolumeZones};

@@ -1,27 +1,26 @@
 //! `freewheel emulate`: a modelled drive that answers when a real one would.
 
-use std::io;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use freewheel::live::emulate::{Account, Emulation, Options, Priority};
-use freewheel::live::nbd::{Address, Limits, Served, Server, Service, Stop};
+use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::onboard::spec::WriteCache;
 use freewheel::model::stats::Summary;
-use freewheel::sim::black_box::{Activity, BadBlocks, Habits};
+use freewheel::sim::black_box::{Activity, Habits};
 use freewheel::sim::library;
-use freewheel::units::{Lbn, SimDuration};
+use freewheel::units::SimDuration;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::tls::TlsArgs;
+use crate::verbs::emulated::{BadRange, bad_blocks};
+use crate::verbs::listen::{self, ListenArgs};
 use crate::{number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -40,19 +39,11 @@ Then, from another terminal:
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says how late its replies were. The
 data are in the page cache when a write is answered: they survive the end of this process, not that
 of the machine.")]
-#[command(group(clap::ArgGroup::new("where").required(true).args(["socket", "listen"])))]
 pub struct EmulateArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
     drive: String,
-    /// Listen on a Unix socket at this path
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
-    /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
-    /// can reach needs --tls-certificates
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
     #[command(flatten)]
-    tls: TlsArgs,
+    listen: ListenArgs,
     /// Keep the data in this sparse file, which is made with the drive's size if there is none; gone
     /// at the end if not given
     #[arg(long, value_name = "FILE")]
@@ -114,35 +105,6 @@ impl FromStr for OwnActivity {
     }
 }
 
-/// `LBN` or `LBN-LBN`, both ends included.
-#[derive(Clone, Copy)]
-struct BadRange {
-    first: u64,
-    last: u64,
-}
-
-impl FromStr for BadRange {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| {
-            text.parse::<u64>().map_err(|_| format!("{text:?} is no block number: give 4096-4103"))
-        };
-        let (first, last) = text.split_once('-').unwrap_or((text, text));
-        let range = Self { first: number(first)?, last: number(last)? };
-        if range.first > range.last {
-            return Err(format!(
-                "{} is after {}: give the lower one first",
-                range.first, range.last
-            ));
-        }
-        Ok(range)
-    }
-}
-
-/// Most bad blocks: each is remembered by itself.
-const BAD_MAX: u64 = 1 << 20;
-
 /// All that is known in the end.
 #[derive(Serialize)]
 struct Document {
@@ -163,28 +125,15 @@ impl EmulateArgs {
             )));
         }
         let options = self.options(&drive)?;
-        let (address, tls) = (self.address(), self.tls.load()?);
-        // From here on a signal ends it in order, whatever has been done by then.
-        let stop = Stop::new().and_then(|stop| stop.on_signals().map(|()| stop));
-        let stop = stop.map_err(|error| Failure::failed(format!("signals: {error}")))?;
+        let stop = listen::stop()?;
         let emulation = Arc::new(Emulation::start(&spec, &self.drive, options)?);
         let service: Arc<dyn Service> = Arc::clone(&emulation) as Arc<dyn Service>;
-        let notice = |text: &str| output::note(text);
-        let server = Server::bind(&address, tls, vec![service], Limits::default(), notice)?;
+        let server = self.listen.bind(service)?;
         self.announce(&spec, &drive, &server, &emulation)?;
-        let served = server.run(&stop).map_err(|error| at(&address, &error))?;
+        let served = listen::serve(server, &stop)?;
         let account = emulation.device().finish();
         let account = account.ok_or_else(|| Failure::failed("the drive's thread has failed"))?;
         self.print(&spec, &drive, &emulation, served, &account)
-    }
-
-    fn address(&self) -> Address {
-        // Clap lets exactly one of them pass.
-        match (&self.socket, self.listen) {
-            (Some(path), _) => Address::Unix(path.clone()),
-            (None, Some(address)) => Address::Tcp(address),
-            (None, None) => unreachable!("one of them is required"),
-        }
     }
 
     fn options(&self, drive: &Drive) -> Result<Options, Failure> {
@@ -199,29 +148,8 @@ impl EmulateArgs {
                 Cache::Off => WriteCache::Off,
             }),
         };
-        let bad = self.bad_blocks(drive)?;
+        let bad = bad_blocks("--bad ", &self.bad, self.recovery, (drive, &self.drive))?;
         Ok(Options { habits, bad, seed: self.seed, store: self.store.clone() })
-    }
-
-    fn bad_blocks(&self, drive: &Drive) -> Result<BadBlocks, Failure> {
-        let blocks = drive.blocks().get();
-        if let Some(range) = self.bad.iter().find(|range| range.last >= blocks) {
-            return Err(Failure::wrong_use(format!(
-                "--bad {}-{}: the last block of {} is {}",
-                range.first,
-                range.last,
-                self.drive,
-                blocks - 1
-            )));
-        }
-        let count: u64 = self.bad.iter().map(|range| range.last - range.first + 1).sum();
-        if count > BAD_MAX {
-            return Err(Failure::wrong_use(format!(
-                "--bad: {count} bad blocks; at most {BAD_MAX} are taken"
-            )));
-        }
-        let all = self.bad.iter().flat_map(|range| range.first..=range.last).map(Lbn::new);
-        Ok(BadBlocks::new(all, self.recovery))
     }
 
     /// Says that it listens, and how to connect.
@@ -232,11 +160,9 @@ impl EmulateArgs {
         server: &Server,
         emulation: &Emulation,
     ) -> Result<(), Failure> {
-        let (address, tls) = (server.address(), server.tls_is_required());
-        let mut uri = address.uri("", tls);
-        uri.tls_certificates = tls.then(|| "DIR".into());
-        let clients = match address {
-            _ if tls => format!("nbdinfo '{uri}', with the client's certificates in DIR"),
+        let uri = listen::uri(server);
+        let clients = match server.address() {
+            _ if uri.tls => format!("nbdinfo '{uri}', with the client's certificates in DIR"),
             Address::Unix(path) => format!(
                 "nbdinfo '{uri}' | qemu-img info '{uri}' | nbd-client -unix {} /dev/nbd0",
                 path.display()
@@ -257,12 +183,7 @@ impl EmulateArgs {
             spec.model,
             number::capacity(drive.total_blocks().bytes().get()),
         );
-        if self.json {
-            output::aside(&text);
-            Ok(())
-        } else {
-            output::print(&text)
-        }
+        listen::announce(&text, self.json)
     }
 
     fn print(
@@ -285,10 +206,6 @@ impl EmulateArgs {
             connections,
         })
     }
-}
-
-fn at(address: &Address, error: &io::Error) -> Failure {
-    Failure::failed(format!("{address}: {error}"))
 }
 
 fn text(requests: u64, lateness: &Summary, connections: &Served) -> String {

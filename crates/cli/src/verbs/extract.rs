@@ -10,19 +10,19 @@ use freewheel::live::black_box::{RealDrive, RealDriveError};
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::onboard::spec::WriteCache;
 use freewheel::nbd::{BadUri, Uri};
-use freewheel::sim::black_box::{BadBlocks, BlackBox, EmulatedDrive, Habits, VirtualDrive};
+use freewheel::sim::black_box::{BlackBox, EmulatedDrive, Habits, VirtualDrive};
 use freewheel::sim::library;
 use freewheel::study::{
     Confidence, ExtractError, ExtractOptions, Extraction, Journal, JournalEntry, JournalHead,
     extract,
 };
-use freewheel::units::SimDuration;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
+use crate::verbs::emulated::{EMULATED, Emulated};
 use crate::verbs::extract::journal::JournalFile;
 use crate::{file, output};
 
@@ -48,7 +48,7 @@ cylinders, hours for one of today. Answers are kept in F.toml.journal until the 
 so that --resume can go on.")]
 pub struct ExtractArgs {
     /// What to characterise: a block device or file, an NBD export by its URI, or
-    /// emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&seed=N]
+    /// emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
     #[arg(value_name = "TARGET")]
     target: Target,
     /// The drive file to write
@@ -85,7 +85,7 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(rest) = text.strip_prefix("emulated:") {
+        if let Some(rest) = text.strip_prefix(EMULATED) {
             return Ok(Self::Emulated(rest.parse()?));
         }
         if text.contains("://") {
@@ -96,45 +96,10 @@ impl FromStr for Target {
     }
 }
 
-/// An emulated drive and what makes it hard to foresee.
-#[derive(Debug, Clone, PartialEq)]
-struct Emulated {
-    drive: String,
-    habits: Habits,
-    seed: u64,
-}
-
 impl Target {
     /// Whether it has a time of its own.
     fn is_real(&self) -> bool {
         !matches!(self, Self::Emulated(_))
-    }
-}
-
-impl FromStr for Emulated {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (drive, options) = text.split_once('?').unwrap_or((text, ""));
-        let mut target = Self { drive: drive.into(), habits: Habits::default(), seed: 1 };
-        for option in options.split('&').filter(|option| !option.is_empty()) {
-            let (key, value) = option.split_once('=').unwrap_or((option, ""));
-            let time = || value.parse::<SimDuration>().map_err(|error| format!("{key}: {error}"));
-            match key {
-                "seek_jitter" => target.habits.seek_jitter = Some(time()?),
-                "reply_jitter" => target.habits.reply_jitter = time()?,
-                "seed" => {
-                    let seed = value.parse();
-                    target.seed = seed.map_err(|_| format!("seed: {value:?} is no number"))?;
-                }
-                _ => {
-                    return Err(format!(
-                        "{key:?} is not known: there are seek_jitter, reply_jitter, seed"
-                    ));
-                }
-            }
-        }
-        Ok(target)
     }
 }
 
@@ -178,9 +143,9 @@ impl ExtractArgs {
                 "--resume: a drive in virtual time takes seconds; begin anew without it",
             ));
         }
-        let Emulated { drive: name, habits, seed } = target;
-        let truth = library::spec(name)?;
-        let bad = BadBlocks::default();
+        let Emulated { drive: name, habits, seed, .. } = target;
+        let (truth, model) = library::drive(name)?;
+        let bad = target.bad_blocks(&model)?;
         // As a host would do it for a real one.
         let write_cache = self.write.then_some(WriteCache::Off).or(habits.write_cache);
         let habits = Habits { write_cache, ..*habits };
@@ -276,16 +241,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_a_drive_and_what_disturbs_it() {
-        let target: Target =
-            "emulated:a/b.toml?seek_jitter=50us&reply_jitter=1ms&seed=7".parse().unwrap();
-        let Target::Emulated(target) = target else { panic!("{target:?}") };
-        assert_eq!((target.drive.as_str(), target.seed), ("a/b.toml", 7));
-        assert_eq!(target.habits.seek_jitter, Some(SimDuration::from_us(50)));
-        assert_eq!(target.habits.reply_jitter, SimDuration::from_ms(1));
-    }
-
-    #[test]
     fn what_has_two_slashes_after_a_colon_is_an_export_and_all_else_a_path() {
         let target: Target = "nbd+unix:///?socket=/tmp/x".parse().unwrap();
         assert!(matches!(target, Target::Export(_)) && target.is_real());
@@ -298,7 +253,5 @@ mod tests {
         let error = |text: &str| text.parse::<Target>().unwrap_err();
         assert!(error("http://localhost").contains("nbd"));
         assert!(error("emulated:atlas10k?depth=2").contains("seek_jitter"));
-        assert!(error("emulated:atlas10k?seed=x").contains("no number"));
-        assert!(error("emulated:atlas10k?seek_jitter=5").contains("seek_jitter"));
     }
 }

@@ -1,12 +1,19 @@
 //! The verbs, one file each.
 
+mod backup;
+mod control;
 mod drive;
 mod emulate;
+mod emulated;
 mod extract;
+mod listen;
 mod reproduce;
+mod scan;
+mod scrub;
 mod serve;
 mod sim;
 mod study;
+mod tasks;
 mod tls;
 mod trace;
 
@@ -22,6 +29,12 @@ pub enum Verb {
     Reproduce(reproduce::ReproduceArgs),
     Emulate(emulate::EmulateArgs),
     Serve(serve::ServeArgs),
+    Scan(scan::ScanArgs),
+    Scrub(scrub::ScrubArgs),
+    Backup(backup::BackupArgs),
+    Tasks(tasks::TasksArgs),
+    Abort(tasks::AbortArgs),
+    Promote(tasks::PromoteArgs),
     Extract(extract::ExtractArgs),
     #[command(subcommand)]
     Drive(drive::DriveVerb),
@@ -37,6 +50,12 @@ impl Verb {
             Self::Reproduce(args) => args.run(),
             Self::Emulate(args) => args.run(),
             Self::Serve(args) => args.run(),
+            Self::Scan(args) => args.run(),
+            Self::Scrub(args) => args.run(),
+            Self::Backup(args) => args.run(),
+            Self::Tasks(args) => args.run(),
+            Self::Abort(args) => args.run(),
+            Self::Promote(args) => args.run(),
             Self::Extract(args) => args.run(),
             Self::Drive(verb) => verb.run(),
             Self::Trace(verb) => verb.run(),

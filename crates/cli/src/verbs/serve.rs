@@ -1,32 +1,34 @@
 //! `freewheel serve`: a scheduler in front of a device, with free work in the gaps.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
+use freewheel::live::control::{ControlServer, Task};
 use freewheel::live::emulate;
-use freewheel::live::nbd::{Address, Limits, Served, Server, Service, Stop};
+use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend};
-use freewheel::live::serve::{Report, Serving, Setup, Way};
+use freewheel::live::serve::{self, JobSpec, Kind, Report, Serving, Setup, Way};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::external::{Account, ExternalSpec, SameTrack};
 use freewheel::model::freeblock::Rule;
-use freewheel::model::freeblock::uses::scrub;
+use freewheel::model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
 use freewheel::model::onboard::spec::WriteCache;
 use freewheel::model::sched::PolicySpec;
 use freewheel::model::stats::Summary;
-use freewheel::sim::ExternalConfig;
 use freewheel::sim::black_box::Habits;
 use freewheel::sim::library;
-use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
+use freewheel::sim::{CONSERVATISM_MAX, ExternalConfig};
+use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::table::Table;
+use crate::verbs::control;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::tls::TlsArgs;
+use crate::verbs::emulated::{EMULATED, Emulated};
+use crate::verbs::listen::{self, ListenArgs};
 use crate::{number, output};
 
 /// Put a scheduler in front of a drive, over NBD, and use its rotational gaps
@@ -38,27 +40,26 @@ Examples:
 
 Then, from another terminal:
   fio --name=oltp --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/disk' --rw=randrw --bs=8k --iodepth=10
+  freewheel tasks --control /tmp/disk.control
+  freewheel backup /backups/disk.img --control /tmp/disk.control
 
 The scheduler sees the device as blocks and as the times at which commands come back, and predicts
 the head from the drive's file: that must be the file of this very drive. Switch a real drive's write
 cache off (hdparm -W0): the end of a write that is not on the media says nothing about the head.
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
-#[command(group(clap::ArgGroup::new("where").required(true).args(["socket", "listen"])))]
 pub struct ServeArgs {
-    /// A file, a block device, or emulated:NAME for a drive that exists in arithmetic only
+    /// A file, a block device, or a drive that exists in arithmetic only:
+    /// emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
     backend: String,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file: what the device is
     #[arg(long, value_name = "NAME")]
     drive: String,
-    /// Listen on a Unix socket at this path
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
-    /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
-    /// can reach needs --tls-certificates
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    listen: Option<SocketAddr>,
     #[command(flatten)]
-    tls: TlsArgs,
+    listen: ListenArgs,
+    /// Take commands for background tasks on a Unix socket at this path, which only this user can use;
+    /// beside that of --socket if not given, else in $XDG_RUNTIME_DIR
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
     /// Foreground policy: fcfs, look, clook, sstf, sptf, sptf-sw, sstf-lw or asatf
     #[arg(long, value_name = "NAME", default_value = "sptf-sw")]
     policy: PolicySpec,
@@ -74,12 +75,6 @@ pub struct ServeArgs {
     /// Blocks that a scrub reads at once
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     scrub_block: Bytes,
-    /// Of an emulated device: seeks take up to so much more or less than the curve says
-    #[arg(long, value_name = "TIME")]
-    seek_jitter: Option<SimDuration>,
-    /// Of an emulated device: seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed())]
-    seed: u64,
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
     #[arg(long)]
     json: bool,
@@ -105,9 +100,6 @@ impl From<Tracks> for SameTrack {
     }
 }
 
-/// Prefix of a backend that is emulated in this process.
-const EMULATED: &str = "emulated:";
-
 /// All that is known in the end.
 #[derive(Serialize)]
 struct Document {
@@ -115,111 +107,119 @@ struct Document {
     elapsed_ns: u64,
     responses: Summary,
     external: Account,
-    scrub: Option<ScrubDocument>,
+    /// How far commands ended from where they were predicted to, either way.
+    prediction_errors: Summary,
+    tasks: Vec<Task>,
     connections: Served,
-}
-
-#[derive(Serialize)]
-struct ScrubDocument {
-    bytes: u64,
-    bytes_per_second: f64,
-    rounds: u64,
-    unreadable: Vec<RangeDocument>,
-}
-
-/// Blocks of 512 B.
-#[derive(Serialize)]
-struct RangeDocument {
-    first: u64,
-    blocks: u32,
 }
 
 impl ServeArgs {
     pub fn run(self) -> Result<(), Failure> {
         let (spec, drive) = library::drive(&self.drive)?;
+        serve::check(&spec, &self.drive)?;
         let drive = Arc::new(drive);
-        let stop = Stop::new().and_then(|stop| stop.on_signals().map(|()| stop));
-        let stop = stop.map_err(|error| Failure::failed(format!("signals: {error}")))?;
-        let config = self.external();
+        let stop = listen::stop()?;
+        let config = self.external()?;
+        let scrub_blocks = block_size("--scrub-block", self.scrub_block)?;
         let setup = Setup {
             scheduler: config.scheduler(&spec, &drive, self.policy)?,
             drive: Arc::clone(&drive),
             name: spec.name.clone(),
             rule: Rule::Paths,
-            task: self.scrub.then(|| scrub(drive.blocks(), self.scrub_blocks())),
+            job: self.scrub.then(|| {
+                let whole = Extent::new(0, drive.blocks().get());
+                JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, scrub_blocks) }
+            }),
         };
         let way = Way::new();
         let device = self.device(&way)?;
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
-        let address = self.address();
-        let notice = |text: &str| output::note(text);
-        let tls = self.tls.load()?;
-        let server = Server::bind(&address, tls, vec![service], Limits::default(), notice)?;
-        self.announce(&spec, &drive, &server)?;
-        let served = server.run(&stop);
-        let served = served.map_err(|error| Failure::failed(format!("{address}: {error}")))?;
+        let server = self.listen.bind(service)?;
+        let control = self.control(&server);
+        let control = ControlServer::start(Arc::clone(&serving), &control)?;
+        self.announce(&spec, &drive, (&server, &control))?;
+        let served = listen::serve(server, &stop)?;
         let report = serving.finish();
+        drop(control);
         let report = report.ok_or_else(|| Failure::failed("the scheduler's thread has failed"))?;
         self.print(&spec, &drive, served, &report)
     }
 
-    fn external(&self) -> ExternalConfig {
+    /// Where it is controlled: beside the socket, or where the user's sockets are.
+    fn control(&self, server: &Server) -> PathBuf {
+        if let Some(path) = &self.control {
+            return path.clone();
+        }
+        match server.address() {
+            Address::Unix(path) => {
+                let mut path = path.as_os_str().to_owned();
+                path.push(".control");
+                path.into()
+            }
+            Address::Tcp(address) => {
+                let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+                let name = format!("freewheel-{}.control", address.port());
+                folder.unwrap_or_else(std::env::temp_dir).join(name)
+            }
+        }
+    }
+
+    fn external(&self) -> Result<ExternalConfig, Failure> {
+        if self.conservatism > CONSERVATISM_MAX {
+            return Err(Failure::wrong_use(format!(
+                "--conservatism {}: at most {CONSERVATISM_MAX} is allowed; more than a turn leaves \
+                 nothing of any gap",
+                self.conservatism
+            )));
+        }
         let scheduler = ExternalSpec {
             conservatism: self.conservatism,
             same_track: self.same_track.into(),
             ..ExternalSpec::default()
         };
-        ExternalConfig { scheduler, habits: Habits::default() }
-    }
-
-    fn scrub_blocks(&self) -> u32 {
-        (self.scrub_block.get() / BLOCK_BYTES).clamp(1, 1 << 16) as u32
-    }
-
-    fn address(&self) -> Address {
-        match (&self.socket, self.listen) {
-            (Some(path), _) => Address::Unix(path.clone()),
-            (None, Some(address)) => Address::Tcp(address),
-            (None, None) => unreachable!("one of them is required"),
-        }
+        Ok(ExternalConfig { scheduler, habits: Habits::default() })
     }
 
     fn device(&self, way: &Way) -> Result<Arc<dyn Backend>, Failure> {
         let at_once = ExternalSpec::default().at_drive;
-        let Some(name) = self.backend.strip_prefix(EMULATED) else {
+        let Some(emulated) = self.backend.strip_prefix(EMULATED) else {
             let path = Path::new(&self.backend);
             // Flushes and retries come beside the scheduler's.
             let file = FileBackend::open(path, at_once + 2, way.back())?;
             return Ok(Arc::new(file));
         };
-        let (spec, _) = library::drive(name)?;
+        let emulated: Emulated = emulated
+            .parse()
+            .map_err(|error| Failure::wrong_use(format!("{}: {error}", self.backend)))?;
+        let (spec, drive) = library::drive(&emulated.drive)?;
+        let bad = emulated.bad_blocks(&drive)?;
         let habits = Habits {
-            seek_jitter: self.seek_jitter,
             queue_depth: Some(at_once),
             write_cache: Some(WriteCache::Off),
-            ..Habits::default()
+            ..emulated.habits
         };
-        let options = emulate::Options { habits, seed: self.seed, ..emulate::Options::default() };
-        Ok(Arc::new(EmulatedBackend::start(&spec, name, options, way.back())?))
+        let options = emulate::Options { habits, bad, seed: emulated.seed, store: None };
+        Ok(Arc::new(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?))
     }
 
-    fn announce(&self, spec: &DriveSpec, drive: &Drive, server: &Server) -> Result<(), Failure> {
-        let tls = server.tls_is_required();
-        let mut uri = server.address().uri("", tls);
-        uri.tls_certificates = tls.then(|| "DIR".into());
+    fn announce(
+        &self,
+        spec: &DriveSpec,
+        drive: &Drive,
+        (server, control): (&Server, &ControlServer),
+    ) -> Result<(), Failure> {
+        let uri = listen::uri(server);
         let size = number::capacity(drive.total_blocks().bytes().get());
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         let text = format!(
-            "{} as {} ({size}) at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}'\n",
-            self.backend, spec.name
+            "{} as {} ({size}) at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}' | freewheel \
+             tasks --control {}\n",
+            self.backend,
+            spec.name,
+            control.path().display()
         );
-        if self.json {
-            output::aside(&text);
-            Ok(())
-        } else {
-            output::print(&text)
-        }
+        listen::announce(&text, self.json)
     }
 
     fn print(
@@ -229,33 +229,37 @@ impl ServeArgs {
         connections: Served,
         report: &Report,
     ) -> Result<(), Failure> {
-        let bytes = report.delivered * BLOCK_BYTES;
-        let bytes_per_second = bytes as f64 / report.elapsed.as_secs_f64();
+        let end = SimTime::from_ns(report.elapsed.as_nanos() as u64);
+        let tasks: Vec<Task> = report.jobs.iter().map(|job| Task::new(job, end)).collect();
         if !self.json {
-            return output::print(&text(report, self.scrub.then_some((bytes, bytes_per_second))));
+            return output::print(&text(report, &tasks));
         }
-        let range = |range: &freewheel::live::serve::UnreadableBlocks| RangeDocument {
-            first: range.start.get(),
-            blocks: range.blocks,
-        };
-        let scrub = self.scrub.then(|| ScrubDocument {
-            bytes,
-            bytes_per_second,
-            rounds: report.rounds,
-            unreadable: report.unreadable.iter().map(range).collect(),
-        });
         output::print_document(&Document {
             drive: DriveIdentity::new(spec, drive),
             elapsed_ns: report.elapsed.as_nanos() as u64,
             responses: report.responses.summary(),
+            prediction_errors: report.errors.summary(),
             external: report.account,
-            scrub,
+            tasks,
             connections,
         })
     }
 }
 
-fn text(report: &Report, scrub: Option<(u64, f64)>) -> String {
+/// A size that a task's blocks may have, in blocks of 512 B.
+fn block_size(option: &str, size: Bytes) -> Result<u32, Failure> {
+    let blocks = size.get() / BLOCK_BYTES;
+    let is_whole = size.get().is_multiple_of(BLOCK_BYTES);
+    match u32::try_from(blocks) {
+        Ok(blocks @ 1..=BLOCK_SIZE_MAX) if is_whole => Ok(blocks),
+        _ => Err(Failure::wrong_use(format!(
+            "{option} {size}: a multiple of 512B from 512B to {} is allowed",
+            Bytes::new(u64::from(BLOCK_SIZE_MAX) * BLOCK_BYTES).human()
+        ))),
+    }
+}
+
+fn text(report: &Report, tasks: &[Task]) -> String {
     let responses = report.responses.summary();
     let seen = &report.account;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
@@ -270,13 +274,17 @@ fn text(report: &Report, scrub: Option<(u64, f64)>) -> String {
         format!("{}, {within} within 150 us, {} turns late", seen.predicted, share(seen.late));
     table.row(["predicted", &predicted]);
     table.row(["surprises", &seen.surprises.to_string()]);
-    if let Some((bytes, rate)) = scrub {
-        let read = format!("{} in the gaps, {}", Bytes::new(bytes).human(), number::rate(rate));
-        table.row(["scrubbed", &read]);
-        table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
-        table.row(["scrubs done", &report.rounds.to_string()]);
-        let unreadable = report.unreadable.iter().map(|range| u64::from(range.blocks)).sum::<u64>();
-        table.row(["unreadable", &format!("{unreadable} blocks of 512 B at most")]);
+    table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
+    for task in tasks {
+        let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
+        let (kind, state) = (control::name(task.kind), control::state(task.state));
+        let (read, rate) = (control::blocks(task.blocks_read), number::rate(rate));
+        let unreadable = task.unreadable_blocks;
+        let row = format!(
+            "{state}: {read}, {rate}, {} rounds, {unreadable} blocks unreadable",
+            task.rounds
+        );
+        table.row([&format!("{kind} {}", task.id), &row]);
     }
     table.to_string()
 }

@@ -1,6 +1,8 @@
 //! The built program, run as a person or a script runs it.
 
+mod control;
 mod determinism;
+
 mod drives;
 mod emulate;
 mod examples;

@@ -17,3 +17,8 @@ fn the_schema_of_an_experiment_is_published() {
 fn the_schema_of_a_drive_is_published() {
     assert_published("drive.schema.json", &stdout(&["drive", "schema"]));
 }
+
+#[test]
+fn the_description_of_the_control_interface_is_published() {
+    assert_published("control.openapi.json", &stdout(&["tasks", "--openapi"]));
+}

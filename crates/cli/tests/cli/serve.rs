@@ -64,8 +64,9 @@ fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_what_was_foreseen(
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["responses"]["count"], 60);
     assert!(document["external"]["predicted"].as_u64().unwrap() > 30, "{document}");
-    assert!(document["scrub"]["bytes"].as_u64().unwrap() > 0, "{document}");
-    assert_eq!(document["scrub"]["unreadable"], serde_json::json!([]));
+    let scrub = &document["tasks"][0];
+    assert!(scrub["blocks_read"].as_u64().unwrap() > 0, "{document}");
+    assert_eq!((&scrub["kind"], &scrub["unreadable_blocks"]), (&"scrub".into(), &0.into()));
 }
 
 #[test]
@@ -81,4 +82,30 @@ fn a_device_that_is_not_the_drive_is_refused_with_both_sizes() {
     }
     let ran = run(&["serve", "/no/such", "--drive", "atlas10k", "--socket", socket]);
     assert!(ran.stderr.contains("/no/such: "), "{}", ran.stderr);
+}
+
+#[test]
+fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let socket = socket.to_str().unwrap();
+    let refused = |backend: &str, drive: &str, more: &[&str], code: i32, texts: &[&str]| {
+        let args = ["serve", backend, "--drive", drive, "--socket", socket];
+        let ran = run(&[&args[..], more].concat());
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        for text in texts {
+            assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
+        }
+    };
+    refused("/no/such", "exos-2x18-18tb", &[], 1, &["2 actuators", "actuators = 1"]);
+    refused("/no/such", "ultrastar-hc620-14tb", &[], 1, &["host-managed"]);
+    let emulated = "emulated:atlas10k";
+    let long = ["--conservatism", "200ms"];
+    refused(emulated, "atlas10k", &long, 2, &["--conservatism 200ms", "at most 100ms"]);
+    let large = ["--scrub", "--scrub-block", "2MiB"];
+    refused(emulated, "atlas10k", &large, 2, &["--scrub-block 2MiB", "512B to 1.00 MiB"]);
+    let part = ["--scrub", "--scrub-block", "1000B"];
+    refused(emulated, "atlas10k", &part, 2, &["--scrub-block 1KB", "a multiple of 512B"]);
+    refused("emulated:atlas10k?depth=2", "atlas10k", &[], 2, &["depth", "seek_jitter"]);
+    refused("emulated:atlas10k?bad=99999999", "atlas10k", &[], 2, &["last block of atlas10k"]);
 }

@@ -144,7 +144,7 @@ impl AsFd for Listener {
 }
 
 /// Binds a socket. The one that a server left behind which was killed is replaced.
-fn bind_unix(path: &Path) -> Result<UnixListener, ListenError> {
+pub(crate) fn bind_unix(path: &Path) -> Result<UnixListener, ListenError> {
     let at = |source| ListenError::System { address: Address::Unix(path.into()), source };
     let in_use = match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => error,

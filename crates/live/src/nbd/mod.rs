@@ -21,6 +21,7 @@ mod stop;
 mod stream;
 mod tls;
 
+pub(crate) use address::bind_unix;
 pub use address::{Address, ListenError};
 pub use client::{
     Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,

@@ -4,12 +4,14 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_model::external::{Account, Command, External, Finished, Part};
-use freewheel_model::freeblock::{Foreground, Planner};
+use freewheel_model::freeblock::Foreground;
 use freewheel_model::stats::Distribution;
-use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
+use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
 use super::backend::{BackendCommand, Failed};
+use super::jobs::{Jobs, OwnRead, Source};
 use super::order::Order;
+use super::written::Written;
 
 /// What a client asks for.
 #[derive(Debug)]
@@ -23,19 +25,13 @@ pub(super) enum Request {
 /// What a client is told: the data of a read.
 pub(super) type Answer = (u64, Result<Vec<u8>, Failed>);
 
-/// Blocks that a background task could not read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreadable {
-    /// First block of 512 B of the command that failed.
-    pub start: Lbn,
-    /// How many it had.
-    pub blocks: u32,
-}
-
 /// A foreground request that is not answered.
 struct Pending {
     op: Op,
     start: Lbn,
+    /// How many of 512 B.
+    blocks: u64,
+    /// Of a write until it is sent.
     data: Vec<u8>,
     fua: bool,
     arrival: SimTime,
@@ -44,12 +40,24 @@ struct Pending {
     is_over: bool,
     /// Parts of it at the device again.
     retries: u32,
+    /// What has come of it when it was sent in parts: `start..end` of 512 B.
+    come: Option<(u64, u64)>,
+    /// The read of a job, and no client's.
+    own: Option<OwnRead>,
+}
+
+impl Pending {
+    fn bounds(&self) -> (u64, u64) {
+        let start = self.start.get();
+        (start, start + self.blocks)
+    }
 }
 
 /// Schedules requests and free work for one device.
-pub(super) struct Desk<P> {
+pub(super) struct Desk {
     scheduler: External,
-    planner: P,
+    jobs: Jobs,
+    written: Written,
     order: Order,
     pending: BTreeMap<u64, Pending>,
     next_request: u64,
@@ -61,19 +69,26 @@ pub(super) struct Desk<P> {
     again: VecDeque<Part>,
     out: VecDeque<BackendCommand>,
     answers: Vec<Answer>,
-    unreadable: Vec<Unreadable>,
     responses: Distribution,
+    /// How far commands ended from where they were predicted to, either way.
+    errors: Distribution,
+    /// Clients' requests that are not answered, and when there were none any more.
+    clients: u32,
+    idle_since: SimTime,
+    /// Jobs make no reads of their own any more.
+    is_closing: bool,
     now: SimTime,
 }
 
 /// Numbers of commands that the scheduler knows nothing of.
 const OWN_COMMANDS: u64 = 1 << 62;
 
-impl<P: Planner> Desk<P> {
-    pub fn new(scheduler: External, planner: P) -> Self {
+impl Desk {
+    pub fn new(scheduler: External, jobs: Jobs) -> Self {
         Self {
             scheduler,
-            planner,
+            jobs,
+            written: Written::default(),
             order: Order::default(),
             pending: BTreeMap::new(),
             next_request: 0,
@@ -83,8 +98,11 @@ impl<P: Planner> Desk<P> {
             again: VecDeque::new(),
             out: VecDeque::new(),
             answers: Vec::new(),
-            unreadable: Vec::new(),
             responses: Distribution::default(),
+            errors: Distribution::default(),
+            clients: 0,
+            idle_since: SimTime::ZERO,
+            is_closing: false,
             now: SimTime::ZERO,
         }
     }
@@ -93,16 +111,24 @@ impl<P: Planner> Desk<P> {
         self.scheduler.account()
     }
 
-    pub fn planner(&mut self) -> &mut P {
-        &mut self.planner
+    pub fn jobs(&self) -> &Jobs {
+        &self.jobs
+    }
+
+    pub fn jobs_mut(&mut self) -> &mut Jobs {
+        &mut self.jobs
+    }
+
+    pub fn written(&self) -> &Written {
+        &self.written
+    }
+
+    pub fn errors(&self) -> &Distribution {
+        &self.errors
     }
 
     pub fn responses(&self) -> &Distribution {
         &self.responses
-    }
-
-    pub fn unreadable(&self) -> &[Unreadable] {
-        &self.unreadable
     }
 
     /// Whether nothing waits and nothing is at the device.
@@ -110,9 +136,20 @@ impl<P: Planner> Desk<P> {
         self.pending.is_empty() && self.at_device.is_empty() && self.flushes.is_empty()
     }
 
+    /// From now on only what clients want is begun.
+    pub fn close(&mut self) {
+        self.is_closing = true;
+    }
+
     /// When [`Self::next_command`] has something to decide, if nothing happens before.
     pub fn decides_at(&self) -> Option<SimTime> {
-        self.scheduler.decides_at()
+        let idle = self.jobs.wakes_at(self.idle_since());
+        self.scheduler.decides_at().into_iter().chain(idle).min()
+    }
+
+    /// Since when no client's request is there.
+    fn idle_since(&self) -> Option<SimTime> {
+        (self.clients == 0 && !self.is_closing).then_some(self.idle_since)
     }
 
     /// What has been answered since the last call.
@@ -123,21 +160,62 @@ impl<P: Planner> Desk<P> {
     /// A request has come at `now`; the number it is answered with.
     pub fn arrived(&mut self, request: Request, now: SimTime) -> u64 {
         self.now = self.now.max(now);
-        let id = self.next_request;
-        self.next_request += 1;
+        self.clients += 1;
         match request {
-            Request::Flush => self.flush(id),
-            Request::Transfer { op, start, data, fua } => {
-                let blocks = data.len() as u64 / BLOCK_BYTES;
-                let range = start.get()..start.get() + blocks;
-                let arrival = self.now;
-                let (failed, is_over, retries) = (None, false, 0);
-                let pending = Pending { op, start, data, fua, arrival, failed, is_over, retries };
-                self.pending.insert(id, pending);
-                if self.order.arrived(id, range, op == Op::Write) {
-                    self.begin(id);
-                }
+            Request::Flush => {
+                let id = self.number();
+                self.flush(id);
+                id
             }
+            Request::Transfer { op, start, data, fua } => {
+                if op == Op::Write {
+                    self.prepare_write(start.get(), data.len() as u64 / BLOCK_BYTES);
+                }
+                self.take(op, start, data, fua, None)
+            }
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next_request += 1;
+        self.next_request - 1
+    }
+
+    /// What has to be read before a client's write goes before it: requests that overlap keep their
+    /// order.
+    fn prepare_write(&mut self, start: u64, blocks: u64) {
+        let (from, to) = (start, start + blocks);
+        self.written.mark(from, to, self.now);
+        for read in self.jobs.before_write(from, to, self.now) {
+            self.read_for_job(read);
+        }
+    }
+
+    fn read_for_job(&mut self, read: OwnRead) {
+        let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
+        self.take(Op::Read, read.start, data, false, Some(read));
+    }
+
+    /// Takes a transfer of a client or a job.
+    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, own: Option<OwnRead>) -> u64 {
+        let id = self.number();
+        let pending = Pending {
+            op,
+            start,
+            blocks: data.len() as u64 / BLOCK_BYTES,
+            data,
+            fua,
+            arrival: self.now,
+            failed: None,
+            is_over: false,
+            retries: 0,
+            come: None,
+            own,
+        };
+        let (from, to) = pending.bounds();
+        self.pending.insert(id, pending);
+        if self.order.arrived(id, from..to, op == Op::Write) {
+            self.begin(id);
         }
         id
     }
@@ -158,10 +236,11 @@ impl<P: Planner> Desk<P> {
 
     /// Nothing that it overlaps with is before it any more.
     fn begin(&mut self, id: u64) {
-        let Pending { op, start, ref data, .. } = self.pending[&id];
-        let blocks = (data.len() as u64 / BLOCK_BYTES) as u32;
-        let request = Foreground { op, start, blocks, sequence: id, promotion: None };
-        self.scheduler.arrived(request, self.now, &mut self.planner);
+        let Pending { op, start, blocks, ref own, .. } = self.pending[&id];
+        let blocks = blocks as u32;
+        let promotion = own.as_ref().and_then(|own| own.promotion);
+        let request = Foreground { op, start, blocks, sequence: id, promotion };
+        self.scheduler.arrived(request, self.now, self.jobs.planner());
     }
 
     /// The next command for the device at `now`; None when it has enough.
@@ -173,7 +252,8 @@ impl<P: Planner> Desk<P> {
         if let Some(part) = self.again.pop_front() {
             return Some(self.retry(part));
         }
-        let command = self.scheduler.next_command(self.now, &mut self.planner)?;
+        self.read_for_jobs();
+        let command = self.scheduler.next_command(self.now, self.jobs.planner())?;
         let Command { id, op, start, blocks, .. } = command;
         let data = match (op, command.foreground) {
             (Op::Write, Some(part)) => self.written_by(&part),
@@ -182,6 +262,15 @@ impl<P: Planner> Desk<P> {
         };
         self.at_device.insert(id, command);
         Some(BackendCommand { id, op, start, data })
+    }
+
+    /// Makes the reads that jobs make like clients.
+    fn read_for_jobs(&mut self) {
+        while !self.is_closing
+            && let Some(read) = self.jobs.next_read(self.now, self.idle_since())
+        {
+            self.read_for_job(read);
+        }
     }
 
     fn written_by(&mut self, part: &Part) -> Vec<u8> {
@@ -212,12 +301,8 @@ impl<P: Planner> Desk<P> {
             return self.flushed(request, result);
         }
         let command = self.at_device.remove(&id).expect("it was sent");
-        if result.is_err() {
-            let suspects = command.runs.iter();
-            self.unreadable
-                .extend(suspects.map(|run| Unreadable { start: run.start, blocks: run.blocks }));
-        }
         let part = command.foreground;
+        let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result)).flatten();
         match (&result, part) {
             // It may be what was read beside it that failed.
             (Err(_), Some(part)) if !command.runs.is_empty() => {
@@ -230,16 +315,48 @@ impl<P: Planner> Desk<P> {
         if id >= OWN_COMMANDS {
             let part = part.expect("a retry is somebody's");
             self.pending.get_mut(&part.sequence).expect("it is not answered").retries -= 1;
-        } else {
-            let Finished { done, .. } = self.scheduler.finished(id, self.now, &mut self.planner);
-            if let Some(request) = done {
-                let pending = self.pending.get_mut(&request.sequence);
-                pending.expect("it is not answered").is_over = true;
-            }
+        }
+        if let Some(request) = done {
+            let pending = self.pending.get_mut(&request.sequence);
+            pending.expect("it is not answered").is_over = true;
         }
         if let Some(part) = part {
             self.request_done(part.sequence);
         }
+    }
+
+    /// Tells the scheduler that a command has come back, and the jobs what it has brought them.
+    fn finished(
+        &mut self,
+        command: &Command,
+        result: &Result<Vec<u8>, Failed>,
+    ) -> Option<Foreground> {
+        let finished = self.scheduler.finished(command.id, self.now, self.jobs.planner());
+        let Finished { done, error_ns, .. } = finished;
+        if let Some(error) = error_ns {
+            self.errors.record(SimDuration::from_ns(error.unsigned_abs()));
+        }
+        if !self.jobs.any_runs() {
+            return done;
+        }
+        let part = command.foreground;
+        let bounds = |start: Lbn, blocks: u32| (start.get(), start.get() + u64::from(blocks));
+        let runs = command.runs.iter().map(|run| bounds(run.start, run.blocks));
+        let spans: Vec<_> = runs.chain(part.map(|part| bounds(part.start, part.blocks))).collect();
+        let mut data: Vec<(Lbn, &[u8])> = Vec::new();
+        if let (Ok(read), Op::Read) = (result, command.op) {
+            data.push((command.start, read));
+        }
+        let pending = part.and_then(|part| self.pending.get(&part.sequence));
+        if let Some(pending) = pending.filter(|pending| pending.op == Op::Read)
+            && let Some((from, to)) = pending.come
+        {
+            let here = bytes_of(pending.start, Lbn::new(from), (to - from) as u32);
+            data.push((Lbn::new(from), &pending.data[here]));
+        }
+        let source = Source { data: &data, spans: &spans, has_failed: result.is_err() };
+        self.jobs.heard(&source, self.now);
+        done
     }
 
     /// A part of a request has been moved, or has failed.
@@ -254,6 +371,8 @@ impl<P: Planner> Desk<P> {
                 } else {
                     let there = bytes_of(pending.start, part.start, part.blocks);
                     pending.data[there].copy_from_slice(&data[here]);
+                    let from = part.start.get();
+                    pending.come = Some((from, from + u64::from(part.blocks)));
                 }
             }
             Ok(_) => {}
@@ -276,20 +395,39 @@ impl<P: Planner> Desk<P> {
         if self.pending.contains_key(&request) {
             return self.answer(request, result.err());
         }
+        self.client_gone();
         self.answers.push((request, result));
     }
 
     fn answer(&mut self, id: u64, failed: Option<Failed>) {
         let pending = self.pending.remove(&id).expect("it is not answered");
-        self.responses.record(self.now.saturating_since(pending.arrival));
+        if pending.op == Op::Write {
+            let (from, to) = pending.bounds();
+            self.written.mark(from, to, self.now);
+            self.jobs.written(from, to);
+        }
+        let Pending { data, own, arrival, .. } = pending;
         let result = match failed.or(pending.failed) {
             Some(failed) => Err(failed),
-            None => Ok(pending.data),
+            None => Ok(data),
         };
-        self.answers.push((id, result));
-        for next in self.order.done(id) {
+        let free = self.order.done(id);
+        match own {
+            Some(read) => self.jobs.read_done(read.number, result.ok(), self.now),
+            None => {
+                self.responses.record(self.now.saturating_since(arrival));
+                self.client_gone();
+                self.answers.push((id, result));
+            }
+        }
+        for next in free {
             self.begin(next);
         }
+    }
+
+    fn client_gone(&mut self) {
+        self.clients -= 1;
+        self.idle_since = self.now;
     }
 }
 

@@ -293,7 +293,8 @@ impl Scheduler {
         idle::plan(&mut Field { tracks, wanted, index }, &drive, head, most, items)
     }
 
-    fn refresh(&mut self) {
+    /// Does now what the next decision would have to do first, after much has become wanted.
+    pub fn refresh(&mut self) {
         if std::mem::take(&mut self.is_stale) {
             self.touched.clear();
             self.index.rebuild(&self.tracks, &self.wanted);

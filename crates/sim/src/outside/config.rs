@@ -31,7 +31,7 @@ pub struct ExternalConfig {
 const AT_DRIVE_MAX: u32 = 64;
 
 /// Longest margin: more than a turn leaves nothing of any gap.
-const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
+pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
 
 impl ExternalConfig {
     /// Err for values that cannot be, and for what such a scheduler does not do: key, value, and what

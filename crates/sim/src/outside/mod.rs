@@ -16,7 +16,7 @@ use crate::black_box::{Command, EmulatedDrive, Reply};
 use crate::device::{Device, Work};
 use crate::servo::FreeTime;
 
-pub use config::ExternalConfig;
+pub use config::{CONSERVATISM_MAX, ExternalConfig};
 
 /// A black box with its scheduler. Requests go to the scheduler as they arrive, and it decides when
 /// the drive hears of them.

@@ -1,11 +1,12 @@
 //! The desk against a drive in virtual time whose data are kept.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod jobs;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freewheel_model::external::{External, ExternalSpec, SameTrack};
-use freewheel_model::freeblock::tasks::{CADENCE, Event, Tasks};
-use freewheel_model::freeblock::uses::scrub;
+use freewheel_model::freeblock::tasks::{CADENCE, Extent, Tasks};
 use freewheel_model::freeblock::{Options, Rule};
 use freewheel_model::sched::PolicySpec;
 use freewheel_nbd::Errno;
@@ -14,16 +15,18 @@ use freewheel_sim::library;
 use freewheel_units::{Prng, SimDuration};
 
 use super::*;
+use crate::serve::jobs::{JobSpec, Kind, Output};
 
 /// A desk, its drive and what is on it.
 struct World {
-    desk: Desk<Tasks>,
+    desk: Desk,
     drive: EmulatedDrive,
     media: Vec<u8>,
     /// Commands at the drive with their data.
     inside: BTreeMap<u64, BackendCommand>,
     now: SimTime,
     answers: Vec<(SimTime, Answer)>,
+    outputs: Vec<Output>,
 }
 
 fn us(us: u64) -> SimDuration {
@@ -31,28 +34,44 @@ fn us(us: u64) -> SimDuration {
 }
 
 impl World {
+    /// With a scrub of all of it, over and over.
     fn new(bad: &[u64], same_track: SameTrack) -> Self {
+        let mut world = Self::without_jobs(bad, same_track);
+        let scrub = JobSpec { repeats: true, ..world.whole(Kind::Scrub) };
+        world.desk.jobs_mut().create(SimTime::ZERO, scrub).unwrap();
+        world
+    }
+
+    /// All of the drive, in blocks of 4 KiB.
+    fn whole(&self, kind: Kind) -> JobSpec {
+        JobSpec::new(kind, Extent::new(0, self.blocks()), 8)
+    }
+
+    fn without_jobs(bad: &[u64], same_track: SameTrack) -> Self {
+        Self::sized(20, bad, same_track)
+    }
+
+    fn sized(cylinders: u32, bad: &[u64], same_track: SameTrack) -> Self {
         let mut spec = library::spec("atlas10k").unwrap();
         spec.onboard = Default::default();
-        (spec.surfaces, spec.cylinders) = (2, 20);
+        (spec.surfaces, spec.cylinders) = (2, cylinders);
         spec.zones.truncate(1);
         let zone = &mut spec.zones[0];
-        (zone.last_cylinder, zone.spares) = (19, 0);
+        (zone.last_cylinder, zone.spares) = (cylinders - 1, 0);
         zone.slips.clear();
         let drive = Arc::new(library::build(&spec, "small").unwrap());
         let options = ExternalSpec { conservatism: us(60), same_track, ..Default::default() };
         let scheduler = External::new(&drive, us(0), PolicySpec::Sptf, options).unwrap();
         let planner = Options { rule: Rule::Paths, ..Options::default() };
-        let mut tasks = Tasks::new(&scheduler.planners_drive(), planner, CADENCE);
-        tasks.register(SimTime::ZERO, scrub(drive.blocks(), 8)).unwrap();
+        let tasks = Tasks::new(&scheduler.planners_drive(), planner, CADENCE);
         let bad = BadBlocks::new(bad.iter().copied().map(Lbn::new), us(20_000));
         let habits =
             Habits { seek_jitter: Some(us(50)), queue_depth: Some(8), ..Habits::default() };
         let drive = EmulatedDrive::new(&spec, "small", &habits, bad, 1).unwrap();
         let media = vec![0; drive.blocks().bytes().get() as usize];
-        let desk = Desk::new(scheduler, tasks);
-        let (inside, answers) = (BTreeMap::new(), Vec::new());
-        Self { desk, drive, media, inside, now: SimTime::ZERO, answers }
+        let desk = Desk::new(scheduler, Jobs::new(tasks));
+        let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { desk, drive, media, inside, now: SimTime::ZERO, answers, outputs }
     }
 
     fn blocks(&self) -> u64 {
@@ -68,7 +87,14 @@ impl World {
             self.inside.insert(id, command);
         }
         let now = self.now;
+        self.desk.jobs_mut().give_more(now);
         self.answers.extend(self.desk.answers().map(|answer| (now, answer)));
+        self.outputs.extend(self.desk.jobs_mut().outputs());
+    }
+
+    /// What has been told since the last call.
+    fn heard(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.outputs)
     }
 
     /// Lets everything happen until `end`.
@@ -185,40 +211,11 @@ fn an_error_of_the_device_reaches_the_requests_that_cover_it_and_no_other() {
         assert_eq!(answers[&id], !covers, "{start} and {blocks} behind it");
     }
     assert!(world.desk.account().merged > 100, "free work goes on");
-    assert!(!world.desk.unreadable().is_empty());
-}
-
-#[test]
-fn a_scrub_that_meets_bad_blocks_ends_and_names_all_of_them() {
-    let bad = [5, 6, 4000, 9000];
-    let mut world = World::new(&bad, SameTrack::Distinct);
-    let mut prng = Prng::new(3, "reads");
-    let mut done = false;
-    for _ in 0..20_000 {
-        let start = prng.below(world.blocks() - 16);
-        if !bad.iter().any(|bad| (start..start + 16).contains(bad)) {
-            world.read(start, 16);
-        }
-        world.run_until(world.now + us(6000));
-        let events: Vec<Event> = world.desk.planner().events().collect();
-        done |= events.iter().any(|event| matches!(event, Event::Done { .. }));
-        if done {
-            break;
-        }
-    }
-    assert!(done, "a scrub of so small a drive ends");
-    let named: BTreeSet<u64> = world
-        .desk
-        .unreadable()
-        .iter()
-        .flat_map(|range| range.start.get()..range.start.get() + u64::from(range.blocks))
-        .collect();
-    assert!(bad.iter().all(|bad| named.contains(bad)), "{named:?}");
 }
 
 #[test]
 fn a_write_with_fua_is_answered_behind_a_flush_of_its_own() {
-    let mut world = World::new(&[], SameTrack::Merge);
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
     let id = world.write(8, vec![7; 4096], true);
     world.settle();
     let write = *world.inside.keys().next().unwrap();

@@ -156,6 +156,12 @@ impl Tasks {
         &self.scheduler
     }
 
+    /// Does now what the next decision would have to do first, after tasks have begun or been
+    /// extended: time that nobody waits for may be there now, and not then.
+    pub fn refresh(&mut self) {
+        self.scheduler.refresh();
+    }
+
     /// The drive the tasks are for.
     pub fn drive(&self) -> &Arc<Drive> {
         self.scheduler.drive()

@@ -1,0 +1,126 @@
+//! `freewheel backup`: a copy of a served drive, as of one moment.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use freewheel::live::control::{BlockRange, Record, ServerStatus, Task, TaskKind};
+use freewheel::live::copies::{Backup, Manifest, REGION_BLOCKS};
+use freewheel::units::BLOCK_BYTES;
+use serde::Serialize;
+
+use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
+use crate::failure::Failure;
+use crate::output;
+
+/// Copy a served drive to a file in its gaps, as of the moment at which it begins
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  freewheel backup /backups/disk.img --control /tmp/disk.control
+
+What a client is about to write over is read first, and the write waits for that: the copy is
+what was on the drive when the command began; of requests that were under way at that moment
+each block of 512 B may be in it or not, as after a loss of power. The file is sparse. It is
+called OUT.partial until all of it is there and was read back; OUT.manifest then has its
+checksums.
+
+One that was cut off goes on when the same command is given again while the server still runs:
+it keeps what clients have not written since, and is then a copy as of that later moment. What
+is kept are MiB of which all blocks had come: with --block 1MiB all that had come, but fewer
+gaps are long enough for it; with small blocks little before the end. Blocks that cannot be
+read are zeros in the copy, and make the exit code 1.")]
+pub struct BackupArgs {
+    /// File to make
+    out: PathBuf,
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    pace: PaceArgs,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    out: &'a Path,
+    task: &'a Task,
+    kept_blocks: u64,
+    unreadable: &'a [BlockRange],
+}
+
+impl BackupArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let asked = self.pace.request(TaskKind::Backup);
+        if !(REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(asked.block_size_bytes.max(1)) {
+            return Err(Failure::wrong_use(
+                "--block: a backup goes on by whole MiB, so a power of two up to 1MiB is allowed",
+            ));
+        }
+        let client = self.control.client()?;
+        let status = client.status()?;
+        let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
+        let range = BlockRange { first_block: 0, blocks: *blocks };
+        let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
+        let request = backup.request(&asked);
+        let id = match self.pace.begin(&client, &request) {
+            Ok(task) => task.id,
+            Err(error) => {
+                backup.discard();
+                return Err(error);
+            }
+        };
+        let mut watch = Watch::new(&client, id);
+        let mut data = client.data(id)?;
+        let copied = loop {
+            let record = match watch.next_record(&mut data) {
+                Ok(record) => record,
+                Err(error) => break Err(error),
+            };
+            backup.take(&record)?;
+            if let Record::End(_) = record {
+                break Ok(());
+            }
+        };
+        if let Err(error) = copied {
+            backup.put_on_record()?;
+            return Err(
+                error.with_help("the same command goes on with it, if the server still runs")
+            );
+        }
+        let task = client.task(id)?;
+        if let Err(error) = ensure_done(&task) {
+            backup.put_on_record()?;
+            return Err(error.with_help("the same command goes on with it"));
+        }
+        let manifest = backup.finish()?;
+        // Of what was there, clients may have written over some.
+        self.print(&task, range.blocks - task.blocks, &manifest)
+    }
+
+    fn print(&self, task: &Task, kept: u64, manifest: &Manifest) -> Result<(), Failure> {
+        if self.json {
+            output::print_document(&Document {
+                out: &self.out,
+                task,
+                kept_blocks: kept,
+                unreadable: &manifest.unreadable,
+            })?;
+        } else {
+            let kept = match kept {
+                0 => String::new(),
+                kept => format!("{} were there from before\n", blocks(kept)),
+            };
+            let out = self.out.display();
+            output::print(&format!("{}{kept}read back and right: {out}\n", summary(task)))?;
+        }
+        match task.unreadable_blocks {
+            0 => Ok(()),
+            blocks => Err(Failure::failed(format!(
+                "{blocks} blocks could not be read and are zeros in {}; {}.manifest lists them",
+                self.out.display(),
+                self.out.display()
+            ))),
+        }
+    }
+}

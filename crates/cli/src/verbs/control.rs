@@ -1,0 +1,214 @@
+//! What the verbs that talk to a running server have in common.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use freewheel::live::control::{
+    BlockStream, ControlClient, Expectation, Record, Task, TaskKind, TaskPriority, TaskRequest,
+    TaskState,
+};
+use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
+
+use crate::failure::Failure;
+use crate::number;
+use crate::progress::Bars;
+use crate::table::Table;
+
+/// How often a server is asked how far a task is.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// Bytes of a task's data after which it is asked as well.
+const ASK_AFTER: u64 = 4 << 20;
+
+/// Which server.
+#[derive(Args)]
+pub struct ControlArgs {
+    /// Control socket of the server: `freewheel serve` says where it is
+    #[arg(long, value_name = "PATH", env = "FREEWHEEL_CONTROL")]
+    control: PathBuf,
+}
+
+impl ControlArgs {
+    /// A client of it.
+    pub fn client(&self) -> Result<ControlClient, Failure> {
+        Ok(ControlClient::new(&self.control)?)
+    }
+}
+
+/// How a task competes with clients and other tasks.
+#[derive(Args)]
+pub struct PaceArgs {
+    /// What it reads at once, at least
+    #[arg(long = "block", value_name = "SIZE", default_value = "64KiB")]
+    block: Bytes,
+    /// What its blocks are worth beside those of other tasks
+    #[arg(long, value_name = "PRIORITY", default_value = "normal")]
+    priority: PriorityName,
+    /// When it is to be complete, as 8h; it weighs more when it is late
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<SimDuration>,
+    /// Use idle time as well, when no request has been there for so long, as 20ms; a request that
+    /// comes then may wait for one read
+    #[arg(long, value_name = "TIME")]
+    idle_after: Option<SimDuration>,
+    /// Read by foreground requests from the beginning, beside those of clients
+    #[arg(long)]
+    promote: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum PriorityName {
+    /// A quarter of normal
+    Low,
+    Normal,
+    /// Four times normal
+    High,
+}
+
+impl PaceArgs {
+    /// A task with them, over the whole drive.
+    pub fn request(&self, kind: TaskKind) -> TaskRequest {
+        TaskRequest {
+            block_size_bytes: self.block.get(),
+            priority: match self.priority {
+                PriorityName::Low => TaskPriority::Low,
+                PriorityName::Normal => TaskPriority::Normal,
+                PriorityName::High => TaskPriority::High,
+            },
+            deadline_ns: self.deadline.map(SimDuration::ns),
+            idle_after_ns: self.idle_after.map(SimDuration::ns),
+            ..TaskRequest::new(kind)
+        }
+    }
+
+    /// Begins a task.
+    pub fn begin(&self, client: &ControlClient, request: &TaskRequest) -> Result<Task, Failure> {
+        let task = client.create(request)?;
+        if self.promote {
+            return Ok(client.promote(task.id)?);
+        }
+        Ok(task)
+    }
+}
+
+/// How far a task is, on stderr.
+pub struct Watch<'a> {
+    client: &'a ControlClient,
+    bars: Bars,
+    id: u64,
+    unasked: u64,
+}
+
+impl<'a> Watch<'a> {
+    pub fn new(client: &'a ControlClient, id: u64) -> Self {
+        Self { client, bars: Bars::default(), id, unasked: 0 }
+    }
+
+    fn look(&self) -> Result<Task, Failure> {
+        let task = self.client.task(self.id)?;
+        let left = task.remaining_ns.map(Duration::from_nanos);
+        let done = task.blocks.saturating_sub(task.blocks_left);
+        self.bars.expect(name(task.kind), done, task.blocks, left);
+        Ok(task)
+    }
+
+    /// Waits until it is over.
+    pub fn until_over(&self) -> Result<Task, Failure> {
+        loop {
+            let task = self.look()?;
+            if !matches!(task.state, TaskState::Waiting | TaskState::Running) {
+                return Ok(task);
+            }
+            thread::sleep(ASK_EVERY);
+        }
+    }
+
+    /// The next record of its data.
+    pub fn next_record(&mut self, data: &mut BlockStream<'_>) -> Result<Record, Failure> {
+        if self.unasked >= ASK_AFTER {
+            self.look()?;
+            self.unasked = 0;
+        }
+        let record = data.next_record()?;
+        if let Record::Data { data, .. } = &record {
+            self.unasked += data.len() as u64;
+        }
+        Ok(record)
+    }
+}
+
+/// What a task is for, in a word.
+pub fn name(kind: TaskKind) -> &'static str {
+    match kind {
+        TaskKind::Scan => "scan",
+        TaskKind::Scrub => "scrub",
+        TaskKind::Backup => "backup",
+    }
+}
+
+/// Whether it is there in full.
+pub fn state(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Waiting => "waiting",
+        TaskState::Running => "running",
+        TaskState::Done => "done",
+        TaskState::Aborted => "aborted",
+        TaskState::Failed => "failed",
+    }
+}
+
+/// Bytes of blocks, for people.
+pub fn blocks(blocks: u64) -> String {
+    Bytes::new(blocks * BLOCK_BYTES).human()
+}
+
+/// What became of a task that is over.
+pub fn summary(task: &Task) -> String {
+    let mut table = Table::new("ll");
+    let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
+    let took = number::seconds(task.elapsed_ns);
+    let read = format!("{} in {took}, {}", blocks(task.blocks_read), number::rate(rate));
+    table.row([name(task.kind), state(task.state)]);
+    table.row(["read", &read]);
+    if task.copied_blocks > 0 {
+        let copied = format!("{} before clients wrote there", blocks(task.copied_blocks));
+        table.row(["of that", &copied]);
+    }
+    for range in &task.unreadable {
+        let which = format!("{} blocks of 512 B from {} on", range.blocks, range.first_block);
+        table.row(["unreadable", &which]);
+    }
+    for expectation in &task.expectations {
+        let at = format!("at {} %", expectation.percent);
+        table.row([at.as_str(), &expected(expectation)]);
+    }
+    table.to_string()
+}
+
+fn expected(expectation: &Expectation) -> String {
+    let expected = number::seconds(expectation.expected_ns);
+    match (expectation.took_ns, expectation.error) {
+        (Some(took), Some(error)) => format!(
+            "{expected} more were expected, it took {} ({}{:.0} %)",
+            number::seconds(took),
+            if error < 0.0 { "" } else { "+" },
+            error * 100.0
+        ),
+        _ => format!("{expected} more were expected"),
+    }
+}
+
+/// A task that did not come to its end is a failure.
+pub fn ensure_done(task: &Task) -> Result<(), Failure> {
+    let (kind, id) = (name(task.kind), task.id);
+    match task.state {
+        TaskState::Done => Ok(()),
+        TaskState::Failed => Err(Failure::failed(format!(
+            "{kind}: its data were not taken as fast as clients wrote over what it had not read: \
+             take them faster, or begin when less is written"
+        ))),
+        _ => Err(Failure::failed(format!("{kind}: task {id} was aborted"))),
+    }
+}

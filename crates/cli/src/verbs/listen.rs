@@ -1,0 +1,75 @@
+//! The options by which a verb that serves is told where, and how it says so.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use freewheel::live::nbd::{Address, Limits, Served, Server, Service, Stop};
+use freewheel::nbd::Uri;
+
+use crate::failure::Failure;
+use crate::output;
+use crate::verbs::tls::TlsArgs;
+
+/// A socket to listen on, and certificates for it.
+#[derive(Args)]
+#[command(group(clap::ArgGroup::new("where").required(true).args(["socket", "listen"])))]
+pub struct ListenArgs {
+    /// Listen on a Unix socket at this path
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
+    /// can reach needs --tls-certificates
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    tls: TlsArgs,
+}
+
+impl ListenArgs {
+    /// Listens for clients of this service.
+    pub fn bind(&self, service: Arc<dyn Service>) -> Result<Server, Failure> {
+        let notice = |text: &str| output::note(text);
+        let tls = self.tls.load()?;
+        Ok(Server::bind(&self.address(), tls, vec![service], Limits::default(), notice)?)
+    }
+
+    fn address(&self) -> Address {
+        // Clap lets exactly one of them pass.
+        match (&self.socket, self.listen) {
+            (Some(path), _) => Address::Unix(path.clone()),
+            (None, Some(address)) => Address::Tcp(address),
+            (None, None) => unreachable!("one of them is required"),
+        }
+    }
+}
+
+/// Where clients connect.
+pub fn uri(server: &Server) -> Uri {
+    let tls = server.tls_is_required();
+    let mut uri = server.address().uri("", tls);
+    uri.tls_certificates = tls.then(|| "DIR".into());
+    uri
+}
+
+/// The line at the start: on stdout, unless a JSON document is to stand there alone.
+pub fn announce(line: &str, json: bool) -> Result<(), Failure> {
+    if json {
+        output::aside(line);
+        return Ok(());
+    }
+    output::print(line)
+}
+
+/// What ends a server: from now on a signal ends it in order, whatever has been done by then.
+pub fn stop() -> Result<Stop, Failure> {
+    let stop = Stop::new().and_then(|stop| stop.on_signals().map(|()| stop));
+    stop.map_err(|error| Failure::failed(format!("signals: {error}")))
+}
+
+/// Serves until it is told to stop.
+pub fn serve(server: Server, stop: &Stop) -> Result<Served, Failure> {
+    let address = server.address().clone();
+    server.run(stop).map_err(|error| Failure::failed(format!("{address}: {error}")))
+}

@@ -1,0 +1,111 @@
+//! `freewheel scan`: every block of a served drive, for whatever a command makes of it.
+
+use std::io::Write;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use clap::Args;
+use freewheel::live::control::{ControlClient, Record, Task, TaskKind};
+
+use super::control::{ControlArgs, PaceArgs, Watch, ensure_done, summary};
+use crate::failure::Failure;
+use crate::output;
+use crate::verbs::tasks;
+
+/// Read every block of a served drive in its gaps, and feed them to a command
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  freewheel scan --control /tmp/disk.control --exec 'my-virus-scanner'
+  freewheel scan --control /tmp/disk.control --detach --repeat
+
+The command's standard input is a line `freewheel-blocks 1`, and then records as they come, in
+any order: `data FIRST BLOCKS NS` with BLOCKS x 512 bytes behind it, `unreadable FIRST BLOCKS`,
+and at the end `end done`, or `end aborted`. Where that line is missing the stream was cut off.
+
+Without requests of clients there are no gaps: --idle-after 20ms uses idle time too, --promote
+does not wait for either.")]
+pub struct ScanArgs {
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    pace: PaceArgs,
+    /// Command that the blocks are fed to, by sh -c
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["detach", "repeat"])]
+    exec: Option<String>,
+    /// Begin it and do not wait for its end
+    #[arg(long)]
+    detach: bool,
+    /// Begin anew when it is done, until it is aborted
+    #[arg(long, requires = "detach")]
+    repeat: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl ScanArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let client = self.control.client()?;
+        let mut request = self.pace.request(TaskKind::Scan);
+        request.repeat = self.repeat;
+        request.stream = self.exec.is_some();
+        let task = self.pace.begin(&client, &request)?;
+        let id = task.id;
+        if self.detach {
+            return tasks::print(&task, self.json, "has begun");
+        }
+        let task = match &self.exec {
+            None => Watch::new(&client, id).until_over()?,
+            Some(command) => feed(&client, id, command)?,
+        };
+        print(&task, self.json)?;
+        ensure_done(&task)
+    }
+}
+
+/// What became of a task that is over.
+pub fn print(task: &Task, json: bool) -> Result<(), Failure> {
+    if json {
+        return tasks::print(task, json, "is over");
+    }
+    output::print(&summary(task))
+}
+
+fn feed(client: &ControlClient, id: u64, command: &str) -> Result<Task, Failure> {
+    let failed = |error| Failure::failed(format!("--exec {command:?}: {error}"));
+    let mut child = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let Some(mut stdin) = child.stdin.take() else { return Err(failed("no pipe".into())) };
+    let fed = feed_all(client, id, &mut stdin);
+    drop(stdin);
+    let ended = ended(&mut child);
+    match (fed, ended) {
+        // A command that ends has its reason.
+        (_, Err(why)) => Err(failed(why)),
+        (fed, Ok(())) => fed.and_then(|()| Ok(client.task(id)?)),
+    }
+}
+
+fn feed_all(client: &ControlClient, id: u64, stdin: &mut ChildStdin) -> Result<(), Failure> {
+    let broken = |error| Failure::failed(format!("--exec: the command takes no more: {error}"));
+    let mut watch = Watch::new(client, id);
+    let mut data = client.data(id)?;
+    stdin.write_all(b"freewheel-blocks 1\n").map_err(broken)?;
+    loop {
+        let record = watch.next_record(&mut data)?;
+        stdin.write_all(record.line().as_bytes()).map_err(broken)?;
+        match record {
+            Record::Data { data, .. } => stdin.write_all(&data).map_err(broken)?,
+            Record::Unreadable { .. } => {}
+            Record::End(_) => return Ok(()),
+        }
+    }
+}
+
+fn ended(child: &mut Child) -> Result<(), String> {
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if status.success() { Ok(()) } else { Err(format!("it ended with {status}")) }
+}

@@ -1,0 +1,179 @@
+//! `freewheel scrub`: whether every block of a served drive can be read, and is what it was.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind};
+use freewheel::live::copies::{Cause, Change, Manifest};
+use serde::Serialize;
+
+use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
+use crate::failure::Failure;
+use crate::verbs::{scan, tasks};
+use crate::{file, output};
+
+/// Read every block of a served drive in its gaps: what cannot be read, and what has changed
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  freewheel scrub --control /tmp/disk.control
+  freewheel scrub --control /tmp/disk.control --manifest today --against yesterday
+  freewheel scrub --control /tmp/disk.control --detach --repeat
+
+A manifest has a checksum for each MiB. --against says which of them are other than they were,
+and whether clients have written there since: the server knows of writes as long as it runs, in
+regions of a MiB. A region in which nobody has written and which has changed all the same has
+changed silently; blocks that cannot be read or have changed silently make the exit code 1.")]
+pub struct ScrubArgs {
+    #[command(flatten)]
+    control: ControlArgs,
+    #[command(flatten)]
+    pace: PaceArgs,
+    /// Write checksums of what was read to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "detach")]
+    manifest: Option<PathBuf>,
+    /// Say what has changed since this manifest was written
+    #[arg(long, value_name = "FILE", conflicts_with = "detach")]
+    against: Option<PathBuf>,
+    /// Begin it and do not wait for its end
+    #[arg(long)]
+    detach: bool,
+    /// Begin anew when it is done, until it is aborted
+    #[arg(long, requires = "detach")]
+    repeat: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    task: &'a Task,
+    manifest: Option<&'a Path>,
+    changed: Option<&'a Changed>,
+}
+
+/// What is other than it was, by cause.
+#[derive(Default, Serialize)]
+struct Changed {
+    written: Vec<BlockRange>,
+    silently: Vec<BlockRange>,
+    unknown: Vec<BlockRange>,
+}
+
+impl Changed {
+    fn new(changes: Vec<Change>) -> Self {
+        let mut changed = Self::default();
+        for Change { range, cause } in changes {
+            match cause {
+                Cause::Written => changed.written.push(range),
+                Cause::Silent => changed.silently.push(range),
+                Cause::Unknown => changed.unknown.push(range),
+            }
+        }
+        changed
+    }
+
+    fn text(&self) -> String {
+        let sum = |ranges: &[BlockRange]| blocks(ranges.iter().map(|range| range.blocks).sum());
+        let list = |ranges: &[BlockRange]| -> String {
+            let line = |range: &BlockRange| {
+                format!("  {} blocks of 512 B from {} on\n", range.blocks, range.first_block)
+            };
+            ranges.iter().map(line).collect()
+        };
+        let mut text = format!("changed in regions that clients wrote: {}\n", sum(&self.written));
+        text += &format!("changed silently: {}\n{}", sum(&self.silently), list(&self.silently));
+        if !self.unknown.is_empty() {
+            let (sum, list) = (sum(&self.unknown), list(&self.unknown));
+            text += &format!(
+                "changed, and nobody knows by whom (the server was restarted): {sum}\n{list}"
+            );
+        }
+        text
+    }
+}
+
+impl ScrubArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let client = self.control.client()?;
+        let old = self.against.as_deref().map(read).transpose()?;
+        if let Some(path) = &self.manifest {
+            file::ensure_writable(path)?;
+        }
+        let mut request = self.pace.request(TaskKind::Scrub);
+        request.repeat = self.repeat;
+        request.stream = self.manifest.is_some() || old.is_some();
+        let task = self.pace.begin(&client, &request)?;
+        if self.detach {
+            return tasks::print(&task, self.json, "has begun");
+        }
+        if !request.stream {
+            let task = Watch::new(&client, task.id).until_over()?;
+            scan::print(&task, self.json)?;
+            ensure_done(&task)?;
+            return verdict(&task, None);
+        }
+        let new = sum_up(&client, task.id)?;
+        let changed = old.map(|old| changes(&client, &new, &old)).transpose()?;
+        let task = client.task(task.id)?;
+        ensure_done(&task)?;
+        if let Some(path) = &self.manifest {
+            file::write_together(&[(path, &new.text())])?;
+        }
+        self.print(&task, changed.as_ref())?;
+        verdict(&task, changed.as_ref())
+    }
+
+    fn print(&self, task: &Task, changed: Option<&Changed>) -> Result<(), Failure> {
+        if !self.json {
+            let changes = changed.map(Changed::text).unwrap_or_default();
+            return output::print(&format!("{}{changes}", summary(task)));
+        }
+        let manifest = self.manifest.as_deref();
+        output::print_document(&Document { task, manifest, changed })
+    }
+}
+
+fn read(path: &Path) -> Result<Manifest, Failure> {
+    let at = |error: String| Failure::failed(format!("{}: {error}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
+    Manifest::parse(&text).map_err(|error| at(error.to_string()))
+}
+
+/// Checksums of what a task reads.
+fn sum_up(client: &ControlClient, id: u64) -> Result<Manifest, Failure> {
+    let ServerStatus { drive, blocks, instance, uptime_ns, .. } = client.status()?;
+    let range = BlockRange { first_block: 0, blocks };
+    let mut manifest = Manifest::new(&drive, range, &instance, uptime_ns);
+    let mut watch = Watch::new(client, id);
+    let mut data = client.data(id)?;
+    loop {
+        let record = watch.next_record(&mut data)?;
+        manifest.take(&record);
+        if let Record::End(_) = record {
+            return Ok(manifest);
+        }
+    }
+}
+
+fn changes(client: &ControlClient, new: &Manifest, old: &Manifest) -> Result<Changed, Failure> {
+    let written = client.written(old.written_since_ns())?;
+    let is_same = written.instance == old.instance && written.instance == new.instance;
+    let ranges = is_same.then_some(&written.ranges[..]);
+    let changes = new.changes(old, ranges);
+    let changes = changes.map_err(|error| Failure::failed(format!("--against: {error}")))?;
+    Ok(Changed::new(changes))
+}
+
+fn verdict(task: &Task, changed: Option<&Changed>) -> Result<(), Failure> {
+    let silently = changed.map_or(0, |changed| changed.silently.len());
+    match (task.unreadable_blocks, silently) {
+        (0, 0) => Ok(()),
+        (blocks, 0) => Err(Failure::failed(format!("{blocks} blocks cannot be read"))),
+        (0, ranges) => Err(Failure::failed(format!("{ranges} ranges have changed silently"))),
+        (blocks, ranges) => Err(Failure::failed(format!(
+            "{blocks} blocks cannot be read, and {ranges} ranges have changed silently"
+        ))),
+    }
+}

@@ -1,0 +1,159 @@
+//! `freewheel tasks`, `abort` and `promote`: background tasks on a running server.
+
+use clap::Args;
+use freewheel::live::control::{self, ServerStatus, Task};
+use serde::Serialize;
+
+use super::control::{ControlArgs, blocks, name, state};
+use crate::failure::Failure;
+use crate::table::Table;
+use crate::{number, output};
+
+/// Show the background tasks of a running server, and how it does
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  freewheel tasks --control /tmp/disk.control
+  freewheel tasks --openapi > control.openapi.json
+  curl --unix-socket /tmp/disk.control http://freewheel/v1/events")]
+pub struct TasksArgs {
+    #[command(flatten)]
+    control: Option<ControlArgs>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Print the description of the control interface, as OpenAPI
+    #[arg(long, exclusive = true)]
+    openapi: bool,
+}
+
+/// End a background task
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  freewheel abort 3 --control /tmp/disk.control")]
+pub struct AbortArgs {
+    /// The task's number: `freewheel tasks` lists them
+    id: u64,
+    #[command(flatten)]
+    control: ControlArgs,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Read what is left of a background task by foreground requests
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  freewheel promote 3 --control /tmp/disk.control
+
+Two requests of the task are then among those of the clients at any time, who wait for them: it
+ends soon, also where no gap would ever be. There is no way back but to abort it.")]
+pub struct PromoteArgs {
+    /// The task's number: `freewheel tasks` lists them
+    id: u64,
+    #[command(flatten)]
+    control: ControlArgs,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// A task, as a document.
+#[derive(Serialize)]
+struct Document<'a> {
+    task: &'a Task,
+}
+
+impl TasksArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        if self.openapi {
+            return output::print(&control::openapi());
+        }
+        let Some(control) = self.control else {
+            return Err(Failure::wrong_use(
+                "--control PATH is missing: the control socket of the server, which it names when it \
+                 starts",
+            ));
+        };
+        let status = control.client()?.status()?;
+        if self.json {
+            return output::print_document(&status);
+        }
+        output::print(&text(&status))
+    }
+}
+
+impl AbortArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let task = self.control.client()?.abort(self.id)?;
+        print(&task, self.json, "is ended")
+    }
+}
+
+impl PromoteArgs {
+    pub fn run(self) -> Result<(), Failure> {
+        let task = self.control.client()?.promote(self.id)?;
+        print(&task, self.json, "is read by foreground requests now")
+    }
+}
+
+/// What a call has done to a task.
+pub fn print(task: &Task, json: bool, done: &str) -> Result<(), Failure> {
+    if json {
+        return output::print_document(&Document { task });
+    }
+    let left = blocks(task.blocks_left);
+    output::print(&format!("task {} ({}) {done}; {left} are left\n", task.id, name(task.kind)))
+}
+
+fn text(status: &ServerStatus) -> String {
+    let ms = |ns: f64| number::ms(ns);
+    let (seen, responses) = (&status.scheduling, &status.responses);
+    let mut table = Table::new("ll");
+    table.row([
+        "drive",
+        &format!("{}, served for {}", status.drive, number::seconds(status.uptime_ns)),
+    ]);
+    table.row([
+        "responses",
+        &format!(
+            "{}, mean {}, p50 {}, p99 {}",
+            responses.count,
+            ms(responses.mean_ns),
+            ms(responses.p50_ns as f64),
+            ms(responses.p99_ns as f64)
+        ),
+    ]);
+    table.row([
+        "predictions",
+        &format!(
+            "off by {} in the median, by {} at most in 99 of 100; {} surprises",
+            ms(status.prediction_errors.p50_ns as f64),
+            ms(status.prediction_errors.p99_ns as f64),
+            seen.surprises
+        ),
+    ]);
+    let gaps =
+        format!("{}, of them {} used for {}", seen.gaps, seen.gaps_used, blocks(seen.free_blocks));
+    table.row(["gaps", &gaps]);
+    if status.tasks.is_empty() {
+        return format!("{table}no tasks\n");
+    }
+    let mut tasks = Table::new("rllrrrr");
+    tasks.row(["task", "kind", "state", "done", "read", "ends in", "unreadable"]);
+    for task in &status.tasks {
+        let word = if task.promoted { "promoted" } else { state(task.state) };
+        tasks.row([
+            task.id.to_string(),
+            name(task.kind).to_owned(),
+            word.to_owned(),
+            number::percent(task.done()),
+            blocks(task.blocks_read),
+            task.remaining_ns.map_or("-".to_owned(), number::seconds),
+            task.unreadable_blocks.to_string(),
+        ]);
+    }
+    format!("{table}\n{tasks}")
+}

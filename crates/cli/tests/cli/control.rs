@@ -1,0 +1,344 @@
+//! Background tasks on a running server, by the verbs and by HTTP.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use freewheel::live::control::{Record, Records, TaskState};
+use freewheel::sim::library;
+use tempfile::TempDir;
+
+use super::nbd::{Client, Running};
+use super::run::{Ran, command, run};
+
+/// A server of a small drive, and what belongs to it.
+struct World {
+    folder: TempDir,
+    server: Running,
+    blocks: u64,
+}
+
+impl World {
+    /// 7 MB of an Atlas 10K, emulated, with these options behind its name.
+    fn emulated(options: &str) -> Self {
+        Self::start(|drive| format!("emulated:{drive}{options}"))
+    }
+
+    /// The same drive, taken to be a file, beside its data.
+    fn file() -> Self {
+        Self::start(|drive| drive.replace("small.toml", "data"))
+    }
+
+    fn start(backend: impl Fn(&str) -> String) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spec = library::spec("atlas10k").unwrap();
+        spec.onboard = Default::default();
+        (spec.surfaces, spec.cylinders) = (2, 20);
+        spec.zones.truncate(1);
+        let zone = &mut spec.zones[0];
+        (zone.last_cylinder, zone.spares) = (19, 0);
+        zone.slips.clear();
+        let drive = folder.path().join("small.toml");
+        fs::write(&drive, toml::to_string(&spec).unwrap()).unwrap();
+        let blocks = library::build(&spec, "small").unwrap().blocks().get();
+        fs::File::create(folder.path().join("data")).unwrap().set_len(blocks * 512).unwrap();
+        let drive = drive.to_str().unwrap();
+        let socket = folder.path().join("socket");
+        let args =
+            ["serve", &backend(drive), "--drive", drive, "--socket", socket.to_str().unwrap()];
+        let server = Running::start(&args);
+        Self { server, blocks, folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(&self.path("socket"))
+    }
+
+    fn control(&self) -> PathBuf {
+        self.path("socket.control")
+    }
+
+    /// A verb of this server, with the words of `args`.
+    fn verb(&self, args: &str) -> Ran {
+        let control = self.control();
+        let args: Vec<&str> = args.split(' ').collect();
+        run(&[&args[..], &["--control", control.to_str().unwrap()]].concat())
+    }
+
+    fn json(&self, args: &str) -> serde_json::Value {
+        let ran = self.verb(&format!("{args} --json"));
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr))
+    }
+
+    /// Asks, and reads the answer up to a line with these words, or to its end.
+    fn get(&self, path: &str, until: &str) -> String {
+        read_until(&mut self.ask(path), until)
+    }
+
+    fn ask(&self, path: &str) -> BufReader<UnixStream> {
+        let mut stream = UnixStream::connect(self.control()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: freewheel\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        BufReader::new(stream)
+    }
+}
+
+fn read_until(reader: &mut BufReader<UnixStream>, words: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(words) && reader.read_line(&mut text).unwrap() > 0 {}
+    text
+}
+
+fn image(path: &Path, blocks: u64) -> Vec<u8> {
+    let mut records = Records::default();
+    records.push(&fs::read(path).unwrap());
+    let mut image = vec![0xee; (blocks * 512) as usize];
+    loop {
+        match records.next_record().unwrap().expect("the stream is whole") {
+            Record::Data { first_block, data, .. } => {
+                image[first_block as usize * 512..][..data.len()].copy_from_slice(&data);
+            }
+            Record::Unreadable { .. } => {}
+            Record::End(state) => {
+                assert_eq!(state, TaskState::Done);
+                return image;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scan_feeds_every_block_to_its_command() {
+    let world = World::emulated("");
+    let mut client = world.client();
+    for at in 0..world.blocks / 64 {
+        client.write(at * 64 * 512, &[at as u8 + 1; 64 * 512]);
+    }
+    let out = world.path("out");
+    let control = world.control();
+    let exec = format!("cat > {}", out.display());
+    let args = ["scan", "--promote", "--exec", &exec, "--control", control.to_str().unwrap()];
+    let ran = run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.starts_with("scan     done\nread "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("more were expected, it took"), "{}", ran.stdout);
+    let image = image(&out, world.blocks);
+    for at in 0..world.blocks / 64 {
+        assert!(image[(at * 64 * 512) as usize..][..64 * 512].iter().all(|&b| b == at as u8 + 1));
+    }
+    let ran = run(&["scan", "--promote", "--exec", "exit 3", "--control", args[5]]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("exit status: 3"), "{}", ran.stderr);
+}
+
+#[test]
+fn tasks_are_listed_promoted_and_aborted_by_their_numbers() {
+    let world = World::emulated("");
+    assert!(world.verb("tasks").stdout.contains("no tasks"));
+    let begun = world.json("scrub --detach --block 4KiB");
+    assert_eq!(begun["task"]["state"], "running");
+    let other = world.json("scan --detach --repeat --priority low");
+    assert_eq!(other["task"]["id"], 2);
+    let ran = world.verb("tasks");
+    for text in ["1  scrub  running", "2  scan   running", "ends in", "responses"] {
+        assert!(ran.stdout.contains(text), "{}", ran.stdout);
+    }
+    assert!(world.verb("abort 2").stdout.contains("task 2 (scan) is ended"));
+    let again = world.verb("abort 2");
+    assert!(again.code == 1 && again.stderr.contains("task 2 has ended"), "{}", again.stderr);
+    assert!(world.verb("promote 9").stderr.contains("there is no task 9"));
+    let promoted = world.json("promote 1");
+    assert_eq!(promoted["task"]["promoted"], true);
+    while world.json("tasks")["tasks"][0]["state"] != "done" {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn without_a_server_the_way_out_is_said() {
+    let ran = run(&["tasks", "--control", "/no/such/socket"]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("/no/such/socket: ") && ran.stderr.contains("freewheel serve"));
+    let ran = run(&["tasks"]);
+    assert!(ran.code == 2 && ran.stderr.contains("--control"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_scrub_names_bad_blocks_and_fails() {
+    let world = World::emulated("?bad=77-78&bad=9000&recovery=1ms");
+    let ran = world.verb("scrub --promote");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("3 blocks cannot be read"), "{}", ran.stderr);
+    for text in ["2 blocks of 512 B from 77 on", "1 blocks of 512 B from 9000 on"] {
+        assert!(ran.stdout.contains(text), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn a_scrub_tells_what_clients_wrote_from_what_changed_silently() {
+    let world = World::file();
+    let old = world.path("old");
+    let ran = world.verb(&format!("scrub --promote --manifest {}", old.display()));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    std::thread::sleep(Duration::from_millis(1100));
+    world.client().write(0, &[7; 4096]);
+    let against = format!("scrub --promote --against {} --json", old.display());
+    let document: serde_json::Value = serde_json::from_str(&world.verb(&against).stdout).unwrap();
+    assert_eq!(document["changed"]["written"][0]["blocks"], 2048, "{document}");
+    assert_eq!(document["changed"]["silently"], serde_json::json!([]));
+    let data = fs::OpenOptions::new().write(true).open(world.path("data")).unwrap();
+    data.write_all_at(&[9], 3000 * 512).unwrap();
+    let ran = world.verb(against.trim_end_matches(" --json"));
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("1 ranges have changed silently"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("2048 blocks of 512 B from 2048 on"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
+    let mut world = World::file();
+    let mut client = world.client();
+    for at in 0..world.blocks / 64 {
+        client.write(at * 64 * 512, &[at as u8 + 1; 64 * 512]);
+    }
+    let before = fs::read(world.path("data")).unwrap();
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let mut first = command(&args).spawn().unwrap();
+    while world.json("tasks")["tasks"].as_array().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Reads make gaps; writes overtake what has not been read.
+    for at in 0..40 {
+        client.write((at * 7919 % world.blocks) / 8 * 4096, &[0xaa; 512]);
+    }
+    let copied = world.json("tasks")["tasks"][0]["copied_blocks"].as_u64().unwrap();
+    assert!(copied > 100, "{copied}");
+    world.verb("promote 1");
+    assert!(first.wait().unwrap().success());
+    assert!(fs::read(&out).unwrap() == before);
+    assert!(fs::read(world.path("data")).unwrap() != before);
+    assert!(world.path("copy.manifest").exists() && !world.path("copy.partial").exists());
+    world.server.signal("-TERM");
+    assert_eq!(world.server.end().1, Some(0));
+    assert!(!world.control().exists());
+}
+
+#[test]
+fn a_backup_that_was_killed_goes_on() {
+    let world = World::file();
+    world.client().write(512 * 100, &[5; 8192]);
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let mut first = command(&args).spawn().unwrap();
+    while world.json("tasks")["tasks"].as_array().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let ran = run(&[&args[..], &["--promote"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("read back and right"), "{}", ran.stdout);
+    assert!(fs::read(&out).unwrap() == fs::read(world.path("data")).unwrap());
+    assert_eq!(world.json("tasks")["tasks"][0]["state"], "aborted", "its reader went");
+    let ran = run(&args);
+    assert!(ran.stderr.contains("is there already"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() {
+    // Reading the bad block again and again leaves the time to abort.
+    let world = World::emulated("?bad=9000&recovery=300ms");
+    let mut client = world.client();
+    // A block that is written can be read again.
+    for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {
+        client.write(at * 64 * 512, &[at as u8 + 1; 64 * 512]);
+    }
+    // What was written in the second before counts as written since.
+    std::thread::sleep(Duration::from_millis(1100));
+    let (out, control) = (world.path("copy"), world.control());
+    let args =
+        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
+    let mut first = command(&args).stderr(Stdio::null()).spawn().unwrap();
+    let read = || world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0);
+    while read() < 8400 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.verb("abort 1");
+    assert_eq!(first.wait().unwrap().code(), Some(1));
+    client.write(3000 * 512, &[0xbb; 512]);
+    let ran = run(&args);
+    assert!(ran.stderr.contains("1 blocks could not be read"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("MiB were there from before"), "{}", ran.stdout);
+    let task = &world.json("tasks")["tasks"][1];
+    assert!(task["blocks"].as_u64().unwrap() < world.blocks - 2 * 2048, "{task}");
+    let copy = fs::read(&out).unwrap();
+    for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {
+        let here = &copy[at as usize * 64 * 512..][..64 * 512];
+        assert!(here == client.read(at * 64 * 512, 64 * 512), "{at}");
+    }
+}
+
+#[test]
+fn the_control_socket_is_the_users_alone_and_speaks_http() {
+    let world = World::emulated("");
+    let mode = fs::metadata(world.control()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    drop(world.client().read(0, 4096));
+    let metrics = world.get("/metrics", "freewheel_task_remaining_seconds");
+    for text in [
+        "200 OK",
+        "text/plain; version=0.0.4",
+        "# TYPE freewheel_gaps_total counter",
+        "freewheel_response_seconds_count 1",
+        "# HELP freewheel_free_bytes_total Bytes",
+    ] {
+        assert!(metrics.contains(text), "{text}: {metrics}");
+    }
+    world.json("scan --detach");
+    let mut events = world.ask("/v1/events");
+    let progress = read_until(&mut events, "\"kind\":\"scan\"");
+    assert!(progress.contains("event: progress"), "{progress}");
+    world.verb("abort 1");
+    let over = read_until(&mut events, "\"state\":\"aborted\"");
+    assert!(over.contains("event: over"), "{over}");
+    assert!(world.get("/v1/tasks/7", "}").contains("404"));
+    assert!(world.get("/v1/written?since_ns=0", "}").contains("\"ranges\":[]"));
+}
+
+#[test]
+fn a_control_socket_that_is_in_use_is_refused_and_one_left_behind_replaced() {
+    let mut world = World::emulated("");
+    let control = world.control();
+    let other = world.path("other");
+    let args = [
+        "serve",
+        "emulated:atlas10k",
+        "--drive",
+        "atlas10k",
+        "--socket",
+        other.to_str().unwrap(),
+        "--control",
+        control.to_str().unwrap(),
+    ];
+    let ran = run(&args);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("socket.control"), "{}", ran.stderr);
+    world.server.signal("-9");
+    world.server.end();
+    let mut second = Running::start(&args);
+    assert!(second.first_line.contains("socket.control"), "{}", second.first_line);
+    second.signal("-TERM");
+    let rest = second.end().0;
+    assert!(rest.contains("foreground"), "{rest}");
+}

@@ -1,0 +1,423 @@
+//! What is said over the control interface, for both ends. Blocks are of 512 bytes, times in
+//! nanoseconds.
+
+use freewheel_model::external::Account;
+use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
+use freewheel_model::stats::Distribution;
+use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, SimTime};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::serve::{Foretold, JobReport, JobSpec, Kind, State};
+
+/// What a task reads for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskKind {
+    /// Each block once, as it is when it is read.
+    Scan,
+    /// The same, to see whether it can be read.
+    Scrub,
+    /// Each block once, as it was when the task began: what a client is about to write over is read
+    /// first.
+    Backup,
+}
+
+/// What a block is worth beside those of other tasks: one of a priority as much as four of the next
+/// lower.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskPriority {
+    /// Weight 1.
+    Low,
+    /// Weight 4.
+    #[default]
+    Normal,
+    /// Weight 16.
+    High,
+}
+
+/// How far a task's life has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskState {
+    /// For whoever wants its data.
+    Waiting,
+    /// At work.
+    Running,
+    /// It has all.
+    Done,
+    /// Somebody did not want it any more, or whoever took its data went away.
+    Aborted,
+    /// Its data were taken too slowly to go on without holding clients up.
+    Failed,
+}
+
+/// A task to begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskRequest {
+    /// What for.
+    pub kind: TaskKind,
+    /// Where it begins.
+    #[serde(default)]
+    pub first_block: u64,
+    /// How many blocks; to the end of the drive when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u64>,
+    /// Parts of that which are not read: whole blocks of the task, in ascending order and apart from
+    /// each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip: Vec<BlockRange>,
+    /// Of these parts those are read all the same in which a client has written since so long after
+    /// the server began.
+    #[serde(default)]
+    pub skip_since_ns: u64,
+    /// What is read at once, at least: a multiple of 512 up to 1 MiB.
+    #[serde(default = "default_block_size")]
+    pub block_size_bytes: u64,
+    /// Beside other tasks.
+    #[serde(default)]
+    pub priority: TaskPriority,
+    /// When a round is to be complete, from its beginning; it weighs more when it is late.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<u64>,
+    /// Uses idle time as well, when no client's request has been there for so long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_after_ns: Option<u64>,
+    /// Begins anew when it is done.
+    #[serde(default)]
+    pub repeat: bool,
+    /// Waits for somebody to take its data at `/v1/tasks/{id}/data`, and ends when he goes.
+    #[serde(default)]
+    pub stream: bool,
+}
+
+/// 64 KiB.
+fn default_block_size() -> u64 {
+    64 << 10
+}
+
+impl TaskRequest {
+    /// All of a drive in blocks of 64 KiB, once.
+    pub fn new(kind: TaskKind) -> Self {
+        Self {
+            kind,
+            first_block: 0,
+            blocks: None,
+            skip: Vec::new(),
+            skip_since_ns: 0,
+            block_size_bytes: default_block_size(),
+            priority: TaskPriority::default(),
+            deadline_ns: None,
+            idle_after_ns: None,
+            repeat: false,
+            stream: false,
+        }
+    }
+
+    /// What the server is asked for, on a drive of this size.
+    pub(super) fn spec(&self, capacity: Blocks) -> Result<JobSpec, String> {
+        let size = self.block_size_bytes / BLOCK_BYTES;
+        let is_whole = self.block_size_bytes.is_multiple_of(BLOCK_BYTES);
+        if !is_whole || !(1..=u64::from(BLOCK_SIZE_MAX)).contains(&size) {
+            return Err(format!(
+                "block_size_bytes is {}: a multiple of 512 up to {} is allowed",
+                self.block_size_bytes,
+                u64::from(BLOCK_SIZE_MAX) * BLOCK_BYTES
+            ));
+        }
+        if self.repeat && self.kind == TaskKind::Backup {
+            return Err("repeat: a backup is of one moment; leave it out".into());
+        }
+        let blocks = self.blocks.unwrap_or(capacity.get().saturating_sub(self.first_block));
+        let kind = match self.kind {
+            TaskKind::Scan => Kind::Scan,
+            TaskKind::Scrub => Kind::Scrub,
+            TaskKind::Backup => Kind::Backup,
+        };
+        let skip = self.skip.iter();
+        if !self.stream && !self.skip.is_empty() {
+            return Err("skip: only for a task with `stream`".into());
+        }
+        Ok(JobSpec {
+            skip: skip.map(|range| Extent::new(range.first_block, range.blocks)).collect(),
+            skip_since: SimTime::from_ns(self.skip_since_ns),
+            priority: match self.priority {
+                TaskPriority::Low => Priority::Low,
+                TaskPriority::Normal => Priority::Normal,
+                TaskPriority::High => Priority::High,
+            },
+            deadline: self.deadline_ns.map(SimDuration::from_ns),
+            idle_after: self.idle_after_ns.map(SimDuration::from_ns),
+            repeats: self.repeat,
+            has_reader: self.stream,
+            ..JobSpec::new(kind, Extent::new(self.first_block, blocks), size as u32)
+        })
+    }
+}
+
+/// Consecutive blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BlockRange {
+    /// The first.
+    pub first_block: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
+impl From<Extent> for BlockRange {
+    fn from(extent: Extent) -> Self {
+        Self { first_block: extent.start.get(), blocks: extent.blocks.get() }
+    }
+}
+
+/// What was expected at some moment of a round, and how wrong that was.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Expectation {
+    /// Percentage of the round that had been read.
+    pub percent: u8,
+    /// How long the round had gone on.
+    pub after_ns: u64,
+    /// How much longer it was expected to take.
+    pub expected_ns: u64,
+    /// How much longer it took; while it goes on nobody knows.
+    pub took_ns: Option<u64>,
+    /// By how much of that the expectation was too long, or, below zero, too short.
+    pub error: Option<f64>,
+}
+
+/// A background task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Task {
+    /// Its number.
+    pub id: u64,
+    /// What for.
+    pub kind: TaskKind,
+    /// How far its life has come.
+    pub state: TaskState,
+    /// What is left is read by foreground requests.
+    pub promoted: bool,
+    /// Where it begins.
+    pub first_block: u64,
+    /// How many blocks a round has, without what it skips.
+    pub blocks: u64,
+    /// What is read at once, at least.
+    pub block_size_bytes: u64,
+    /// It begins anew when it is done.
+    pub repeat: bool,
+    /// Its data go to whoever asks for them.
+    pub stream: bool,
+    /// Rounds that are complete.
+    pub rounds: u64,
+    /// Blocks that were read, in all rounds.
+    pub blocks_read: u64,
+    /// Blocks that are still to be read in this round.
+    pub blocks_left: u64,
+    /// How long it has been at work.
+    pub elapsed_ns: u64,
+    /// How much longer this round is expected to take.
+    pub remaining_ns: Option<u64>,
+    /// What could not be read and has not been since: the first thousand ranges.
+    pub unreadable: Vec<BlockRange>,
+    /// How many blocks that are in all.
+    pub unreadable_blocks: u64,
+    /// Blocks that were read because a client was about to write over them.
+    pub copied_blocks: u64,
+    /// Blocks that were read, not taken in time, and wanted again.
+    pub refused_blocks: u64,
+    /// What was expected earlier of this round, or of the last one.
+    pub expectations: Vec<Expectation>,
+}
+
+impl Task {
+    /// A report as of `now` since the server began.
+    pub fn new(report: &JobReport, now: SimTime) -> Self {
+        let JobSpec { kind, range, block_size, repeats, has_reader, .. } = &report.spec;
+        let until = report.ended.unwrap_or(now);
+        Self {
+            id: report.id,
+            kind: match kind {
+                Kind::Scan => TaskKind::Scan,
+                Kind::Scrub => TaskKind::Scrub,
+                Kind::Backup => TaskKind::Backup,
+            },
+            state: match report.state {
+                State::Waiting => TaskState::Waiting,
+                State::Running => TaskState::Running,
+                State::Done => TaskState::Done,
+                State::Aborted => TaskState::Aborted,
+                State::Failed => TaskState::Failed,
+            },
+            promoted: report.is_promoted,
+            first_block: range.start.get(),
+            blocks: report.blocks.get(),
+            block_size_bytes: u64::from(*block_size) * BLOCK_BYTES,
+            repeat: *repeats,
+            stream: *has_reader,
+            rounds: report.rounds,
+            blocks_read: report.delivered.get(),
+            blocks_left: report.left.get(),
+            elapsed_ns: report.began.map_or(0, |began| until.saturating_since(began).ns()),
+            remaining_ns: report.end.map(|end| end.saturating_since(now).ns()),
+            unreadable: report.unreadable.iter().copied().map(Into::into).collect(),
+            unreadable_blocks: report.unreadable_blocks.get(),
+            copied_blocks: report.copied.get(),
+            refused_blocks: report.refused.get(),
+            expectations: expectations(report),
+        }
+    }
+
+    /// The part of the round that is done.
+    pub fn done(&self) -> f64 {
+        1.0 - self.blocks_left as f64 / self.blocks.max(1) as f64
+    }
+}
+
+fn expectations(report: &JobReport) -> Vec<Expectation> {
+    let row = |foretold: &Foretold| {
+        let expected = foretold.end.saturating_since(foretold.at).ns();
+        let is_known = report.state == State::Done;
+        let end = report.ended.filter(|_| is_known);
+        let took = end.map(|end| end.saturating_since(foretold.at).ns());
+        Expectation {
+            percent: foretold.percent,
+            after_ns: foretold.at.saturating_since(report.round_began).ns(),
+            expected_ns: expected,
+            took_ns: took,
+            error: took.filter(|&took| took > 0).map(|took| expected as f64 / took as f64 - 1.0),
+        }
+    };
+    report.foretold.iter().map(row).collect()
+}
+
+/// Durations in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Durations {
+    /// How many.
+    pub count: u64,
+    /// Their mean.
+    pub mean_ns: f64,
+    /// Half are no longer.
+    pub p50_ns: u64,
+    /// 90 % are no longer.
+    pub p90_ns: u64,
+    /// 99 % are no longer.
+    pub p99_ns: u64,
+    /// 99.9 % are no longer.
+    pub p999_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Durations {
+    /// A distribution in numbers.
+    pub fn new(distribution: &Distribution) -> Self {
+        let summary = distribution.summary();
+        Self {
+            count: summary.count,
+            mean_ns: summary.mean_ns,
+            p50_ns: summary.p50_ns,
+            p90_ns: summary.p90_ns,
+            p99_ns: summary.p99_ns,
+            p999_ns: summary.p999_ns,
+            max_ns: summary.max_ns,
+        }
+    }
+}
+
+/// What the scheduler saw and did since the server began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Scheduling {
+    /// Gaps between foreground requests, by prediction.
+    pub gaps: u64,
+    /// Gaps in which something was done.
+    pub gaps_used: u64,
+    /// Rotational latency in them.
+    pub potential_ns: u64,
+    /// Wanted blocks under the head in them.
+    pub transfer_ns: u64,
+    /// Blocks moved for free work.
+    pub free_blocks: u64,
+    /// Commands of free work alone.
+    pub free_commands: u64,
+    /// Foreground commands that free work was merged with.
+    pub merged_commands: u64,
+    /// Commands whose end was predicted.
+    pub predicted_commands: u64,
+    /// Of them those that came whole turns late.
+    pub late_commands: u64,
+    /// Commands that ended elsewhere than the media would have.
+    pub surprises: u64,
+}
+
+impl From<Account> for Scheduling {
+    fn from(account: Account) -> Self {
+        Self {
+            gaps: account.gaps,
+            gaps_used: account.gaps_used,
+            potential_ns: account.potential_ns as u64,
+            transfer_ns: account.transfer_ns as u64,
+            free_blocks: account.free_blocks,
+            free_commands: account.commands,
+            merged_commands: account.merged,
+            predicted_commands: account.predicted,
+            late_commands: account.late,
+            surprises: account.surprises,
+        }
+    }
+}
+
+/// The server as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ServerStatus {
+    /// Version of what serves.
+    pub version: String,
+    /// Tells this server from all others, and from itself after a restart.
+    pub instance: String,
+    /// Name of the drive's file, which is the export's too.
+    pub drive: String,
+    /// Its size.
+    pub blocks: u64,
+    /// Since when it serves.
+    pub uptime_ns: u64,
+    /// What the scheduler saw and did.
+    pub scheduling: Scheduling,
+    /// Response times of clients' requests.
+    pub responses: Durations,
+    /// How far commands ended from where they were predicted to, either way.
+    pub prediction_errors: Durations,
+    /// Background tasks.
+    pub tasks: Vec<Task>,
+}
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Refusal {
+    /// In words.
+    pub error: String,
+}
+
+/// Blocks that cannot be read for a task, as news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnreadableNews {
+    /// The task's number.
+    pub id: u64,
+    /// The first block.
+    pub first_block: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
+/// Where clients have written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WrittenRanges {
+    /// Which server says so.
+    pub instance: String,
+    /// When, since it began.
+    pub now_ns: u64,
+    /// What is told apart: writes count for all of a region.
+    pub region_blocks: u64,
+    /// Regions in which something was written since, as ranges.
+    pub ranges: Vec<BlockRange>,
+}

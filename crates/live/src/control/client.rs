@@ -1,0 +1,168 @@
+//! Asks a server on its control socket.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use axum::body::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::{Method, Request, Response};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use tokio::net::UnixStream;
+use tokio::runtime::{self, Runtime};
+
+use super::api::{Refusal, ServerStatus, Task, TaskRequest, WrittenRanges};
+use super::stream::{NotARecord, Record, Records};
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum ControlError {
+    /// Nobody is there.
+    #[error("{}: {source}: is `freewheel serve` running, with this control socket?", path.display())]
+    Connect {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The connection was lost, or it is no such server.
+    #[error("the control interface: {0}")]
+    Connection(#[from] hyper::Error),
+    /// The server said no.
+    #[error("{0}")]
+    Refused(String),
+    /// An answer of another kind.
+    #[error("the control interface: an answer that is not understood: {0}")]
+    Answer(#[from] serde_json::Error),
+    /// Data of another kind.
+    #[error(transparent)]
+    Record(#[from] NotARecord),
+    /// The data ended amid.
+    #[error("the server has ended, and the data with it")]
+    CutOff,
+    /// No thread or memory for it.
+    #[error("the control client: {0}")]
+    System(io::Error),
+}
+
+/// A client, for one thread.
+pub struct ControlClient {
+    path: PathBuf,
+    runtime: Runtime,
+}
+
+impl ControlClient {
+    /// For the server with this control socket.
+    pub fn new(path: &Path) -> Result<Self, ControlError> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Self { path: path.into(), runtime: runtime.map_err(ControlError::System)? })
+    }
+
+    /// The server as it is.
+    pub fn status(&self) -> Result<ServerStatus, ControlError> {
+        self.call(Method::GET, "/v1/status", None::<&()>)
+    }
+
+    /// A task.
+    pub fn task(&self, id: u64) -> Result<Task, ControlError> {
+        self.call(Method::GET, &format!("/v1/tasks/{id}"), None::<&()>)
+    }
+
+    /// Begins a task.
+    pub fn create(&self, request: &TaskRequest) -> Result<Task, ControlError> {
+        self.call(Method::POST, "/v1/tasks", Some(request))
+    }
+
+    /// Ends a task.
+    pub fn abort(&self, id: u64) -> Result<Task, ControlError> {
+        self.call(Method::POST, &format!("/v1/tasks/{id}/abort"), None::<&()>)
+    }
+
+    /// Reads what is left of a task by foreground requests.
+    pub fn promote(&self, id: u64) -> Result<Task, ControlError> {
+        self.call(Method::POST, &format!("/v1/tasks/{id}/promote"), None::<&()>)
+    }
+
+    /// Where clients have written since so long after the server began.
+    pub fn written(&self, since_ns: u64) -> Result<WrittenRanges, ControlError> {
+        self.call(Method::GET, &format!("/v1/written?since_ns={since_ns}"), None::<&()>)
+    }
+
+    /// Takes the data of a task that waits for that, which begins now. Dropped, it ends the task.
+    pub fn data(&self, id: u64) -> Result<BlockStream<'_>, ControlError> {
+        let path = format!("/v1/tasks/{id}/data");
+        let response = self.runtime.block_on(self.send(Method::GET, &path, None::<&()>))?;
+        Ok(BlockStream { client: self, body: response.into_body(), records: Records::default() })
+    }
+
+    fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<T, ControlError> {
+        self.runtime.block_on(async {
+            let response = self.send(method, path, body).await?;
+            let bytes = response.into_body().collect().await?.to_bytes();
+            Ok(serde_json::from_slice(&bytes)?)
+        })
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&impl Serialize>,
+    ) -> Result<Response<Incoming>, ControlError> {
+        let connected = UnixStream::connect(&self.path).await;
+        let connect = |source| ControlError::Connect { path: self.path.clone(), source };
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(connected.map_err(connect)?)).await?;
+        tokio::spawn(connection);
+        let body = body.map(serde_json::to_vec).transpose()?.unwrap_or_default();
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "freewheel")
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body)))
+            .expect("paths of this client are valid");
+        let response = sender.send_request(request).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let bytes = response.into_body().collect().await?.to_bytes();
+        let refusal = serde_json::from_slice(&bytes).map(|Refusal { error }| error);
+        // What axum itself refuses is a plain text.
+        let text = || format!("{status}: {}", String::from_utf8_lossy(&bytes));
+        Err(ControlError::Refused(refusal.unwrap_or_else(|_| text())))
+    }
+}
+
+/// The data of a task, as they come.
+pub struct BlockStream<'a> {
+    client: &'a ControlClient,
+    body: Incoming,
+    records: Records,
+}
+
+impl BlockStream<'_> {
+    /// The next record. The last one is [`Record::End`]; what comes to an end without it was cut off.
+    pub fn next_record(&mut self) -> Result<Record, ControlError> {
+        loop {
+            if let Some(record) = self.records.next_record()? {
+                return Ok(record);
+            }
+            let frame = self.client.runtime.block_on(self.body.frame());
+            let Some(frame) = frame.transpose()? else { return Err(ControlError::CutOff) };
+            if let Some(bytes) = frame.data_ref() {
+                self.records.push(bytes);
+            }
+        }
+    }
+}

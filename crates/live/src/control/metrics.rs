@@ -1,0 +1,116 @@
+//! The server in the text format of Prometheus.
+
+use std::fmt::{Display, Write};
+
+use super::api::{Durations, ServerStatus, Task, TaskState};
+
+/// What Prometheus is told that the text is.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// All metrics of a server.
+pub(super) fn text(status: &ServerStatus) -> String {
+    let mut text = Text::default();
+    let seen = &status.scheduling;
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    text.gauge(
+        "freewheel_uptime_seconds",
+        "Time since the server began.",
+        seconds(status.uptime_ns),
+    );
+    for (name, help, value) in [
+        ("gaps_total", "Gaps between foreground requests, by prediction.", seen.gaps),
+        ("gaps_used_total", "Gaps in which free work was done.", seen.gaps_used),
+        ("free_bytes_total", "Bytes moved for free work.", seen.free_blocks * 512),
+        ("free_commands_total", "Commands of free work alone.", seen.free_commands),
+        (
+            "merged_commands_total",
+            "Foreground commands with free work in them.",
+            seen.merged_commands,
+        ),
+        ("predicted_commands_total", "Commands whose end was predicted.", seen.predicted_commands),
+        ("late_commands_total", "Commands that came whole turns late.", seen.late_commands),
+        ("surprises_total", "Commands that ended where the media would not have.", seen.surprises),
+    ] {
+        text.counter(&format!("freewheel_{name}"), help, value);
+    }
+    let potential = "Rotational latency in gaps.";
+    text.counter("freewheel_potential_seconds_total", potential, seconds(seen.potential_ns));
+    let transfer = "Wanted blocks under the head in gaps.";
+    text.counter("freewheel_transfer_seconds_total", transfer, seconds(seen.transfer_ns));
+    text.summary("freewheel_response_seconds", "Response times of requests.", &status.responses);
+    let errors = "How far commands ended from where they were predicted to.";
+    text.summary("freewheel_prediction_error_seconds", errors, &status.prediction_errors);
+    tasks(&mut text, &status.tasks);
+    text.0
+}
+
+fn tasks(text: &mut Text, tasks: &[Task]) {
+    type Value = fn(&Task) -> Option<f64>;
+    let rows: [(&str, &str, &str, Value); 6] = [
+        ("running", "gauge", "Whether the task is at work.", |task| {
+            Some(f64::from(u8::from(task.state == TaskState::Running)))
+        }),
+        ("read_bytes_total", "counter", "Bytes read for the task.", |task| {
+            Some((task.blocks_read * 512) as f64)
+        }),
+        ("left_bytes", "gauge", "Bytes still to be read in this round.", |task| {
+            Some((task.blocks_left * 512) as f64)
+        }),
+        ("rounds_total", "counter", "Rounds that are complete.", |task| Some(task.rounds as f64)),
+        ("unreadable_bytes", "gauge", "Bytes that could not be read.", |task| {
+            Some((task.unreadable_blocks * 512) as f64)
+        }),
+        ("remaining_seconds", "gauge", "How much longer the round is expected to take.", |task| {
+            task.remaining_ns.map(|ns| ns as f64 / 1e9)
+        }),
+    ];
+    for (name, kind, help, value) in rows {
+        let name = format!("freewheel_task_{name}");
+        text.head(&name, kind, help);
+        for task in tasks {
+            if let Some(value) = value(task) {
+                let kind = format!("{:?}", task.kind).to_lowercase();
+                let labels = format!("{{task=\"{}\",kind=\"{kind}\"}}", task.id);
+                text.line(&format!("{name}{labels}"), value);
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // A string takes all that is written to it.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, value: impl Display) {
+        let _ = writeln!(self.0, "{name} {value}");
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.head(name, "gauge", help);
+        self.line(name, value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: impl Display) {
+        self.head(name, "counter", help);
+        self.line(name, value);
+    }
+
+    fn summary(&mut self, name: &str, help: &str, durations: &Durations) {
+        self.head(name, "summary", help);
+        for (quantile, ns) in [
+            ("0.5", durations.p50_ns),
+            ("0.9", durations.p90_ns),
+            ("0.99", durations.p99_ns),
+            ("0.999", durations.p999_ns),
+        ] {
+            self.line(&format!("{name}{{quantile=\"{quantile}\"}}"), ns as f64 / 1e9);
+        }
+        self.line(&format!("{name}_sum"), durations.mean_ns * durations.count as f64 / 1e9);
+        self.line(&format!("{name}_count"), durations.count);
+    }
+}

@@ -1,0 +1,208 @@
+//! Control of a running server: HTTP and JSON on a Unix socket, and a [`ControlClient`] of it.
+//!
+//! ```text
+//!   ControlServer   a thread with a runtime of its own                        (axum, tokio)
+//!     routes        a request -> a question to the scheduler's thread -> its answer as JSON
+//!     Serving::ask  between two commands of the device; a few questions at a time, no more
+//! ```
+//! The runtime is for this interface alone: nothing that is timed runs on it.
+
+mod api;
+mod client;
+mod metrics;
+mod routes;
+mod stream;
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use axum::extract::DefaultBodyLimit;
+use freewheel_nbd::Export;
+use freewheel_units::{BLOCK_BYTES, Blocks, SimTime};
+use thiserror::Error;
+use tokio::net::UnixListener;
+use tokio::runtime::{self, Runtime};
+use tokio::sync::{Semaphore, watch};
+
+use crate::nbd::{ListenError, Service, bind_unix};
+use crate::serve::{JobError, JobReport, Serving, Works};
+
+pub use api::{
+    BlockRange, Durations, Expectation, Refusal, Scheduling, ServerStatus, Task, TaskKind,
+    TaskPriority, TaskRequest, TaskState, UnreadableNews, WrittenRanges,
+};
+pub use client::{BlockStream, ControlClient, ControlError};
+pub use stream::{NotARecord, Record, Records};
+
+/// Questions to the scheduler's thread at once; others wait here.
+const QUESTIONS_MAX: usize = 8;
+
+/// Bytes of the largest request: a task that skips half a million ranges.
+const REQUEST_MAX: usize = 32 << 20;
+
+/// When the server ends, connections have so long to hear of it.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Why there is no control interface.
+#[derive(Debug, Error)]
+pub enum ControlServerError {
+    /// Its socket.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// Its permissions, thread or runtime.
+    #[error("{}: {source}", path.display())]
+    System {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Error)]
+enum Unanswered {
+    /// The scheduler's thread is at its end.
+    #[error("the server is ending")]
+    Ending,
+    /// What was asked for cannot be.
+    #[error("{0}")]
+    Request(String),
+    /// The server refused.
+    #[error(transparent)]
+    Job(#[from] JobError),
+}
+
+/// A server as its control interface sees it.
+struct Controlled {
+    serving: Arc<Serving>,
+    drive: String,
+    blocks: Blocks,
+    questions: Semaphore,
+}
+
+impl Controlled {
+    fn new(serving: Arc<Serving>) -> Self {
+        let Export { name: drive, size, .. } = serving.export();
+        let blocks = Blocks::new(size / BLOCK_BYTES);
+        Self { serving, drive, blocks, questions: Semaphore::new(QUESTIONS_MAX) }
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&mut Works) -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        let _turn = self.questions.acquire().await.map_err(|_| Unanswered::Ending)?;
+        self.serving.ask(ask).await.map_err(|_| Unanswered::Ending)
+    }
+
+    /// Asks for something whose answer is a task.
+    async fn about(
+        &self,
+        ask: impl FnOnce(&mut Works) -> Result<JobReport, JobError> + Send + 'static,
+    ) -> Result<Task, Unanswered> {
+        let (now, report) = self.ask(|works| (works.moment().0, ask(works))).await?;
+        Ok(Task::new(&report?, now))
+    }
+
+    async fn uptime(&self) -> SimTime {
+        self.ask(|works| works.moment().0).await.unwrap_or(SimTime::ZERO)
+    }
+
+    async fn status(&self) -> Result<ServerStatus, Unanswered> {
+        let status = self.ask(Works::status).await?;
+        let now = SimTime::ZERO + status.elapsed;
+        Ok(ServerStatus {
+            version: env!("CARGO_PKG_VERSION").into(),
+            instance: status.began_unix_ns.to_string(),
+            drive: self.drive.clone(),
+            blocks: self.blocks.get(),
+            uptime_ns: status.elapsed.ns(),
+            scheduling: status.account.into(),
+            responses: Durations::new(&status.responses),
+            prediction_errors: Durations::new(&status.errors),
+            tasks: status.jobs.iter().map(|job| Task::new(job, now)).collect(),
+        })
+    }
+}
+
+/// The description of the interface, as OpenAPI in JSON.
+pub fn openapi() -> String {
+    let description = routes::all().into_openapi();
+    // It has nothing that JSON cannot hold.
+    description.to_pretty_json().unwrap_or_default() + "\n"
+}
+
+/// The control interface of a server that runs.
+pub struct ControlServer {
+    path: PathBuf,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ControlServer {
+    /// Listens at `path`, for the user alone. The socket of a server that was killed is replaced.
+    pub fn start(serving: Arc<Serving>, path: &Path) -> Result<Self, ControlServerError> {
+        let system = |source| ControlServerError::System { path: path.into(), source };
+        let listener = bind_unix(path)?;
+        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system)?;
+        listener.set_nonblocking(true).map_err(system)?;
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(system)?;
+        let listener = {
+            let _inside = runtime.enter();
+            UnixListener::from_std(listener).map_err(system)?
+        };
+        let (stop, told) = watch::channel(false);
+        let server = Arc::new(Controlled::new(serving));
+        let thread = thread::Builder::new().name("control".into());
+        let thread = thread.spawn(move || serve(&runtime, listener, server, told));
+        let thread = Some(thread.map_err(system)?);
+        Ok(Self { path: path.into(), stop, thread })
+    }
+
+    /// Where it listens.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ControlServer {
+    /// Ends when whoever is connected has heard of it, or soon after.
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has ended as well.
+            let _ = thread.join();
+        }
+        // Somebody may have removed it before.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn serve(
+    runtime: &Runtime,
+    listener: UnixListener,
+    server: Arc<Controlled>,
+    told: watch::Receiver<bool>,
+) {
+    let (router, _) = routes::all().with_state(server).split_for_parts();
+    let router = router.layer(DefaultBodyLimit::max(REQUEST_MAX));
+    let ended = |mut told: watch::Receiver<bool>| async move {
+        // Its sender is there until it has been told.
+        let _ = told.wait_for(|&stop| stop).await;
+    };
+    runtime.block_on(async {
+        let serving = axum::serve(listener, router).with_graceful_shutdown(ended(told.clone()));
+        tokio::select! {
+            // What a connection does wrong ends that connection.
+            _ = serving => {}
+            () = async { ended(told).await; tokio::time::sleep(GRACE).await } => {}
+        }
+    });
+}

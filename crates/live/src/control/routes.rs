@@ -1,0 +1,245 @@
+//! The control interface's routes, each with what the published description says of it.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, Stream};
+use serde::Deserialize;
+use tokio::sync::broadcast::error::RecvError;
+use utoipa::{IntoParams, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use freewheel_units::SimTime;
+
+use super::api::{Refusal, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges};
+use super::metrics;
+use super::stream::{MAGIC, Record};
+use super::{Controlled, Unanswered};
+use crate::serve::{Item, JobError, News, REGION_BLOCKS, Reader};
+
+/// What the published description says of all of it.
+#[derive(OpenApi)]
+#[openapi(info(
+    title = "Freewheel control",
+    description = "Background tasks on a running `freewheel serve`, over HTTP on its control socket.",
+    license(name = "MIT OR Apache-2.0")
+))]
+struct Description;
+
+type Shared = State<Arc<Controlled>>;
+
+/// All routes, and their description.
+pub(super) fn all() -> OpenApiRouter<Arc<Controlled>> {
+    OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(status))
+        .routes(routes!(list, create))
+        .routes(routes!(show))
+        .routes(routes!(abort))
+        .routes(routes!(promote))
+        .routes(routes!(data))
+        .routes(routes!(events))
+        .routes(routes!(written))
+        .routes(routes!(prometheus))
+}
+
+impl IntoResponse for Unanswered {
+    fn into_response(self) -> Response {
+        let status = match &self {
+            Self::Ending => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Request(_) | Self::Job(JobError::Task(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Job(JobError::Unknown { .. }) => StatusCode::NOT_FOUND,
+            Self::Job(_) => StatusCode::CONFLICT,
+        };
+        (status, Json(Refusal { error: self.to_string() })).into_response()
+    }
+}
+
+/// The server as it is.
+#[utoipa::path(get, path = "/v1/status", responses((status = 200, body = ServerStatus)))]
+async fn status(State(server): Shared) -> Result<Json<ServerStatus>, Unanswered> {
+    Ok(Json(server.status().await?))
+}
+
+/// All background tasks, and the last hundred that have ended.
+#[utoipa::path(get, path = "/v1/tasks", responses((status = 200, body = Vec<Task>)))]
+async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
+    Ok(Json(server.status().await?.tasks))
+}
+
+/// Begins a task.
+#[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
+    (status = 201, body = Task),
+    (status = 422, description = "It cannot be had", body = Refusal),
+))]
+async fn create(
+    State(server): Shared,
+    Json(request): Json<TaskRequest>,
+) -> Result<(StatusCode, Json<Task>), Unanswered> {
+    let spec = request.spec(server.blocks).map_err(Unanswered::Request)?;
+    let task = server.about(move |works| works.create(spec)).await?;
+    Ok((StatusCode::CREATED, Json(task)))
+}
+
+/// A task.
+#[utoipa::path(get, path = "/v1/tasks/{id}", params(("id" = u64, Path)), responses(
+    (status = 200, body = Task),
+    (status = 404, description = "There is none", body = Refusal),
+))]
+async fn show(State(server): Shared, Path(id): Path<u64>) -> Result<Json<Task>, Unanswered> {
+    Ok(Json(server.about(move |works| works.job(id)).await?))
+}
+
+/// Ends a task.
+#[utoipa::path(post, path = "/v1/tasks/{id}/abort", params(("id" = u64, Path)), responses(
+    (status = 200, body = Task),
+    (status = 404, description = "There is none", body = Refusal),
+    (status = 409, description = "It has ended", body = Refusal),
+))]
+async fn abort(State(server): Shared, Path(id): Path<u64>) -> Result<Json<Task>, Unanswered> {
+    Ok(Json(server.about(move |works| works.abort(id)).await?))
+}
+
+/// Reads what is left of a task by foreground requests, two at a time, beside the clients'.
+#[utoipa::path(post, path = "/v1/tasks/{id}/promote", params(("id" = u64, Path)), responses(
+    (status = 200, body = Task),
+    (status = 404, description = "There is none", body = Refusal),
+    (status = 409, description = "It has ended", body = Refusal),
+))]
+async fn promote(State(server): Shared, Path(id): Path<u64>) -> Result<Json<Task>, Unanswered> {
+    Ok(Json(server.about(move |works| works.promote(id)).await?))
+}
+
+/// The data of a task that waits for somebody to take them, as they come: records of a line and its
+/// bytes. `freewheel-blocks 1`, then `data FIRST BLOCKS NS` with BLOCKS x 512 bytes behind it,
+/// `unreadable FIRST BLOCKS`, and at last `end STATE`. The task begins with this request and ends
+/// with it.
+#[utoipa::path(get, path = "/v1/tasks/{id}/data", params(("id" = u64, Path)), responses(
+    (status = 200, content_type = "application/octet-stream", description = "Records"),
+    (status = 404, description = "There is none", body = Refusal),
+    (status = 409, description = "It has ended, or its data go elsewhere", body = Refusal),
+))]
+async fn data(State(server): Shared, Path(id): Path<u64>) -> Result<Response, Unanswered> {
+    let reader = server.ask(move |works| works.read(id)).await??;
+    let magic = Bytes::from_static(MAGIC.as_bytes());
+    let body = Body::from_stream(stream::unfold((Some(reader), vec![magic]), next_piece));
+    Ok(([(header::CONTENT_TYPE, "application/octet-stream")], body).into_response())
+}
+
+type Pieces = (Option<Reader>, Vec<Bytes>);
+
+/// The next piece of a task's data, and what comes behind it.
+async fn next_piece(
+    (mut reader, mut ready): Pieces,
+) -> Option<(Result<Bytes, Infallible>, Pieces)> {
+    if ready.is_empty() {
+        let item = reader.as_mut()?.next().await?;
+        let record = match item {
+            Item::Data { start, data, at } => {
+                Record::Data { first_block: start.get(), at_ns: at.ns(), data }
+            }
+            Item::Unreadable(extent) => {
+                Record::Unreadable { first_block: extent.start.get(), blocks: extent.blocks.get() }
+            }
+            Item::Over(report) => {
+                reader = None;
+                Record::End(Task::new(&report, SimTime::ZERO).state)
+            }
+        };
+        ready.push(Bytes::from(record.line()));
+        if let Record::Data { data, .. } = record {
+            ready.insert(0, Bytes::from(data));
+        }
+    }
+    let next = ready.pop()?;
+    Some((Ok(next), (reader, ready)))
+}
+
+/// What becomes of tasks, as server-sent events: `progress` every second, `round` and `over` with a
+/// task; `unreadable` with its number and a range.
+#[utoipa::path(get, path = "/v1/events", responses(
+    (status = 200, content_type = "text/event-stream", description = "Events"),
+))]
+async fn events(State(server): Shared) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let news = server.serving.news();
+    let events = stream::unfold((news, server), async |(mut news, server)| {
+        loop {
+            match news.recv().await {
+                Ok(told) => {
+                    let now = server.uptime().await;
+                    return Some((Ok(event(&told, now)), (news, server)));
+                }
+                // Whoever is that slow asks for the tasks again anyway.
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    });
+    Sse::new(events).keep_alive(KeepAlive::default())
+}
+
+fn event(news: &News, now: SimTime) -> Event {
+    let of = |name: &str, task: Task| Event::default().event(name).json_data(task);
+    let event = match news {
+        News::Progress(report) => of("progress", Task::new(report, now)),
+        News::Round(report) => of("round", Task::new(report, now)),
+        News::Over(report) => of("over", Task::new(report, now)),
+        News::Unreadable { job, extent } => {
+            let (first_block, blocks) = (extent.start.get(), extent.blocks.get());
+            Event::default().event("unreadable").json_data(UnreadableNews {
+                id: *job,
+                first_block,
+                blocks,
+            })
+        }
+    };
+    // Numbers and words are JSON.
+    event.unwrap_or_default()
+}
+
+/// Since when.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+struct Since {
+    /// Nanoseconds since the server began.
+    #[serde(default)]
+    since_ns: u64,
+}
+
+/// Where clients have written since some time.
+#[utoipa::path(get, path = "/v1/written", params(Since), responses(
+    (status = 200, body = WrittenRanges),
+))]
+async fn written(
+    State(server): Shared,
+    Query(Since { since_ns }): Query<Since>,
+) -> Result<Json<WrittenRanges>, Unanswered> {
+    let since = SimTime::from_ns(since_ns);
+    let (now, began, extents) = server
+        .ask(move |works| {
+            let (now, began) = works.moment();
+            (now, began, works.written(since))
+        })
+        .await?;
+    Ok(Json(WrittenRanges {
+        instance: began.to_string(),
+        now_ns: now.ns(),
+        region_blocks: REGION_BLOCKS,
+        ranges: extents.into_iter().map(Into::into).collect(),
+    }))
+}
+
+/// The server in the text format of Prometheus.
+#[utoipa::path(get, path = "/metrics", responses(
+    (status = 200, content_type = "text/plain", description = "Metrics"),
+))]
+async fn prometheus(State(server): Shared) -> Result<Response, Unanswered> {
+    let text = metrics::text(&server.status().await?);
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
+}

@@ -1,0 +1,192 @@
+//! Blocks of a task as a stream of bytes, as they come:
+//!
+//! ```text
+//! freewheel-blocks 1\n
+//! data FIRST BLOCKS NS\n      then BLOCKS x 512 bytes: read NS nanoseconds after the server began
+//! unreadable FIRST BLOCKS\n
+//! end STATE\n                 the last line: done, aborted or failed
+//! ```
+//!
+//! Blocks are of 512 bytes. They come in any order and each at most once; a stream that ends without
+//! its last line was cut off.
+
+use thiserror::Error;
+
+use super::api::TaskState;
+
+/// What the stream begins with.
+pub(super) const MAGIC: &str = "freewheel-blocks 1\n";
+
+/// Longest line: three numbers and a word fit.
+const LINE_MAX: usize = 128;
+
+/// Bytes of the largest record, beyond which something else was sent.
+const DATA_MAX: u64 = 1 << 30;
+
+/// One record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// Blocks and what is in them.
+    Data {
+        /// The first.
+        first_block: u64,
+        /// When they had been read, since the server began.
+        at_ns: u64,
+        /// 512 bytes each.
+        data: Vec<u8>,
+    },
+    /// Blocks that cannot be read.
+    Unreadable {
+        /// The first.
+        first_block: u64,
+        /// How many.
+        blocks: u64,
+    },
+    /// Nothing more comes.
+    End(TaskState),
+}
+
+impl Record {
+    /// Its line; data follow it.
+    pub fn line(&self) -> String {
+        match self {
+            Self::Data { first_block, at_ns, data } => {
+                format!("data {first_block} {} {at_ns}\n", data.len() / 512)
+            }
+            Self::Unreadable { first_block, blocks } => {
+                format!("unreadable {first_block} {blocks}\n")
+            }
+            Self::End(state) => format!("end {}\n", format!("{state:?}").to_lowercase()),
+        }
+    }
+}
+
+/// What is no such stream.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the stream of blocks has {line:?}, which is no record")]
+pub struct NotARecord {
+    /// What was there.
+    line: String,
+}
+
+/// Takes bytes as they come and makes records of them.
+#[derive(Debug, Default)]
+pub struct Records {
+    bytes: Vec<u8>,
+    /// Where the next record begins in it.
+    at: usize,
+    has_begun: bool,
+}
+
+impl Records {
+    /// More has come.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next record, if it is there as a whole.
+    pub fn next_record(&mut self) -> Result<Option<Record>, NotARecord> {
+        let rest = &self.bytes[self.at..];
+        let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
+            if rest.len() > LINE_MAX {
+                return Err(not_a_record(rest));
+            }
+            return Ok(None);
+        };
+        let line = &rest[..=end];
+        if !self.has_begun {
+            if line != MAGIC.as_bytes() {
+                return Err(not_a_record(line));
+            }
+            self.has_begun = true;
+            self.at += line.len();
+            return self.next_record();
+        }
+        let (mut record, bytes) = parse(line).ok_or_else(|| not_a_record(line))?;
+        let Some(body) = rest[line.len()..].get(..bytes) else { return Ok(None) };
+        if let Record::Data { data, .. } = &mut record {
+            *data = body.to_vec();
+        }
+        self.at += line.len() + bytes;
+        Ok(Some(record))
+    }
+}
+
+fn not_a_record(line: &[u8]) -> NotARecord {
+    let line = &line[..line.len().min(LINE_MAX)];
+    NotARecord { line: String::from_utf8_lossy(line).into_owned() }
+}
+
+/// A record without its data, and how many bytes they have.
+fn parse(line: &[u8]) -> Option<(Record, usize)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let words: Vec<&str> = line.trim_end().split(' ').collect();
+    let number = |at: usize| words.get(at)?.parse::<u64>().ok();
+    match (words[0], words.len()) {
+        ("data", 4) => {
+            let bytes = number(2)?.checked_mul(512).filter(|&bytes| bytes <= DATA_MAX)?;
+            let (first_block, at_ns) = (number(1)?, number(3)?);
+            Some((Record::Data { first_block, at_ns, data: Vec::new() }, bytes as usize))
+        }
+        ("unreadable", 3) => {
+            Some((Record::Unreadable { first_block: number(1)?, blocks: number(2)? }, 0))
+        }
+        ("end", 2) => {
+            let state = match words[1] {
+                "done" => TaskState::Done,
+                "aborted" => TaskState::Aborted,
+                "failed" => TaskState::Failed,
+                _ => return None,
+            };
+            Some((Record::End(state), 0))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_as_they_were_written_however_the_bytes_come() {
+        let records = [
+            Record::Data { first_block: 7, at_ns: 5, data: vec![b'\n'; 1024] },
+            Record::Unreadable { first_block: 9, blocks: 2 },
+            Record::Data { first_block: 11, at_ns: 6, data: vec![1; 512] },
+            Record::End(TaskState::Done),
+        ];
+        let mut bytes = MAGIC.as_bytes().to_vec();
+        for record in &records {
+            bytes.extend(record.line().as_bytes());
+            if let Record::Data { data, .. } = record {
+                bytes.extend(data);
+            }
+        }
+        for step in [1, 3, 511, 5000] {
+            let (mut parser, mut read) = (Records::default(), Vec::new());
+            for piece in bytes.chunks(step) {
+                parser.push(piece);
+                while let Some(record) = parser.next_record().unwrap() {
+                    read.push(record);
+                }
+            }
+            assert_eq!(read, records);
+        }
+    }
+
+    #[test]
+    fn what_is_no_stream_of_blocks_is_said_to_be_none() {
+        let error = |bytes: &[u8]| {
+            let mut parser = Records::default();
+            parser.push(bytes);
+            parser.next_record().unwrap_err().to_string()
+        };
+        assert!(error(b"HTTP/1.1 200 OK\n").contains("HTTP/1.1"));
+        assert!(error(b"freewheel-blocks 1\ndata 1 x 3\n").contains("data 1 x 3"));
+        assert!(error(b"freewheel-blocks 1\ndata 1 99999999999999 3\n").contains("data"));
+        assert!(error(&[b'x'; 500]).contains("xxx"));
+    }
+}

@@ -1,0 +1,7 @@
+//! What is made of the blocks of a task: checksums of a drive, and a copy of it.
+
+mod backup;
+mod manifest;
+
+pub use backup::{Backup, BackupError};
+pub use manifest::{Cause, Change, Manifest, ManifestError, REGION_BLOCKS};

@@ -1,0 +1,285 @@
+//! Background tasks at the desk.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::serve::jobs::{JobReport, State};
+
+/// More than any test hands on.
+const ROOM: u64 = 1 << 40;
+
+impl World {
+    fn create(&mut self, spec: JobSpec) -> u64 {
+        let (has_reader, since) = (spec.has_reader, spec.skip_since);
+        let id = self.desk.jobs_mut().create(self.now, spec).unwrap();
+        if has_reader {
+            let written = self.desk.written().since(since, self.blocks());
+            self.desk.jobs_mut().reader_came(self.now, id, ROOM, &written).unwrap();
+        }
+        id
+    }
+
+    fn job(&self, id: u64) -> JobReport {
+        self.desk.jobs().report(id, self.now).unwrap()
+    }
+
+    /// Random reads, and writes with this chance, until the job is over.
+    fn load_until_over(&mut self, id: u64, seed: u64, writes: f64) {
+        let mut prng = Prng::new(seed, "requests of a client");
+        for _ in 0..60_000 {
+            let blocks = 1 + prng.below(24);
+            let start = prng.below(self.blocks() - blocks);
+            if prng.chance(writes) {
+                let bytes = (blocks * BLOCK_BYTES) as usize;
+                let data = (0..bytes).map(|_| prng.below(256) as u8).collect();
+                self.write(start, data, false);
+            } else {
+                self.read(start, blocks);
+            }
+            self.run_until(self.now + us(prng.below(9000)));
+            if self.job(id).state.is_over() {
+                return self.run_until(self.now + us(1_000_000));
+            }
+        }
+        panic!("a scan of so small a drive ends: {:?}", self.job(id));
+    }
+
+    /// Puts something on the media that tells each block from all others.
+    fn fill(&mut self) {
+        let mut prng = Prng::new(9, "what is on the media");
+        self.media.iter_mut().for_each(|byte| *byte = prng.below(256) as u8);
+    }
+}
+
+/// What was handed on of a job, each block at most once.
+fn image(outputs: &[Output], bytes: usize) -> (Vec<u8>, BTreeSet<u64>) {
+    let (mut image, mut there) = (vec![0; bytes], BTreeSet::new());
+    for output in outputs {
+        let Output::Data { start, data, .. } = output else { continue };
+        let from = (start.get() * BLOCK_BYTES) as usize;
+        image[from..from + data.len()].copy_from_slice(data);
+        for block in start.get()..start.get() + data.len() as u64 / BLOCK_BYTES {
+            assert!(there.insert(block), "{block} is handed on once");
+        }
+    }
+    (image, there)
+}
+
+fn named(report: &JobReport) -> Vec<u64> {
+    let ranges = report.unreadable.iter();
+    ranges.flat_map(|run| run.start.get()..run.start.get() + run.blocks.get()).collect()
+}
+
+#[test]
+fn a_scan_hands_on_every_block_once_with_what_was_on_the_media() {
+    for same_track in [SameTrack::Merge, SameTrack::Distinct] {
+        let mut world = World::without_jobs(&[], same_track);
+        world.fill();
+        let before = world.media.clone();
+        let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Scan) });
+        world.load_until_over(id, 4, 0.0);
+        let (image, there) = image(&world.heard(), before.len());
+        assert_eq!(
+            there.len() as u64,
+            world.blocks(),
+            "and the last blocks, which are no whole one"
+        );
+        assert!(image == before);
+        assert_eq!(world.job(id).delivered.get(), world.blocks());
+    }
+}
+
+#[test]
+fn a_backup_has_what_was_there_when_it_began_however_much_is_written() {
+    for seed in 1..4 {
+        let mut world = World::without_jobs(&[], SameTrack::Distinct);
+        world.fill();
+        let before = world.media.clone();
+        let spec = JobSpec { has_reader: true, ..world.whole(Kind::Backup) };
+        let id = world.create(JobSpec { block_size: 40, ..spec });
+        world.load_until_over(id, seed, 0.5);
+        let (image, there) = image(&world.heard(), before.len());
+        assert_eq!(there.len() as u64, world.blocks());
+        assert!(image == before, "seed {seed}");
+        assert!(world.media != before, "it was written over");
+        assert!(world.job(id).copied.get() > 1000, "{:?}", world.job(id).copied);
+    }
+}
+
+#[test]
+fn a_backup_that_goes_on_reads_what_was_written_meanwhile_and_not_what_it_has() {
+    let mut world = World::without_jobs(&[], SameTrack::Distinct);
+    world.fill();
+    let half = world.blocks() / 2 / 2048 * 2048;
+    let old = world.media[..(half * BLOCK_BYTES) as usize].to_vec();
+    let since = world.now;
+    world.write(2048 + 5, vec![7; 512], false);
+    world.run_until(world.now + us(50_000));
+    let before = world.media.clone();
+    let skip = vec![Extent::new(0, half)];
+    let spec = JobSpec { has_reader: true, ..world.whole(Kind::Backup) };
+    let id = world.create(JobSpec { skip, skip_since: since, ..spec });
+    world.load_until_over(id, 2, 0.5);
+    let (mut image, there) = image(&world.heard(), before.len());
+    assert!(!there.contains(&0) && there.contains(&2048), "the region that was written");
+    for block in (0..half).filter(|block| !there.contains(block)) {
+        let at = (block * BLOCK_BYTES) as usize;
+        image[at..at + 512].copy_from_slice(&old[at..at + 512]);
+    }
+    assert!(image == before, "of the moment when it went on");
+}
+
+#[test]
+fn a_scan_that_is_no_backup_lets_writes_pass() {
+    let mut world = World::without_jobs(&[], SameTrack::Distinct);
+    world.fill();
+    let before = world.media.clone();
+    let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Scan) });
+    world.load_until_over(id, 1, 0.5);
+    assert!(image(&world.heard(), before.len()).0 != before);
+    assert_eq!(world.job(id).copied.get(), 0);
+}
+
+#[test]
+fn what_nobody_has_room_for_is_read_again_and_nothing_is_lost() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    world.fill();
+    let before = world.media.clone();
+    let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Scan) });
+    let mut prng = Prng::new(5, "a slow reader");
+    let mut load = Prng::new(6, "reads");
+    while !world.job(id).state.is_over() {
+        world.desk.jobs_mut().set_room(id, prng.below(64 << 10));
+        for _ in 0..10 {
+            let start = load.below(world.blocks() - 16);
+            world.read(start, 16);
+            world.run_until(world.now + us(8000));
+        }
+    }
+    let (image, there) = image(&world.heard(), before.len());
+    assert_eq!(there.len() as u64, world.blocks());
+    assert!(image == before);
+    assert!(world.job(id).refused.get() > 100, "{:?}", world.job(id).refused);
+}
+
+#[test]
+fn a_scrub_names_the_blocks_that_cannot_be_read_and_no_other() {
+    let bad = [5, 6, 4000, 9000, 9007, 13_001];
+    let mut world = World::without_jobs(&bad, SameTrack::Distinct);
+    let id = world.create(world.whole(Kind::Scrub));
+    world.load_until_over(id, 3, 0.0);
+    let report = world.job(id);
+    assert_eq!(named(&report), bad);
+    assert_eq!(report.delivered.get() + bad.len() as u64, world.blocks());
+    let told = world.heard().into_iter();
+    let told = told.filter(|output| matches!(output, Output::Unreadable { .. }));
+    assert_eq!(told.count(), bad.len());
+}
+
+#[test]
+fn the_data_around_a_bad_block_reach_whoever_wants_them() {
+    let bad = [700, 9000];
+    let mut world = World::without_jobs(&bad, SameTrack::Merge);
+    world.fill();
+    let before = world.media.clone();
+    let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Scan) });
+    world.load_until_over(id, 8, 0.0);
+    let (image, there) = image(&world.heard(), before.len());
+    assert!(bad.iter().all(|bad| !there.contains(bad)));
+    assert_eq!(there.len() as u64, world.blocks() - 2);
+    assert!(there.iter().all(|&block| {
+        let at = (block * BLOCK_BYTES) as usize;
+        image[at..at + 512] == before[at..at + 512]
+    }));
+}
+
+#[test]
+fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    let patient = world.create(world.whole(Kind::Scrub));
+    world.run_until(world.now + us(5_000_000));
+    // What is no whole block at the end is read by itself.
+    assert!(world.job(patient).delivered.get() < 8, "no gaps");
+    let after = Some(us(100_000));
+    world.read(0, 8);
+    let id = world.create(JobSpec { idle_after: after, ..world.whole(Kind::Scan) });
+    world.run_until(world.now + us(95_000));
+    assert!(world.job(id).delivered.get() < 24, "not yet");
+    world.run_until(world.now + us(10_000_000));
+    let report = world.job(id);
+    assert_eq!(report.state, State::Done);
+    let half = report.foretold.iter().find(|foretold| foretold.percent == 50).unwrap();
+    let rest = report.ended.unwrap().saturating_since(half.at).ns() as f64;
+    let error = half.end.saturating_since(half.at).ns() as f64 / rest - 1.0;
+    assert!(error.abs() < 0.2, "idle time is steady: {error:.2}");
+}
+
+#[test]
+fn a_promoted_task_ends_without_gaps_and_its_end_was_known() {
+    let mut world = World::without_jobs(&[3333], SameTrack::Merge);
+    let id = world.create(world.whole(Kind::Scrub));
+    world.desk.jobs_mut().promote(world.now, id).unwrap();
+    world.run_until(world.now + us(30_000_000));
+    let report = world.job(id);
+    assert_eq!((report.state, named(&report)), (State::Done, vec![3333]));
+    assert!(!report.foretold.is_empty());
+}
+
+#[test]
+fn an_aborted_task_is_over_at_once_and_what_is_under_way_for_it_goes_nowhere() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Scan) });
+    world.desk.jobs_mut().promote(world.now, id).unwrap();
+    world.run_until(world.now + us(50_000));
+    assert!(world.job(id).left.get() > 0 && !world.heard().is_empty());
+    world.desk.jobs_mut().abort(world.now, id).unwrap();
+    world.run_until(world.now + us(1_000_000));
+    assert_eq!(world.job(id).state, State::Aborted);
+    assert!(world.heard().iter().all(|output| matches!(output, Output::Over { .. })));
+    assert!(world.desk.is_idle());
+    assert!(world.desk.jobs_mut().abort(world.now, id).is_err(), "once");
+}
+
+#[test]
+fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again() {
+    let mut world = World::without_jobs(&[4000], SameTrack::Distinct);
+    let id = world.create(JobSpec { repeats: true, ..world.whole(Kind::Scrub) });
+    world.desk.jobs_mut().promote(world.now, id).unwrap();
+    while world.job(id).rounds < 1 {
+        world.run_until(world.now + us(100_000));
+    }
+    assert_eq!(named(&world.job(id)), [4000]);
+    world.write(4000, vec![1; 512], false);
+    while world.job(id).rounds < 3 {
+        world.run_until(world.now + us(100_000));
+    }
+    assert_eq!(named(&world.job(id)), [] as [u64; 0], "the drive has put it elsewhere");
+    assert_eq!(world.job(id).state, State::Running);
+}
+
+#[test]
+fn the_end_of_a_scan_in_the_gaps_is_known_from_its_half_on_but_for_a_half() {
+    for (seed, size, outstanding) in [(1, 8, 1), (2, 8, 6), (5, 32, 3)] {
+        let mut world = World::sized(300, &[], SameTrack::Merge);
+        let id = world.create(JobSpec { block_size: size, ..world.whole(Kind::Scan) });
+        let mut prng = Prng::new(seed, "requests of a client");
+        let mut asked = 0;
+        while !world.job(id).state.is_over() {
+            while asked < world.answers.len() + outstanding {
+                let start = prng.below(world.blocks() - 16);
+                world.read(start, 16);
+                asked += 1;
+            }
+            world.run_until(world.now + us(500));
+        }
+        let report = world.job(id);
+        let end = report.ended.unwrap();
+        assert_eq!(report.foretold.len(), 7, "at every mark");
+        for foretold in report.foretold.iter().filter(|foretold| foretold.percent >= 50) {
+            let rest = end.saturating_since(foretold.at).ns() as f64;
+            let expected = foretold.end.saturating_since(foretold.at).ns() as f64;
+            let error = expected / rest - 1.0;
+            assert!(error.abs() < 0.5, "load {seed} at {} %: {error:.2}", foretold.percent);
+        }
+    }
+}

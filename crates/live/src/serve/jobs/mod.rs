@@ -1,0 +1,439 @@
+//! Background tasks of a server: what is wanted, what has come, and for whom.
+//!
+//! A *job* is what a person asks for; it has one of the planner's tasks for each of its rounds. Beyond
+//! what the planner does for a task, a job
+//! - says which blocks cannot be read, to the block: what failed is read again by itself, in halves;
+//! - puts the data of its blocks together and hands them on, as fast as they are taken and no faster:
+//!   what nobody has room for is wanted again;
+//! - for a backup reads what a client is about to write over before the write is done;
+//! - uses idle time, or the foreground queue when it is promoted.
+//!
+//! Goals: no clock, thread or channel here; each block of a round is handed on exactly once, or named
+//! unreadable. Non-goals: what is done with the data.
+
+mod estimate;
+mod job;
+mod pieces;
+mod reads;
+mod runs;
+mod spec;
+
+use std::collections::BTreeMap;
+
+use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, Tasks, Which};
+use freewheel_units::{Lbn, SimTime};
+use thiserror::Error;
+
+use self::job::Job;
+use self::pieces::Pieces;
+use self::reads::UnderWay;
+use self::runs::Runs;
+
+pub use estimate::Foretold;
+pub use job::{JobReport, State};
+pub use pieces::Source;
+pub use reads::OwnRead;
+pub use spec::{JobSpec, Kind};
+
+/// Blocks of 512 B that most tasks read at once: 64 KiB.
+const USUAL_BLOCK: u64 = 128;
+
+/// Jobs that have ended and are remembered.
+const ENDED_MAX: usize = 100;
+
+/// Why a call was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum JobError {
+    /// There is none with this number.
+    #[error("there is no task {id}")]
+    Unknown {
+        /// The number.
+        id: u64,
+    },
+    /// It has ended.
+    #[error("task {id} has ended")]
+    Over {
+        /// The number.
+        id: u64,
+    },
+    /// Its data go to somebody else, or to nobody.
+    #[error("the data of task {id} are not to be had: {why}")]
+    NoData {
+        /// The number.
+        id: u64,
+        /// Why not.
+        why: &'static str,
+    },
+    /// The planner refused it.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+}
+
+/// Something to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// Blocks for whoever wants a job's data.
+    Data {
+        /// Whose.
+        job: u64,
+        /// First block of 512 B.
+        start: Lbn,
+        /// What is in them.
+        data: Vec<u8>,
+        /// When they had been read.
+        at: SimTime,
+    },
+    /// Blocks that cannot be read.
+    Unreadable {
+        /// Whose.
+        job: u64,
+        /// Which.
+        extent: Extent,
+        /// When it was known.
+        at: SimTime,
+    },
+    /// A round is complete; another follows.
+    Round {
+        /// Whose.
+        job: u64,
+        /// When.
+        at: SimTime,
+    },
+    /// A job is over, one way or the other.
+    Over {
+        /// Which.
+        job: u64,
+        /// When.
+        at: SimTime,
+    },
+}
+
+/// The first task of a drive costs an index of it, which takes a large one a second: now, as nobody
+/// waits yet.
+fn prepare(tasks: &mut Tasks) {
+    let usual = JobSpec::new(Kind::Scan, Extent::new(0, USUAL_BLOCK), USUAL_BLOCK as u32);
+    // A drive smaller than that needs no time.
+    if let Ok(task) = tasks.register(SimTime::ZERO, usual.task(Some(usual.range))) {
+        tasks.refresh();
+        let _ = tasks.abort(SimTime::ZERO, task, Which::All);
+    }
+}
+
+/// All jobs of a server.
+#[derive(Debug)]
+pub struct Jobs {
+    tasks: Tasks,
+    jobs: BTreeMap<u64, Job>,
+    by_task: BTreeMap<TaskId, u64>,
+    pieces: Pieces,
+    under_way: BTreeMap<u64, UnderWay>,
+    reads_begun: u64,
+    outputs: Vec<Output>,
+}
+
+impl Jobs {
+    /// No jobs yet.
+    pub fn new(mut tasks: Tasks) -> Self {
+        prepare(&mut tasks);
+        Self {
+            tasks,
+            jobs: BTreeMap::new(),
+            by_task: BTreeMap::new(),
+            pieces: Pieces::default(),
+            under_way: BTreeMap::new(),
+            reads_begun: 0,
+            outputs: Vec::new(),
+        }
+    }
+
+    /// The planner. After a call that may have delivered something comes [`Self::heard`].
+    pub fn planner(&mut self) -> &mut Tasks {
+        &mut self.tasks
+    }
+
+    /// Takes what is to be told since the last call, in order.
+    pub fn outputs(&mut self) -> std::vec::Drain<'_, Output> {
+        self.outputs.drain(..)
+    }
+
+    /// What has become of all jobs that are remembered, by number.
+    pub fn reports(&self, now: SimTime) -> Vec<JobReport> {
+        self.jobs.keys().filter_map(|&id| self.report(id, now).ok()).collect()
+    }
+
+    /// What has become of a job.
+    pub fn report(&self, id: u64, now: SimTime) -> Result<JobReport, JobError> {
+        let job = self.jobs.get(&id).ok_or(JobError::Unknown { id })?;
+        Ok(job.report(id, self.left(id), now))
+    }
+
+    /// Whether some job is at work.
+    pub fn any_runs(&self) -> bool {
+        !self.by_task.is_empty()
+    }
+
+    /// Begins a job, or lets it wait for whoever wants its data.
+    pub fn create(&mut self, now: SimTime, spec: JobSpec) -> Result<u64, JobError> {
+        spec.check(self.tasks.drive().blocks())?;
+        let id = self.jobs.last_key_value().map_or(1, |(last, _)| last + 1);
+        let begins = !spec.has_reader;
+        self.jobs.insert(id, Job::new(spec));
+        if begins && let Err(error) = self.begin_round(id, now) {
+            self.jobs.remove(&id);
+            return Err(error.into());
+        }
+        self.forget_old();
+        Ok(id)
+    }
+
+    fn forget_old(&mut self) {
+        let over: Vec<u64> =
+            self.jobs.iter().filter(|(_, job)| job.state.is_over()).map(|(&id, _)| id).collect();
+        let last = self.jobs.last_key_value().map(|(&id, _)| id);
+        for id in over.iter().take(over.len().saturating_sub(ENDED_MAX)) {
+            // Numbers go on from the last one.
+            if Some(*id) != last {
+                self.jobs.remove(id);
+            }
+        }
+    }
+
+    fn begin_round(&mut self, id: u64, now: SimTime) -> Result<(), TaskError> {
+        let Some(job) = self.jobs.get_mut(&id) else { return Ok(()) };
+        let (rows, rest) = job.spec.cut();
+        rows.into_iter().for_each(|row| job.ahead.insert(row));
+        let first = job.ahead.take_first(job.portion());
+        let task = self.tasks.register(now, job.spec.task(first))?;
+        self.by_task.insert(task, id);
+        job.task = Some(task);
+        job.state = State::Running;
+        job.began.get_or_insert(now);
+        job.estimate.begin(job.spec.blocks(), now);
+        rest.into_iter().for_each(|rest| job.read_later(rest));
+        Ok(())
+    }
+
+    /// Whether the planner has not been given all blocks of some job.
+    pub fn has_ahead(&self) -> bool {
+        self.by_task.values().any(|id| self.jobs[id].ahead.blocks() > 0)
+    }
+
+    /// Gives the planner some more blocks, of one job.
+    pub fn give_more(&mut self, now: SimTime) {
+        for (&task, id) in &self.by_task {
+            let Some(job) = self.jobs.get_mut(id) else { continue };
+            let Some(portion) = job.ahead.take_first(job.portion()) else { continue };
+            if self.tasks.extend(now, task, &[portion]).is_err() {
+                job.read_later(portion);
+            }
+            self.tasks.refresh();
+            return;
+        }
+    }
+
+    /// Somebody is there for the data of a job, which begins with that. He takes `room` bytes now;
+    /// clients have written where `written` says, of what the job would skip unless they had.
+    pub fn reader_came(
+        &mut self,
+        now: SimTime,
+        id: u64,
+        room: u64,
+        written: &[Extent],
+    ) -> Result<(), JobError> {
+        let job = self.jobs.get_mut(&id).ok_or(JobError::Unknown { id })?;
+        match job.state {
+            State::Waiting => {}
+            State::Running if job.spec.has_reader => {
+                return Err(JobError::NoData { id, why: "somebody else reads them" });
+            }
+            State::Running => {
+                return Err(JobError::NoData { id, why: "it was begun without a reader" });
+            }
+            _ => return Err(JobError::Over { id }),
+        }
+        job.room = room;
+        job.spec.skip_no(written);
+        Ok(self.begin_round(id, now)?)
+    }
+
+    /// How many bytes whoever wants a job's data takes now.
+    pub fn set_room(&mut self, id: u64, room: u64) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.overdue = if room > job.room { 0 } else { job.overdue };
+            job.room = room;
+        }
+    }
+
+    /// Ends a job. What is under way for it comes back and goes nowhere.
+    pub fn abort(&mut self, now: SimTime, id: u64) -> Result<(), JobError> {
+        self.running_or_waiting(id)?;
+        self.end(id, State::Aborted, now);
+        Ok(())
+    }
+
+    /// Reads what is left of a job by foreground requests from now on.
+    pub fn promote(&mut self, now: SimTime, id: u64) -> Result<(), JobError> {
+        self.running_or_waiting(id)?.is_promoted = true;
+        let left = self.left(id);
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.estimate.steady(left, now);
+        }
+        Ok(())
+    }
+
+    fn running_or_waiting(&mut self, id: u64) -> Result<&mut Job, JobError> {
+        let job = self.jobs.get_mut(&id).ok_or(JobError::Unknown { id })?;
+        if job.state.is_over() {
+            return Err(JobError::Over { id });
+        }
+        Ok(job)
+    }
+
+    fn end(&mut self, id: u64, state: State, now: SimTime) {
+        self.end_round(id, now);
+        self.pieces.forget_job(id);
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.state = state;
+        job.ended = Some(now);
+        job.again.clear();
+        job.again_blocks = 0;
+        job.ahead = Runs::default();
+        self.outputs.push(Output::Over { job: id, at: now });
+    }
+
+    fn end_round(&mut self, id: u64, now: SimTime) {
+        let task = self.jobs.get_mut(&id).and_then(|job| job.task.take());
+        if let Some(task) = task {
+            self.by_task.remove(&task);
+            // It is there as long as it has a job.
+            let _ = self.tasks.abort(now, task, Which::All);
+        }
+    }
+
+    /// Blocks of 512 B that are still to be read in a job's round.
+    fn left(&self, id: u64) -> u64 {
+        let job = &self.jobs[&id];
+        let Some(task) = job.task else {
+            return if job.state == State::Waiting { job.spec.blocks() } else { 0 };
+        };
+        // The planner's clock is only needed for its own estimate.
+        let wanted = self.tasks.progress(task, SimTime::ZERO).map_or(0, |task| task.wanted);
+        let aside = job.ahead.blocks() + job.again_blocks + job.own_blocks;
+        wanted * u64::from(job.spec.block_size) + aside
+    }
+
+    /// Hears what the planner has delivered from this source.
+    pub fn heard(&mut self, source: &Source<'_>, now: SimTime) {
+        let events: Vec<Event> = self.tasks.events().collect();
+        for event in events {
+            if let Event::Delivered { task, extent, is_promoted, .. } = event
+                && let Some(&id) = self.by_task.get(&task)
+            {
+                if let Some(job) = self.jobs.get_mut(&id).filter(|_| is_promoted) {
+                    job.estimate.read_by_foreground(extent.blocks.get());
+                }
+                self.delivered(id, extent, source, now);
+            }
+        }
+        if !source.has_failed {
+            self.keep_pieces(source);
+        }
+        self.settle(now);
+    }
+
+    fn delivered(&mut self, id: u64, extent: Extent, source: &Source<'_>, now: SimTime) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if source.has_failed {
+            return job.read_later(extent);
+        }
+        if !job.spec.has_reader {
+            return self.count(id, extent);
+        }
+        match self.pieces.gather(id, extent, source) {
+            Some(data) => self.hand_on(id, extent, data, now),
+            None => job.read_later(extent),
+        }
+    }
+
+    /// Hands data on, or wants them again when nobody has room.
+    fn hand_on(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let bytes = data.len() as u64;
+        if job.spec.has_reader && job.room < bytes {
+            job.refused += extent.blocks.get();
+            let size = u64::from(job.spec.block_size);
+            let offset = extent.start.get() - job.spec.range.start.get();
+            let is_whole = offset.is_multiple_of(size) && extent.blocks.get().is_multiple_of(size);
+            let task = job.task.filter(|_| is_whole);
+            let wanted = task.map(|task| self.tasks.extend(now, task, &[extent]));
+            if !matches!(wanted, Some(Ok(()))) {
+                job.read_later(extent);
+            }
+            return;
+        }
+        self.pass(id, extent, data, now);
+    }
+
+    fn pass(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if job.spec.has_reader {
+            job.room = job.room.saturating_sub(data.len() as u64);
+            self.outputs.push(Output::Data { job: id, start: extent.start, data, at: now });
+        }
+        self.count(id, extent);
+    }
+
+    fn count(&mut self, id: u64, extent: Extent) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.delivered += extent.blocks.get();
+        job.unreadable.remove(extent);
+    }
+
+    /// Keeps the data of blocks that lie across the ends of what has been read.
+    fn keep_pieces(&mut self, source: &Source<'_>) {
+        let Self { tasks, jobs, pieces, by_task, .. } = self;
+        for (&task, id) in by_task.iter() {
+            let Some(job) = jobs.get(id).filter(|job| job.spec.has_reader) else { continue };
+            let (first, size) = (job.spec.range.start.get(), u64::from(job.spec.block_size));
+            for &edge in source.spans.iter().flat_map(|(from, to)| [from, to]) {
+                let Some(offset) = edge.checked_sub(first) else { continue };
+                let start = edge - offset % size;
+                let wanted = tasks.wanted(task, Lbn::new(start));
+                if start != edge && wanted.is_ok_and(|wanted| wanted.in_gap) {
+                    pieces.keep(*id, Extent::new(start, size), source);
+                }
+            }
+        }
+    }
+
+    /// Ends rounds that are complete, and jobs with them.
+    fn settle(&mut self, now: SimTime) {
+        let running: Vec<u64> = self.by_task.values().copied().collect();
+        for id in running {
+            let left = self.left(id);
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            job.estimate.at(left, now);
+            if left > 0 {
+                continue;
+            }
+            job.rounds += 1;
+            if !job.spec.repeats {
+                self.end(id, State::Done, now);
+                continue;
+            }
+            self.outputs.push(Output::Round { job: id, at: now });
+            self.end_round(id, now);
+            // What had room has room again.
+            if self.begin_round(id, now).is_err() {
+                self.end(id, State::Failed, now);
+            }
+        }
+    }
+
+    /// Something has been written: what was kept of it is old.
+    pub fn written(&mut self, from: u64, to: u64) {
+        for id in self.by_task.values() {
+            self.pieces.forget(*id, self.jobs[id].spec.block_size, from, to);
+        }
+    }
+}

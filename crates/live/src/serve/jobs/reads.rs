@@ -1,0 +1,224 @@
+//! What jobs read like clients: beside the gaps, in order with everybody's requests.
+
+use freewheel_model::freeblock::PromotionId;
+use freewheel_model::freeblock::tasks::{Extent, TaskId, Which};
+use freewheel_units::{Lbn, SimTime};
+
+use super::job::{Job, State, split};
+use super::spec::Kind;
+use super::{Jobs, Output};
+
+/// Most blocks of 512 B that are read at once in idle time or for a promoted job, unless its blocks
+/// are larger: a client's request waits for it.
+const OWN_READ_MAX: u32 = 256;
+
+/// Bytes that may have been handed on and not been taken, of a job whose data cannot be read again:
+/// beyond it the job fails, for clients must not wait.
+const OVERDUE_MAX: u64 = 64 << 20;
+
+/// A read that a job makes like a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnRead {
+    /// Comes back with its end.
+    pub number: u64,
+    /// First block.
+    pub start: Lbn,
+    /// Number of blocks of 512 B.
+    pub blocks: u32,
+    /// What the planner knows it by, if it does.
+    pub promotion: Option<PromotionId>,
+}
+
+/// Why a job reads like a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The planner's blocks, in idle time or because it was asked to.
+    Promoted,
+    /// Something failed there, or its data were nowhere.
+    Again,
+    /// A client is about to write there.
+    Copy,
+}
+
+/// A read of a job that has not come back.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    job: u64,
+    extent: Extent,
+    purpose: Purpose,
+    /// A client's write waits for it: there is no reading it again.
+    is_last_chance: bool,
+}
+
+impl Jobs {
+    /// A client is about to write `from..to` of 512 B: what has to be read before that.
+    pub fn before_write(&mut self, from: u64, to: u64, now: SimTime) -> Vec<OwnRead> {
+        self.written(from, to);
+        for read in self.under_way.values_mut() {
+            let start = read.extent.start.get();
+            read.is_last_chance |= start < to && from < start + read.extent.blocks.get();
+        }
+        let is_backup = |job: &&Job| job.spec.kind == Kind::Backup;
+        let backups = self.by_task.iter();
+        let backups: Vec<(TaskId, u64)> = backups
+            .filter(|(_, id)| self.jobs.get(id).as_ref().is_some_and(is_backup))
+            .map(|(&task, &id)| (task, id))
+            .collect();
+        let mut reads = Vec::new();
+        for (task, id) in backups {
+            for extent in self.not_read(task, id, from, to, now) {
+                reads.push(self.begin_read(id, extent, Purpose::Copy, None));
+            }
+        }
+        reads
+    }
+
+    /// Takes what a backup has not read of `from..to` from the planner, as whole blocks.
+    fn not_read(&mut self, task: TaskId, id: u64, from: u64, to: u64, now: SimTime) -> Vec<Extent> {
+        let Some(job) = self.jobs.get_mut(&id) else { return Vec::new() };
+        let mut extents = job.take_again(from, to);
+        let (first, size) = (job.spec.range.start.get(), u64::from(job.spec.block_size));
+        let end = first + job.spec.range.blocks.get();
+        let mut start = from.max(first) - (from.max(first) - first) % size;
+        let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
+        extents.extend(job.ahead.take(Extent::new(start, last - start)));
+        let mut wanted = Vec::new();
+        while start < to.min(end) {
+            let is = self.tasks.wanted(task, Lbn::new(start)).unwrap_or_default();
+            if is.in_gap || is.promoted {
+                wanted.push(Extent::new(start, size));
+            }
+            start += size;
+        }
+        if !wanted.is_empty() {
+            // They lie within the drive.
+            let _ = self.tasks.abort(now, task, Which::In(&wanted));
+        }
+        extents.extend(wanted);
+        extents
+    }
+
+    fn begin_read(
+        &mut self,
+        id: u64,
+        extent: Extent,
+        purpose: Purpose,
+        promotion: Option<PromotionId>,
+    ) -> OwnRead {
+        let number = self.reads_begun;
+        self.reads_begun += 1;
+        if let Some(job) = self.jobs.get_mut(&id) {
+            match purpose {
+                Purpose::Promoted => job.promoted_reads += 1,
+                Purpose::Again => job.again_reads += 1,
+                Purpose::Copy => {}
+            }
+            if purpose != Purpose::Promoted {
+                job.own_blocks += extent.blocks.get();
+            }
+        }
+        self.under_way.insert(number, UnderWay { job: id, extent, purpose, is_last_chance: false });
+        OwnRead { number, start: extent.start, blocks: extent.blocks.get() as u32, promotion }
+    }
+
+    /// The next read to make like a client at `now`, when no client has been there since `idle_since`;
+    /// None when there is one.
+    pub fn next_read(&mut self, now: SimTime, idle_since: Option<SimTime>) -> Option<OwnRead> {
+        let running: Vec<(TaskId, u64)> = self.by_task.iter().map(|(&t, &id)| (t, id)).collect();
+        for (task, id) in running {
+            let Some(job) = self.jobs.get_mut(&id) else { continue };
+            let most = u64::from(job.spec.block_size.max(OWN_READ_MAX));
+            if !job.has_room_for(2 * most) {
+                continue;
+            }
+            if job.again_reads == 0
+                && let Some(extent) = job.next_again(most)
+            {
+                return Some(self.begin_read(id, extent, Purpose::Again, None));
+            }
+            if job.may_promote(now, idle_since) {
+                let next = self.tasks.promote_next(task, job.next_promoted, most as u32);
+                let Ok(Some(promoted)) = next else { continue };
+                let extent = Extent::new(promoted.start.get(), promoted.blocks.into());
+                job.next_promoted = Lbn::new(extent.start.get() + extent.blocks.get());
+                let promotion = Some(promoted.id);
+                return Some(self.begin_read(id, extent, Purpose::Promoted, promotion));
+            }
+        }
+        None
+    }
+
+    /// When [`Self::next_read`] has something in idle time that began then, if nothing happens before.
+    pub fn wakes_at(&self, idle_since: Option<SimTime>) -> Option<SimTime> {
+        let since = idle_since?;
+        let jobs = self.by_task.iter().filter_map(|(&task, id)| {
+            let job = self.jobs.get(id)?;
+            let after = job.spec.idle_after?;
+            let most = u64::from(job.spec.block_size.max(OWN_READ_MAX));
+            let is_free = job.promoted_reads == 0 && job.has_room_for(2 * most);
+            let has_more = self
+                .tasks
+                .progress(task, since)
+                .is_ok_and(|task| task.wanted > task.promoted + task.deferred);
+            (is_free && has_more).then(|| since + after)
+        });
+        jobs.min()
+    }
+
+    /// A read of a job has come back with its data, or has failed.
+    pub fn read_done(&mut self, number: u64, data: Option<Vec<u8>>, now: SimTime) {
+        let Some(read) = self.under_way.remove(&number) else { return };
+        let UnderWay { job: id, extent, purpose, is_last_chance } = read;
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        match purpose {
+            // Its data went by the planner.
+            Purpose::Promoted => job.promoted_reads -= 1,
+            Purpose::Again => job.again_reads -= 1,
+            Purpose::Copy => {}
+        }
+        if purpose != Purpose::Promoted {
+            job.own_blocks -= extent.blocks.get();
+            if job.state == State::Running {
+                self.own_data(id, extent, (purpose, is_last_chance), data, now);
+            }
+        }
+        self.settle(now);
+    }
+
+    fn own_data(
+        &mut self,
+        id: u64,
+        extent: Extent,
+        (purpose, is_last_chance): (Purpose, bool),
+        data: Option<Vec<u8>>,
+        now: SimTime,
+    ) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let cannot_wait =
+            purpose == Purpose::Copy || is_last_chance && job.spec.kind == Kind::Backup;
+        match data {
+            Some(data) if cannot_wait => {
+                job.copied += extent.blocks.get();
+                let overdue = job.spec.has_reader && job.room < data.len() as u64;
+                job.overdue += if overdue { data.len() as u64 } else { 0 };
+                if job.overdue > OVERDUE_MAX {
+                    return self.end(id, State::Failed, now);
+                }
+                self.pass(id, extent, data, now);
+            }
+            Some(data) => self.hand_on(id, extent, data, now),
+            None if cannot_wait || extent.blocks.get() == 1 => self.unreadable(id, extent, now),
+            None => {
+                let (first, second) = split(extent, extent.blocks.get() / 2);
+                job.read_next(second);
+                job.read_next(first);
+            }
+        }
+    }
+
+    fn unreadable(&mut self, id: u64, extent: Extent, now: SimTime) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.unreadable.insert(extent);
+        self.outputs.push(Output::Unreadable { job: id, extent, at: now });
+    }
+}
