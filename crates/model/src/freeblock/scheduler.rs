@@ -219,7 +219,7 @@ impl Scheduler {
             let Self { wanted, prices, tracks, .. } = self;
             let layer_of = &wanted.layers()[layer];
             wanted.blocks(layer).for_each_run(from, to, |first, end| {
-                prices.delivered(tracks, layer_of.start(first), layer_of.start(end));
+                prices.unwanted(tracks, layer_of.start(first), layer_of.start(end));
             });
         }
         let gone = self.wanted.unwant(&self.tracks, layer, from, to);
