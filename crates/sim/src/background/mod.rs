@@ -90,16 +90,11 @@ impl Background {
         policy: PolicySpec,
         unfinished: Option<Unfinished>,
     ) -> Result<Self, TaskError> {
-        let usual = Options {
+        let options = Options {
             rule: config.rule,
             prices: config.prices,
             budget: config.nodes_max.unwrap_or(u64::MAX),
             ..Options::default()
-        };
-        let options = match config.task {
-            BackgroundTask::DataMining => usual,
-            // What has been verified need not be held until the rest of its block is.
-            BackgroundTask::Scrub => Options { held_max: drive.blocks().bytes(), ..usual },
         };
         let mut tasks = Tasks::new(drive, options, CADENCE);
         let spec = config.task_spec(drive.blocks());

@@ -18,6 +18,7 @@ pub(super) struct Shape {
     pub size: u32,
     pub offset: u32,
     pub counts: Counts,
+    pub holds_pieces: bool,
     pub weight: Weight,
 }
 
@@ -44,8 +45,8 @@ impl Shape {
             Pace::ByPriority => Weight::Fixed(task.spec.priority.weight()),
             Pace::Deadline(_) | Pace::Share(_) => Weight::Of(id),
         };
-        let TaskSpec { op, block_size, counts, .. } = task.spec;
-        Self { op, size: block_size, offset, counts, weight }
+        let TaskSpec { op, block_size, counts, holds_pieces, .. } = task.spec;
+        Self { op, size: block_size, offset, counts, holds_pieces, weight }
     }
 }
 
@@ -81,13 +82,13 @@ impl Tasks {
         let new = Layer { shape, members: Vec::new() };
         match self.layers.iter().position(|layer| layer.members.is_empty()) {
             Some(layer) => {
-                self.scheduler.replace_layer(layer, key);
+                self.scheduler.replace_layer(layer, key, shape.holds_pieces);
                 self.layers[layer] = new;
                 layer
             }
             None => {
                 self.layers.push(new);
-                self.scheduler.add_layer(key)
+                self.scheduler.add_layer(key, shape.holds_pieces)
             }
         }
     }

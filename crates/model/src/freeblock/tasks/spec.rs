@@ -144,6 +144,9 @@ pub struct TaskSpec {
     pub pace: Pace,
     /// What delivers a block of a read in passing. Writes are delivered by nobody else.
     pub counts: Counts,
+    /// Whether what is read of a block in pieces is held until the rest of it has come. Who verifies
+    /// and asks for no data needs no memory for that.
+    pub holds_pieces: bool,
     /// When it ends.
     pub until: Until,
 }
@@ -158,6 +161,7 @@ impl TaskSpec {
             priority: Priority::default(),
             pace: Pace::default(),
             counts: Counts::ALL,
+            holds_pieces: true,
             until: Until::All,
         }
     }
@@ -171,7 +175,7 @@ impl TaskSpec {
             return Err(TaskError::BlockSize { size: self.block_size });
         }
         let block = Blocks::new(self.block_size.into()).bytes();
-        if block > held_max {
+        if self.holds_pieces && block > held_max {
             return Err(TaskError::BeyondMemory { block, held_max });
         }
         if self.until == Until::Repeated && self.op == Op::Write {

@@ -26,9 +26,15 @@ pub fn data_mining(capacity: Blocks, block_size: u32) -> TaskSpec {
     TaskSpec { until: Until::Repeated, ..scan(capacity, block_size) }
 }
 
-/// Scans that follow on each other and verify what is on the media: only what is read counts.
+/// Scans that follow on each other and verify what is on the media: only what is read counts, and
+/// what has been verified need not be held until the rest of its block is.
 pub fn scrub(capacity: Blocks, block_size: u32) -> TaskSpec {
-    TaskSpec { until: Until::Repeated, counts: Counts::READS, ..scan(capacity, block_size) }
+    TaskSpec {
+        until: Until::Repeated,
+        counts: Counts::READS,
+        holds_pieces: false,
+        ..scan(capacity, block_size)
+    }
 }
 
 /// One scan: a physical backup.
