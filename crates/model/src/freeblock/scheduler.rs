@@ -31,10 +31,10 @@ pub const STEPS_MAX: u32 = 512;
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// The one track with most wanted blocks (osdi00 section 4).
-    #[default]
     Greedy,
     /// The best path over the tracks of one cylinder, with what else can be had on the cylinders of
     /// source and destination; regions of the disk that lag behind count for more.
+    #[default]
     Paths,
 }
 
@@ -58,7 +58,7 @@ impl Default for Options {
     /// 64 MiB is little for a host and an eighth of the buffer of a drive of today.
     fn default() -> Self {
         Self {
-            rule: Rule::Greedy,
+            rule: Rule::default(),
             prices: true,
             budget: u64::MAX,
             steps_max: STEPS_MAX,

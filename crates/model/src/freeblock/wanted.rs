@@ -558,20 +558,9 @@ impl Wanted {
         let (first, end) = layer.whole(from, to);
         let mut is_less = false;
         if first < end && layer.wanted.count_in(first, end) > 0 {
-            let mut run = (first, first);
-            layer.wanted.for_each(first, end, |block| {
-                if block != run.1 {
-                    if run.0 < run.1 {
-                        deliver(
-                            &key,
-                            Delivered { layer: number, first: run.0, blocks: run.1 - run.0 },
-                        );
-                    }
-                    run.0 = block;
-                }
-                run.1 = block + 1;
+            layer.wanted.for_each_run(first, end, |first, end| {
+                deliver(&key, Delivered { layer: number, first, blocks: end - first });
             });
-            deliver(&key, Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
             self.unwant(tracks, number, first, end);
             is_less = true;
         }

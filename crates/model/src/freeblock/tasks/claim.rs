@@ -2,7 +2,7 @@
 
 use freewheel_units::{Op, SimTime};
 
-use super::grid::{BlockRun, Grid, for_each_run, runs_in};
+use super::grid::{BlockRun, Grid, runs_in, runs_in_without};
 use super::spec::{
     Counts, LAYERS_MAX, Pace, REPEATED_EXTENTS_MAX, Runs, TaskError, TaskId, TaskSpec, Until, merge,
 };
@@ -188,9 +188,7 @@ impl Tasks {
             task.part_on(layer).and_then(|part| task.parts[part].own.as_ref())
         });
         let others: Vec<&Bitmap> = parts.collect();
-        let mut gone = Vec::new();
-        for_each_run(self.free_blocks(id, part), &others, run, |run| gone.push(run));
-        gone
+        runs_in_without(self.free_blocks(id, part), &others, run)
     }
 
     /// Wants reads; those with a freeblock write pending or any write under way must wait.
@@ -222,7 +220,8 @@ impl Tasks {
                 let run = part.grid.touching(bounds);
                 let aside = [&part.deferred, &part.promoted].into_iter().flatten();
                 for set in aside.chain([self.free_blocks(id, number)]) {
-                    for_each_run(set, &[], run, |run| pending.push(part.grid.bounds(run)));
+                    let runs = runs_in(set, run).into_iter();
+                    pending.extend(runs.map(|run| part.grid.bounds(run)));
                 }
             }
         }
