@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::background::{BackgroundResult, BackgroundTask, FreeblockConfig, PromoteTail};
+use freewheel_sim::background::{BackgroundResult, FreeblockConfig, PromoteTail};
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, ThinkDistribution, Workload,
 };
@@ -58,13 +58,11 @@ impl Setting {
         let freeblock = FreeblockConfig {
             rule: self.rule,
             prices: self.prices,
-            nodes_max: None,
-            task: BackgroundTask::DataMining,
             block_size: Bytes::from_kib(4),
             enough: self.enough,
             rounds: Some(self.rounds),
-            idle: None,
             promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
+            ..FreeblockConfig::default()
         };
         SimConfig {
             scheduler: self.policy,
