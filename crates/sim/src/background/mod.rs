@@ -134,7 +134,7 @@ impl Background {
         let mut unfinished = self.round;
         unfinished.elapsed_ns = end.saturating_since(self.began).ns();
         let scheduler = self.tasks.scheduler();
-        BackgroundResult::new(
+        let result = BackgroundResult::new(
             self.blocks,
             self.spec.block_size,
             self.rounds,
@@ -142,8 +142,9 @@ impl Background {
             scheduler.effort(),
             self.tasks.memory().total(),
             self.idle.map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
-            self.beside.into_iter().map(|beside| beside.result).collect(),
-        )
+        );
+        let beside = self.beside.into_iter().map(|beside| beside.result).collect();
+        BackgroundResult { beside, ..result }
     }
 
     fn take_events(&mut self, in_a_gap: bool) {

@@ -122,7 +122,6 @@ impl BackgroundResult {
         effort: Effort,
         memory: Bytes,
         idle_starts: Option<IdleStarts>,
-        beside: Vec<BesideResult>,
     ) -> Self {
         Self {
             blocks,
@@ -134,7 +133,7 @@ impl BackgroundResult {
             exhausted: effort.exhausted,
             memory_bytes: memory.get(),
             idle_starts,
-            beside,
+            beside: Vec::new(),
         }
     }
 
