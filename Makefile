@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test lint bench bench-scale bench-freeblock bench-long bench-nbd reproduce install schemas picture clean
+.PHONY: demo test test-vm test-kills lint bench bench-scale bench-freeblock bench-cpu bench-long bench-nbd reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -12,6 +12,16 @@ demo:
 
 test: lint
 	$(CARGO) test --workspace --locked
+
+## ext4 in a QEMU guest on `freewheel serve`, which is killed meanwhile: half a minute. Needs Debian's
+## qemu-system-x86, busybox-static, e2fsprogs and cpio; takes a kernel from the package archive.
+test-vm:
+	$(CARGO) build --package freewheel-cli
+	vm/run.sh $${CARGO_TARGET_DIR:-target}/debug/freewheel
+
+## 500 servers killed under load, and what they had promised read back: some minutes.
+test-kills:
+	FREEWHEEL_KILLS=500 $(CARGO) test --package freewheel-cli --test cli --locked kills
 
 lint:
 	$(CARGO) fmt --all --check
@@ -30,6 +40,10 @@ bench-scale:
 ## What a freeblock decision costs, by drive, block size and how much is wanted: several minutes.
 bench-freeblock:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --freeblock
+
+## What a scheduler outside the drive takes of a processor: claim fast02.cpu.
+bench-cpu:
+	$(CARGO) run --release --quiet --package freewheel-bench -- --cpu
 
 ## That memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
 bench-long:

@@ -1,4 +1,5 @@
-//! Real time: an NBD server and client, and a modelled drive that answers when a real one would.
+//! Real time: an NBD server and client, a modelled drive that answers when a real one would, and
+//! devices as black boxes.
 //!
 //! Goals: what simulates in virtual time runs unchanged against a clock; whoever waits for a drive
 //! is answered at the drive's time, never before, and as little after it as the machine allows; one
@@ -7,6 +8,7 @@
 //! Non-goals: the protocol's bytes (`freewheel-nbd`), what a drive does (`freewheel-sim`), an
 //! asynchronous runtime: its timers are a millisecond late.
 
+pub mod black_box;
 pub mod emulate;
 pub mod nbd;
 pub mod serve;

@@ -526,9 +526,7 @@ impl Experiment {
     fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
         let drive = match &self.config.external {
-            Some(external) => {
-                external.planners_drive(&self.spec, &self.drive, self.config.scheduler)?
-            }
+            Some(external) => Arc::new(external.scheduler.planners_drive(&self.drive)),
             None => Arc::clone(&self.drive),
         };
         let background = |_| {
@@ -609,7 +607,8 @@ impl Experiment {
             let policy = PolicySpec::Fcfs.build()?;
             arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
         }
-        Ok(engine::tally(&self.striping, None, &mut arms, source, observer)?)
+        let zones = VolumeZones::new(spec.zoned.as_ref(), &self.drive, &self.striping);
+        Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
     }
 
     /// Whether the drive's electronics take part.

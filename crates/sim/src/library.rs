@@ -6,6 +6,8 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive};
 use thiserror::Error;
 
+use crate::black_box::HabitError;
+
 /// The drives of `drives/`, by name.
 const SHIPPED: &[(&str, &str)] = &[
     ("atlas10k", include_str!("../../../drives/atlas10k.toml")),
@@ -60,6 +62,14 @@ pub enum DriveError {
         origin: String,
         /// Key, value and what is allowed.
         source: BuildDriveError,
+    },
+    /// The drive is said to do something that no drive does.
+    #[error("{origin}: {source}")]
+    Habit {
+        /// The file or shipped drive.
+        origin: String,
+        /// Key, value and what is allowed.
+        source: HabitError,
     },
 }
 

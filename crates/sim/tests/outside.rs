@@ -18,6 +18,7 @@ use freewheel_model::freeblock::{Options, Planner, Rule};
 use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
 use freewheel_sim::{Arm, Completion, Outside, library, run};
 use freewheel_units::{Bytes, Lbn, Prng, SimDuration, SimTime};
@@ -38,6 +39,7 @@ struct Setting {
     scheduler: ExternalSpec,
     policy: PolicySpec,
     requests: u64,
+    think: SimDuration,
     free: bool,
 }
 
@@ -80,6 +82,7 @@ impl Setting {
             scheduler,
             policy: PolicySpec::Fcfs,
             requests: 4000,
+            think: MS * 30,
             free: true,
         }
     }
@@ -106,7 +109,7 @@ impl Setting {
         let device = Outside::new(scheduler, drive, planner).watched_by(&mut watch);
         let policy = PolicySpec::Fcfs.build().unwrap();
         let mut arms = [Arm { drive: Arc::clone(&believed), policy, device }];
-        let mut source = transactions(&believed, self.requests);
+        let mut source = transactions(&believed, self.requests, self.think);
         let striping = Striping::single(believed.blocks());
         let mut observe = |done: &Completion| completions.push(*done);
         run(&striping, None, &mut arms, &mut source, &mut observe).unwrap();
@@ -125,8 +128,8 @@ fn scan(drive: &Arc<Drive>) -> Tasks {
     tasks
 }
 
-/// fast02's OLTP workload: ten outstanding, 30 ms of thinking, two reads a write.
-fn transactions(drive: &Drive, requests: u64) -> Closed {
+/// fast02's OLTP workload but for the thinking: ten outstanding, two reads a write.
+fn transactions(drive: &Drive, requests: u64, think: SimDuration) -> Closed {
     let is_small = drive.blocks().get() < 100_000;
     let spec = PatternSpec {
         read_share: 2.0 / 3.0,
@@ -136,7 +139,7 @@ fn transactions(drive: &Drive, requests: u64) -> Closed {
         ..PatternSpec::default()
     };
     let pattern = Pattern::new(spec, drive.blocks(), 1).unwrap();
-    Closed::new(pattern, 10, Think::Constant(MS * 30), requests, 1)
+    Closed::new(pattern, 10, Think::Constant(think), requests, 1)
 }
 
 #[test]
@@ -157,7 +160,7 @@ fn any_setting() -> impl Strategy<Value = Setting> {
         (drive.blocks().get() > 300).then_some(())?;
         let same_tracks = [SameTrack::Merge, SameTrack::Distinct, SameTrack::Never];
         let policies = [PolicySpec::Fcfs, PolicySpec::Sstf, PolicySpec::Sptf, PolicySpec::Clook];
-        let decide_before = prng.chance(0.5).then(|| us(prng.below(2000)));
+        let decide_before = if prng.chance(0.5) { us(prng.below(2000)) } else { SimDuration::MAX };
         let scheduler = ExternalSpec {
             at_drive: 1 + prng.below(3) as u32,
             conservatism: us(prng.below(2) * prng.below(300)),
@@ -172,6 +175,7 @@ fn any_setting() -> impl Strategy<Value = Setting> {
             scheduler,
             policy: policies[prng.below(4) as usize],
             requests: 200,
+            think: MS * 30,
             free: true,
         })
     })
@@ -190,6 +194,7 @@ proptest! {
         prop_assert!(errors.len() as u64 + 20 > setting.requests, "{} of them", errors.len());
         prop_assert!(errors.iter().all(|error| error.abs() <= 1), "{:?}", errors);
         prop_assert_eq!((outcome.account.surprises, outcome.account.late), (0, 0));
+        prop_assert_eq!((outcome.account.delayed, outcome.account.delay_ns), (0, 0));
     }
 }
 
@@ -213,6 +218,21 @@ fn a_margin_as_long_as_the_jitter_makes_nothing_late() {
     let bold = Setting::jittery(us(50));
     let bold = Setting { scheduler: Setting::bare().scheduler, ..bold }.run();
     assert!(bold.account.late_behind_free > 40, "{:?}", bold.account);
+}
+
+/// Requests in the order of their arrival, always enough of them: what delays one delays the end.
+#[test]
+fn the_delay_of_the_foreground_is_what_its_end_comes_later() {
+    let bold = Setting::jittery(us(50));
+    let bold = Setting { scheduler: Setting::bare().scheduler, think: us(0), ..bold };
+    let alone = Setting { free: false, ..bold.clone() };
+    let end = |outcome: &Outcome| outcome.completions.iter().map(|done| done.end).max().unwrap();
+    let (with, without) = (bold.run(), alone.run());
+    let (later, delay) = (end(&with) - end(&without), with.account.delay_ns);
+    let ratio = delay as f64 / later.ns() as f64;
+    assert!(with.account.delayed > 100, "{:?}", with.account);
+    assert!((0.8..1.25).contains(&ratio), "{later} later, {delay} ns counted");
+    assert_eq!((without.account.delayed, without.account.delay_ns), (0, 0));
 }
 
 #[test]
@@ -314,7 +334,7 @@ fn every_block_of_a_scan_is_delivered_once() {
     let device = Outside::new(scheduler, real, Some(&mut tasks));
     let policy = PolicySpec::Fcfs.build().unwrap();
     let mut arms = [Arm { drive: Arc::clone(&drive), policy, device }];
-    let mut source = transactions(&drive, 30_000);
+    let mut source = transactions(&drive, 30_000, MS * 30);
     run(&Striping::single(drive.blocks()), None, &mut arms, &mut source, &mut |_| {}).unwrap();
     drop(arms);
     let mut delivered = vec![0u32; drive.blocks().get() as usize];
@@ -334,4 +354,17 @@ fn every_block_of_a_scan_is_delivered_once() {
     assert!(rounds > 0, "a scan of so small a drive ends");
     let whole = drive.blocks().get() as usize / 8 * 8;
     assert!(delivered[..whole].iter().all(|&times| times == 1), "each once");
+}
+
+#[test]
+fn each_actuator_of_a_drive_is_foreseen_by_a_scheduler_of_its_own() {
+    let text = "drive = \"exos-2x18-18tb\"\nexternal = {}\n[workload]\nkind = \"closed\"\n\
+                requests = 1000\noutstanding = 8\n";
+    let config = SimConfig::parse(text, "test", &[]).unwrap();
+    let result = Experiment::new(config).unwrap().run().unwrap();
+    let seen = result.external.unwrap();
+    assert_eq!(result.requests, 1000);
+    // Neither knows its spindle at first.
+    assert!((900..1000).contains(&seen.predicted), "{seen:?}");
+    assert!(seen.within_50us * 20 > seen.predicted * 19, "{seen:?}");
 }

@@ -178,13 +178,14 @@ proptest! {
 
     #[test]
     fn writes_are_refused_for_the_reason_that_zones_looked_at_block_by_block_give(
-        seed: u64, drives in 1u64..4, electronics: bool
+        seed: u64, drives in 1u64..4, electronics: bool, outside: bool
     ) {
         // Of one drive the stripe unit is all of it.
         let stripe = if drives == 1 { u64::MAX } else { 24 };
         let (records, expected) = random_requests(seed, drives, stripe);
         let array = format!("drives = {drives}, stripe_unit = \"12KiB\"");
-        let more = format!("electronics = {electronics}\narray = {{ {array} }}");
+        let scheduler = if outside { "\nexternal = {}" } else { "" };
+        let more = format!("electronics = {electronics}\narray = {{ {array} }}{scheduler}");
         let (result, done) = play(&managed(&more), &records);
         let refused: Vec<Option<Refusal>> = done.iter().map(|c| c.refused).collect();
         prop_assert_eq!(&refused, &expected);

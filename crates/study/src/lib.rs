@@ -21,7 +21,7 @@ pub use advise::{
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 pub use extract::{
     Confidence, ExtractError, ExtractOptions, ExtractProgress, ExtractedSlip, ExtractedValue,
-    Extraction, extract,
+    Extraction, Journal, JournalEntry, JournalError, JournalHead, KeepEntry, extract, read_journal,
 };
 pub use free_work::{Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, free_work_parts};
 pub use number::four_digits;

@@ -3,10 +3,16 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, DriveSpec, Mapping, Turn, ZoneSpec};
-use freewheel_sim::black_box::{BadBlocks, BlackBox, Command, EmulatedDrive, Habits, VirtualDrive};
+use freewheel_model::onboard::spec::WriteCache;
+use freewheel_sim::black_box::{
+    Activity, Answer, BadBlocks, BlackBox, Command, EmulatedDrive, Gone, Habits, VirtualDrive,
+};
 use freewheel_sim::library;
-use freewheel_study::{Confidence, ExtractOptions, Extraction, extract};
-use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_study::{
+    Confidence, ExtractError, ExtractOptions, Extraction, Journal, JournalEntry, JournalHead,
+    extract, read_journal,
+};
+use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
 /// A drive to be found out.
 struct Hidden {
@@ -87,14 +93,14 @@ fn emulated(spec: &DriveSpec, habits: &Habits, seed: u64) -> VirtualDrive {
     )
 }
 
-fn extracted(hidden: &Hidden) -> Extraction {
+fn extracted(hidden: &Hidden, writes: bool) -> Extraction {
     let mut drive = emulated(&hidden.spec, &hidden.habits, hidden.seed);
-    let options = ExtractOptions { name: "found".into(), seed: 1 };
-    extract(&mut drive, &options, &|_, _, _| {}).unwrap()
+    let options = ExtractOptions { name: "found".into(), seed: 1, writes };
+    extract(&mut drive, &options, Journal::default(), &|_, _, _| {}).unwrap()
 }
 
-/// Response times of random reads, one after the other.
-fn responses(spec: &DriveSpec, habits: &Habits) -> Vec<f64> {
+/// Response times of random requests, one after the other; one of two is a write if there are some.
+fn responses(spec: &DriveSpec, habits: &Habits, writes: bool) -> Vec<f64> {
     let mut drive = emulated(spec, habits, 7);
     let mut prng = Prng::new(11, "reads");
     let blocks = drive.blocks().get();
@@ -104,8 +110,9 @@ fn responses(spec: &DriveSpec, habits: &Habits) -> Vec<f64> {
             // Both drives are asked at the same times.
             drive.sleep_until(SimTime::from_ns(id * 40_000_000));
             let sent = drive.now();
-            drive.submit(Command { id, op: Op::Read, start, blocks: 1 });
-            (drive.next_answer(SimTime::MAX).unwrap().at - sent).ns() as f64
+            let op = if writes && prng.below(2) == 0 { Op::Write } else { Op::Read };
+            drive.submit(Command { id, op, start, blocks: 1 });
+            (drive.next_answer(SimTime::MAX).unwrap().unwrap().at - sent).ns() as f64
         })
         .collect()
 }
@@ -122,14 +129,16 @@ fn turned(spec: &DriveSpec, by_ns: u64) -> DriveSpec {
     turned
 }
 
-/// Mean absolute difference of response times of random reads, in nanoseconds.
-fn difference(truth: &DriveSpec, found: &DriveSpec) -> f64 {
-    let still = Habits { seek_jitter: Some(SimDuration::ZERO), ..Habits::default() };
-    let first = |spec: &DriveSpec| responses(spec, &still)[0] as i64;
+/// Mean absolute difference of response times of random requests, in nanoseconds.
+fn difference(truth: &DriveSpec, found: &DriveSpec, writes: bool) -> f64 {
+    let write_cache = Some(WriteCache::Off);
+    let seek_jitter = Some(SimDuration::ZERO);
+    let still = Habits { seek_jitter, write_cache, ..Habits::default() };
+    let first = |spec: &DriveSpec| responses(spec, &still, false)[0] as i64;
     let period = truth.rotation_period.ns() as i64;
     let late = (first(truth) - first(found)).rem_euclid(period) as u64;
     let found = turned(found, late);
-    let (truth, found) = (responses(truth, &still), responses(&found, &still));
+    let [truth, found] = [truth, &found].map(|spec| responses(spec, &still, writes));
     let off = truth.iter().zip(&found).map(|(truth, found)| (truth - found).abs());
     off.sum::<f64>() / truth.len() as f64
 }
@@ -190,13 +199,13 @@ fn check_seeks(truth: &DriveSpec, found: &Extraction) {
 
 fn check(base: &str, seed: u64) {
     let hidden = hidden(base, seed);
-    let found = extracted(&hidden);
+    let found = extracted(&hidden, false);
     check_layout(&hidden.spec, &found);
     check_mapping(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
     let segments = found.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments);
     assert_eq!(segments, hidden.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments));
-    let off = difference(&hidden.spec, &found.spec);
+    let off = difference(&hidden.spec, &found.spec, false);
     println!(
         "{base} {seed}: {} commands, {:.0} s, jitter {:.1} us, responses off by {:.1} us",
         found.commands,
@@ -229,4 +238,252 @@ blind! {
     a_hidden_drive_is_found_out_10: "atlas10k", 10;
     a_hidden_drive_is_found_out_11: "atlas10k", 11;
     a_hidden_drive_is_found_out_12: "exos-7e8-8tb", 12;
+}
+
+/// With times of writes that differ from those of reads.
+fn hidden_writes(base: &str, seed: u64) -> Hidden {
+    let mut hidden = hidden(base, seed);
+    let mut prng = Prng::new(seed, "hidden writes");
+    let mut us = |from: u64, to: u64| SimDuration::from_us(from + prng.below(to - from));
+    hidden.spec.seek.write_settle = us(100, 700);
+    hidden.spec.onboard.read_write_switch = us(0, 900);
+    hidden.habits.write_cache = Some(WriteCache::Off);
+    if let (CurveSpec::PowerLinear { full_ms, .. }, 1) = (&hidden.spec.seek.read, seed % 2) {
+        let full_ms = full_ms + 1.0;
+        hidden.spec.seek.write =
+            Some(CurveSpec::ThreePoint { single_ms: 0.3, average_ms: full_ms / 2.0, full_ms });
+    }
+    hidden
+}
+
+fn check_writes(base: &str, seed: u64) {
+    let hidden = hidden_writes(base, seed);
+    let found = extracted(&hidden, true);
+    check_layout(&hidden.spec, &found);
+    check_seeks(&hidden.spec, &found);
+    let drive = Drive::build(&hidden.spec).unwrap();
+    assert!(!found.write_seeks.is_empty());
+    for &(distance, ns) in &found.write_seeks {
+        let hidden = drive.seek().time_ns(Op::Write, distance, false) as f64;
+        let off = (ns as f64 - hidden).abs();
+        assert!(off < 50_000.0_f64.max(hidden * 0.02), "{distance}: {ns} for {hidden}");
+    }
+    let off = difference(&hidden.spec, &found.spec, true);
+    println!("{base} {seed}: {} commands, responses off by {:.1} us", found.commands, off / 1e3);
+    let (settle, hidden_settle) = (found.spec.seek.write_settle, hidden.spec.seek.write_settle);
+    let (switch, hidden_switch) =
+        (found.spec.onboard.read_write_switch, hidden.spec.onboard.read_write_switch);
+    println!("settle {settle} for {hidden_settle}, switch {switch} for {hidden_switch}");
+    assert!(off < 100_000.0, "{off} ns");
+    if hidden.spec.seek.write.is_none() {
+        assert!(settle.ns().abs_diff(hidden_settle.ns()) < 50_000, "{settle} for {hidden_settle}");
+    }
+    assert!(switch.ns().abs_diff(hidden_switch.ns()) < 50_000, "{switch} for {hidden_switch}");
+}
+
+#[test]
+fn writes_of_a_hidden_drive_are_found_out_1() {
+    check_writes("exos-7e8-8tb", 21);
+}
+
+#[test]
+fn writes_of_a_hidden_drive_are_found_out_2() {
+    check_writes("atlas10k", 22);
+}
+
+#[test]
+fn writes_of_a_hidden_drive_are_found_out_3() {
+    check_writes("exos-7e8-8tb", 24);
+}
+
+#[test]
+fn writes_that_a_cache_answers_are_refused_with_the_way_out() {
+    let mut hidden = hidden_writes("atlas10k", 22);
+    hidden.habits.write_cache = Some(WriteCache::On);
+    let mut drive = emulated(&hidden.spec, &hidden.habits, 1);
+    let options = ExtractOptions { name: "found".into(), seed: 1, writes: true };
+    let error = extract(&mut drive, &options, Journal::default(), &|_, _, _| {}).unwrap_err();
+    assert!(error.to_string().contains("hdparm -W0"), "{error}");
+}
+
+/// A drive whose host is busy: one of fifty answers is noticed up to 5 ms late, and one command of
+/// fifty is sent late. After so many answers the connection breaks.
+struct Troubled {
+    drive: VirtualDrive,
+    prng: Prng,
+    is_busy: bool,
+    answers_left: u64,
+}
+
+impl Troubled {
+    fn late(&mut self) -> SimDuration {
+        let is_late = self.is_busy && self.prng.below(50) == 0;
+        SimDuration::from_us(if is_late { self.prng.below(5000) } else { 0 })
+    }
+}
+
+impl BlackBox for Troubled {
+    fn blocks(&self) -> Blocks {
+        self.drive.blocks()
+    }
+
+    fn now(&self) -> SimTime {
+        self.drive.now()
+    }
+
+    fn submit(&mut self, command: Command) {
+        self.drive.submit(command);
+    }
+
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
+        self.answers_left = self.answers_left.checked_sub(1).ok_or(Gone("it broke".into()))?;
+        let answer = self.drive.next_answer(until)?;
+        let late = self.late();
+        Ok(answer.map(|answer| {
+            let at = answer.at + late;
+            self.drive.sleep_until(at);
+            Answer { at, ..answer }
+        }))
+    }
+
+    fn sleep_until(&mut self, time: SimTime) {
+        let late = self.late();
+        self.drive.sleep_until(time + late);
+    }
+}
+
+fn options() -> ExtractOptions {
+    ExtractOptions { name: "found".into(), seed: 1, writes: false }
+}
+
+/// Of one whose skews are all alike nothing but times tells the heads, and one is full of defects.
+#[test]
+fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
+    for name in ["exos-x24-24tb", "cheetah9lp"] {
+        let truth = library::spec(name).unwrap();
+        let mut drive = emulated(&truth, &Habits::default(), 1);
+        let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+        assert_eq!(found.spec.surfaces, truth.surfaces);
+        let tracks = |spec: &DriveSpec| -> Vec<u32> {
+            spec.zones.iter().map(|zone| zone.blocks_per_track).collect()
+        };
+        assert_eq!(tracks(&found.spec), tracks(&truth));
+        check_seeks(&truth, &found);
+    }
+}
+
+#[test]
+fn a_busy_host_is_stood() {
+    for (base, seed) in [
+        ("exos-7e8-8tb", 4),
+        ("atlas10k", 10),
+        ("atlas10k", 7),
+        ("exos-7e8-8tb", 9),
+        ("exos-7e8-8tb", 12),
+    ] {
+        let hidden = hidden(base, seed);
+        let drive = emulated(&hidden.spec, &hidden.habits, seed);
+        let prng = Prng::new(seed, "trouble");
+        let mut drive = Troubled { drive, prng, is_busy: true, answers_left: u64::MAX };
+        let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+        check_layout(&hidden.spec, &found);
+        check_mapping(&hidden.spec, &found);
+        check_seeks(&hidden.spec, &found);
+    }
+}
+
+#[test]
+fn what_the_drive_does_for_itself_meanwhile_is_stood() {
+    let mut hidden = hidden("exos-7e8-8tb", 4);
+    let (every, lasts) = (SimDuration::from_secs(1), SimDuration::from_ms(60));
+    hidden.habits.activity = Some(Activity { every, lasts });
+    let found = extracted(&hidden, false);
+    check_layout(&hidden.spec, &found);
+    check_seeks(&hidden.spec, &found);
+}
+
+#[test]
+fn blocks_that_cannot_be_read_are_told_and_passed_over() {
+    let hidden = hidden("exos-7e8-8tb", 4);
+    let per_track = u64::from(hidden.spec.zones[0].blocks_per_track);
+    // The first ones of the drive, a track's end, and one of two thousand elsewhere.
+    let count = emulated(&hidden.spec, &hidden.habits, 1).blocks().get();
+    let mut prng = Prng::new(3, "bad blocks");
+    let places = [0, 1, per_track - 1, per_track].into_iter();
+    let bad: Vec<u64> = places.chain((0..count / 2000).map(|_| prng.below(count))).collect();
+    let bad = BadBlocks::new(bad.into_iter().map(Lbn::new), SimDuration::from_ms(300));
+    let drive = EmulatedDrive::new(&hidden.spec, "hidden", &hidden.habits, bad.clone(), 4).unwrap();
+    let mut drive = VirtualDrive::new(drive);
+    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    check_layout(&hidden.spec, &found);
+    check_seeks(&hidden.spec, &found);
+    assert!(found.unreadable.contains(&0) && found.unreadable.len() > 8);
+    let are_bad = |block: &u64| bad.first_in(Lbn::new(*block), 1).is_some();
+    assert!(found.unreadable.iter().all(are_bad));
+}
+
+#[test]
+fn an_extraction_that_breaks_off_again_and_again_goes_on_and_finds_the_same() {
+    let hidden = hidden("atlas10k", 10);
+    let head = JournalHead { blocks: 1, seed: 1, writes: false };
+    let mut text = head.line() + "\n";
+    let mut sessions = 0;
+    let found = loop {
+        sessions += 1;
+        // Each time the drive stands at another angle, and its clock begins anew.
+        let drive = emulated(&hidden.spec, &hidden.habits, sessions);
+        let prng = Prng::new(sessions, "trouble");
+        let mut drive = Troubled { drive, prng, is_busy: false, answers_left: 7_001 };
+        drive.drive.sleep_until(SimTime::from_ns(sessions * 1_234_567));
+        let past = read_journal(&text, &head).unwrap();
+        let keep = Box::new(|entry: &JournalEntry| {
+            text += &(entry.line() + "\n");
+            Ok(())
+        });
+        match extract(&mut drive, &options(), Journal { past, keep }, &|_, _, _| {}) {
+            Ok(found) => break found,
+            Err(ExtractError::Gone(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert!(sessions > 4, "{sessions}");
+    check_layout(&hidden.spec, &found);
+    check_mapping(&hidden.spec, &found);
+    check_seeks(&hidden.spec, &found);
+    assert_eq!(found.commands as usize, text.lines().count() - 1, "nothing was asked twice");
+}
+
+#[test]
+fn a_journal_of_another_drive_is_refused() {
+    let hidden = hidden("atlas10k", 10);
+    let entry = JournalEntry {
+        session: 0,
+        op: Op::Read,
+        block: u64::MAX,
+        sent: SimTime::ZERO,
+        end: SimTime::ZERO,
+        is_bad: false,
+    };
+    let journal = Journal { past: [entry].into(), ..Journal::default() };
+    let mut drive = emulated(&hidden.spec, &hidden.habits, 1);
+    let error = extract(&mut drive, &options(), journal, &|_, _, _| {}).unwrap_err();
+    assert!(error.to_string().contains("another drive"), "{error}");
+}
+
+#[test]
+fn heads_are_counted_by_time_where_all_skews_are_alike() {
+    for seed in [4, 8] {
+        let mut hidden = hidden("exos-7e8-8tb", seed);
+        hidden.spec.surfaces = 6;
+        hidden.spec.head_switch = SimDuration::from_us(880);
+        for zone in &mut hidden.spec.zones {
+            let sectors = u64::from(zone.blocks_per_track);
+            zone.cylinder_skew = Turn::from_ratio(sectors / 4, sectors).unwrap();
+            zone.track_skew = zone.cylinder_skew;
+        }
+        let found = extracted(&hidden, false);
+        check_layout(&hidden.spec, &found);
+        check_mapping(&hidden.spec, &found);
+        check_seeks(&hidden.spec, &found);
+    }
 }

@@ -108,9 +108,8 @@ impl FromStr for OwnActivity {
         let (every, lasts) = text.split_once('/').ok_or("give EVERY/LASTS, as 60s/100ms")?;
         let time = |text: &str| text.parse::<SimDuration>().map_err(|error| error.to_string());
         let activity = Activity { every: time(every)?, lasts: time(lasts)? };
-        if activity.every < SimDuration::from_ms(1) {
-            return Err(format!("every {}: at least 1ms is needed", activity.every));
-        }
+        let habits = Habits { activity: Some(activity), ..Habits::default() };
+        habits.check().map_err(|error| error.to_string())?;
         Ok(Self(activity))
     }
 }

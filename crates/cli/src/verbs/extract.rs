@@ -1,13 +1,21 @@
 //! `freewheel extract`: what a drive is, found out by timing reads of it.
 
+mod journal;
+
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
+use freewheel::live::black_box::{RealDrive, RealDriveError};
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::sim::black_box::{BadBlocks, EmulatedDrive, Habits, VirtualDrive};
+use freewheel::model::onboard::spec::WriteCache;
+use freewheel::nbd::{BadUri, Uri};
+use freewheel::sim::black_box::{BadBlocks, BlackBox, EmulatedDrive, Habits, VirtualDrive};
 use freewheel::sim::library;
-use freewheel::study::{Confidence, ExtractError, ExtractOptions, Extraction, extract};
+use freewheel::study::{
+    Confidence, ExtractError, ExtractOptions, Extraction, Journal, JournalEntry, JournalHead,
+    extract,
+};
 use freewheel::units::SimDuration;
 use serde::Serialize;
 
@@ -15,12 +23,13 @@ use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
+use crate::verbs::extract::journal::JournalFile;
 use crate::{file, output};
 
 /// Find out what a drive is by timing reads of it, and write a drive file
 ///
-/// Nothing is asked of the drive but to read single blocks; nothing is written to it. From when the
-/// answers come follow rotation, tracks, skews, heads, defects, zones, command overhead, head switch
+/// Nothing is asked of the drive but to read single blocks; nothing is written to it without --write.
+/// From when the answers come follow rotation, tracks, skews, heads, defects, zones, command overhead, head switch
 /// and seek curve, and what the buffer keeps. Every value in the file says how it was found and how
 /// much it may be off.
 #[derive(Args)]
@@ -28,12 +37,18 @@ use crate::{file, output};
 Examples:
   freewheel extract emulated:atlas10k -o found.toml
   freewheel extract 'emulated:atlas10k?seek_jitter=50us&reply_jitter=20us&seed=7' -o found.toml
-  freewheel drive show ./found.toml
+  freewheel extract /dev/sdX -o my-drive.toml
+  freewheel extract 'nbd+unix:///?socket=/tmp/disk' -o my-drive.toml
+  freewheel extract /dev/sdX -o my-drive.toml --resume
+  freewheel drive show ./my-drive.toml
 
-TARGET is a drive of this program in virtual time, by its name or file. NBD exports and block devices
-come next.")]
+TARGET is a block device, an NBD export, or a drive of this program in virtual time by its name or
+file. A real one should do nothing else meanwhile; it takes tens of minutes for a drive of 10,000
+cylinders, hours for one of today. Answers are kept in F.toml.journal until the drive's file is there,
+so that --resume can go on.")]
 pub struct ExtractArgs {
-    /// What to characterise: emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&seed=N]
+    /// What to characterise: a block device or file, an NBD export by its URI, or
+    /// emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&seed=N]
     #[arg(value_name = "TARGET")]
     target: Target,
     /// The drive file to write
@@ -45,29 +60,62 @@ pub struct ExtractArgs {
     /// Seed of the places that are read
     #[arg(long, default_value_t = 1, value_parser = super::seed())]
     seed: u64,
+    /// Time writes as well: blocks all over the drive are read and the same bytes written back.
+    /// Nobody else may write to it meanwhile, and a block that is being written when the power fails
+    /// is lost. The drive's write cache must be off (hdparm -W0)
+    #[arg(long)]
+    write: bool,
+    /// Go on with an extraction that was interrupted, from F.toml.journal
+    #[arg(long)]
+    resume: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
 
-/// An emulated drive and what makes it hard to foresee.
+/// What is characterised.
 #[derive(Debug, Clone, PartialEq)]
-struct Target {
-    drive: String,
-    habits: Habits,
-    seed: u64,
+enum Target {
+    Emulated(Emulated),
+    Export(Box<Uri>),
+    Device(PathBuf),
 }
 
 impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some(rest) = text.strip_prefix("emulated:") else {
-            return Err("only emulated drives can be extracted so far, as emulated:atlas10k; NBD \
-                        exports and block devices come next"
-                .into());
-        };
-        let (drive, options) = rest.split_once('?').unwrap_or((rest, ""));
+        if let Some(rest) = text.strip_prefix("emulated:") {
+            return Ok(Self::Emulated(rest.parse()?));
+        }
+        if text.contains("://") {
+            let uri: Uri = text.parse().map_err(|error: BadUri| error.to_string())?;
+            return Ok(Self::Export(uri.into()));
+        }
+        Ok(Self::Device(text.into()))
+    }
+}
+
+/// An emulated drive and what makes it hard to foresee.
+#[derive(Debug, Clone, PartialEq)]
+struct Emulated {
+    drive: String,
+    habits: Habits,
+    seed: u64,
+}
+
+impl Target {
+    /// Whether it has a time of its own.
+    fn is_real(&self) -> bool {
+        !matches!(self, Self::Emulated(_))
+    }
+}
+
+impl FromStr for Emulated {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (drive, options) = text.split_once('?').unwrap_or((text, ""));
         let mut target = Self { drive: drive.into(), habits: Habits::default(), seed: 1 };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (key, value) = option.split_once('=').unwrap_or((option, ""));
@@ -101,25 +149,73 @@ struct Document<'a> {
 impl ExtractArgs {
     pub fn run(self) -> Result<(), Failure> {
         file::ensure_writable(&self.output)?;
-        let Target { drive: name, habits, seed } = &self.target;
-        let truth = library::spec(name)?;
-        let bad = BadBlocks::default();
-        let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, habits, bad, *seed)?);
-        let bars = Bars::default();
-        let options = ExtractOptions { name: self.drive_name(), seed: self.seed };
-        let found = extract(&mut drive, &options, &|step, done, total| {
-            bars.set(step, done, total);
-        })?;
-        drop(bars);
+        let found = match &self.target {
+            Target::Emulated(target) => self.emulated(target)?,
+            Target::Export(uri) => self.real(RealDrive::connect(uri, self.write)?)?,
+            Target::Device(path) => self.real(RealDrive::open(path, self.write)?)?,
+        };
         let text = toml::to_string(&found.spec)
             .map_err(|error| Failure::failed(format!("the drive: {error}")))?;
         let identity = identity(&found.spec)?;
         file::write_together(&[(&self.output, &text)])?;
+        if self.target.is_real() {
+            journal::remove(&self.output)?;
+        }
         if self.json {
             let document = Document { file: &self.output, drive: identity, extraction: &found };
             return output::print_document(&document);
         }
         output::print(&self.text(&found))
+    }
+
+    fn options(&self) -> ExtractOptions {
+        ExtractOptions { name: self.drive_name(), seed: self.seed, writes: self.write }
+    }
+
+    fn emulated(&self, target: &Emulated) -> Result<Extraction, Failure> {
+        if self.resume {
+            return Err(Failure::wrong_use(
+                "--resume: a drive in virtual time takes seconds; begin anew without it",
+            ));
+        }
+        let Emulated { drive: name, habits, seed } = target;
+        let truth = library::spec(name)?;
+        let bad = BadBlocks::default();
+        // As a host would do it for a real one.
+        let write_cache = self.write.then_some(WriteCache::Off).or(habits.write_cache);
+        let habits = Habits { write_cache, ..*habits };
+        let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, &habits, bad, *seed)?);
+        self.extract(&mut drive, Journal::default()).map_err(Failure::from)
+    }
+
+    fn real(&self, mut drive: RealDrive) -> Result<Extraction, Failure> {
+        let head =
+            JournalHead { blocks: drive.blocks().get(), seed: self.seed, writes: self.write };
+        let mut file = JournalFile::open(&self.output, &head, self.resume)?;
+        let past = std::mem::take(&mut file.past);
+        let keep = Box::new(|entry: &JournalEntry| file.keep(entry));
+        let found = self.extract(&mut drive, Journal { past, keep });
+        found.map_err(|error| {
+            if error.leaves_it_open() {
+                let path = journal::path(&self.output);
+                let help =
+                    format!("what was measured is in {}; --resume goes on with it", path.display());
+                return Failure::from(error).with_help(help);
+            }
+            let help =
+                "begin anew when nothing else keeps drive and host busy, or with another --seed";
+            journal::remove(&self.output)
+                .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
+        })
+    }
+
+    fn extract(
+        &self,
+        drive: &mut dyn BlackBox,
+        journal: Journal<'_>,
+    ) -> Result<Extraction, ExtractError> {
+        let bars = Bars::default();
+        extract(drive, &self.options(), journal, &|step, done, total| bars.set(step, done, total))
     }
 
     fn drive_name(&self) -> String {
@@ -141,11 +237,17 @@ impl ExtractArgs {
             table.row([key, text, sure, value.source.as_str()]);
         }
         let slips: u64 = found.slips.iter().map(|slip| slip.count).sum();
+        let bad: Vec<String> = found.unreadable.iter().map(u64::to_string).collect();
+        let bad = match &bad[..] {
+            [] => String::new(),
+            some => format!("cannot be read: blocks {}\n", some.join(", ")),
+        };
         format!(
-            "{table}\n{slips} defects passed over; answers vary by {:.1} us; {} reads in {:.0} s of \
-             the drive's time\ndrive file: {}\n",
+            "{table}\n{bad}{slips} defects passed over; answers vary by {:.1} us; {} commands, {} of \
+             them writes, in {:.0} s of the drive's time\ndrive file: {}\n",
             found.reply_jitter_ns / 1e3,
             found.commands,
+            found.writes,
             found.drive_ns as f64 / 1e9,
             self.output.display()
         )
@@ -163,6 +265,12 @@ impl From<ExtractError> for Failure {
     }
 }
 
+impl From<RealDriveError> for Failure {
+    fn from(error: RealDriveError) -> Self {
+        Self::failed(error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,16 +279,24 @@ mod tests {
     fn a_target_is_a_drive_and_what_disturbs_it() {
         let target: Target =
             "emulated:a/b.toml?seek_jitter=50us&reply_jitter=1ms&seed=7".parse().unwrap();
+        let Target::Emulated(target) = target else { panic!("{target:?}") };
         assert_eq!((target.drive.as_str(), target.seed), ("a/b.toml", 7));
         assert_eq!(target.habits.seek_jitter, Some(SimDuration::from_us(50)));
         assert_eq!(target.habits.reply_jitter, SimDuration::from_ms(1));
     }
 
     #[test]
+    fn what_has_two_slashes_after_a_colon_is_an_export_and_all_else_a_path() {
+        let target: Target = "nbd+unix:///?socket=/tmp/x".parse().unwrap();
+        assert!(matches!(target, Target::Export(_)) && target.is_real());
+        let target: Target = "/dev/sdb".parse().unwrap();
+        assert_eq!(target, Target::Device("/dev/sdb".into()));
+    }
+
+    #[test]
     fn what_cannot_be_extracted_is_refused_with_the_way_out() {
         let error = |text: &str| text.parse::<Target>().unwrap_err();
-        assert!(error("/dev/sdb").contains("emulated:atlas10k"));
-        assert!(error("nbd+unix:///?socket=x").contains("come next"));
+        assert!(error("http://localhost").contains("nbd"));
         assert!(error("emulated:atlas10k?depth=2").contains("seek_jitter"));
         assert!(error("emulated:atlas10k?seed=x").contains("no number"));
         assert!(error("emulated:atlas10k?seek_jitter=5").contains("seek_jitter"));

@@ -126,6 +126,7 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     refused(&with(&["--bad", "9-3"]), 2, &["9 is after 3"]);
     refused(&with(&["--bad", "0-9999999"]), 2, &["10000000 bad blocks", "1048576"]);
     refused(&with(&["--activity", "1s"]), 2, &["60s/100ms"]);
+    refused(&with(&["--activity", "0s/1ms"]), 2, &["`activity.every` is 0ns", "1ms to 365d"]);
     refused(&with(&["--seek-jitter", "5"]), 2, &["no unit"]);
     let cache = ["tr96", "--write-cache", "on", "--socket", &socket];
     refused(&cache, 2, &["tr96 has no buffer", "leave it out"]);

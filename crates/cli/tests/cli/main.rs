@@ -9,6 +9,7 @@ mod extract;
 mod files;
 mod help;
 mod json;
+mod kills;
 mod messages;
 mod nbd;
 mod run;

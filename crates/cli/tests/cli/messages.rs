@@ -61,6 +61,16 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
         ("queue_depth", "0", "`queue_depth` is 0: 1 to 65536"),
         ("array.drives", "0", "array: `drives` is 0: 1 to "),
         ("freeblock.enough", "2", "freeblock: `enough` is 2: more than 0"),
+        (
+            "external.habits.activity",
+            "{ every = \"0s\", lasts = \"1ms\" }",
+            "external: `habits.activity.every` is 0ns: 1ms to 365d are allowed",
+        ),
+        (
+            "external.scheduler.conservatism",
+            "\"1s\"",
+            "external: `scheduler.conservatism` is 1s: at most 100ms are allowed",
+        ),
     ] {
         bench.put("bad.toml", &format!("{key} = {value}\n{workload}"));
         let set = format!("{key}={value}");

@@ -12,7 +12,7 @@ use super::run::{command, run};
 const ATLAS_BYTES: u64 = 9_199_079_936;
 
 /// A file as large as the Atlas 10K, of which nothing is there.
-fn disk(folder: &Path) -> String {
+pub fn disk(folder: &Path) -> String {
     let path = folder.join("disk");
     File::create(&path).unwrap().set_len(ATLAS_BYTES).unwrap();
     path.to_str().unwrap().to_owned()

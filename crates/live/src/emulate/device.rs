@@ -29,14 +29,19 @@ pub struct Clock(Instant);
 
 impl Clock {
     /// Begins now.
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self(Instant::now())
+    }
+
+    /// What it showed at an instant; zero before it began.
+    pub(crate) fn at(&self, instant: Instant) -> SimTime {
+        let ns = instant.saturating_duration_since(self.0).as_nanos();
+        SimTime::from_ns(ns.try_into().unwrap_or(u64::MAX))
     }
 
     /// How late it is.
     pub fn now(&self) -> SimTime {
-        let ns = self.0.elapsed().as_nanos();
-        SimTime::from_ns(ns.try_into().unwrap_or(u64::MAX))
+        self.at(Instant::now())
     }
 
     fn until(&self, time: SimTime) -> Duration {
@@ -55,7 +60,7 @@ pub enum Priority {
 
 impl Priority {
     /// The best that this thread may have.
-    fn raise() -> Self {
+    pub(crate) fn raise() -> Self {
         // The lowest of the real-time priorities: it is above all that is not real-time.
         let lowest = ThreadPriorityValue::try_from(1).map(ThreadPriority::Crossplatform);
         let fifo = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);

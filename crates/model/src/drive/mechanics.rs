@@ -209,7 +209,7 @@ impl Drive {
     /// Command processing time before `op`.
     #[inline]
     pub fn overhead(&self, op: Op) -> SimDuration {
-        if op == Op::Write { self.overhead.write } else { self.overhead.read }
+        self.overhead.of(op)
     }
 
     /// Works out what does not depend on time or head. Panics when the blocks are none, more than
@@ -375,7 +375,7 @@ impl Drive {
 
     #[inline]
     pub(super) fn is_zero_latency(&self, op: Op) -> bool {
-        if op == Op::Write { self.zero_latency.write } else { self.zero_latency.read }
+        self.zero_latency.of(op)
     }
 
     /// Rotation and transfer of one run when the head arrives on its track.

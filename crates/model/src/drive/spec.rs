@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use freewheel_units::{Angle, Bytes, SimDuration};
+use freewheel_units::{Angle, Bytes, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -79,6 +79,14 @@ pub struct ByOp<T> {
     pub read: T,
     /// For writes.
     pub write: T,
+}
+
+impl<T: Copy> ByOp<T> {
+    /// That of `op`; whatever is no write counts as a read.
+    #[inline]
+    pub fn of(&self, op: Op) -> T {
+        if op == Op::Write { self.write } else { self.read }
+    }
 }
 
 /// The order in which LBNs run over the tracks of a zone.

@@ -1,5 +1,7 @@
 //! The angle of a spindle that nobody outside sees, followed by the ends of commands.
 
+use freewheel_units::{SimDuration, SimTime};
+
 /// Observations until a clock is believed.
 const BELIEVED: u32 = 3;
 
@@ -17,12 +19,12 @@ pub(super) const PLAUSIBLE: u64 = 16;
 /// the real spindle is somewhat faster or slower than the model's.
 #[derive(Debug, Clone)]
 pub(super) struct Clock {
-    period_ns: f64,
+    period: SimDuration,
     /// Model time less host time at `at`, within a turn.
     offset_ns: f64,
     /// How much faster the model's time goes.
     rate: f64,
-    at: u64,
+    at: SimTime,
     observations: u32,
     /// Ends in a row that were far from their prediction.
     missed: u32,
@@ -40,15 +42,8 @@ pub(super) struct Observed {
 }
 
 impl Clock {
-    pub fn new(period_ns: u64) -> Self {
-        Self {
-            period_ns: period_ns as f64,
-            offset_ns: 0.0,
-            rate: 0.0,
-            at: 0,
-            observations: 0,
-            missed: 0,
-        }
+    pub fn new(period: SimDuration) -> Self {
+        Self { period, offset_ns: 0.0, rate: 0.0, at: SimTime::ZERO, observations: 0, missed: 0 }
     }
 
     /// Whether the angle is known.
@@ -57,33 +52,38 @@ impl Clock {
     }
 
     /// The model's time at a time of the host's.
-    pub fn model(&self, host: u64) -> u64 {
-        let offset = self.offset_ns + self.rate * (host as f64 - self.at as f64);
+    pub fn model(&self, host: SimTime) -> SimTime {
         // A turn more, so that nothing falls below zero.
-        (host as i64 + (offset + self.period_ns) as i64).max(0) as u64
+        let offset_ns = self.offset_ns_at(host.ns() as i64) + self.period.ns() as f64;
+        SimTime::from_ns(host.ns().saturating_add_signed(offset_ns as i64))
     }
 
     /// The host's time at a time of the model's near the last end.
-    pub fn host(&self, model: u64) -> u64 {
-        let there = model as i64 - self.period_ns as i64;
-        let offset = self.offset_ns + self.rate * (there as f64 - self.at as f64);
-        (there - offset as i64).max(0) as u64
+    pub fn host(&self, model: SimTime) -> SimTime {
+        let there_ns = model.ns() as i64 - self.period.ns() as i64;
+        let host_ns = there_ns - self.offset_ns_at(there_ns) as i64;
+        SimTime::from_ns(host_ns.max(0) as u64)
+    }
+
+    /// Model time less host time at a time of the host's in nanoseconds, within a turn.
+    fn offset_ns_at(&self, host_ns: i64) -> f64 {
+        self.offset_ns + self.rate * (host_ns as f64 - self.at.ns() as f64)
     }
 
     /// What an end at `host` says that was predicted for `model`.
-    pub fn compare(&self, host: u64, model: u64) -> Observed {
-        let late = self.model(host) as i64 - model as i64;
-        let period = self.period_ns as i64;
-        let turns = (late + period / 2).div_euclid(period);
-        let phase_ns = late - turns * period;
-        let is_plausible = phase_ns.unsigned_abs() <= self.period_ns as u64 / PLAUSIBLE;
+    pub fn compare(&self, host: SimTime, model: SimTime) -> Observed {
+        let late_ns = self.model(host).ns() as i64 - model.ns() as i64;
+        let period_ns = self.period.ns() as i64;
+        let turns = (late_ns + period_ns / 2).div_euclid(period_ns);
+        let phase_ns = late_ns - turns * period_ns;
+        let is_plausible = phase_ns.unsigned_abs() <= self.period.ns() / PLAUSIBLE;
         Observed { turns, phase_ns, is_plausible: is_plausible || !self.is_known() }
     }
 
     /// A command of the media ended at `host`, which was so much after its angle.
-    pub fn follow(&mut self, host: u64, observed: &Observed) {
-        let since = host.saturating_sub(self.at) as f64;
-        self.offset_ns += self.rate * since;
+    pub fn follow(&mut self, host: SimTime, observed: &Observed) {
+        let since_ns = host.saturating_since(self.at).ns() as f64;
+        self.offset_ns += self.rate * since_ns;
         self.at = host;
         if !observed.is_plausible {
             self.missed += 1;
@@ -100,10 +100,10 @@ impl Clock {
             0..=BELIEVED => 1.0,
             observations => 1.0 / f64::from(observations - BELIEVED + 1),
         };
-        let error = observed.phase_ns as f64;
-        self.offset_ns -= gain * error;
-        if self.observations == MEMORY && since > 0.0 {
-            self.rate -= gain * gain / 2.0 * error / since;
+        let error_ns = observed.phase_ns as f64;
+        self.offset_ns -= gain * error_ns;
+        if self.observations == MEMORY && since_ns > 0.0 {
+            self.rate -= gain * gain / 2.0 * error_ns / since_ns;
         }
     }
 }
@@ -116,10 +116,14 @@ mod tests {
 
     const PERIOD: u64 = 6_000_000;
 
+    fn at(ns: u64) -> SimTime {
+        SimTime::from_ns(ns)
+    }
+
     /// Ends every `gap` at a spindle that turns by `ppm` slower than the model says and whose zero
     /// is at `zero`, seen up to `jitter` late or early. The errors in phase of the last half.
     fn errors(ppm: f64, zero: f64, gap: u64, jitter: i64) -> Vec<i64> {
-        let mut clock = Clock::new(PERIOD);
+        let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         let real = PERIOD as f64 * (1.0 + ppm * 1e-6);
         let mut errors = Vec::new();
         let mut prng = Prng::new(1, "noise");
@@ -128,13 +132,13 @@ mod tests {
             let turns = ((number * gap) as f64 / real).round();
             let noise = prng.below(2 * jitter as u64 + 1) as i64 - jitter;
             let host = (zero + turns * real) as i64 + noise;
-            let at = host as u64;
-            let expected = (clock.model(at) + PERIOD / 2) / PERIOD * PERIOD;
-            let observed = clock.compare(at, expected);
-            clock.follow(at, &observed);
+            let host = at(host as u64);
+            let expected = (clock.model(host).ns() + PERIOD / 2) / PERIOD * PERIOD;
+            let observed = clock.compare(host, at(expected));
+            clock.follow(host, &observed);
             if number > 1000 {
-                let exact = (zero + turns * real) as u64;
-                let phase = clock.model(exact) % PERIOD;
+                let exact = at((zero + turns * real) as u64);
+                let phase = clock.model(exact).ns() % PERIOD;
                 errors.push(if phase > PERIOD / 2 {
                     phase as i64 - PERIOD as i64
                 } else {
@@ -157,28 +161,29 @@ mod tests {
 
     #[test]
     fn the_host_s_time_and_the_model_s_are_turned_into_each_other() {
-        let mut clock = Clock::new(PERIOD);
+        let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         for number in 1..100 {
-            let host = 9 * PERIOD * number + 1_234_567;
-            let observed = clock.compare(host, 9 * PERIOD * number + PERIOD);
-            clock.follow(host, &observed);
+            let turns = 9 * PERIOD * number;
+            let host = turns + 1_234_567;
+            let observed = clock.compare(at(host), at(turns + PERIOD));
+            clock.follow(at(host), &observed);
             let there = host + 3 * PERIOD;
-            assert!(clock.host(clock.model(there)).abs_diff(there) <= 2, "{number}");
+            assert!(clock.host(clock.model(at(there))).ns().abs_diff(there) <= 2, "{number}");
         }
     }
 
     #[test]
     fn an_end_is_told_apart_in_turns_and_phase() {
-        let mut clock = Clock::new(PERIOD);
+        let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         for number in 1..=10 {
-            let observed = clock.compare(number * PERIOD, number * PERIOD + PERIOD);
-            clock.follow(number * PERIOD, &observed);
+            let observed = clock.compare(at(number * PERIOD), at(number * PERIOD + PERIOD));
+            clock.follow(at(number * PERIOD), &observed);
         }
-        let late = clock.compare(13 * PERIOD + 20_000, 13 * PERIOD);
+        let late = clock.compare(at(13 * PERIOD + 20_000), at(13 * PERIOD));
         assert_eq!((late.turns, late.is_plausible), (1, true), "{late:?}");
-        let early = clock.compare(11 * PERIOD - 30_000, 13 * PERIOD);
+        let early = clock.compare(at(11 * PERIOD - 30_000), at(13 * PERIOD));
         assert_eq!(early.turns, -1, "{early:?}");
-        let hit = clock.compare(12 * PERIOD + PERIOD / 3, 13 * PERIOD);
+        let hit = clock.compare(at(12 * PERIOD + PERIOD / 3), at(13 * PERIOD));
         assert!(!hit.is_plausible, "{hit:?}");
     }
 }

@@ -9,7 +9,7 @@ use crate::drive::{Departure, Drive, Position};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Head {
     /// When, in the model's time.
-    pub at: u64,
+    pub at: SimTime,
     pub position: Position,
     pub last_op: Op,
     /// Whether that rests on observations without a surprise in between.
@@ -18,19 +18,24 @@ pub(super) struct Head {
 
 impl Default for Head {
     fn default() -> Self {
-        Self { at: 0, position: Position::default(), last_op: Op::Read, is_known: false }
+        Self {
+            at: SimTime::ZERO,
+            position: Position::default(),
+            last_op: Op::Read,
+            is_known: false,
+        }
     }
 }
 
 impl Head {
     pub fn departure(&self, read_write_switch: SimDuration) -> Departure {
         let Self { at, position, last_op, .. } = *self;
-        Departure { begin: SimTime::from_ns(at), from: position, last_op, read_write_switch }
+        Departure { begin: at, from: position, last_op, read_write_switch }
     }
 
     /// The same, so much later.
     pub fn later(self, ns: i64) -> Self {
-        Self { at: self.at.saturating_add_signed(ns), ..self }
+        Self { at: SimTime::from_ns(self.at.ns().saturating_add_signed(ns)), ..self }
     }
 }
 
@@ -38,7 +43,7 @@ impl Head {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forecast {
     /// Rotational latency of it.
-    wait_ns: u64,
+    wait: SimDuration,
     pub end: Head,
 }
 
@@ -52,18 +57,18 @@ impl Forecast {
         let target = drive.target(start, Blocks::new(blocks.into()), op);
         let access = drive.media_access_from(&head.departure(read_write_switch), &target, 0);
         let end = Head {
-            at: head.at + access.total().ns(),
+            at: head.at + access.total(),
             position: access.end,
             last_op: op,
             is_known: head.is_known,
         };
-        Self { wait_ns: access.rotate.ns(), end }
+        Self { wait: access.rotate, end }
     }
 
     /// Whether the media can have ended like this: at its angle, and no more turns early than it was
     /// expected to wait.
-    pub fn may_end(&self, observed: &Observed, period_ns: u64) -> bool {
-        let early = observed.turns.min(0).unsigned_abs() * period_ns;
-        observed.is_plausible && early <= self.wait_ns + period_ns / PLAUSIBLE
+    pub fn may_end(&self, observed: &Observed, period: SimDuration) -> bool {
+        let early = period * observed.turns.min(0).unsigned_abs();
+        observed.is_plausible && early <= self.wait + period / PLAUSIBLE
     }
 }

@@ -64,7 +64,7 @@ struct Gap {
     start: Lbn,
     op: Op,
     /// When the drive is given the next commands: ends of those at the drive.
-    ends: Vec<u64>,
+    ends: Vec<SimTime>,
     head: Head,
 }
 
@@ -189,7 +189,7 @@ impl External {
             let target = self.drive.target(free.start, Blocks::new(free.blocks.into()), free.op);
             let access = self.cautious.media_access_from(&at, &target, 0);
             at = at.after(&access, free.op);
-            ends.push(at.begin.ns());
+            ends.push(at.begin);
             spent.transfer += access.transfer;
             spent.extra_seek_ns += access.seek.ns() as i64;
         }
@@ -209,10 +209,10 @@ impl External {
     }
 
     /// When the drive can begin with the next command behind commands with these ends.
-    fn ready(&self, ends: &[u64], op: Op, now: SimTime) -> SimTime {
+    fn ready(&self, ends: &[SimTime], op: Op, now: SimTime) -> SimTime {
         let behind = ends.len().checked_sub(self.spec.at_drive as usize);
-        let told = behind.map_or(self.clock.model(now.ns()), |behind| ends[behind]);
-        SimTime::from_ns(told) + self.turnaround(op)
+        let told = behind.map_or(self.clock.model(now), |behind| ends[behind]);
+        told + self.turnaround.of(op)
     }
 }
 

@@ -23,9 +23,10 @@ use std::sync::Arc;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use serde::Serialize;
 
-use self::clock::{Clock, Observed};
+use self::clock::{Clock, Observed, PLAUSIBLE};
 use self::forecast::{Forecast, Head};
 use self::free::{Filling, FreeCommand};
+use crate::drive::spec::ByOp;
 use crate::drive::{Departure, Drive, Rest, Target};
 use crate::freeblock::{Foreground, FreeRun, Planner};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
@@ -89,11 +90,13 @@ pub struct Account {
     pub gaps_used: u64,
     /// Rotational latency in them.
     pub potential_ns: u128,
-    /// Wanted blocks under the head in them.
+    /// Commands of free work under the head in them, as planned: wanted blocks, and the holes that are
+    /// read with them in one command or before the request that they are merged with. What was planned
+    /// and given up after a surprise counts too.
     pub transfer_ns: u128,
-    /// Longer ways than the foreground's alone.
+    /// Longer ways than the foreground's alone, as planned.
     pub extra_seek_ns: i128,
-    /// Blocks of 512 B moved for free work.
+    /// Wanted blocks of 512 B that were moved: without holes.
     pub free_blocks: u64,
     /// Commands of free work alone.
     pub commands: u64,
@@ -109,8 +112,15 @@ pub struct Account {
     pub within_150us: u64,
     /// Of them those that took whole turns more.
     pub late: u64,
-    /// Of those the foreground's behind free work.
+    /// Of those the foreground's behind free work, where only the way from there was off: what an
+    /// earlier command of the gap had lost was known by then.
     pub late_behind_free: u64,
+    /// Foreground commands behind free work that ended later than predicted without it, from where the
+    /// head was when the gap began, by more than a sixteenth of a turn. Some would have been late
+    /// alone: a seek on the direct way may be off as well.
+    pub delayed: u64,
+    /// By how much together.
+    pub delay_ns: u128,
     /// Those that took whole turns less.
     pub early: u64,
 }
@@ -134,6 +144,8 @@ impl Account {
             within_150us: self.within_150us + other.within_150us,
             late: self.late + other.late,
             late_behind_free: self.late_behind_free + other.late_behind_free,
+            delayed: self.delayed + other.delayed,
+            delay_ns: self.delay_ns + other.delay_ns,
             early: self.early + other.early,
         }
     }
@@ -177,9 +189,9 @@ pub struct External {
     /// What commands are predicted with; their processing takes it no time.
     drive: Arc<Drive>,
     /// The same with longer seeks, for free work.
-    cautious: Drive,
+    cautious: Arc<Drive>,
     /// From sending a command to an idle drive until the head moves.
-    turnaround: [SimDuration; 2],
+    turnaround: ByOp<SimDuration>,
     read_write_switch: SimDuration,
     policy: Box<dyn Policy>,
     waiting: BTreeMap<u64, Pending>,
@@ -195,6 +207,9 @@ pub struct External {
     head: Head,
     /// When that came back.
     ended: SimTime,
+    /// Where the head was before the free work that came back last, and when the drive got that, while
+    /// the request behind it has not come back.
+    gap_from: Option<(Head, SimTime)>,
     last_id: u64,
     runs: Vec<FreeRun>,
     account: Account,
@@ -210,13 +225,11 @@ impl External {
         spec: ExternalSpec,
     ) -> Result<Self, ParsePolicyError> {
         assert!(spec.at_drive > 0, "commands at the drive");
-        let mechanics = drive.with_overhead(Default::default());
-        let margin = u32::try_from(spec.conservatism.ns()).unwrap_or(u32::MAX / 4);
         Ok(Self {
-            cautious: mechanics.with_slower_seeks(|_| margin),
-            turnaround: [drive.overhead(Op::Read), drive.overhead(Op::Write)],
-            clock: Clock::new(drive.rotation().period().ns()),
-            drive: Arc::new(mechanics),
+            cautious: Arc::new(spec.planners_drive(drive)),
+            turnaround: drive.overheads(),
+            clock: Clock::new(drive.rotation().period()),
+            drive: Arc::new(drive.with_overhead(ByOp::default())),
             read_write_switch,
             policy: policy.build()?,
             spec,
@@ -228,15 +241,16 @@ impl External {
             at_drive: VecDeque::new(),
             head: Head::default(),
             ended: SimTime::ZERO,
+            gap_from: None,
             last_id: 0,
             runs: Vec::new(),
             account: Account::default(),
         })
     }
 
-    /// The drive as planners of free work should see it: with its seeks longer by the margin.
+    /// The drive as planners of free work should see it: see [`ExternalSpec::planners_drive`].
     pub fn planners_drive(&self) -> Arc<Drive> {
-        Arc::new(self.cautious.clone())
+        Arc::clone(&self.cautious)
     }
 
     /// What was seen and done so far.
@@ -301,13 +315,13 @@ impl External {
     /// Whether the next request need not be chosen yet: the drive is busy for longer.
     fn is_early(&mut self, now: SimTime) -> bool {
         self.decides_at = None;
-        let (Some(before), Some(last)) = (self.spec.decide_before, self.at_drive.back()) else {
-            return false;
-        };
-        let needed = last.forecast.end.at.saturating_sub(self.turnaround(Op::Write).ns());
-        let decides_at = self.clock.host(needed.saturating_sub(before.ns()));
-        let is_early = self.head.is_known && now.ns() < decides_at && !self.policy.is_empty();
-        self.decides_at = is_early.then(|| SimTime::from_ns(decides_at));
+        let Some(last) = self.at_drive.back() else { return false };
+        let ends_ns = last.forecast.end.at.ns();
+        let needed_ns = ends_ns.saturating_sub(self.turnaround.of(Op::Write).ns());
+        let before_ns = needed_ns.saturating_sub(self.spec.decide_before.ns());
+        let decides_at = self.clock.host(SimTime::from_ns(before_ns));
+        let is_early = self.head.is_known && now < decides_at && !self.policy.is_empty();
+        self.decides_at = is_early.then_some(decides_at);
         is_early
     }
 
@@ -340,12 +354,8 @@ impl External {
     /// sent at `now`.
     fn tail(&self, now: SimTime, op: Op) -> Head {
         let head = self.at_drive.back().map_or(self.head, |last| last.forecast.end);
-        let ready = self.clock.model(now.ns()) + self.turnaround(op).ns();
+        let ready = self.clock.model(now) + self.turnaround.of(op);
         Head { at: head.at.max(ready), ..head }
-    }
-
-    fn turnaround(&self, op: Op) -> SimDuration {
-        self.turnaround[usize::from(op == Op::Write)]
     }
 
     /// Picks the next foreground request, or goes on with the last one, and plans what to do before
@@ -364,8 +374,7 @@ impl External {
     /// commands while there is free work: most of a turn lies between them.
     fn pick(&mut self, now: SimTime) -> Option<(Part, Op)> {
         let head = self.tail(now, Op::Read);
-        let moment =
-            Moment { now: SimTime::from_ns(head.at), head: head.position, drive: &self.drive };
+        let moment = Moment { now: head.at, head: head.position, drive: &self.drive };
         let Waiting { target, sequence, .. } = self.policy.pick(&moment)?;
         let Target { start, blocks, op, .. } = target;
         let whole = Part { sequence, start, blocks };
@@ -404,18 +413,19 @@ impl External {
         let AtDrive { command, sent, forecast, is_behind_free } =
             self.at_drive.remove(place).expect("it is there");
         let was_known = self.head.is_known;
-        let observed = self.clock.compare(now.ns(), forecast.end.at);
+        let observed = self.clock.compare(now, forecast.end.at);
         let head = now - self.ended.max(sent);
-        let period_ns = self.drive.rotation().period().ns();
-        let late_ns = observed.turns * period_ns as i64;
+        let period = self.drive.rotation().period();
+        let late_ns = observed.turns * period.ns() as i64;
         let may_be_media = match was_known {
-            true => forecast.may_end(&observed, period_ns),
+            true => forecast.may_end(&observed, period),
             false => observed.is_plausible,
         };
+        self.count_delay(&command, sent, now);
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
-            self.clock.follow(now.ns(), &observed);
+            self.clock.follow(now, &observed);
         } else {
             self.surprise(now, &observed);
         }
@@ -429,21 +439,46 @@ impl External {
         Finished { command, done, head, error_ns }
     }
 
+    /// Holds a foreground command behind free work, which has come back at `now`, against what it would
+    /// have done without. `sent` is when the drive got this command, which began where the head is.
+    fn count_delay(&mut self, command: &Command, sent: SimTime, now: SimTime) {
+        let is_free = !command.runs.is_empty();
+        let here = (self.head, sent);
+        let Some(part) = command.foreground else {
+            self.gap_from.get_or_insert(here);
+            return;
+        };
+        let Some((mut from, sent)) = self.gap_from.take().or(is_free.then_some(here)) else {
+            return;
+        };
+        if !from.is_known {
+            return;
+        }
+        from.at = from.at.max(self.clock.model(sent) + self.turnaround.of(command.op));
+        let extent = (command.op, part.start, part.blocks);
+        let alone = Forecast::new(&self.drive, &from, self.read_write_switch, extent);
+        let delay = self.clock.model(now).saturating_since(alone.end.at);
+        if delay > self.drive.rotation().period() / PLAUSIBLE {
+            self.account.delayed += 1;
+            self.account.delay_ns += u128::from(delay.ns());
+        }
+    }
+
     /// A command ended where the media would not have: the head is where it was, or nobody knows
     /// where. The end of the next one says more.
     fn surprise(&mut self, now: SimTime, observed: &Observed) {
         self.account.surprises += u64::from(self.clock.is_known());
-        self.head.at = self.head.at.max(self.clock.model(now.ns()));
+        self.head.at = self.head.at.max(self.clock.model(now));
         self.head.is_known = false;
-        self.clock.follow(now.ns(), &Observed { is_plausible: false, ..*observed });
+        self.clock.follow(now, &Observed { is_plausible: false, ..*observed });
     }
 
     /// Predicts again what is at the drive, from where the head is known to be.
     fn foresee_again(&mut self) {
         let mut head = self.head;
         for sent in &mut self.at_drive {
-            let turnaround = self.turnaround[usize::from(sent.command.op == Op::Write)];
-            head.at = head.at.max(self.clock.model(sent.sent.ns()) + turnaround.ns());
+            let turnaround = self.turnaround.of(sent.command.op);
+            head.at = head.at.max(self.clock.model(sent.sent) + turnaround);
             let extent = sent.command.extent();
             sent.forecast = Forecast::new(&self.drive, &head, self.read_write_switch, extent);
             head = sent.forecast.end;

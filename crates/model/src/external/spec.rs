@@ -4,6 +4,9 @@ use freewheel_units::SimDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::drive::Drive;
+use crate::drive::spec::ByOp;
+
 /// How a scheduler outside a drive deals with what it cannot see or change (fast02 sections 3, 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -16,9 +19,9 @@ pub struct ExternalSpec {
     /// Free work on the tracks of foreground requests.
     pub same_track: SameTrack,
     /// The next request is chosen so long before the drive needs its command, and not earlier: those
-    /// that arrive meanwhile can be chosen too. When absent, as soon as the drive takes it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub decide_before: Option<SimDuration>,
+    /// that arrive meanwhile can be chosen too. With more than any command takes, as soon as the drive
+    /// takes it.
+    pub decide_before: SimDuration,
 }
 
 impl Default for ExternalSpec {
@@ -29,8 +32,17 @@ impl Default for ExternalSpec {
             at_drive: 2,
             conservatism: SimDuration::from_us(300),
             same_track: SameTrack::default(),
-            decide_before: Some(SimDuration::from_us(300)),
+            decide_before: SimDuration::from_us(300),
         }
+    }
+}
+
+impl ExternalSpec {
+    /// `drive` as planners of free work should see it: every movement takes longer by the margin, and
+    /// the processing of commands no time.
+    pub fn planners_drive(&self, drive: &Drive) -> Drive {
+        let margin_ns = u32::try_from(self.conservatism.ns()).unwrap_or(u32::MAX / 4);
+        drive.with_overhead(ByOp::default()).with_slower_seeks(|_| margin_ns)
     }
 }
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::onboard::spec::{QueueSpec, WriteCache};
+use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec, WriteCache};
 use freewheel_model::onboard::{NextEvent, Served, Unit};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::firmware::{Activity, BadBlocks, Firmware};
 use crate::library::{self, DriveError};
@@ -66,6 +67,59 @@ pub struct Habits {
     pub write_cache: Option<WriteCache>,
 }
 
+/// A habit that no drive has.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{key}` is {value}: {rule}")]
+pub struct HabitError {
+    /// Of the habit, within those of its drive.
+    pub key: &'static str,
+    /// As given.
+    pub value: String,
+    /// What is allowed.
+    pub rule: String,
+}
+
+/// Longest that a drive may be late at a time: hosts give up on a command before.
+const LATE_MAX: SimDuration = SimDuration::from_secs(60);
+
+/// The same for each block, of which a command may have 2^32.
+const LATE_A_BLOCK_MAX: SimDuration = SimDuration::from_ms(1);
+
+/// Shortest and longest mean time between activities: without any in between a drive would do nothing
+/// else.
+const EVERY: [SimDuration; 2] = [SimDuration::from_ms(1), SimDuration::from_secs(365 * 86_400)];
+
+/// Longest error of a seek, as in a drive file.
+const SEEK_JITTER_MAX: SimDuration = SimDuration::from_secs(1);
+
+impl Habits {
+    /// Err for a habit that no drive has.
+    pub fn check(&self) -> Result<(), HabitError> {
+        let Self { seek_jitter, reply_jitter, reply_jitter_a_block, activity, .. } = *self;
+        let none = SimDuration::ZERO;
+        let mut times = vec![
+            ("seek_jitter", seek_jitter.unwrap_or(none), [none, SEEK_JITTER_MAX]),
+            ("reply_jitter", reply_jitter, [none, LATE_MAX]),
+            ("reply_jitter_a_block", reply_jitter_a_block, [none, LATE_A_BLOCK_MAX]),
+        ];
+        if let Some(Activity { every, lasts }) = activity {
+            times.push(("activity.every", every, EVERY));
+            times.push(("activity.lasts", lasts, [none, LATE_MAX]));
+        }
+        for (key, value, [least, most]) in times {
+            if !(least..=most).contains(&value) {
+                let rule = format!("{least} to {most} are allowed");
+                return Err(HabitError { key, value: value.to_string(), rule });
+            }
+        }
+        if let Some(depth) = self.queue_depth.filter(|d| !(1..=QUEUE_DEPTH_MAX).contains(d)) {
+            let rule = format!("1 to {QUEUE_DEPTH_MAX} commands can be held");
+            return Err(HabitError { key: "queue_depth", value: depth.to_string(), rule });
+        }
+        Ok(())
+    }
+}
+
 /// A drive that exists in arithmetic only. It is told the time with every call, and does at each of
 /// its events what a drive does then: virtual time goes from event to event, real time is waited
 /// for.
@@ -82,7 +136,8 @@ pub struct EmulatedDrive {
 }
 
 impl EmulatedDrive {
-    /// The drive of a file, named `name` in errors, at rest.
+    /// The drive of a file, named `name` in errors, at rest. Err when the file makes no drive, or for
+    /// habits that no drive has.
     pub fn new(
         spec: &DriveSpec,
         name: &str,
@@ -90,6 +145,8 @@ impl EmulatedDrive {
         bad: BadBlocks,
         seed: u64,
     ) -> Result<Self, DriveError> {
+        let wrong = |source| DriveError::Habit { origin: name.into(), source };
+        habits.check().map_err(wrong)?;
         let mut spec = spec.clone();
         if let Some(jitter) = habits.seek_jitter {
             spec.seek.tolerance = jitter;
@@ -192,5 +249,40 @@ impl EmulatedDrive {
         let way = SimDuration::from_ns(self.prng.below(most.ns() + 1));
         let at = served.end + way;
         self.replies.insert((at, id), Reply { id, at, bad, served });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn habits_that_no_drive_has_are_refused_by_name() {
+        let ms = SimDuration::from_ms;
+        let own = |every, lasts| Some(Activity { every, lasts });
+        let usual = Habits::default();
+        let cases = [
+            (
+                Habits { activity: own(ms(0), ms(1)), ..usual },
+                "`activity.every` is 0ns: 1ms to 365d",
+            ),
+            (
+                Habits { activity: own(ms(1), ms(60_001)), ..usual },
+                "`activity.lasts` is 60.001s: 0ns to 60s",
+            ),
+            (Habits { seek_jitter: Some(ms(1001)), ..usual }, "`seek_jitter` is 1.001s: 0ns to 1s"),
+            (Habits { reply_jitter: SimDuration::MAX, ..usual }, "`reply_jitter` is "),
+            (Habits { reply_jitter_a_block: ms(2), ..usual }, "`reply_jitter_a_block` is 2ms"),
+            (Habits { queue_depth: Some(0), ..usual }, "`queue_depth` is 0: 1 to 65536"),
+        ];
+        let spec = library::spec("atlas10k").unwrap();
+        for (habits, message) in cases {
+            let error = habits.check().unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+            let drive = EmulatedDrive::new(&spec, "my drive", &habits, BadBlocks::default(), 1);
+            assert_eq!(drive.err().unwrap().to_string(), format!("my drive: {error}"));
+        }
+        let extreme = Habits { activity: own(ms(1), ms(60_000)), ..usual };
+        assert_eq!((extreme.check(), usual.check()), (Ok(()), Ok(())));
     }
 }

@@ -8,6 +8,6 @@ mod emulated;
 mod firmware;
 mod outside_view;
 
-pub use emulated::{Command, EmulatedDrive, Habits, Reply};
+pub use emulated::{Command, EmulatedDrive, HabitError, Habits, Reply};
 pub use firmware::{Activity, BadBlocks};
-pub use outside_view::{Answer, BlackBox, VirtualDrive};
+pub use outside_view::{Answer, BlackBox, Gone, VirtualDrive};

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use freewheel_units::{Blocks, Lbn, SimTime};
+use thiserror::Error;
 
 use super::{Command, EmulatedDrive};
 
@@ -17,6 +18,11 @@ pub struct Answer {
     pub bad: Option<Lbn>,
 }
 
+/// Why a drive answers nothing any more, in words that name it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Gone(pub String);
+
 /// A drive with its clock, and nothing of what is inside. Whoever implements it owns the time.
 pub trait BlackBox {
     /// Blocks that it has.
@@ -24,10 +30,13 @@ pub trait BlackBox {
     /// The time at the host.
     fn now(&self) -> SimTime;
     /// Sends a command now. Panics when it is not one for this drive, or when the drive has no room.
+    ///
+    /// Whoever sends a write has no data for it: it writes what the last read of its blocks
+    /// brought, so that nothing is lost. Reading them before is up to the sender.
     fn submit(&mut self, command: Command);
     /// Waits for the next answer, at most until a time. None when there is none until then, or
-    /// when nothing is under way.
-    fn next_answer(&mut self, until: SimTime) -> Option<Answer>;
+    /// when nothing is under way; an error when no answer will ever come again.
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone>;
     /// Waits until a time, which may have passed. Answers that come meanwhile are kept.
     fn sleep_until(&mut self, time: SimTime);
 }
@@ -70,9 +79,9 @@ impl BlackBox for VirtualDrive {
         self.drive.submit(self.now, command);
     }
 
-    fn next_answer(&mut self, until: SimTime) -> Option<Answer> {
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
         while self.answers.is_empty() && self.step(until) {}
-        self.answers.pop_front()
+        Ok(self.answers.pop_front())
     }
 
     fn sleep_until(&mut self, time: SimTime) {
@@ -104,22 +113,22 @@ mod tests {
     fn an_answer_comes_at_the_same_time_whether_it_is_waited_for_or_slept_over() {
         let mut waited = drive();
         waited.submit(read(7, 123_456));
-        let answer = waited.next_answer(SimTime::MAX).unwrap();
+        let answer = waited.next_answer(SimTime::MAX).unwrap().unwrap();
         assert_eq!((answer.id, answer.at), (7, waited.now()));
 
         let mut slept = drive();
         slept.submit(read(7, 123_456));
         slept.sleep_until(SimTime::from_ns(1_000_000_000));
         assert_eq!(slept.now(), SimTime::from_ns(1_000_000_000));
-        assert_eq!(slept.next_answer(SimTime::ZERO), Some(answer));
+        assert_eq!(slept.next_answer(SimTime::ZERO), Ok(Some(answer)));
     }
 
     #[test]
     fn nothing_is_answered_before_its_time_nor_without_a_command() {
         let mut drive = drive();
-        assert_eq!(drive.next_answer(SimTime::MAX), None);
+        assert_eq!(drive.next_answer(SimTime::MAX), Ok(None));
         drive.submit(read(1, 9));
-        assert_eq!(drive.next_answer(SimTime::from_ns(1000)), None);
-        assert!(drive.next_answer(SimTime::MAX).is_some());
+        assert_eq!(drive.next_answer(SimTime::from_ns(1000)), Ok(None));
+        assert!(drive.next_answer(SimTime::MAX).unwrap().is_some());
     }
 }

@@ -1,7 +1,5 @@
 //! What an experiment says of a scheduler outside the drive.
 
-use std::sync::Arc;
-
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::external::{External, ExternalSpec};
@@ -12,11 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
-use crate::black_box::{BadBlocks, EmulatedDrive, Habits};
+use crate::black_box::{BadBlocks, EmulatedDrive, HabitError, Habits};
 use crate::config::ConfigError;
 
 /// A scheduler outside the drive: it has the drive's file, and of the drive itself no more than
-/// commands and the times of their ends (fast02).
+/// commands and the times of their ends (fast02). Each actuator has a scheduler of its own and is seen
+/// as a device of its own, as drives show them that have a logical unit for each.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExternalConfig {
@@ -49,6 +48,10 @@ impl ExternalConfig {
                 "`scheduler.conservatism` is {conservatism}: at most {CONSERVATISM_MAX} are allowed"
             ));
         }
+        let wrong = |error: HabitError| {
+            format!("`habits.{}` is {}: {}", error.key, error.value, error.rule)
+        };
+        self.habits.check().map_err(wrong)?;
         let depth = self.habits.queue_depth.unwrap_or(at_drive);
         if depth < at_drive {
             return Err(format!(
@@ -73,16 +76,6 @@ impl ExternalConfig {
         let onboard = spec.onboard.with_processing(spec.overhead);
         let drive = drive.with_overhead(onboard.command_overhead());
         Ok(External::new(&drive, onboard.read_write_switch, policy, self.scheduler)?)
-    }
-
-    /// The drive as planners should see it.
-    pub(crate) fn planners_drive(
-        &self,
-        spec: &DriveSpec,
-        drive: &Drive,
-        policy: PolicySpec,
-    ) -> Result<Arc<Drive>, ConfigError> {
-        Ok(self.scheduler(spec, drive, policy)?.planners_drive())
     }
 
     /// The drive itself, of the same file.

@@ -6,6 +6,11 @@ mod beyond_scrub;
 mod beyond_tasks;
 mod beyond_uses;
 mod fast02;
+mod fast02_conservatism;
+mod fast02_foreground;
+mod fast02_foresight;
+mod fast02_scan;
+mod fast02_small_files;
 mod osdi00;
 mod osdi00_cleaning;
 mod osdi00_mining;
@@ -107,49 +112,55 @@ pub const CLAIMS: &[Claim] = &[
         id: "fast02.fig4",
         title: "One command at the drive, or two",
         setting: "Atlas 10K as a black box, random 16 KB, bus overlap that varies",
-        run: fast02::fig4,
+        run: fast02_foresight::fig4,
     },
     Claim {
         id: "fast02.fig7",
         title: "Predicted head times from outside the drive",
         setting: "Atlas 10K as a black box, random 4 KB, two commands at the drive",
-        run: fast02::fig7,
+        run: fast02_foresight::fig7,
     },
     Claim {
         id: "fast02.fig7b",
         title: "Predicted head times of large requests",
         setting: "as figure 7, exponential around 40 KB, bus overlap that varies",
-        run: fast02::fig7b,
+        run: fast02_foresight::fig7b,
+    },
+    Claim {
+        id: "fast02.fig7c",
+        title: "Predicted head times of small files",
+        setting: "Atlas 10K as a black box, one process that reads 10,000 of 100,000 files of 3 KB through a file system",
+        run: fast02_small_files::fig7c,
     },
     Claim {
         id: "fast02.fig8",
         title: "SPTF outside the drive and inside",
         setting: "Atlas 10K as a black box, 1 to 16 outstanding",
-        run: fast02::fig8,
+        run: fast02_foreground::fig8,
     },
     Claim {
         id: "fast02.fig9",
         title: "Foreground and free bandwidth by conservatism",
         setting: "Atlas 10K as a black box, transactions at MPL 10, a scan by the greedy rule",
-        run: fast02::fig9,
+        run: fast02_conservatism::fig9,
     },
     Claim {
         id: "fast02.fig10",
         title: "What scheduling from outside costs",
         setting: "as figure 9, SPTF-SW60%",
-        run: fast02::fig10,
+        run: fast02_conservatism::fig10,
     },
     Claim {
         id: "fast02.scan",
         title: "A full scan during transactions",
         setting: "as figure 9, SSTF, conservatism of 0.3 ms",
-        run: fast02::scan,
+        run: fast02_scan::scan,
     },
     Claim {
         id: "beyond.fast02",
         title: "Outside the drive with plans of several stops, tracks of the foreground included",
         setting: "as figure 9, jitter of 50 us, four policies",
-        run: fast02::beyond,
+        run: fast02_scan::beyond,
     },
     Claim {
         id: "beyond.scrub",

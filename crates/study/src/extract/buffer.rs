@@ -5,9 +5,9 @@
 
 use freewheel_units::SimDuration;
 
-use super::ExtractError;
 use super::host::{Host, Shadow};
 use super::map::ZoneMap;
+use super::{ExtractError, readable};
 
 /// The buffer as seen from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,15 +36,17 @@ const PLACES: usize = 24;
 /// Nothing in between is tried beyond this.
 const SEGMENTS_MAX: usize = 4096;
 const REACH_MAX: u64 = 1 << 16;
-/// Long enough to read on for as far as is tried, 40 turns of a slow drive.
-const PAUSE: SimDuration = SimDuration::from_ms(450);
+/// Long enough for a turn of any drive, and to read on for so many blocks on one that takes as long
+/// for each as the Cheetah 4LP of 1996 on its inner tracks; or 40 turns of a slow drive.
+const PAUSE_MIN: SimDuration = SimDuration::from_ms(25);
+const PAUSE_A_BLOCK: SimDuration = SimDuration::from_us(50);
+const PAUSE_MAX: SimDuration = SimDuration::from_ms(450);
 
 /// Looks for a buffer; None when a block read twice in a row comes from the media again.
 pub(super) fn measure(host: &mut Host<'_>) -> Result<Option<Buffer>, ExtractError> {
     let mut times = Vec::new();
     for _ in 0..PAIRS {
-        let block = host.elsewhere(&[])?;
-        host.read(block)?;
+        let (block, _) = host.read_elsewhere(&[])?;
         times.push(host.read(block)?.took());
     }
     times.sort_unstable();
@@ -90,13 +92,12 @@ fn segments(host: &mut Host<'_>, hit_below: SimDuration) -> Result<u32, ExtractE
 fn stays(host: &mut Host<'_>, others: usize, hit_below: SimDuration) -> Result<bool, ExtractError> {
     let mut hits = 0;
     for _ in 0..TRIALS {
-        let block = host.elsewhere(&[])?;
-        host.read(block)?;
+        let (block, _) = host.read_elsewhere(&[])?;
         let mut came = 0;
         while came < others {
             // What is in the buffer by chance takes nothing's place.
-            let other = host.elsewhere(&[block])?;
-            came += usize::from(host.read(other)?.took() >= hit_below);
+            let (_, other) = host.read_elsewhere(&[block])?;
+            came += usize::from(other.took() >= hit_below);
         }
         hits += usize::from(host.read(block)?.took() < hit_below);
     }
@@ -119,17 +120,32 @@ fn reach(
                 continue;
             };
             host.freshen(&[block, other])?;
-            host.read(block)?;
-            host.sleep(PAUSE);
-            hits += usize::from(host.read(other)?.took() < buffer.hit_below);
-        }
-        // One might be a miss that was quick by chance.
-        if hits > 1 {
-            reach = by;
+            hits += usize::from(comes_along(host, block, other, buffer.hit_below)?);
+            // One might be a miss that was quick by chance.
+            if hits > 1 {
+                reach = by;
+                break;
+            }
         }
         by *= 2;
     }
     Ok(reach)
+}
+
+/// Whether a block is in the buffer a while after another one was read.
+fn comes_along(
+    host: &mut Host<'_>,
+    read: u64,
+    other: u64,
+    hit_below: SimDuration,
+) -> Result<bool, ExtractError> {
+    if readable(host.read(read))?.is_none() {
+        return Ok(false);
+    }
+    // What lies before is in the buffer when the block is, as it passes the head first.
+    let on = other.saturating_sub(read);
+    host.sleep((PAUSE_MIN + PAUSE_A_BLOCK * on).min(PAUSE_MAX));
+    Ok(readable(host.read(other))?.is_some_and(|done| done.took() < hit_below))
 }
 
 impl Buffer {
@@ -155,9 +171,7 @@ impl Buffer {
             let mut hits = [false; 2];
             for (hit, block) in hits.iter_mut().zip([next - 1, next + 1]) {
                 host.freshen(&[begin, block])?;
-                host.read(begin)?;
-                host.sleep(PAUSE);
-                *hit = host.read(block)?.took() < self.hit_below;
+                *hit = comes_along(host, begin, block, self.hit_below)?;
             }
             votes += usize::from(hits == [true, false]);
         }

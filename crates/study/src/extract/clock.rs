@@ -4,26 +4,43 @@
 //! not matter, nor turns that were missed: folded by the period, the answers of a block lie at one
 //! angle. The angles of a set of reference blocks, read again from time to time over all the
 //! extraction, give the period; their mean keeps the phase.
+//!
+//! Answers that something else held up, a busy host or the drive itself, lie anywhere. Of all answers
+//! those count that agree, and where too few do, there are more reads.
 
 use std::f64::consts::TAU;
 
 use freewheel_units::{SimDuration, SimTime};
 
-use super::ExtractError;
-use super::host::Host;
+use super::host::{Done, Host};
+use super::{ExtractError, readable};
 
 /// Angles are turns in [0, 1): how far the spindle has turned when an answer comes.
 pub(super) struct Clock {
     references: Vec<u64>,
-    /// When each was first answered.
-    first: Vec<SimTime>,
+    /// The angle of each; None of those that cannot be read.
+    angles: Vec<Option<f64>>,
+    /// Of the whole extraction, in the mean.
     period_ns: f64,
+    /// Of the last minutes.
+    pace_ns: f64,
     /// A recent time at which the angle is zero.
     zero_ns: f64,
     synchronised: SimTime,
-    /// Standard deviation of one answer.
-    jitter_ns: f64,
-    period_error_ns: f64,
+    session: u32,
+    /// For each session when the angle was zero, and after how many turns.
+    zeros: Vec<Vec<Zero>>,
+    /// Mean square of one answer's deviation, and from how many passes.
+    jitter_square: f64,
+    passes: f64,
+}
+
+/// A passage of angle zero.
+#[derive(Debug, Clone, Copy)]
+struct Zero {
+    at_ns: f64,
+    /// Since the session began.
+    turns: f64,
 }
 
 /// References beyond those that displace each other from the buffer.
@@ -33,22 +50,43 @@ const SLOWEST_HZ: f64 = 50.0;
 const FASTEST_HZ: f64 = 334.0;
 /// Passes over some references whose answers give the first estimate.
 const FIRST_PASSES: usize = 6;
+/// And when they leave it open.
+const FIRST_PASSES_MAX: usize = 12;
 const FIRST_REFERENCES: usize = 12;
 /// Longest pause before a read of the first passes: some turns of the slowest spindle.
 const PAUSE_MAX: SimDuration = SimDuration::from_ms(100);
-/// And before each of these passes.
-const LONGER_PAUSE_MAX: SimDuration = SimDuration::from_secs(1);
-/// Mean resultant length without which there is no rotation: that of jitter with a standard deviation
-/// of 7 % of a turn.
-const IN_PHASE: f64 = 0.9;
+/// Before each of these passes there is one up to twice as long as a pass, which is held to take no
+/// less than this.
+const LONGER_PAUSE_MIN: SimDuration = SimDuration::from_ms(500);
+/// Mean resultant length without which there is no rotation. Sixty spans at random reach half of one
+/// at the best of all frequencies; a busy host may hold up one answer of five.
+const IN_PHASE: f64 = 0.65;
 /// Steps of the frequency in which the longest span gains a turn. Between two of them spans get out
 /// of phase by a 32nd of a turn, which takes less than a hundredth off their resultant.
 const STEPS_A_TURN: f64 = 16.0;
 const AS_GOOD: f64 = 0.985;
-/// Pauses before the passes that follow; each span is at most four times the one before.
-const PAUSES_S: [u64; 5] = [2, 8, 32, 128, 512];
-/// The phase is taken anew after this.
+/// The greatest multiple of the slowest spindle that is looked for.
+const MULTIPLES_MAX: usize = 6;
+/// A frequency that is nearly as good leaves the period open.
+const NEARLY_AS_GOOD: f64 = 0.95;
+/// The phase is taken anew after this, or after as long as there are answers, so that no turn is
+/// miscounted.
 const SYNCHRONISE_EVERY: SimDuration = SimDuration::from_secs(20);
+/// Passages from which the pace is taken: five minutes, in which a spindle changes little.
+const PACE_OF: usize = 16;
+/// A period from less than this is no better than that of the first passes, which took as long, and
+/// a pace no better than the mean.
+const PERIOD_SPAN_NS: f64 = 10e9;
+const PACE_SPAN_NS: f64 = 60e9;
+/// The period is known well enough, in parts of it: a fifth of a millionth.
+const WELL_KNOWN: f64 = 2e-7;
+/// Answers of one pass lie within this part of a turn, or they were held up.
+const PASS_WIDTH: f64 = 1.0 / 8.0;
+/// Standard deviations beyond which an answer was held up, and deviations that are always allowed.
+const HELD_UP: f64 = 4.0;
+const ALWAYS_ALLOWED_NS: f64 = 4_000.0;
+/// Times as many reads as were asked for are made at most to find that many that agree.
+const READS_FACTOR_MAX: usize = 8;
 
 /// Difference of two angles, in [-0.5, 0.5).
 pub(super) fn signed(turns: f64) -> f64 {
@@ -61,11 +99,29 @@ pub(super) fn fold(turns: f64) -> f64 {
     if within >= 1.0 { 0.0 } else { within }
 }
 
+/// The angles among these that agree: most of those that lie within `width`. The others were held up
+/// by something that has nothing to do with the drive.
+pub(super) fn agreeing(angles: &[f64], width: f64) -> Vec<usize> {
+    let near = |begin: f64| {
+        let inside = |other: &usize| fold(angles[*other] - begin) <= width;
+        (0..angles.len()).filter(inside).collect::<Vec<_>>()
+    };
+    let mut best = Vec::new();
+    for &angle in angles {
+        let found = near(angle);
+        if found.len() > best.len() {
+            best = found;
+        }
+    }
+    best
+}
+
 /// Mean of angles that lie within half a turn.
-pub(super) fn mean_angle(angles: &[f64]) -> f64 {
-    let first = angles[0];
-    let off: f64 = angles.iter().map(|angle| signed(angle - first)).sum();
-    fold(first + off / angles.len() as f64)
+pub(super) fn mean_angle(angles: impl Iterator<Item = f64> + Clone) -> f64 {
+    let first = angles.clone().next().unwrap_or_default();
+    let (off, count) =
+        angles.fold((0.0, 0.0), |(off, count), angle| (off + signed(angle - first), count + 1.0));
+    fold(first + off / f64::max(count, 1.0))
 }
 
 impl Clock {
@@ -73,41 +129,81 @@ impl Clock {
     pub fn find(host: &mut Host<'_>) -> Result<Self, ExtractError> {
         let mut clock = Self {
             references: references(host)?,
-            first: Vec::new(),
+            angles: Vec::new(),
             period_ns: 0.0,
+            pace_ns: 0.0,
             zero_ns: 0.0,
             synchronised: host.now(),
-            jitter_ns: 0.0,
-            period_error_ns: 0.0,
+            session: host.session(),
+            zeros: vec![Vec::new()],
+            jitter_square: 0.0,
+            passes: 0.0,
         };
-        clock.first = clock.pass(host, PAUSE_MAX)?;
-        let mut spans = Vec::new();
-        for _ in 1..FIRST_PASSES {
-            let pause = host.below(LONGER_PAUSE_MAX.ns());
+        let mut passes = vec![clock.pass(host, PAUSE_MAX)?];
+        let took = (host.now() - clock.synchronised).max(LONGER_PAUSE_MIN);
+        for _ in 1..FIRST_PASSES_MAX {
+            // Passes of one length would be as good for periods that differ by a turn a pass.
+            let pause = host.below(2 * took.ns());
             host.sleep(SimDuration::from_ns(pause));
-            let ends = clock.pass(host, PAUSE_MAX)?;
-            let of = clock.first.iter().zip(&ends).take(FIRST_REFERENCES);
-            spans.extend(of.map(|(first, end)| (*end - *first).ns() as f64));
+            let pass = clock.pass(host, PAUSE_MAX)?;
+            if pass.iter().flatten().any(|done| done.session != clock.session) {
+                // Times of two sessions have nothing to do with each other.
+                clock.session = host.session();
+                passes = vec![clock.pass(host, PAUSE_MAX)?];
+                continue;
+            }
+            passes.push(pass);
+            if passes.len() >= FIRST_PASSES {
+                let spans = spans(&passes);
+                if let Some(guess) = period_of(&spans) {
+                    clock.begin(&passes, fitted(&spans, guess));
+                    return Ok(clock);
+                }
+            }
         }
-        let guess = period_of(&spans).ok_or(ExtractError::NoRotation)?;
-        clock.period_ns = fitted(&spans, guess);
-        for pause in PAUSES_S {
-            host.sleep(SimDuration::from_secs(pause));
-            clock.synchronise(host)?;
-        }
-        Ok(clock)
+        Err(ExtractError::NoRotation)
+    }
+
+    /// Takes the angles of the references from the first passes.
+    fn begin(&mut self, passes: &[Vec<Option<Done>>], period_ns: f64) {
+        (self.period_ns, self.pace_ns) = (period_ns, period_ns);
+        self.zero_ns = passes[0].iter().flatten().next().map_or(0.0, |done| done.end.ns() as f64);
+        let angle = |done: Done| fold((done.end.ns() as f64 - self.zero_ns) / period_ns);
+        self.angles = passes[0].iter().map(|done| done.map(angle)).collect();
+        self.passed(&passes[0]);
+        // It deviates from itself by nothing.
+        (self.jitter_square, self.passes) = (0.0, 0.0);
+        passes[1..].iter().for_each(|pass| self.passed(pass));
+        // A host that has slept for long is later than one that has not: this says nothing beside
+        // the passes that follow.
+        self.zeros = vec![Vec::new()];
     }
 
     pub fn period_ns(&self) -> f64 {
         self.period_ns
     }
 
-    pub fn period_error_ns(&self) -> f64 {
-        self.period_error_ns
+    /// Standard deviation of one answer.
+    pub fn jitter_ns(&self) -> f64 {
+        (self.jitter_square / self.passes.max(1.0)).sqrt()
     }
 
-    pub fn jitter_ns(&self) -> f64 {
-        self.jitter_ns
+    /// What the period may be off.
+    pub fn period_error_ns(&self) -> f64 {
+        let passage = self.jitter_ns() / (self.references.len() as f64).sqrt() + 1.0;
+        let longest = self.zeros.iter().map(|zeros| turns_in(zeros)).fold(1.0, f64::max);
+        2.0 * passage / longest
+    }
+
+    /// By how much the pace at the end differs from that at the beginning, in parts of the period,
+    /// and over which time; None after a few minutes only.
+    pub fn drift(&self) -> Option<(f64, SimDuration)> {
+        let all = self.zeros.iter().max_by_key(|zeros| zeros.len())?;
+        let (first, last) = (all.chunks_exact(PACE_OF).next()?, all.rchunks_exact(PACE_OF).next()?);
+        let apart = last[0].at_ns - first[0].at_ns;
+        let is_known = apart >= first[PACE_OF - 1].at_ns - first[0].at_ns;
+        let change = slope(&[last])? - slope(&[first])?;
+        is_known.then(|| (change / self.period_ns, SimDuration::from_ns(apart as u64)))
     }
 
     /// Reads every reference once, with a random pause before each: in the same order at the same
@@ -116,57 +212,114 @@ impl Clock {
         &self,
         host: &mut Host<'_>,
         pause_max: SimDuration,
-    ) -> Result<Vec<SimTime>, ExtractError> {
+    ) -> Result<Vec<Option<Done>>, ExtractError> {
         let mut read = |&block: &u64| {
             let pause = host.below(pause_max.ns() + 1);
             host.sleep(SimDuration::from_ns(pause));
-            Ok(host.read_fresh(block)?.end)
+            readable(host.read_fresh(block))
         };
         self.references.iter().map(&mut read).collect()
     }
 
     /// Takes period and phase anew if that is due.
     pub fn keep(&mut self, host: &mut Host<'_>) -> Result<(), ExtractError> {
-        if host.now() >= self.synchronised + SYNCHRONISE_EVERY {
-            self.synchronise(host)?;
+        let zeros = self.zeros.last().map_or(&[][..], Vec::as_slice);
+        let known = SimDuration::from_ns((turns_in(zeros) * self.period_ns) as u64);
+        let again = self.synchronised + known.min(SYNCHRONISE_EVERY);
+        while host.session() != self.session || host.now() >= again {
+            let pass = self.pass(host, SimDuration::ZERO)?;
+            let session = host.session();
+            if pass.iter().flatten().all(|done| done.session == session) {
+                if session != self.session {
+                    self.session = session;
+                    self.zeros.push(Vec::new());
+                }
+                self.passed(&pass);
+                break;
+            }
         }
         Ok(())
     }
 
-    fn synchronise(&mut self, host: &mut Host<'_>) -> Result<(), ExtractError> {
-        let ends = self.pass(host, SimDuration::ZERO)?;
-        let span = |(first, end): (&SimTime, &SimTime)| (*end - *first).ns() as f64;
-        let spans: Vec<f64> = self.first.iter().zip(&ends).map(span).collect();
-        self.period_ns = fitted(&spans, self.period_ns);
-        let phases = |span: &f64| signed(span / self.period_ns) * self.period_ns;
-        let off: Vec<f64> = spans.iter().map(phases).collect();
-        let count = off.len() as f64;
-        let mean = off.iter().sum::<f64>() / count;
-        let square = off.iter().map(|off| (off - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        // The difference of two answers each.
-        self.jitter_ns = (square / 2.0).sqrt();
-        self.synchronised = host.now();
-        let origin = self.first[0].ns() as f64;
-        let since = self.synchronised.ns() as f64 - origin;
-        let turns = (since / self.period_ns).floor();
-        self.zero_ns = origin + turns * self.period_ns;
-        self.period_error_ns = (square / count).sqrt().max(1.0) / turns.max(1.0);
+    /// Waits until the period is known well.
+    pub fn settle(&mut self, host: &mut Host<'_>) -> Result<(), ExtractError> {
+        while self.period_error_ns() > WELL_KNOWN * self.period_ns {
+            host.sleep(SYNCHRONISE_EVERY);
+            self.keep(host)?;
+        }
         Ok(())
+    }
+
+    /// Takes zero, pace and period from a pass. How many turns there were since the one before does
+    /// not matter after a new session has begun.
+    fn passed(&mut self, pass: &[Option<Done>]) {
+        let both = pass.iter().zip(&self.angles);
+        let off = both.filter_map(|(done, angle)| Some(self.angle((*done)?.end) - (*angle)?));
+        let off: Vec<f64> = off.map(fold).collect();
+        let Some(last) = pass.iter().flatten().last() else { return };
+        let (mean, square) = self.off_in_mean(&off);
+        let late = signed(mean);
+        let since = (last.end.ns() as f64 - self.zero_ns) / self.pace_ns;
+        let turns = (since - late).floor();
+        self.zero_ns += (turns + late) * self.pace_ns;
+        self.synchronised = last.end;
+        // The difference of two answers each.
+        self.jitter_square += square * self.pace_ns.powi(2) / 2.0;
+        self.passes += 1.0;
+        if let Some(zeros) = self.zeros.last_mut() {
+            let turns = zeros.last().map_or(0.0, |zero| zero.turns + turns);
+            zeros.push(Zero { at_ns: self.zero_ns, turns });
+        }
+        self.take_pace();
+    }
+
+    /// Mean and mean square of the deviations that agree.
+    fn off_in_mean(&self, off: &[f64]) -> (f64, f64) {
+        let mut kept: Vec<f64> = agreeing(off, PASS_WIDTH).iter().map(|&at| off[at]).collect();
+        loop {
+            let mean = mean_angle(kept.iter().copied());
+            let from_mean = |off: &f64| signed(off - mean);
+            let count = kept.len() as f64;
+            let square = kept.iter().map(|off| from_mean(off).powi(2)).sum::<f64>() / count;
+            let allowed = HELD_UP * square.sqrt() + ALWAYS_ALLOWED_NS / self.pace_ns;
+            let before = kept.len();
+            kept.retain(|off| from_mean(off).abs() <= allowed);
+            if kept.len() == before {
+                return (mean, square);
+            }
+        }
+    }
+
+    fn take_pace(&mut self) {
+        let all: Vec<&[Zero]> = self.zeros.iter().map(Vec::as_slice).collect();
+        let span_ns = |zeros: &[Zero]| turns_in(zeros) * self.period_ns;
+        if all.iter().any(|zeros| span_ns(zeros) >= PERIOD_SPAN_NS) {
+            self.period_ns = slope(&all).unwrap_or(self.period_ns);
+        }
+        let zeros = all.last().copied().unwrap_or_default();
+        let last = &zeros[zeros.len().saturating_sub(PACE_OF)..];
+        let is_long = turns_in(last) * self.period_ns >= PACE_SPAN_NS;
+        self.pace_ns = slope(&[last]).filter(|_| is_long).unwrap_or(self.period_ns);
     }
 
     /// The angle at a time not far from the last synchronisation.
     pub fn angle(&self, at: SimTime) -> f64 {
-        fold((at.ns() as f64 - self.zero_ns) / self.period_ns)
+        fold((at.ns() as f64 - self.zero_ns) / self.pace_ns)
+    }
+
+    /// Whether a command was timed by this clock as it is.
+    pub fn times(&self, done: &Done) -> bool {
+        done.session == self.session
     }
 
     /// The first time not before `from` at which the spindle is at this angle.
     pub fn next(&self, angle: f64, from: SimTime) -> SimTime {
-        let wait = fold(angle - self.angle(from)) * self.period_ns;
+        let wait = fold(angle - self.angle(from)) * self.pace_ns;
         from + SimDuration::from_ns(wait.round() as u64)
     }
 
-    /// Angles at which blocks are answered, each the mean of so many reads. Blocks that are far
-    /// from each other are measured together at no more cost.
+    /// Angles at which blocks are answered, each the mean of so many reads that agree. Blocks that
+    /// are far from each other are measured together at no more cost.
     pub fn measure(
         &mut self,
         host: &mut Host<'_>,
@@ -174,14 +327,72 @@ impl Clock {
         reads: usize,
     ) -> Result<Vec<f64>, ExtractError> {
         let mut angles = vec![Vec::with_capacity(reads); blocks.len()];
-        for _ in 0..reads {
-            for (block, angles) in blocks.iter().zip(&mut angles) {
+        let mut agreed: Vec<Vec<usize>> = vec![Vec::new(); blocks.len()];
+        for _ in 0..READS_FACTOR_MAX * reads {
+            let mut is_settled = true;
+            for (at, &block) in blocks.iter().enumerate() {
+                if agreed[at].len() >= reads && 2 * agreed[at].len() > angles[at].len() {
+                    continue;
+                }
+                is_settled = false;
                 self.keep(host)?;
-                angles.push(self.angle(host.read_fresh(*block)?.end));
+                // How late a host notices an answer depends on how long it has waited: from a random
+                // place it is the same for all blocks.
+                host.read_elsewhere(&[block])?;
+                let done = host.read_fresh(block)?;
+                if self.times(&done) {
+                    angles[at].push(self.angle(done.end));
+                    agreed[at] = self.agreeing(&angles[at]);
+                }
+            }
+            if is_settled {
+                break;
             }
         }
-        Ok(angles.iter().map(|angles| mean_angle(angles)).collect())
+        let mean = |(angles, agreed): (&Vec<f64>, &Vec<usize>)| {
+            mean_angle(agreed.iter().map(|&at| angles[at]))
+        };
+        Ok(angles.iter().zip(&agreed).map(mean).collect())
     }
+
+    fn agreeing(&self, angles: &[f64]) -> Vec<usize> {
+        let width = 2.0 * HELD_UP * self.jitter_ns() + ALWAYS_ALLOWED_NS;
+        agreeing(angles, width / self.pace_ns)
+    }
+}
+
+/// Turns between the first and the last passage.
+fn turns_in(zeros: &[Zero]) -> f64 {
+    zeros.last().map_or(0.0, |last| last.turns - zeros[0].turns)
+}
+
+/// Time a turn, by least squares over all sessions; None without two passages of one.
+fn slope(sessions: &[&[Zero]]) -> Option<f64> {
+    let (mut above, mut below) = (0.0, 0.0);
+    for zeros in sessions {
+        // From the first, so that large numbers do not take the nanoseconds away.
+        let Some(first) = zeros.first() else { continue };
+        let count = zeros.len() as f64;
+        let since = |zero: &Zero| zero.at_ns - first.at_ns;
+        let turns = zeros.iter().map(|zero| zero.turns).sum::<f64>() / count;
+        let time = zeros.iter().map(since).sum::<f64>() / count;
+        for zero in *zeros {
+            above += (zero.turns - turns) * (since(zero) - time);
+            below += (zero.turns - turns).powi(2);
+        }
+    }
+    (below > 0.0).then(|| above / below)
+}
+
+/// From the first pass over some references to each of the others.
+fn spans(passes: &[Vec<Option<Done>>]) -> Vec<f64> {
+    let mut spans = Vec::new();
+    for pass in &passes[1..] {
+        // All over the pass, so that they are of many lengths.
+        let both = passes[0].iter().zip(pass).step_by(pass.len().div_ceil(FIRST_REFERENCES));
+        spans.extend(both.filter_map(|(a, b)| Some(((*b)?.end - (*a)?.end).ns() as f64)));
+    }
+    spans
 }
 
 /// Blocks that displace each other, all over the drive, in random order.
@@ -195,7 +406,8 @@ fn references(host: &mut Host<'_>) -> Result<Vec<u64>, ExtractError> {
 }
 
 /// The period of which all spans are multiples: the lowest frequency at which they are in phase. At
-/// a multiple of it they are so, too; at a part of it they are not, being random multiples.
+/// a multiple of it they are so, too; at a part of it they are not, being random multiples. None when
+/// they are not in phase anywhere, or at another frequency nearly as well.
 fn period_of(spans_ns: &[f64]) -> Option<f64> {
     let longest_s = spans_ns.iter().copied().fold(0.0, f64::max) / 1e9;
     let step = 1.0 / (STEPS_A_TURN * longest_s);
@@ -206,7 +418,23 @@ fn period_of(spans_ns: &[f64]) -> Option<f64> {
     let lowest = phases.iter().position(|&phase| phase > best * AS_GOOD)?;
     let peak = (lowest..count.min(lowest + STEPS_A_TURN as usize))
         .max_by(|a, b| phases[*a].total_cmp(&phases[*b]))?;
-    (best > IN_PHASE).then(|| 1e9 / at(peak))
+    // Where answers were held up, a multiple may be better by chance.
+    let parts = (2..=MULTIPLES_MAX).rev().map(|times| at(peak) / times as f64);
+    let mut parts = parts.filter(|hz| *hz >= SLOWEST_HZ);
+    let lowest_hz = parts.find(|&hz| most_are_in_phase(spans_ns, hz)).unwrap_or(at(peak));
+    // Others that are nearly as good have to be multiples.
+    let is_other = |index: usize| {
+        let times = (at(index) / lowest_hz).round().max(1.0);
+        (at(index) - times * lowest_hz).abs() > times * STEPS_A_TURN * step
+    };
+    let is_open = (0..count).any(|index| phases[index] > best * NEARLY_AS_GOOD && is_other(index));
+    (best > IN_PHASE && !is_open).then(|| 1e9 / lowest_hz)
+}
+
+/// Whether four fifths of the spans are in phase. At half of a frequency they are half a turn apart.
+fn most_are_in_phase(spans_ns: &[f64], hz: f64) -> bool {
+    let turns: Vec<f64> = spans_ns.iter().map(|span| fold(span / 1e9 * hz)).collect();
+    5 * agreeing(&turns, 0.25).len() >= 4 * spans_ns.len()
 }
 
 /// Mean resultant length of the spans' phases at a frequency.
@@ -220,11 +448,16 @@ fn in_phase(spans_ns: &[f64], hz: f64) -> f64 {
     libm::hypot(x, y) / spans_ns.len() as f64
 }
 
-/// The period near a guess of which spans are multiples, by least squares.
+/// The period near a guess of which spans are multiples, by least squares. The worst tenth is left
+/// out: an answer that was held up would count for much.
 fn fitted(spans_ns: &[f64], guess_ns: f64) -> f64 {
+    let off = |span: &f64| signed(span / guess_ns).abs();
+    let mut best = spans_ns.to_vec();
+    best.sort_by(|a, b| off(a).total_cmp(&off(b)));
+    best.truncate(spans_ns.len() - spans_ns.len() / 10);
     let turns = |span: f64| (span / guess_ns).round();
-    let above: f64 = spans_ns.iter().map(|&span| turns(span) * span).sum();
-    let below: f64 = spans_ns.iter().map(|&span| turns(span).powi(2)).sum();
+    let above: f64 = best.iter().map(|&span| turns(span) * span).sum();
+    let below: f64 = best.iter().map(|&span| turns(span).powi(2)).sum();
     above / below
 }
 
@@ -245,6 +478,29 @@ mod tests {
             let found = fitted(&spans, period_of(&spans).unwrap());
             assert!((found / period - 1.0).abs() < 1e-4, "{found} for {period}");
         }
+    }
+
+    #[test]
+    fn a_period_is_found_though_one_answer_of_ten_was_held_up() {
+        let mut prng = Prng::new(2, "spans");
+        for seed in 0..40 {
+            let period = 3_000_000.0 + 340_000.0 * f64::from(seed);
+            let mut span = || {
+                let turns = (prng.below(2000) + 1) as f64;
+                let held_up = if prng.below(10) == 0 { prng.below(8_000_000) } else { 0 };
+                turns * period + (prng.below(30_000) + held_up) as f64
+            };
+            let spans: Vec<f64> = (0..60).map(|_| span()).collect();
+            let found = fitted(&spans, period_of(&spans).unwrap());
+            assert!((found / period - 1.0).abs() < 1e-4, "{found} for {period}");
+        }
+    }
+
+    #[test]
+    fn spans_that_do_not_tell_a_turn_more_from_one_less_leave_it_open() {
+        // All but multiples of 5 s: a turn more in these is a frequency of 0.2 Hz more.
+        let spans: Vec<f64> = (0..60).map(|at| f64::from(at % 6 + 1) * 5e9).collect();
+        assert_eq!(period_of(&spans), None);
     }
 
     #[test]

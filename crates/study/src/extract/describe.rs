@@ -8,20 +8,19 @@ use freewheel_model::drive::spec::{
 use freewheel_model::onboard::spec::{AfterOp, BufferSpec, OnboardSpec, OverheadSpec, ReadAhead};
 use freewheel_units::SimDuration;
 
+use super::buffer::Buffer;
 use super::clock::fold;
+use super::host::Host;
 use super::map::ZoneMap;
 use super::zones::WHOLE_SECTOR;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
 
+/// Answers of reads and writes that differ by less are alike.
+const SAME_ANSWER_NS: f64 = 2_000.0;
 /// Angles that are no whole number of sectors are given to this part of a turn.
 const ANGLE_STEPS: f64 = 1e9;
 
-pub(super) fn describe(
-    found: &Found,
-    options: &ExtractOptions,
-    commands: u64,
-    drive_ns: u64,
-) -> Extraction {
+pub(super) fn describe(found: &Found, options: &ExtractOptions, host: &Host<'_>) -> Extraction {
     let values = values(found);
     let spec = spec(found, options, &values);
     let slips = found.zones.iter().flat_map(|zone| &zone.slips).map(|slip| ExtractedSlip {
@@ -30,11 +29,14 @@ pub(super) fn describe(
         plus_minus: (slip.latest - slip.earliest).div_ceil(2),
     });
     Extraction {
-        commands,
-        drive_ns,
+        commands: host.commands(),
+        writes: host.writes(),
+        drive_ns: host.now().ns(),
         reply_jitter_ns: found.jitter_ns,
         slips: slips.collect(),
+        unreadable: host.bad().collect(),
         seeks: found.seeks.clone(),
+        write_seeks: found.writes.as_ref().map_or(Vec::new(), |writes| writes.seeks.clone()),
         values,
         spec,
     }
@@ -42,9 +44,11 @@ pub(super) fn describe(
 
 fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> DriveSpec {
     let sources = values.iter().map(|value| (value.key.clone(), value.source.clone()));
-    let cylinders_ms = found.seeks.iter().map(|&(d, ns)| (d, ns as f64 / 1e6)).collect();
+    let writes = found.writes.as_ref();
+    let settle_ns = writes.map_or(0.0, |writes| writes.settle_ns);
     let last = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
-    let overhead = duration(found.overhead_ns);
+    let answers = Answers::of(found);
+    let overhead = duration(found.overhead_ns - answers.read_ns);
     DriveSpec {
         name: options.name.clone(),
         model: "extracted by timing".into(),
@@ -57,14 +61,23 @@ fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> D
         sparing: Sparing::default(),
         head_switch: duration(found.head_switch_ns.unwrap_or_default()),
         seek: SeekSpec {
-            read: CurveSpec::Table { cylinders_ms },
-            write: None,
-            write_settle: SimDuration::ZERO,
+            read: curve(&found.seeks, 0.0),
+            // Its values are without settling.
+            write: writes.filter(|w| !w.like_reads).map(|w| curve(&w.seeks, settle_ns)),
+            write_settle: duration(settle_ns),
             tolerance: SimDuration::ZERO,
         },
         zero_latency: ByOp::default(),
-        overhead: ByOp { read: overhead, write: overhead },
-        zones: found.zones.iter().map(zone_spec).collect(),
+        overhead: ByOp {
+            read: overhead,
+            write: writes
+                .map_or(overhead, |writes| duration(writes.after_write_ns - answers.read_ns)),
+        },
+        zones: found
+            .zones
+            .iter()
+            .map(|zone| zone_spec(zone, answers.read_ns / found.period_ns))
+            .collect(),
         onboard: onboard(found),
         zoned: None,
         advertised: Advertised::default(),
@@ -72,11 +85,17 @@ fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> D
     }
 }
 
+fn curve(seeks: &[(u32, u64)], less_ns: f64) -> CurveSpec {
+    let ms = |ns: u64| (ns as f64 - less_ns).max(0.0) / 1e6;
+    CurveSpec::Table { cylinders_ms: seeks.iter().map(|&(d, ns)| (d, ms(ns))).collect() }
+}
+
 fn duration(ns: f64) -> SimDuration {
     SimDuration::from_ns(ns.round() as u64)
 }
 
-fn zone_spec(zone: &ZoneMap) -> ZoneSpec {
+/// A zone whose blocks pass the head so much of a turn before a read of them is answered.
+fn zone_spec(zone: &ZoneMap, before: f64) -> ZoneSpec {
     let positions = zone.cylinders() * zone.heads * zone.per_track;
     let first_cylinder = zone.first_cylinder as u32;
     let mut passed = 0;
@@ -89,7 +108,7 @@ fn zone_spec(zone: &ZoneMap) -> ZoneSpec {
         first_cylinder,
         last_cylinder: first_cylinder + zone.cylinders() as u32 - 1,
         blocks_per_track: zone.per_track as u32,
-        first_block: turn(zone.start),
+        first_block: turn(zone.start - before),
         reserved_blocks: 0,
         track_skew: skew(zone.track_skew, zone.per_track),
         cylinder_skew: skew(zone.cylinder_skew(), zone.per_track),
@@ -115,38 +134,74 @@ fn skew(turns: f64, per_track: u64) -> Turn {
     turn(turns)
 }
 
+/// Answers that come later than others after their block has passed. What all of them take is in the
+/// overheads.
+struct Answers {
+    read_ns: f64,
+    write_ns: f64,
+}
+
+impl Answers {
+    fn of(found: &Found) -> Self {
+        let late = found.writes.as_ref().map_or(0.0, |writes| writes.late_ns);
+        let late = if late.abs() > found.jitter_ns.max(SAME_ANSWER_NS) { late } else { 0.0 };
+        Self { read_ns: (-late).max(0.0), write_ns: late.max(0.0) }
+    }
+}
+
+/// Command processing of reads and of writes that visit the media, and of their answers.
+fn overheads(found: &Found) -> OverheadSpec {
+    let answers = Answers::of(found);
+    let time = |ns: f64| duration(ns - answers.read_ns);
+    let read = time(found.overhead_ns);
+    let (read_miss, write_miss) = match &found.writes {
+        None => (AfterOp::both(read), AfterOp::both(read)),
+        Some(writes) => (
+            AfterOp { after_read: read, after_write: time(writes.read_after_write_ns) },
+            AfterOp {
+                after_read: time(writes.after_read_ns),
+                after_write: time(writes.after_write_ns),
+            },
+        ),
+    };
+    let hit = found.buffer.map_or(read, |buffer| time(buffer.hit.ns() as f64));
+    OverheadSpec {
+        read_hit: AfterOp::both(hit),
+        read_miss,
+        write_hit: AfterOp::both(hit),
+        write_miss,
+        read_completion: duration(answers.read_ns),
+        write_completion: duration(answers.write_ns),
+    }
+}
+
 fn onboard(found: &Found) -> OnboardSpec {
-    let Some(buffer) = found.buffer else { return OnboardSpec::default() };
+    let writes = found.writes.as_ref();
+    let is_known = found.buffer.is_some() || writes.is_some();
+    OnboardSpec {
+        buffer: found.buffer.map(|buffer| buffer_spec(found, buffer)),
+        overheads: is_known.then(|| overheads(found)),
+        read_write_switch: duration(writes.map_or(0.0, |writes| writes.switch_ns)),
+        ..OnboardSpec::default()
+    }
+}
+
+fn buffer_spec(found: &Found, buffer: Buffer) -> BufferSpec {
     let longest = found.zones.iter().map(|zone| zone.per_track).max().unwrap_or(1);
-    let miss = AfterOp::both(duration(found.overhead_ns));
-    let hit = AfterOp::both(buffer.hit);
     let read_ahead = match (buffer.ahead, found.reads_on_to_track_end) {
         (0, _) => ReadAhead::None,
         (_, true) => ReadAhead::Track,
         (_, false) => ReadAhead::Segment,
     };
-    OnboardSpec {
-        buffer: Some(BufferSpec {
-            segments: buffer.segments,
-            segment_blocks: 2 * longest as u32,
-            write_segments: 1,
-            read_ahead,
-            read_ahead_max_blocks: if read_ahead == ReadAhead::Segment {
-                buffer.ahead as u32
-            } else {
-                0
-            },
-            keep_free_blocks_before: buffer.behind > 0,
-            ..BufferSpec::default()
-        }),
-        overheads: Some(OverheadSpec {
-            read_hit: hit,
-            read_miss: miss,
-            write_hit: hit,
-            write_miss: miss,
-            ..OverheadSpec::default()
-        }),
-        ..OnboardSpec::default()
+    let is_segment = read_ahead == ReadAhead::Segment;
+    BufferSpec {
+        segments: buffer.segments,
+        segment_blocks: 2 * longest as u32,
+        write_segments: 1,
+        read_ahead,
+        read_ahead_max_blocks: if is_segment { buffer.ahead as u32 } else { 0 },
+        keep_free_blocks_before: buffer.behind > 0,
+        ..BufferSpec::default()
     }
 }
 
@@ -181,8 +236,7 @@ fn values(found: &Found) -> Vec<ExtractedValue> {
     }
     push("sparing", "zone".into(), Assumed, "spares behind the data of each zone".into());
     push("zero_latency", "no".into(), Assumed, "only single blocks were read".into());
-    push("overhead.write", "as of reads".into(), Assumed, "nothing was written".into());
-    push("seek.write_settle", "0".into(), Assumed, "nothing was written".into());
+    writing(found, &mut push);
     push("seek.tolerance", "0".into(), Assumed, "not measured".into());
     electronics(found, &mut push);
     values
@@ -192,17 +246,22 @@ fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, Stri
     use Confidence::{Approximate, Measured, Unobservable};
     let period = format!("{:.3} ns", found.period_ns);
     let ppm = found.period_error_ns / found.period_ns * 1e6;
-    let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm");
+    let drift = found.drift.map_or(String::new(), |(parts, apart)| {
+        format!("; it changed by {:.3} ppm in {:.0} s", parts * 1e6, apart.ns() as f64 / 1e9)
+    });
+    let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm{drift}");
     push("rotation_period", period, Measured, how);
     let zone = &found.zones[0];
     let (confidence, how) = match zone.heads {
         1 => (Unobservable, "all skews are alike, as with one head"),
+        _ if zone.track_skew == zone.cylinder_step => {
+            (Measured, "skews are all alike; from where in the zones movements change heads")
+        }
         _ => (Measured, "the pattern in which skews repeat, exact"),
     };
     push("surfaces", zone.heads.to_string(), confidence, how.into());
     let cylinders = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
     push("cylinders", cylinders.to_string(), Measured, "tracks over heads, exact".into());
-    let us = |ns: f64| format!("{:.1} us", ns / 1e3);
     let error = us(found.seek_error_ns);
     let how = format!(
         "the least lag of a read on the track where the head is, what an answer takes included, \
@@ -215,6 +274,33 @@ fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, Stri
         None => push("head_switch", us(0.0), Unobservable, "there is one head".into()),
     }
     push("seek", format!("{} distances", found.seeks.len()), Approximate, how);
+}
+
+/// What was found by writing, or that nothing was written.
+fn writing(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
+    use Confidence::{Approximate, Assumed};
+    let Some(writes) = &found.writes else {
+        push("overhead.write", "as of reads".into(), Assumed, "nothing was written".into());
+        push("seek.write_settle", "0".into(), Assumed, "nothing was written".into());
+        return;
+    };
+    let error = us(writes.error_ns);
+    let how = format!("the least lag of a write on the track where the head wrote, +- {error}");
+    push("overhead.write", us(writes.after_write_ns), Approximate, how);
+    let how = format!("how much longer movements before writes take in the middle, +- {error}");
+    push("seek.write_settle", us(writes.settle_ns), Approximate, how);
+    if !writes.like_reads {
+        let how = format!("the least lag with which half of the writes are in time, +- {error}");
+        push("seek.write", format!("{} distances", writes.seeks.len()), Approximate, how);
+    }
+    let how = format!(
+        "by how much longer a write after a read takes on the same track than elsewhere, +- {error}"
+    );
+    push("onboard.read_write_switch", us(writes.switch_ns), Approximate, how);
+}
+
+fn us(ns: f64) -> String {
+    format!("{:.1} us", ns / 1e3)
 }
 
 fn electronics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {

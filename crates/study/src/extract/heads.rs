@@ -2,12 +2,105 @@
 
 use freewheel_model::drive::spec::Mapping;
 
+use super::clock::{Clock, fold};
+use super::host::Host;
 use super::map::{ZoneMap, zone_of};
 use super::seeks::Timer;
-use super::{ExtractError, no_time};
+use super::{ExtractError, ExtractProgress, no_time};
 
 /// Two times that differ by less are the same: four times what bisection leaves open, and seeks vary.
 const SAME_NS: f64 = 40_000.0;
+
+/// More surfaces than any drive had.
+pub(super) const HEADS_MAX: u64 = 40;
+/// More than any drive has on a surface; what a drive file takes.
+const CYLINDERS_MAX: u64 = 4_000_000;
+
+/// Cylinders of zones in which skews are all alike, so that nothing but the time of movements says
+/// how many tracks make a cylinder. Other zones stay as they are.
+pub(super) fn regroup(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    mut zones: Vec<ZoneMap>,
+    progress: ExtractProgress<'_>,
+) -> Result<Vec<ZoneMap>, ExtractError> {
+    if zones.iter().any(|zone| zone.heads > 1) {
+        return Ok(zones);
+    }
+    let tracks = zones.iter().map(ZoneMap::cylinders).min().unwrap_or_default();
+    let count = (2 * HEADS_MAX).min(tracks.saturating_sub(1));
+    let mut timer = Timer::of_reads(host, clock, &zones);
+    let mut lags = Vec::new();
+    for track in 1..=count {
+        progress("heads", track - 1, count);
+        let lag = timer.least_lag_ns(|host| {
+            let zone = &zones[host.below(zones.len() as u64) as usize];
+            (zone.first_cylinder, 0, zone.first_cylinder + track, 0)
+        })?;
+        lags.push(lag.ok_or_else(|| no_time("a movement near the start of a zone"))?);
+    }
+    progress("heads", count, count);
+    let heads = heads_of(&lags);
+    let mut first_cylinder = 0;
+    for zone in &mut zones {
+        zone.heads = heads;
+        zone.first_cylinder = first_cylinder;
+        zone.track_skew = zone.cylinder_step;
+        zone.cylinder_step = fold(zone.cylinder_step * heads as f64);
+        first_cylinder += zone.cylinders();
+    }
+    match first_cylinder > CYLINDERS_MAX {
+        true => Err(ExtractError::Bands { tracks: first_cylinder }),
+        false => Ok(zones),
+    }
+}
+
+/// Surfaces, from the times of movements from the first track of a zone to those behind it: the
+/// number with which those times need the least explanation. One where they all need their own.
+fn heads_of(lags_ns: &[f64]) -> u64 {
+    let is_flat = spread(lags_ns) < SAME_NS;
+    let candidates = (2..=HEADS_MAX.min(lags_ns.len() as u64 / 2)).flat_map(|heads| {
+        [false, true].map(|turns_back| (explanations(lags_ns, heads, turns_back), heads))
+    });
+    let known = candidates.filter_map(|(count, heads)| Some((count?, heads)));
+    known.min().filter(|_| !is_flat).map_or(1, |(_, heads)| heads)
+}
+
+fn spread(times: &[f64]) -> f64 {
+    let (least, most) =
+        times.iter().fold((f64::MAX, f64::MIN), |(a, b), &time| (a.min(time), b.max(time)));
+    most - least
+}
+
+/// How many times explain those to all tracks, on a drive with so many heads: that of a change of
+/// heads, and those of the seeks of which there is one in each cylinder without such a change. Both
+/// overlap. None when they do not explain them, or hardly better than times that grow from track to
+/// track, as they do on a single surface.
+fn explanations(lags_ns: &[f64], heads: u64, turns_back: bool) -> Option<usize> {
+    let lag = |track: u64| lags_ns.get(track as usize - 1).copied();
+    let like_first = |cylinder: u64| match turns_back && cylinder % 2 == 1 {
+        true => cylinder * heads + heads - 1,
+        false => cylinder * heads,
+    };
+    let switch = lag(1)?;
+    let mut times = vec![switch];
+    let mut off = Vec::new();
+    for cylinder in 0..lags_ns.len() as u64 / heads {
+        let seek = if cylinder == 0 { switch } else { lag(like_first(cylinder))? };
+        times.push(seek);
+        let others =
+            (0..heads).map(|order| cylinder * heads + order).skip(usize::from(cylinder == 0));
+        let others = others.filter(|track| *track != like_first(cylinder) && *track > 1);
+        off.extend(others.filter_map(lag).map(|lag| (lag - seek.max(switch)).abs()));
+    }
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len().max(1) as f64;
+    let steps: Vec<f64> = times.windows(2).skip(1).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    let is_like = !off.is_empty() && off.iter().all(|off| *off < SAME_NS);
+    (is_like && mean(&steps) > STEPS_DIFFER * mean(&off)).then_some(times.len())
+}
+
+/// Times change so many times more from cylinder to cylinder than within one.
+const STEPS_DIFFER: f64 = 3.0;
 
 /// The head of a cylinder's track that comes `order`-th.
 fn head(zones: &[ZoneMap], mapping: Mapping, cylinder: u64, order: u64) -> u64 {
@@ -94,4 +187,37 @@ pub(super) fn switch_lag_ns(timer: &mut Timer<'_, '_>) -> Result<Option<f64>, Ex
         (cylinder, from, cylinder, host.below(from))
     })?;
     lag.map(Some).ok_or_else(|| no_time("a change of heads"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times of movements from track 0 on a drive with so many heads.
+    fn lags(heads: u64, turns_back: bool, switch: f64, seek: impl Fn(u64) -> f64) -> Vec<f64> {
+        let lag = |track: u64| {
+            let (cylinder, order) = (track / heads, track % heads);
+            let is_back = turns_back && cylinder % 2 == 1;
+            let head = if is_back { heads - 1 - order } else { order };
+            let arm = if cylinder > 0 { seek(cylinder) } else { 0.0 };
+            let noise = (track * 7919 % 13) as f64 * 1000.0;
+            200_000.0 + noise + if head != 0 { arm.max(switch) } else { arm }
+        };
+        (1..=80).map(lag).collect()
+    }
+
+    #[test]
+    fn surfaces_are_counted_by_the_times_of_movements_whatever_is_longer() {
+        let seek = |distance: u64| 300_000.0 + 150_000.0 * (distance as f64).sqrt();
+        for heads in [2, 3, 5, 8, 12, 20] {
+            for turns_back in [false, true] {
+                for switch in [150_000.0, 900_000.0] {
+                    let found = heads_of(&lags(heads, turns_back, switch, seek));
+                    assert_eq!(found, heads, "{turns_back} {switch}");
+                }
+            }
+        }
+        assert_eq!(heads_of(&lags(1, false, 0.0, seek)), 1);
+        assert_eq!(heads_of(&lags(4, false, 9e6, |_| 9e6)), 1, "nothing to tell them by");
+    }
 }

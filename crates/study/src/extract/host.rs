@@ -1,11 +1,12 @@
-//! Reads sent to a drive one by one, and kept clear of its buffer.
+//! Commands sent to a drive one by one, and kept clear of its buffer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use freewheel_sim::black_box::{BlackBox, Command};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
-use super::ExtractError;
+use super::journal::JournalEntry;
+use super::{ExtractError, Journal, readable};
 
 /// How the buffer gets in the way of measurements: what a read leaves in it, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,40 +17,69 @@ pub(super) struct Shadow {
     pub reach: u64,
 }
 
-/// One read: when it was sent, and when its answer came.
+/// One command: when it was sent, and when its answer came.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Read {
+pub(super) struct Done {
     pub sent: SimTime,
     pub end: SimTime,
+    /// In which session.
+    pub session: u32,
 }
 
-impl Read {
+impl Done {
     pub fn took(&self) -> SimDuration {
         self.end - self.sent
     }
 }
 
 /// The drive with what has been asked of it.
+///
+/// Its time is that of the last answer and of what was slept since, not that of the machine: so all
+/// that is decided follows from the answers, and those of a journal lead to the same place again.
 pub(super) struct Host<'a> {
     drive: &'a mut dyn BlackBox,
+    journal: Journal<'a>,
+    now: SimTime,
+    session: u32,
+    /// This host's time less the drive's, once the drive has been asked.
+    ahead: Option<SimDuration>,
     commands: u64,
-    /// The last reads, the newest at the back.
+    writes: u64,
+    /// The last blocks, the newest at the back.
     recent: VecDeque<u64>,
+    bad: BTreeSet<u64>,
+    bad_in_a_row: u32,
     shadow: Shadow,
     prng: Prng,
 }
 
 /// An answer is waited for so long; drives that recover from errors take some seconds.
 const ANSWER_WITHIN: SimDuration = SimDuration::from_secs(60);
-/// Reads that are remembered: more than any buffer has segments.
+/// Blocks that are remembered: more than any buffer has segments.
 const RECENT_MAX: usize = 8192;
+/// When so many commands failed one after the other, it is not for single blocks.
+const BAD_IN_A_ROW_MAX: u32 = 200;
 /// Random places that are tried before the drive is held to be too small.
 const PLACES_TRIED: usize = 10_000;
+/// Time that is put between two sessions. How much it was is not known.
+const BETWEEN_SESSIONS: SimDuration = SimDuration::from_secs(1);
 
 impl<'a> Host<'a> {
-    pub fn new(drive: &'a mut dyn BlackBox, seed: u64) -> Self {
-        let prng = Prng::new(seed, "extraction");
-        Self { drive, commands: 0, recent: VecDeque::new(), shadow: Shadow::default(), prng }
+    pub fn new(drive: &'a mut dyn BlackBox, seed: u64, journal: Journal<'a>) -> Self {
+        Self {
+            now: SimTime::ZERO,
+            session: 0,
+            ahead: None,
+            drive,
+            journal,
+            commands: 0,
+            writes: 0,
+            recent: VecDeque::new(),
+            bad: BTreeSet::new(),
+            bad_in_a_row: 0,
+            shadow: Shadow::default(),
+            prng: Prng::new(seed, "extraction"),
+        }
     }
 
     pub fn blocks(&self) -> u64 {
@@ -57,11 +87,20 @@ impl<'a> Host<'a> {
     }
 
     pub fn now(&self) -> SimTime {
-        self.drive.now()
+        self.now
     }
 
     pub fn commands(&self) -> u64 {
         self.commands
+    }
+
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// Blocks that could not be read.
+    pub fn bad(&self) -> impl Iterator<Item = u64> {
+        self.bad.iter().copied()
     }
 
     pub fn shadow(&self) -> Shadow {
@@ -72,37 +111,96 @@ impl<'a> Host<'a> {
         self.shadow = shadow;
     }
 
+    /// The session of the next command.
+    pub fn session(&self) -> u32 {
+        match (self.journal.past.front(), self.ahead) {
+            (Some(next), _) => next.session,
+            (None, None) if self.commands > 0 => self.session + 1,
+            _ => self.session,
+        }
+    }
+
     /// Uniform in `0..bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.prng.below(bound)
     }
 
     pub fn sleep(&mut self, time: SimDuration) {
-        let until = self.now() + time;
-        self.drive.sleep_until(until);
+        self.now += time;
     }
 
-    /// Reads one block, wherever it is, from a time on or at once if that has passed.
-    pub fn read_at(&mut self, time: SimTime, block: u64) -> Result<Read, ExtractError> {
-        self.drive.sleep_until(time);
-        self.read(block)
+    /// Reads or writes one block, wherever it is, from a time on or at once if that has passed.
+    pub fn ask_at(&mut self, time: SimTime, op: Op, block: u64) -> Result<Done, ExtractError> {
+        self.now = self.now.max(time);
+        self.ask(op, block)
     }
 
     /// Reads one block, wherever it is.
-    pub fn read(&mut self, block: u64) -> Result<Read, ExtractError> {
-        let (id, sent) = (self.commands, self.now());
-        self.commands += 1;
-        self.drive.submit(Command { id, op: Op::Read, start: Lbn::new(block), blocks: 1 });
-        let answer = self.drive.next_answer(sent + ANSWER_WITHIN);
-        let answer = answer.ok_or(ExtractError::NoAnswer { block })?;
-        if let Some(bad) = answer.bad {
-            return Err(ExtractError::Unreadable { block: bad.get() });
+    pub fn read(&mut self, block: u64) -> Result<Done, ExtractError> {
+        self.ask(Op::Read, block)
+    }
+
+    /// Writes what is in a block, which has been read a moment ago.
+    pub fn write(&mut self, block: u64) -> Result<Done, ExtractError> {
+        self.ask(Op::Write, block)
+    }
+
+    /// Reads or writes one block. One that could not be read before is not asked for again, which
+    /// would take seconds.
+    pub fn ask(&mut self, op: Op, block: u64) -> Result<Done, ExtractError> {
+        if self.bad.contains(&block) {
+            return Err(ExtractError::Unreadable { block });
         }
+        let entry = match self.journal.past.pop_front() {
+            Some(entry) if (entry.op, entry.block) == (op, block) => entry,
+            Some(entry) => return Err(ExtractError::OtherJournal { entry: entry.line() }),
+            None => self.ask_drive(op, block)?,
+        };
+        self.commands += 1;
+        self.writes += u64::from(op == Op::Write);
+        (self.session, self.now) = (entry.session, entry.end);
         self.recent.push_back(block);
         if self.recent.len() > RECENT_MAX {
             self.recent.pop_front();
         }
-        Ok(Read { sent, end: answer.at })
+        if entry.is_bad {
+            self.bad.insert(block);
+            self.bad_in_a_row += 1;
+            return Err(match self.bad_in_a_row {
+                BAD_IN_A_ROW_MAX.. => ExtractError::Broken { block, count: self.bad_in_a_row },
+                _ => ExtractError::Unreadable { block },
+            });
+        }
+        self.bad_in_a_row = 0;
+        let JournalEntry { sent, end, session, .. } = entry;
+        Ok(Done { sent, end, session })
+    }
+
+    fn ask_drive(&mut self, op: Op, block: u64) -> Result<JournalEntry, ExtractError> {
+        let session = self.session();
+        let ahead = self.ahead.unwrap_or_else(|| self.join());
+        self.ahead = Some(ahead);
+        self.drive.sleep_until(SimTime::from_ns(self.now.ns() - ahead.ns()));
+        let sent = self.drive.now() + ahead;
+        let id = self.commands;
+        self.drive.submit(Command { id, op, start: Lbn::new(block), blocks: 1 });
+        let until = self.drive.now() + ANSWER_WITHIN;
+        let answer = self.drive.next_answer(until)?;
+        let answer = answer.ok_or(ExtractError::NoAnswer { block })?;
+        let (end, is_bad) = (answer.at + ahead, answer.bad.is_some());
+        let entry = JournalEntry { session, op, block, sent, end, is_bad };
+        (self.journal.keep)(&entry)?;
+        Ok(entry)
+    }
+
+    /// The drive's time begins where that of the journal ends.
+    fn join(&mut self) -> SimDuration {
+        if self.commands > 0 {
+            self.now += BETWEEN_SESSIONS;
+        }
+        let drives = self.drive.now();
+        self.now = self.now.max(drives);
+        self.now - drives
     }
 
     /// Whether a block cannot be in the buffer.
@@ -114,10 +212,19 @@ impl<'a> Host<'a> {
     /// Makes all of these blocks ones that cannot be in the buffer, by reads elsewhere.
     pub fn freshen(&mut self, blocks: &[u64]) -> Result<(), ExtractError> {
         while !blocks.iter().all(|&block| self.is_fresh(block)) {
-            let elsewhere = self.elsewhere(blocks)?;
-            self.read(elsewhere)?;
+            self.read_elsewhere(blocks)?;
         }
         Ok(())
+    }
+
+    /// Reads a random block that can be read, is not in the buffer, nor near any of these.
+    pub fn read_elsewhere(&mut self, avoid: &[u64]) -> Result<(u64, Done), ExtractError> {
+        loop {
+            let block = self.elsewhere(avoid)?;
+            if let Some(done) = readable(self.read(block))? {
+                return Ok((block, done));
+            }
+        }
     }
 
     /// A random block that is not in the buffer, nor near any of these.
@@ -126,7 +233,7 @@ impl<'a> Host<'a> {
         for _ in 0..PLACES_TRIED {
             let block = self.prng.below(blocks);
             let is_far = avoid.iter().all(|other| other.abs_diff(block) > reach);
-            if is_far && self.is_fresh(block) {
+            if is_far && self.is_fresh(block) && !self.bad.contains(&block) {
                 return Ok(block);
             }
         }
@@ -134,7 +241,7 @@ impl<'a> Host<'a> {
     }
 
     /// Reads a block that is not in the buffer.
-    pub fn read_fresh(&mut self, block: u64) -> Result<Read, ExtractError> {
+    pub fn read_fresh(&mut self, block: u64) -> Result<Done, ExtractError> {
         self.freshen(&[block])?;
         self.read(block)
     }

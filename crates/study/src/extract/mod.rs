@@ -12,28 +12,37 @@
 //!     -> drive    a drive file with every value's source              describe.rs
 //! ```
 //!
-//! Only reads are sent. Non-goals for now: times of writes, drives with bands of cylinders or more
-//! than one arm, spare sectors other than at a zone's end.
+//! Only reads are sent, unless writes are to be timed as well (writes.rs): then blocks are written
+//! with what was read from them. Non-goals for now: drives with bands of cylinders or more than one
+//! arm, spare sectors other than at a zone's end.
 
 mod buffer;
 mod clock;
 mod describe;
 mod heads;
 mod host;
+mod journal;
 mod map;
 mod seeks;
+mod writes;
 mod zones;
 
+use std::collections::VecDeque;
+use std::io;
+
 use freewheel_model::drive::spec::{DriveSpec, Mapping};
-use freewheel_sim::black_box::BlackBox;
+use freewheel_sim::black_box::{BlackBox, Gone};
+use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
 
 use buffer::Buffer;
 use clock::Clock;
 use host::{Host, Shadow};
+pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
 use seeks::{Timer, distances};
+use writes::WriteTimes;
 use zones::Surveyor;
 
 /// Why a drive could not be characterised.
@@ -45,11 +54,35 @@ pub enum ExtractError {
         /// What was read.
         block: u64,
     },
-    /// A block that cannot be read.
-    #[error("block {block} cannot be read: write it, or take another drive")]
+    /// The connection to it is lost.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// The journal cannot be written.
+    #[error("the journal: {0}")]
+    Journal(#[from] io::Error),
+    /// A journal of something else.
+    #[error(
+        "the journal does not fit at {entry:?}: it is of another drive, or of another version; remove it and begin anew"
+    )]
+    OtherJournal {
+        /// What stands there.
+        entry: String,
+    },
+    /// A block that cannot be read, nor any around it.
+    #[error("block {block} and those around it cannot be read: this drive is broken")]
     Unreadable {
         /// The block.
         block: u64,
+    },
+    /// Nothing can be read.
+    #[error(
+        "block {block} cannot be read, nor {count} others that were tried: the drive, or the way to it, is broken"
+    )]
+    Broken {
+        /// The last that was tried.
+        block: u64,
+        /// How many.
+        count: u32,
     },
     /// The buffer holds about all of it.
     #[error(
@@ -59,6 +92,11 @@ pub enum ExtractError {
         /// Its capacity.
         blocks: u64,
     },
+    /// Writes cannot be timed.
+    #[error(
+        "writes are answered before they are on the media, so their times say nothing: switch the drive's write cache off, as with hdparm -W0"
+    )]
+    WriteCache,
     /// Answers have no period.
     #[error(
         "the answers have no period between 3,000 and 20,000 rpm: this is no spinning disk, or something else keeps it busy"
@@ -80,9 +118,9 @@ pub enum ExtractError {
         /// First block of the track.
         block: u64,
     },
-    /// More tracks in a row with like skews than a surface has.
+    /// More tracks than a surface has, in no order that is understood.
     #[error(
-        "{tracks} tracks with skews that are all alike are more than one surface has: the tracks lie in bands of cylinders, which are not understood yet"
+        "{tracks} tracks in a row are more than one surface has, and no order of heads was found in the times of movements either: the tracks lie in bands of cylinders, which are not understood yet"
     )]
     Bands {
         /// How many.
@@ -96,6 +134,14 @@ pub enum ExtractError {
     },
 }
 
+impl ExtractError {
+    /// Whether there is any sense in going on from the journal: what was measured is sound. After
+    /// others the same answers lead to the same error.
+    pub fn leaves_it_open(&self) -> bool {
+        matches!(self, Self::Gone(_) | Self::NoAnswer { .. } | Self::Journal(_))
+    }
+}
+
 /// What to call the drive, and the seed of the places that are chosen at random.
 #[derive(Debug, Clone)]
 pub struct ExtractOptions {
@@ -103,6 +149,9 @@ pub struct ExtractOptions {
     pub name: String,
     /// Seed.
     pub seed: u64,
+    /// Whether writes are timed. Each writes what was read from its block before: nobody else may
+    /// write to the drive meanwhile, and a block that is being written when the power fails is lost.
+    pub writes: bool,
 }
 
 /// How sure a value is.
@@ -148,6 +197,8 @@ pub struct ExtractedSlip {
 pub struct Extraction {
     /// Commands sent.
     pub commands: u64,
+    /// How many of them wrote.
+    pub writes: u64,
     /// Time on the drive.
     pub drive_ns: u64,
     /// Standard deviation of one answer about its angle.
@@ -156,11 +207,33 @@ pub struct Extraction {
     pub values: Vec<ExtractedValue>,
     /// Defects.
     pub slips: Vec<ExtractedSlip>,
+    /// Blocks that could not be read.
+    pub unreadable: Vec<u64>,
     /// Seek times before reads: distance in cylinders, and nanoseconds.
     pub seeks: Vec<(u32, u64)>,
+    /// And before writes, if they were timed.
+    pub write_seeks: Vec<(u32, u64)>,
     /// The drive.
     #[serde(skip)]
     pub spec: DriveSpec,
+}
+
+/// Writes a command that was answered by the drive down.
+pub type KeepEntry<'a> = Box<dyn FnMut(&JournalEntry) -> io::Result<()> + 'a>;
+
+/// What has been asked and answered before, and where to keep what comes. The default is of an
+/// extraction that begins and is not kept.
+pub struct Journal<'a> {
+    /// The commands of sessions before, as [`read_journal`] gives them.
+    pub past: VecDeque<JournalEntry>,
+    /// Called with every command that was answered by the drive.
+    pub keep: KeepEntry<'a>,
+}
+
+impl Default for Journal<'_> {
+    fn default() -> Self {
+        Self { past: VecDeque::new(), keep: Box::new(|_| Ok(())) }
+    }
 }
 
 /// Told which step is how far: its name, what is done, and what there is.
@@ -172,6 +245,8 @@ struct Found {
     reads_on_to_track_end: bool,
     period_ns: f64,
     period_error_ns: f64,
+    /// In parts of the period, and over which time.
+    drift: Option<(f64, SimDuration)>,
     jitter_ns: f64,
     zones: Vec<ZoneMap>,
     /// None when the order of heads shows in no time.
@@ -180,6 +255,8 @@ struct Found {
     /// Of a drive with several heads.
     head_switch_ns: Option<f64>,
     seeks: Vec<(u32, u64)>,
+    /// If they were timed.
+    writes: Option<WriteTimes>,
     /// Of the times of movements.
     seek_error_ns: f64,
     zone_start_error_ns: f64,
@@ -189,10 +266,10 @@ struct Found {
 pub fn extract(
     drive: &mut dyn BlackBox,
     options: &ExtractOptions,
+    journal: Journal<'_>,
     progress: ExtractProgress<'_>,
 ) -> Result<Extraction, ExtractError> {
-    let began = drive.now();
-    let mut host = Host::new(drive, options.seed);
+    let mut host = Host::new(drive, options.seed, journal);
     progress("buffer", 0, 1);
     let buffer = buffer::measure(&mut host)?;
     host.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
@@ -200,33 +277,42 @@ pub fn extract(
     progress("rotation", 0, 1);
     let mut clock = Clock::find(&mut host)?;
     progress("rotation", 1, 1);
+    let write_late_ns = match options.writes {
+        true => writes::reach_the_media(&mut host, &mut clock)?,
+        false => 0.0,
+    };
     let zones = survey(&mut host, &mut clock, progress)?;
+    let zones = heads::regroup(&mut host, &mut clock, zones, progress)?;
     let reads_on_to_track_end = match buffer {
         Some(buffer) => buffer.reads_on_to_track_end(&mut host, &zones)?,
         None => false,
     };
-    let mut timer = Timer { host: &mut host, clock: &mut clock, zones: &zones };
+    let mut timer = Timer::of_reads(&mut host, &mut clock, &zones);
+    timer.write_late_ns = write_late_ns;
     let times = movements(&mut timer, progress)?;
+    let writes = match options.writes {
+        true => Some(writes::measure(&mut timer, &times, progress)?),
+        false => None,
+    };
+    clock.settle(&mut host)?;
     let found = Found {
         buffer,
         reads_on_to_track_end,
         period_ns: clock.period_ns(),
         period_error_ns: clock.period_error_ns(),
+        drift: clock.drift(),
         jitter_ns: clock.jitter_ns(),
         zones,
         mapping: times.mapping,
-        overhead_ns: times.overhead_ns,
-        head_switch_ns: times.head_switch_ns,
-        seeks: times.seeks,
+        overhead_ns: times.at_rest_ns,
+        head_switch_ns: times.head_switch_ns(),
+        seeks: times.seeks(),
         seek_error_ns: times.error_ns,
+        writes,
         zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
     };
-    let (commands, drive_ns) = (host.commands(), (host.now() - began).ns());
-    Ok(describe::describe(&found, options, commands, drive_ns))
+    Ok(describe::describe(&found, options, &host))
 }
-
-/// More than any drive has on a surface; what a drive file takes.
-const CYLINDERS_MAX: u64 = 4_000_000;
 
 /// All zones, one after the other.
 fn survey(
@@ -251,20 +337,38 @@ fn survey(
         zones.push(zone);
     }
     progress("tracks and zones", blocks, blocks);
-    let cylinders = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
-    if cylinders > CYLINDERS_MAX {
-        return Err(ExtractError::Bands { tracks: cylinders });
-    }
     Ok(zones)
 }
 
-/// Times of movements.
+/// Least lags of movements, before reads or before writes.
 struct Movements {
     mapping: Option<Mapping>,
-    overhead_ns: f64,
-    head_switch_ns: Option<f64>,
-    seeks: Vec<(u32, u64)>,
+    /// Without any movement.
+    at_rest_ns: f64,
+    /// Of a drive with several heads.
+    switch_lag_ns: Option<f64>,
+    /// By distance.
+    lags: Vec<(u64, f64)>,
     error_ns: f64,
+}
+
+impl Movements {
+    fn time_ns(&self, lag_ns: f64) -> f64 {
+        (lag_ns - self.at_rest_ns).max(0.0)
+    }
+
+    fn head_switch_ns(&self) -> Option<f64> {
+        self.switch_lag_ns.map(|lag| self.time_ns(lag))
+    }
+
+    fn seeks(&self) -> Vec<(u32, u64)> {
+        self.lags.iter().map(|&(d, lag)| (d as u32, self.time_ns(lag).round() as u64)).collect()
+    }
+
+    /// A movement in the middle of those that were timed.
+    fn known(&self) -> (u64, f64) {
+        self.lags[self.lags.len() / 2]
+    }
 }
 
 /// Times of one movement that say how much one may be off.
@@ -275,15 +379,24 @@ fn movements(
     progress: ExtractProgress<'_>,
 ) -> Result<Movements, ExtractError> {
     let mapping = heads::mapping(timer)?;
-    let cylinders = timer.cylinders();
-    let all = distances(cylinders);
+    movements_of(timer, mapping, "seeks", progress)
+}
+
+/// Times all movements, as the timer is set.
+fn movements_of(
+    timer: &mut Timer<'_, '_>,
+    mapping: Option<Mapping>,
+    step: &str,
+    progress: ExtractProgress<'_>,
+) -> Result<Movements, ExtractError> {
+    let all = distances(timer.cylinders());
     let count = all.len() as u64;
     let mut lags = Vec::new();
     for (index, &distance) in all.iter().enumerate() {
-        progress("seeks", index as u64, count);
+        progress(step, index as u64, count);
         lags.push((distance, heads::seek_lag_ns(timer, mapping, distance)?));
     }
-    progress("seeks", count, count);
+    progress(step, count, count);
     let known = lags.get(lags.len() / 2).copied();
     let (distance, lag) = known.ok_or_else(|| no_time("a seek of a single cylinder"))?;
     let mut again = Vec::new();
@@ -291,19 +404,25 @@ fn movements(
         again.push(heads::seek_lag_ns(timer, mapping, distance)?);
     }
     let (least, most) = again.iter().fold((lag, lag), |(a, b), &x| (a.min(x), b.max(x)));
-    let overhead_ns = timer
-        .least_lag_at_rest_ns(distance, lag)?
-        .ok_or_else(|| no_time("a read without movement"))?;
-    let time = |lag: f64| (lag - overhead_ns).max(0.0);
+    let at_rest = timer.least_lag_at_rest_ns(timer.to, distance, lag)?;
     Ok(Movements {
         mapping,
-        overhead_ns,
-        head_switch_ns: heads::switch_lag_ns(timer)?.map(time),
+        at_rest_ns: at_rest.ok_or_else(|| no_time("a command without movement"))?,
+        switch_lag_ns: heads::switch_lag_ns(timer)?,
+        lags,
         error_ns: most - least + seeks::RESOLUTION_NS,
-        seeks: lags.iter().map(|&(d, lag)| (d as u32, time(lag).round() as u64)).collect(),
     })
 }
 
 fn no_time(what: &str) -> ExtractError {
     ExtractError::NoTime { what: what.into() }
+}
+
+/// None for a block that cannot be read.
+fn readable<T>(result: Result<T, ExtractError>) -> Result<Option<T>, ExtractError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(ExtractError::Unreadable { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -6,11 +6,11 @@
 //! found by bisection (fast02 section 4.2; Worthington et al. 1995). Buffers do not matter, and
 //! jitter of answers does not, for nobody needs to know when the head came.
 
-use super::ExtractError;
 use super::clock::{Clock, fold};
 use super::host::Host;
 use super::map::{ZoneMap, zone_of};
-use freewheel_units::{SimDuration, SimTime};
+use super::{ExtractError, readable};
+use freewheel_units::{Op, SimDuration, SimTime};
 
 /// A track of the drive: zone, track in the zone, and its cylinder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,21 +24,47 @@ pub(super) struct Timer<'s, 'h> {
     pub host: &'s mut Host<'h>,
     pub clock: &'s mut Clock,
     pub zones: &'s [ZoneMap],
+    /// What is done where a movement begins, and where it ends.
+    pub from: Op,
+    pub to: Op,
+    /// How much later in the turn than a read of the same block a write is answered.
+    pub write_late_ns: f64,
 }
 
-/// Reads at each lag, of which more than half decide.
-const VOTES: usize = 5;
+/// A lag is long enough when so many more trials are in time than are not, or too short the other
+/// way round: with one trial of ten held up, one such decision of 700 is wrong.
+const AHEAD: i32 = 3;
+/// At the very lag where half of the trials are in time neither side gets ahead.
+const VOTES_MAX: usize = 15;
+/// From the lag that was found to where all trials have to be in time, or none.
+const ASTRAY_NS: f64 = 80_000.0;
+/// Bisections at most for one that stands this test.
+const BISECTIONS_MAX: usize = 5;
+/// Between an answer and the next command a host has this at least to get ready.
+const HOST_TAKES: SimDuration = SimDuration::from_us(200);
+/// A command that was sent later than this after it should have been says nothing.
+const SENT_LATE_MAX: SimDuration = SimDuration::from_us(3);
 /// The bisection ends at a lag known to this.
 pub(super) const RESOLUTION_NS: f64 = 4_000.0;
 /// Trials without a result after which a movement is held to be impossible to time.
 const TRIALS_MAX: usize = 200;
 /// First trials, which say in which turn the answer comes.
-const FIRST_TRIALS: usize = 4;
+const FIRST_TRIALS: usize = 5;
 /// Jitter of seeks that is allowed for around whole turns.
 const MARGIN_NS: f64 = 200_000.0;
 
 /// An answer is this near to when it is due, or some turns later, whatever little jitter there is.
 const IN_STEP_NS: f64 = 30_000.0;
+
+/// The same for writes, which no buffer answers, in turns.
+const WRITE_IN_STEP: f64 = 1.0 / 8.0;
+
+impl<'s, 'h> Timer<'s, 'h> {
+    /// One of movements between reads.
+    pub fn of_reads(host: &'s mut Host<'h>, clock: &'s mut Clock, zones: &'s [ZoneMap]) -> Self {
+        Self { host, clock, zones, from: Op::Read, to: Op::Read, write_late_ns: 0.0 }
+    }
+}
 
 /// Lags do not count the time of the block itself, which differs from zone to zone.
 impl Timer<'_, '_> {
@@ -61,46 +87,74 @@ impl Timer<'_, '_> {
         zone.block_at(at.track * zone.per_track + sector).min(zone.end() - 1)
     }
 
-    /// Sends a read of a block on `to` a lag before it is due, with the head on `from`: how many
-    /// turns too late the answer came. None when the buffer had the block.
+    /// Sends a command for a block on `to` a lag before it is due, with the head on `from`: how many
+    /// turns too late the answer came. None when the buffer had the block, or something else came
+    /// in between.
     fn trial(&mut self, from: Track, to: Track, lag_ns: f64) -> Result<Option<u64>, ExtractError> {
         self.clock.keep(self.host)?;
         let part = 0.2 + 0.4 * self.host.below(1000) as f64 / 1000.0;
         let begin = self.block(from, part);
         let (first, last) = (self.block(to, 0.0), self.block(to, 0.999));
-        self.host.freshen(&[begin, first, last])?;
-        self.host.read(begin)?;
+        // What is written was read, so its block cannot wait to be chosen until the head is there.
+        let written = first + self.host.below(last + 1 - first);
+        self.hold(self.to, written)?;
+        self.hold(self.from, begin)?;
+        if [self.from, self.to].contains(&Op::Read) {
+            self.host.freshen(&[begin, first, last])?;
+        }
+        self.host.ask(self.from, begin)?;
+        let ready = self.ready_after(lag_ns);
+        if self.to == Op::Write {
+            return self.time(Op::Write, written, lag_ns, ready);
+        }
         let zone = &self.zones[to.zone];
-        let period = self.clock.period_ns();
-        let width = 1.0 / zone.per_track as f64;
         // The first block of the track that is due no sooner than after the lag.
-        let due = self.host.now() + SimDuration::from_ns((lag_ns + 2_000.0) as u64);
-        let passed = self.clock.angle(due) - zone.track_start(to.track);
+        let passed = self.clock.angle(ready) - zone.track_start(to.track);
+        let width = 1.0 / zone.per_track as f64;
         let sector = (fold(passed) / width).ceil() as u64 % zone.per_track;
         let block = zone.block_at(to.track * zone.per_track + sector).min(last);
-        self.time(block, lag_ns, due, period)
+        self.time(Op::Read, block, lag_ns, ready)
     }
 
-    /// Reads `block` so long before it is due the first time after `from`.
+    /// Reads a block that is to be written.
+    fn hold(&mut self, op: Op, block: u64) -> Result<(), ExtractError> {
+        if op == Op::Write {
+            self.host.read(block)?;
+        }
+        Ok(())
+    }
+
+    /// When a block may be due at the soonest that is asked for so long before.
+    fn ready_after(&self, lag_ns: f64) -> SimTime {
+        self.host.now() + SimDuration::from_ns(lag_ns as u64) + HOST_TAKES
+    }
+
+    /// Asks for `block` so long before it is due the first time after `from`.
     fn time(
         &mut self,
+        op: Op,
         block: u64,
         lag_ns: f64,
         from: SimTime,
-        period: f64,
     ) -> Result<Option<u64>, ExtractError> {
+        let period = self.clock.period_ns();
         let zone = &self.zones[self.zones.partition_point(|zone| zone.first <= block) - 1];
         let width_ns = period / zone.per_track as f64;
         let begins = zone.angle(block) - 1.0 / zone.per_track as f64;
         let due = self.clock.next(begins, from);
         let send = SimTime::from_ns(due.ns() - lag_ns as u64);
-        let end = self.host.read_at(send, block)?.end;
-        let late = end.ns() as f64 - due.ns() as f64 - width_ns;
+        let done = self.host.ask_at(send, op, block)?;
+        let was_sent_in_time = done.sent - send <= SENT_LATE_MAX;
+        let answer_ns = width_ns + if op == Op::Write { self.write_late_ns } else { 0.0 };
+        let late = done.end.ns() as f64 - due.ns() as f64 - answer_ns;
         let turns = (late / period).round();
-        // An answer out of step came from the buffer.
+        // An answer out of step came from the buffer, or was held up. That of a write may have to
+        // wait for its data and come somewhat later than its block has passed.
         let off = (late - turns * period).abs();
-        let in_step = off < (8.0 * self.clock.jitter_ns()).max(IN_STEP_NS);
-        Ok((turns >= 0.0 && in_step).then_some(turns as u64))
+        let step = if op == Op::Write { WRITE_IN_STEP * period } else { IN_STEP_NS };
+        let in_step = off < (8.0 * self.clock.jitter_ns()).max(step);
+        let counts = was_sent_in_time && in_step && turns >= 0.0 && self.clock.times(&done);
+        Ok(counts.then_some(turns as u64))
     }
 
     /// The least lag for movements between pairs of tracks.
@@ -112,82 +166,137 @@ impl Timer<'_, '_> {
             for _ in 0..TRIALS_MAX {
                 let (from, from_order, to, to_order) = pair(timer.host);
                 let (from, to) = (timer.track(from, from_order), timer.track(to, to_order));
-                if let Some(turns) = timer.trial(from, to, lag)? {
+                if let Some(Some(turns)) = readable(timer.trial(from, to, lag))? {
                     return Ok(Some(turns));
                 }
             }
             Ok(None)
         };
-        let mut turns = Vec::new();
-        for _ in 0..FIRST_TRIALS {
-            turns.extend(trial(self, 0.0)?);
+        let mut found = None;
+        for _ in 0..BISECTIONS_MAX {
+            let mut turns = Vec::new();
+            for _ in 0..FIRST_TRIALS {
+                turns.extend(trial(self, 0.0)?);
+            }
+            turns.sort_unstable();
+            let Some(&most) = turns.get(turns.len() / 2) else { return Ok(found) };
+            let period = self.clock.period_ns();
+            let low = (turns[0].saturating_sub(1) as f64 * period - MARGIN_NS).max(0.0);
+            let high = most as f64 * period + MARGIN_NS;
+            if let Some(lag) = self.bisect(low, high, &mut trial)? {
+                found = Some(lag);
+                if self.is_right(lag, low, &mut trial)? {
+                    break;
+                }
+            }
         }
-        let (Some(least), Some(most)) = (turns.iter().min(), turns.iter().max()) else {
-            return Ok(None);
-        };
-        let period = self.clock.period_ns();
-        let low = (least.saturating_sub(1) as f64 * period - MARGIN_NS).max(0.0);
-        let high = *most as f64 * period + MARGIN_NS;
-        self.bisect(low, high, trial)
+        Ok(found)
     }
 
     /// The lag between two at which half of the trials are in time.
     fn bisect(
         &mut self,
-        mut low: f64,
-        mut high: f64,
-        mut trial: impl FnMut(&mut Self, f64) -> Result<Option<u64>, ExtractError>,
+        mut late: f64,
+        mut early: f64,
+        trial: &mut impl FnMut(&mut Self, f64) -> Result<Option<u64>, ExtractError>,
     ) -> Result<Option<f64>, ExtractError> {
-        while high - low > RESOLUTION_NS {
-            let middle = f64::midpoint(low, high);
-            let mut in_time = 0;
-            for _ in 0..VOTES {
-                let Some(turns) = trial(self, middle)? else { return Ok(None) };
-                in_time += usize::from(turns == 0);
-            }
-            if 2 * in_time > VOTES {
-                high = middle;
-            } else {
-                low = middle;
+        while early - late > RESOLUTION_NS {
+            let middle = f64::midpoint(late, early);
+            match self.is_in_time(middle, trial)? {
+                None => return Ok(None),
+                Some(true) => early = middle,
+                Some(false) => late = middle,
             }
         }
-        Ok(Some(f64::midpoint(low, high)))
+        Ok(Some(f64::midpoint(late, early)))
+    }
+
+    /// Whether trials are late with a lag somewhat shorter, and in time with one somewhat longer:
+    /// trials that were held up may have led a bisection astray.
+    fn is_right(
+        &mut self,
+        lag: f64,
+        low: f64,
+        trial: &mut impl FnMut(&mut Self, f64) -> Result<Option<u64>, ExtractError>,
+    ) -> Result<bool, ExtractError> {
+        let (below, above) = (lag - ASTRAY_NS, lag + ASTRAY_NS);
+        let is_least = below <= low || self.is_in_time(below, trial)? == Some(false);
+        Ok(is_least && self.is_in_time(above, trial)? == Some(true))
+    }
+
+    /// Whether most trials at a lag are in time: as many as it takes for one side to be ahead.
+    fn is_in_time(
+        &mut self,
+        lag: f64,
+        trial: &mut impl FnMut(&mut Self, f64) -> Result<Option<u64>, ExtractError>,
+    ) -> Result<Option<bool>, ExtractError> {
+        let mut ahead = 0_i32;
+        for _ in 0..VOTES_MAX {
+            let Some(turns) = trial(self, lag)? else { return Ok(None) };
+            ahead += if turns == 0 { 1 } else { -1 };
+            if ahead.abs() == AHEAD {
+                break;
+            }
+        }
+        Ok(Some(ahead > 0))
     }
 
     /// The least lag without any movement: command processing and what an answer takes. The head is
     /// brought to the middle of a track just in time, by a movement whose least lag is known, so that
     /// none of the blocks before passed it and came into the buffer; the block that is timed lies
-    /// half a turn before.
+    /// half a turn before. The head comes there as the timer times movements, and `op` is timed.
     pub fn least_lag_at_rest_ns(
         &mut self,
+        op: Op,
         distance: u64,
         known_lag_ns: f64,
     ) -> Result<Option<f64>, ExtractError> {
         let period = self.clock.period_ns();
-        let cylinders = self.cylinders();
-        let trial = |timer: &mut Self, lag: f64| -> Result<Option<u64>, ExtractError> {
+        let mut trial = |timer: &mut Self, lag: f64| -> Result<Option<u64>, ExtractError> {
             for _ in 0..TRIALS_MAX {
-                let far = timer.host.below(cylinders - distance);
-                let (from, to) = (timer.track(far, 0), timer.track(far + distance, 0));
-                let timed = timer.block(to, 0.12);
-                let middle = timer.block(to, 0.62);
-                let begin = timer.block(from, 0.4);
-                timer.clock.keep(timer.host)?;
-                timer.host.freshen(&[begin, timer.block(to, 0.0), timer.block(to, 0.999)])?;
-                timer.host.read(begin)?;
-                let known = known_lag_ns + MARGIN_NS;
-                let ready = timer.host.now() + SimDuration::from_ns(known as u64 + 2_000);
-                if timer.time(middle, known, ready, period)? != Some(0) {
-                    continue;
-                }
-                let soon = timer.host.now() + SimDuration::from_ns(lag as u64);
-                if let Some(turns) = timer.time(timed, lag, soon, period)? {
+                let once = timer.trial_at_rest(op, distance, known_lag_ns + MARGIN_NS, lag);
+                if let Some(Some(turns)) = readable(once)? {
                     return Ok(Some(turns));
                 }
             }
             Ok(None)
         };
-        self.bisect(0.0, 0.4 * period, trial)
+        let mut found = None;
+        for _ in 0..BISECTIONS_MAX {
+            found = self.bisect(0.0, 0.4 * period, &mut trial)?;
+            let Some(lag) = found else { break };
+            if self.is_right(lag, 0.0, &mut trial)? {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn trial_at_rest(
+        &mut self,
+        op: Op,
+        distance: u64,
+        known_lag_ns: f64,
+        lag_ns: f64,
+    ) -> Result<Option<u64>, ExtractError> {
+        let far = self.host.below(self.cylinders() - distance);
+        let (from, to) = (self.track(far, 0), self.track(far + distance, 0));
+        let (timed, middle) = (self.block(to, 0.12), self.block(to, 0.62));
+        let begin = self.block(from, 0.4);
+        self.clock.keep(self.host)?;
+        self.hold(op, timed)?;
+        self.hold(self.to, middle)?;
+        self.hold(self.from, begin)?;
+        if [self.from, self.to, op].contains(&Op::Read) {
+            self.host.freshen(&[begin, self.block(to, 0.0), self.block(to, 0.999)])?;
+        }
+        self.host.ask(self.from, begin)?;
+        let ready = self.ready_after(known_lag_ns);
+        if self.time(self.to, middle, known_lag_ns, ready)? != Some(0) {
+            return Ok(None);
+        }
+        let soon = self.ready_after(lag_ns);
+        self.time(op, timed, lag_ns, soon)
     }
 }
 

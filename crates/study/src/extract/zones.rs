@@ -6,20 +6,21 @@
 //! then tried further and further away; where it fails there is a defect, by which all later blocks
 //! have moved on, or the next zone.
 
-use super::ExtractError;
 use super::clock::{Clock, fold, signed};
+use super::heads::HEADS_MAX;
 use super::host::Host;
 use super::map::{SlipFound, ZoneMap};
+use super::{ExtractError, readable};
 
 /// Reads of a block where its angle decides between two cases.
 const READS: usize = 3;
 /// Blocks from which a first track's size is guessed. A track has more of them on any drive with
 /// zones.
 const FIRST_STEP: u64 = 32;
-/// More surfaces than any drive had.
-const HEADS_MAX: u64 = 40;
 /// A track that is shorter by more than this has not lost them to defects.
 const SLIPS_A_TRACK_MAX: u64 = 4;
+/// Unless it was scratched, which shows within the track. The Cheetah 9LP has eight in a row.
+const SCRATCH_MAX: u64 = 32;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
 /// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
 const SKEW_MIN: f64 = 1.0 / 64.0;
@@ -30,6 +31,8 @@ pub(super) const WHOLE_SECTOR: f64 = 0.25;
 /// Pairs of tracks that are measured for a skew at most; with more jitter than that allows, the skew
 /// stays what it was measured to be.
 const PAIRS_MAX: f64 = 3000.0;
+/// More unreadable blocks one after the other than this are no defect but a broken drive.
+const BAD_IN_A_ROW_MAX: i64 = 64;
 /// Tracks on which the start of a finished zone is measured.
 const CHECKS: u64 = 24;
 /// Reads from which it follows.
@@ -104,7 +107,38 @@ impl Surveyor<'_, '_> {
     }
 
     fn angle(&mut self, block: u64) -> Result<f64, ExtractError> {
-        Ok(self.clock.measure(self.host, &[block], READS)?[0])
+        self.angle_of(block, READS, [-1, 1])
+    }
+
+    /// The same of a block that is held to be the first of a track.
+    fn angle_of_first(&mut self, block: u64) -> Result<f64, ExtractError> {
+        self.angle_of(block, READS, [1, -1])
+    }
+
+    /// Where a block is answered, or would be if it could be read: as far beyond one beside it as that
+    /// is beyond the next one, on either side.
+    fn angle_of(&mut self, block: u64, reads: usize, sides: [i64; 2]) -> Result<f64, ExtractError> {
+        if let Some(angle) = self.angle_if_readable(block, reads)? {
+            return Ok(angle);
+        }
+        for step in sides {
+            let mut angles = Vec::new();
+            for steps in 1..=BAD_IN_A_ROW_MAX {
+                let other = block.checked_add_signed(step * steps);
+                let Some(other) = other.filter(|&other| other < self.host.blocks()) else { break };
+                if let Some(angle) = self.angle_if_readable(other, reads)? {
+                    angles.push((steps as f64, angle));
+                }
+                if let [(near, first), (far, second)] = angles[..] {
+                    return Ok(fold(first - signed(second - first) * near / (far - near)));
+                }
+            }
+        }
+        Err(ExtractError::Unreadable { block })
+    }
+
+    fn angle_if_readable(&mut self, block: u64, reads: usize) -> Result<Option<f64>, ExtractError> {
+        Ok(readable(self.clock.measure(self.host, &[block], reads))?.map(|angles| angles[0]))
     }
 
     /// First block of a zone, and blocks a track. The end of the zone before may have been taken to
@@ -119,13 +153,19 @@ impl Surveyor<'_, '_> {
             let first = first.ok_or(ExtractError::NoTrack { block: second })?;
             return Ok((first, whole));
         }
-        Ok((first, whole.max(short)))
+        if whole.abs_diff(short) == 0 || whole.abs_diff(short) > SLIPS_A_TRACK_MAX {
+            return Ok((first, whole.max(short)));
+        }
+        // One of them has a defect, or the second begins with a block that cannot be read.
+        let mut tracks = [short, whole, self.first_track(second + whole)?];
+        tracks.sort_unstable();
+        Ok((first, tracks[1]))
     }
 
     /// Blocks of the track that begins with `first`, of whose size nothing is known.
     fn first_track(&mut self, first: u64) -> Result<u64, ExtractError> {
         let blocks = self.host.blocks();
-        let begin = self.angle(first)?;
+        let begin = self.angle_of_first(first)?;
         let mut turns = 0.0;
         let mut on = 0;
         let mut next = FIRST_STEP;
@@ -159,7 +199,7 @@ impl Surveyor<'_, '_> {
         per_track: u64,
         heads: Option<u64>,
     ) -> Result<(Vec<Walked>, Vec<SlipFound>), ExtractError> {
-        let mut tracks = vec![Walked { first, angle: self.angle(first)? }];
+        let mut tracks = vec![Walked { first, angle: self.angle_of_first(first)? }];
         let mut slips = Vec::new();
         let mut wanted = heads.map_or(2 * HEADS_MAX, |heads| heads + 1) as usize;
         while tracks.len() < wanted {
@@ -199,7 +239,7 @@ impl Surveyor<'_, '_> {
             at = u64::midpoint(on, off);
         }
         let first = track.first + off;
-        Ok(Walked { first, angle: self.angle(first)? })
+        Ok(Walked { first, angle: self.angle_of_first(first)? })
     }
 
     /// The first step from track to track that is unlike the very first: it changes cylinders.
@@ -239,7 +279,10 @@ impl Surveyor<'_, '_> {
             let begin = zone.track_first(bad);
             let misfit = self.first_misfit_in(zone, bad)?;
             let missing = begin + zone.per_track - misfit;
-            if missing <= SLIPS_A_TRACK_MAX && self.is_slip(zone, bad, missing, misfit)? {
+            let is_slip = missing <= SLIPS_A_TRACK_MAX
+                && self.is_slip(zone, bad, missing, (begin, misfit))?
+                || self.is_scratch(zone, bad, misfit)?;
+            if is_slip {
                 (good, stride) = (bad, 1);
                 continue;
             }
@@ -248,12 +291,22 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// How far the angle of a block is off; None beyond the end of the drive.
+    /// How far the angle of a block is off, or of one near it on its track if it cannot be read;
+    /// None beyond the end of the drive.
     fn error(&mut self, zone: &ZoneMap, block: u64) -> Result<Option<f64>, ExtractError> {
-        if block >= self.host.blocks() {
+        let blocks = self.host.blocks();
+        if block >= blocks {
             return Ok(None);
         }
-        Ok(Some(signed(self.angle(block)? - zone.angle(block))))
+        let track = zone.track_of(block).0;
+        let (begin, end) = (zone.track_first(track), zone.track_first(track + 1).min(blocks));
+        let others = (block..end).chain((begin..block).rev());
+        for other in others.take(BAD_IN_A_ROW_MAX as usize) {
+            if let Some(angle) = self.angle_if_readable(other, READS)? {
+                return Ok(Some(signed(angle - zone.angle(other))));
+            }
+        }
+        Err(ExtractError::Unreadable { block })
     }
 
     fn fits_block(&mut self, zone: &ZoneMap, block: u64) -> Result<bool, ExtractError> {
@@ -330,18 +383,39 @@ impl Surveyor<'_, '_> {
         zone: &mut ZoneMap,
         track: u64,
         missing: u64,
-        misfit: u64,
+        (earliest, latest): (u64, u64),
     ) -> Result<bool, ExtractError> {
-        let begin = zone.track_first(track);
-        let before = u64::midpoint(begin, misfit);
-        zone.slips.push(SlipFound { before, count: missing, earliest: begin, latest: misfit });
+        let before = u64::midpoint(earliest, latest);
+        zone.slips.push(SlipFound { before, count: missing, earliest, latest });
         // The next track may be shorter, too.
         let next = zone.track_first(track + 1);
-        if self.fits_block(zone, next)? && self.fits_block(zone, next + zone.per_track / 2)? {
-            return Ok(true);
+        let mut tries = vec![next, next + zone.per_track / 2];
+        if missing > SLIPS_A_TRACK_MAX {
+            tries.push(next + zone.per_track - zone.per_track / 16);
+            tries.push(zone.track_first(track + zone.heads));
         }
-        zone.slips.pop();
-        Ok(false)
+        for block in tries {
+            if !self.fits_block(zone, block)? {
+                zone.slips.pop();
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The same for as many places in a row as leap to the eye in the angle of the block behind them.
+    fn is_scratch(
+        &mut self,
+        zone: &mut ZoneMap,
+        track: u64,
+        misfit: u64,
+    ) -> Result<bool, ExtractError> {
+        let Some(error) = self.error(zone, misfit)? else { return Ok(false) };
+        let count = (error * zone.per_track as f64).round();
+        if !(1.0..=SCRATCH_MAX as f64).contains(&count) {
+            return Ok(false);
+        }
+        self.is_slip(zone, track, count as u64, (misfit, misfit))
     }
 
     /// Takes skews and start from the whole zone.
@@ -374,12 +448,15 @@ impl Surveyor<'_, '_> {
         let ratio = SKEW_PARTS * zone.per_track as f64 * jitter / switches;
         let pairs = (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, PAIRS_MAX) as usize;
         let mut off = 0.0;
-        for _ in 0..pairs {
+        let mut done = 0;
+        while done < pairs {
             let track = self.host.below(cylinders) * zone.heads;
             let ends = [track, track + zone.heads - 1].map(|track| zone.track_first(track));
-            let angles = self.clock.measure(self.host, &ends, READS)?;
+            let angles = self.clock.measure(self.host, &ends, READS);
+            let Some(angles) = readable(angles)? else { continue };
             let expected = zone.angle(ends[1]) - zone.angle(ends[0]);
             off += signed(angles[1] - angles[0] - expected);
+            done += 1;
         }
         zone.track_skew = fold(zone.track_skew + off / pairs as f64 / switches);
         let sectors = zone.per_track as f64;
@@ -400,11 +477,11 @@ impl Surveyor<'_, '_> {
             if reads > READS_FOR_SLIP_MAX {
                 continue;
             }
-            let begin = self.clock.measure(self.host, &[slip.earliest], reads)?[0];
+            let begin = self.angle_of(slip.earliest, reads, [1, -1])?;
             let (mut before, mut behind) = (slip.earliest, slip.latest);
             while behind - before > 1 {
                 let middle = u64::midpoint(before, behind);
-                let angle = self.clock.measure(self.host, &[middle], reads)?[0];
+                let angle = self.angle_of(middle, reads, [-1, 1])?;
                 let expected = (middle - slip.earliest) as f64 / zone.per_track as f64;
                 if signed(angle - begin - expected) < step / 2.0 {
                     before = middle;

@@ -139,7 +139,11 @@ fn gaps(
     }
     let [used, seeks, left] =
         [free.transfer_share(), free.extra_seek_share(), free.unused_share()].map(percent);
-    let latency = format!("{used} used, {seeks} lost to extra seeks, {left} left");
+    let holes = match result.external {
+        Some(_) => ", with what lies between wanted blocks in a command",
+        None => "",
+    };
+    let latency = format!("{used} used{holes}, {seeks} lost to extra seeks, {left} left");
     let FreeTime { gaps, gaps_used, gaps_late, runs, foreground_delay_ns, .. } = time;
     let count = match gaps {
         0 if result.head_time.rotate_ns > 0 => KEPT.to_owned(),

@@ -418,17 +418,35 @@ mod tests {
         Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap()
     }
 
+    /// Ten clients with random requests, as in osdi00 section 6.
+    fn clients(experiment: &Experiment) -> Closed {
+        let kib = Bytes::from_kib;
+        let spec = PatternSpec { size: kib(8), align: kib(4), ..PatternSpec::default() };
+        let pattern = Pattern::new(spec, experiment.striping.blocks(), 1).unwrap();
+        Closed::new(pattern, 10, Think::Constant(SimDuration::from_ms(30)), u64::MAX, 1)
+    }
+
+    #[test]
+    fn what_is_said_to_be_done_never_falls_and_is_in_step_with_the_gaps() {
+        use std::sync::Mutex;
+        let experiment = experiment("kind = \"closed\"");
+        let said = Mutex::new(Vec::new());
+        let tell = |done, total| said.lock().unwrap().push((done, total));
+        let size = Bytes::from_kib(8);
+        let (scans, _) = scan(&experiment, &mut clients(&experiment), size, PACE, &tell).unwrap();
+        let said = said.into_inner().unwrap();
+        assert!(said.is_sorted() && said.last().unwrap().0 == said[0].1, "{said:?}");
+        // It speaks again after as many gaps at most, so how often it spoke tells how many there were.
+        let gaps: u64 = scans[0].bursts.iter().map(|burst| burst.gaps).sum();
+        assert!(said.len() as u64 > gaps / 500, "{} times in {gaps} gaps", said.len());
+    }
+
     #[test]
     fn under_random_requests_the_estimate_is_near_a_whole_scan() {
         let experiment = experiment("kind = \"closed\"");
-        // Ten clients with random requests, as in osdi00 section 6.
         let scan = |pace: Pace| {
-            let kib = Bytes::from_kib;
-            let spec = PatternSpec { size: kib(8), align: kib(4), ..PatternSpec::default() };
-            let pattern = Pattern::new(spec, experiment.striping.blocks(), 1).unwrap();
-            let think = Think::Constant(SimDuration::from_ms(30));
-            let mut source = Closed::new(pattern, 10, think, u64::MAX, 1);
-            ScanBehind::new(&experiment, &mut source, kib(8), pace).unwrap()
+            ScanBehind::new(&experiment, &mut clients(&experiment), Bytes::from_kib(8), pace)
+                .unwrap()
         };
         let (whole, leaping) = (scan(Pace { requests: 1_000_000, ..NO_LEAPS }), scan(PACE));
         assert!([&whole, &leaping].iter().all(|scan| scan.scan.end == End::Complete));

@@ -62,7 +62,7 @@ pub(super) struct Watch {
     pub done: AtomicU64,
 }
 
-/// How far a scan is when no leaps are left to take.
+/// How far a scan is when only its last blocks are left.
 pub(super) const WHOLE: u64 = 1000;
 
 /// How a scan ended.
@@ -215,17 +215,32 @@ impl Leaping {
         scan.go_on(&mut runs, 1.0 - self.step, &mut self.prng);
         self.burst.from = self.left();
         self.leaps += 1;
-        let done = self.how_far();
-        self.watch.done.fetch_add(done - self.told, Ordering::Relaxed);
-        self.told = done;
     }
 
-    /// How far it is, in parts of [`WHOLE`]: leaps are parts of what is left, and go on until a burst
-    /// might read it.
+    /// Says how far it is.
+    fn tell(&mut self) {
+        let done = self.how_far();
+        let more = done.saturating_sub(self.told);
+        self.watch.done.fetch_add(more, Ordering::Relaxed);
+        self.told += more;
+    }
+
+    /// How far it is, in parts of [`WHOLE`]: bursts, which take about the same time each, over those and
+    /// as many as follow if the rate stays, so that leaps get longer, until one might read what is left.
     fn how_far(&self) -> u64 {
-        let part = |left: u64| libm::log(self.blocks as f64 / left.max(1) as f64);
-        let done = part(self.left()) / part(self.pace.gaps).max(f64::MIN_POSITIVE);
-        (done.clamp(0.0, 1.0) * WHOLE as f64) as u64
+        let Pace { gaps, leaps, step_max, .. } = self.pace;
+        let done = self.leaps as f64 + (self.burst.gaps as f64 / gaps as f64).min(1.0);
+        let mut all = self.leaps as f64 + 1.0;
+        let (mut left, mut step) = (self.burst.from as f64, self.step);
+        for _ in self.leaps..leaps.min(self.leaps + LEAPS_AHEAD) {
+            left *= 1.0 - step;
+            if left <= gaps as f64 {
+                break;
+            }
+            all += 1.0;
+            step = (2.0 * step).min(step_max);
+        }
+        (done / all * WHOLE as f64) as u64
     }
 }
 
@@ -238,6 +253,12 @@ const STEP_MIN: f64 = 1.0 / 64.0;
 /// chance alone makes more of the number of runs.
 const STEADY: f64 = 0.1;
 const UNSTEADY: f64 = 0.22;
+
+/// So many leaps of half of what is left get through anything.
+const LEAPS_AHEAD: u64 = 64;
+
+/// Gaps from one time that a scan says how far it is to the next.
+const TELL_EVERY: u64 = 50;
 
 /// With fewer free runs in a burst its gaps are said to reach nothing more. Assumed: of a smaller
 /// number nothing could be told, its standard error being a quarter.
@@ -271,6 +292,9 @@ impl Planner for Leaping {
         self.burst.potential_ns += gap.latency().ns();
         self.burst.transfer_ns += spent.transfer.ns();
         self.burst.extra_seek_ns += spent.extra_seek_ns;
+        if self.burst.gaps.is_multiple_of(TELL_EVERY) {
+            self.tell();
+        }
         if self.burst.gaps.is_multiple_of(self.pace.gaps) {
             self.leap();
         }

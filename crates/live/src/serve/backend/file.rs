@@ -47,6 +47,7 @@ pub enum OpenError {
 /// A file or a block device.
 pub struct FileBackend {
     blocks: Blocks,
+    is_direct: bool,
     commands: Mutex<Sender<BackendCommand>>,
 }
 
@@ -61,10 +62,24 @@ impl FileBackend {
     /// Opens it, for `at_once` commands at a time. It is written past the page cache where its file
     /// system can.
     pub fn open(path: &Path, at_once: u32, back: Back) -> Result<Self, OpenError> {
+        Self::open_for(path, true, at_once, back)
+    }
+
+    /// The same for reads alone: writes fail.
+    pub fn open_to_read(path: &Path, at_once: u32, back: Back) -> Result<Self, OpenError> {
+        Self::open_for(path, false, at_once, back)
+    }
+
+    /// Whether single blocks go past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    fn open_for(path: &Path, writes: bool, at_once: u32, back: Back) -> Result<Self, OpenError> {
         let system = |source| OpenError::System { path: path.into(), source };
         let open = |flags: OFlags| {
             let mut options = OpenOptions::new();
-            options.read(true).write(true).custom_flags(flags.bits() as i32).open(path)
+            options.read(true).write(writes).custom_flags(flags.bits() as i32).open(path)
         };
         let (mut file, is_direct) = match open(OFlags::DIRECT) {
             Ok(file) => (file, true),
@@ -96,7 +111,7 @@ impl FileBackend {
             thread::Builder::new().name(name).spawn(move || shared.work(&inbox)).map_err(system)?;
         }
         let blocks = Blocks::new(bytes / BLOCK_BYTES);
-        Ok(Self { blocks, commands: Mutex::new(commands) })
+        Ok(Self { blocks, is_direct, commands: Mutex::new(commands) })
     }
 }
 

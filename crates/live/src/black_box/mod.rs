@@ -1,0 +1,262 @@
+//! A device in real time as a black box, on the clock of this host: what asks a drive in virtual time
+//! asks a real one.
+//!
+//! ```text
+//!   RealDrive::submit     in the caller's thread
+//!     Backend             a file, a block device, an NBD export, an emulated drive
+//!       CameBack          stamped by the thread that received it
+//!   RealDrive::next_answer
+//! ```
+//!
+//! How late a command leaves and how late its answer is noticed depends on what else the host does.
+//! Whoever measures has to expect that, and to ask again.
+
+mod nbd;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hint;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use freewheel_nbd::{Errno, Uri};
+use freewheel_sim::black_box::{Answer, BlackBox, Command, Gone};
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
+use thiserror::Error;
+
+use crate::emulate::{Clock, Priority};
+use crate::nbd::ConnectError;
+use crate::serve::backend::{Back, Backend, BackendCommand, CameBack, FileBackend, OpenError};
+
+pub use nbd::NbdBackend;
+
+/// Blocks whose data are kept for writes: more than any buffer has segments, and then some.
+const KEPT_MAX: usize = 1 << 14;
+/// How long before the time the caller's thread stops sleeping and looks at the clock: the kernel
+/// wakes threads up to 50 us late on purpose.
+const SPIN: Duration = Duration::from_micros(200);
+
+/// Why a device is no black box of blocks of 512 B.
+#[derive(Debug, Error)]
+pub enum RealDriveError {
+    /// The file or device.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The export.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Answers would come from memory.
+    #[error(
+        "{}: single blocks of 512 B cannot be read past the page cache there, so answers would come \
+         from memory: give a device with sectors of 512 B, or a file on a file system that knows \
+         O_DIRECT",
+        path.display()
+    )]
+    PageCache {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The export takes no single blocks.
+    #[error(
+        "{uri}: takes multiples of {bytes} bytes only, and blocks of 512 are asked for one by one"
+    )]
+    LargeBlocks {
+        /// The export.
+        uri: Box<Uri>,
+        /// What it takes.
+        bytes: u64,
+    },
+    /// The export takes no writes.
+    #[error("{uri}: is read-only, and writes are to be timed")]
+    ReadOnly {
+        /// The export.
+        uri: Box<Uri>,
+    },
+}
+
+/// A device with the time of this host, from when it was opened.
+pub struct RealDrive {
+    /// For errors.
+    name: String,
+    device: Arc<dyn Backend>,
+    clock: Clock,
+    came: Receiver<CameBack>,
+    commands: BTreeMap<u64, Command>,
+    /// Answers that were waited for in vain, and not later.
+    early: VecDeque<Answer>,
+    gone: Option<Gone>,
+    kept: Kept,
+    /// Memory for data, to be used again.
+    spare: Vec<Vec<u8>>,
+}
+
+/// Data of the blocks that were read last.
+#[derive(Default)]
+struct Kept {
+    data: BTreeMap<u64, Box<[u8]>>,
+    order: VecDeque<u64>,
+}
+
+impl Kept {
+    fn keep(&mut self, start: Lbn, data: &[u8]) {
+        for (block, bytes) in (start.get()..).zip(data.chunks_exact(BLOCK_BYTES as usize)) {
+            if self.data.insert(block, bytes.into()).is_none() {
+                self.order.push_back(block);
+            }
+        }
+        while self.order.len() > KEPT_MAX {
+            let oldest = self.order.pop_front();
+            oldest.map(|oldest| self.data.remove(&oldest));
+        }
+    }
+
+    fn fill(&self, start: Lbn, data: &mut [u8]) {
+        for (block, bytes) in (start.get()..).zip(data.chunks_exact_mut(BLOCK_BYTES as usize)) {
+            let kept = self.data.get(&block);
+            bytes.copy_from_slice(kept.expect("whoever writes a block has read it before"));
+        }
+    }
+}
+
+impl RealDrive {
+    /// The device that `open` makes, which tells what it is given of all that comes back. This
+    /// thread, and with it those that `open` starts, come before all ordinary ones from then on, if
+    /// the system permits.
+    pub fn new<E>(
+        name: &str,
+        open: impl FnOnce(Back) -> Result<Arc<dyn Backend>, E>,
+    ) -> Result<Self, E> {
+        Priority::raise();
+        let (tell, came) = mpsc::channel();
+        let tell = Mutex::new(tell);
+        let back: Back = Arc::new(move |back| {
+            // Nobody is there any more who wants to know.
+            let _ = tell.lock().unwrap_or_else(PoisonError::into_inner).send(back);
+        });
+        Ok(Self {
+            name: name.into(),
+            device: open(back)?,
+            clock: Clock::start(),
+            came,
+            commands: BTreeMap::new(),
+            early: VecDeque::new(),
+            gone: None,
+            kept: Kept::default(),
+            spare: Vec::new(),
+        })
+    }
+
+    /// A file or block device, past the page cache; without `writes` it is opened to be read only.
+    pub fn open(path: &Path, writes: bool) -> Result<Self, RealDriveError> {
+        Self::new(&path.display().to_string(), |back| {
+            let file = match writes {
+                true => FileBackend::open(path, 1, back)?,
+                false => FileBackend::open_to_read(path, 1, back)?,
+            };
+            if !file.is_direct() {
+                return Err(RealDriveError::PageCache { path: path.into() });
+            }
+            Ok(Arc::new(file) as Arc<dyn Backend>)
+        })
+    }
+
+    /// An NBD export.
+    pub fn connect(uri: &Uri, writes: bool) -> Result<Self, RealDriveError> {
+        Self::new(&uri.to_string(), |back| {
+            let export = NbdBackend::connect(uri, back)?;
+            let (uri, bytes) = (uri.clone().into(), export.least_bytes());
+            if bytes > BLOCK_BYTES {
+                return Err(RealDriveError::LargeBlocks { uri, bytes });
+            }
+            if writes && export.is_read_only() {
+                return Err(RealDriveError::ReadOnly { uri });
+            }
+            Ok(Arc::new(export) as Arc<dyn Backend>)
+        })
+    }
+
+    fn wait_until(&self, time: SimTime) {
+        let left = || Duration::from_nanos(time.saturating_since(self.clock.now()).ns());
+        thread::sleep(left().saturating_sub(SPIN));
+        while self.clock.now() < time {
+            hint::spin_loop();
+        }
+    }
+
+    /// Makes an answer of what has come back.
+    fn answer(&mut self, back: CameBack) -> Result<Option<Answer>, Gone> {
+        let Some(command) = self.commands.remove(&back.id) else { return Ok(None) };
+        let at = self.clock.at(back.at);
+        let bad = match back.result {
+            Ok(data) => {
+                if command.op == Op::Read {
+                    self.kept.keep(command.start, &data);
+                }
+                self.spare.push(data);
+                None
+            }
+            // Where exactly is not said.
+            Err(failed) if failed.errno == Errno::Io => Some(command.start),
+            Err(failed) => {
+                let name = Some(&self.name).filter(|name| !failed.message.contains(*name));
+                let name = name.map_or(String::new(), |name| format!("{name}: "));
+                let gone = Gone(format!("{name}{}", failed.message));
+                self.gone = Some(gone.clone());
+                return Err(gone);
+            }
+        };
+        Ok(Some(Answer { id: back.id, at, bad }))
+    }
+}
+
+impl BlackBox for RealDrive {
+    fn blocks(&self) -> Blocks {
+        self.device.blocks()
+    }
+
+    fn now(&self) -> SimTime {
+        self.clock.now()
+    }
+
+    fn submit(&mut self, command: Command) {
+        let Command { id, op, start, blocks } = command;
+        let mut data = self.spare.pop().unwrap_or_default();
+        let bytes = if op == Op::Flush { 0 } else { u64::from(blocks) * BLOCK_BYTES };
+        data.resize(bytes as usize, 0);
+        if op == Op::Write {
+            self.kept.fill(start, &mut data);
+        }
+        let twice = self.commands.insert(id, command);
+        assert!(twice.is_none(), "command {id} is under way already");
+        self.device.submit(BackendCommand { id, op, start, data });
+    }
+
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
+        if let Some(gone) = &self.gone {
+            return Err(gone.clone());
+        }
+        if let Some(answer) = self.early.pop_front() {
+            return Ok(Some(answer));
+        }
+        while !self.commands.is_empty() {
+            let left = Duration::from_nanos(until.saturating_since(self.clock.now()).ns());
+            let Ok(back) = self.came.recv_timeout(left) else { return Ok(None) };
+            if let Some(answer) = self.answer(back)? {
+                return Ok(Some(answer));
+            }
+        }
+        Ok(None)
+    }
+
+    fn sleep_until(&mut self, time: SimTime) {
+        self.wait_until(time);
+        while let Ok(back) = self.came.try_recv() {
+            // What is gone is said by whoever waits for an answer.
+            if let Ok(Some(answer)) = self.answer(back) {
+                self.early.push_back(answer);
+            }
+        }
+    }
+}

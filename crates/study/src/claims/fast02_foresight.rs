@@ -1,0 +1,245 @@
+//! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): how well head times are predicted from
+//! outside, figures 4 and 7.
+
+use std::sync::Arc;
+
+use freewheel_model::array::Striping;
+use freewheel_model::drive::Drive;
+use freewheel_model::external::{Account, External, ExternalSpec, Finished};
+use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::source::{Closed, Pattern, PatternSpec, SizeDistribution, Source, Think};
+use freewheel_sim::{Arm, Outside, RunResult, library, run};
+use freewheel_units::{Bytes, SimDuration};
+
+use super::fast02::{ATLAS_JITTER, BLACK_BOX, BUS_BLOCK, line, on_ultra2, percent, stands_in};
+use super::{Context, Figure, Outcome};
+use crate::chart::Axes;
+
+/// 0.7 % on the Cheetah 18LP.
+const CHEETAH_JITTER: SimDuration = SimDuration::from_us(70);
+
+/// How far the bus is behind the media varies by so much for each block: "one request may overlap by
+/// 100 us more than expected" (section 5.2) among those of 40 KB, and as much less.
+const OVERLAP: SimDuration = SimDuration::from_ns(2500);
+
+/// A drive whose commands are watched one by one.
+pub(super) struct Watched<'a> {
+    pub drive: &'a str,
+    pub habits: Habits,
+    pub at_drive: u32,
+}
+
+/// What was seen of them.
+pub(super) struct Seen {
+    pub account: Account,
+    /// Errors of predicted head times in microseconds.
+    errors_us: Vec<f64>,
+    pub result: RunResult,
+}
+
+impl Seen {
+    /// How often errors lie in each of the bins of `width` from `-end` to `end`, in %.
+    pub fn density(&self, width: f64, end: f64) -> Vec<(f64, f64)> {
+        let bins = (2.0 * end / width) as usize;
+        let mut counts = vec![0u64; bins];
+        for error in &self.errors_us {
+            let bin = ((error + end) / width).floor();
+            if (0.0..bins as f64).contains(&bin) {
+                counts[bin as usize] += 1;
+            }
+        }
+        let middle = |bin: usize| -end + width * (bin as f64 + 0.5);
+        let share = |count: u64| percent(count, self.errors_us.len() as u64);
+        counts.iter().enumerate().map(|(bin, &count)| (middle(bin), share(count))).collect()
+    }
+
+    /// Standard deviation of the errors within half a turn, in microseconds.
+    fn deviation_us(&self) -> f64 {
+        let near: Vec<f64> =
+            self.errors_us.iter().copied().filter(|error| error.abs() < 2500.0).collect();
+        let mean = near.iter().sum::<f64>() / near.len().max(1) as f64;
+        let square = near.iter().map(|error| (error - mean).powi(2)).sum::<f64>();
+        (square / near.len().max(1) as f64).sqrt()
+    }
+}
+
+impl Watched<'_> {
+    /// Without free work under a workload, which it makes for the drive.
+    pub fn run<S: Source>(
+        &self,
+        seed: u64,
+        source: impl FnOnce(&Drive) -> Result<S, ConfigError>,
+    ) -> Result<Seen, ConfigError> {
+        let mut spec = library::spec(self.drive)?;
+        on_ultra2(&mut spec);
+        let drive = Arc::new(library::build(&spec, self.drive)?);
+        let onboard = spec.onboard.with_processing(spec.overhead);
+        let host = drive.with_overhead(onboard.command_overhead());
+        let scheduler = ExternalSpec { at_drive: self.at_drive, ..ExternalSpec::default() };
+        let switch = onboard.read_write_switch;
+        let scheduler = External::new(&host, switch, PolicySpec::Fcfs, scheduler)?;
+        let habits = Habits {
+            queue_depth: Some(self.at_drive),
+            write_cache: Some(WriteCache::Off),
+            ..self.habits
+        };
+        let real = EmulatedDrive::new(&spec, self.drive, &habits, BadBlocks::default(), seed)?;
+        let mut errors_us = Vec::new();
+        let mut watch = |finished: &Finished| {
+            errors_us.extend(finished.error_ns.map(|error| error as f64 / 1e3));
+        };
+        let device = Outside::new(scheduler, real, None).watched_by(&mut watch);
+        let policy = PolicySpec::Fcfs.build()?;
+        let mut arms = [Arm { drive: Arc::clone(&drive), policy, device }];
+        let mut source = source(&drive)?;
+        let striping = Striping::single(drive.blocks());
+        let result = run(&striping, None, &mut arms, &mut source, &mut |_| {})?;
+        let account = *arms[0].device.account();
+        drop(arms);
+        Ok(Seen { account, errors_us, result })
+    }
+}
+
+/// Random requests, four at once.
+#[derive(Clone, Copy)]
+struct Random {
+    size: Bytes,
+    size_distribution: SizeDistribution,
+    requests: u64,
+}
+
+impl Random {
+    /// Of a mean size.
+    fn around(context: &Context<'_>, size: Bytes) -> Self {
+        let size_distribution = SizeDistribution::Exponential;
+        Self { size, size_distribution, requests: context.requests() / 2 }
+    }
+
+    fn on(self, watched: &Watched<'_>, seed: u64) -> Result<Seen, ConfigError> {
+        let pattern = PatternSpec {
+            size: self.size,
+            size_distribution: self.size_distribution,
+            align: Bytes::from_kib(4),
+            ..PatternSpec::default()
+        };
+        watched.run(seed, |drive| {
+            let pattern = Pattern::new(pattern, drive.blocks(), seed)
+                .map_err(|message| ConfigError::Workload { message })?;
+            let think = Think::Constant(SimDuration::ZERO);
+            Ok(Closed::new(pattern, 4, think, self.requests, seed))
+        })
+    }
+}
+
+/// The paper's drive: its seeks vary, and its bus is behind the media by any part of its transfer.
+pub(super) const ATLAS: Watched<'static> = Watched {
+    drive: "atlas10k",
+    habits: Habits {
+        seek_jitter: Some(ATLAS_JITTER),
+        reply_jitter: SimDuration::ZERO,
+        reply_jitter_a_block: OVERLAP,
+        activity: None,
+        queue_depth: None,
+        write_cache: None,
+    },
+    at_drive: 2,
+};
+
+/// Of how errors of predictions are distributed.
+pub(super) const AXES: Axes =
+    Axes { x: "error of the predicted head time, us", y: "of commands, %", log_x: false };
+
+pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let seed = context.options.seed;
+    let seen = |at_drive, overlap| -> Result<Seen, ConfigError> {
+        let overlap = if overlap { BUS_BLOCK * 5 } else { SimDuration::ZERO };
+        let habits = Habits {
+            seek_jitter: Some(SimDuration::ZERO),
+            reply_jitter_a_block: overlap,
+            ..ATLAS.habits
+        };
+        let requests = Random::around(context, Bytes::from_kib(16));
+        requests.on(&Watched { habits, at_drive, ..ATLAS }, seed)
+    };
+    let [one, two] = [seen(1, true)?, seen(2, true)?];
+    let [one_even, two_even] = [seen(1, false)?, seen(2, false)?];
+    let rotate =
+        |seen: &Seen| seen.result.head_time.rotate_ns as f64 / seen.result.requests as f64 / 1e6;
+    let busy = |seen: &Seen| 100.0 * seen.result.utilisation;
+    let what = "an emulated Atlas 10K whose bus is behind its media by up to 32 us for each block of a \
+                request, from request to request; requests of 16 KB";
+    let change = |varying: &Seen, even: &Seen| 100.0 * (rotate(varying) / rotate(even) - 1.0).abs();
+    let rows = vec![
+        context.row_in("two at the drive: head idle", "%", [0.0, 1.0], 100.0 - busy(&two)),
+        context.row_in("one at the drive: head idle", "%", [1.0, 50.0], 100.0 - busy(&one)),
+        context.holds(
+            "one at the drive: more of the time without work when overlaps vary",
+            busy(&one) < busy(&one_even),
+        ),
+        context.row_in(
+            "two at the drive: change of the rotational latency when overlaps vary",
+            "%",
+            [0.0, 1.0],
+            change(&two, &two_even),
+        ),
+    ];
+    let rows = rows.into_iter().map(|row| stands_in(row, what)).collect();
+    let densities = vec![
+        line("one at the drive", one.density(50.0, 2000.0)),
+        line("two", two.density(50.0, 2000.0)),
+    ];
+    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, AXES)] })
+}
+
+pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let seed = context.options.seed;
+    let requests = Random::around(context, Bytes::from_kib(4));
+    let requests = Random { size_distribution: SizeDistribution::Fixed, ..requests };
+    let calmer = Habits { seek_jitter: Some(CHEETAH_JITTER), ..ATLAS.habits };
+    let cheetah = Watched { drive: "cheetah18lp", habits: calmer, ..ATLAS };
+    let (atlas, cheetah) = (requests.on(&ATLAS, seed)?, requests.on(&cheetah, seed)?);
+    let within = |seen: &Seen| percent(seen.account.within_50us, seen.account.predicted);
+    let turns =
+        |count: fn(&Account) -> u64| percent(count(&atlas.account), atlas.account.predicted);
+    let cheetah_box = "an emulated Cheetah 18LP with seeks that vary by 70 us: as many mispredicted head \
+                       times as the paper saw";
+    let rows = vec![
+        stands_in(
+            context.row_in("4 KB: within 50 us", "%", [97.5, 100.0], within(&atlas)),
+            BLACK_BOX,
+        ),
+        stands_in(
+            context.row_in("4 KB: turns longer", "%", [0.0, 1.8], turns(|seen| seen.late)),
+            BLACK_BOX,
+        ),
+        stands_in(
+            context.row_in("4 KB: turns shorter", "%", [0.0, 1.8], turns(|seen| seen.early)),
+            BLACK_BOX,
+        ),
+        stands_in(
+            context.row_in("Cheetah, 4 KB: within 50 us", "%", [99.3, 100.0], within(&cheetah)),
+            cheetah_box,
+        ),
+    ];
+    let densities = vec![
+        line("Atlas 10K", atlas.density(20.0, 400.0)),
+        line("Cheetah", cheetah.density(20.0, 400.0)),
+    ];
+    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, AXES)] })
+}
+
+pub(super) fn fig7b(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let requests = Random::around(context, Bytes::from_kib(40));
+    let seen = requests.on(&ATLAS, context.options.seed)?;
+    let within = percent(seen.account.within_150us, seen.account.predicted);
+    let rows = vec![stands_in(
+        context.row_in("40 KB: within 150 us", "%", [75.0, 100.0], within),
+        BLACK_BOX,
+    )];
+    let density = format!("40 KB, standard deviation {:.0} us", seen.deviation_us());
+    let figures = vec![Figure::Lines(vec![line(&density, seen.density(20.0, 600.0))], AXES)];
+    Ok(Outcome { rows, figures })
+}

@@ -1,0 +1,112 @@
+//! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): a full scan behind transactions, and
+//! what more can be had from outside.
+
+use freewheel_model::drive::Drive;
+use freewheel_model::external::{ExternalSpec, SameTrack};
+use freewheel_model::freeblock::Rule;
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::config::ConfigError;
+use freewheel_sim::{RunResult, library};
+use freewheel_units::SimDuration;
+
+use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, mean_ms, stands_in};
+use super::{Context, Outcome, Row};
+
+pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let seed = context.options.seed;
+    // The paper does not say under which policy; SSTF gave it most.
+    let setting = Setting::paper(context, PolicySpec::Sstf, SimDuration::from_us(300));
+    let alone = Setting { free: None, ..setting };
+    let scheduler = ExternalSpec {
+        same_track: SameTrack::Distinct,
+        decide_before: ExternalSpec::default().decide_before,
+        ..setting.scheduler
+    };
+    let best = Setting { free: Some(Rule::Paths), scheduler, ..setting };
+    let results = context.run_all(&[setting, alone, best], |setting| setting.run(seed))?;
+    let [with, without, best] = &results[..] else { unreachable!("three runs") };
+    // With what the foreground reads in passing.
+    let delivered = |result: &RunResult| result.background[0].bytes_per_second();
+    let bandwidth = delivered(with).map_or(free_mb_per_second(with), |bytes| bytes / 1e6);
+    let spec = library::spec("atlas10k")?;
+    let sustained = mean_sustained_mb_per_second(&library::build(&spec, "atlas10k")?);
+    let foreground = with.bytes_per_second / 1e6;
+    let lost = 100.0 * (1.0 - with.requests_per_second / without.requests_per_second);
+    let times = (bandwidth + foreground) / foreground;
+    let share = 100.0 * bandwidth / sustained;
+    let mut rows = vec![
+        context.row_in("free bandwidth", "MB/s", [0.9 * 3.1, 20.0], bandwidth),
+        context.row_in("of the bandwidth of sequential reads", "%", [0.9 * 15.0, 100.0], share),
+        context.row_in("foreground lost", "%", [-5.0, 2.0], lost),
+        Row {
+            note: Some(
+                "the paper's other numbers give less as well: 3.1 MB/s beside some 110 requests of \
+                 8 KB a second is 4.4 times the foreground's bandwidth"
+                    .into(),
+            ),
+            ..context.row_in("bandwidth used, times the foreground's", "x", [0.9 * 6.0, 20.0], times)
+        },
+    ];
+    if !context.options.quick {
+        let scans = |result: &RunResult| result.background[0].rounds_a_day().unwrap_or(0.0);
+        rows.push(Row {
+            note: Some(
+                "the paper's two numbers exclude each other: 3.1 MB/s are 29 scans of 9.1 GB a day"
+                    .into(),
+            ),
+            ..context.row_in("full scans", "a day", [0.9 * 37.0, 100.0], scans(with))
+        });
+        rows.push(context.row_in(
+            "full scans, several stops in a gap and tracks of the foreground included",
+            "a day",
+            [37.0, 200.0],
+            scans(best),
+        ));
+    }
+    let rows = rows.into_iter().map(|row| stands_in(row, BLACK_BOX)).collect();
+    Ok(Outcome { rows, figures: Vec::new() })
+}
+
+/// Rate of sequential reads over the whole drive.
+fn mean_sustained_mb_per_second(drive: &Drive) -> f64 {
+    let (mut blocks, mut seconds) = (0.0, 0.0);
+    for (number, zone) in drive.layout().zones().iter().enumerate() {
+        let of_zone = zone.blocks().get() as f64;
+        blocks += of_zone;
+        seconds += of_zone * 512.0 / drive.sustained_rate_bytes_per_second(number) as f64;
+    }
+    blocks * 512.0 / seconds / 1e6
+}
+
+/// Jitter of the black box that the scheduler is to master beyond the paper, and its margin.
+const BEYOND_JITTER: SimDuration = SimDuration::from_us(50);
+
+pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let seed = context.options.seed;
+    let scheduler = ExternalSpec {
+        conservatism: BEYOND_JITTER + SimDuration::from_us(10),
+        same_track: SameTrack::Distinct,
+        ..ExternalSpec::default()
+    };
+    let mut rows = Vec::new();
+    for (name, policy) in [("FCFS", PolicySpec::Fcfs), POLICIES[0], POLICIES[1], POLICIES[2]] {
+        let paper = Setting::paper(context, policy, SimDuration::ZERO);
+        let ours = Setting { free: Some(Rule::Paths), scheduler, jitter: BEYOND_JITTER, ..paper };
+        let alone = Setting { free: None, ..ours };
+        let outside = context.run_all(&[ours, alone], |setting| setting.run(seed))?;
+        let firmware = ours.run_in_firmware(seed)?;
+        let [with, without] = &outside[..] else { unreachable!("two runs") };
+        let part = 100.0 * free_mb_per_second(with) / free_mb_per_second(&firmware);
+        let cost = 100.0 * (mean_ms(with) / mean_ms(without) - 1.0);
+        rows.push(context.row_in(
+            &format!("{name}: free bandwidth of that in firmware"),
+            "%",
+            [85.0, 120.0],
+            part,
+        ));
+        rows.push(context.row_in(&format!("{name}: response above"), "%", [-10.0, 0.5], cost));
+    }
+    let what = "an emulated Atlas 10K with its reading ahead, whose seeks vary by 50 us either way";
+    let rows = rows.into_iter().map(|row| stands_in(row, what)).collect();
+    Ok(Outcome { rows, figures: Vec::new() })
+}

@@ -1,0 +1,171 @@
+//! What has been asked and answered, kept so that an extraction that was interrupted can go on.
+//!
+//! An extraction is determined by its seed and the answers. So nothing of what it has found out needs
+//! to be saved: the answers are, and when it begins anew they are given again, until there are no
+//! more and the drive is asked. It is a text with a line for the extraction and one for each command.
+
+use std::collections::VecDeque;
+
+use freewheel_units::{Op, SimTime};
+use thiserror::Error;
+
+/// One command and its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalEntry {
+    /// Sessions before this one. The clock of each begins anywhere.
+    pub session: u32,
+    /// Read or write.
+    pub op: Op,
+    /// The one block.
+    pub block: u64,
+    /// When it was sent.
+    pub sent: SimTime,
+    /// When the answer came.
+    pub end: SimTime,
+    /// Whether the block could not be read.
+    pub is_bad: bool,
+}
+
+/// Which extraction it is: another one asks for other blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalHead {
+    /// Of the drive.
+    pub blocks: u64,
+    /// Of the places.
+    pub seed: u64,
+    /// Whether writes are timed.
+    pub writes: bool,
+}
+
+/// Why a journal cannot be gone on with.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum JournalError {
+    /// It is none.
+    #[error("line {line}: {text:?} is not what an extraction of this version writes")]
+    Line {
+        /// Counted from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// It is of something else.
+    #[error("it is of {there}, and this is one of {here}")]
+    Other {
+        /// What it says.
+        there: String,
+        /// What was asked for.
+        here: String,
+    },
+}
+
+/// Changes when an extraction asks for other things than before.
+const VERSION: &str = "freewheel extraction 1";
+
+impl JournalHead {
+    /// The first line, without its end.
+    pub fn line(&self) -> String {
+        let Self { blocks, seed, writes } = self;
+        format!("{VERSION}: {blocks} blocks, seed {seed}, writes {writes}")
+    }
+}
+
+impl JournalEntry {
+    /// Its line, without its end.
+    pub fn line(&self) -> String {
+        let Self { session, block, sent, end, is_bad, .. } = self;
+        let op = if self.op == Op::Write { 'w' } else { 'r' };
+        let bad = if *is_bad { " bad" } else { "" };
+        format!("{session} {op} {block} {} {}{bad}", sent.ns(), end.ns())
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let session = words.next()?.parse().ok()?;
+        let op = match words.next()? {
+            "r" => Op::Read,
+            "w" => Op::Write,
+            _ => return None,
+        };
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let (block, sent, end) = (number()?, number()?, number()?);
+        let is_bad = match words.next() {
+            None => false,
+            Some("bad") => true,
+            Some(_) => return None,
+        };
+        let (sent, end) = (SimTime::from_ns(sent), SimTime::from_ns(end));
+        words.next().is_none().then_some(Self { session, op, block, sent, end, is_bad })
+    }
+}
+
+/// All of a journal's answers. A last line that was not finished is left out.
+pub fn read_journal(
+    text: &str,
+    head: &JournalHead,
+) -> Result<VecDeque<JournalEntry>, JournalError> {
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let mut lines = whole.lines().enumerate();
+    let wrong = |at: usize, line: &str| {
+        let text = line.chars().take(80).collect();
+        JournalError::Line { line: at + 1, text }
+    };
+    let Some((_, first)) = lines.next() else { return Ok(VecDeque::new()) };
+    if first != head.line() {
+        if !first.starts_with(VERSION) {
+            return Err(wrong(0, first));
+        }
+        let what = |line: &str| line[VERSION.len()..].trim_start_matches(": ").to_owned();
+        return Err(JournalError::Other { there: what(first), here: what(&head.line()) });
+    }
+    lines.map(|(at, line)| JournalEntry::parse(line).ok_or_else(|| wrong(at, line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use freewheel_units::Prng;
+
+    const HEAD: JournalHead = JournalHead { blocks: 1000, seed: 7, writes: false };
+
+    fn entry(prng: &mut Prng) -> JournalEntry {
+        let mut any = || prng.below(u64::MAX);
+        JournalEntry {
+            session: any() as u32,
+            op: if any() % 2 == 0 { Op::Write } else { Op::Read },
+            block: any(),
+            sent: SimTime::from_ns(any()),
+            end: SimTime::from_ns(any()),
+            is_bad: any() % 2 == 0,
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_as_far_as_its_lines_are_whole() {
+        let mut prng = Prng::new(1, "journal");
+        let entries: Vec<JournalEntry> = (0..5).map(|_| entry(&mut prng)).collect();
+        let mut text = HEAD.line() + "\n";
+        let mut ends = Vec::new();
+        for entry in &entries {
+            text += &(entry.line() + "\n");
+            ends.push(text.len());
+        }
+        for kept in 0..=text.len() {
+            let whole = ends.iter().filter(|end| **end <= kept).count();
+            let read: Vec<_> = read_journal(&text[..kept], &HEAD).unwrap().into();
+            assert_eq!(read, entries[..whole], "{kept}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_journal_or_another_one_is_refused_with_the_reason() {
+        let error = |text: &str| read_journal(text, &HEAD).unwrap_err().to_string();
+        assert!(error("name = \"x\"\n").contains("line 1"));
+        let other = JournalHead { seed: 8, ..HEAD }.line() + "\n";
+        let text = error(&other);
+        assert!(text.contains("seed 8") && text.contains("seed 7"), "{text}");
+        for line in ["0 r 1 2", "0 x 1 2 3", "0 r 1 2 3 good", "0 r 1 2 3 bad bad"] {
+            let text = error(&(HEAD.line() + "\n" + line + "\n"));
+            assert!(text.contains("line 2"), "{line}: {text}");
+        }
+    }
+}
