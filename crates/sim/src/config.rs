@@ -438,7 +438,8 @@ impl Experiment {
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
-        let until_done = |requests: u64| match self.config.freeblock.and_then(|f| f.rounds) {
+        let until_done = |requests: u64| match self.config.freeblock.as_ref().and_then(|f| f.rounds)
+        {
             Some(_) => u64::MAX,
             None => requests,
         };
@@ -516,7 +517,7 @@ impl Experiment {
 
     /// What is to be read in the background before the workload ends, if that is asked for.
     fn unfinished(&self) -> Option<Unfinished> {
-        let config = self.config.freeblock?;
+        let config = self.config.freeblock.as_ref()?;
         let blocks = config.blocks_of_a_round(self.drive.blocks());
         Some(Unfinished::new(config.rounds? * blocks * u64::from(self.striping.arms())))
     }
@@ -660,8 +661,8 @@ fn check_freeblock(
         Layout::Independent => config.array.drives.unwrap_or(DRIVES_MAX),
     };
     let arms = u64::from(striping.arms()) * u64::from(drives);
-    let check = |freeblock: FreeblockConfig| freeblock.check(drive.blocks(), arms);
-    let checked = config.freeblock.map_or(Ok(()), check);
+    let check = |freeblock: &FreeblockConfig| freeblock.check(drive.blocks(), arms);
+    let checked = config.freeblock.as_ref().map_or(Ok(()), check);
     checked.map_err(|message| ConfigError::Freeblock { message })
 }
 

@@ -14,6 +14,7 @@ use crate::completion::Completion;
 use crate::device::{Device, Work};
 use crate::flush::FlushOrder;
 use crate::pending::{Pending, PendingRequests};
+use crate::promoted::PromotedWrites;
 use crate::result::{RunResult, Tally};
 use crate::source::{Request, Source, SourceError};
 use crate::zoned::{Refusal, VolumeZones};
@@ -40,6 +41,7 @@ struct Engine<'a, D, S> {
     /// Arms that may have work to give out at this instant, each once.
     touched: Touched,
     pending: PendingRequests,
+    promoted: PromotedWrites,
     flushes: FlushOrder,
     tally: Tally,
 }
@@ -82,6 +84,7 @@ pub(crate) fn tally<D: Device, S: Source>(
         calendar,
         touched: Touched::new(arms_count),
         pending: PendingRequests::default(),
+        promoted: PromotedWrites::default(),
         flushes: FlushOrder::default(),
         tally: Tally::default(),
     };
@@ -155,14 +158,16 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             self.flushes.write_arrived(sequence);
         }
         let now = self.now;
-        let Self { striping, arms, touched, .. } = self;
+        let Self { striping, arms, touched, promoted, .. } = self;
         let mut push = |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
             let waiting = Waiting { target, arrival: now, sequence };
             arm.device.arrived(now, &waiting, None);
-            arm.policy.push(waiting);
-            touched.push(piece.arm);
+            if let Some(waiting) = promoted.pass(piece.arm, waiting) {
+                arm.policy.push(waiting);
+                touched.push(piece.arm);
+            }
         };
         let pieces = striping.for_each_piece(request.start, request.blocks, &mut push);
         self.pending.set_pieces(sequence, pieces);
@@ -206,7 +211,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     /// Makes foreground requests of what background work has promoted.
     #[inline]
     fn promote(&mut self, number: u32) {
-        let Self { arms, pending, now, .. } = self;
+        let Self { arms, pending, promoted, now, .. } = self;
         let arm = &mut arms[number as usize];
         while let Some(Promoted { id, op, start, blocks }) = arm.device.promote(*now) {
             let blocks = Blocks::new(blocks.into());
@@ -214,6 +219,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             let sequence = pending.push_promoted(Request { op, start, blocks, tag: 0 }, *now);
             let waiting = Waiting { target, arrival: *now, sequence };
             arm.device.arrived(*now, &waiting, Some(id));
+            promoted.begin(number, waiting);
             arm.policy.push(waiting);
         }
     }
@@ -236,6 +242,10 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn piece_done(&mut self, done: &Done) {
         let Some(pending) = self.pending.piece_done(done.sequence, done.served.hit) else { return };
         if pending.is_promoted {
+            for (arm, waiting) in self.promoted.end(done.sequence) {
+                self.arms[arm as usize].policy.push(waiting);
+                self.touched.push(arm);
+            }
             return;
         }
         self.report(&pending, &Served { hit: pending.hit, ..done.served });

@@ -16,6 +16,7 @@ pub mod log;
 mod outside;
 mod pending;
 pub mod postmark;
+mod promoted;
 mod result;
 mod servo;
 pub mod source;

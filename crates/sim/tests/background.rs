@@ -315,6 +315,44 @@ fn a_wrong_value_of_idle_time_is_refused_by_its_key() {
 }
 
 #[test]
+fn a_wrong_value_of_a_task_is_refused_by_its_key() {
+    for (task, message) in [
+        ("block_size = \"2MiB\"", "`block_size` is 2MiB: from 512 B to 1MiB"),
+        ("enough = 1.5", "`enough` is 1.5"),
+        ("share = 0", "`share` is 0"),
+        ("deadline = \"0s\"", "`deadline` is 0"),
+        ("deadline = \"1s\"\nshare = 2", "`deadline` and `share`"),
+    ] {
+        for (table, place) in [("[freeblock]", ""), ("[[freeblock.beside]]", "beside[0]: ")] {
+            let text = format!("workload = {{ kind = \"closed\" }}\n{table}\n{task}\n");
+            let config = SimConfig::parse(&text, "test", &[]).unwrap();
+            let error = Experiment::check(&config).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("freeblock: {place}{message}")), "{error}");
+        }
+    }
+}
+
+#[test]
+fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
+    let tasks = "task = \"scrub\"\nenough = 0.02\n\
+                 [[freeblock.beside]]\ntask = \"scrub\"\nenough = 0.02\n\
+                 [[freeblock.beside]]\ntask = \"data-mining\"\npriority = \"low\"\n";
+    let text = format!(
+        "drive = \"atlas10k\"\nelectronics = false\n\
+         workload = {{ kind = \"closed\", outstanding = 10, requests = 3000 }}\n\
+         [freeblock]\n{tasks}"
+    );
+    let config = SimConfig::parse(&text, "test", &[]).unwrap();
+    let result = Experiment::new(config).unwrap().run().unwrap();
+    let arm = &result.background[0];
+    let [same, low] = &arm.beside[..] else { panic!("{:?}", arm.beside) };
+    let first: Vec<u64> = arm.rounds.iter().map(|round| round.elapsed_ns).collect();
+    assert!(!first.is_empty(), "a round is complete");
+    assert_eq!(same.rounds_ns, first, "what one reads the other has too");
+    assert!(low.delivered > 100 && low.rounds_ns.is_empty(), "{low:?}");
+}
+
+#[test]
 fn a_wrong_value_of_the_promotion_is_refused_by_its_key() {
     for (tail, message) in [
         ("cost = 0.0", "`cost` is 0: more than 0 and at most 1 is allowed"),

@@ -128,7 +128,8 @@ fn any_tasks(setting: &Setting, rule: Rule) -> Tasks {
     let prng = &mut Prng::new(setting.seed, "tasks");
     let capacity = setting.drive.blocks();
     let options = Options { rule, ..Options::default() };
-    let mut tasks = Tasks::new(&setting.drive, options, CADENCE);
+    let cadence = [CADENCE, SimDuration::from_ns(1 + prng.below(200_000_000))];
+    let mut tasks = Tasks::new(&setting.drive, options, cadence[prng.below(2) as usize]);
     let scan = data_mining(capacity, 1 + prng.below(20) as u32);
     tasks.register(SimTime::ZERO, scan).unwrap();
     for _ in 0..prng.below(4) {
@@ -136,9 +137,10 @@ fn any_tasks(setting: &Setting, rule: Rule) -> Tasks {
         let blocks = size * (1 + prng.below(capacity.get() / size));
         let start = prng.below(capacity.get() - blocks + 1);
         let op = if prng.chance(0.5) { Op::Read } else { Op::Write };
+        let deadline = Pace::Deadline(SimDuration::from_ns(1 + prng.below(1_000_000_000)));
         let spec = TaskSpec {
             priority: [Priority::Low, Priority::Normal, Priority::High][prng.below(3) as usize],
-            pace: [Pace::ByPriority, Pace::Share(2)][prng.below(2) as usize],
+            pace: [Pace::ByPriority, Pace::Share(2), deadline][prng.below(3) as usize],
             counts: [Counts::ALL, Counts::READS, Counts::NONE][prng.below(3) as usize],
             until: [Until::All, Until::Enough(1)][prng.below(2) as usize],
             ..TaskSpec::new(op, size as u32, vec![Extent::new(start, blocks)])

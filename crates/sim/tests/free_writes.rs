@@ -3,7 +3,8 @@
 //!
 //! The sequential model lets every write take place at the instant it is asked for: a foreground
 //! write when it arrives, a freeblock write when it is registered, unless it is superseded.
-//! Foreground writes are not told apart: their own order is the foreground policy's business.
+//! Foreground writes are not told apart: their own order is the foreground policy's business, but
+//! for promoted ones, which no later write of the same blocks may overtake.
 #![allow(missing_docs)]
 
 #[path = "../../model/tests/common/mod.rs"]
@@ -12,6 +13,7 @@ mod common;
 mod setting;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
@@ -52,6 +54,10 @@ struct Versions {
     promoted: BTreeSet<u64>,
     /// Foreground writes that are not done, and their blocks that are not on the media.
     foreground: BTreeMap<u64, BTreeSet<u64>>,
+    /// Promoted writes that are not done, by their sequence.
+    promoted_requests: BTreeMap<u64, Range<u64>>,
+    /// Foreground writes that came behind a promoted one of the same blocks.
+    behind_promoted: u64,
     delivered: u64,
     superseded: u64,
     compared: u64,
@@ -81,6 +87,8 @@ impl Versions {
             pending: BTreeMap::new(),
             promoted: BTreeSet::new(),
             foreground: BTreeMap::new(),
+            promoted_requests: BTreeMap::new(),
+            behind_promoted: 0,
             delivered: 0,
             superseded: 0,
             compared: 0,
@@ -191,8 +199,12 @@ impl Versions {
     }
 }
 
-fn range(start: Lbn, blocks: u32) -> std::ops::Range<u64> {
+fn range(start: Lbn, blocks: u32) -> Range<u64> {
     start.get()..start.get() + u64::from(blocks)
+}
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 impl Planner for Versions {
@@ -235,6 +247,11 @@ impl Planner for Versions {
             let asked = self.ask();
             let blocks = range(request.start, request.blocks);
             self.expect(blocks.start, request.blocks.into(), asked, FOREGROUND);
+            let is_behind = |older: &Range<u64>| overlap(older, &blocks);
+            self.behind_promoted += u64::from(self.promoted_requests.values().any(is_behind));
+            if request.promotion.is_some() {
+                self.promoted_requests.insert(request.sequence, blocks.clone());
+            }
             self.foreground.insert(request.sequence, blocks.collect());
         }
         if self.tells {
@@ -242,6 +259,17 @@ impl Planner for Versions {
             self.take_events();
         }
         self.extend(request.start, at);
+    }
+
+    /// The drive has served it: from there on it keeps the order of blocks itself.
+    fn foreground_took(&mut self, request: &Foreground, _: SimDuration) {
+        self.promoted_requests.remove(&request.sequence);
+        if request.op == Op::Write {
+            let blocks = range(request.start, request.blocks);
+            for (sequence, older) in self.promoted_requests.range(..request.sequence) {
+                assert!(!overlap(older, &blocks), "{sequence} after {}", request.sequence);
+            }
+        }
     }
 
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
@@ -306,6 +334,8 @@ fn the_order_of_writes_is_put_to_the_test() {
     let sum = |of: fn(&Versions) -> u64| runs.iter().map(of).sum::<u64>();
     let (delivered, superseded) = (sum(|run| run.delivered), sum(|run| run.superseded));
     assert!(delivered > 1000 && superseded > 200, "{delivered}, {superseded}");
+    let behind = sum(|run| run.behind_promoted);
+    assert!(behind > 20, "{behind} writes behind promoted ones");
     let compared = sum(|run| run.compared);
     assert!(compared > 5 * runs.len() as u64, "{compared} in {} runs", runs.len());
     // The canary: tasks that are told nothing of the foreground get the order wrong.

@@ -57,6 +57,29 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
 }
 
 #[test]
+fn the_example_of_several_tasks_serves_each() {
+    let overrides = ["--set", "workload.requests=8000", "--set", "freeblock.enough=0.02"];
+    let mut arguments = vec!["sim", "examples/tasks.toml"];
+    arguments.extend(overrides);
+    let text = stdout(&arguments);
+    for words in ["Beside it", "scrub", "data mining", "of the first round"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    arguments.push("--json");
+    let document = document(&arguments);
+    let arm = &document["result"]["background"][0];
+    assert!(!arm["rounds"].as_array().unwrap().is_empty());
+    let beside = arm["beside"].as_array().unwrap();
+    let tasks: Vec<&str> = beside.iter().map(|task| task["task"].as_str().unwrap()).collect();
+    assert_eq!(tasks, ["scrub", "data-mining"]);
+    let bytes = |task: &serde_json::Value| {
+        task["delivered"].as_u64().unwrap() * task["block_bytes"].as_u64().unwrap()
+    };
+    assert!(beside.iter().all(|task| bytes(task) > 10_000_000), "{beside:?}");
+    assert_eq!(document["result"]["free"]["gaps_late"], 0);
+}
+
+#[test]
 fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
     let text = stdout(&arguments);
@@ -96,7 +119,8 @@ fn every_example_is_run_by_a_test() {
             "random.toml",
             "replay.toml",
             "scan.toml",
-            "shingled.toml"
+            "shingled.toml",
+            "tasks.toml"
         ]
     );
 }

@@ -125,18 +125,42 @@ impl Bitmap {
         }
     }
 
-    /// Shows the members in `from..to` in runs that follow on each other: `first..end`, in ascending
-    /// order. A long run comes in parts.
+    /// Shows the longest runs of members in `from..to`: `first..end`, in ascending order.
     #[inline]
-    pub fn for_each_run(&self, from: u64, to: u64, mut show: impl FnMut(u64, u64)) {
+    pub fn for_each_run(&self, from: u64, to: u64, show: impl FnMut(u64, u64)) {
+        self.for_each_run_without(&[], from, to, show);
+    }
+
+    /// Shows the longest runs of members in `from..to` that are in none of `without`.
+    #[inline]
+    pub fn for_each_run_without(
+        &self,
+        without: &[&Self],
+        from: u64,
+        to: u64,
+        mut show: impl FnMut(u64, u64),
+    ) {
+        let mut open = (from, from);
         self.for_each_word(from, to, |first, mut bits| {
+            for other in without {
+                bits &= !other.word(first);
+            }
             while bits != 0 {
                 let begin = bits.trailing_zeros();
-                let length = (bits >> begin).trailing_ones();
-                show(first + u64::from(begin), first + u64::from(begin + length));
-                bits &= !mask(begin, begin + length);
+                let end = begin + (bits >> begin).trailing_ones();
+                if first + u64::from(begin) != open.1 {
+                    if open.0 < open.1 {
+                        show(open.0, open.1);
+                    }
+                    open.0 = first + u64::from(begin);
+                }
+                open.1 = first + u64::from(end);
+                bits &= !mask(begin, end);
             }
         });
+        if open.0 < open.1 {
+            show(open.0, open.1);
+        }
     }
 
     /// Shows every member in `from..to`, in ascending order.

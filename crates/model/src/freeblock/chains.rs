@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use freewheel_units::Op;
 
@@ -33,6 +34,8 @@ pub(super) struct Step {
 /// The heaviest chains over a set of steps.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Chains {
+    /// Where more are wanted on a cylinder, a chain stays on its best track.
+    steps_max: u32,
     steps: Vec<Step>,
     /// For each step the heaviest chain whose last step it is, when that has ended, and the step
     /// before it there.
@@ -96,13 +99,24 @@ impl Within {
 }
 
 impl Chains {
+    /// Nothing is gathered.
+    pub fn new(steps_max: u32) -> Self {
+        Self { steps_max, ..Self::default() }
+    }
+
+    /// The surfaces among which a path is sought: all, or where too much is wanted, the best.
+    pub fn surfaces(&self, tracks: &Tracks, within: &Within) -> Range<u32> {
+        let best = within.surface;
+        if within.items <= self.steps_max { 0..tracks.surfaces() } else { best..best + 1 }
+    }
+
     /// Gathers all that is wanted in direction `op` on some surfaces of a cylinder.
     pub fn gather(
         &mut self,
         tracks: &Tracks,
         wanted: &Wanted,
         reach: &Reach<'_>,
-        (cylinder, surfaces): (u32, std::ops::Range<u32>),
+        (cylinder, surfaces): (u32, Range<u32>),
         op: Op,
         price: u64,
     ) {

@@ -29,7 +29,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
-pub use scheduler::{Delivery, Effort, Options, Rule, Scheduler};
+pub use scheduler::{Delivery, Effort, Options, Rule, STEPS_MAX, Scheduler};
 pub use wanted::{Delivered, LayerKey};
 
 use self::tasks::Promoted;

@@ -14,12 +14,8 @@ use super::tracks::Tracks;
 use super::wanted::{Timed, Wanted};
 use crate::drive::Position;
 
-/// Steps that one cylinder's path is sought among; where more are wanted, its best track is taken,
-/// of which there is little to gain by leaving it.
-const STEPS_MAX: u32 = 512;
-
 /// Plans of several stops, with the memory they are made in.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Paths {
     at_source: Chains,
     at_destination: Chains,
@@ -28,7 +24,19 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// Adds to `items` the best plan found.
+    /// Plans for which one cylinder's path is sought among at most `steps_max` steps.
+    pub fn new(steps_max: u32) -> Self {
+        let chains = Chains::new(steps_max);
+        Self {
+            at_source: chains.clone(),
+            at_destination: chains.clone(),
+            at_third: chains,
+            other: Vec::new(),
+        }
+    }
+
+    /// Adds to `items` the best plan found. Of a budget the first direction may spend half, and the
+    /// other what is left then: who comes last must not starve.
     pub fn plan(
         &mut self,
         field: &mut Field<'_>,
@@ -38,9 +46,11 @@ impl Paths {
         items: &mut Vec<Timed>,
     ) {
         let mut other = std::mem::take(&mut self.other);
-        let mut best = 0;
-        for &op in field.wanted.ops() {
+        let (mut best, ops, budget) = (0, field.wanted.ops(), search.budget);
+        for (number, &op) in ops.iter().enumerate() {
             other.clear();
+            let (looked, to_come) = (search.looked.nodes, (ops.len() - number) as u64);
+            search.budget = looked + (budget - looked) / to_come;
             let worth = self.plan_for(field, reach, search, prices, op, &mut other);
             if worth > best {
                 best = worth;
@@ -81,7 +91,7 @@ impl Paths {
             if u64::from(within.sum) * price <= best {
                 return best;
             }
-            let surfaces = surfaces(tracks, &within);
+            let surfaces = at_third.surfaces(tracks, &within);
             at_third.gather(tracks, wanted, reach, (cylinder, surfaces), op, price);
             let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
             if here > best {
@@ -143,12 +153,6 @@ fn split(
     best
 }
 
-/// The surfaces among which a path is sought: all, or where too much is wanted, one.
-fn surfaces(tracks: &Tracks, within: &Within) -> std::ops::Range<u32> {
-    let best = within.surface;
-    if within.items <= STEPS_MAX { 0..tracks.surfaces() } else { best..best + 1 }
-}
-
 fn gather_and_solve(
     chains: &mut Chains,
     tracks: &Tracks,
@@ -159,7 +163,7 @@ fn gather_and_solve(
     reversed: Option<u64>,
 ) -> Chain {
     let within = Within::new(tracks, wanted, reach, at.cylinder, op);
-    let surfaces = surfaces(tracks, &within);
+    let surfaces = chains.surfaces(tracks, &within);
     chains.gather(tracks, wanted, reach, (at.cylinder, surfaces), op, price);
     if let Some(length) = reversed {
         chains.reverse(length);

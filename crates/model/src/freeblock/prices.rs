@@ -30,7 +30,8 @@ pub(super) struct Prices {
     prices: Vec<Vec<u64>>,
     regions: Vec<Region>,
     all: Region,
-    decisions: u64,
+    /// Decisions until the prices are worked out anew.
+    due: u64,
 }
 
 /// Blocks of 512 B that were asked for, and those still wanted.
@@ -49,7 +50,7 @@ impl Prices {
             prices: sizes[level..].iter().map(|&size| vec![ONE; size]).collect(),
             regions: vec![Region::default(); sizes[level]],
             all: Region::default(),
-            decisions: 0,
+            due: 0,
         }
     }
 
@@ -78,23 +79,58 @@ impl Prices {
         self.all.left
     }
 
-    /// The blocks `from..to` of 512 B are asked for.
+    /// The blocks `from..to` of 512 B are asked for. A region of which nothing was left lags behind
+    /// no more than the disk does, and when that much is asked for at once, as when a round begins,
+    /// prices do not wait.
     pub fn wanted(&mut self, tracks: &Tracks, from: u64, to: u64) {
+        if to - from >= self.all.left {
+            self.due = 0;
+        }
         if self.all.left == 0 {
             self.regions.fill(Region::default());
             self.all = Region::default();
         }
-        self.for_each_part(tracks, from, to, |region, blocks| {
-            region.asked += blocks;
-            region.left += blocks;
+        self.for_each_part(tracks, from, to, |prices, region, blocks| {
+            if prices.regions[region].left == 0 {
+                prices.set_to_one(region);
+            }
+            prices.change(region, |region| {
+                region.asked += blocks;
+                region.left += blocks;
+            });
         });
     }
 
-    /// The blocks `from..to` of 512 B are wanted no longer.
+    /// The blocks `from..to` of 512 B have been had.
     pub fn delivered(&mut self, tracks: &Tracks, from: u64, to: u64) {
-        self.for_each_part(tracks, from, to, |region, blocks| {
-            region.left -= blocks;
+        self.for_each_part(tracks, from, to, |prices, region, blocks| {
+            prices.change(region, |region| region.left -= blocks);
         });
+    }
+
+    /// The blocks `from..to` of 512 B are wanted no longer, and nobody has had them: as if they had
+    /// not been asked for.
+    pub fn unwanted(&mut self, tracks: &Tracks, from: u64, to: u64) {
+        self.for_each_part(tracks, from, to, |prices, region, blocks| {
+            prices.change(region, |region| {
+                region.asked -= blocks;
+                region.left -= blocks;
+            });
+        });
+    }
+
+    fn change(&mut self, region: usize, change: impl Fn(&mut Region)) {
+        change(&mut self.regions[region]);
+        change(&mut self.all);
+    }
+
+    fn set_to_one(&mut self, region: usize) {
+        self.prices[0][region] = ONE;
+        let mut node = region as u32;
+        for above in 1..self.prices.len() {
+            node = Index::ancestor(node, 1) as u32;
+            self.raise(above, node as usize);
+        }
     }
 
     fn for_each_part(
@@ -102,38 +138,187 @@ impl Prices {
         tracks: &Tracks,
         from: u64,
         to: u64,
-        change: impl Fn(&mut Region, u64),
+        mut visit: impl FnMut(&mut Self, usize, u64),
     ) {
         let mut at = from;
         while at < to {
             let (track, stretch) = tracks.stretch_of(at);
             let region = self.region(tracks.position(track).cylinder);
             let end = stretch.end().min(to);
-            change(&mut self.regions[region], end - at);
-            change(&mut self.all, end - at);
+            visit(self, region, end - at);
             at = end;
         }
     }
 
     /// Works the prices out anew from time to time.
     pub fn refresh(&mut self) {
-        self.decisions += 1;
-        if self.decisions % EVERY != 1 || self.all.left == 0 {
+        if self.all.left == 0 {
             return;
         }
+        if self.due > 0 {
+            self.due -= 1;
+            return;
+        }
+        self.due = EVERY - 1;
         let Region { asked: all_asked, left: all_left } = self.all;
         for (price, region) in self.prices[0].iter_mut().zip(&self.regions) {
             let part = u128::from(region.left) * u128::from(all_asked);
             let whole = u128::from(region.asked.max(1)) * u128::from(all_left);
             let exact = part * u128::from(ONE) / whole;
+            // Where nothing is left any price holds, and the least makes bounds close.
             *price = exact.clamp(1, PRICE_MAX.into()) as u64;
         }
         for above in 1..self.prices.len() {
-            for node in 0..self.prices[above].len() {
-                let greatest = Index::child_numbers(node, self.prices[above - 1].len())
-                    .map(|child| self.prices[above - 1][child])
-                    .max();
-                self.prices[above][node] = greatest.unwrap_or(ONE);
+            (0..self.prices[above].len()).for_each(|node| self.raise(above, node));
+        }
+    }
+
+    /// Gives a node the greatest price of its children.
+    fn raise(&mut self, above: usize, node: usize) {
+        let below = &self.prices[above - 1];
+        let greatest = Index::child_numbers(node, below.len()).map(|child| below[child]).max();
+        self.prices[above][node] = greatest.unwrap_or(ONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use freewheel_units::Prng;
+    use proptest::prelude::*;
+
+    use super::super::index::Objective;
+    use super::super::wanted::Wanted;
+    use super::*;
+    use crate::drive::Drive;
+
+    fn prices() -> (Tracks, Index, Prices) {
+        let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+        let tracks = Tracks::new(&Arc::new(Drive::build(&spec).unwrap()));
+        let index = Index::new(&tracks, &Wanted::new(0), Objective::Cylinder);
+        let prices = Prices::new(&index);
+        (tracks, index, prices)
+    }
+
+    /// Cylinder of a block of 512 B.
+    fn cylinder(tracks: &Tracks, block: u64) -> u32 {
+        tracks.position(tracks.stretch_of(block).0).cylinder
+    }
+
+    /// Half of the disk has been had, and all of a region in it.
+    fn half_read() -> (Tracks, Prices, u64) {
+        let (tracks, _, mut prices) = prices();
+        let capacity = tracks.drive().blocks().get();
+        prices.wanted(&tracks, 0, capacity);
+        prices.delivered(&tracks, 0, capacity / 2);
+        (0..=EVERY).for_each(|_| prices.refresh());
+        (tracks, prices, capacity)
+    }
+
+    #[test]
+    fn what_is_asked_for_where_nothing_was_left_counts_at_once() {
+        let (tracks, mut prices, capacity) = half_read();
+        let price = |prices: &Prices, block| prices.of_cylinder(cylinder(&tracks, block));
+        assert_eq!(price(&prices, 0), 1);
+        // All of it is left, and half of the disk.
+        assert!(price(&prices, capacity - 1).abs_diff(2 * ONE) <= 1);
+        prices.wanted(&tracks, 0, 8);
+        assert_eq!(price(&prices, 0), ONE);
+        assert_eq!(price(&prices, capacity / 4), 1, "there nothing is asked for");
+    }
+
+    #[test]
+    fn a_round_begins_with_the_same_price_everywhere() {
+        let (tracks, mut prices, capacity) = half_read();
+        prices.delivered(&tracks, capacity / 2, capacity);
+        prices.wanted(&tracks, 0, capacity);
+        prices.refresh();
+        assert!(prices.prices.iter().flatten().all(|&price| price == ONE));
+        // The same beside another task that has hardly begun.
+        let (tracks, mut prices, capacity) = half_read();
+        prices.wanted(&tracks, 0, capacity);
+        prices.refresh();
+        let (first, last) = (cylinder(&tracks, 0), cylinder(&tracks, capacity - 1));
+        // Three quarters of all are left: a half here, all there.
+        assert!(prices.of_cylinder(first).abs_diff(ONE * 2 / 3) <= 1);
+        assert!(prices.of_cylinder(last).abs_diff(ONE * 4 / 3) <= 1);
+    }
+
+    /// What has become of a part of the disk.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Chunk {
+        Never,
+        Wanted,
+        Had,
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 24, ..Default::default() })]
+
+        #[test]
+        fn prices_are_the_parts_left_and_bounds_their_plain_maximum(
+            seed: u64, steps in 1u64..60,
+        ) {
+            const CHUNKS: u64 = 97;
+            let (tracks, index, mut prices) = prices();
+            let prng = &mut Prng::new(seed, "prices");
+            let capacity = tracks.drive().blocks().get();
+            let bounds = |chunk: u64| (capacity * chunk / CHUNKS, capacity * (chunk + 1) / CHUNKS);
+            let mut chunks = vec![Chunk::Never; CHUNKS as usize];
+            for _ in 0..steps {
+                let chunk = prng.below(CHUNKS);
+                let (from, to) = bounds(chunk);
+                let state = &mut chunks[chunk as usize];
+                *state = match (*state, prng.chance(0.5)) {
+                    (Chunk::Never, _) => {
+                        prices.wanted(&tracks, from, to);
+                        Chunk::Wanted
+                    }
+                    (Chunk::Wanted, true) => {
+                        prices.delivered(&tracks, from, to);
+                        Chunk::Had
+                    }
+                    // As if it had never been asked for.
+                    (Chunk::Wanted, false) => {
+                        prices.unwanted(&tracks, from, to);
+                        Chunk::Never
+                    }
+                    (had, _) => had,
+                };
+                // Then the past is over.
+                if !chunks.contains(&Chunk::Wanted) {
+                    chunks.fill(Chunk::Never);
+                }
+                if prng.chance(0.2) {
+                    prices.refresh();
+                }
+                for level in 0..index.levels() {
+                    for number in 0..index.nodes(level) as u32 {
+                        let node = Node { level, number };
+                        let (first, last) = index.cylinders(node);
+                        let plain = (first..=last).map(|cylinder| prices.of_cylinder(cylinder));
+                        prop_assert_eq!(Some(prices.of_node(node)), plain.max());
+                    }
+                }
+            }
+            prop_assume!(chunks.contains(&Chunk::Wanted));
+            (0..=EVERY).for_each(|_| prices.refresh());
+            let mut plain = vec![Region::default(); prices.regions.len()];
+            for (chunk, state) in (0..).zip(&chunks).filter(|(_, state)| **state != Chunk::Never) {
+                let (from, to) = bounds(chunk);
+                for block in from..to {
+                    let region = &mut plain[prices.region(cylinder(&tracks, block))];
+                    region.asked += 1;
+                    region.left += u64::from(*state == Chunk::Wanted);
+                }
+            }
+            let asked: u64 = plain.iter().map(|region| region.asked).sum();
+            let left: u64 = plain.iter().map(|region| region.left).sum();
+            for (region, price) in plain.iter().zip(&prices.prices[0]) {
+                let part = region.left as f64 / region.asked.max(1) as f64;
+                let exact = (part / (left as f64 / asked as f64) * ONE as f64).max(1.0);
+                prop_assert!((*price as f64 - exact).abs() <= 1.0, "{} for {}", price, exact);
             }
         }
     }

@@ -22,15 +22,19 @@ use crate::drive::{Departure, Drive};
 /// A change to more than this part of the drive is worth a new index.
 const REBUILD_SHARE: u64 = 16;
 
+/// Steps of a path, unless said otherwise: a decision takes time as their number, and where there
+/// are more the best track holds nearly as much as can be had in a gap.
+pub const STEPS_MAX: u32 = 512;
+
 /// How a gap is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// The one track with most wanted blocks (osdi00 section 4).
-    #[default]
     Greedy,
     /// The best path over the tracks of one cylinder, with what else can be had on the cylinders of
     /// source and destination; regions of the disk that lag behind count for more.
+    #[default]
     Paths,
 }
 
@@ -43,6 +47,9 @@ pub struct Options {
     pub prices: bool,
     /// Most nodes that one decision looks at.
     pub budget: u64,
+    /// Under [`Rule::Paths`], the most that may be wanted of a cylinder for a path over its tracks to
+    /// be sought: where more is, the best of them is taken.
+    pub steps_max: u32,
     /// Most memory for pieces of blocks that are not complete.
     pub held_max: Bytes,
 }
@@ -50,7 +57,13 @@ pub struct Options {
 impl Default for Options {
     /// 64 MiB is little for a host and an eighth of the buffer of a drive of today.
     fn default() -> Self {
-        Self { rule: Rule::Greedy, prices: true, budget: u64::MAX, held_max: Bytes::new(64 << 20) }
+        Self {
+            rule: Rule::default(),
+            prices: true,
+            budget: u64::MAX,
+            steps_max: STEPS_MAX,
+            held_max: Bytes::new(64 << 20),
+        }
     }
 }
 
@@ -123,14 +136,17 @@ impl Scheduler {
             deliveries: Vec::new(),
             effort: Effort::default(),
             prices,
-            paths: Paths::default(),
+            paths: Paths::new(options.steps_max),
             items: Vec::new(),
         }
     }
 
-    /// Number of the layer with this key.
+    /// Number of the layer with this key, made if there is none. What is read of its blocks in
+    /// pieces is held until they are complete.
     pub fn layer(&mut self, key: LayerKey) -> usize {
-        self.wanted.layer(&self.tracks, key)
+        let layer = self.wanted.layer(&self.tracks, key);
+        self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
+        layer
     }
 
     /// The drive it decides for.
@@ -143,16 +159,17 @@ impl Scheduler {
         &self.options
     }
 
-    /// Adds a layer, whether or not there is one with this key.
-    pub(super) fn add_layer(&mut self, key: LayerKey) -> usize {
-        let layer = self.wanted.add_layer(&self.tracks, key);
+    /// Adds a layer, whether or not there is one with this key. Without `holds_pieces` blocks that
+    /// come in pieces need no memory: nobody asks for their data.
+    pub fn add_layer(&mut self, key: LayerKey, holds_pieces: bool) -> usize {
+        let layer = self.wanted.add_layer(&self.tracks, key, holds_pieces);
         self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
         layer
     }
 
-    /// Puts an empty layer with this key in the place of one that is empty.
-    pub(super) fn replace_layer(&mut self, layer: usize, key: LayerKey) {
-        self.wanted.replace_layer(&self.tracks, layer, key);
+    /// Puts such a layer, empty, in the place of one that is empty.
+    pub(super) fn replace_layer(&mut self, layer: usize, key: LayerKey, holds_pieces: bool) {
+        self.wanted.replace_layer(&self.tracks, layer, key, holds_pieces);
         self.is_stale |= !self.index.fits(&self.tracks, &self.wanted);
     }
 
@@ -180,7 +197,7 @@ impl Scheduler {
     }
 
     /// Data held of blocks of which pieces are missing.
-    pub(super) fn held(&self) -> Bytes {
+    pub fn held(&self) -> Bytes {
         self.wanted.held()
     }
 
@@ -219,7 +236,7 @@ impl Scheduler {
             let Self { wanted, prices, tracks, .. } = self;
             let layer_of = &wanted.layers()[layer];
             wanted.blocks(layer).for_each_run(from, to, |first, end| {
-                prices.delivered(tracks, layer_of.start(first), layer_of.start(end));
+                prices.unwanted(tracks, layer_of.start(first), layer_of.start(end));
             });
         }
         let gone = self.wanted.unwant(&self.tracks, layer, from, to);
@@ -268,10 +285,11 @@ impl Scheduler {
         self.wanted.next_on_track(&self.tracks, layer, from, most)
     }
 
-    /// The first wanted blocks of a layer from `from` on that follow on each other: `first..end`, at
-    /// most `most`.
-    pub fn next_wanted(&self, layer: usize, from: u64, most: u64) -> Option<(u64, u64)> {
-        self.wanted.next_run(layer, from, most)
+    /// What a block of 512 B on a cylinder counts for beside others of its weight elsewhere, by how
+    /// far its region lags behind: in a fixed point of no meaning, and the same everywhere without
+    /// prices.
+    pub fn price(&self, cylinder: u32) -> u64 {
+        self.prices.of_cylinder(cylinder)
     }
 
     /// What decisions cost so far.
@@ -378,6 +396,7 @@ impl Planner for Scheduler {
         self.effort.exhausted += u64::from(search.looked.exhausted);
         // In the order they pass.
         items.sort_unstable_by_key(|timed| (timed.at, timed.item.first));
+        wanted.fit(items);
         merge(items, runs);
     }
 

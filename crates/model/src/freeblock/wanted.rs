@@ -42,14 +42,14 @@ pub struct Delivered {
 #[derive(Debug, Clone)]
 pub(super) struct Layer {
     pub key: LayerKey,
+    /// Whether data of a block that comes in pieces are held until it is complete.
+    holds_pieces: bool,
     size: Divisor,
     wanted: Bitmap,
     /// Two bits a stretch: whether the piece at its beginning, and the one at its end, is wanted.
     pieces: Bitmap,
-    /// Of the same bits those of blocks of which some pieces are held and others wanted.
+    /// Of the same bits those of blocks of which some pieces have been had and others are wanted.
     pieces_of_held: Bitmap,
-    /// Such blocks.
-    held: u64,
 }
 
 /// All that is wanted.
@@ -70,6 +70,8 @@ pub(super) struct Item {
     pub op: Op,
     /// Worth: blocks of 512 B times weight.
     pub value: u32,
+    /// Memory that it takes until the rest of its block has come, in blocks of 512 B.
+    pub holds: u32,
 }
 
 /// Items, and their worth together.
@@ -113,17 +115,30 @@ struct Piece {
     bit: u64,
 }
 
+/// A piece that may be taken, and the memory that it takes, in blocks of 512 B.
+struct Takeable {
+    from: u64,
+    to: u64,
+    holds: u32,
+}
+
+impl Takeable {
+    fn blocks(&self) -> u32 {
+        (self.to - self.from) as u32
+    }
+}
+
 impl Layer {
-    fn new(key: LayerKey, capacity: u64, stretches: u32) -> Self {
+    fn new(key: LayerKey, holds_pieces: bool, capacity: u64, stretches: u32) -> Self {
         assert!(key.size > 0 && key.offset < key.size && key.weight > 0, "{key:?}");
         let blocks = (capacity - u64::from(key.offset)) / u64::from(key.size);
         Self {
             key,
+            holds_pieces,
             size: Divisor::new(key.size.into()),
             wanted: Bitmap::new(blocks),
             pieces: Bitmap::new(2 * u64::from(stretches)),
             pieces_of_held: Bitmap::new(2 * u64::from(stretches)),
-            held: 0,
         }
     }
 
@@ -210,6 +225,12 @@ impl Layer {
         self.pieces_of_held.contains(piece.bit)
     }
 
+    /// Memory that a block takes of which pieces are missing, in blocks of 512 B.
+    #[inline]
+    fn block_held(&self) -> u64 {
+        if self.holds_pieces { self.size.get() } else { 0 }
+    }
+
     /// Wants all pieces of a block, or none any longer. None is held then; whether one was.
     fn set_pieces(&mut self, tracks: &Tracks, block: u64, wanted: bool) -> bool {
         let mut bits = Vec::new();
@@ -259,24 +280,31 @@ impl Wanted {
         &self.layers
     }
 
-    /// The layer with this key, made if there is none.
+    /// The layer with this key that holds pieces, made if there is none.
     pub fn layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
-        let same = |layer: &Layer| layer.key == key;
-        self.layers.iter().position(same).unwrap_or_else(|| self.add_layer(tracks, key))
+        let same = |layer: &Layer| layer.key == key && layer.holds_pieces;
+        self.layers.iter().position(same).unwrap_or_else(|| self.add_layer(tracks, key, true))
     }
 
-    /// Adds a layer, whether or not there is one with this key.
-    pub fn add_layer(&mut self, tracks: &Tracks, key: LayerKey) -> usize {
+    /// Adds a layer, whether or not there is one with this key. Pieces of its blocks are held or
+    /// not.
+    pub fn add_layer(&mut self, tracks: &Tracks, key: LayerKey, holds_pieces: bool) -> usize {
         let capacity = tracks.drive().blocks().get();
-        self.layers.push(Layer::new(key, capacity, tracks.stretches()));
+        self.layers.push(Layer::new(key, holds_pieces, capacity, tracks.stretches()));
         self.layers.len() - 1
     }
 
-    /// Puts an empty layer with this key in the place of one that is empty.
-    pub fn replace_layer(&mut self, tracks: &Tracks, layer: usize, key: LayerKey) {
+    /// Puts such a layer, empty, in the place of one that is empty.
+    pub fn replace_layer(
+        &mut self,
+        tracks: &Tracks,
+        layer: usize,
+        key: LayerKey,
+        holds_pieces: bool,
+    ) {
         assert!(self.layers[layer].wanted.is_empty(), "layer {layer} is in use");
         let capacity = tracks.drive().blocks().get();
-        self.layers[layer] = Layer::new(key, capacity, tracks.stretches());
+        self.layers[layer] = Layer::new(key, holds_pieces, capacity, tracks.stretches());
     }
 
     /// Changes the weight of a layer.
@@ -323,21 +351,29 @@ impl Wanted {
                 freed += u64::from(layer.set_pieces(tracks, block, false));
             }
         });
-        layer.held -= freed;
-        self.held -= freed * layer.size.get();
+        self.held -= freed * layer.block_held();
         layer.wanted.remove(from, to)
     }
 
-    /// Whether a piece of a wanted block may be taken: of a block that is held always, of another if
+    /// The piece of a wanted block, if it may be taken: of a block that is held always, of another if
     /// there is memory to hold it, which is taken from `room`.
-    fn may_take(layer: &Layer, piece: &Piece, room: &mut u64) -> bool {
-        let size = layer.size.get();
-        if layer.is_held(piece) {
-            return true;
-        }
-        let has_room = size <= *room;
-        *room -= if has_room { size } else { 0 };
-        has_room
+    fn takeable(layer: &Layer, piece: &Piece, room: &mut u64) -> Option<Takeable> {
+        let holds = if layer.is_held(piece) { 0 } else { layer.block_held() };
+        *room = room.checked_sub(holds)?;
+        Some(Takeable { from: piece.from, to: piece.to, holds: holds as u32 })
+    }
+
+    /// Leaves out of a plan, in order of time, the pieces for which there is no memory when those
+    /// before them are held: on each track alone there was.
+    pub fn fit(&self, items: &mut Vec<Timed>) {
+        let mut room = self.room();
+        items.retain(|timed| match room.checked_sub(timed.item.holds.into()) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => false,
+        });
     }
 
     /// Memory left for pieces, in blocks of 512 B.
@@ -357,11 +393,12 @@ impl Wanted {
         let LayerKey { op, size, weight, .. } = layer.key;
         let (first, end) = layer.whole(from, to);
         layer.wanted.for_each(first, end, |block| {
-            show(Item { first: layer.start(block), blocks: size, op, value: size * weight });
+            let first = layer.start(block);
+            show(Item { first, blocks: size, op, value: size * weight, holds: 0 });
         });
         Self::pieces_in(layer, stretch, (from, to), room, &mut |piece| {
-            let blocks = (piece.to - piece.from) as u32;
-            show(Item { first: piece.from, blocks, op, value: blocks * weight });
+            let (blocks, holds) = (piece.blocks(), piece.holds);
+            show(Item { first: piece.from, blocks, op, value: blocks * weight, holds });
         });
     }
 
@@ -372,7 +409,7 @@ impl Wanted {
         stretch: &Stretch,
         (from, to): (u64, u64),
         room: &mut u64,
-        show: &mut impl FnMut(&Piece),
+        show: &mut impl FnMut(Takeable),
     ) {
         // Pieces lie at the ends of a stretch.
         let reaches_end = from <= stretch.first || to >= stretch.end();
@@ -383,9 +420,9 @@ impl Wanted {
             if layer.pieces.contains(piece.bit)
                 && from <= piece.from
                 && piece.to <= to
-                && Self::may_take(layer, &piece, room)
+                && let Some(piece) = Self::takeable(layer, &piece, room)
             {
-                show(&piece);
+                show(piece);
             }
         }
     }
@@ -416,7 +453,7 @@ impl Wanted {
                     sum.value += blocks * size * weight;
                     Self::pieces_in(layer, stretch, (from, to), room, &mut |piece| {
                         sum.items += 1;
-                        sum.value += (piece.to - piece.from) as u32 * weight;
+                        sum.value += piece.blocks() * weight;
                     });
                 }
             }
@@ -521,20 +558,9 @@ impl Wanted {
         let (first, end) = layer.whole(from, to);
         let mut is_less = false;
         if first < end && layer.wanted.count_in(first, end) > 0 {
-            let mut run = (first, first);
-            layer.wanted.for_each(first, end, |block| {
-                if block != run.1 {
-                    if run.0 < run.1 {
-                        deliver(
-                            &key,
-                            Delivered { layer: number, first: run.0, blocks: run.1 - run.0 },
-                        );
-                    }
-                    run.0 = block;
-                }
-                run.1 = block + 1;
+            layer.wanted.for_each_run(first, end, |first, end| {
+                deliver(&key, Delivered { layer: number, first, blocks: end - first });
             });
-            deliver(&key, Delivered { layer: number, first: run.0, blocks: run.1 - run.0 });
             self.unwant(tracks, number, first, end);
             is_less = true;
         }
@@ -562,7 +588,8 @@ impl Wanted {
         deliver: &mut impl FnMut(&LayerKey, Delivered),
     ) -> bool {
         let layer = &self.layers[number];
-        let has_room = self.held + layer.size.get() <= self.held_max;
+        let size = layer.block_held();
+        let has_room = self.held + size <= self.held_max;
         let (mut taken, mut left, mut was_held) = (Vec::new(), Vec::new(), false);
         layer.for_each_piece(tracks, block, |_, piece| {
             was_held |= layer.is_held(piece);
@@ -584,19 +611,12 @@ impl Wanted {
         for bit in left {
             layer.pieces_of_held.insert(bit, bit + 1);
         }
-        layer.held = layer.held + u64::from(is_held) - u64::from(was_held);
-        let size = layer.size.get();
         self.held = self.held + size * u64::from(is_held) - size * u64::from(was_held);
         if !is_held {
             self.layers[number].wanted.remove(block, block + 1);
             deliver(&key, Delivered { layer: number, first: block, blocks: 1 });
         }
         true
-    }
-
-    /// The first wanted blocks of a layer from `from` on that follow on each other, at most `most`.
-    pub fn next_run(&self, layer: usize, from: u64, most: u64) -> Option<(u64, u64)> {
-        self.layers[layer].wanted.next_run(from, most)
     }
 
     /// What can be worth most of so many sectors that pass, for `sectors` up to a turn.

@@ -34,7 +34,8 @@ impl Clook {
 
 impl Policy for Clook {
     fn push(&mut self, waiting: Waiting) {
-        self.latest = waiting.sequence;
+        // One that was held back comes behind others that arrived later.
+        self.latest = self.latest.max(waiting.sequence);
         self.queue.insert((waiting.target.start, waiting.sequence), waiting);
     }
 

@@ -49,7 +49,8 @@ impl Look {
 
 impl Policy for Look {
     fn push(&mut self, waiting: Waiting) {
-        self.latest = waiting.sequence;
+        // One that was held back comes behind others that arrived later.
+        self.latest = self.latest.max(waiting.sequence);
         self.queue.insert((waiting.target.start, waiting.sequence), waiting);
     }
 

@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::{
 };
 use freewheel_model::drive::{Drive, Position};
 use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, TaskId, Tasks};
-use freewheel_model::freeblock::{Ends, FreeRun, Opportunity, Options, Planner};
+use freewheel_model::freeblock::{Ends, FreeRun, Opportunity, Options, Planner, Rule};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 pub const READ: Op = Op::Read;
@@ -92,7 +92,9 @@ impl Arm {
 
     pub fn with_cadence(drive: Drive, cadence: SimDuration) -> Self {
         let drive = Arc::new(drive);
-        let tasks = Tasks::new(&drive, Options::default(), cadence);
+        // The paper's: what it does can be worked out by hand.
+        let options = Options { rule: Rule::Greedy, ..Options::default() };
+        let tasks = Tasks::new(&drive, options, cadence);
         Self { drive, tasks, now: SimTime::ZERO, head: Position::default(), gaps: 0 }
     }
 

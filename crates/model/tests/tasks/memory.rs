@@ -84,6 +84,25 @@ fn data_held_for_pieces_are_counted() {
 }
 
 #[test]
+fn who_asks_for_no_data_needs_no_memory_for_pieces() {
+    let mut arm = Arm::plain();
+    let options = Options { held_max: Bytes::ZERO, ..Options::default() };
+    arm.tasks = Tasks::new(&arm.drive, options, CADENCE);
+    let spec = TaskSpec::new(READ, 100, vec![Extent::new(0, 200)]);
+    arm.tasks.register(NOW, spec.clone()).unwrap_err();
+    let spec = TaskSpec { holds_pieces: false, ..spec };
+    let task = arm.tasks.register(NOW, spec).unwrap();
+    // Tracks of 64: both blocks in pieces, and each piece counts once.
+    for (start, blocks) in [(0, 64), (64, 64), (128, 64)] {
+        arm.tasks.passed(READ, Lbn::new(start), blocks, NOW);
+        assert_eq!(arm.tasks.memory().held, Bytes::ZERO);
+    }
+    assert_eq!(arm.tasks.progress(task, NOW).unwrap().delivered, 1);
+    arm.tasks.passed(READ, Lbn::new(192), 8, NOW);
+    assert!(arm.tasks.progress(task, NOW).is_err(), "complete, and over");
+}
+
+#[test]
 fn data_held_for_pieces_stay_below_their_limit_and_reach_it() {
     // On tracks of 64 most blocks of 60 come in two pieces, of which each fits into a gap.
     let block = Bytes::new(60 * 512);

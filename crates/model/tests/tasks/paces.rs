@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{Counts, Extent, Pace, Priority, TaskId, TaskSpec, Until};
+use freewheel_model::freeblock::tasks::{
+    Counts, Extent, Pace, Priority, TaskId, TaskSpec, Until, Which,
+};
 use freewheel_model::freeblock::{FreeRun, Planner};
 use freewheel_units::{Prng, SimDuration, SimTime};
 
@@ -63,8 +65,7 @@ fn equal_tasks_get_about_the_same() {
 }
 
 #[test]
-fn a_task_that_is_late_for_its_deadline_is_preferred_until_it_is_not() {
-    let mut arm = arm();
+fn a_task_that_is_late_for_its_deadline_is_preferred() {
     let round = |deadline| Pace::Deadline(SimDuration::from_ms(deadline));
     let run = |pace| {
         let mut arm = self::arm();
@@ -82,10 +83,65 @@ fn a_task_that_is_late_for_its_deadline_is_preferred_until_it_is_not() {
     assert!(relaxed.0.abs_diff(equal.0) * 50 < equal.0, "a deadline far off changes nothing");
     assert!(late.0 > equal.0 * 4 / 3, "{late:?} {equal:?}");
     // Alone, lateness changes nothing.
-    let spec = TaskSpec { pace: round(100), ..stripes(&arm, 0) };
-    let task = arm.tasks.register(NOW, spec).unwrap();
-    serve(&mut arm, 300, 1);
-    assert!(got(&arm, task) > 0);
+    let alone = |pace| {
+        let mut arm = self::arm();
+        let spec = TaskSpec { pace, ..stripes(&arm, 0) };
+        let task = arm.tasks.register(NOW, spec).unwrap();
+        serve(&mut arm, 300, 1);
+        got(&arm, task)
+    };
+    assert_eq!(alone(round(100)), alone(Pace::ByPriority));
+}
+
+#[test]
+fn a_task_that_has_caught_up_is_worth_no_more_than_before() {
+    // A quarter of its blocks by themselves: what takes a while, and not for the last ones.
+    let part = |arm: &Arm, pace| {
+        let spec = stripes(arm, 0);
+        let enough = spec.blocks() / 4;
+        TaskSpec { pace, until: Until::Enough(enough), ..spec }
+    };
+    let alone = {
+        let mut arm = arm();
+        let spec = part(&arm, Pace::ByPriority);
+        let task = arm.tasks.register(NOW, spec).unwrap();
+        let mut seed = 0;
+        while arm.tasks.progress(task, arm.now).is_ok() {
+            serve(&mut arm, 10, seed);
+            seed += 1;
+        }
+        arm.now - NOW
+    };
+    // Of all that it gets by itself it needs a third, and has less behind a rival of high priority.
+    let run = |pace| {
+        let mut arm = arm();
+        let spec = part(&arm, pace);
+        let task = arm.tasks.register(NOW, spec).unwrap();
+        let spec = TaskSpec { priority: Priority::High, ..stripes(&arm, 1) };
+        let rival = arm.tasks.register(NOW, spec).unwrap();
+        let mut most = 0;
+        for seed in 0..20 {
+            serve(&mut arm, 10, seed);
+            most = most.max(arm.tasks.progress(task, arm.now).unwrap().weight);
+        }
+        let behind = got(&arm, task);
+        arm.tasks.abort(arm.now, rival, Which::All).unwrap();
+        let mut weights = Vec::new();
+        let mut seed = 20;
+        while let Ok(now) = arm.tasks.progress(task, arm.now) {
+            weights.push(now.weight);
+            serve(&mut arm, 10, seed);
+            seed += 1;
+        }
+        (behind, most, weights, arm.now)
+    };
+    let deadline = SimDuration::from_ns(alone.ns() * 3);
+    let (behind, most, weights, end) = run(Pace::Deadline(deadline));
+    let normal = Priority::Normal.weight();
+    assert!(most > normal, "late behind the rival: {most}");
+    assert!(behind > run(Pace::ByPriority).0, "and preferred");
+    assert_eq!(weights.last(), Some(&normal), "{weights:?}");
+    assert!(end < NOW + deadline, "{end:?} of {deadline}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn a_scrub_does_not_take_a_write_for_a_verification_and_mining_takes_it_for_data
 #[test]
 fn a_sample_of_a_twentieth_ends_with_a_twentieth() {
     let mut arm = Arm::plain();
-    let spec = sample(Blocks::new(arm.capacity()), 8, 50_000);
+    let spec = sample(backup(Blocks::new(arm.capacity()), 8), 50_000);
     let task = arm.tasks.register(NOW, spec).unwrap();
     let mut prng = Prng::new(1, "foreground");
     let mut events = Vec::new();

@@ -1,16 +1,16 @@
 //! The `[freeblock]` table of an experiment.
 
-use freewheel_model::freeblock::tasks::{TaskSpec, Until};
-use freewheel_model::freeblock::uses;
+use freewheel_model::freeblock::tasks::Priority;
 use freewheel_model::freeblock::{Adapt, IdleTimer, Rule};
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::promote::PromoteTail;
+use super::task::{BackgroundTask, TaskConfig};
 
 /// Background work in the rotational gaps of the foreground: freeblock scheduling.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FreeblockConfig {
     /// How a gap is filled.
@@ -21,6 +21,10 @@ pub struct FreeblockConfig {
     /// the decision counted as beyond its budget. Without it every decision is exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes_max: Option<u64>,
+    /// Most wanted pieces on one cylinder among which a path over its tracks is sought, under the rule
+    /// paths; where there are more, the best of its tracks is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps_max: Option<u32>,
     /// What is read.
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
@@ -28,6 +32,21 @@ pub struct FreeblockConfig {
     /// Part of all blocks that is enough, whichever they are: a statistical sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
+    /// What a block is worth beside those of the tasks `beside` it: four times as much as one of the
+    /// next lower priority.
+    #[serde(skip_serializing_if = "is_normal")]
+    pub priority: Priority,
+    /// When a round should be complete, from its beginning on: behind a straight line to there its
+    /// blocks are worth more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<SimDuration>,
+    /// Its part of the bytes that all tasks with shares get, in proportion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<u32>,
+    /// Further tasks that compete with it for the same gaps. What is said of rounds and promoted
+    /// blocks is said of the first task alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<TaskConfig>,
     /// Go on until so many rounds are complete on every arm, whatever number of requests the
     /// workload has. A trace ends with its last record all the same, and when the rounds are
     /// complete before that, the rest of it is not replayed.
@@ -92,28 +111,26 @@ impl IdleConfig {
 /// Longest time without work that may be waited for.
 const IDLE_AFTER_MAX: SimDuration = SimDuration::from_secs(3600);
 
-/// What the background reads of the whole drive, again and again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BackgroundTask {
-    /// Every block's contents: what the foreground reads or writes counts as read (osdi00 section
-    /// 6).
-    #[default]
-    DataMining,
-    /// Every block from the media: what the foreground writes does not verify anything.
-    Scrub,
+fn is_normal(priority: &Priority) -> bool {
+    *priority == Priority::Normal
 }
 
 impl Default for FreeblockConfig {
-    /// Pages of 4 KiB, as in osdi00 section 6.
     fn default() -> Self {
+        let TaskConfig { task, block_size, enough, priority, deadline, share } =
+            TaskConfig::default();
         Self {
-            rule: Rule::Paths,
+            rule: Rule::default(),
             prices: true,
             nodes_max: None,
-            task: BackgroundTask::default(),
-            block_size: Bytes::new(4096),
-            enough: None,
+            steps_max: None,
+            task,
+            block_size,
+            enough,
+            priority,
+            deadline,
+            share,
+            beside: Vec::new(),
             rounds: None,
             promote_tail: None,
             idle: None,
@@ -124,17 +141,9 @@ impl Default for FreeblockConfig {
 impl FreeblockConfig {
     /// What is wrong with it on so many arms of this capacity, if anything is.
     pub(crate) fn check(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
-        let blocks = self.block_size.get() / 512;
-        if !self.block_size.get().is_multiple_of(512)
-            || !(1..=u64::from(u32::MAX)).contains(&blocks)
-        {
-            let size = self.block_size;
-            return Err(format!("`block_size` is {size}: whole blocks of 512 B are needed"));
-        }
-        if let Some(enough) = self.enough
-            && !(enough > 0.0 && enough <= 1.0)
-        {
-            return Err(format!("`enough` is {enough}: more than 0 and at most 1 is allowed"));
+        self.first().check()?;
+        for (number, task) in self.beside.iter().enumerate() {
+            task.check().map_err(|message| format!("beside[{number}]: {message}"))?;
         }
         self.check_rounds(capacity, arms)?;
         let idle = self.idle.map_or(Ok(()), |idle| idle.check());
@@ -156,27 +165,14 @@ impl FreeblockConfig {
         ))
     }
 
-    /// Blocks of 512 B in one of the task's.
-    pub(crate) fn size(&self) -> u32 {
-        (self.block_size.get() / 512) as u32
+    /// The first task, by which rounds are counted.
+    pub(crate) fn first(&self) -> TaskConfig {
+        let Self { task, block_size, enough, priority, deadline, share, .. } = *self;
+        TaskConfig { task, block_size, enough, priority, deadline, share }
     }
 
-    pub(crate) fn task_spec(&self, capacity: Blocks) -> TaskSpec {
-        let size = self.size();
-        let whole = match self.task {
-            BackgroundTask::DataMining => uses::data_mining(capacity, size),
-            BackgroundTask::Scrub => uses::scrub(capacity, size),
-        };
-        match self.enough {
-            None => whole,
-            Some(_) => TaskSpec { until: Until::Enough(self.blocks_of_a_round(capacity)), ..whole },
-        }
-    }
-
-    /// Blocks of the task that make a round.
+    /// Blocks of the first task that make a round.
     pub(crate) fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
-        let all = capacity.get().div_ceil(u64::from(self.size()));
-        let part = (all as f64 * self.enough.unwrap_or(1.0)).ceil() as u64;
-        part.clamp(1, all)
+        self.first().blocks_of_a_round(capacity)
     }
 }

@@ -4,6 +4,7 @@
 mod config;
 mod promote;
 mod result;
+mod task;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,18 +14,19 @@ use freewheel_model::freeblock::tasks::{
     CADENCE, Event, Promoted, TaskError, TaskId, TaskSpec, Tasks,
 };
 use freewheel_model::freeblock::{
-    Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, Spent,
+    Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, STEPS_MAX, Spent,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use self::promote::{Ahead, RoundState, Tail};
-
+use self::task::Beside;
 use crate::source::{Request, Source, SourceError};
 
-pub use config::{BackgroundTask, FreeblockConfig, IdleConfig};
+pub use config::{FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
 pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round};
+pub use task::{BackgroundTask, BesideResult, TaskConfig};
 
 /// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
 /// the last blocks take most of the time.
@@ -51,6 +53,7 @@ pub(crate) struct Background {
     tail: Option<Tail>,
     idle: Option<IdleUse>,
     is_idle: bool,
+    beside: Vec<Beside>,
 }
 
 /// Use of idle time, and when it begins.
@@ -90,23 +93,21 @@ impl Background {
         policy: PolicySpec,
         unfinished: Option<Unfinished>,
     ) -> Result<Self, TaskError> {
-        let usual = Options {
+        let options = Options {
             rule: config.rule,
             prices: config.prices,
             budget: config.nodes_max.unwrap_or(u64::MAX),
+            steps_max: config.steps_max.unwrap_or(STEPS_MAX),
             ..Options::default()
         };
-        let options = match config.task {
-            BackgroundTask::DataMining => usual,
-            // What has been verified need not be held until the rest of its block is.
-            BackgroundTask::Scrub => Options { held_max: drive.blocks().bytes(), ..usual },
-        };
         let mut tasks = Tasks::new(drive, options, CADENCE);
-        let spec = config.task_spec(drive.blocks());
+        let spec = config.first().spec(drive.blocks());
         let task = tasks.register(SimTime::ZERO, spec.clone())?;
+        let beside = config.beside.iter().map(|config| Beside::begin(&mut tasks, config));
+        let beside: Vec<Beside> = beside.collect::<Result<_, _>>()?;
         let blocks = config.blocks_of_a_round(drive.blocks());
         let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
-        let tail = config.promote_tail.map(|tail| Tail::new(tail, config.size(), ahead));
+        let tail = config.promote_tail.map(|tail| Tail::new(tail, spec.block_size, ahead));
         let mut background = Self {
             tasks,
             task,
@@ -122,6 +123,7 @@ impl Background {
             tail,
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
+            beside,
         };
         background.note_at = background.first_step();
         Ok(background)
@@ -132,7 +134,7 @@ impl Background {
         let mut unfinished = self.round;
         unfinished.elapsed_ns = end.saturating_since(self.began).ns();
         let scheduler = self.tasks.scheduler();
-        BackgroundResult::new(
+        let result = BackgroundResult::new(
             self.blocks,
             self.spec.block_size,
             self.rounds,
@@ -140,22 +142,24 @@ impl Background {
             scheduler.effort(),
             self.tasks.memory().total(),
             self.idle.map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
-        )
+        );
+        let beside = self.beside.into_iter().map(|beside| beside.result).collect();
+        BackgroundResult { beside, ..result }
     }
 
     fn take_events(&mut self, in_a_gap: bool) {
         let events: Vec<Event> = self.tasks.events().collect();
         for event in events {
+            if self.is_beside(&event) {
+                continue;
+            }
             match event {
-                Event::Delivered { extent, at, .. } => {
+                Event::Delivered { extent, is_promoted, at, .. } => {
                     let blocks = extent.blocks.get() / u64::from(self.spec.block_size);
-                    let (from, to) = (extent.start.get(), (extent.start + extent.blocks).get());
-                    let promoted =
-                        self.tail.as_ref().is_some_and(|tail| tail.has_promoted(from, to));
                     let count = match in_a_gap {
                         true if self.is_idle => &mut self.round.in_idle,
                         true => &mut self.round.in_gaps,
-                        false if promoted => &mut self.round.promoted.blocks,
+                        false if is_promoted => &mut self.round.promoted.blocks,
                         false => &mut self.round.in_passing,
                     };
                     *count += blocks;
@@ -166,6 +170,22 @@ impl Background {
                 Event::Superseded { .. } => {}
             }
         }
+    }
+
+    /// Whether the event is of another task than the first, which then has it.
+    fn is_beside(&mut self, event: &Event) -> bool {
+        let (Event::Delivered { task, .. }
+        | Event::Done { task, .. }
+        | Event::Superseded { task, .. }) = *event;
+        let Some(beside) = self.beside.iter_mut().find(|beside| beside.is(task)) else {
+            return false;
+        };
+        match *event {
+            Event::Delivered { extent, .. } => beside.delivered(extent.blocks),
+            Event::Done { at, .. } => beside.end_round(&mut self.tasks, at),
+            Event::Superseded { .. } => {}
+        }
+        true
     }
 
     fn first_step(&self) -> u64 {

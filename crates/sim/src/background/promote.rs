@@ -85,7 +85,7 @@ pub(super) struct Tail {
     limit: u32,
     /// Blocks of 512 B in one of the task's.
     size: u32,
-    waiting: Vec<PromotedExtent>,
+    waiting: Vec<PromotedRequest>,
     foreground: Mean,
     promoted: Mean,
     /// Whether what is left of this round is being promoted.
@@ -106,12 +106,10 @@ pub(super) enum Ahead {
 }
 
 /// A promoted request that is not done.
-struct PromotedExtent {
+struct PromotedRequest {
     id: PromotionId,
     /// Number of the round for which it was made.
     round: usize,
-    from: u64,
-    to: u64,
 }
 
 /// When to count again what is left: it takes a look at all that is wanted.
@@ -188,9 +186,7 @@ impl Tail {
             return None;
         }
         let promoted = tasks.promote_next(task, self.from, self.limit).ok()??;
-        let from = promoted.start.get();
-        let to = from + u64::from(promoted.blocks);
-        self.waiting.push(PromotedExtent { id: promoted.id, round: number, from, to });
+        self.waiting.push(PromotedRequest { id: promoted.id, round: number });
         Some(promoted)
     }
 
@@ -246,11 +242,6 @@ impl Tail {
         if self.ahead == Ahead::OfQueue {
             self.from = Lbn::new(request.start.get() + u64::from(request.blocks));
         }
-    }
-
-    /// Whether these blocks of 512 B have been promoted.
-    pub fn has_promoted(&self, from: u64, to: u64) -> bool {
-        self.waiting.iter().any(|waiting| waiting.from <= from && to <= waiting.to)
     }
 
     /// A round is over.

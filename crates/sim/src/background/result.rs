@@ -5,6 +5,7 @@ use freewheel_units::{Bytes, SimDuration};
 use serde::Serialize;
 
 use super::promote::PromotedWork;
+use super::task::BesideResult;
 
 /// The background work of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,6 +29,9 @@ pub struct BackgroundResult {
     /// How the beginnings of work in idle time fared, where it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_starts: Option<IdleStarts>,
+    /// The tasks beside the one that all else here is about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideResult>,
 }
 
 /// Beginnings of work in idle time that a request ended.
@@ -129,6 +133,7 @@ impl BackgroundResult {
             exhausted: effort.exhausted,
             memory_bytes: memory.get(),
             idle_starts,
+            beside: Vec::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use freewheel_units::{Op, SimDuration, SimTime};
 use rayon::prelude::*;
 
 use super::osdi00_mining::{MPL, transactions};
-use super::{Context, Outcome};
+use super::{Context, Outcome, Row};
 
 /// Blocks of 512 B in a block of all tasks: 4 KiB, as the paper's.
 const BLOCK: u32 = 8;
@@ -63,21 +63,37 @@ fn part(experiment: &Experiment, (from, to): (u64, u64), enough: u64) -> TaskSpe
     }
 }
 
-pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let quick = context.options.quick;
-    let mut config = transactions(MPL, context.options.seed);
-    let (length, enough) = if quick { (28_000, 20) } else { (90_000, 50) };
-    if let Workload::Closed { requests, .. } = &mut config.workload {
-        *requests = length;
-    }
-    let experiment = Experiment::new(config)?;
+/// What became of each run.
+struct Results {
+    /// The scan alone, and two of them at once.
+    one: Watched,
+    two: Watched,
+    /// A tenth alone, beside the scan, and so at high priority.
+    alone: Watched,
+    beside: Watched,
+    high: Watched,
+    /// Halves with even shares, and with shares of 3 to 1.
+    even: Watched,
+    shares: Watched,
+    /// The scan behind the tenth.
+    behind: Watched,
+    /// The tenth with a deadline halfway between what it takes alone and beside the scan.
+    in_time: Watched,
+    deadline: f64,
+}
+
+fn seconds(watched: &Watched) -> f64 {
+    watched.done.ns() as f64 / 1e9
+}
+
+fn run_all(experiment: &Experiment, enough: u64) -> Result<Results, ConfigError> {
     // The scan, and a tenth of it in its midst that somebody waits for.
-    let scan = || part(&experiment, (0, 100), enough);
-    let urgent = || part(&experiment, (45, 55), enough);
+    let scan = || part(experiment, (0, 100), enough);
+    let urgent = || part(experiment, (45, 55), enough);
     let beside_scan = |spec: TaskSpec| vec![spec, scan()];
     let halves = |shares: [u32; 2]| {
         let half =
-            |of, share| TaskSpec { pace: Pace::Share(share), ..part(&experiment, of, enough) };
+            |of, share| TaskSpec { pace: Pace::Share(share), ..part(experiment, of, enough) };
         vec![half((0, 50), shares[0]), half((50, 100), shares[1])]
     };
     let runs = [
@@ -91,64 +107,68 @@ pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         vec![scan(), TaskSpec { priority: Priority::High, ..urgent() }],
     ];
     let results: Vec<Watched> =
-        runs.par_iter().map(|specs| run(&experiment, specs)).collect::<Result<_, _>>()?;
-    // A deadline halfway between what the task takes by itself and what it takes beside the scan.
-    let seconds = |watched: &Watched| watched.done.ns() as f64 / 1e9;
-    let [one, two, alone, beside, high, even, shares, behind] = &results[..] else {
+        runs.par_iter().map(|specs| run(experiment, specs)).collect::<Result<_, _>>()?;
+    let [one, two, alone, beside, high, even, shares, behind] = results[..] else {
         unreachable!("a result for every run")
     };
-    let deadline = (seconds(alone) + seconds(beside)) / 2.0;
+    let deadline = (seconds(&alone) + seconds(&beside)) / 2.0;
     let pace = Pace::Deadline(SimDuration::from_ns((deadline * 1e9) as u64));
-    let in_time = run(&experiment, &beside_scan(TaskSpec { pace, ..urgent() }))?;
+    let in_time = run(experiment, &beside_scan(TaskSpec { pace, ..urgent() }))?;
+    Ok(Results { one, two, alone, beside, high, even, shares, behind, in_time, deadline })
+}
 
-    let mut rows = Vec::new();
-    let mut row = |quantity: &str, unit, band, ours, note: String| {
-        let mut row = context.row_in(quantity, unit, band, ours);
-        row.note = Some(note);
-        rows.push(row);
+pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let mut config = transactions(MPL, context.options.seed);
+    let (length, enough) = if context.options.quick { (28_000, 20) } else { (90_000, 50) };
+    if let Workload::Closed { requests, .. } = &mut config.workload {
+        *requests = length;
+    }
+    let results = run_all(&Experiment::new(config)?, enough)?;
+    let Results { one, two, alone, beside, high, even, shares, behind, in_time, deadline } =
+        &results;
+    let row = |quantity: &str, unit, band, ours, note: String| Row {
+        note: Some(note),
+        ..context.row_in(quantity, unit, band, ours)
     };
-    let note = format!("{:.0} s", seconds(one));
-    row(
-        "two scans at once, of the time of one",
-        "%",
-        [99.0, 101.0],
-        100.0 * seconds(two) / seconds(one),
-        note,
-    );
-    let note = format!("{:.0} s alone, {:.0} s beside it", seconds(alone), seconds(beside));
-    let percent = |watched: &Watched| 100.0 * seconds(watched) / seconds(beside);
-    row(
-        "a tenth at high priority beside the scan, of its time at the same",
-        "%",
-        [percent(alone), 100.0],
-        percent(high),
-        note,
-    );
-    // At worst a tenth is read apart from all else.
-    let note = format!("the scan took {:.0} s", seconds(behind));
-    row(
-        "the scan behind that tenth, of its time alone",
-        "%",
-        [99.0, 110.0],
-        100.0 * seconds(behind) / seconds(one),
-        note,
-    );
-    let note = format!("due after {deadline:.0} s");
-    row(
-        "a tenth with a deadline between both, of the time it has",
-        "%",
-        [0.0, 100.0],
-        100.0 * seconds(&in_time) / deadline,
-        note,
-    );
+    let of = |watched: &Watched, whole: &Watched| 100.0 * seconds(watched) / seconds(whole);
     let ratio = |watched: &Watched| watched.own as f64 / watched.others as f64;
-    let note = format!("{:.2} with shares of 1 to 1", ratio(even));
-    row(
-        "bytes of two halves with shares of 3 to 1, when the first is done",
-        "ratio",
-        [2.4, 3.6],
-        ratio(shares),
-        note,
-    );
+    let rows = vec![
+        row(
+            "two scans at once, of the time of one",
+            "%",
+            [99.0, 101.0],
+            of(two, one),
+            format!("{:.0} s", seconds(one)),
+        ),
+        row(
+            "a tenth at high priority beside the scan, of its time at the same",
+            "%",
+            [of(alone, beside), 100.0],
+            of(high, beside),
+            format!("{:.0} s alone, {:.0} s beside it", seconds(alone), seconds(beside)),
+        ),
+        // At worst a tenth is read apart from all else.
+        row(
+            "the scan behind that tenth, of its time alone",
+            "%",
+            [99.0, 110.0],
+            of(behind, one),
+            format!("the scan took {:.0} s", seconds(behind)),
+        ),
+        row(
+            "a tenth with a deadline between both, of the time it has",
+            "%",
+            [0.0, 100.0],
+            100.0 * seconds(in_time) / deadline,
+            format!("due after {deadline:.0} s"),
+        ),
+        row(
+            "bytes of two halves with shares of 3 to 1, when the first is done",
+            "ratio",
+            [2.4, 3.6],
+            ratio(shares),
+            format!("{:.2} with shares of 1 to 1", ratio(even)),
+        ),
+    ];
     Ok(Outcome { rows, figures: Vec::new() })
 }

@@ -87,6 +87,7 @@ impl Setting {
             rounds: self.rounds,
             idle: None,
             promote_tail: None,
+            ..FreeblockConfig::default()
         };
         let habits = Habits { seek_jitter: Some(self.jitter), ..Habits::default() };
         let transactions = osdi00_mining::transactions(self.outstanding, seed);

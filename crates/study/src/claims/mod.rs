@@ -4,6 +4,7 @@
 
 mod beyond_scrub;
 mod beyond_tasks;
+mod beyond_uses;
 mod fast02;
 mod fast02_conservatism;
 mod fast02_foreground;
@@ -100,6 +101,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "Several tasks at once: shared blocks, priority, deadline, shares",
         setting: "as figure 8, MPL 10, FCFS; a scan, and a tenth of the drive that is urgent",
         run: beyond_tasks::tasks,
+    },
+    Claim {
+        id: "beyond.uses",
+        title: "What free bandwidth is good for: prefetching, prewriting, comparing, sampling",
+        setting: "as figure 8, MPL 10, FCFS; blocks of 4 KB, 4 MiB of memory",
+        run: beyond_uses::uses,
     },
     Claim {
         id: "fast02.fig4",

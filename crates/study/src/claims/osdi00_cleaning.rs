@@ -22,7 +22,7 @@ use freewheel_sim::{Arm, Mechanics, SeekErrors, Servo, library, run};
 use freewheel_units::SimDuration;
 use rayon::prelude::*;
 
-use super::{Context, Figure, Outcome};
+use super::{Context, Figure, Outcome, Row};
 use crate::chart::{Axes, Line};
 
 /// What one run of PostMark assumes.
@@ -34,6 +34,7 @@ struct Setting {
     cpu: CpuTimes,
     cleaner: Cleaner,
     rule: Rule,
+    prices: bool,
 }
 
 impl Default for Setting {
@@ -56,6 +57,7 @@ impl Default for Setting {
             },
             cleaner: Cleaner::Foreground,
             rule: Rule::Greedy,
+            prices: false,
         }
     }
 }
@@ -113,7 +115,8 @@ fn second_pass(
     if setting.cleaner == Cleaner::Foreground {
         return second_pass_of(context, drive, setting, NoFreeReads, servo);
     }
-    let options = Options { rule: setting.rule, ..Options::default() };
+    let Setting { rule, prices, .. } = *setting;
+    let options = Options { rule, prices, ..Options::default() };
     let (task, mut planner) = cleaning_task(drive, LogDiskSpec::OSDI00.block, options);
     second_pass_of(context, drive, setting, task, servo.with_planner(&mut planner))
 }
@@ -182,7 +185,7 @@ fn alternatives() -> [(&'static str, Setting); 7] {
 }
 
 /// Other freeblock cleaners, each alone.
-fn free_alternatives() -> [(&'static str, Setting); 4] {
+fn free_alternatives() -> [(&'static str, Setting); 5] {
     let usual = Setting::default().freeblock();
     let cleaner = |free_below, segments| Setting {
         cleaner: Cleaner::Freeblock { free_below, segments },
@@ -192,7 +195,8 @@ fn free_alternatives() -> [(&'static str, Setting); 4] {
         ("6 segments at once", cleaner(20, 6)),
         ("24 segments at once", cleaner(20, 24)),
         ("begun at 10 free segments", cleaner(10, 12)),
-        ("several stops in a gap", Setting { rule: Rule::Paths, ..usual }),
+        ("several stops in a gap", Setting { rule: Rule::Paths, prices: true, ..usual }),
+        ("several stops without prices by region", Setting { rule: Rule::Paths, ..usual }),
     ]
 }
 
@@ -208,89 +212,129 @@ fn list<'a>(names: impl Iterator<Item = &'a str>, percents: impl Iterator<Item =
     items.collect::<Vec<String>>().join("; ")
 }
 
-/// A quick run leaves out the points that only the chart shows: a pass is the paper's in any case.
-pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let compared = [60, 85, 93];
-    let is_run = |utilisation: &&u32| !context.options.quick || compared.contains(utilisation);
-    let utilisations: Vec<u32> = UTILISATIONS.iter().filter(is_run).copied().collect();
-    let files_at = |&utilisation: &u32| files_at(utilisation, context.options.seed);
-    let pools: Vec<u32> = utilisations.par_iter().map(files_at).collect();
-    let find = |utilisation| utilisations.iter().position(|&u| u == utilisation).expect("is run");
-    let files = |utilisation| pools[find(utilisation)];
-    let pair = |&files: &u32| {
-        let original = Setting { files, ..Setting::default() };
-        [original, original.freeblock()]
-    };
-    let mut settings: Vec<Setting> = pools.iter().flat_map(pair).collect();
-    for utilisation in [60, 85] {
-        let at = |(_, setting)| Setting { files: files(utilisation), ..setting };
-        settings.extend(alternatives().map(at));
-    }
-    settings
-        .extend(free_alternatives().map(|(_, setting)| Setting { files: files(93), ..setting }));
-    let passes = run_all(context, &settings)?;
-    let (points, others) = passes.split_at(2 * pools.len());
-    let points: Vec<Point> = points
-        .chunks_exact(2)
-        .map(|pair| Point { original: pair[0], freeblock: pair[1] })
-        .collect();
-    let (others, free_others) = others.split_at(2 * alternatives().len());
-    let at = |utilisation| &points[find(utilisation)];
-    let mut rows = Vec::new();
-    let others = others.chunks_exact(alternatives().len());
-    for ((utilisation, paper), others) in [(60, 50.0), (85, 25.0)].into_iter().zip(others) {
-        let quantity = format!("ORIGINAL over IDEAL, {utilisation} % full");
-        let ours = original_percent(&at(utilisation).original);
-        let mut row = context.row(&quantity, "%", paper, paper / 5.0, ours);
-        let others =
-            list(alternatives().iter().map(|(name, _)| *name), others.iter().map(original_percent));
-        row.note = Some(format!("{ASSUMED} Otherwise: {others}."));
-        rows.push(row);
-    }
-    for utilisation in compared {
-        let quantity = format!("FREEBLOCK over IDEAL, {utilisation} % full");
-        let Point { original, freeblock } = at(utilisation);
-        let ours = freeblock_percent(original, freeblock);
-        // The paper says "close to IDEAL".
-        let mut row = context.row(&quantity, "%", 100.0, 20.0, ours);
-        if utilisation == 93 {
-            let others = list(
-                free_alternatives().iter().map(|(name, _)| *name),
-                free_others.iter().map(|pass| freeblock_percent(original, pass)),
-            );
-            row.note = Some(format!("{} Otherwise: {others}.", late_bound(original, freeblock)));
+/// Utilisations at which the paper's words are compared.
+const COMPARED: [u32; 3] = [60, 85, 93];
+
+/// What was run.
+struct Runs {
+    utilisations: Vec<u32>,
+    points: Vec<Point>,
+    /// At 60 and 85 %, ORIGINAL with each of [`alternatives`].
+    others: Vec<Pass>,
+    /// At 93 %, FREEBLOCK with each of [`free_alternatives`].
+    free_others: Vec<Pass>,
+}
+
+impl Runs {
+    /// A quick run leaves out the points that only the chart shows: a pass is the paper's in any
+    /// case.
+    fn new(context: &Context<'_>) -> Result<Self, ConfigError> {
+        let is_run = |utilisation: &&u32| !context.options.quick || COMPARED.contains(utilisation);
+        let utilisations: Vec<u32> = UTILISATIONS.iter().filter(is_run).copied().collect();
+        let files_at = |&utilisation: &u32| files_at(utilisation, context.options.seed);
+        let pools: Vec<u32> = utilisations.par_iter().map(files_at).collect();
+        let files = |utilisation| pools[find(&utilisations, utilisation)];
+        let pair = |&files: &u32| {
+            let original = Setting { files, ..Setting::default() };
+            [original, original.freeblock()]
+        };
+        let mut settings: Vec<Setting> = pools.iter().flat_map(pair).collect();
+        for utilisation in [60, 85] {
+            let at = |(_, setting)| Setting { files: files(utilisation), ..setting };
+            settings.extend(alternatives().map(at));
         }
-        rows.push(row);
+        let at_93 = |(_, setting)| Setting { files: files(93), ..setting };
+        settings.extend(free_alternatives().map(at_93));
+        let mut passes = run_all(context, &settings)?;
+        let mut others = passes.split_off(2 * pools.len());
+        let free_others = others.split_off(2 * alternatives().len());
+        let point = |pair: &[Pass]| Point { original: pair[0], freeblock: pair[1] };
+        let points = passes.chunks_exact(2).map(point).collect();
+        Ok(Self { utilisations, points, others, free_others })
     }
+
+    fn at(&self, utilisation: u32) -> &Point {
+        &self.points[find(&self.utilisations, utilisation)]
+    }
+
+    /// ORIGINAL beside the paper's two numbers.
+    fn original(&self, context: &Context<'_>) -> Vec<Row> {
+        let others = self.others.chunks_exact(alternatives().len());
+        let papers = [(60, 50.0), (85, 25.0)].into_iter().zip(others);
+        let row = |((utilisation, paper), others): ((u32, f64), &[Pass])| {
+            let quantity = format!("ORIGINAL over IDEAL, {utilisation} % full");
+            let ours = original_percent(&self.at(utilisation).original);
+            let names = alternatives().map(|(name, _)| name);
+            let others = list(names.into_iter(), others.iter().map(original_percent));
+            let note = Some(format!("{ASSUMED} Otherwise: {others}."));
+            Row { note, ..context.row(&quantity, "%", paper, paper / 5.0, ours) }
+        };
+        papers.map(row).collect()
+    }
+
+    /// FREEBLOCK, of which the paper says that it is "close to IDEAL".
+    fn freeblock(&self, context: &Context<'_>) -> Vec<Row> {
+        let row = |utilisation: u32| {
+            let quantity = format!("FREEBLOCK over IDEAL, {utilisation} % full");
+            let Point { original, freeblock } = self.at(utilisation);
+            let ours = freeblock_percent(original, freeblock);
+            let mut row = context.row(&quantity, "%", 100.0, 20.0, ours);
+            if utilisation == 93 {
+                let names = free_alternatives().map(|(name, _)| name);
+                let percents = self.free_others.iter();
+                let percents = percents.map(|pass| freeblock_percent(original, pass));
+                let others = list(names.into_iter(), percents);
+                let bound = late_bound(original, freeblock);
+                row.note = Some(format!("{bound} Otherwise: {others}."));
+            }
+            row
+        };
+        COMPARED.map(row).into()
+    }
+
+    fn figure(&self) -> Figure {
+        let line = |name: &str, rate: fn(&Point) -> f64| Line {
+            name: name.into(),
+            points: self.points.iter().map(|p| (100.0 * p.original.utilisation, rate(p))).collect(),
+            dots: false,
+        };
+        let paper = |utilisation, share: f64| {
+            let ideal = self.at(utilisation).original.rate_without_cleaning();
+            (f64::from(utilisation), share * ideal)
+        };
+        let lines = vec![
+            line("IDEAL", |point| point.original.rate_without_cleaning()),
+            line("IDEAL but for copying", |point| point.original.rate_with_free_reads()),
+            line("FREEBLOCK", |point| point.freeblock.rate()),
+            line("ORIGINAL", |point| point.original.rate()),
+            Line {
+                name: "paper's ORIGINAL, as a share of our IDEAL".into(),
+                points: vec![paper(60, 0.5), paper(85, 0.25)],
+                dots: true,
+            },
+        ];
+        let axes = Axes { x: "blocks in use, %", y: "transactions a second", log_x: false };
+        Figure::Lines(lines, axes)
+    }
+}
+
+fn find(utilisations: &[u32], utilisation: u32) -> usize {
+    utilisations.iter().position(|&known| known == utilisation).expect("is run")
+}
+
+pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
+    let runs = Runs::new(context)?;
+    let mut rows = runs.original(context);
+    rows.extend(runs.freeblock(context));
     let gain = |point: &Point| point.freeblock.rate() / point.original.rate();
-    let most = points.iter().map(gain).fold(0.0, f64::max);
+    let most = runs.points.iter().map(gain).fold(0.0, f64::max);
     let mut row = context.row("FREEBLOCK over ORIGINAL, most up to 93 % full", "x", 3.0, 0.6, most);
-    row.note = Some(exclusion(at(85), gain(at(85))));
+    row.note = Some(exclusion(runs.at(85), gain(runs.at(85))));
     rows.push(row);
     for row in &mut rows {
         row.stands_in = Some(STANDS_IN.into());
     }
-    let line = |name: &str, rate: fn(&Point) -> f64| Line {
-        name: name.into(),
-        points: points.iter().map(|p| (100.0 * p.original.utilisation, rate(p))).collect(),
-        dots: false,
-    };
-    let paper = |utilisation, share: f64| {
-        (f64::from(utilisation), share * at(utilisation).original.rate_without_cleaning())
-    };
-    let lines = vec![
-        line("IDEAL", |point| point.original.rate_without_cleaning()),
-        line("IDEAL but for copying", |point| point.original.rate_with_free_reads()),
-        line("FREEBLOCK", |point| point.freeblock.rate()),
-        line("ORIGINAL", |point| point.original.rate()),
-        Line {
-            name: "paper's ORIGINAL, as a share of our IDEAL".into(),
-            points: vec![paper(60, 0.5), paper(85, 0.25)],
-            dots: true,
-        },
-    ];
-    let axes = Axes { x: "blocks in use, %", y: "transactions a second", log_x: false };
-    Ok(Outcome { rows, figures: vec![Figure::Lines(lines, axes)] })
+    Ok(Outcome { rows, figures: vec![runs.figure()] })
 }
 
 const STANDS_IN: &str = "fitted to the paper's own numbers of this figure, so that agreement is no evidence for them: how LLD reads what it cleans (every block of a segment, one at a time), when metadata are written (late; one published text speaks for it), and the freeblock cleaner's thresholds (begun at 20 free segments, 12 at once). Assumed: computing times (100 us an operation, 50 us a block, 100 us a request). Derived: the cache (32 MiB)";

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::background::{BackgroundResult, BackgroundTask, FreeblockConfig, PromoteTail};
+use freewheel_sim::background::{BackgroundResult, FreeblockConfig, PromoteTail};
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, ThinkDistribution, Workload,
 };
@@ -58,13 +58,11 @@ impl Setting {
         let freeblock = FreeblockConfig {
             rule: self.rule,
             prices: self.prices,
-            nodes_max: None,
-            task: BackgroundTask::DataMining,
             block_size: Bytes::from_kib(4),
             enough: self.enough,
             rounds: Some(self.rounds),
-            idle: None,
             promote_tail: self.promote.then(|| PromoteTail::at(PROMOTION_COST)),
+            ..FreeblockConfig::default()
         };
         SimConfig {
             scheduler: self.policy,
@@ -303,22 +301,130 @@ pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 /// most that it can fall.
 const LEAST_COST: f64 = -100.0;
 
+/// Policies that are compared.
+fn policies(context: &Context<'_>) -> &'static [PolicySpec] {
+    if context.options.quick {
+        return &[PolicySpec::Fcfs, PolicySpec::SstfLw { worth: 1.0 }];
+    }
+    &[
+        PolicySpec::Fcfs,
+        PolicySpec::Clook,
+        PolicySpec::Sstf,
+        PolicySpec::SptfSw { window: 0.6 },
+        PolicySpec::Sptf,
+        PolicySpec::SstfLw { worth: 0.2 },
+        PolicySpec::SstfLw { worth: 0.5 },
+        PolicySpec::SstfLw { worth: 1.0 },
+    ]
+}
+
+/// Runs of each policy with three kinds of background, and one of FCFS without prices.
+struct Beyond<'a> {
+    policies: &'a [PolicySpec],
+    paths: &'a [RunResult],
+    greedy: &'a [RunResult],
+    promoted: &'a [RunResult],
+    without_prices: &'a RunResult,
+}
+
+fn response_ms(result: &RunResult) -> f64 {
+    result.response.mean_ns / 1e6
+}
+
+impl Beyond<'_> {
+    fn fcfs_ms(&self) -> f64 {
+        response_ms(&self.paths[0])
+    }
+
+    /// Scans of each policy, and of FCFS without prices.
+    fn scans(&self, context: &Context<'_>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for ((policy, paths), greedy) in self.policies.iter().zip(self.paths).zip(self.greedy) {
+            // More than the greedy rule, and under FCFS a sixth more than the paper's 47.
+            let asked = match policy {
+                PolicySpec::Fcfs => 55.0,
+                _ => scans_a_day(greedy),
+            };
+            let ceiling = ceiling_a_day(paths);
+            let quantity = format!("{}: full scans", policy.title());
+            let mut row = context.row_in(&quantity, "a day", [asked, ceiling], scans_a_day(paths));
+            // The paper's number is that of FCFS.
+            row.paper = (*policy == PolicySpec::Fcfs).then_some(47.0);
+            row.note = Some(format!(
+                "greedy rule {:.1}; all latency used, {ceiling:.0}; response {:.1} ms, p99 {:.0} ms; last 1 % of the blocks {:.0} % of the time",
+                scans_a_day(greedy),
+                response_ms(paths),
+                paths.response.p99_ns as f64 / 1e6,
+                100.0 * background(paths).time_share_of_last(0.01).unwrap_or(0.0),
+            ));
+            rows.push(row);
+        }
+        let quantity = "FCFS, without prices by region: full scans";
+        let band = [scans_a_day(&self.greedy[0]), scans_a_day(&self.paths[0])];
+        rows.push(context.row_in(quantity, "a day", band, scans_a_day(self.without_prices)));
+        rows
+    }
+
+    /// The policy that suits it best among those that serve the foreground no worse than FCFS.
+    fn best(&self, context: &Context<'_>) -> Row {
+        let best = self
+            .paths
+            .iter()
+            .filter(|result| response_ms(result) <= self.fcfs_ms())
+            .max_by(|a, b| scans_a_day(a).total_cmp(&scans_a_day(b)))
+            .expect("FCFS is one of them");
+        let quantity = "best policy with a mean response no worse than FCFS: full scans";
+        context.row_in(quantity, "a day", [64.0, ceiling_a_day(best)], scans_a_day(best))
+    }
+
+    /// With the last blocks promoted: each policy's cost, and the best of those that cost no more
+    /// than they may.
+    fn promotion(&self, context: &Context<'_>) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let mut most: Option<&RunResult> = None;
+        for ((policy, paths), promoted) in self.policies.iter().zip(self.paths).zip(self.promoted) {
+            let cost = 100.0 * (response_ms(promoted) / response_ms(paths) - 1.0);
+            let quantity =
+                format!("{}: response with the tail promoted, above without", policy.title());
+            let mut row =
+                context.row_in(&quantity, "%", [LEAST_COST, 100.0 * PROMOTION_COST], cost);
+            let scans = scans_a_day(promoted);
+            row.note =
+                Some(format!("{scans:.1} full scans a day, {:.1} without", scans_a_day(paths)));
+            let is_more = most.is_none_or(|most| scans > scans_a_day(most));
+            if row.inside && response_ms(promoted) <= self.fcfs_ms() && is_more {
+                most = Some(promoted);
+            }
+            rows.push(row);
+        }
+        let quantity = "the same with the tail promoted, at a cost of at most 2 %: full scans";
+        let ceiling = ceiling_a_day(most.unwrap_or(&self.promoted[0]));
+        rows.push(context.row_in(
+            quantity,
+            "a day",
+            [72.0, ceiling],
+            most.map_or(0.0, scans_a_day),
+        ));
+        rows
+    }
+
+    fn figure(&self) -> Figure {
+        let points = |results: &[RunResult]| {
+            results.iter().map(|result| (response_ms(result), scans_a_day(result))).collect()
+        };
+        let lines = vec![
+            dots("paths", points(self.paths)),
+            dots("greedy", points(self.greedy)),
+            dots("paper, at our FCFS", vec![(self.fcfs_ms(), 47.0)]),
+        ];
+        let axes = Axes { x: "mean foreground response, ms", y: "full scans a day", log_x: false };
+        Figure::Lines(lines, axes)
+    }
+}
+
 /// Figure 8's setting with rules that the paper does not have.
 pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let policies: &[PolicySpec] = if context.options.quick {
-        &[PolicySpec::Fcfs, PolicySpec::SstfLw { worth: 1.0 }]
-    } else {
-        &[
-            PolicySpec::Fcfs,
-            PolicySpec::Clook,
-            PolicySpec::Sstf,
-            PolicySpec::SptfSw { window: 0.6 },
-            PolicySpec::Sptf,
-            PolicySpec::SstfLw { worth: 0.2 },
-            PolicySpec::SstfLw { worth: 0.5 },
-            PolicySpec::SstfLw { worth: 1.0 },
-        ]
-    };
+    let policies = policies(context);
     let rounds = if context.options.quick { 1 } else { 3 };
     let setting = |policy, rule| Setting {
         mpl: MPL,
@@ -329,94 +435,27 @@ pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         rounds,
         promote: false,
     };
-    let settings: Vec<Setting> = [Rule::Paths, Rule::Greedy]
-        .into_iter()
-        .flat_map(|rule| policies.iter().map(move |&policy| setting(policy, rule)))
+    let of_each = |rule| policies.iter().map(move |&policy| setting(policy, rule));
+    let promoted = of_each(Rule::Paths).map(|paths| Setting { promote: true, ..paths });
+    let settings: Vec<Setting> = of_each(Rule::Paths)
+        .chain(of_each(Rule::Greedy))
+        .chain(promoted)
         .chain([Setting { prices: false, ..setting(PolicySpec::Fcfs, Rule::Paths) }])
-        .chain(
-            policies
-                .iter()
-                .map(|&policy| Setting { promote: true, ..setting(policy, Rule::Paths) }),
-        )
         .collect();
     let results = run_all(context, &settings)?;
-    let (paths, rest) = results.split_at(policies.len());
-    let (greedy, rest) = rest.split_at(policies.len());
-    let (without_prices, promoted) = rest.split_at(1);
-    let response_ms = |result: &RunResult| result.response.mean_ns / 1e6;
-    let fcfs_ms = response_ms(&paths[0]);
-    let mut rows = Vec::new();
-    for ((policy, paths), greedy) in policies.iter().zip(paths).zip(greedy) {
-        // More than the greedy rule, and under FCFS a sixth more than the paper's 47.
-        let asked = match policy {
-            PolicySpec::Fcfs => 55.0,
-            _ => scans_a_day(greedy),
-        };
-        let ceiling = ceiling_a_day(paths);
-        let quantity = format!("{}: full scans", policy.title());
-        let mut row = context.row_in(&quantity, "a day", [asked, ceiling], scans_a_day(paths));
-        // The paper's number is that of FCFS.
-        row.paper = (*policy == PolicySpec::Fcfs).then_some(47.0);
-        row.note = Some(format!(
-            "greedy rule {:.1}; all latency used, {ceiling:.0}; response {:.1} ms, p99 {:.0} ms; last 1 % of the blocks {:.0} % of the time",
-            scans_a_day(greedy),
-            response_ms(paths),
-            paths.response.p99_ns as f64 / 1e6,
-            100.0 * background(paths).time_share_of_last(0.01).unwrap_or(0.0),
-        ));
-        rows.push(row);
-    }
-    let quantity = "FCFS, without prices by region: full scans";
-    let without = scans_a_day(&without_prices[0]);
-    rows.push(context.row_in(
-        quantity,
-        "a day",
-        [scans_a_day(&greedy[0]), scans_a_day(&paths[0])],
-        without,
-    ));
-    // The policy that suits it best among those that serve the foreground no worse than FCFS.
-    let best = paths
-        .iter()
-        .filter(|result| response_ms(result) <= fcfs_ms)
-        .max_by(|a, b| scans_a_day(a).total_cmp(&scans_a_day(b)))
-        .expect("FCFS is one of them");
-    let quantity = "best policy with a mean response no worse than FCFS: full scans";
-    rows.push(context.row_in(quantity, "a day", [64.0, ceiling_a_day(best)], scans_a_day(best)));
-    // With the last blocks promoted: the best of those that cost no more than they may.
-    let mut most: Option<&RunResult> = None;
-    for ((policy, paths), promoted) in policies.iter().zip(paths).zip(promoted) {
-        let cost = 100.0 * (response_ms(promoted) / response_ms(paths) - 1.0);
-        let quantity =
-            format!("{}: response with the tail promoted, above without", policy.title());
-        let mut row = context.row_in(&quantity, "%", [LEAST_COST, 100.0 * PROMOTION_COST], cost);
-        let scans = scans_a_day(promoted);
-        row.note = Some(format!("{scans:.1} full scans a day, {:.1} without", scans_a_day(paths)));
-        let is_more = most.is_none_or(|most| scans > scans_a_day(most));
-        if row.inside && response_ms(promoted) <= fcfs_ms && is_more {
-            most = Some(promoted);
-        }
-        rows.push(row);
-    }
-    let quantity = "the same with the tail promoted, at a cost of at most 2 %: full scans";
-    rows.push(context.row_in(
-        quantity,
-        "a day",
-        [72.0, ceiling_a_day(most.unwrap_or(&promoted[0]))],
-        most.map_or(0.0, scans_a_day),
-    ));
-    rows.push(untouched_row(context, &settings[0], &paths[0])?);
+    let [paths, greedy, promoted, without_prices] = std::array::from_fn(|n| {
+        &results[n * policies.len()..results.len().min((n + 1) * policies.len())]
+    });
+    let without_prices = &without_prices[0];
+    let beyond = Beyond { policies, paths, greedy, promoted, without_prices };
+    let mut rows = beyond.scans(context);
+    rows.push(beyond.best(context));
+    rows.extend(beyond.promotion(context));
     let last = policies.len() - 1;
-    rows.push(untouched_row(context, &settings[last], &paths[last])?);
-    let points = |results: &[RunResult]| {
-        results.iter().map(|result| (response_ms(result), scans_a_day(result))).collect()
-    };
-    let lines = vec![
-        dots("paths", points(paths)),
-        dots("greedy", points(greedy)),
-        dots("paper, at our FCFS", vec![(fcfs_ms, 47.0)]),
-    ];
-    let axes = Axes { x: "mean foreground response, ms", y: "full scans a day", log_x: false };
-    Ok(Outcome { rows, figures: vec![Figure::Lines(lines, axes)] })
+    for number in [0, last] {
+        rows.push(untouched_row(context, &settings[number], &paths[number])?);
+    }
+    Ok(Outcome { rows, figures: vec![beyond.figure()] })
 }
 
 fn untouched_row(

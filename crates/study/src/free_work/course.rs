@@ -159,6 +159,7 @@ mod tests {
             exhausted: 0,
             memory_bytes: 0,
             idle_starts: None,
+            beside: Vec::new(),
         }
     }
 

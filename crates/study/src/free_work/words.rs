@@ -1,5 +1,6 @@
 //! Free work in words, the same in a terminal and on a page.
 
+use freewheel_sim::background::{BackgroundTask, BesideResult};
 use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
 use freewheel_units::Bytes;
 
@@ -22,6 +23,10 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     let mut parts = Vec::new();
     if let Some(work) = &work {
         parts.push(part("Background work", background(work)));
+    }
+    let beside = beside(result);
+    if !beside.is_empty() {
+        parts.push(part("Beside it", beside));
     }
     parts.push(part("Rotational gaps", gaps(result, free, work.as_ref())));
     if let Some(work) = work.as_ref().filter(|work| work.delivered.promoted_requests > 0) {
@@ -61,6 +66,33 @@ fn background(work: &FreeWork) -> Vec<(&'static str, String)> {
     };
     rows.push(("delivered", delivered));
     rows
+}
+
+/// Tasks beside the first, over all arms.
+fn beside(result: &RunResult) -> Vec<(&'static str, String)> {
+    let tasks = result.background.first().map_or(0, |arm| arm.beside.len());
+    let words = |number: usize| {
+        let arms: Vec<&BesideResult> =
+            result.background.iter().map(|arm| &arm.beside[number]).collect();
+        let BesideResult { task, blocks, block_bytes, .. } = arms[0];
+        let name = match task {
+            BackgroundTask::DataMining => "data mining",
+            BackgroundTask::Scrub => "scrub",
+        };
+        let rounds: Vec<u64> = arms.iter().flat_map(|arm| arm.rounds_ns.iter().copied()).collect();
+        let delivered: u64 = arms.iter().map(|arm| arm.delivered).sum();
+        let seconds = result.elapsed_ns as f64 / 1e9;
+        let mut words = rate((delivered * block_bytes) as f64 / seconds);
+        words += &match rounds.iter().sum::<u64>().checked_div(rounds.len() as u64) {
+            Some(mean) => format!(", {} complete, {} each", rounds.len(), span(mean as f64 / 1e9)),
+            None => {
+                let part = delivered as f64 / (blocks * arms.len() as u64) as f64;
+                format!(", {} of the first round", percent(part))
+            }
+        };
+        (name, words)
+    };
+    (0..tasks).map(words).collect()
 }
 
 /// While the last requests end, a next scan begins that is none.

@@ -107,13 +107,12 @@ impl Leaping {
         prng: Prng,
         watch: &Arc<Watch>,
     ) -> Self {
-        // What has been verified need not be held.
-        let held_max = drive.blocks().bytes();
-        let options = Options { rule: Rule::Paths, held_max, ..Options::default() };
+        let options = Options { rule: Rule::Paths, ..Options::default() };
         let mut scheduler = Scheduler::new(drive, options);
         let size = (block_size.get() / 512) as u32;
         let key = LayerKey { op: Op::Read, size, offset: 0, weight: 1 };
-        let layer = scheduler.layer(key);
+        // What has been verified need not be held.
+        let layer = scheduler.add_layer(key, false);
         let blocks = drive.blocks().get() / u64::from(size);
         scheduler.want(layer, 0, blocks);
         Self {

@@ -166,3 +166,82 @@ fn leap_length(regions: &[Region<'_>], leave: f64) -> f64 {
     }
     high
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, OnceLock};
+
+    use freewheel_model::drive::Drive;
+    use freewheel_model::freeblock::{LayerKey, Options};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn drive() -> &'static Arc<Drive> {
+        static DRIVE: OnceLock<Arc<Drive>> = OnceLock::new();
+        DRIVE.get_or_init(|| {
+            let spec = freewheel_sim::library::spec("atlas10k").unwrap();
+            Arc::new(Drive::build(&spec).unwrap())
+        })
+    }
+
+    fn region(wanted: f64, share: f64) -> Region<'static> {
+        Region { from: 0, to: 1, runs: &[], read: wanted * share, wanted }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..Default::default() })]
+
+        #[test]
+        fn regions_are_apart_and_what_they_want_is_what_is_wanted_there(
+            seed: u64, count in 1usize..40, spread in 1u64..1_000_000, leave in 0.5f64..0.99,
+        ) {
+            let prng = &mut Prng::new(seed, "regions");
+            let bound = drive().blocks().get();
+            let scheduler = &mut Scheduler::new(drive(), Options::default());
+            let (size, op) = (64, Op::Read);
+            let key = LayerKey { op, size: size as u32, offset: 0, weight: 1 };
+            let layer = scheduler.layer(key);
+            for _ in 0..20 {
+                let from = prng.below(bound / size);
+                scheduler.want(layer, from, (from + prng.below(5000)).min(bound / size));
+            }
+            let near = prng.below(bound - 10);
+            let mut run = || {
+                let from = (near + prng.below(spread)).min(bound - 10);
+                (from, (from + 1 + prng.below(400)).min(bound))
+            };
+            let mut runs: Vec<Run> = (0..count).map(|_| run()).collect();
+            runs.sort_unstable();
+            let scan = Scan { scheduler, layer, size, now: SimTime::ZERO };
+            let regions = scan.regions(&runs, leave);
+            prop_assert_eq!(regions.iter().map(|region| region.runs.len()).sum::<usize>(), count);
+            let mut least = 0;
+            for Region { from, to, wanted, .. } in &regions {
+                prop_assert!(least <= *from && from <= to && *to <= bound, "{}..{}", from, to);
+                least = *to;
+                let inside = (from / size..to / size)
+                    .filter(|&block| scan.scheduler.wanted_in(layer, block, block + 1) > 0);
+                prop_assert_eq!(*wanted, (inside.count() as u64 * size) as f64);
+            }
+        }
+
+        #[test]
+        fn a_leap_is_as_long_as_a_linear_search_says(
+            wanted in prop::collection::vec((1e3f64..1e6, 0.02f64..0.6), 1..20),
+            leave in 0.4f64..0.99,
+        ) {
+            const STEP: f64 = 1e-3;
+            let regions: Vec<Region<'_>> =
+                wanted.iter().map(|&(wanted, share)| region(wanted, share)).collect();
+            let before: f64 = wanted.iter().map(|(wanted, share)| wanted * (1.0 + share)).sum();
+            let left = |times: f64| -> f64 {
+                wanted.iter().map(|(wanted, share)| wanted * libm::exp(-times * share)).sum()
+            };
+            let steps = (0..).map(|step| f64::from(step) * STEP);
+            let linear = steps.into_iter().find(|&times| left(times) <= leave * before).unwrap();
+            let times = leap_length(&regions, leave);
+            prop_assert!(times <= linear && linear <= times + STEP, "{} for {}", times, linear);
+        }
+    }
+}

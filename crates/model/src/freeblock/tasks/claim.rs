@@ -2,7 +2,7 @@
 
 use freewheel_units::{Op, SimTime};
 
-use super::grid::{BlockRun, Grid, for_each_run, runs_in};
+use super::grid::{BlockRun, Grid, runs_in, runs_in_without};
 use super::spec::{
     Counts, LAYERS_MAX, Pace, REPEATED_EXTENTS_MAX, Runs, TaskError, TaskId, TaskSpec, Until, merge,
 };
@@ -18,6 +18,7 @@ pub(super) struct Shape {
     pub size: u32,
     pub offset: u32,
     pub counts: Counts,
+    pub holds_pieces: bool,
     pub weight: Weight,
 }
 
@@ -44,8 +45,8 @@ impl Shape {
             Pace::ByPriority => Weight::Fixed(task.spec.priority.weight()),
             Pace::Deadline(_) | Pace::Share(_) => Weight::Of(id),
         };
-        let TaskSpec { op, block_size, counts, .. } = task.spec;
-        Self { op, size: block_size, offset, counts, weight }
+        let TaskSpec { op, block_size, counts, holds_pieces, .. } = task.spec;
+        Self { op, size: block_size, offset, counts, holds_pieces, weight }
     }
 }
 
@@ -81,13 +82,13 @@ impl Tasks {
         let new = Layer { shape, members: Vec::new() };
         match self.layers.iter().position(|layer| layer.members.is_empty()) {
             Some(layer) => {
-                self.scheduler.replace_layer(layer, key);
+                self.scheduler.replace_layer(layer, key, shape.holds_pieces);
                 self.layers[layer] = new;
                 layer
             }
             None => {
                 self.layers.push(new);
-                self.scheduler.add_layer(key)
+                self.scheduler.add_layer(key, shape.holds_pieces)
             }
         }
     }
@@ -187,9 +188,7 @@ impl Tasks {
             task.part_on(layer).and_then(|part| task.parts[part].own.as_ref())
         });
         let others: Vec<&Bitmap> = parts.collect();
-        let mut gone = Vec::new();
-        for_each_run(self.free_blocks(id, part), &others, run, |run| gone.push(run));
-        gone
+        runs_in_without(self.free_blocks(id, part), &others, run)
     }
 
     /// Wants reads; those with a freeblock write pending or any write under way must wait.
@@ -221,7 +220,8 @@ impl Tasks {
                 let run = part.grid.touching(bounds);
                 let aside = [&part.deferred, &part.promoted].into_iter().flatten();
                 for set in aside.chain([self.free_blocks(id, number)]) {
-                    for_each_run(set, &[], run, |run| pending.push(part.grid.bounds(run)));
+                    let runs = runs_in(set, run).into_iter();
+                    pending.extend(runs.map(|run| part.grid.bounds(run)));
                 }
             }
         }

@@ -45,42 +45,15 @@ impl Grid {
     }
 }
 
-/// Shows the longest runs of members of `set` in `run` that are in none of `without`.
-pub(super) fn for_each_run(
-    set: &Bitmap,
-    without: &[&Bitmap],
-    (from, to): BlockRun,
-    mut show: impl FnMut(BlockRun),
-) {
-    let mut open: Option<BlockRun> = None;
-    set.for_each_word(from, to, |first, mut bits| {
-        for other in without {
-            bits &= !other.word(first);
-        }
-        while bits != 0 {
-            let low = bits.trailing_zeros();
-            let length = (bits >> low).trailing_ones();
-            let found = (first + u64::from(low), first + u64::from(low + length));
-            match &mut open {
-                Some(run) if run.1 == found.0 => run.1 = found.1,
-                run => {
-                    if let Some(done) = run.replace(found) {
-                        show(done);
-                    }
-                }
-            }
-            bits &= u64::MAX.checked_shl(low + length).unwrap_or(0);
-        }
-    });
-    if let Some(done) = open {
-        show(done);
-    }
+/// The longest runs of members of `set` in `run`.
+pub(super) fn runs_in(set: &Bitmap, run: BlockRun) -> Vec<BlockRun> {
+    runs_in_without(set, &[], run)
 }
 
-/// Those runs as a list.
-pub(super) fn runs_in(set: &Bitmap, run: BlockRun) -> Vec<BlockRun> {
+/// Those of them that are in none of `without`.
+pub(super) fn runs_in_without(set: &Bitmap, without: &[&Bitmap], run: BlockRun) -> Vec<BlockRun> {
     let mut runs = Vec::new();
-    for_each_run(set, &[], run, |run| runs.push(run));
+    set.for_each_run_without(without, run.0, run.1, |from, to| runs.push((from, to)));
     runs
 }
 
@@ -113,9 +86,7 @@ mod tests {
                     }
                 }
             }
-            let mut runs = Vec::new();
-            for_each_run(&set, &[&other], (from, from + length), |run| runs.push(run));
-            prop_assert_eq!(runs, expected);
+            prop_assert_eq!(runs_in_without(&set, &[&other], (from, from + length)), expected);
         }
 
         #[test]

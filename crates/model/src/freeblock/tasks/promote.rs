@@ -3,7 +3,7 @@
 use freewheel_units::{Lbn, Op, SimTime};
 
 use super::claim::extent_of;
-use super::grid::{BlockRun, for_each_run, runs_in};
+use super::grid::{BlockRun, runs_in};
 use super::spec::{TaskError, TaskId, Which};
 use super::task::count;
 use super::writes::{Writer, bounds};
@@ -88,8 +88,7 @@ impl Tasks {
         let most = self.most_merged(id, limit)?;
         let mut requests = 0;
         for (number, part) in self.tasks[&id].parts.iter().enumerate() {
-            let all = (0, part.grid.blocks);
-            for_each_run(self.free_blocks(id, number), &[], all, |(first, end)| {
+            self.free_blocks(id, number).for_each_run(0, part.grid.blocks, |first, end| {
                 requests += (end - first).div_ceil(most);
             });
         }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::grid::BlockRun;
@@ -59,9 +61,13 @@ impl fmt::Display for Extent {
     }
 }
 
-/// What a block is worth beside the blocks of other tasks: one of a priority as much as four of the
-/// next lower.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// What a block is worth in a gap beside the blocks of other tasks: one of a priority as much as
+/// four of the next lower. In idle time it is not asked for: what is nearest is done first, whoever
+/// wants it, since there nobody's turn is taken and the head loses least.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Priority {
     /// Weight 1.
     Low,
@@ -116,7 +122,8 @@ pub enum Until {
     Standing,
 }
 
-/// How a task competes with others.
+/// How a task competes with others for gaps. What idle time gives it counts for a deadline and for
+/// a share, but is not given by them; see [`Priority`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pace {
     /// By its priority alone.
@@ -144,6 +151,9 @@ pub struct TaskSpec {
     pub pace: Pace,
     /// What delivers a block of a read in passing. Writes are delivered by nobody else.
     pub counts: Counts,
+    /// Whether what is read of a block in pieces is held until the rest of it has come. Who verifies
+    /// and asks for no data needs no memory for that.
+    pub holds_pieces: bool,
     /// When it ends.
     pub until: Until,
 }
@@ -158,8 +168,15 @@ impl TaskSpec {
             priority: Priority::default(),
             pace: Pace::default(),
             counts: Counts::ALL,
+            holds_pieces: true,
             until: Until::All,
         }
+    }
+
+    /// Blocks that its extents hold, when none is in two of them.
+    pub fn blocks(&self) -> u64 {
+        let size = u64::from(self.block_size.max(1));
+        self.extents.iter().map(|extent| extent.blocks.get() / size).sum()
     }
 
     /// What is wrong with it that can be told without its extents.
@@ -171,7 +188,7 @@ impl TaskSpec {
             return Err(TaskError::BlockSize { size: self.block_size });
         }
         let block = Blocks::new(self.block_size.into()).bytes();
-        if block > held_max {
+        if self.holds_pieces && block > held_max {
             return Err(TaskError::BeyondMemory { block, held_max });
         }
         if self.until == Until::Repeated && self.op == Op::Write {
@@ -218,7 +235,7 @@ pub enum TaskError {
         held_max: Bytes,
     },
     /// Nothing is wanted.
-    #[error("a task of no blocks")]
+    #[error("a task of no blocks: at least one is needed, or until it ends by itself (standing)")]
     Empty,
     /// An extent that ends within a block.
     #[error("{extent} is no whole number of blocks of {size} x 512 B")]
@@ -237,7 +254,9 @@ pub enum TaskError {
         capacity: Blocks,
     },
     /// Some block would be written twice, in no order.
-    #[error("extents with different alignment overlap at {at}")]
+    #[error(
+        "extents with different alignment overlap at {at}: write each block in one of them only"
+    )]
     Overlap {
         /// First block of 512 B in both.
         at: Lbn,
@@ -255,7 +274,7 @@ pub enum TaskError {
         count: usize,
     },
     /// What has been written need not be written again.
-    #[error("a task that writes cannot repeat itself")]
+    #[error("a task that writes cannot repeat itself: let it end, or stand and be extended")]
     RepeatedWrite,
     /// More are to be delivered than are wanted, or none.
     #[error("{enough} of {blocks} blocks are to be enough: from 1 to all are allowed")]
@@ -269,7 +288,7 @@ pub enum TaskError {
     #[error("a share of 0: at least 1 is allowed")]
     NoShare,
     /// A deadline at the beginning.
-    #[error("a deadline of no time at all")]
+    #[error("a deadline of no time at all: at least 1 ns is needed, or none")]
     NoTime,
     /// There is no such task, or it has ended.
     #[error("{task} is not known or has ended")]
@@ -278,7 +297,9 @@ pub enum TaskError {
         task: TaskId,
     },
     /// Promoted requests smaller than a block.
-    #[error("promoted requests of at most {limit} x 512 B cannot hold a block of {size}")]
+    #[error(
+        "promoted requests of at most {limit} x 512 B cannot hold a block of {size}: allow as many"
+    )]
     MergeLimit {
         /// Largest request.
         limit: u32,

@@ -26,9 +26,15 @@ pub fn data_mining(capacity: Blocks, block_size: u32) -> TaskSpec {
     TaskSpec { until: Until::Repeated, ..scan(capacity, block_size) }
 }
 
-/// Scans that follow on each other and verify what is on the media: only what is read counts.
+/// Scans that follow on each other and verify what is on the media: only what is read counts, and
+/// what has been verified need not be held until the rest of its block is.
 pub fn scrub(capacity: Blocks, block_size: u32) -> TaskSpec {
-    TaskSpec { until: Until::Repeated, counts: Counts::READS, ..scan(capacity, block_size) }
+    TaskSpec {
+        until: Until::Repeated,
+        counts: Counts::READS,
+        holds_pieces: false,
+        ..scan(capacity, block_size)
+    }
 }
 
 /// One scan: a physical backup.
@@ -36,14 +42,13 @@ pub fn backup(capacity: Blocks, block_size: u32) -> TaskSpec {
     scan(capacity, block_size)
 }
 
-/// A statistical sample: the first so many millionths of all blocks that come by, rounded up. Which
-/// ones depends on the foreground's places and times, so it is a sample of blocks whose contents do
-/// not depend on those.
-pub fn sample(capacity: Blocks, block_size: u32, parts_per_million: u32) -> TaskSpec {
-    let blocks = capacity.get().div_ceil(u64::from(block_size.max(1)));
-    let enough = u128::from(blocks) * u128::from(parts_per_million);
+/// A statistical sample of what a scan reads: the first so many millionths of its blocks that come
+/// by, rounded up. Which ones depends on the foreground's places and times, so it is a sample of
+/// blocks whose contents do not depend on those.
+pub fn sample(scan: TaskSpec, parts_per_million: u32) -> TaskSpec {
+    let enough = u128::from(scan.blocks()) * u128::from(parts_per_million);
     let enough = u64::try_from(enough.div_ceil(1_000_000)).unwrap_or(u64::MAX);
-    TaskSpec { until: Until::Enough(enough), ..scan(capacity, block_size) }
+    TaskSpec { until: Until::Enough(enough), ..scan }
 }
 
 #[cfg(test)]
@@ -58,9 +63,11 @@ mod tests {
 
     #[test]
     fn a_sample_is_rounded_up_to_whole_blocks() {
-        let until = |ppm| sample(Blocks::new(67), 8, ppm).until;
+        let until = |ppm| sample(backup(Blocks::new(67), 8), ppm).until;
         assert_eq!(until(1), Until::Enough(1));
         assert_eq!(until(500_000), Until::Enough(5), "of 9");
         assert_eq!(until(1_000_000), Until::Enough(9));
+        let hundred = backup(Blocks::new(800), 8);
+        assert_eq!(sample(hundred, 70_000).until, Until::Enough(7), "as exact as millionths are");
     }
 }
