@@ -115,6 +115,7 @@ impl JobSpec {
             pace: self.deadline.map_or(Pace::ByPriority, Pace::Deadline),
             // What a write leaves need not be readable, and its data go by no reader.
             counts: Counts::READS,
+            holds_pieces: self.has_reader,
             // Blocks may be wanted again, so only the job knows its end.
             until: Until::Standing,
             ..TaskSpec::new(Op::Read, self.block_size, first.into_iter().collect())
