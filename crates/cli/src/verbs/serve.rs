@@ -35,7 +35,7 @@ use crate::{number, output};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  freewheel serve emulated:atlas10k --drive atlas10k --socket /tmp/disk --scrub
+  freewheel serve emulated:exos-x24-24tb --drive exos-x24-24tb --socket /tmp/disk --scrub
   freewheel serve /dev/sdX --drive my-drive.toml --socket /tmp/disk --scrub
 
 Then, from another terminal:

@@ -60,7 +60,7 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
         ("drive", "\"nosuch\"", "drive: no drive is called `nosuch`: there are atlas10k"),
         ("queue_depth", "0", "`queue_depth` is 0: 1 to 65536"),
         ("array.drives", "0", "array: `drives` is 0: 1 to "),
-        ("freeblock.enough", "2", "freeblock: `enough` is 2: more than 0"),
+        ("freeblock.enough", "2", "freeblock: `enough` is 2: from 0.000001 to 1 is allowed"),
         (
             "external.habits.activity",
             "{ every = \"0s\", lasts = \"1ms\" }",

@@ -40,7 +40,7 @@ pub struct FreeblockConfig {
     /// blocks are worth more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline: Option<SimDuration>,
-    /// Its part of the bytes that all tasks with shares get, in proportion.
+    /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<u32>,
     /// Further tasks that compete with it for the same gaps. What is said of rounds and promoted

@@ -24,8 +24,10 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     if let Some(work) = &work {
         parts.push(part("Background work", background(work)));
     }
-    let beside = beside(result);
+    let mut beside = beside(result);
     if !beside.is_empty() {
+        beside
+            .push(("together", "what one read brings to several tasks counts for each".to_owned()));
         parts.push(part("Beside it", beside));
     }
     parts.push(part("Rotational gaps", gaps(result, free, work.as_ref())));
@@ -137,13 +139,17 @@ fn gaps(
         let efficiency = percent(work.efficiency);
         rows.push(("efficiency", format!("{efficiency} of that, with what passed anyway")));
     }
-    let [used, seeks, left] =
-        [free.transfer_share(), free.extra_seek_share(), free.unused_share()].map(percent);
+    let [used, left] = [free.transfer_share(), free.unused_share()].map(percent);
+    let seeks = match free.extra_seek_share() {
+        // A write behind a free read on its track need not settle.
+        gained if gained < 0.0 => format!("{} gained on the way", percent(-gained)),
+        lost => format!("{} lost to extra seeks", percent(lost)),
+    };
     let holes = match result.external {
         Some(_) => ", with what lies between wanted blocks in a command",
         None => "",
     };
-    let latency = format!("{used} used{holes}, {seeks} lost to extra seeks, {left} left");
+    let latency = format!("{used} used{holes}, {seeks}, {left} left");
     let FreeTime { gaps, gaps_used, gaps_late, runs, foreground_delay_ns, .. } = time;
     let count = match gaps {
         0 if result.head_time.rotate_ns > 0 => KEPT.to_owned(),
