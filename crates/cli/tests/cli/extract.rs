@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::nbd::Running;
 use super::run::{Bench, SMALL_TRACE, command, document, run, stdout};
@@ -123,11 +123,18 @@ fn a_drive_behind_nbd_is_found_out_in_real_time_though_it_breaks_off_in_between(
     let target = format!("nbd+unix:///?socket={socket}");
     let args = ["extract", &target, "-o", &file];
     let journal = format!("{file}.journal");
-    assert!((0..5).any(|_| break_off(&args, &journal, 1200)), "it never came so far");
-    let refused = run(&args);
-    assert_eq!(refused.code, 1);
-    assert!(refused.stderr.contains("--resume"), "{}", refused.stderr);
-    let found = document(&[&args[..], &["--resume", "--json"]].concat());
+    // Real time beside other tests: where they hold up most answers, it says so and ends.
+    let found = (0..5).find_map(|_| {
+        if !break_off(&args, &journal, 1200) {
+            return None;
+        }
+        let refused = run(&args);
+        assert_eq!(refused.code, 1);
+        assert!(refused.stderr.contains("--resume"), "{}", refused.stderr);
+        let ran = run(&[&args[..], &["--resume", "--json"]].concat());
+        (ran.code == 0).then(|| serde_json::from_str::<Value>(&ran.stdout).unwrap())
+    });
+    let found = found.expect("one of five goes through");
     assert!(!Path::new(&journal).exists());
     let drive = &found["drive"];
     assert_eq!((&drive["surfaces"], &drive["cylinders"]), (&json!(3), &json!(26)));

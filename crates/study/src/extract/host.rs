@@ -151,6 +151,9 @@ impl<'a> Host<'a> {
         if self.bad.contains(&block) {
             return Err(ExtractError::Unreadable { block });
         }
+        if block >= self.blocks() {
+            return Err(ExtractError::BeyondEnd { block, blocks: self.blocks() });
+        }
         let entry = match self.journal.past.pop_front() {
             Some(entry) if (entry.op, entry.block) == (op, block) => entry,
             Some(entry) => return Err(ExtractError::OtherJournal { entry: entry.line() }),

@@ -97,6 +97,16 @@ pub enum ExtractError {
         "writes are answered before they are on the media, so their times say nothing: switch the drive's write cache off, as with hdparm -W0"
     )]
     WriteCache,
+    /// What was found leads beyond the last block.
+    #[error(
+        "block {block} would have to be read, of {blocks}: the answers contradict one another, as when the host or the drive is busy; begin anew on a quiet one"
+    )]
+    BeyondEnd {
+        /// The block.
+        block: u64,
+        /// Of the drive.
+        blocks: u64,
+    },
     /// Answers have no period.
     #[error(
         "the answers have no period between 3,000 and 20,000 rpm: this is no spinning disk, or something else keeps it busy"
