@@ -121,6 +121,19 @@ pub struct Setup {
     pub rule: Rule,
     /// The background task to begin with.
     pub job: Option<JobSpec>,
+    /// Called when the scheduler's thread has ended, also when it has failed.
+    pub ended: Box<dyn FnOnce() + Send>,
+}
+
+/// Calls it when it goes.
+struct AtEnd(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        if let Some(ended) = self.0.take() {
+            ended();
+        }
+    }
 }
 
 /// What became of it.
@@ -190,7 +203,7 @@ impl Serving {
         if found != wanted {
             return Err(ServeError::Size { name: setup.name, found, wanted });
         }
-        let Setup { name, scheduler, rule, job, .. } = setup;
+        let Setup { name, scheduler, rule, job, ended, .. } = setup;
         let options =
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
         let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
@@ -202,7 +215,10 @@ impl Serving {
         let Way { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
         let works = Works::new(Desk::new(scheduler, jobs), device, messages, news.clone());
-        let thread = thread::Builder::new().name("scheduler".into()).spawn(|| works.run());
+        let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {
+            let _end = AtEnd(Some(ended));
+            works.run()
+        });
         let thread = Mutex::new(Some(thread.map_err(ServeError::Thread)?));
         Ok(Self { export, news, inbox: Mutex::new(inbox), thread })
     }
