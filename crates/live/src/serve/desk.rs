@@ -65,8 +65,9 @@ struct Divided {
     failures: u32,
 }
 
-/// Reads that may fail for one client's write. A bad sector in 1 MiB is told from all others by 12 of
-/// them, so five are; the device takes its time to give each of them up, and the client waits.
+/// Reads that may fail in one place of the order. A bad sector in 1 MiB, which is the most that is read
+/// at once before a write, is told from all others by 12 of them, so five are; the device takes its time
+/// to give each of them up, and the client waits.
 const FAILURES_MAX: u32 = 64;
 
 /// Schedules requests and free work for one device.
