@@ -157,6 +157,9 @@ fn what_was_read_before_a_backup_began_is_not_in_it() {
     assert!(world.answers.iter().any(|(_, (id, _))| *id == write), "it is acknowledged");
     let before = world.media.clone();
     let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Backup) });
+    while world.desk.jobs().has_ahead() {
+        world.settle();
+    }
     world.slow = None;
     let reply = world.late.take().unwrap();
     world.desk.came_back(free, world.now, reply);
