@@ -300,3 +300,47 @@ impl Service for Serving {
         self.tell(Message::Arrived(arrival, request, responder));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_model::external::ExternalSpec;
+    use freewheel_model::sched::PolicySpec;
+    use freewheel_sim::library;
+    use freewheel_units::SimDuration;
+
+    use super::backend::BackendCommand;
+    use super::*;
+
+    /// A device of this size that does nothing.
+    struct Nothing(Blocks);
+
+    impl Backend for Nothing {
+        fn blocks(&self) -> Blocks {
+            self.0
+        }
+
+        fn submit(&self, _: BackendCommand) {}
+    }
+
+    #[test]
+    fn whoever_serves_hears_of_a_scheduler_that_failed() {
+        let (_, drive) = library::drive("atlas10k").unwrap();
+        let drive = Arc::new(drive);
+        let spec = ExternalSpec::default();
+        let scheduler = External::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
+        let (told, ended) = mpsc::channel();
+        let setup = Setup {
+            drive: Arc::clone(&drive),
+            name: "nothing".into(),
+            scheduler,
+            rule: Rule::Paths,
+            job: None,
+            ended: Box::new(move || told.send(()).unwrap()),
+        };
+        let device = Arc::new(Nothing(drive.blocks()));
+        let serving = Serving::start(setup, device, Way::new()).unwrap();
+        drop(serving.ask(|_| panic!("a scheduler that fails, on purpose")));
+        assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(()));
+        assert!(serving.finish().is_none());
+    }
+}
