@@ -57,7 +57,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     listen: ListenArgs,
     /// Take commands for background tasks on a Unix socket at this path, which only this user can use;
-    /// beside that of --socket if not given, else in $XDG_RUNTIME_DIR
+    /// beside that of --socket if not given, else in $XDG_RUNTIME_DIR, without which it must be given
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// Foreground policy: fcfs, look, clook, sstf, sptf, sptf-sw, sstf-lw or asatf
@@ -118,7 +118,7 @@ impl ServeArgs {
         let (spec, drive) = library::drive(&self.drive)?;
         serve::check(&spec, &self.drive)?;
         let drive = Arc::new(drive);
-        let stop = listen::stop()?;
+        let stop = Arc::new(listen::stop()?);
         let config = self.external()?;
         let scrub_blocks = block_size("--scrub-block", self.scrub_block)?;
         let setup = Setup {
@@ -130,13 +130,18 @@ impl ServeArgs {
                 let whole = Extent::new(0, drive.blocks().get());
                 JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, scrub_blocks) }
             }),
+            ended: {
+                // Without a scheduler every request fails, so the server ends.
+                let stop = Arc::clone(&stop);
+                Box::new(move || stop.stop())
+            },
         };
         let way = Way::new();
         let device = self.device(&way)?;
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let server = self.listen.bind(service)?;
-        let control = self.control(&server);
+        let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)?;
         self.announce(&spec, &drive, (&server, &control))?;
         let served = listen::serve(server, &stop)?;
@@ -147,20 +152,26 @@ impl ServeArgs {
     }
 
     /// Where it is controlled: beside the socket, or where the user's sockets are.
-    fn control(&self, server: &Server) -> PathBuf {
+    fn control(&self, server: &Server) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.control {
-            return path.clone();
+            return Ok(path.clone());
         }
         match server.address() {
             Address::Unix(path) => {
                 let mut path = path.as_os_str().to_owned();
                 path.push(".control");
-                path.into()
+                Ok(path.into())
             }
             Address::Tcp(address) => {
-                let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+                // In a folder of everybody another user could be there first.
+                let folder = std::env::var_os("XDG_RUNTIME_DIR").ok_or_else(|| {
+                    Failure::wrong_use(
+                        "--control PATH is missing: with --listen the control socket is in \
+                         $XDG_RUNTIME_DIR, which is not set",
+                    )
+                })?;
                 let name = format!("freewheel-{}.control", address.port());
-                folder.unwrap_or_else(std::env::temp_dir).join(name)
+                Ok(PathBuf::from(folder).join(name))
             }
         }
     }

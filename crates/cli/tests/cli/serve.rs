@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::nbd::{Client, Running};
-use super::run::{command, run};
+use super::run::{command, finish, run};
 
 /// Bytes of the Atlas 10K.
 const ATLAS_BYTES: u64 = 9_199_079_936;
@@ -82,6 +82,14 @@ fn a_device_that_is_not_the_drive_is_refused_with_both_sizes() {
     }
     let ran = run(&["serve", "/no/such", "--drive", "atlas10k", "--socket", socket]);
     assert!(ran.stderr.contains("/no/such: "), "{}", ran.stderr);
+}
+
+#[test]
+fn without_a_folder_of_the_users_own_the_control_socket_has_to_be_named() {
+    let args = ["serve", "emulated:atlas10k", "--drive", "atlas10k", "--listen", "127.0.0.1:0"];
+    let ran = finish(command(&args).env_remove("XDG_RUNTIME_DIR").output().unwrap());
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("--control PATH is missing"), "{}", ran.stderr);
 }
 
 #[test]

@@ -10,6 +10,9 @@ use utoipa::ToSchema;
 
 use crate::serve::{Foretold, JobReport, JobSpec, Kind, State};
 
+/// Longest time that a task may be given: a year.
+const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
+
 /// What a task reads for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -47,7 +50,8 @@ pub enum TaskState {
     Running,
     /// It has all.
     Done,
-    /// Somebody did not want it any more, or whoever took its data went away.
+    /// Somebody did not want it any more, or whoever took its data went away, or nobody came for them
+    /// within a minute.
     Aborted,
     /// Its data were taken too slowly to go on without holding clients up.
     Failed,
@@ -79,16 +83,18 @@ pub struct TaskRequest {
     /// Beside other tasks.
     #[serde(default)]
     pub priority: TaskPriority,
-    /// When a round is to be complete, from its beginning; it weighs more when it is late.
+    /// When a round is to be complete, from its beginning; it weighs more when it is late. At most a
+    /// year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
-    /// Uses idle time as well, when no client's request has been there for so long.
+    /// Uses idle time as well, when no client's request has been there for so long: at most a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_after_ns: Option<u64>,
     /// Begins anew when it is done.
     #[serde(default)]
     pub repeat: bool,
-    /// Waits for somebody to take its data at `/v1/tasks/{id}/data`, and ends when he goes.
+    /// Waits a minute for somebody to take its data at `/v1/tasks/{id}/data`, and ends when he goes. A
+    /// backup always does.
     #[serde(default)]
     pub stream: bool,
 }
@@ -130,6 +136,11 @@ impl TaskRequest {
         if self.repeat && self.kind == TaskKind::Backup {
             return Err("repeat: a backup is of one moment; leave it out".into());
         }
+        if !self.stream && self.kind == TaskKind::Backup {
+            return Err("stream: a backup is its data, and somebody has to take them; set it to \
+                        true and read /v1/tasks/{id}/data"
+                .into());
+        }
         let blocks = self.blocks.unwrap_or(capacity.get().saturating_sub(self.first_block));
         let kind = match self.kind {
             TaskKind::Scan => Kind::Scan,
@@ -148,12 +159,23 @@ impl TaskRequest {
                 TaskPriority::Normal => Priority::Normal,
                 TaskPriority::High => Priority::High,
             },
-            deadline: self.deadline_ns.map(SimDuration::from_ns),
-            idle_after: self.idle_after_ns.map(SimDuration::from_ns),
+            deadline: time("deadline_ns", self.deadline_ns)?,
+            idle_after: time("idle_after_ns", self.idle_after_ns)?,
             repeats: self.repeat,
             has_reader: self.stream,
             ..JobSpec::new(kind, Extent::new(self.first_block, blocks), size as u32)
         })
+    }
+}
+
+fn time(key: &str, ns: Option<u64>) -> Result<Option<SimDuration>, String> {
+    match ns.map(SimDuration::from_ns) {
+        Some(time) if time > TIME_MAX => Err(format!(
+            "{key} is {}: at most {}, a year, is allowed; leave it out for never",
+            time.ns(),
+            TIME_MAX.ns()
+        )),
+        time => Ok(time),
     }
 }
 
@@ -409,6 +431,13 @@ pub struct UnreadableNews {
     pub blocks: u64,
 }
 
+/// News that were told faster than they were taken, and are lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LaggedNews {
+    /// How many events.
+    pub missed: u64,
+}
+
 /// Where clients have written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WrittenRanges {
@@ -420,4 +449,32 @@ pub struct WrittenRanges {
     pub region_blocks: u64,
     /// Regions in which something was written since, as ranges.
     pub ranges: Vec<BlockRange>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(request: TaskRequest) -> String {
+        request.spec(Blocks::new(1 << 20)).unwrap_err()
+    }
+
+    #[test]
+    fn times_that_no_clock_can_add_are_refused_by_name() {
+        let scrub = TaskRequest::new(TaskKind::Scrub);
+        let idle = TaskRequest { idle_after_ns: Some(u64::MAX), ..scrub.clone() };
+        assert!(refused(idle).starts_with("idle_after_ns is 18446744073709551615: at most"));
+        let deadline = TaskRequest { deadline_ns: Some(TIME_MAX.ns() + 1), ..scrub.clone() };
+        assert!(refused(deadline).starts_with("deadline_ns is "));
+        let most = TaskRequest { deadline_ns: Some(TIME_MAX.ns()), ..scrub };
+        assert!(most.spec(Blocks::new(1 << 20)).is_ok());
+    }
+
+    #[test]
+    fn a_backup_whose_data_nobody_takes_is_refused() {
+        let backup = TaskRequest::new(TaskKind::Backup);
+        assert!(refused(backup.clone()).starts_with("stream: "));
+        let taken = TaskRequest { stream: true, ..backup };
+        assert!(taken.spec(Blocks::new(1 << 20)).is_ok());
+    }
 }

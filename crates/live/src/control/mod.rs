@@ -10,6 +10,7 @@
 mod api;
 mod client;
 mod metrics;
+mod peers;
 mod routes;
 mod stream;
 
@@ -29,13 +30,15 @@ use tokio::net::UnixListener;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Semaphore, watch};
 
-use crate::nbd::{ListenError, Service, bind_unix};
+use crate::nbd::{ListenError, Service, SocketFile, bind_unix};
 use crate::serve::{JobError, JobReport, Serving, Works};
 
+use self::peers::Peers;
 pub use api::{
-    BlockRange, Durations, Expectation, Refusal, Scheduling, ServerStatus, Task, TaskKind,
-    TaskPriority, TaskRequest, TaskState, UnreadableNews, WrittenRanges,
+    BlockRange, Durations, Expectation, LaggedNews, Refusal, Scheduling, ServerStatus, Task,
+    TaskKind, TaskPriority, TaskRequest, TaskState, UnreadableNews, WrittenRanges,
 };
+
 pub use client::{BlockStream, ControlClient, ControlError};
 pub use stream::{NotARecord, Record, Records};
 
@@ -140,7 +143,8 @@ pub fn openapi() -> String {
 
 /// The control interface of a server that runs.
 pub struct ControlServer {
-    path: PathBuf,
+    /// Goes after the thread has ended.
+    file: SocketFile,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -149,26 +153,27 @@ impl ControlServer {
     /// Listens at `path`, for the user alone. The socket of a server that was killed is replaced.
     pub fn start(serving: Arc<Serving>, path: &Path) -> Result<Self, ControlServerError> {
         let system = |source| ControlServerError::System { path: path.into(), source };
-        let listener = bind_unix(path)?;
+        let (listener, file) = bind_unix(path)?;
+        // Until then, and where permissions of sockets mean nothing, `Peers` lets nobody else in.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system)?;
         listener.set_nonblocking(true).map_err(system)?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(system)?;
         let listener = {
             let _inside = runtime.enter();
-            UnixListener::from_std(listener).map_err(system)?
+            UnixListener::from_std(listener).and_then(Peers::new).map_err(system)?
         };
         let (stop, told) = watch::channel(false);
         let server = Arc::new(Controlled::new(serving));
         let thread = thread::Builder::new().name("control".into());
         let thread = thread.spawn(move || serve(&runtime, listener, server, told));
         let thread = Some(thread.map_err(system)?);
-        Ok(Self { path: path.into(), stop, thread })
+        Ok(Self { file, stop, thread })
     }
 
     /// Where it listens.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 }
 
@@ -180,17 +185,10 @@ impl Drop for ControlServer {
             // A thread that panicked has ended as well.
             let _ = thread.join();
         }
-        // Somebody may have removed it before.
-        let _ = fs::remove_file(&self.path);
     }
 }
 
-fn serve(
-    runtime: &Runtime,
-    listener: UnixListener,
-    server: Arc<Controlled>,
-    told: watch::Receiver<bool>,
-) {
+fn serve(runtime: &Runtime, listener: Peers, server: Arc<Controlled>, told: watch::Receiver<bool>) {
     let (router, _) = routes::all().with_state(server).split_for_parts();
     let router = router.layer(DefaultBodyLimit::max(REQUEST_MAX));
     let ended = |mut told: watch::Receiver<bool>| async move {

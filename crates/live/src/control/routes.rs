@@ -18,7 +18,9 @@ use utoipa_axum::routes;
 
 use freewheel_units::SimTime;
 
-use super::api::{Refusal, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges};
+use super::api::{
+    LaggedNews, Refusal, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges,
+};
 use super::metrics;
 use super::stream::{MAGIC, Record};
 use super::{Controlled, Unanswered};
@@ -76,6 +78,7 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 /// Begins a task.
 #[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
     (status = 201, body = Task),
+    (status = 409, description = "As many as there may be have not ended", body = Refusal),
     (status = 422, description = "It cannot be had", body = Refusal),
 ))]
 async fn create(
@@ -162,26 +165,27 @@ async fn next_piece(
 }
 
 /// What becomes of tasks, as server-sent events: `progress` every second, `round` and `over` with a
-/// task; `unreadable` with its number and a range.
+/// task; `unreadable` with its number and a range; `lagged` with the number of events that were lost
+/// because they were not taken in time: ask for the tasks then.
 #[utoipa::path(get, path = "/v1/events", responses(
     (status = 200, content_type = "text/event-stream", description = "Events"),
 ))]
 async fn events(State(server): Shared) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let news = server.serving.news();
     let events = stream::unfold((news, server), async |(mut news, server)| {
-        loop {
-            match news.recv().await {
-                Ok(told) => {
-                    let now = server.uptime().await;
-                    return Some((Ok(event(&told, now)), (news, server)));
-                }
-                // Whoever is that slow asks for the tasks again anyway.
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return None,
-            }
-        }
+        let event = match news.recv().await {
+            Ok(told) => event(&told, server.uptime().await),
+            Err(RecvError::Lagged(missed)) => lagged(missed),
+            Err(RecvError::Closed) => return None,
+        };
+        Some((Ok(event), (news, server)))
     });
     Sse::new(events).keep_alive(KeepAlive::default())
+}
+
+fn lagged(missed: u64) -> Event {
+    // A number is JSON.
+    Event::default().event("lagged").json_data(LaggedNews { missed }).unwrap_or_default()
 }
 
 fn event(news: &News, now: SimTime) -> Event {

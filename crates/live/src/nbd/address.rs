@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -84,6 +84,7 @@ impl fmt::Display for Address {
 pub(super) struct Listener {
     socket: Listening,
     address: Address,
+    _file: Option<SocketFile>,
 }
 
 enum Listening {
@@ -94,12 +95,15 @@ enum Listening {
 impl Listener {
     pub fn bind(address: &Address) -> Result<Self, ListenError> {
         let at = |source| ListenError::System { address: address.clone(), source };
-        let (socket, address) = match address {
-            Address::Unix(path) => (Listening::Unix(bind_unix(path)?), address.clone()),
+        let (socket, address, file) = match address {
+            Address::Unix(path) => {
+                let (listener, file) = bind_unix(path)?;
+                (Listening::Unix(listener), address.clone(), Some(file))
+            }
             Address::Tcp(wanted) => {
                 let listener = TcpListener::bind(wanted).map_err(at)?;
                 let bound = listener.local_addr().map_err(at)?;
-                (Listening::Tcp(listener), Address::Tcp(bound))
+                (Listening::Tcp(listener), Address::Tcp(bound), None)
             }
         };
         match &socket {
@@ -107,7 +111,7 @@ impl Listener {
             Listening::Tcp(listener) => listener.set_nonblocking(true),
         }
         .map_err(at)?;
-        Ok(Self { socket, address })
+        Ok(Self { socket, address, _file: file })
     }
 
     /// Where it listens; the port that the system chose when none was asked for.
@@ -125,15 +129,6 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Address::Unix(path) = &self.address {
-            // Somebody may have removed it before.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.socket {
@@ -143,8 +138,46 @@ impl AsFd for Listener {
     }
 }
 
+/// The file of a socket that was bound here. It goes with this, unless another one has taken its
+/// place.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Its device and inode.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    fn new(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.into(), identity: identity(path)? })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+            // Somebody may just have removed it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|data| (data.dev(), data.ino()))
+}
+
 /// Binds a socket. The one that a server left behind which was killed is replaced.
-pub(crate) fn bind_unix(path: &Path) -> Result<UnixListener, ListenError> {
+pub(crate) fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ListenError> {
+    let at = |source| ListenError::System { address: Address::Unix(path.into()), source };
+    let listener = bind(path)?;
+    Ok((listener, SocketFile::new(path).map_err(at)?))
+}
+
+fn bind(path: &Path) -> Result<UnixListener, ListenError> {
     let at = |source| ListenError::System { address: Address::Unix(path.into()), source };
     let in_use = match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => error,
@@ -158,5 +191,24 @@ pub(crate) fn bind_unix(path: &Path) -> Result<UnixListener, ListenError> {
             UnixListener::bind(path).map_err(at)
         }
         Err(_) => Err(at(in_use)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_takes_its_own_file_with_it_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let (listener, file) = bind_unix(&path).unwrap();
+        // Whoever replaces it does so while it is there: a freed inode may be used again at once.
+        fs::rename(&path, folder.path().join("elsewhere")).unwrap();
+        let (_other, others) = bind_unix(&path).unwrap();
+        drop((listener, file));
+        assert!(path.exists(), "it is another server's");
+        drop(others);
+        assert!(!path.exists());
     }
 }

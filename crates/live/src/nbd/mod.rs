@@ -21,8 +21,8 @@ mod stop;
 mod stream;
 mod tls;
 
-pub(crate) use address::bind_unix;
 pub use address::{Address, ListenError};
+pub(crate) use address::{SocketFile, bind_unix};
 pub use client::{
     Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
 };

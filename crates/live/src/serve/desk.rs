@@ -44,6 +44,9 @@ struct Pending {
     come: Option<(u64, u64)>,
     /// The read of a job, and no client's.
     own: Option<OwnRead>,
+    /// Whose place in the order it has: its own, or that of a read that failed and of which it reads
+    /// a half.
+    place: u64,
 }
 
 impl Pending {
@@ -53,12 +56,28 @@ impl Pending {
     }
 }
 
+/// A job's read that failed while a client's write waits for it.
+#[derive(Default)]
+struct Divided {
+    /// Parts that have not come back.
+    left: u32,
+    /// Reads that failed, the first one too.
+    failures: u32,
+}
+
+/// Reads that may fail in one place of the order. A bad sector in 1 MiB, which is the most that is read
+/// at once before a write, is told from all others by 12 of them, so five are; the device takes its time
+/// to give each of them up, and the client waits.
+const FAILURES_MAX: u32 = 64;
+
 /// Schedules requests and free work for one device.
 pub(super) struct Desk {
     scheduler: External,
     jobs: Jobs,
     written: Written,
     order: Order,
+    /// Places in the order of reads that failed and are read again in halves.
+    divided: BTreeMap<u64, Divided>,
     pending: BTreeMap<u64, Pending>,
     next_request: u64,
     at_device: BTreeMap<u64, Command>,
@@ -90,6 +109,7 @@ impl Desk {
             jobs,
             written: Written::default(),
             order: Order::default(),
+            divided: BTreeMap::new(),
             pending: BTreeMap::new(),
             next_request: 0,
             at_device: BTreeMap::new(),
@@ -144,7 +164,8 @@ impl Desk {
     /// When [`Self::next_command`] has something to decide, if nothing happens before.
     pub fn decides_at(&self) -> Option<SimTime> {
         let idle = self.jobs.wakes_at(self.idle_since());
-        self.scheduler.decides_at().into_iter().chain(idle).min()
+        let expires = self.jobs.expires_at();
+        self.scheduler.decides_at().into_iter().chain(idle).chain(expires).min()
     }
 
     /// Since when no client's request is there.
@@ -198,6 +219,24 @@ impl Desk {
 
     /// Takes a transfer of a client or a job.
     fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, own: Option<OwnRead>) -> u64 {
+        let place = self.next_request;
+        let id = self.add(op, start, data, fua, own, place);
+        let (from, to) = self.pending[&id].bounds();
+        if self.order.arrived(id, from..to, op == Op::Write) {
+            self.begin(id);
+        }
+        id
+    }
+
+    fn add(
+        &mut self,
+        op: Op,
+        start: Lbn,
+        data: Vec<u8>,
+        fua: bool,
+        own: Option<OwnRead>,
+        place: u64,
+    ) -> u64 {
         let id = self.number();
         let pending = Pending {
             op,
@@ -211,12 +250,9 @@ impl Desk {
             retries: 0,
             come: None,
             own,
+            place,
         };
-        let (from, to) = pending.bounds();
         self.pending.insert(id, pending);
-        if self.order.arrived(id, from..to, op == Op::Write) {
-            self.begin(id);
-        }
         id
     }
 
@@ -246,6 +282,7 @@ impl Desk {
     /// The next command for the device at `now`; None when it has enough.
     pub fn next_command(&mut self, now: SimTime) -> Option<BackendCommand> {
         self.now = self.now.max(now);
+        self.jobs.expire(self.now);
         if let Some(own) = self.out.pop_front() {
             return Some(own);
         }
@@ -255,6 +292,7 @@ impl Desk {
         self.read_for_jobs();
         let command = self.scheduler.next_command(self.now, self.jobs.planner())?;
         let Command { id, op, start, blocks, .. } = command;
+        self.jobs.sent(id);
         let data = match (op, command.foreground) {
             (Op::Write, Some(part)) => self.written_by(&part),
             // Free writes have no data of their own yet: tasks only read.
@@ -354,7 +392,8 @@ impl Desk {
             let here = bytes_of(pending.start, Lbn::new(from), (to - from) as u32);
             data.push((Lbn::new(from), &pending.data[here]));
         }
-        let source = Source { data: &data, spans: &spans, has_failed: result.is_err() };
+        let has_failed = result.is_err();
+        let source = Source { data: &data, spans: &spans, command: command.id, has_failed };
         self.jobs.heard(&source, self.now);
         done
     }
@@ -406,22 +445,42 @@ impl Desk {
             self.written.mark(from, to, self.now);
             self.jobs.written(from, to);
         }
-        let Pending { data, own, arrival, .. } = pending;
+        let Pending { data, own, arrival, place, .. } = pending;
         let result = match failed.or(pending.failed) {
             Some(failed) => Err(failed),
             None => Ok(data),
         };
-        let free = self.order.done(id);
         match own {
-            Some(read) => self.jobs.read_done(read.number, result.ok(), self.now),
+            Some(read) => self.read_done(&read, place, result.ok()),
             None => {
                 self.responses.record(self.now.saturating_since(arrival));
                 self.client_gone();
                 self.answers.push((id, result));
             }
         }
-        for next in free {
-            self.begin(next);
+        if !self.divided.contains_key(&place) {
+            for next in self.order.done(place) {
+                self.begin(next);
+            }
+        }
+    }
+
+    /// A read of a job has come back. Where it failed and a write waits for it, its halves are read in
+    /// its place, so that the write goes on waiting.
+    fn read_done(&mut self, own: &OwnRead, place: u64, data: Option<Vec<u8>>) {
+        let mut divided = self.divided.remove(&place).unwrap_or_default();
+        divided.left = divided.left.saturating_sub(1);
+        divided.failures += u32::from(data.is_none());
+        let divisible = divided.failures < FAILURES_MAX;
+        let instead = self.jobs.read_done(own.number, data, divisible, self.now);
+        divided.left += instead.len() as u32;
+        if divided.left > 0 {
+            self.divided.insert(place, divided);
+        }
+        for read in instead {
+            let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
+            let id = self.add(Op::Read, read.start, data, false, Some(read), place);
+            self.begin(id);
         }
     }
 

@@ -121,6 +121,19 @@ pub struct Setup {
     pub rule: Rule,
     /// The background task to begin with.
     pub job: Option<JobSpec>,
+    /// Called when the scheduler's thread has ended, also when it has failed.
+    pub ended: Box<dyn FnOnce() + Send>,
+}
+
+/// Calls it when it goes.
+struct AtEnd(Option<Box<dyn FnOnce() + Send>>);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        if let Some(ended) = self.0.take() {
+            ended();
+        }
+    }
 }
 
 /// What became of it.
@@ -190,7 +203,7 @@ impl Serving {
         if found != wanted {
             return Err(ServeError::Size { name: setup.name, found, wanted });
         }
-        let Setup { name, scheduler, rule, job, .. } = setup;
+        let Setup { name, scheduler, rule, job, ended, .. } = setup;
         let options =
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
         let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
@@ -202,7 +215,10 @@ impl Serving {
         let Way { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
         let works = Works::new(Desk::new(scheduler, jobs), device, messages, news.clone());
-        let thread = thread::Builder::new().name("scheduler".into()).spawn(|| works.run());
+        let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {
+            let _end = AtEnd(Some(ended));
+            works.run()
+        });
         let thread = Mutex::new(Some(thread.map_err(ServeError::Thread)?));
         Ok(Self { export, news, inbox: Mutex::new(inbox), thread })
     }
@@ -282,5 +298,49 @@ impl Service for Serving {
             _ => return responder.error(Errno::NotSup, "not offered"),
         };
         self.tell(Message::Arrived(arrival, request, responder));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_model::external::ExternalSpec;
+    use freewheel_model::sched::PolicySpec;
+    use freewheel_sim::library;
+    use freewheel_units::SimDuration;
+
+    use super::backend::BackendCommand;
+    use super::*;
+
+    /// A device of this size that does nothing.
+    struct Nothing(Blocks);
+
+    impl Backend for Nothing {
+        fn blocks(&self) -> Blocks {
+            self.0
+        }
+
+        fn submit(&self, _: BackendCommand) {}
+    }
+
+    #[test]
+    fn whoever_serves_hears_of_a_scheduler_that_failed() {
+        let (_, drive) = library::drive("atlas10k").unwrap();
+        let drive = Arc::new(drive);
+        let spec = ExternalSpec::default();
+        let scheduler = External::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
+        let (told, ended) = mpsc::channel();
+        let setup = Setup {
+            drive: Arc::clone(&drive),
+            name: "nothing".into(),
+            scheduler,
+            rule: Rule::Paths,
+            job: None,
+            ended: Box::new(move || told.send(()).unwrap()),
+        };
+        let device = Arc::new(Nothing(drive.blocks()));
+        let serving = Serving::start(setup, device, Way::new()).unwrap();
+        drop(serving.ask(|_| panic!("a scheduler that fails, on purpose")));
+        assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(()));
+        assert!(serving.finish().is_none());
     }
 }

@@ -27,6 +27,9 @@ struct World {
     now: SimTime,
     answers: Vec<(SimTime, Answer)>,
     outputs: Vec<Output>,
+    /// A command whose data are taken and whose reply is still on its way, and what it will say.
+    slow: Option<u64>,
+    late: Option<Result<Vec<u8>, Failed>>,
 }
 
 fn us(us: u64) -> SimDuration {
@@ -71,7 +74,8 @@ impl World {
         let media = vec![0; drive.blocks().bytes().get() as usize];
         let desk = Desk::new(scheduler, Jobs::new(tasks));
         let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { desk, drive, media, inside, now: SimTime::ZERO, answers, outputs }
+        let now = SimTime::ZERO;
+        Self { desk, drive, media, inside, now, answers, outputs, slow: None, late: None }
     }
 
     fn blocks(&self) -> u64 {
@@ -126,6 +130,10 @@ impl World {
         }
         let failed = |lbn: Lbn| Failed { errno: Errno::Io, message: format!("{lbn} is bad") };
         let result = bad.map_or(Ok(data), |lbn| Err(failed(lbn)));
+        if self.slow == Some(id) {
+            self.late = Some(result);
+            return;
+        }
         self.desk.came_back(id, self.now, result);
     }
 

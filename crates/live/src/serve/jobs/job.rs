@@ -79,11 +79,20 @@ pub(super) struct Job {
     /// Bytes that were handed on without room since there was some.
     pub overdue: u64,
     pub estimate: Estimate,
+    /// When it was asked for.
+    pub created: SimTime,
+    /// Blocks of 512 B of a round.
+    pub blocks: u64,
+    /// The last command that the device had been sent when this round began.
+    pub begun_behind: u64,
 }
 
 impl Job {
-    pub fn new(spec: JobSpec) -> Self {
+    pub fn new(spec: JobSpec, now: SimTime) -> Self {
         Self {
+            created: now,
+            blocks: spec.blocks(),
+            begun_behind: 0,
             state: State::Waiting,
             task: None,
             is_promoted: false,
@@ -152,6 +161,12 @@ impl Job {
         taken
     }
 
+    /// Whether what a command has brought is older than the job, whose data are of its beginning or
+    /// later. Clients may have written there since: requests wait for each other, free reads do not.
+    pub fn is_older(&self, command: u64) -> bool {
+        self.spec.has_reader && command <= self.begun_behind
+    }
+
     /// Whether so many blocks of 512 B can be handed on.
     pub fn has_room_for(&self, blocks: u64) -> bool {
         !self.spec.has_reader || self.room >= blocks * BLOCK_BYTES
@@ -164,7 +179,8 @@ impl Job {
             return self.promoted_reads < PROMOTED_READS;
         }
         let after = self.spec.idle_after.zip(idle_since);
-        self.promoted_reads == 0 && after.is_some_and(|(after, since)| now >= since + after)
+        self.promoted_reads == 0
+            && after.is_some_and(|(after, since)| now.saturating_since(since) >= after)
     }
 
     /// How far it is; `left` blocks of 512 B are not read.
@@ -172,8 +188,8 @@ impl Job {
         let is_running = self.state == State::Running;
         JobReport {
             id,
-            spec: self.spec.clone(),
-            blocks: Blocks::new(self.spec.blocks()),
+            spec: self.spec.without_skip(),
+            blocks: Blocks::new(self.blocks),
             state: self.state,
             is_promoted: self.is_promoted,
             began: self.began,
@@ -204,7 +220,7 @@ pub(super) fn split(extent: Extent, blocks: u64) -> (Extent, Extent) {
 pub struct JobReport {
     /// Its number.
     pub id: u64,
-    /// What was asked for.
+    /// What was asked for, but for what it skips: that may be long.
     pub spec: JobSpec,
     /// How many blocks a round has.
     pub blocks: Blocks,

@@ -21,7 +21,7 @@ mod spec;
 use std::collections::BTreeMap;
 
 use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, Tasks, Which};
-use freewheel_units::{Lbn, SimTime};
+use freewheel_units::{Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
 use self::job::Job;
@@ -40,6 +40,12 @@ const USUAL_BLOCK: u64 = 128;
 
 /// Jobs that have ended and are remembered.
 const ENDED_MAX: usize = 100;
+
+/// Jobs that have not ended, at most: each has sets of blocks of the whole drive.
+const OPEN_MAX: usize = 32;
+
+/// So long a job waits for somebody to take its data.
+const WAIT_MAX: SimDuration = SimDuration::from_secs(60);
 
 /// Why a call was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -64,6 +70,9 @@ pub enum JobError {
         /// Why not.
         why: &'static str,
     },
+    /// As many as there may be have not ended.
+    #[error("{OPEN_MAX} tasks wait or are at work, which is the most: end one (freewheel abort)")]
+    TooMany,
     /// The planner refused it.
     #[error(transparent)]
     Task(#[from] TaskError),
@@ -128,6 +137,8 @@ pub struct Jobs {
     pieces: Pieces,
     under_way: BTreeMap<u64, UnderWay>,
     reads_begun: u64,
+    /// The last command that the device was sent.
+    last_command: u64,
     outputs: Vec<Output>,
 }
 
@@ -142,6 +153,7 @@ impl Jobs {
             pieces: Pieces::default(),
             under_way: BTreeMap::new(),
             reads_begun: 0,
+            last_command: 0,
             outputs: Vec::new(),
         }
     }
@@ -149,6 +161,11 @@ impl Jobs {
     /// The planner. After a call that may have delivered something comes [`Self::heard`].
     pub fn planner(&mut self) -> &mut Tasks {
         &mut self.tasks
+    }
+
+    /// The device has been sent a command; numbers rise.
+    pub fn sent(&mut self, command: u64) {
+        self.last_command = command;
     }
 
     /// Takes what is to be told since the last call, in order.
@@ -175,15 +192,36 @@ impl Jobs {
     /// Begins a job, or lets it wait for whoever wants its data.
     pub fn create(&mut self, now: SimTime, spec: JobSpec) -> Result<u64, JobError> {
         spec.check(self.tasks.drive().blocks())?;
+        self.expire(now);
+        if self.jobs.values().filter(|job| !job.state.is_over()).count() >= OPEN_MAX {
+            return Err(JobError::TooMany);
+        }
         let id = self.jobs.last_key_value().map_or(1, |(last, _)| last + 1);
         let begins = !spec.has_reader;
-        self.jobs.insert(id, Job::new(spec));
+        self.jobs.insert(id, Job::new(spec, now));
         if begins && let Err(error) = self.begin_round(id, now) {
             self.jobs.remove(&id);
             return Err(error.into());
         }
         self.forget_old();
         Ok(id)
+    }
+
+    /// Ends jobs for whose data nobody has come in time.
+    pub fn expire(&mut self, now: SimTime) {
+        while let Some((id, _)) = self.first_waiting().filter(|(_, at)| *at <= now) {
+            self.end(id, State::Aborted, now);
+        }
+    }
+
+    /// When [`Self::expire`] ends the next one.
+    pub fn expires_at(&self) -> Option<SimTime> {
+        self.first_waiting().map(|(_, at)| at)
+    }
+
+    fn first_waiting(&self) -> Option<(u64, SimTime)> {
+        let waiting = self.jobs.iter().filter(|(_, job)| job.state == State::Waiting);
+        waiting.map(|(&id, job)| (id, job.created + WAIT_MAX)).min_by_key(|&(_, at)| at)
     }
 
     fn forget_old(&mut self) {
@@ -206,9 +244,10 @@ impl Jobs {
         let task = self.tasks.register(now, job.spec.task(first))?;
         self.by_task.insert(task, id);
         job.task = Some(task);
+        job.begun_behind = self.last_command;
         job.state = State::Running;
         job.began.get_or_insert(now);
-        job.estimate.begin(job.spec.blocks(), now);
+        job.estimate.begin(job.blocks, now);
         rest.into_iter().for_each(|rest| job.read_later(rest));
         Ok(())
     }
@@ -253,6 +292,7 @@ impl Jobs {
         }
         job.room = room;
         job.spec.skip_no(written);
+        job.blocks = job.spec.blocks();
         Ok(self.begin_round(id, now)?)
     }
 
@@ -298,6 +338,7 @@ impl Jobs {
         job.again.clear();
         job.again_blocks = 0;
         job.ahead = Runs::default();
+        job.spec.skip = Vec::new();
         self.outputs.push(Output::Over { job: id, at: now });
     }
 
@@ -314,7 +355,7 @@ impl Jobs {
     fn left(&self, id: u64) -> u64 {
         let job = &self.jobs[&id];
         let Some(task) = job.task else {
-            return if job.state == State::Waiting { job.spec.blocks() } else { 0 };
+            return if job.state == State::Waiting { job.blocks } else { 0 };
         };
         // The planner's clock is only needed for its own estimate.
         let wanted = self.tasks.progress(task, SimTime::ZERO).map_or(0, |task| task.wanted);
@@ -349,6 +390,9 @@ impl Jobs {
         if !job.spec.has_reader {
             return self.count(id, extent);
         }
+        if job.is_older(source.command) {
+            return self.want_again(id, extent, now);
+        }
         match self.pieces.gather(id, extent, source) {
             Some(data) => self.hand_on(id, extent, data, now),
             None => job.read_later(extent),
@@ -361,17 +405,23 @@ impl Jobs {
         let bytes = data.len() as u64;
         if job.spec.has_reader && job.room < bytes {
             job.refused += extent.blocks.get();
-            let size = u64::from(job.spec.block_size);
-            let offset = extent.start.get() - job.spec.range.start.get();
-            let is_whole = offset.is_multiple_of(size) && extent.blocks.get().is_multiple_of(size);
-            let task = job.task.filter(|_| is_whole);
-            let wanted = task.map(|task| self.tasks.extend(now, task, &[extent]));
-            if !matches!(wanted, Some(Ok(()))) {
-                job.read_later(extent);
-            }
-            return;
+            return self.want_again(id, extent, now);
         }
         self.pass(id, extent, data, now);
+    }
+
+    /// Asks the planner once more for what it has delivered; what is no whole blocks is read by
+    /// itself.
+    fn want_again(&mut self, id: u64, extent: Extent, now: SimTime) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let size = u64::from(job.spec.block_size);
+        let offset = extent.start.get() - job.spec.range.start.get();
+        let is_whole = offset.is_multiple_of(size) && extent.blocks.get().is_multiple_of(size);
+        let task = job.task.filter(|_| is_whole);
+        let wanted = task.map(|task| self.tasks.extend(now, task, &[extent]));
+        if !matches!(wanted, Some(Ok(()))) {
+            job.read_later(extent);
+        }
     }
 
     fn pass(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
@@ -394,6 +444,9 @@ impl Jobs {
         let Self { tasks, jobs, pieces, by_task, .. } = self;
         for (&task, id) in by_task.iter() {
             let Some(job) = jobs.get(id).filter(|job| job.spec.has_reader) else { continue };
+            if job.is_older(source.command) {
+                continue;
+            }
             let (first, size) = (job.spec.range.start.get(), u64::from(job.spec.block_size));
             for &edge in source.spans.iter().flat_map(|(from, to)| [from, to]) {
                 let Some(offset) = edge.checked_sub(first) else { continue };

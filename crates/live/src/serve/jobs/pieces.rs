@@ -16,6 +16,8 @@ pub struct Source<'a> {
     pub data: &'a [(Lbn, &'a [u8])],
     /// What was asked for, `start..end` of 512 B each. Blocks of tasks lie across their ends.
     pub spans: &'a [(u64, u64)],
+    /// Its number, which is above those of all that were sent before it.
+    pub command: u64,
     /// The command could not be done.
     pub has_failed: bool,
 }

@@ -1,16 +1,21 @@
 //! What jobs read like clients: beside the gaps, in order with everybody's requests.
 
 use freewheel_model::freeblock::PromotionId;
-use freewheel_model::freeblock::tasks::{Extent, TaskId, Which};
+use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, TaskId, Which};
 use freewheel_units::{Lbn, SimTime};
 
 use super::job::{Job, State, split};
+use super::runs::Runs;
 use super::spec::Kind;
 use super::{Jobs, Output};
 
 /// Most blocks of 512 B that are read at once in idle time or for a promoted job, unless its blocks
 /// are larger: a client's request waits for it.
 const OWN_READ_MAX: u32 = 256;
+
+/// Most blocks of 512 B that are read at once before a client's write: the largest block of a task. A
+/// larger read would keep the arm from others longer than any of them does.
+const COPY_MAX: u64 = BLOCK_SIZE_MAX as u64;
 
 /// Bytes that may have been handed on and not been taken, of a job whose data cannot be read again:
 /// beyond it the job fails, for clients must not wait.
@@ -66,7 +71,8 @@ impl Jobs {
             .collect();
         let mut reads = Vec::new();
         for (task, id) in backups {
-            for extent in self.not_read(task, id, from, to, now) {
+            let mut runs = self.not_read(task, id, from, to, now);
+            while let Some(extent) = runs.take_first(COPY_MAX) {
                 reads.push(self.begin_read(id, extent, Purpose::Copy, None));
             }
         }
@@ -74,14 +80,16 @@ impl Jobs {
     }
 
     /// Takes what a backup has not read of `from..to` from the planner, as whole blocks.
-    fn not_read(&mut self, task: TaskId, id: u64, from: u64, to: u64, now: SimTime) -> Vec<Extent> {
-        let Some(job) = self.jobs.get_mut(&id) else { return Vec::new() };
-        let mut extents = job.take_again(from, to);
+    fn not_read(&mut self, task: TaskId, id: u64, from: u64, to: u64, now: SimTime) -> Runs {
+        let mut runs = Runs::default();
+        let Some(job) = self.jobs.get_mut(&id) else { return runs };
+        job.take_again(from, to).into_iter().for_each(|extent| runs.insert(extent));
         let (first, size) = (job.spec.range.start.get(), u64::from(job.spec.block_size));
         let end = first + job.spec.range.blocks.get();
         let mut start = from.max(first) - (from.max(first) - first) % size;
         let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
-        extents.extend(job.ahead.take(Extent::new(start, last - start)));
+        let ahead = job.ahead.take(Extent::new(start, last - start));
+        ahead.into_iter().for_each(|extent| runs.insert(extent));
         let mut wanted = Vec::new();
         while start < to.min(end) {
             let is = self.tasks.wanted(task, Lbn::new(start)).unwrap_or_default();
@@ -94,8 +102,8 @@ impl Jobs {
             // They lie within the drive.
             let _ = self.tasks.abort(now, task, Which::In(&wanted));
         }
-        extents.extend(wanted);
-        extents
+        wanted.into_iter().for_each(|extent| runs.insert(extent));
+        runs
     }
 
     fn begin_read(
@@ -160,16 +168,24 @@ impl Jobs {
                 .tasks
                 .progress(task, since)
                 .is_ok_and(|task| task.wanted > task.promoted + task.deferred);
-            (is_free && has_more).then(|| since + after)
+            (is_free && has_more).then(|| SimTime::from_ns(since.ns().saturating_add(after.ns())))
         });
         jobs.min()
     }
 
-    /// A read of a job has come back with its data, or has failed.
-    pub fn read_done(&mut self, number: u64, data: Option<Vec<u8>>, now: SimTime) {
-        let Some(read) = self.under_way.remove(&number) else { return };
+    /// A read of a job has come back with its data, or has failed. What is to be read instead of it,
+    /// now, as a client's write waits: only where it is `divisible`.
+    pub fn read_done(
+        &mut self,
+        number: u64,
+        data: Option<Vec<u8>>,
+        divisible: bool,
+        now: SimTime,
+    ) -> Vec<OwnRead> {
+        let mut instead = Vec::new();
+        let Some(read) = self.under_way.remove(&number) else { return instead };
         let UnderWay { job: id, extent, purpose, is_last_chance } = read;
-        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let Some(job) = self.jobs.get_mut(&id) else { return instead };
         match purpose {
             // Its data went by the planner.
             Purpose::Promoted => job.promoted_reads -= 1,
@@ -179,23 +195,31 @@ impl Jobs {
         if purpose != Purpose::Promoted {
             job.own_blocks -= extent.blocks.get();
             if job.state == State::Running {
-                self.own_data(id, extent, (purpose, is_last_chance), data, now);
+                let cannot_wait =
+                    purpose == Purpose::Copy || is_last_chance && job.spec.kind == Kind::Backup;
+                let is_short = extent.blocks.get() == 1;
+                if data.is_none() && cannot_wait && divisible && !is_short {
+                    let (first, second) = split(extent, extent.blocks.get() / 2);
+                    let mut read = |half| self.begin_read(id, half, Purpose::Copy, None);
+                    instead = vec![read(first), read(second)];
+                } else {
+                    self.own_data(id, extent, cannot_wait, data, now);
+                }
             }
         }
         self.settle(now);
+        instead
     }
 
     fn own_data(
         &mut self,
         id: u64,
         extent: Extent,
-        (purpose, is_last_chance): (Purpose, bool),
+        cannot_wait: bool,
         data: Option<Vec<u8>>,
         now: SimTime,
     ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let cannot_wait =
-            purpose == Purpose::Copy || is_last_chance && job.spec.kind == Kind::Backup;
         match data {
             Some(data) if cannot_wait => {
                 job.copied += extent.blocks.get();

@@ -86,6 +86,22 @@ impl JobSpec {
         (rows, rest)
     }
 
+    /// The same without the parts that are not read, of which there may be very many.
+    pub(super) fn without_skip(&self) -> Self {
+        Self {
+            skip: Vec::new(),
+            kind: self.kind,
+            range: self.range,
+            skip_since: self.skip_since,
+            block_size: self.block_size,
+            priority: self.priority,
+            deadline: self.deadline,
+            idle_after: self.idle_after,
+            repeats: self.repeats,
+            has_reader: self.has_reader,
+        }
+    }
+
     /// How many blocks a round has.
     pub(super) fn blocks(&self) -> u64 {
         let skipped: u64 = self.skip.iter().map(|extent| extent.blocks.get()).sum();

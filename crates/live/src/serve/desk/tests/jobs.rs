@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::serve::jobs::{JobReport, State};
+use crate::serve::jobs::{JobError, JobReport, State};
 
 /// More than any test hands on.
 const ROOM: u64 = 1 << 40;
@@ -127,6 +127,126 @@ fn a_backup_that_goes_on_reads_what_was_written_meanwhile_and_not_what_it_has() 
         image[at..at + 512].copy_from_slice(&old[at..at + 512]);
     }
     assert!(image == before, "of the moment when it went on");
+    assert_eq!(world.job(id).spec.skip, [], "a report is short");
+    assert!(world.job(id).blocks.get() > world.blocks() - half);
+}
+
+#[test]
+fn what_was_read_before_a_backup_began_is_not_in_it() {
+    let mut world = World::without_jobs(&[], SameTrack::Distinct);
+    world.fill();
+    world.create(JobSpec { repeats: true, ..world.whole(Kind::Scrub) });
+    let mut prng = Prng::new(3, "reads");
+    let is_free = |world: &World, id: &u64| world.desk.at_device[id].foreground.is_none();
+    let free = loop {
+        let start = prng.below(world.blocks() - 8);
+        world.read(start, 8);
+        world.run_until(world.now + us(1500));
+        if let Some(&id) = world.inside.keys().find(|id| is_free(&world, id)) {
+            break id;
+        }
+    };
+    let (start, bytes) = (world.inside[&free].start.get(), world.inside[&free].data.len());
+    assert!(bytes >= 16 * 512, "whole blocks of the backup");
+    world.slow = Some(free);
+    while world.late.is_none() {
+        world.run_until(world.now + us(1000));
+    }
+    let write = world.write(start, vec![7; bytes], false);
+    world.run_until(world.now + us(200_000));
+    assert!(world.answers.iter().any(|(_, (id, _))| *id == write), "it is acknowledged");
+    let before = world.media.clone();
+    let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Backup) });
+    while world.desk.jobs().has_ahead() {
+        world.settle();
+    }
+    world.slow = None;
+    let reply = world.late.take().unwrap();
+    world.desk.came_back(free, world.now, reply);
+    world.load_until_over(id, 1, 0.5);
+    let (image, there) = image(&world.heard(), before.len());
+    assert_eq!(there.len() as u64, world.blocks());
+    assert!(image == before);
+}
+
+/// A backup of a drive with these blocks bad, of which a client writes over 512 KiB from `start` on:
+/// how long that takes, and the backup's report. What it has is as it was, and the rest is named.
+fn written_over(bad: &[u64], start: u64) -> (SimDuration, JobReport) {
+    let mut world = World::without_jobs(bad, SameTrack::Merge);
+    world.fill();
+    let before = world.media.clone();
+    let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Backup) });
+    world.write(start, vec![7; 512 << 10], false);
+    while world.answers.is_empty() {
+        world.run_until(world.now + us(10_000));
+    }
+    let took = world.answers[0].0.saturating_since(SimTime::ZERO);
+    world.desk.jobs_mut().promote(world.now, id).unwrap();
+    world.run_until(world.now + us(60_000_000));
+    let report = world.job(id);
+    assert_eq!(report.state, State::Done);
+    let (image, there) = image(&world.heard(), before.len());
+    let lost: BTreeSet<u64> = named(&report).into_iter().collect();
+    for block in 0..world.blocks() {
+        let at = (block * BLOCK_BYTES) as usize;
+        assert!(there.contains(&block) != lost.contains(&block), "{block} is there or named");
+        assert!(lost.contains(&block) || image[at..at + 512] == before[at..at + 512], "{block}");
+    }
+    (took, report)
+}
+
+#[test]
+fn bad_sectors_under_a_write_cost_a_backup_no_other_block() {
+    let bad = [1003, 1004, 1200];
+    let (_, report) = written_over(&bad, 512);
+    assert_eq!(named(&report), bad);
+}
+
+#[test]
+fn a_write_over_many_bad_sectors_does_not_wait_for_each_of_them() {
+    let bad: Vec<u64> = (512..1536).step_by(2).collect();
+    let (took, report) = written_over(&bad, 512);
+    let named = named(&report);
+    assert!(bad.iter().all(|bad| named.contains(bad)));
+    // Each of some 1000 reads that fail is 20 ms.
+    assert!(took < us(6_000_000), "{took:?}");
+}
+
+#[test]
+fn what_a_large_write_goes_over_is_read_in_few_requests() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    world.create(JobSpec { has_reader: true, ..world.whole(Kind::Backup) });
+    world.run_until(world.now + us(1000));
+    world.write(3, vec![7; 4096 * 512], false);
+    assert_eq!(world.desk.pending.len(), 1 + 3, "at most 1 MiB at once");
+}
+
+#[test]
+fn a_task_that_waits_for_idle_time_for_ever_harms_nobody() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    let never = Some(SimDuration::MAX);
+    let id = world.create(JobSpec { idle_after: never, ..world.whole(Kind::Scan) });
+    world.read(100, 8);
+    world.run_until(world.now + us(1_000_000));
+    assert_eq!(world.answers.len(), 1);
+    assert_eq!(world.job(id).state, State::Running);
+}
+
+#[test]
+fn tasks_for_whose_data_nobody_comes_are_limited_and_end_after_a_minute() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    let spec = JobSpec { has_reader: true, ..world.whole(Kind::Scan) };
+    let create = |world: &mut World| world.desk.jobs_mut().create(world.now, spec.clone());
+    let ids: Vec<u64> = std::iter::from_fn(|| create(&mut world).ok()).take(1000).collect();
+    assert_eq!(ids.len(), 32);
+    assert_eq!(create(&mut world), Err(JobError::TooMany));
+    world.run_until(world.now + us(59_000_000));
+    assert!(ids.iter().all(|&id| world.job(id).state == State::Waiting));
+    world.run_until(world.now + us(2_000_000));
+    assert!(ids.iter().all(|&id| world.job(id).state == State::Aborted));
+    let told = world.heard();
+    assert!(told.len() == 32 && matches!(told[0], Output::Over { .. }));
+    assert!(create(&mut world).is_ok());
 }
 
 #[test]

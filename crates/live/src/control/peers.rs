@@ -1,0 +1,83 @@
+//! Who may connect: the user whose server it is, and root.
+
+use std::io;
+
+use axum::serve::Listener;
+use rustix::fs::fstat;
+use tokio::net::unix::SocketAddr;
+use tokio::net::{UnixListener, UnixStream};
+
+/// A listening socket that closes the connections of other users. The system knows who they are, also
+/// of connections from before the socket's file had its permissions.
+pub(super) struct Peers {
+    socket: UnixListener,
+    user: u32,
+}
+
+impl Peers {
+    /// For whoever has opened this socket.
+    pub fn new(socket: UnixListener) -> io::Result<Self> {
+        let user = fstat(&socket)?.st_uid;
+        Ok(Self { socket, user })
+    }
+}
+
+/// Whether the server of a user talks to a peer.
+fn admits(user: u32, peer: u32) -> bool {
+    peer == user || peer == 0
+}
+
+impl Listener for Peers {
+    type Io = UnixStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
+        loop {
+            let (stream, address) = Listener::accept(&mut self.socket).await;
+            if stream.peer_cred().is_ok_and(|peer| admits(self.user, peer.uid())) {
+                return (stream, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use tokio::runtime;
+
+    use super::*;
+
+    /// Whether a connection of this process is taken by its server, or by one of the user after it.
+    fn is_let_in(by_another: bool) -> bool {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let mut peers = Peers::new(UnixListener::bind(&path).unwrap()).unwrap();
+            peers.user += u32::from(by_another);
+            let client = UnixStream::connect(&path).await.unwrap();
+            tokio::select! {
+                _ = peers.accept() => true,
+                closed = client.readable() => {
+                    closed.unwrap();
+                    false
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn the_user_and_root_are_let_in_and_others_are_not() {
+        assert!(is_let_in(false));
+        let me = tempfile::tempfile().unwrap().metadata().unwrap().uid();
+        assert_eq!(is_let_in(true), me == 0);
+        assert!(admits(1000, 1000) && admits(1000, 0) && !admits(1000, 1001));
+        assert!(!admits(0, 1000));
+    }
+}
