@@ -59,7 +59,7 @@ const DECISION_NODES_MAX: u64 = 500;
 pub enum ServeError {
     /// The drive's file and the device are not the same size.
     #[error(
-        "the device has {found} blocks of 512 B and {name} has {wanted}: give the file of this drive \
+        "the device has {found} of 512 B and {name} has {wanted}: give the file of this drive \
          with --drive"
     )]
     Size {

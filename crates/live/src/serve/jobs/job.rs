@@ -51,6 +51,8 @@ pub(super) struct Job {
     pub is_promoted: bool,
     pub began: Option<SimTime>,
     pub ended: Option<SimTime>,
+    /// Blocks of 512 B that had not been read then.
+    pub left_at_end: u64,
     /// Rounds that are complete.
     pub rounds: u64,
     /// Blocks of 512 B that were read, in all rounds.
@@ -98,6 +100,7 @@ impl Job {
             is_promoted: false,
             began: None,
             ended: None,
+            left_at_end: 0,
             rounds: 0,
             delivered: 0,
             unreadable: Runs::default(),

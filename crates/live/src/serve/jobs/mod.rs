@@ -330,11 +330,13 @@ impl Jobs {
     }
 
     fn end(&mut self, id: u64, state: State, now: SimTime) {
+        let left = self.left(id);
         self.end_round(id, now);
         self.pieces.forget_job(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.state = state;
         job.ended = Some(now);
+        job.left_at_end = left;
         job.again.clear();
         job.again_blocks = 0;
         job.ahead = Runs::default();
@@ -351,11 +353,11 @@ impl Jobs {
         }
     }
 
-    /// Blocks of 512 B that are still to be read in a job's round.
+    /// Blocks of 512 B that are still to be read in a job's round, or were when it ended.
     fn left(&self, id: u64) -> u64 {
         let job = &self.jobs[&id];
         let Some(task) = job.task else {
-            return if job.state == State::Waiting { job.blocks } else { 0 };
+            return if job.state == State::Waiting { job.blocks } else { job.left_at_end };
         };
         // The planner's clock is only needed for its own estimate.
         let wanted = self.tasks.progress(task, SimTime::ZERO).map_or(0, |task| task.wanted);

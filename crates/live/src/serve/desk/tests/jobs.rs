@@ -351,10 +351,12 @@ fn an_aborted_task_is_over_at_once_and_what_is_under_way_for_it_goes_nowhere() {
     let id = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Scan) });
     world.desk.jobs_mut().promote(world.now, id).unwrap();
     world.run_until(world.now + us(50_000));
-    assert!(world.job(id).left.get() > 0 && !world.heard().is_empty());
+    let left = world.job(id).left;
+    assert!(left.get() > 0 && !world.heard().is_empty());
     world.desk.jobs_mut().abort(world.now, id).unwrap();
     world.run_until(world.now + us(1_000_000));
     assert_eq!(world.job(id).state, State::Aborted);
+    assert_eq!(world.job(id).left, left, "as much as it had not read");
     assert!(world.heard().iter().all(|output| matches!(output, Output::Over { .. })));
     assert!(world.desk.is_idle());
     assert!(world.desk.jobs_mut().abort(world.now, id).is_err(), "once");
