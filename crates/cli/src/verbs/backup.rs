@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::live::control::{BlockRange, Record, ServerStatus, Task, TaskKind};
+use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind};
 use freewheel::live::copies::{Backup, Manifest, REGION_BLOCKS};
 use freewheel::units::BLOCK_BYTES;
 use serde::Serialize;
@@ -22,13 +22,17 @@ What a client is about to write over is read first, and the write waits for that
 what was on the drive when the command began; of requests that were under way at that moment
 each block of 512 B may be in it or not, as after a loss of power. The file is sparse. It is
 called OUT.partial until all of it is there and was read back; OUT.manifest then has its
-checksums.
+checksums. It is read back after the system was asked to drop it from memory, so from the disk
+it is on, or from that disk's own buffer; a file system that keeps files in memory does not heed
+that. No file that is there already is written over.
 
 One that was cut off goes on when the same command is given again while the server still runs:
 it keeps what clients have not written since, and is then a copy as of that later moment. What
 is kept are MiB of which all blocks had come: with --block 1MiB all that had come, but fewer
-gaps are long enough for it; with small blocks little before the end. Blocks that cannot be
-read are zeros in the copy, and make the exit code 1.")]
+gaps are long enough for it; with small blocks little before the end. What is there is put on
+record every 2 s, or after 16 times what that takes where that is longer, and when the command
+fails: one that is killed loses what came after the last record. Blocks that cannot be read are
+zeros in the copy, and make the exit code 1.")]
 pub struct BackupArgs {
     /// File to make
     out: PathBuf,
@@ -70,29 +74,10 @@ impl BackupArgs {
                 return Err(error);
             }
         };
-        let mut watch = Watch::new(&client, id);
-        let mut data = client.data(id)?;
-        let copied = loop {
-            let record = match watch.next_record(&mut data) {
-                Ok(record) => record,
-                Err(error) => break Err(error),
-            };
-            backup.take(&record)?;
-            if let Record::End(_) = record {
-                break Ok(());
-            }
+        let task = match copy(&client, id, &mut backup) {
+            Ok(task) => task,
+            Err(error) => return Err(keep(backup, error)),
         };
-        if let Err(error) = copied {
-            backup.put_on_record()?;
-            return Err(
-                error.with_help("the same command goes on with it, if the server still runs")
-            );
-        }
-        let task = client.task(id)?;
-        if let Err(error) = ensure_done(&task) {
-            backup.put_on_record()?;
-            return Err(error.with_help("the same command goes on with it"));
-        }
         let manifest = backup.finish()?;
         // Of what was there, clients may have written over some.
         self.print(&task, range.blocks - task.blocks, &manifest)
@@ -122,5 +107,32 @@ impl BackupArgs {
                 self.out.display()
             ))),
         }
+    }
+}
+
+/// Takes what a task reads, to its end.
+fn copy(client: &ControlClient, id: u64, backup: &mut Backup) -> Result<Task, Failure> {
+    let mut watch = Watch::new(client, id);
+    let mut data = client.data(id)?;
+    loop {
+        let record = watch.next_record(&mut data)?;
+        backup.take(&record)?;
+        if let Record::End(_) = record {
+            break;
+        }
+    }
+    let task = client.task(id)?;
+    ensure_done(&task)?;
+    Ok(task)
+}
+
+/// Puts what has come on record, and says how it goes on.
+fn keep(mut backup: Backup, error: Failure) -> Failure {
+    let help = "the same command goes on with it, if the server still runs";
+    match backup.put_on_record() {
+        Ok(()) => error.with_help(help),
+        Err(why) => error.with_help(format!(
+            "{help}, from the record before: what came last could not be put on record ({why})"
+        )),
     }
 }

@@ -23,7 +23,8 @@ Examples:
 A manifest has a checksum for each MiB. --against says which of them are other than they were,
 and whether clients have written there since: the server knows of writes as long as it runs, in
 regions of a MiB. A region in which nobody has written and which has changed all the same has
-changed silently; blocks that cannot be read or have changed silently make the exit code 1.")]
+changed silently; blocks that cannot be read or have changed silently make the exit code 1. A
+MiB of which other blocks could be read then than now is not comparable, and said to be so.")]
 pub struct ScrubArgs {
     #[command(flatten)]
     control: ControlArgs,
@@ -59,6 +60,7 @@ struct Changed {
     written: Vec<BlockRange>,
     silently: Vec<BlockRange>,
     unknown: Vec<BlockRange>,
+    not_comparable: Vec<BlockRange>,
 }
 
 impl Changed {
@@ -69,6 +71,7 @@ impl Changed {
                 Cause::Written => changed.written.push(range),
                 Cause::Silent => changed.silently.push(range),
                 Cause::Unknown => changed.unknown.push(range),
+                Cause::NotComparable => changed.not_comparable.push(range),
             }
         }
         changed
@@ -88,6 +91,12 @@ impl Changed {
             let (sum, list) = (sum(&self.unknown), list(&self.unknown));
             text += &format!(
                 "changed, and nobody knows by whom (the server was restarted): {sum}\n{list}"
+            );
+        }
+        if !self.not_comparable.is_empty() {
+            let (sum, list) = (sum(&self.not_comparable), list(&self.not_comparable));
+            text += &format!(
+                "not comparable (other blocks could be read then than now): {sum}\n{list}"
             );
         }
         text

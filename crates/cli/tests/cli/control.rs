@@ -235,22 +235,37 @@ fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
 }
 
 #[test]
-fn a_backup_that_was_killed_goes_on() {
-    let world = World::file();
-    world.client().write(512 * 100, &[5; 8192]);
+fn a_backup_that_was_killed_goes_on_with_what_was_on_record() {
+    // Reading the bad block again and again leaves the time to kill.
+    let world = World::emulated("?bad=9000&recovery=1s");
+    let mut client = world.client();
+    client.write(512 * 100, &[5; 8192]);
+    std::thread::sleep(Duration::from_millis(1100));
     let (out, control) = (world.path("copy"), world.control());
-    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
-    let mut first = command(&args).spawn().unwrap();
-    while world.json("tasks")["tasks"].as_array().unwrap().is_empty() {
-        std::thread::sleep(Duration::from_millis(20));
+    let args =
+        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
+    let mut first = command(&args).stderr(Stdio::null()).spawn().unwrap();
+    let record = || fs::read_to_string(world.path("copy.partial.manifest")).unwrap_or_default();
+    while !record().contains("\nregion 6144 2048 ") {
+        assert!(first.try_wait().unwrap().is_none(), "it ended without a record");
+        std::thread::sleep(Duration::from_millis(10));
     }
     first.kill().unwrap();
     first.wait().unwrap();
-    let ran = run(&[&args[..], &["--promote"]].concat());
+    // A block that is written can be read again.
+    client.write(512 * 9000, &[6; 512]);
+    let ran = run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("read back and right"), "{}", ran.stdout);
-    assert!(fs::read(&out).unwrap() == fs::read(world.path("data")).unwrap());
-    assert_eq!(world.json("tasks")["tasks"][0]["state"], "aborted", "its reader went");
+    let tasks = world.json("tasks");
+    assert_eq!(tasks["tasks"][0]["state"], "aborted", "its reader went");
+    let read = tasks["tasks"][1]["blocks"].as_u64().unwrap();
+    assert!(read <= world.blocks - 4 * 2048, "four MiB at least are kept: {read}");
+    let copy = fs::read(&out).unwrap();
+    for at in 0..world.blocks / 64 {
+        let here = &copy[at as usize * 64 * 512..][..64 * 512];
+        assert!(here == client.read(at * 64 * 512, 64 * 512), "{at}");
+    }
     let ran = run(&args);
     assert!(ran.stderr.contains("is there already"), "{}", ran.stderr);
 }
@@ -277,10 +292,22 @@ fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() 
     world.verb("abort 1");
     assert_eq!(first.wait().unwrap().code(), Some(1));
     client.write(3000 * 512, &[0xbb; 512]);
+    // Long enough that it was not written since the second began, only since the first.
+    std::thread::sleep(Duration::from_millis(1100));
+    let waiting = args.iter().filter(|&&arg| arg != "--promote").copied().collect::<Vec<_>>();
+    let mut second = command(&waiting).stderr(Stdio::null()).spawn().unwrap();
+    while world.json("tasks")["tasks"][1]["state"] != "running" {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.verb("abort 2");
+    assert_eq!(second.wait().unwrap().code(), Some(1));
+    // It was not promoted: what was written has not been sent again, and is on record as it was.
+    let record = fs::read_to_string(world.path("copy.partial.manifest")).unwrap();
+    assert!(record.contains("\nregion 2048 2048 "), "{record}");
     let ran = run(&args);
     assert!(ran.stderr.contains("1 blocks could not be read"), "{}", ran.stderr);
     assert!(ran.stdout.contains("MiB were there from before"), "{}", ran.stdout);
-    let task = &world.json("tasks")["tasks"][1];
+    let task = &world.json("tasks")["tasks"][2];
     assert!(task["blocks"].as_u64().unwrap() < world.blocks - 2 * 2048, "{task}");
     let copy = fs::read(&out).unwrap();
     for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {

@@ -8,15 +8,16 @@
 //! region-blocks 2048
 //! instance I                       the server that read, see its status
 //! began-ns N                       when it began to read, since the server began
-//! region FIRST BLOCKS CHECKSUM     one line a region, ascending: how many blocks have been read
+//! region FIRST BLOCKS CHECKSUM     ascending, one line for each of which blocks have been read
 //! unreadable FIRST BLOCKS          ascending
-//! end
+//! end CHECKSUM                     XXH3-128 of the text before this line
 //! ```
 //!
 //! Blocks are of 512 bytes. A checksum is the sum, modulo 2^128, of XXH3-128 of each block with its
 //! number as the seed, in 32 hexadecimal digits: so blocks may come in any order, and blocks that have
 //! changed places are seen. It is for errors and not for adversaries.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use freewheel_units::BLOCK_BYTES;
@@ -44,9 +45,12 @@ pub enum ManifestError {
         /// What should be.
         expected: &'static str,
     },
-    /// Its last line is missing.
-    #[error("its end is missing: it was not written as a whole")]
+    /// Its last line is missing, or not the last.
+    #[error("its last line is not \"end CHECKSUM\": it was not written as a whole")]
     CutOff,
+    /// It is other than it was written.
+    #[error("its text has another checksum than its last line says: it has been changed since")]
+    Altered,
     /// Checksums of something else.
     #[error("it is of {found}, and this is {wanted}")]
     Other {
@@ -76,7 +80,8 @@ pub struct Manifest {
     pub instance: String,
     /// When it began to, since it began itself.
     pub began_ns: u64,
-    regions: Vec<Region>,
+    /// Those of which blocks are in, by their places on the drive.
+    regions: BTreeMap<u64, Region>,
     /// What could not be read.
     pub unreadable: Vec<BlockRange>,
 }
@@ -90,6 +95,8 @@ pub enum Cause {
     Silent,
     /// The server that could know has ended since.
     Unknown,
+    /// One has blocks that the other has not, which tells nothing of those that both have.
+    NotComparable,
 }
 
 /// Regions that are other than they were, one after the other, for one cause.
@@ -104,14 +111,12 @@ pub struct Change {
 impl Manifest {
     /// Nothing has been read of this range.
     pub fn new(drive: &str, range: BlockRange, instance: &str, began_ns: u64) -> Self {
-        let end = range.first_block + range.blocks;
-        let regions = end.div_ceil(REGION_BLOCKS) - range.first_block / REGION_BLOCKS;
         Self {
             drive: drive.into(),
             range,
             instance: instance.into(),
             began_ns,
-            regions: vec![Region::default(); regions as usize],
+            regions: BTreeMap::new(),
             unreadable: Vec::new(),
         }
     }
@@ -122,24 +127,48 @@ impl Manifest {
         self.began_ns.saturating_sub(1_000_000_000)
     }
 
-    fn first_region(&self) -> u64 {
-        self.range.first_block / REGION_BLOCKS
-    }
-
-    /// What a region, by its place in the list, has of the range.
-    fn bounds(&self, at: usize) -> BlockRange {
-        let from = (self.first_region() + at as u64) * REGION_BLOCKS;
+    /// What a region has of the range.
+    fn bounds(&self, region: u64) -> BlockRange {
+        let from = region * REGION_BLOCKS;
         let end = (from + REGION_BLOCKS).min(self.range.first_block + self.range.blocks);
         let first_block = from.max(self.range.first_block);
         BlockRange { first_block, blocks: end - first_block }
     }
 
+    /// What could not be read of a region.
+    fn unreadable_in(&self, region: u64) -> Vec<BlockRange> {
+        let BlockRange { first_block, blocks } = self.bounds(region);
+        let end = first_block + blocks;
+        let from = self.unreadable.partition_point(|r| r.first_block + r.blocks <= first_block);
+        let ranges = self.unreadable[from..].iter().take_while(|range| range.first_block < end);
+        let parts = ranges.map(|range| {
+            let from = range.first_block.max(first_block);
+            let to = (range.first_block + range.blocks).min(end);
+            (BlockRange { first_block: from, blocks: to - from }, ())
+        });
+        join(parts).into_iter().map(|(range, ())| range).collect()
+    }
+
+    /// Whether a region of both has the same blocks: all, but for those that neither could read.
+    fn is_comparable(&self, other: &Self, region: u64) -> bool {
+        let unreadable = self.unreadable_in(region);
+        let missing: u64 = unreadable.iter().map(|range| range.blocks).sum();
+        let is_whole = |of: &Self| {
+            let there = of.regions.get(&region).map_or(0, |region| region.blocks);
+            u64::from(there) + missing == of.bounds(region).blocks
+        };
+        unreadable == other.unreadable_in(region) && is_whole(self) && is_whole(other)
+    }
+
     /// Takes blocks that have been read, each once.
     pub fn add(&mut self, first_block: u64, data: &[u8]) {
-        let first_region = self.first_region();
         for (block, bytes) in (first_block..).zip(data.chunks_exact(BLOCK_BYTES as usize)) {
-            let region = (block / REGION_BLOCKS - first_region) as usize;
-            let Some(region) = self.regions.get_mut(region) else { return };
+            if !(self.range.first_block..self.range.first_block + self.range.blocks)
+                .contains(&block)
+            {
+                return;
+            }
+            let region = self.regions.entry(block / REGION_BLOCKS).or_default();
             let hash = XxHash3_128::oneshot_with_seed(block, bytes);
             region.sum = region.sum.wrapping_add(hash);
             region.blocks += 1;
@@ -161,28 +190,31 @@ impl Manifest {
 
     /// Blocks that are in.
     pub fn blocks(&self) -> u64 {
-        self.regions.iter().map(|region| u64::from(region.blocks)).sum()
+        self.regions.values().map(|region| u64::from(region.blocks)).sum()
     }
 
     /// Regions of which all blocks are in, as ranges.
     pub fn complete(&self) -> Vec<BlockRange> {
-        let complete = (0..self.regions.len())
-            .map(|at| (self.bounds(at), u64::from(self.regions[at].blocks)))
-            .filter(|(range, blocks)| range.blocks == *blocks);
-        join(complete.map(|(range, _)| (range, ()))).into_iter().map(|(range, ())| range).collect()
+        let complete = self.regions.keys().filter(|region| self.is_complete(**region));
+        let complete = join(complete.map(|region| (self.bounds(*region), ())));
+        complete.into_iter().map(|(range, ())| range).collect()
+    }
+
+    fn is_complete(&self, region: u64) -> bool {
+        u64::from(self.regions[&region].blocks) == self.bounds(region).blocks
     }
 
     /// Forgets the region that has this block.
     pub fn forget(&mut self, block: u64) {
-        let at = (block / REGION_BLOCKS - self.first_region()) as usize;
-        self.regions[at] = Region::default();
+        self.regions.remove(&(block / REGION_BLOCKS));
     }
 
     /// Forgets every region that is not complete, and what could not be read.
     pub fn keep_complete(&mut self) {
-        for at in 0..self.regions.len() {
-            if u64::from(self.regions[at].blocks) != self.bounds(at).blocks {
-                self.regions[at] = Region::default();
+        let regions: Vec<u64> = self.regions.keys().copied().collect();
+        for region in regions {
+            if !self.is_complete(region) {
+                self.regions.remove(&region);
             }
         }
         self.unreadable.clear();
@@ -190,6 +222,17 @@ impl Manifest {
 
     /// Where this manifest and another of the same range differ, as ranges of whole regions.
     pub fn differs(&self, other: &Self) -> Result<Vec<BlockRange>, ManifestError> {
+        self.ensure_same(other)?;
+        let regions: BTreeSet<u64> =
+            self.regions.keys().chain(other.regions.keys()).copied().collect();
+        let differs = |region: &u64| self.regions.get(region) != other.regions.get(region);
+        let regions = regions.into_iter().filter(differs);
+        let ranges = join(regions.map(|region| (self.bounds(region), ())));
+        Ok(ranges.into_iter().map(|(range, ())| range).collect())
+    }
+
+    /// That another manifest is of the same range of the same drive.
+    pub fn ensure_same(&self, other: &Self) -> Result<(), ManifestError> {
         let name = |of: &Self| {
             let BlockRange { first_block, blocks } = of.range;
             format!("{blocks} blocks of {} from {first_block} on", of.drive)
@@ -197,10 +240,7 @@ impl Manifest {
         if (&self.drive, self.range) != (&other.drive, other.range) {
             return Err(ManifestError::Other { found: name(other), wanted: name(self) });
         }
-        let pairs = self.regions.iter().zip(&other.regions).enumerate();
-        let other = pairs.filter(|(_, (new, old))| new != old);
-        let ranges = join(other.map(|(at, _)| (self.bounds(at), ())));
-        Ok(ranges.into_iter().map(|(range, ())| range).collect())
+        Ok(())
     }
 
     /// What has changed since an older manifest; clients have written in the regions of `written`, in
@@ -216,7 +256,11 @@ impl Manifest {
             while at < range.first_block + range.blocks {
                 let end = (at / REGION_BLOCKS + 1) * REGION_BLOCKS;
                 let end = end.min(range.first_block + range.blocks);
-                let cause = written.map_or(Cause::Unknown, |written| cause(written, at));
+                let cause = match written.map_or(Cause::Unknown, |written| cause(written, at)) {
+                    Cause::Written => Cause::Written,
+                    _ if !self.is_comparable(old, at / REGION_BLOCKS) => Cause::NotComparable,
+                    cause => cause,
+                };
                 changes.push((BlockRange { first_block: at, blocks: end - at }, cause));
                 at = end;
             }
@@ -233,54 +277,100 @@ impl Manifest {
              {REGION_BLOCKS}\ninstance {}\nbegan-ns {}\n",
             self.drive, self.instance, self.began_ns
         );
-        for (at, Region { sum, blocks }) in self.regions.iter().enumerate() {
-            let first = self.bounds(at).first_block;
+        for (region, Region { sum, blocks }) in &self.regions {
+            let first = self.bounds(*region).first_block;
             // A string takes all that is written to it.
             let _ = writeln!(text, "region {first} {blocks} {sum:032x}");
         }
         for BlockRange { first_block, blocks } in &self.unreadable {
             let _ = writeln!(text, "unreadable {first_block} {blocks}");
         }
-        text + "end\n"
+        let seal = seal(&text);
+        text + &seal
     }
 
     /// Reads a text.
     pub fn parse(text: &str) -> Result<Self, ManifestError> {
-        let mut lines = Lines { lines: text.lines().enumerate().peekable() };
-        lines.expect(|line| (line == MAGIC).then_some(()), "freewheel-manifest 1")?;
+        let is_one = |line: &str| (line == MAGIC).then_some(());
+        Lines::new(text).expect(is_one, MAGIC)?;
+        let mut lines = Lines::new(sealed(text)?);
+        lines.expect(is_one, MAGIC)?;
         let drive = lines.word("drive", "drive NAME")?;
         let first_block = lines.number("first-block", "first-block N")?;
-        let blocks = lines.number("blocks", "blocks N")?;
+        let expected = "blocks N, of which there are some and not more than 2^48";
+        let blocks = lines.expect(|line| range_blocks(line, first_block), expected)?;
         let known = |line: &str| (word(line, "region-blocks")? == "2048").then_some(());
         lines.expect(known, "region-blocks 2048")?;
         let instance = lines.word("instance", "instance I")?;
         let began_ns = lines.number("began-ns", "began-ns N")?;
-        let is_sound = first_block.checked_add(blocks).is_some_and(|end| end < 1 << 48);
-        if !is_sound || blocks == 0 {
-            return Err(ManifestError::CutOff);
-        }
         let range = BlockRange { first_block, blocks };
         let mut manifest = Self::new(&drive, range, &instance, began_ns);
-        for at in 0..manifest.regions.len() {
-            let bounds = manifest.bounds(at);
-            let region = |line: &str| region(line, bounds);
-            manifest.regions[at] = lines.expect(region, "region FIRST BLOCKS CHECKSUM")?;
+        while lines.has("region") {
+            let next = |line: &str| manifest.next_region(line);
+            let (region, sum) =
+                lines.expect(next, "region FIRST BLOCKS CHECKSUM, ascending and of the range")?;
+            manifest.regions.insert(region, sum);
         }
-        while let Some(range) = lines.unreadable() {
+        while lines.has("unreadable") {
+            let next = |line: &str| manifest.next_unreadable(line);
+            let range = lines.expect(next, "unreadable FIRST BLOCKS, ascending, of the range")?;
             manifest.unreadable.push(range);
         }
-        lines.expect(|line| (line == "end").then_some(()), "end")?;
-        Ok(manifest)
+        match lines.lines.peek() {
+            None => Ok(manifest),
+            Some(_) => lines.expect(|_| None, "region, unreadable or end"),
+        }
+    }
+
+    /// Reads a line of a region that comes after those that are there.
+    fn next_region(&self, line: &str) -> Option<(u64, Region)> {
+        let mut words = word(line, "region")?.split(' ');
+        let first: u64 = words.next()?.parse().ok()?;
+        let blocks: u32 = words.next()?.parse().ok()?;
+        let sum = words.next().filter(|word| word.len() == 32)?;
+        let sum = u128::from_str_radix(sum, 16).ok()?;
+        let BlockRange { first_block, blocks: all } = self.range;
+        let region = first / REGION_BLOCKS;
+        let fits = (first_block..first_block + all).contains(&first) && {
+            let bounds = self.bounds(region);
+            first == bounds.first_block && (1..=bounds.blocks).contains(&blocks.into())
+        };
+        let is_next = self.regions.last_key_value().is_none_or(|(last, _)| *last < region);
+        (fits && is_next && words.next().is_none()).then_some((region, Region { sum, blocks }))
+    }
+
+    /// Reads a line of unreadable blocks that come after those that are there.
+    fn next_unreadable(&self, line: &str) -> Option<BlockRange> {
+        let (first, blocks) = word(line, "unreadable")?.split_once(' ')?;
+        let (first_block, blocks): (u64, u64) = (first.parse().ok()?, blocks.parse().ok()?);
+        let last = self.unreadable.last();
+        let from = last.map_or(self.range.first_block, |range| range.first_block + range.blocks);
+        let end = first_block.checked_add(blocks)?;
+        let fits = from <= first_block && end <= self.range.first_block + self.range.blocks;
+        (fits && blocks > 0).then_some(BlockRange { first_block, blocks })
     }
 }
 
-fn region(line: &str, bounds: BlockRange) -> Option<Region> {
-    let mut words = word(line, "region")?.split(' ');
-    let first: u64 = words.next()?.parse().ok()?;
-    let blocks: u32 = words.next()?.parse().ok()?;
-    let sum = u128::from_str_radix(words.next()?, 16).ok()?;
-    let fits = first == bounds.first_block && u64::from(blocks) <= bounds.blocks;
-    fits.then_some(Region { sum, blocks })
+/// The last line for the text before it.
+fn seal(text: &str) -> String {
+    format!("end {:032x}\n", XxHash3_128::oneshot(text.as_bytes()))
+}
+
+/// What is before the last line of a text, if that is for it.
+fn sealed(text: &str) -> Result<&str, ManifestError> {
+    let lines = text.strip_suffix('\n').ok_or(ManifestError::CutOff)?;
+    let (before, last) = text.split_at(lines.rfind('\n').map_or(0, |at| at + 1));
+    if !last.starts_with("end ") {
+        return Err(ManifestError::CutOff);
+    }
+    if last == seal(before) { Ok(before) } else { Err(ManifestError::Altered) }
+}
+
+/// Reads how many blocks a range has.
+fn range_blocks(line: &str, first_block: u64) -> Option<u64> {
+    let blocks = word(line, "blocks")?.parse().ok()?;
+    let end = first_block.checked_add(blocks)?;
+    (blocks > 0 && end < 1 << 48).then_some(blocks)
 }
 
 /// What follows a keyword.
@@ -292,7 +382,11 @@ struct Lines<'a> {
     lines: std::iter::Peekable<std::iter::Enumerate<std::str::Lines<'a>>>,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { lines: text.lines().enumerate().peekable() }
+    }
+
     fn expect<T>(
         &mut self,
         parse: impl FnOnce(&str) -> Option<T>,
@@ -314,14 +408,9 @@ impl Lines<'_> {
         self.expect(|line| word(line, key)?.parse().ok(), expected)
     }
 
-    fn unreadable(&mut self) -> Option<BlockRange> {
-        let range = |line: &str| {
-            let (first, blocks) = word(line, "unreadable")?.split_once(' ')?;
-            Some(BlockRange { first_block: first.parse().ok()?, blocks: blocks.parse().ok()? })
-        };
-        let range = self.lines.peek().and_then(|(_, line)| range(line))?;
-        self.lines.next();
-        Some(range)
+    /// Whether the next line is of this kind.
+    fn has(&mut self, key: &str) -> bool {
+        self.lines.peek().is_some_and(|(_, line)| word(line, key).is_some())
     }
 }
 
@@ -404,10 +493,94 @@ mod tests {
         let text = manifest.text();
         assert_eq!(Manifest::parse(&text), Ok(manifest.clone()));
         assert_eq!(manifest.unreadable, [range(1100, 1), range(1500, 2)]);
-        let cut = &text[..text.len() - 4];
-        assert_eq!(Manifest::parse(cut), Err(ManifestError::CutOff));
-        let wrong = text.replace("blocks 6000", "blocks many");
-        assert!(Manifest::parse(&wrong).unwrap_err().to_string().contains("line 4"));
+        for cut in [text.len() - 1, text.rfind("end").unwrap(), text.find("region").unwrap()] {
+            assert_eq!(Manifest::parse(&text[..cut]), Err(ManifestError::CutOff));
+        }
+        assert_eq!(Manifest::parse(&format!("{text}more\n")), Err(ManifestError::CutOff));
         assert_eq!(manifest.complete(), [range(4096, 2004)]);
+    }
+
+    #[test]
+    fn a_manifest_of_which_one_byte_is_other_is_refused() {
+        let mut manifest = manifest(&[0, 2], None);
+        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 });
+        let text = manifest.text();
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            assert!(Manifest::parse(&String::from_utf8(bytes).unwrap()).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn lines_that_no_manifest_has_are_refused_by_their_number() {
+        let mut manifest = manifest(&[0, 1, 2, 3, 4, 5], None);
+        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 });
+        let text = manifest.text();
+        let (body, _) = text.split_at(text.rfind("end").unwrap());
+        let refused = |from: &str, to: &str, line: usize| {
+            assert!(body.contains(from), "{from}");
+            let body = body.replacen(from, to, 1);
+            let error = Manifest::parse(&format!("{body}{}", seal(&body))).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("line {line}: ")), "{to}: {error}");
+        };
+        refused("blocks 6000", "blocks many", 4);
+        refused("blocks 6000", "blocks 281474976710656", 4);
+        refused("region 100 1948", "region 101 1948", 8);
+        refused("region 100 1948", "region 100 1949", 8);
+        refused("region 2048", "region 100", 9);
+        refused("region 4096", "region 8192", 10);
+        for unreadable in [
+            "unreadable 99 2",
+            "unreadable 6099 2",
+            "unreadable 6101 1",
+            "unreadable 18446744073709551615 2",
+            "unreadable 200 0",
+        ] {
+            refused("unreadable 1500 2", unreadable, 11);
+        }
+        refused("unreadable 1500 2", "unreadable 1500 2\nunreadable 1501 9", 12);
+        refused("unreadable 1500 2", "unreadable 1500 2\nend\nmore", 12);
+    }
+
+    #[test]
+    fn what_is_read_grows_with_the_text_and_not_with_the_range_it_claims() {
+        let whole = BlockRange { first_block: 0, blocks: (1 << 48) - 1 };
+        let text = Manifest::new("atlas10k", whole, "7", 5).text();
+        assert!(text.len() < 200);
+        assert_eq!(Manifest::parse(&text).unwrap().blocks(), 0);
+    }
+
+    #[test]
+    fn a_region_of_which_other_blocks_were_read_is_not_compared() {
+        let all = manifest(&[0, 1, 2, 3, 4, 5], None);
+        let without = |first_block: u64, change| {
+            let mut manifest = manifest(&[0, 1, 3, 4, 5], change);
+            let data = |blocks: std::ops::Range<u64>| -> Vec<u8> {
+                blocks.flat_map(|block| [(block * 7) as u8; 512]).collect()
+            };
+            manifest.add(2100, &data(2100..first_block));
+            manifest.add(first_block + 1, &data(first_block + 1..3100));
+            manifest.take(&Record::Unreadable { first_block, blocks: 1 });
+            manifest
+        };
+        let one = without(3000, None);
+        let causes = |new: &Manifest, old: &Manifest, written: Option<&[BlockRange]>| {
+            let changes = new.changes(old, written).unwrap();
+            changes
+                .iter()
+                .map(|change| (change.range.first_block, change.cause))
+                .collect::<Vec<_>>()
+        };
+        let not_comparable = vec![(2048, Cause::NotComparable)];
+        assert_eq!(causes(&one, &all, Some(&[])), not_comparable);
+        assert_eq!(causes(&all, &one, Some(&[])), not_comparable, "it can be read again");
+        assert_eq!(causes(&all, &one, None), not_comparable);
+        assert_eq!(causes(&without(2500, None), &one, Some(&[])), not_comparable);
+        let written = [range(2048, 2048)];
+        assert_eq!(causes(&all, &one, Some(&written)), [(2048, Cause::Written)]);
+        assert_eq!(causes(&one, &without(3000, None), Some(&[])), [], "the same cannot be read");
+        let changed = without(3000, Some(3500));
+        assert_eq!(causes(&changed, &one, Some(&[])), [(2048, Cause::Silent)]);
     }
 }

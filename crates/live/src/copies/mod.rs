@@ -1,6 +1,7 @@
 //! What is made of the blocks of a task: checksums of a drive, and a copy of it.
 
 mod backup;
+mod files;
 mod manifest;
 
 pub use backup::{Backup, BackupError};
