@@ -12,6 +12,7 @@ demo:
 
 test: lint
 	$(CARGO) test --workspace --locked
+	$(CARGO) test --package freewheel-cli --test cli --locked -- --ignored --test-threads 1
 
 ## ext4 in a QEMU guest on `freewheel serve`, which is killed meanwhile: half a minute. Needs Debian's
 ## qemu-system-x86, busybox-static, e2fsprogs and cpio; takes a kernel from the package archive.

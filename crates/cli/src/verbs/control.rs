@@ -58,6 +58,17 @@ pub struct PaceArgs {
     promote: bool,
 }
 
+/// Whether the verb waits for its task.
+#[derive(Args)]
+pub struct DetachArgs {
+    /// Begin it and do not wait for its end
+    #[arg(long)]
+    pub detach: bool,
+    /// Begin anew when it is done, until it is aborted
+    #[arg(long, requires = "detach")]
+    pub repeat: bool,
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum PriorityName {
     /// A quarter of normal

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use clap::Args;
 use freewheel::live::control::{ControlClient, Record, Task, TaskKind};
 
-use super::control::{ControlArgs, PaceArgs, Watch, ensure_done, summary};
+use super::control::{ControlArgs, DetachArgs, PaceArgs, Watch, ensure_done, summary};
 use crate::failure::Failure;
 use crate::output;
 use crate::verbs::tasks;
@@ -32,12 +32,8 @@ pub struct ScanArgs {
     /// Command that the blocks are fed to, by sh -c
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["detach", "repeat"])]
     exec: Option<String>,
-    /// Begin it and do not wait for its end
-    #[arg(long)]
-    detach: bool,
-    /// Begin anew when it is done, until it is aborted
-    #[arg(long, requires = "detach")]
-    repeat: bool,
+    #[command(flatten)]
+    wait: DetachArgs,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -47,11 +43,11 @@ impl ScanArgs {
     pub fn run(self) -> Result<(), Failure> {
         let client = self.control.client()?;
         let mut request = self.pace.request(TaskKind::Scan);
-        request.repeat = self.repeat;
+        request.repeat = self.wait.repeat;
         request.stream = self.exec.is_some();
         let task = self.pace.begin(&client, &request)?;
         let id = task.id;
-        if self.detach {
+        if self.wait.detach {
             return tasks::print(&task, self.json, "has begun");
         }
         let task = match &self.exec {

@@ -7,7 +7,7 @@ use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, 
 use freewheel::live::copies::{Cause, Change, Manifest};
 use serde::Serialize;
 
-use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
+use super::control::{ControlArgs, DetachArgs, PaceArgs, Watch, blocks, ensure_done, summary};
 use crate::failure::Failure;
 use crate::verbs::{scan, tasks};
 use crate::{file, output};
@@ -36,12 +36,8 @@ pub struct ScrubArgs {
     /// Say what has changed since this manifest was written
     #[arg(long, value_name = "FILE", conflicts_with = "detach")]
     against: Option<PathBuf>,
-    /// Begin it and do not wait for its end
-    #[arg(long)]
-    detach: bool,
-    /// Begin anew when it is done, until it is aborted
-    #[arg(long, requires = "detach")]
-    repeat: bool,
+    #[command(flatten)]
+    wait: DetachArgs,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -111,10 +107,10 @@ impl ScrubArgs {
             file::ensure_writable(path)?;
         }
         let mut request = self.pace.request(TaskKind::Scrub);
-        request.repeat = self.repeat;
+        request.repeat = self.wait.repeat;
         request.stream = self.manifest.is_some() || old.is_some();
         let task = self.pace.begin(&client, &request)?;
-        if self.detach {
+        if self.wait.detach {
             return tasks::print(&task, self.json, "has begun");
         }
         if !request.stream {

@@ -83,6 +83,20 @@ impl World {
         read_until(&mut self.ask(path), until)
     }
 
+    /// Waits until the drive has had nothing to do for longer than a second.
+    fn settle(&self) {
+        let gaps = || self.get("/metrics", "\nfreewheel_gaps_total ");
+        let mut before = gaps();
+        loop {
+            std::thread::sleep(Duration::from_millis(1100));
+            let now = gaps();
+            if now.lines().last() == before.lines().last() {
+                return;
+            }
+            before = now;
+        }
+    }
+
     fn ask(&self, path: &str) -> BufReader<UnixStream> {
         let mut stream = UnixStream::connect(self.control()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -292,8 +306,9 @@ fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() 
     world.verb("abort 1");
     assert_eq!(first.wait().unwrap().code(), Some(1));
     client.write(3000 * 512, &[0xbb; 512]);
-    // Long enough that it was not written since the second began, only since the first.
-    std::thread::sleep(Duration::from_millis(1100));
+    // Long enough that it was not written since the second began, only since the first; and the
+    // first's reads, each of which is a gap, have come to their end.
+    world.settle();
     let waiting = args.iter().filter(|&&arg| arg != "--promote").copied().collect::<Vec<_>>();
     let mut second = command(&waiting).stderr(Stdio::null()).spawn().unwrap();
     while world.json("tasks")["tasks"][1]["state"] != "running" {

@@ -107,6 +107,7 @@ fn break_off(args: &[&str], journal: &str, count: usize) -> bool {
 }
 
 #[test]
+#[ignore = "times a drive in real time, so `make test` runs it after the others, by itself"]
 fn a_drive_behind_nbd_is_found_out_in_real_time_though_it_breaks_off_in_between() {
     let bench = Bench::new(SMALL_TRACE);
     // Small enough for half a minute.
@@ -122,27 +123,56 @@ fn a_drive_behind_nbd_is_found_out_in_real_time_though_it_breaks_off_in_between(
     let _drive = Running::start(&["emulate", &bench.at("small.toml"), "--socket", &socket]);
     let target = format!("nbd+unix:///?socket={socket}");
     let args = ["extract", &target, "-o", &file];
-    let journal = format!("{file}.journal");
-    // Real time beside other tests: where they hold up most answers, it says so and ends.
-    let found = (0..5).find_map(|_| {
-        if !break_off(&args, &journal, 1200) {
-            return None;
+    // Where others hold up most answers of the drive, it says so and ends, or is off.
+    let mut tries = Vec::new();
+    for _ in 0..5 {
+        match find_interrupted(&args, &file) {
+            Ok(()) => return,
+            Err(why) => tries.push(why),
         }
-        let refused = run(&args);
-        assert_eq!(refused.code, 1);
-        assert!(refused.stderr.contains("--resume"), "{}", refused.stderr);
-        let ran = run(&[&args[..], &["--resume", "--json"]].concat());
-        (ran.code == 0).then(|| serde_json::from_str::<Value>(&ran.stdout).unwrap())
-    });
-    let found = found.expect("one of five goes through");
-    assert!(!Path::new(&journal).exists());
-    let drive = &found["drive"];
-    assert_eq!((&drive["surfaces"], &drive["cylinders"]), (&json!(3), &json!(26)));
-    assert_eq!(drive["blocks"], 16 * 3 * 250 + 10 * 3 * 200 - 17);
-    let period = drive["rotation_period_ns"].as_u64().unwrap();
-    assert!(period.abs_diff(6_000_001) <= 12, "{period}: 2 ppm on a busy machine");
-    let text = std::fs::read_to_string(&file).unwrap();
-    for skew in ["track_skew = \"40/250\"", "cylinder_skew = \"60/250\"", "\"51/200\""] {
-        assert!(text.contains(skew), "{text}");
     }
+    panic!("none of five goes through: {tries:#?}");
+}
+
+/// Extracts the small drive of 26 cylinders, is killed, is refused without `--resume`, and goes on.
+/// Says what of it is not as it is.
+fn find_interrupted(args: &[&str], file: &str) -> Result<(), String> {
+    let journal = format!("{file}.journal");
+    if !break_off(args, &journal, 1200) {
+        return Err("it ended early".into());
+    }
+    let refused = run(args);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("--resume"), "{}", refused.stderr);
+    let ran = run(&[args, &["--resume", "--json"]].concat());
+    if ran.code != 0 {
+        return Err(ran.stderr);
+    }
+    assert!(!Path::new(&journal).exists());
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let drive = &found["drive"];
+    let text = std::fs::read_to_string(file).unwrap();
+    let period = drive["rotation_period_ns"].as_u64().unwrap();
+    let is_found = drive["surfaces"] == 3
+        && drive["cylinders"] == 26
+        && drive["blocks"] == 16 * 3 * 250 + 10 * 3 * 200 - 17
+        // 2 ppm, as the times are those of two processes on a busy machine.
+        && period.abs_diff(6_000_001) <= 12
+        && are_skews(&text, "track_skew = ", [40.0, 30.0])
+        && are_skews(&text, "cylinder_skew = ", [60.0, 51.0]);
+    if is_found { Ok(()) } else { Err(text) }
+}
+
+/// Whether the zones of 250 and of 200 blocks a track have these skews in blocks, to half a block.
+fn are_skews(text: &str, key: &str, skews: [f64; 2]) -> bool {
+    let found: Vec<f64> =
+        text.lines().filter_map(|line| line.strip_prefix(key)).map(fraction).collect();
+    let asked = [skews[0] / 250.0, skews[1] / 200.0];
+    found.len() == 2 && found.iter().zip(asked).all(|(found, asked)| (found - asked).abs() < 0.002)
+}
+
+/// What a fraction in quotes is, as "40/250".
+fn fraction(text: &str) -> f64 {
+    let (over, under) = text.trim_matches('"').split_once('/').unwrap();
+    over.parse::<f64>().unwrap() / under.parse::<f64>().unwrap()
 }
