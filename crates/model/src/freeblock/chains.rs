@@ -82,12 +82,11 @@ impl Within {
         let mut within = Self::default();
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
-            let track = tracks.track(cylinder, surface);
             let stay = reach.stay(at, op);
             let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { continue };
             let window = tracks.window(reach.time(stay.from), stay.length());
             let passing = tracks.passing(&place, &window);
-            let Sum { items, value } = wanted.value(tracks, track, &place, passing, op);
+            let Sum { items, value } = wanted.value(tracks, at, &place, passing, op);
             within.items += items;
             within.sum += value;
             if value > within.most {

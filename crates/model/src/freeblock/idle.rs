@@ -176,7 +176,7 @@ mod tests {
             let prng = &mut Prng::new(seed, "idle");
             let tracks = &tracks();
             let capacity = tracks.drive().blocks().get();
-            let wanted = &mut Wanted::new(0);
+            let wanted = &mut Wanted::new(tracks, 0);
             let key = LayerKey { op: Op::Read, size: 1, offset: 0, weight: 1 };
             wanted.layer(tracks, key);
             wanted.want(tracks, 0, 0, capacity);

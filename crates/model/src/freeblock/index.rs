@@ -5,6 +5,8 @@
 //! greatest is taken for each arc apart, the bound stays close even over thousands of cylinders with
 //! small pieces on each.
 
+use std::ops::Range;
+
 use freewheel_units::{Bytes, Op};
 
 use super::arcs::{Apart, Arcs, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_of, worth};
@@ -148,6 +150,11 @@ impl Index {
         self.stale[cylinder as usize] = true;
     }
 
+    /// Less may be taken on the cylinders `first..end` than before.
+    pub fn fewer_on(&mut self, cylinders: Range<u32>) {
+        self.stale[cylinders.start as usize..cylinders.end as usize].fill(true);
+    }
+
     /// Whether less is wanted on `cylinder` than its bounds say.
     #[inline]
     pub fn is_stale(&self, cylinder: u32) -> bool {
@@ -170,13 +177,16 @@ impl Index {
 
     fn cylinder(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Table {
         let mut used = 0;
+        let begins = wanted.begins_on(cylinder);
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
             let track = tracks.track(cylinder, surface);
             let spans = &mut self.surfaces[used];
             spans.clear();
-            tracks.for_each_stretch(track, |stretch| wanted.add_spans(stretch, &place, spans));
+            tracks.for_each_stretch(track, |stretch| {
+                wanted.add_spans(stretch, &place, begins, spans);
+            });
             self.by_track[track as usize] = byte_of(spans.total(), self.shift);
             used += usize::from(spans.total() > 0);
         }
@@ -233,7 +243,7 @@ impl Index {
 
     /// Numbers of a node's children, of which there are `nodes` on their level.
     #[inline]
-    pub fn child_numbers(number: usize, nodes: usize) -> std::ops::Range<usize> {
+    pub fn child_numbers(number: usize, nodes: usize) -> Range<usize> {
         let first = number * FANOUT;
         first..(first + FANOUT).min(nodes)
     }

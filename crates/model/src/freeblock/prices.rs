@@ -196,7 +196,7 @@ mod tests {
     fn prices() -> (Tracks, Index, Prices) {
         let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
         let tracks = Tracks::new(&Arc::new(Drive::build(&spec).unwrap()));
-        let index = Index::new(&tracks, &Wanted::new(0), Objective::Cylinder);
+        let index = Index::new(&tracks, &Wanted::new(&tracks, 0), Objective::Cylinder);
         let prices = Prices::new(&index);
         (tracks, index, prices)
     }

@@ -15,7 +15,7 @@ use super::prices::Prices;
 use super::reach::Reach;
 use super::search::{Field, Frontier, Looked, Search};
 use super::tracks::Tracks;
-use super::wanted::{Delivered, LayerKey, Timed, Wanted};
+use super::wanted::{Delivered, LayerKey, Ration, Timed, Wanted};
 use super::{FreeRun, Opportunity, Planner};
 use crate::drive::{Departure, Drive};
 
@@ -118,7 +118,7 @@ impl Scheduler {
     /// Nothing is wanted yet.
     pub fn new(drive: &Arc<Drive>, options: Options) -> Self {
         let tracks = Tracks::new(drive);
-        let wanted = Wanted::new(options.held_max.get() / 512);
+        let wanted = Wanted::new(&tracks, options.held_max.get() / 512);
         let objective = match options.rule {
             Rule::Greedy => Objective::Track,
             Rule::Paths => Objective::Cylinder,
@@ -305,14 +305,33 @@ impl Scheduler {
     /// The run to do next with the head like this, while no foreground request is there: what is
     /// nearest, at most `most` blocks of 512 B unless what is wanted comes in larger ones.
     pub fn plan_idle(&mut self, head: &Departure, most: u32) -> Option<FreeRun> {
-        self.refresh();
-        let Self { tracks, wanted, index, items, .. } = self;
-        let drive = Arc::clone(tracks.drive());
-        idle::plan(&mut Field { tracks, wanted, index }, &drive, head, most, items)
+        loop {
+            self.refresh();
+            let Self { tracks, wanted, index, items, .. } = self;
+            let drive = Arc::clone(tracks.drive());
+            let run = idle::plan(&mut Field { tracks, wanted, index }, &drive, head, most, items);
+            if run.is_some() || !self.wanted.is_opening() {
+                return run;
+            }
+        }
+    }
+
+    /// Whether blocks that come in pieces are begun in gaps that reach a cylinder: not everywhere
+    /// where more of them are wanted than there is memory for.
+    pub fn begins_on(&self, cylinder: u32) -> bool {
+        self.wanted.begins_on(cylinder)
     }
 
     /// Does now what the next decision would have to do first, after much has become wanted.
     pub fn refresh(&mut self) {
+        match self.wanted.ration() {
+            Ration::Same => {}
+            Ration::Closed(cylinders) => {
+                cylinders.into_iter().for_each(|cylinders| self.index.fewer_on(cylinders));
+            }
+            Ration::Opened(cylinder) => self.touched.push(cylinder),
+        }
+        self.touched.extend(self.wanted.raised());
         if std::mem::take(&mut self.is_stale) {
             self.touched.clear();
             self.index.rebuild(&self.tracks, &self.wanted);

@@ -4,6 +4,7 @@
 //! lie in consecutive sectors of one track comes in *pieces*, one for each stretch: they may be read
 //! in different gaps, and what has been read of the block is held in memory meanwhile.
 
+mod begins;
 mod next;
 
 use freewheel_units::{Blocks, Bytes, Op};
@@ -13,6 +14,8 @@ use super::bitmap::Bitmap;
 use super::reach::{Reach, Stay};
 use super::tracks::{Passing, Stretch, TrackId, TrackPlace, Tracks, blocks_in};
 use crate::drive::{Divisor, Position};
+use begins::Begins;
+pub(super) use begins::Ration;
 
 /// What the blocks of a layer have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub(super) struct Layer {
     holds_pieces: bool,
     size: Divisor,
     wanted: Bitmap,
+    /// How many of them come in pieces.
+    in_pieces: u64,
     /// Two bits a stretch: whether the piece at its beginning, and the one at its end, is wanted.
     pieces: Bitmap,
     /// Of the same bits those of blocks of which some pieces have been had and others are wanted.
@@ -59,6 +64,10 @@ pub(super) struct Wanted {
     /// Most memory that pieces of unfinished blocks may take, in blocks of 512 B.
     held_max: u64,
     held: u64,
+    /// Where blocks that come in pieces are begun.
+    begins: Begins,
+    /// Cylinders on which more may be taken than before, as a block of theirs was begun elsewhere.
+    raised: Vec<u32>,
 }
 
 /// Something wanted in consecutive sectors: a wanted block, or a piece of one.
@@ -137,6 +146,7 @@ impl Layer {
             holds_pieces,
             size: Divisor::new(key.size.into()),
             wanted: Bitmap::new(blocks),
+            in_pieces: 0,
             pieces: Bitmap::new(2 * u64::from(stretches)),
             pieces_of_held: Bitmap::new(2 * u64::from(stretches)),
         }
@@ -225,6 +235,12 @@ impl Layer {
         self.pieces_of_held.contains(piece.bit)
     }
 
+    /// Pieces that may be taken where blocks are begun or not, if there is room.
+    #[inline]
+    fn takeable(&self, begins: bool) -> &Bitmap {
+        if begins || !self.holds_pieces { &self.pieces } else { &self.pieces_of_held }
+    }
+
     /// Memory that a block takes of which pieces are missing, in blocks of 512 B.
     #[inline]
     fn block_held(&self) -> u64 {
@@ -272,8 +288,9 @@ impl Layer {
 
 impl Wanted {
     /// Nothing is wanted. Pieces of unfinished blocks may take `held_max` blocks of 512 B.
-    pub fn new(held_max: u64) -> Self {
-        Self { layers: Vec::new(), held_max, held: 0 }
+    pub fn new(tracks: &Tracks, held_max: u64) -> Self {
+        let begins = Begins::new(tracks.cylinders());
+        Self { layers: Vec::new(), held_max, held: 0, begins, raised: Vec::new() }
     }
 
     pub fn layers(&self) -> &[Layer] {
@@ -337,6 +354,7 @@ impl Wanted {
         Layer::for_each_in_pieces(tracks, layer, (from, to), |layer, block| {
             if !layer.wanted.contains(block) {
                 layer.set_pieces(tracks, block, true);
+                layer.in_pieces += 1;
             }
         });
         layer.wanted.insert(from, to)
@@ -349,6 +367,7 @@ impl Wanted {
         Layer::for_each_in_pieces(tracks, layer, (from, to), |layer, block| {
             if layer.wanted.contains(block) {
                 freed += u64::from(layer.set_pieces(tracks, block, false));
+                layer.in_pieces -= 1;
             }
         });
         self.held -= freed * layer.block_held();
@@ -387,7 +406,7 @@ impl Wanted {
         layer: &Layer,
         stretch: &Stretch,
         (from, to): (u64, u64),
-        room: &mut u64,
+        (begins, room): (bool, &mut u64),
         show: &mut impl FnMut(Item),
     ) {
         let LayerKey { op, size, weight, .. } = layer.key;
@@ -396,28 +415,30 @@ impl Wanted {
             let first = layer.start(block);
             show(Item { first, blocks: size, op, value: size * weight, holds: 0 });
         });
-        Self::pieces_in(layer, stretch, (from, to), room, &mut |piece| {
+        Self::pieces_in(layer, stretch, (from, to), (begins, room), &mut |piece| {
             let (blocks, holds) = (piece.blocks(), piece.holds);
             show(Item { first: piece.from, blocks, op, value: blocks * weight, holds });
         });
     }
 
-    /// Shows the pieces that may be taken in the part `from..to` of a stretch, together in `room`.
+    /// Shows the pieces that may be taken in the part `from..to` of a stretch, together in `room`,
+    /// where blocks are begun or not.
     #[inline]
     fn pieces_in(
         layer: &Layer,
         stretch: &Stretch,
         (from, to): (u64, u64),
-        room: &mut u64,
+        (begins, room): (bool, &mut u64),
         show: &mut impl FnMut(Takeable),
     ) {
         // Pieces lie at the ends of a stretch.
         let reaches_end = from <= stretch.first || to >= stretch.end();
-        if from >= to || !reaches_end || !layer.pieces.has_of_pair(2 * u64::from(stretch.id)) {
+        let takeable = layer.takeable(begins);
+        if from >= to || !reaches_end || !takeable.has_of_pair(2 * u64::from(stretch.id)) {
             return;
         }
         for piece in layer.pieces_of(stretch).into_iter().flatten() {
-            if layer.pieces.contains(piece.bit)
+            if takeable.contains(piece.bit)
                 && from <= piece.from
                 && piece.to <= to
                 && let Some(piece) = Self::takeable(layer, &piece, room)
@@ -427,19 +448,20 @@ impl Wanted {
         }
     }
 
-    /// Worth of all that is wanted on `track` in direction `op` and lies wholly in the sectors that
-    /// pass.
+    /// Worth of all that may be had on the track at `at` in direction `op` and lies wholly in the
+    /// sectors that pass.
     #[inline]
     pub fn value(
         &self,
         tracks: &Tracks,
-        track: TrackId,
+        at: Position,
         place: &TrackPlace<'_>,
         passing: Passing,
         op: Op,
     ) -> Sum {
         let (mut sum, room) = (Sum::default(), &mut self.room());
-        tracks.for_each_stretch(track, |stretch| {
+        let begins = self.begins_on(at.cylinder);
+        tracks.for_each_stretch(tracks.track(at.cylinder, at.surface), |stretch| {
             for part in passing.parts(place.sectors()) {
                 let (from, to) = blocks_in(stretch, part);
                 if from == to {
@@ -451,7 +473,7 @@ impl Wanted {
                     let blocks = layer.wanted.count_in(first, end);
                     sum.items += blocks;
                     sum.value += blocks * size * weight;
-                    Self::pieces_in(layer, stretch, (from, to), room, &mut |piece| {
+                    Self::pieces_in(layer, stretch, (from, to), (begins, room), &mut |piece| {
                         sum.items += 1;
                         sum.value += piece.blocks() * weight;
                     });
@@ -466,18 +488,19 @@ impl Wanted {
     fn items(
         &self,
         tracks: &Tracks,
-        track: TrackId,
+        at: Position,
         place: &TrackPlace<'_>,
         passing: Passing,
         op: Op,
         show: &mut impl FnMut(Item),
     ) {
         let room = &mut self.room();
-        tracks.for_each_stretch(track, |stretch| {
+        let begins = self.begins_on(at.cylinder);
+        tracks.for_each_stretch(tracks.track(at.cylinder, at.surface), |stretch| {
             for part in passing.parts(place.sectors()) {
                 let range = blocks_in(stretch, part);
                 for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
-                    Self::items_in(layer, stretch, range, room, show);
+                    Self::items_in(layer, stretch, range, (begins, room), show);
                 }
             }
         });
@@ -500,14 +523,21 @@ impl Wanted {
         let begin = reach.time(stay.from);
         let phase = rotation.phase_ns(begin);
         let passing = tracks.passing(&place, &tracks.window(begin, stay.length()));
-        self.items(tracks, track, &place, passing, op, &mut |item| {
+        self.items(tracks, at, &place, passing, op, &mut |item| {
             let edge = tracks.edge_ns(&place, tracks.sector_on(track, item.first));
             show(Timed { at: stay.from + rotation.forward_ns(phase, edge), item });
         });
     }
 
-    /// Adds what is wanted on a stretch of the track at `place`, whether or not it may be taken.
-    pub fn add_spans(&self, stretch: &Stretch, place: &TrackPlace<'_>, spans: &mut Spans) {
+    /// Adds what may be taken on a stretch of the track at `place`, where blocks are begun or not, if
+    /// there is room.
+    pub fn add_spans(
+        &self,
+        stretch: &Stretch,
+        place: &TrackPlace<'_>,
+        begins: bool,
+        spans: &mut Spans,
+    ) {
         let sector = |block: u64| stretch.sector + (block - stretch.first) as u32;
         for layer in &self.layers {
             let LayerKey { size, weight, .. } = layer.key;
@@ -516,10 +546,10 @@ impl Wanted {
                 let count = (to - from) as u32;
                 spans.add_run(place, sector(layer.start(from)), layer.size, count, size * weight);
             });
-            let bit = 2 * u64::from(stretch.id);
-            if layer.pieces.has_of_pair(bit) {
+            let takeable = layer.takeable(begins);
+            if takeable.has_of_pair(2 * u64::from(stretch.id)) {
                 for piece in layer.pieces_of(stretch).into_iter().flatten() {
-                    if layer.pieces.contains(piece.bit) {
+                    if takeable.contains(piece.bit) {
                         let blocks = (piece.to - piece.from) as u32;
                         spans.add(place, sector(piece.from), blocks, blocks * weight);
                     }
@@ -591,11 +621,11 @@ impl Wanted {
         let size = layer.block_held();
         let has_room = self.held + size <= self.held_max;
         let (mut taken, mut left, mut was_held) = (Vec::new(), Vec::new(), false);
-        layer.for_each_piece(tracks, block, |_, piece| {
+        layer.for_each_piece(tracks, block, |track, piece| {
             was_held |= layer.is_held(piece);
             if layer.pieces.contains(piece.bit) {
                 let is_taken = from <= piece.from && piece.to <= to;
-                (if is_taken { &mut taken } else { &mut left }).push(piece.bit);
+                (if is_taken { &mut taken } else { &mut left }).push((track, piece.bit));
             }
         });
         let is_held = !left.is_empty();
@@ -604,16 +634,21 @@ impl Wanted {
         }
         let layer = &mut self.layers[number];
         let key = layer.key;
-        for bit in taken {
+        for (_, bit) in taken {
             layer.pieces.remove(bit, bit + 1);
             layer.pieces_of_held.remove(bit, bit + 1);
         }
-        for bit in left {
-            layer.pieces_of_held.insert(bit, bit + 1);
+        for (track, bit) in left {
+            if layer.pieces_of_held.insert(bit, bit + 1) > 0 {
+                let cylinder = tracks.position(track).cylinder;
+                self.raised.extend((!self.begins.is_open(cylinder)).then_some(cylinder));
+            }
         }
         self.held = self.held + size * u64::from(is_held) - size * u64::from(was_held);
         if !is_held {
-            self.layers[number].wanted.remove(block, block + 1);
+            let layer = &mut self.layers[number];
+            layer.wanted.remove(block, block + 1);
+            layer.in_pieces -= 1;
             deliver(&key, Delivered { layer: number, first: block, blocks: 1 });
         }
         true

@@ -40,7 +40,8 @@ impl Wanted {
         let whole = layer.wanted.next_run(first, blocks).filter(|run| run.0 < end);
         let mut run = whole.map(|run| (layer.start(run.0), layer.start(run.1.min(end))));
         let room = &mut self.room();
-        Self::pieces_in(layer, stretch, (from, to), room, &mut |piece| {
+        // Where blocks are begun is for gaps, of which there are more than memory is enough for.
+        Self::pieces_in(layer, stretch, (from, to), (true, room), &mut |piece| {
             run = Some(match run {
                 Some((start, end)) if piece.to == start => (piece.from, end),
                 Some((start, end)) if end == piece.from => (start, piece.to),

@@ -1,0 +1,126 @@
+//! On which cylinders blocks that come in pieces are begun.
+//!
+//! What has been read of such a block is held until the rest of it has come. Where more of them are
+//! wanted than there is memory for, it is full before long, and from then on nothing but what
+//! completes a block can be taken of them. The bounds of the index must not go on counting what
+//! cannot be taken, as decisions then look at many times as many cylinders; nor can what is left out
+//! be put in again everywhere with every block that is complete. So cylinders are opened one after
+//! the other, each with a decision, while there is memory; when it is full all are closed; and
+//! once half of it is free again it goes on with the next.
+
+use std::ops::Range;
+
+use super::Wanted;
+
+/// Which cylinders are open.
+#[derive(Debug, Clone)]
+pub(super) struct Begins {
+    /// Of every cylinder the round in which it was opened last.
+    opened: Vec<u32>,
+    /// Rounds end when all are closed.
+    round: u32,
+    /// The one that is opened next.
+    next: u32,
+    /// How many are closed: those from the next one on.
+    closed: u32,
+    is_opening: bool,
+    /// More is wanted than there is memory for.
+    is_rationed: bool,
+}
+
+/// What may be begun from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::freeblock) enum Ration {
+    /// As before.
+    Same,
+    /// Nothing: these cylinders are closed.
+    Closed([Range<u32>; 2]),
+    /// On this cylinder as well.
+    Opened(u32),
+}
+
+impl Begins {
+    /// All are open.
+    pub fn new(cylinders: u32) -> Self {
+        let opened = vec![0; cylinders as usize];
+        Self { opened, round: 0, next: 0, closed: 0, is_opening: false, is_rationed: false }
+    }
+
+    /// Whether blocks are begun on a cylinder.
+    #[inline]
+    pub fn is_open(&self, cylinder: u32) -> bool {
+        self.opened[cylinder as usize] == self.round
+    }
+
+    fn cylinders(&self) -> u32 {
+        self.opened.len() as u32
+    }
+
+    /// Closes all; those that were open.
+    fn close(&mut self) -> [Range<u32>; 2] {
+        let all = self.cylinders();
+        let open = all - self.closed;
+        let ranges = match open.checked_sub(self.next) {
+            // From the last ones around to the next.
+            Some(last) => [0..self.next, all - last..all],
+            None => [self.next - open..self.next, 0..0],
+        };
+        if self.round == u32::MAX {
+            self.opened.fill(0);
+            self.round = 0;
+        }
+        self.round += 1;
+        self.closed = all;
+        self.is_opening = false;
+        ranges
+    }
+
+    fn open(&mut self) -> u32 {
+        let cylinder = self.next;
+        self.opened[cylinder as usize] = self.round;
+        self.closed -= 1;
+        self.next = (cylinder + 1) % self.cylinders();
+        self.is_opening = self.closed > 0;
+        cylinder
+    }
+}
+
+impl Wanted {
+    /// Whether blocks that come in pieces are begun in gaps that reach a cylinder.
+    #[inline]
+    pub fn begins_on(&self, cylinder: u32) -> bool {
+        self.begins.is_open(cylinder)
+    }
+
+    /// Whether another cylinder is opened with the next decision.
+    pub fn is_opening(&self) -> bool {
+        self.begins.is_opening
+    }
+
+    /// Says anew where blocks are begun, by what is wanted and how much memory is left.
+    pub fn ration(&mut self) -> Ration {
+        let layers = self.layers.iter().filter(|layer| layer.in_pieces > 0);
+        let (all, most) = layers.fold((0, 0), |(all, most), layer| {
+            let block = layer.block_held();
+            (all + layer.in_pieces * block, block.max(most))
+        });
+        let room = self.room();
+        let (is_enough, has_room) = (all <= self.held_max, most <= room);
+        let begins = &mut self.begins;
+        let closes = !has_room || !is_enough && !begins.is_rationed;
+        begins.is_rationed = !is_enough;
+        if closes && begins.closed < begins.cylinders() {
+            return Ration::Closed(begins.close());
+        }
+        let begins_again = is_enough || room >= self.held_max / 2;
+        if begins.closed > 0 && has_room && (begins.is_opening || begins_again) {
+            return Ration::Opened(begins.open());
+        }
+        Ration::Same
+    }
+
+    /// Takes the cylinders on which more may be taken than when their bounds were worked out.
+    pub fn raised(&mut self) -> std::vec::Drain<'_, u32> {
+        self.raised.drain(..)
+    }
+}
