@@ -317,7 +317,7 @@ impl Scheduler {
     }
 
     /// Whether blocks that come in pieces are begun in gaps that reach a cylinder: not everywhere
-    /// where more of them are wanted than there is memory for.
+    /// where far more of them are wanted than there is memory for, and nowhere once it is full.
     pub fn begins_on(&self, cylinder: u32) -> bool {
         self.wanted.begins_on(cylinder)
     }

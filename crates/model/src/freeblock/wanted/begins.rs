@@ -1,16 +1,24 @@
 //! On which cylinders blocks that come in pieces are begun.
 //!
-//! What has been read of such a block is held until the rest of it has come. Where more of them are
-//! wanted than there is memory for, it is full before long, and from then on nothing but what
+//! What has been read of such a block is held until the rest of it has come. Where far more of them
+//! are wanted than there is memory for, it is full before long, and from then on nothing but what
 //! completes a block can be taken of them. The bounds of the index must not go on counting what
 //! cannot be taken, as decisions then look at many times as many cylinders; nor can what is left out
 //! be put in again everywhere with every block that is complete. So cylinders are opened one after
 //! the other, each with a decision, while there is memory; when it is full all are closed; and
-//! once half of it is free again it goes on with the next.
+//! once a part of it is free again it goes on with the next.
 
 use std::ops::Range;
 
 use super::Wanted;
+
+/// So many times the memory may be wanted in pieces without being rationed: when the pieces of
+/// blocks come in random order at most half of these are held at once, and that for a while only.
+/// Then all is begun everywhere, and what there is no memory is left out of the plan.
+const ENOUGH: u64 = 4;
+
+/// When this part of the memory is free again, more is begun.
+const AGAIN: u64 = 8;
 
 /// Which cylinders are open.
 #[derive(Debug, Clone)]
@@ -24,7 +32,7 @@ pub(super) struct Begins {
     /// How many are closed: those from the next one on.
     closed: u32,
     is_opening: bool,
-    /// More is wanted than there is memory for.
+    /// Far more is wanted than there is memory for.
     is_rationed: bool,
 }
 
@@ -105,15 +113,15 @@ impl Wanted {
             (all + layer.in_pieces * block, block.max(most))
         });
         let room = self.room();
-        let (is_enough, has_room) = (all <= self.held_max, most <= room);
+        let (is_rationed, is_full) = (all > ENOUGH * self.held_max, most > room);
         let begins = &mut self.begins;
-        let closes = !has_room || !is_enough && !begins.is_rationed;
-        begins.is_rationed = !is_enough;
+        let closes = is_rationed && (is_full || !begins.is_rationed);
+        begins.is_rationed = is_rationed;
         if closes && begins.closed < begins.cylinders() {
             return Ration::Closed(begins.close());
         }
-        let begins_again = is_enough || room >= self.held_max / 2;
-        if begins.closed > 0 && has_room && (begins.is_opening || begins_again) {
+        let goes_on = begins.is_opening || room >= self.held_max / AGAIN;
+        if begins.closed > 0 && (!is_rationed || !is_full && goes_on) {
             return Ration::Opened(begins.open());
         }
         Ration::Same
