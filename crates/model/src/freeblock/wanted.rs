@@ -5,6 +5,7 @@
 //! in different gaps, and what has been read of the block is held in memory meanwhile.
 
 mod begins;
+mod layer;
 mod next;
 
 use freewheel_units::{Blocks, Bytes, Op};
@@ -12,23 +13,13 @@ use freewheel_units::{Blocks, Bytes, Op};
 use super::arcs::Spans;
 use super::bitmap::Bitmap;
 use super::reach::{Reach, Stay};
-use super::tracks::{Passing, Stretch, TrackId, TrackPlace, Tracks, blocks_in};
-use crate::drive::{Divisor, Position};
+use super::tracks::{Passing, Stretch, TrackPlace, Tracks, blocks_in};
+use crate::drive::Position;
 use begins::Begins;
 pub(super) use begins::Ration;
-
-/// What the blocks of a layer have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LayerKey {
-    /// Read or write.
-    pub op: Op,
-    /// Blocks of 512 B in one wanted block, at least one.
-    pub size: u32,
-    /// First block of 512 B of the first wanted block, below `size`.
-    pub offset: u32,
-    /// Worth of a wanted block in one's size, at least one.
-    pub weight: u32,
-}
+pub(super) use layer::Layer;
+pub use layer::LayerKey;
+use layer::Piece;
 
 /// Wanted blocks that have been read or written: `first..first + blocks` of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,22 +30,6 @@ pub struct Delivered {
     pub first: u64,
     /// How many.
     pub blocks: u64,
-}
-
-/// Wanted blocks of one key.
-#[derive(Debug, Clone)]
-pub(super) struct Layer {
-    pub key: LayerKey,
-    /// Whether data of a block that comes in pieces are held until it is complete.
-    holds_pieces: bool,
-    size: Divisor,
-    wanted: Bitmap,
-    /// How many of them come in pieces.
-    in_pieces: u64,
-    /// Two bits a stretch: whether the piece at its beginning, and the one at its end, is wanted.
-    pieces: Bitmap,
-    /// Of the same bits those of blocks of which some pieces have been had and others are wanted.
-    pieces_of_held: Bitmap,
 }
 
 /// All that is wanted.
@@ -114,16 +89,6 @@ pub(super) struct Timed {
     pub item: Item,
 }
 
-/// The piece of the block numbered `block` on a stretch.
-#[derive(Debug, Clone, Copy)]
-struct Piece {
-    block: u64,
-    /// `from..to` in blocks of 512 B.
-    from: u64,
-    to: u64,
-    bit: u64,
-}
-
 /// A piece that may be taken, and the memory that it takes, in blocks of 512 B.
 struct Takeable {
     from: u64,
@@ -134,155 +99,6 @@ struct Takeable {
 impl Takeable {
     fn blocks(&self) -> u32 {
         (self.to - self.from) as u32
-    }
-}
-
-impl Layer {
-    fn new(key: LayerKey, holds_pieces: bool, capacity: u64, stretches: u32) -> Self {
-        assert!(key.size > 0 && key.offset < key.size && key.weight > 0, "{key:?}");
-        let blocks = (capacity - u64::from(key.offset)) / u64::from(key.size);
-        Self {
-            key,
-            holds_pieces,
-            size: Divisor::new(key.size.into()),
-            wanted: Bitmap::new(blocks),
-            in_pieces: 0,
-            pieces: Bitmap::new(2 * u64::from(stretches)),
-            pieces_of_held: Bitmap::new(2 * u64::from(stretches)),
-        }
-    }
-
-    /// Number of the first wanted-block boundary at or behind `at`, in blocks of 512 B.
-    #[inline]
-    fn up(&self, at: u64) -> u64 {
-        // One block more, so that nothing falls below zero.
-        let (number, past) = self.size.divide(at + self.size.get() - u64::from(self.key.offset));
-        number + u64::from(past > 0) - 1
-    }
-
-    /// Number of the last wanted-block boundary at or before `at`; zero before the first.
-    #[inline]
-    fn down(&self, at: u64) -> u64 {
-        self.size.divide(at.saturating_sub(self.key.offset.into())).0.min(self.wanted.bound())
-    }
-
-    /// First block of 512 B of a wanted block.
-    #[inline]
-    pub fn start(&self, block: u64) -> u64 {
-        u64::from(self.key.offset) + block * self.size.get()
-    }
-
-    /// Wanted blocks that lie wholly in `from..to` of 512 B blocks: their numbers.
-    #[inline]
-    fn whole(&self, from: u64, to: u64) -> (u64, u64) {
-        let to = self.down(to);
-        (self.up(from).min(to), to)
-    }
-
-    /// The pieces at the beginning and the end of a stretch. A block that covers the whole stretch
-    /// is a piece at its beginning.
-    #[inline]
-    fn pieces_of(&self, stretch: &Stretch) -> [Option<Piece>; 2] {
-        let (first, end) = (stretch.first, stretch.end());
-        let bit = 2 * u64::from(stretch.id);
-        let head = self.containing(first).filter(|&block| {
-            let start = self.start(block);
-            start < first || start + self.size.get() > end && start == first
-        });
-        let tail = self
-            .containing(end - 1)
-            .filter(|&block| self.start(block) + self.size.get() > end && head != Some(block));
-        let piece = |block: Option<u64>, bit| {
-            block.map(|block| {
-                let start = self.start(block);
-                let (from, to) = (start.max(first), (start + self.size.get()).min(end));
-                Piece { block, from, to, bit }
-            })
-        };
-        [piece(head, bit), piece(tail, bit + 1)]
-    }
-
-    /// Number of the block of the layer that contains a block of 512 B.
-    #[inline]
-    fn containing(&self, at: u64) -> Option<u64> {
-        let from_offset = at.checked_sub(self.key.offset.into())?;
-        let block = self.size.divide(from_offset).0;
-        (block < self.wanted.bound()).then_some(block)
-    }
-
-    /// Shows every piece of a block that comes in pieces, with its track; nothing of others.
-    fn for_each_piece(&self, tracks: &Tracks, block: u64, mut show: impl FnMut(TrackId, &Piece)) {
-        let (mut at, end) = (self.start(block), self.start(block) + self.size.get());
-        while at < end {
-            let (track, stretch) = tracks.stretch_of(at);
-            for piece in self.pieces_of(&stretch).into_iter().flatten() {
-                if piece.block == block {
-                    show(track, &piece);
-                }
-            }
-            at = stretch.end();
-        }
-    }
-
-    fn comes_in_pieces(&self, tracks: &Tracks, block: u64) -> bool {
-        let (_, stretch) = tracks.stretch_of(self.start(block));
-        stretch.end() < self.start(block) + self.size.get()
-    }
-
-    /// Whether some pieces of the wanted block that `piece` is of are held.
-    #[inline]
-    fn is_held(&self, piece: &Piece) -> bool {
-        self.pieces_of_held.contains(piece.bit)
-    }
-
-    /// Pieces that may be taken where blocks are begun or not, if there is room.
-    #[inline]
-    fn takeable(&self, begins: bool) -> &Bitmap {
-        if begins || !self.holds_pieces { &self.pieces } else { &self.pieces_of_held }
-    }
-
-    /// Memory that a block takes of which pieces are missing, in blocks of 512 B.
-    #[inline]
-    fn block_held(&self) -> u64 {
-        if self.holds_pieces { self.size.get() } else { 0 }
-    }
-
-    /// Wants all pieces of a block, or none any longer. None is held then; whether one was.
-    fn set_pieces(&mut self, tracks: &Tracks, block: u64, wanted: bool) -> bool {
-        let mut bits = Vec::new();
-        self.for_each_piece(tracks, block, |_, piece| bits.push(piece.bit));
-        let mut was_held = false;
-        for bit in bits {
-            if wanted {
-                self.pieces.insert(bit, bit + 1);
-            } else {
-                self.pieces.remove(bit, bit + 1);
-            }
-            was_held |= self.pieces_of_held.remove(bit, bit + 1) > 0;
-        }
-        was_held
-    }
-
-    /// Applies `visit` to every block of `from..to` that comes in pieces.
-    fn for_each_in_pieces(
-        tracks: &Tracks,
-        layer: &mut Self,
-        (from, to): (u64, u64),
-        mut visit: impl FnMut(&mut Self, u64),
-    ) {
-        let (mut at, end) = (layer.start(from), layer.start(to));
-        while at < end {
-            let stretch_end = tracks.stretch_of(at).1.end();
-            let block = layer.containing(stretch_end - 1);
-            if let Some(block) = block.filter(|&block| block < to)
-                && layer.start(block) + layer.size.get() > stretch_end
-            {
-                visit(layer, block);
-                at = layer.start(block + 1);
-            } else {
-                at = stretch_end;
-            }
-        }
     }
 }
 
