@@ -86,7 +86,7 @@ impl Within {
             let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { continue };
             let window = tracks.window(reach.time(stay.from), stay.length());
             let passing = tracks.passing(&place, &window);
-            let Sum { items, value } = wanted.value(tracks, at, &place, passing, op);
+            let Sum { items, value } = wanted.value(tracks, at, &place, (passing, op), 0);
             within.items += items;
             within.sum += value;
             if value > within.most {

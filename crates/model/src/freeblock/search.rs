@@ -243,7 +243,7 @@ fn better_on(
         let visit = visits.get(tracks, reach, limits, (at, op), place.sectors());
         if visit.most > known.into() {
             let passing = tracks.passing(&place, &visit.window);
-            let value = wanted.value(tracks, at, &place, passing, op).value;
+            let value = wanted.value(tracks, at, &place, (passing, op), known).value;
             if value > known {
                 known = value;
                 better = Some(Best { at, op, value });

@@ -265,38 +265,61 @@ impl Wanted {
     }
 
     /// Worth of all that may be had on the track at `at` in direction `op` and lies wholly in the
-    /// sectors that pass.
+    /// sectors that pass. If that is no more than `known`, pieces may be left out.
     #[inline]
     pub fn value(
         &self,
         tracks: &Tracks,
         at: Position,
         place: &TrackPlace<'_>,
-        passing: Passing,
-        op: Op,
+        (passing, op): (Passing, Op),
+        known: u32,
     ) -> Sum {
-        let (mut sum, room) = (Sum::default(), &mut self.room());
-        let begins = self.begins_on(at.cylinder);
+        let (mut sum, mut most_in_pieces) = (Sum::default(), 0);
+        self.for_each_part(tracks, at, place, (passing, op), &mut |layer, stretch, (from, to)| {
+            let LayerKey { size, weight, .. } = layer.key;
+            let (first, end) = layer.whole(from, to);
+            let blocks = layer.wanted.count_in(first, end);
+            sum.items += blocks;
+            sum.value += blocks * size * weight;
+            // Pieces, at the ends of the stretch, take much longer to find than whole blocks.
+            let ends = u32::from(from <= stretch.first) + u32::from(to >= stretch.end());
+            most_in_pieces += ends * (size - 1) * weight;
+        });
+        if sum.value + most_in_pieces <= known || most_in_pieces == 0 {
+            return sum;
+        }
+        let (begins, room) = (self.begins_on(at.cylinder), &mut self.room());
+        self.for_each_part(tracks, at, place, (passing, op), &mut |layer, stretch, part| {
+            Self::pieces_in(layer, stretch, part, (begins, room), &mut |piece| {
+                sum.items += 1;
+                sum.value += piece.blocks() * layer.key.weight;
+            });
+        });
+        sum
+    }
+
+    /// Shows the parts of stretches of the track at `at` that lie in the sectors that pass, with
+    /// every layer in direction `op`.
+    #[inline]
+    fn for_each_part(
+        &self,
+        tracks: &Tracks,
+        at: Position,
+        place: &TrackPlace<'_>,
+        (passing, op): (Passing, Op),
+        show: &mut impl FnMut(&Layer, &Stretch, (u64, u64)),
+    ) {
         tracks.for_each_stretch(tracks.track(at.cylinder, at.surface), |stretch| {
             for part in passing.parts(place.sectors()) {
                 let (from, to) = blocks_in(stretch, part);
-                if from == to {
-                    continue;
-                }
-                for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
-                    let LayerKey { size, weight, .. } = layer.key;
-                    let (first, end) = layer.whole(from, to);
-                    let blocks = layer.wanted.count_in(first, end);
-                    sum.items += blocks;
-                    sum.value += blocks * size * weight;
-                    Self::pieces_in(layer, stretch, (from, to), (begins, room), &mut |piece| {
-                        sum.items += 1;
-                        sum.value += piece.blocks() * weight;
-                    });
+                if from < to {
+                    for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
+                        show(layer, stretch, (from, to));
+                    }
                 }
             }
         });
-        sum
     }
 
     /// Shows what [`Self::value`] counts, in no order.
@@ -306,19 +329,12 @@ impl Wanted {
         tracks: &Tracks,
         at: Position,
         place: &TrackPlace<'_>,
-        passing: Passing,
-        op: Op,
+        passing: (Passing, Op),
         show: &mut impl FnMut(Item),
     ) {
-        let room = &mut self.room();
-        let begins = self.begins_on(at.cylinder);
-        tracks.for_each_stretch(tracks.track(at.cylinder, at.surface), |stretch| {
-            for part in passing.parts(place.sectors()) {
-                let range = blocks_in(stretch, part);
-                for layer in self.layers.iter().filter(|layer| layer.key.op == op) {
-                    Self::items_in(layer, stretch, range, (begins, room), show);
-                }
-            }
+        let (begins, room) = (self.begins_on(at.cylinder), &mut self.room());
+        self.for_each_part(tracks, at, place, passing, &mut |layer, stretch, part| {
+            Self::items_in(layer, stretch, part, (begins, room), show);
         });
     }
 
@@ -339,7 +355,7 @@ impl Wanted {
         let begin = reach.time(stay.from);
         let phase = rotation.phase_ns(begin);
         let passing = tracks.passing(&place, &tracks.window(begin, stay.length()));
-        self.items(tracks, at, &place, passing, op, &mut |item| {
+        self.items(tracks, at, &place, (passing, op), &mut |item| {
             let edge = tracks.edge_ns(&place, tracks.sector_on(track, item.first));
             show(Timed { at: stay.from + rotation.forward_ns(phase, edge), item });
         });
