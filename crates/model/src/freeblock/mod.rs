@@ -8,6 +8,7 @@
 mod arcs;
 mod bitmap;
 mod chains;
+mod estimate;
 mod foreground;
 mod greedy;
 mod idle;
@@ -26,6 +27,7 @@ mod wanted;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
+pub use estimate::{Estimate, Foretold};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
