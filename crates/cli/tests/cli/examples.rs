@@ -42,16 +42,17 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
     arguments.extend(overrides);
     let mut document = document(&arguments);
     let result = document["result"].take();
-    let background = &result["background"][0];
+    let background = &result["background"][0]["tasks"][0];
     assert_eq!(background["rounds"].as_array().unwrap().len(), 1);
     assert!(
         background["rounds"][0]["in_gaps"].as_u64()
             > background["rounds"][0]["in_passing"].as_u64()
     );
     assert_eq!(result["free"]["gaps_late"], 0);
-    assert_eq!(result["free_work"]["scans"], 1);
+    assert_eq!(result["free_work"]["tasks"][0]["rounds"], 1);
+    assert_eq!(result["free_work"]["tasks"][0]["kind"], "sample");
     let text = stdout(&[&arguments[..2], &overrides].concat());
-    for words in ["scans", "last blocks", "efficiency", "gained on the way", "beyond budget"] {
+    for words in ["samples", "last blocks", "efficiency", "gained on the way", "beyond budget"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -62,20 +63,26 @@ fn the_example_of_several_tasks_serves_each() {
     let mut arguments = vec!["sim", "examples/tasks.toml"];
     arguments.extend(overrides);
     let text = stdout(&arguments);
-    for words in ["Beside it", "scrub", "data mining", "of the first round"] {
+    let said = [
+        "Background task: sample",
+        "Background task: scrub",
+        "Background task: data mining",
+        "All background tasks",
+        "deadline",
+        "of the next one",
+    ];
+    for words in said {
         assert!(text.contains(words), "{words}: {text}");
     }
     arguments.push("--json");
     let document = document(&arguments);
-    let arm = &document["result"]["background"][0];
-    assert!(!arm["rounds"].as_array().unwrap().is_empty());
-    let beside = arm["beside"].as_array().unwrap();
-    let tasks: Vec<&str> = beside.iter().map(|task| task["task"].as_str().unwrap()).collect();
-    assert_eq!(tasks, ["scrub", "data-mining"]);
-    let bytes = |task: &serde_json::Value| {
-        task["delivered"].as_u64().unwrap() * task["block_bytes"].as_u64().unwrap()
-    };
-    assert!(beside.iter().all(|task| bytes(task) > 10_000_000), "{beside:?}");
+    let tasks = document["result"]["free_work"]["tasks"].as_array().unwrap();
+    let kinds: Vec<&str> = tasks.iter().map(|task| task["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["sample", "scrub", "data-mining"]);
+    assert!(tasks[0]["rounds"].as_u64() > Some(0));
+    let rate = |task: &Value| task["delivered_bytes_per_second"].as_f64().unwrap();
+    assert!(tasks.iter().all(|task| rate(task) > 100_000.0), "{tasks:?}");
+    assert_eq!(tasks[1]["deadline"]["deadline_ns"], 20 * 60 * 1_000_000_000u64);
     assert_eq!(document["result"]["free"]["gaps_late"], 0);
 }
 
@@ -88,7 +95,9 @@ fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let mut document = document(&arguments);
     let cost = document["result"]["free_work"]["idle_cost"].take();
     assert!(cost["starts"].as_u64() > Some(100) && cost["response_ns_added"].as_f64() > Some(0.0));
-    assert!(document["result"]["free_work"]["delivered"]["in_idle"].as_u64() > Some(1000));
+    assert!(
+        document["result"]["free_work"]["tasks"][0]["delivered"]["in_idle"].as_u64() > Some(1000)
+    );
     assert_eq!(document["result"]["free"]["gaps"], 0);
     arguments.extend(["--set", "keep_free_blocks_before=false"]);
     assert!(self::document(&arguments)["result"]["free"]["gaps"].as_u64() > Some(100));

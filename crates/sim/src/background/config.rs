@@ -25,6 +25,9 @@ pub struct FreeblockConfig {
     /// paths; where there are more, the best of its tracks is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_max: Option<u32>,
+    /// What reports call the task; when absent what it is, with a number where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is read.
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
@@ -43,8 +46,8 @@ pub struct FreeblockConfig {
     /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<u32>,
-    /// Further tasks that compete with it for the same gaps. What is said of rounds and promoted
-    /// blocks is said of the first task alone.
+    /// Further tasks that compete with it for the same gaps. `rounds` counts those of the first task,
+    /// and `promote_tail` promotes its blocks alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<TaskConfig>,
     /// Go on until so many rounds are complete on every arm, whatever number of requests the
@@ -117,13 +120,14 @@ fn is_normal(priority: &Priority) -> bool {
 
 impl Default for FreeblockConfig {
     fn default() -> Self {
-        let TaskConfig { task, block_size, enough, priority, deadline, share } =
+        let TaskConfig { name, task, block_size, enough, priority, deadline, share } =
             TaskConfig::default();
         Self {
             rule: Rule::default(),
             prices: true,
             nodes_max: None,
             steps_max: None,
+            name,
             task,
             block_size,
             enough,
@@ -141,15 +145,33 @@ impl Default for FreeblockConfig {
 impl FreeblockConfig {
     /// What is wrong with it on so many arms of this capacity, if anything is.
     pub(crate) fn check(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
-        self.first().check()?;
-        for (number, task) in self.beside.iter().enumerate() {
-            task.check().map_err(|message| format!("beside[{number}]: {message}"))?;
+        for (number, task) in self.tasks().iter().enumerate() {
+            let checked = task.check();
+            checked.map_err(|message| format!("{}{message}", place(number)))?;
         }
+        self.check_names()?;
         self.check_rounds(capacity, arms)?;
         let idle = self.idle.map_or(Ok(()), |idle| idle.check());
         idle.map_err(|message| format!("idle: {message}"))?;
         let tail = self.promote_tail.map_or(Ok(()), |tail| tail.check(self.block_size));
         tail.map_err(|message| format!("promote_tail: {message}"))
+    }
+
+    /// Whoever reads a report must know which is meant.
+    fn check_names(&self) -> Result<(), String> {
+        let tasks = self.tasks();
+        for (number, task) in tasks.iter().enumerate() {
+            let same = |other: &&TaskConfig| other.name.is_some() && other.name == task.name;
+            if let Some(name) =
+                tasks[..number].iter().find(same).and_then(|task| task.name.as_ref())
+            {
+                let place = place(number);
+                return Err(format!(
+                    "{place}`name` is {name}, as another task's: give each a name of its own, or none"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Their blocks on all arms are counted together.
@@ -168,11 +190,24 @@ impl FreeblockConfig {
     /// The first task, by which rounds are counted.
     pub(crate) fn first(&self) -> TaskConfig {
         let Self { task, block_size, enough, priority, deadline, share, .. } = *self;
-        TaskConfig { task, block_size, enough, priority, deadline, share }
+        TaskConfig { name: self.name.clone(), task, block_size, enough, priority, deadline, share }
+    }
+
+    /// All tasks, the first one first.
+    pub(super) fn tasks(&self) -> Vec<TaskConfig> {
+        std::iter::once(self.first()).chain(self.beside.iter().cloned()).collect()
     }
 
     /// Blocks of the first task that make a round.
     pub(crate) fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
         self.first().blocks_of_a_round(capacity)
+    }
+}
+
+/// Where a task stands in the table, for what is said of its keys.
+fn place(number: usize) -> String {
+    match number.checked_sub(1) {
+        None => String::new(),
+        Some(beside) => format!("beside[{beside}]: "),
     }
 }

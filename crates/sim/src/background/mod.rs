@@ -1,60 +1,48 @@
-//! Background work of an experiment: a task whose blocks are read in rotational gaps, and what
-//! became of it.
+//! Background work of an experiment: tasks whose blocks are read in rotational gaps, and what became
+//! of them.
 
 mod config;
 mod promote;
 mod result;
+mod running;
 mod task;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::{Departure, Drive};
-use freewheel_model::freeblock::tasks::{
-    CADENCE, Event, Promoted, TaskError, TaskId, TaskSpec, Tasks,
-};
+use freewheel_model::freeblock::tasks::{CADENCE, Event, Promoted, TaskError, Tasks};
 use freewheel_model::freeblock::{
     Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, STEPS_MAX, Spent,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
-use self::promote::{Ahead, RoundState, Tail};
-use self::task::Beside;
+use self::promote::{Ahead, Tail};
+use self::running::{Running, Way};
+use self::task::names;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
-pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round};
-pub use task::{BackgroundTask, BesideResult, TaskConfig};
+pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round, TaskResult};
+pub use task::{BackgroundTask, TaskConfig, TaskKind};
 
-/// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
-/// the last blocks take most of the time.
-const STEPS: u64 = 200;
-
-/// Halvings of the last step that are noted as well.
-const LAST_STEPS: u32 = 10;
-
-/// The task of one arm.
+/// The tasks of one arm.
 pub(crate) struct Background {
     tasks: Tasks,
-    task: TaskId,
-    spec: TaskSpec,
-    blocks: u64,
-    rounds: Vec<Round>,
-    round: Round,
-    began: SimTime,
-    /// Deliveries of this round at which its progress is noted next, and the number of that step.
-    note_at: u64,
-    steps: Vec<u64>,
+    /// Those of the experiment, in its order; never none.
+    running: Vec<Running>,
     unfinished: Option<Unfinished>,
     /// Of the unfinished blocks those that are this arm's.
     own_left: u64,
     tail: Option<Tail>,
     idle: Option<IdleUse>,
     is_idle: bool,
-    beside: Vec<Beside>,
 }
+
+/// The task by whose rounds the run is long, and whose last blocks are promoted.
+const FIRST: usize = 0;
 
 /// Use of idle time, and when it begins.
 struct IdleUse {
@@ -101,95 +89,70 @@ impl Background {
             ..Options::default()
         };
         let mut tasks = Tasks::new(drive, options, CADENCE);
-        let spec = config.first().spec(drive.blocks());
-        let task = tasks.register(SimTime::ZERO, spec.clone())?;
-        let beside = config.beside.iter().map(|config| Beside::begin(&mut tasks, config));
-        let beside: Vec<Beside> = beside.collect::<Result<_, _>>()?;
+        let configs = config.tasks();
+        let named = names(&configs).into_iter().zip(configs);
+        let running = named.map(|(name, config)| Running::begin(&mut tasks, name, config));
+        let running: Vec<Running> = running.collect::<Result<_, _>>()?;
         let blocks = config.blocks_of_a_round(drive.blocks());
         let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
-        let tail = config.promote_tail.map(|tail| Tail::new(tail, spec.block_size, ahead));
-        let mut background = Self {
+        let size = config.first().size();
+        Ok(Self {
             tasks,
-            task,
-            spec,
-            blocks,
-            rounds: Vec::new(),
-            round: Round::default(),
-            began: SimTime::ZERO,
-            note_at: 0,
-            steps: steps(blocks),
+            running,
             unfinished,
             own_left: config.rounds.unwrap_or(0) * blocks,
-            tail,
+            tail: config.promote_tail.map(|tail| Tail::new(tail, size, ahead)),
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
-            beside,
-        };
-        background.note_at = background.first_step();
-        Ok(background)
+        })
     }
 
     /// What became of it by `end`.
     pub fn result(self, end: SimTime) -> BackgroundResult {
-        let mut unfinished = self.round;
-        unfinished.elapsed_ns = end.saturating_since(self.began).ns();
-        let scheduler = self.tasks.scheduler();
-        let result = BackgroundResult::new(
-            self.blocks,
-            self.spec.block_size,
-            self.rounds,
-            unfinished,
-            scheduler.effort(),
-            self.tasks.memory().total(),
-            self.idle.map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
-        );
-        let beside = self.beside.into_iter().map(|beside| beside.result).collect();
-        BackgroundResult { beside, ..result }
+        let effort = self.tasks.scheduler().effort();
+        let memory = self.tasks.memory().total();
+        BackgroundResult {
+            tasks: self.running.into_iter().map(|running| running.result(end)).collect(),
+            decisions: effort.decisions,
+            nodes: effort.nodes,
+            exhausted: effort.exhausted,
+            memory_bytes: memory.get(),
+            idle_starts: self
+                .idle
+                .map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
+        }
     }
 
     fn take_events(&mut self, in_a_gap: bool) {
         let events: Vec<Event> = self.tasks.events().collect();
         for event in events {
-            if self.is_beside(&event) {
-                continue;
-            }
+            let (Event::Delivered { task, .. }
+            | Event::Done { task, .. }
+            | Event::Superseded { task, .. }) = event;
+            let number = self.running.iter().position(|running| running.id() == task);
+            let number = number.expect("nobody else has tasks here");
             match event {
                 Event::Delivered { extent, is_promoted, at, .. } => {
-                    let blocks = extent.blocks.get() / u64::from(self.spec.block_size);
-                    let count = match in_a_gap {
-                        true if self.is_idle => &mut self.round.in_idle,
-                        true => &mut self.round.in_gaps,
-                        false if is_promoted => &mut self.round.promoted.blocks,
-                        false => &mut self.round.in_passing,
+                    let way = match in_a_gap {
+                        true if self.is_idle => Way::Idle,
+                        true => Way::Gap,
+                        false if is_promoted => Way::Promotion,
+                        false => Way::Passing,
                     };
-                    *count += blocks;
-                    self.contribute(blocks);
-                    self.note(at);
+                    let blocks = self.running[number].delivered(extent.blocks, way, at);
+                    if number == FIRST {
+                        self.contribute(blocks);
+                    }
                 }
-                Event::Done { at, .. } => self.end_round(at),
+                Event::Done { at, .. } => {
+                    self.running[number].end_round(&mut self.tasks, at);
+                    if let Some(tail) = self.tail.as_mut().filter(|_| number == FIRST) {
+                        tail.end_round();
+                    }
+                }
                 Event::Superseded { .. } => {}
             }
         }
-    }
-
-    /// Whether the event is of another task than the first, which then has it.
-    fn is_beside(&mut self, event: &Event) -> bool {
-        let (Event::Delivered { task, .. }
-        | Event::Done { task, .. }
-        | Event::Superseded { task, .. }) = *event;
-        let Some(beside) = self.beside.iter_mut().find(|beside| beside.is(task)) else {
-            return false;
-        };
-        match *event {
-            Event::Delivered { extent, .. } => beside.delivered(extent.blocks),
-            Event::Done { at, .. } => beside.end_round(&mut self.tasks, at),
-            Event::Superseded { .. } => {}
-        }
-        true
-    }
-
-    fn first_step(&self) -> u64 {
-        self.steps.first().copied().unwrap_or(u64::MAX)
     }
 
     fn contribute(&mut self, blocks: u64) {
@@ -197,34 +160,6 @@ impl Background {
             let blocks = blocks.min(self.own_left);
             self.own_left -= blocks;
             unfinished.left.fetch_sub(blocks, Ordering::Relaxed);
-        }
-    }
-
-    fn note(&mut self, at: SimTime) {
-        let done = self.round.blocks();
-        while done >= self.note_at {
-            let elapsed_ns = at.saturating_since(self.began).ns();
-            self.round.progress.push(Progress { elapsed_ns, blocks: done, gaps: self.round.gaps });
-            let next = self.steps.get(self.round.progress.len());
-            self.note_at = next.copied().unwrap_or(u64::MAX);
-        }
-    }
-
-    fn end_round(&mut self, at: SimTime) {
-        let mut round = std::mem::take(&mut self.round);
-        round.elapsed_ns = at.saturating_since(self.began).ns();
-        let blocks = round.blocks();
-        round.progress.push(Progress { elapsed_ns: round.elapsed_ns, blocks, gaps: round.gaps });
-        self.rounds.push(round);
-        self.began = at;
-        self.note_at = self.first_step();
-        if let Some(tail) = &mut self.tail {
-            tail.end_round();
-        }
-        // A task that repeats itself goes on; a sample begins anew with every block.
-        if self.tasks.progress(self.task, at).is_err() {
-            let begun = self.tasks.register(at, self.spec.clone());
-            self.task = begun.expect("what could be registered before");
         }
     }
 }
@@ -257,7 +192,7 @@ impl Planner for Background {
 
     fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
         self.tasks.filled(gap, spent);
-        self.round.gaps.add(gap, spent);
+        self.running.iter_mut().for_each(|running| running.filled(gap, spent));
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
@@ -279,7 +214,7 @@ impl Planner for Background {
     fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
         let Some(tail) = &mut self.tail else { return };
         if let Some(number) = tail.took(request.promotion, head) {
-            let round = self.rounds.get_mut(number).unwrap_or(&mut self.round);
+            let round = self.running[FIRST].round_mut(number);
             round.promoted.requests += 1;
             round.promoted.head_ns += head.ns();
         }
@@ -294,21 +229,12 @@ impl Planner for Background {
     }
 
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        let tail = self.tail.as_mut()?;
-        let left = self.blocks - self.round.blocks();
-        let round = RoundState { began: self.began, left, promoted: self.round.promoted };
-        tail.promote(now, &mut self.tasks, self.task, self.rounds.len(), &round)
+        let (tail, first) = (self.tail.as_mut()?, &mut self.running[FIRST]);
+        let (number, round) = (first.number(), first.state());
+        let promoted = tail.promote(now, &mut self.tasks, first.id(), number, &round)?;
+        first.is_promoted_from(now);
+        Some(promoted)
     }
-}
-
-/// Deliveries of a round of so many blocks at which its progress is noted, each once, before the last.
-fn steps(blocks: u64) -> Vec<u64> {
-    let evenly = (1..STEPS).map(|step| blocks * step / STEPS);
-    let late = (1..=LAST_STEPS).map(|half| blocks - ((blocks / STEPS) >> half));
-    let mut steps: Vec<u64> =
-        evenly.chain(late).filter(|step| (1..blocks).contains(step)).collect();
-    steps.dedup();
-    steps
 }
 
 /// A source that issues requests until the background is done.
@@ -374,17 +300,6 @@ mod tests {
 
     use super::*;
     use crate::source::{Closed, Pattern, PatternSpec, Think};
-
-    #[test]
-    fn the_steps_of_a_round_are_few_where_its_blocks_are_and_no_two_the_same() {
-        for blocks in [1, 2, 5, 199, 200, 201, 5_000, 1_000_000] {
-            let steps = steps(blocks);
-            assert!(steps.len() < blocks as usize, "{blocks}: {steps:?}");
-            assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "{blocks}: {steps:?}");
-            assert!(steps.iter().all(|step| (1..blocks).contains(step)), "{blocks}: {steps:?}");
-        }
-        assert_eq!(steps(1_000_000).len() as u64, STEPS - 1 + u64::from(LAST_STEPS));
-    }
 
     #[test]
     fn a_source_ends_with_an_error_when_too_many_requests_in_a_row_bring_no_block() {

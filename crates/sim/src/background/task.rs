@@ -1,10 +1,8 @@
-//! A task of the `[freeblock]` table, and what became of those beside the first.
+//! A task of the `[freeblock]` table.
 
-use freewheel_model::freeblock::tasks::{
-    BLOCK_SIZE_MAX, Pace, Priority, TaskError, TaskId, TaskSpec, Tasks, Until,
-};
+use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Pace, Priority, TaskSpec, Until};
 use freewheel_model::freeblock::uses;
-use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,10 +18,39 @@ pub enum BackgroundTask {
     Scrub,
 }
 
+/// What a task comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskKind {
+    /// Every block's contents.
+    DataMining,
+    /// The contents of so many blocks, whichever they are.
+    Sample,
+    /// Every block from the media.
+    Scrub,
+    /// So many blocks from the media, whichever they are.
+    ScrubSample,
+}
+
+impl TaskKind {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::DataMining => "data mining",
+            Self::Sample => "sample",
+            Self::Scrub => "scrub",
+            Self::ScrubSample => "scrub sample",
+        }
+    }
+}
+
 /// A task, and how it competes with others for gaps.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskConfig {
+    /// What reports call it; when absent what it is, with a number where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is read.
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
@@ -47,6 +74,7 @@ impl Default for TaskConfig {
     /// Pages of 4 KiB, as in osdi00 section 6.
     fn default() -> Self {
         Self {
+            name: None,
             task: BackgroundTask::default(),
             block_size: Bytes::new(4096),
             enough: None,
@@ -80,10 +108,24 @@ impl TaskConfig {
         if self.share == Some(0) {
             return Err("`share` is 0: at least 1 is needed, or no share".into());
         }
+        if self.name.as_ref().is_some_and(|name| name.trim().is_empty()) {
+            return Err("`name` is empty: some letters are needed, or no name".into());
+        }
         if self.deadline.is_some() && self.share.is_some() {
             return Err("`deadline` and `share`: one of them sets the pace, not both".into());
         }
         Ok(())
+    }
+
+    /// What it comes to.
+    pub(super) fn kind(&self) -> TaskKind {
+        let is_sample = self.enough.is_some_and(|enough| enough < 1.0);
+        match (self.task, is_sample) {
+            (BackgroundTask::DataMining, false) => TaskKind::DataMining,
+            (BackgroundTask::DataMining, true) => TaskKind::Sample,
+            (BackgroundTask::Scrub, false) => TaskKind::Scrub,
+            (BackgroundTask::Scrub, true) => TaskKind::ScrubSample,
+        }
     }
 
     /// Blocks of 512 B in one of the task's.
@@ -119,61 +161,37 @@ impl TaskConfig {
     }
 }
 
-/// What became of a task beside the first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BesideResult {
-    /// What it was.
-    pub task: BackgroundTask,
-    /// Blocks of it that make a round.
-    pub blocks: u64,
-    /// Size of one in bytes.
-    pub block_bytes: u64,
-    /// Blocks delivered in all, in gaps and otherwise.
-    pub delivered: u64,
-    /// How long each complete round took.
-    pub rounds_ns: Vec<u64>,
+/// What reports call each of the tasks: no two the same, unless the experiment gives one name twice.
+pub(super) fn names(tasks: &[TaskConfig]) -> Vec<String> {
+    let mut taken: Vec<String> = tasks.iter().filter_map(|task| task.name.clone()).collect();
+    let mut name = |task: &TaskConfig| {
+        let words = task.kind().words();
+        let numbered = (1u32..).map(|number| match number {
+            1 => words.to_owned(),
+            _ => format!("{words} {number}"),
+        });
+        let own = numbered.into_iter().find(|name| !taken.contains(name));
+        let own = own.expect("there are more numbers than tasks");
+        taken.push(own.clone());
+        own
+    };
+    tasks.iter().map(|task| task.name.clone().unwrap_or_else(|| name(task))).collect()
 }
 
-/// A task beside the first, as it goes on.
-pub(super) struct Beside {
-    id: TaskId,
-    spec: TaskSpec,
-    began: SimTime,
-    pub result: BesideResult,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Beside {
-    pub fn begin(tasks: &mut Tasks, config: &TaskConfig) -> Result<Self, TaskError> {
-        let capacity = tasks.drive().blocks();
-        let spec = config.spec(capacity);
-        let result = BesideResult {
-            task: config.task,
-            blocks: config.blocks_of_a_round(capacity),
-            block_bytes: config.block_size.get(),
-            delivered: 0,
-            rounds_ns: Vec::new(),
-        };
-        let id = tasks.register(SimTime::ZERO, spec.clone())?;
-        Ok(Self { id, spec, began: SimTime::ZERO, result })
-    }
-
-    pub fn is(&self, task: TaskId) -> bool {
-        self.id == task
-    }
-
-    /// So many blocks of 512 B have been delivered to it.
-    pub fn delivered(&mut self, blocks: Blocks) {
-        self.result.delivered += blocks.get() / u64::from(self.spec.block_size);
-    }
-
-    /// A round is complete. A task that repeats itself goes on; a sample begins anew with every
-    /// block.
-    pub fn end_round(&mut self, tasks: &mut Tasks, at: SimTime) {
-        self.result.rounds_ns.push(at.saturating_since(self.began).ns());
-        self.began = at;
-        if tasks.progress(self.id, at).is_err() {
-            let begun = tasks.register(at, self.spec.clone());
-            self.id = begun.expect("what could be registered before");
-        }
+    #[test]
+    fn tasks_without_a_name_are_called_what_they_are_and_numbered_where_that_is_taken() {
+        let mining = TaskConfig::default();
+        let sample = TaskConfig { enough: Some(0.5), ..TaskConfig::default() };
+        let scrub = TaskConfig { task: BackgroundTask::Scrub, ..TaskConfig::default() };
+        let named = TaskConfig { name: Some("scrub".into()), ..mining.clone() };
+        let whole = TaskConfig { enough: Some(1.0), ..TaskConfig::default() };
+        assert_eq!(
+            names(&[mining, sample.clone(), scrub, sample, named, whole]),
+            ["data mining", "sample", "scrub 2", "sample 2", "scrub", "data mining 2"]
+        );
     }
 }
