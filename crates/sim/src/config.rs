@@ -14,6 +14,7 @@ use freewheel_model::freeblock::Planner;
 use freewheel_model::onboard::Unit;
 use freewheel_model::onboard::spec::{OnboardSpec, QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
+use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::{
     Format, InfoCollector, OpenOptions, Record, TraceError, TraceInfo, TraceReader,
 };
@@ -327,7 +328,7 @@ impl Experiment {
         let drive = library::build(&spec, &config.drive)?;
         let striping = striping(&config.array, &drive)?;
         config.scheduler.build()?;
-        check_freeblock(config, &drive, &striping)?;
+        check_freeblock(config, &spec, &drive, &striping)?;
         check_external(config)?;
         check_workload(&config.workload, None)
     }
@@ -344,7 +345,7 @@ impl Experiment {
         let drive = Arc::new(library::build(&spec, &config.drive)?);
         let striping = striping(&config.array, &drive)?;
         config.scheduler.build()?;
-        check_freeblock(&config, &drive, &striping)?;
+        check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
         check_workload(&config.workload, trace.as_ref())?;
         let experiment = Self { config, spec, drive, striping, trace };
@@ -653,6 +654,7 @@ fn striping(array: &ArrayConfig, drive: &Drive) -> Result<Striping, ConfigError>
 
 fn check_freeblock(
     config: &SimConfig,
+    spec: &DriveSpec,
     drive: &Drive,
     striping: &Striping,
 ) -> Result<(), ConfigError> {
@@ -661,7 +663,15 @@ fn check_freeblock(
         Layout::Independent => config.array.drives.unwrap_or(DRIVES_MAX),
     };
     let arms = u64::from(striping.arms()) * u64::from(drives);
-    let check = |freeblock: &FreeblockConfig| freeblock.check(drive.blocks(), arms);
+    let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
+    let check = |freeblock: &FreeblockConfig| {
+        if refuses && freeblock.has_writes() {
+            return Err("`task` is write, and a host-managed drive takes writes at the write \
+                        pointers of its zones alone: take another drive or another task"
+                .into());
+        }
+        freeblock.check(drive.blocks(), arms)
+    };
     let checked = config.freeblock.as_ref().map_or(Ok(()), check);
     checked.map_err(|message| ConfigError::Freeblock { message })
 }

@@ -439,3 +439,85 @@ fn more_rounds_than_can_be_counted_are_refused_by_their_key() {
         }
     }
 }
+
+/// Writes and reads of 4 KiB within a part of an Atlas 10K, and a backup of that part.
+fn backed_up(read_share: f64, task: &str) -> RunResult {
+    let text = format!(
+        "drive = \"atlas10k\"\nelectronics = false\n\
+         workload = {{ kind = \"closed\", outstanding = 6, requests = 3000, pattern = {{ size = \
+         \"4KiB\", read_share = {read_share} }} }}\n[freeblock]\n{task}"
+    );
+    Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap().run().unwrap()
+}
+
+#[test]
+fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
+    let part = "task = \"backup\"\nstart = \"1GiB\"\nlength = \"2GiB\"\nblock_size = \"64KiB\"\n";
+    let result = backed_up(0.5, &format!("{part}rounds = 1\n"));
+    let task = &result.background[0].tasks[0];
+    let [round] = &task.rounds[..] else { panic!("one round: {}", task.rounds.len()) };
+    assert_eq!((task.blocks, round.blocks()), (32_768, 32_768));
+    assert!(task.is_done() && task.unfinished.blocks() == 0 && task.expected_end_ns.is_none());
+    let copied = round.copied;
+    // A write of 4 KiB may lie in two blocks, which are one request.
+    assert!(copied.requests > 100 && copied.blocks >= copied.requests, "{copied:?}");
+    assert!(copied.blocks <= 2 * copied.requests && copied.head_ns > copied.requests * 1_000_000);
+    // Nobody else pays.
+    let reads_only = backed_up(1.0, part);
+    assert_eq!(reads_only.background[0].tasks[0].unfinished.copied.requests, 0);
+    assert_eq!(reads_only.result_hash, backed_up(1.0, "").result_hash);
+}
+
+#[test]
+fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
+    for (task, message) in [
+        ("task = \"backup\"\nenough = 0.5", "`enough`: a backup is of all its blocks"),
+        ("task = \"backup\"\nrounds = 2", "`rounds` is 2: a backup has 1"),
+        ("start = \"100B\"", "`start` is 100B: a whole number"),
+        ("start = \"1TiB\"", "`start` is 1TiB: a whole number"),
+        ("length = \"5KiB\"", "`length` is 5KiB: from 4KiB to the arm's"),
+        ("start = \"1GiB\"\nlength = \"8GiB\"", "`length` is 8GiB: from 4KiB to the arm's"),
+        ("length = \"0B\"", "`length` is 0"),
+        ("task = \"write\"\nrounds = 3", "`rounds` is 3: a write has 1"),
+        (
+            "task = \"backup\"\nlength = \"1GiB\"\n[[beside]]\ntask = \"write\"\nstart = \"1023MiB\"",
+            "beside[0]: `task` is write, of blocks of which backup is a backup",
+        ),
+    ] {
+        let task = task.replace("[[beside]]", "[[freeblock.beside]]");
+        let text = format!(
+            "drive = \"atlas10k\"\nworkload = {{ kind = \"closed\" }}\n[freeblock]\n{task}\n"
+        );
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let error = Experiment::check(&config).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("freeblock: {message}")), "{error}");
+    }
+}
+
+#[test]
+fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
+    for (setting, message) in [
+        ("drive = \"atlas10k\"\nexternal = {}\n", "external: `freeblock.task` is write"),
+        ("drive = \"ultrastar-hc680-28tb\"\n", "freeblock: `task` is write, and a host-managed"),
+    ] {
+        let text =
+            format!("{setting}workload = {{ kind = \"closed\" }}\nfreeblock.task = \"write\"\n");
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let error = Experiment::check(&config).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
+
+#[test]
+fn a_write_ends_with_every_block_written_or_superseded() {
+    let task = "task = \"write\"\nstart = \"3GiB\"\nlength = \"64MiB\"\nblock_size = \"32KiB\"\nrounds = 1\n";
+    let result = backed_up(0.2, task);
+    let task = &result.background[0].tasks[0];
+    assert_eq!((task.kind, task.rounds.len()), (TaskKind::Write, 1));
+    let round = &task.rounds[0];
+    assert_eq!((task.blocks, round.settled()), (2048, 2048));
+    assert!(round.superseded > 0 && round.in_gaps > 1000, "{round:?}");
+    // Of blocks on two tracks a part may have been written before the rest was superseded.
+    let written = result.free.unwrap().time.write_bytes;
+    assert!((round.in_gaps * 32_768..=2048 * 32_768).contains(&written), "{written}");
+}

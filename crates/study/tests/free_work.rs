@@ -125,7 +125,7 @@ fn every_task_is_told_of_alike() {
     let said = words(&result);
     assert!(said.contains("samples: ") && said.contains("will be missed"), "{said}");
     let page = sim_html(&experiment.config, &experiment.spec, &result);
-    for title in ["How the tasks go on", "How a sample goes on: sample", "scan goes on: mine"] {
+    for title in ["How the tasks go on", "How a sample goes on", "scan goes on: mine"] {
         assert!(page.contains(title), "{title}");
     }
 }

@@ -87,6 +87,24 @@ fn the_example_of_several_tasks_serves_each() {
 }
 
 #[test]
+fn the_backup_example_has_every_block_and_says_what_was_copied() {
+    let mut arguments = vec!["sim", "examples/backup.toml", "--set", "freeblock.length=256MiB"];
+    let text = stdout(&arguments);
+    for words in ["Background task: backup", "1 complete", "copies", "which waited"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    arguments.push("--json");
+    let mut document = document(&arguments);
+    let task = document["result"]["free_work"]["tasks"][0].take();
+    let delivered = &task["delivered"];
+    let ways = ["in_gaps", "in_passing", "in_idle", "promoted", "copied"];
+    let came: u64 = ways.iter().map(|way| delivered[way].as_u64().unwrap()).sum();
+    assert_eq!((Some(came), task["blocks"].as_u64()), (Some(4096), Some(4096)));
+    assert!(delivered["copied"].as_u64() > Some(10), "{delivered}");
+    assert!(task["expected_end_ns"].is_null() && task["ended_ns"].as_u64() > Some(0));
+}
+
+#[test]
 fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
     let text = stdout(&arguments);
@@ -122,6 +140,7 @@ fn every_example_is_run_by_a_test() {
     assert_eq!(
         names,
         [
+            "backup.toml",
             "idle.toml",
             "oltp.toml",
             "outside.toml",

@@ -121,6 +121,14 @@ pub trait Planner: Send {
         let _ = (idle, delay);
     }
 
+    /// The next read that must take place before this foreground write, which is just arriving, if
+    /// there is one: asked for until there is none. It arrives like any promoted request, and the
+    /// write behind it, which waits for it.
+    fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
+        let _ = (write, now);
+        None
+    }
+
     /// The next foreground request to make for a task at `now`, if one is to be made. It then
     /// arrives like any other, with its promotion.
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::promote::PromoteTail;
-use super::task::{BackgroundTask, TaskConfig};
+use super::task::{BackgroundTask, TaskConfig, is_zero, names};
 
 /// Background work in the rotational gaps of the foreground: freeblock scheduling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +32,12 @@ pub struct FreeblockConfig {
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
     pub block_size: Bytes,
+    /// Where on each arm its blocks begin.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub start: Bytes,
+    /// How much from there on; when absent, all that the arm has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Bytes>,
     /// Part of all blocks that is enough, whichever they are: a statistical sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
@@ -120,7 +126,7 @@ fn is_normal(priority: &Priority) -> bool {
 
 impl Default for FreeblockConfig {
     fn default() -> Self {
-        let TaskConfig { name, task, block_size, enough, priority, deadline, share } =
+        let TaskConfig { name, task, block_size, start, length, enough, priority, deadline, share } =
             TaskConfig::default();
         Self {
             rule: Rule::default(),
@@ -130,6 +136,8 @@ impl Default for FreeblockConfig {
             name,
             task,
             block_size,
+            start,
+            length,
             enough,
             priority,
             deadline,
@@ -146,10 +154,11 @@ impl FreeblockConfig {
     /// What is wrong with it on so many arms of this capacity, if anything is.
     pub(crate) fn check(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         for (number, task) in self.tasks().iter().enumerate() {
-            let checked = task.check();
+            let checked = task.check(capacity);
             checked.map_err(|message| format!("{}{message}", place(number)))?;
         }
         self.check_names()?;
+        self.check_backups(capacity)?;
         self.check_rounds(capacity, arms)?;
         let idle = self.idle.map_or(Ok(()), |idle| idle.check());
         idle.map_err(|message| format!("idle: {message}"))?;
@@ -174,11 +183,42 @@ impl FreeblockConfig {
         Ok(())
     }
 
+    /// What a freeblock write brings is none of a backup's business, and it waits for nobody.
+    fn check_backups(&self, capacity: Blocks) -> Result<(), String> {
+        let tasks = self.tasks();
+        let of =
+            |task: BackgroundTask| tasks.iter().enumerate().filter(move |(_, t)| t.task == task);
+        for (backup, saved) in of(BackgroundTask::Backup) {
+            for (number, written) in of(BackgroundTask::Write) {
+                let (from, to) = saved.bounds(capacity);
+                let (start, end) = written.bounds(capacity);
+                if start < to && from < end {
+                    let names = names(&tasks);
+                    let (backup, write) = (&names[backup], &names[number]);
+                    return Err(format!(
+                        "{}`task` is write, of blocks of which {backup} is a backup, and {write} would not wait for it: give them parts of the drive that are apart (`start`, `length`)",
+                        place(number)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a task writes.
+    pub(crate) fn has_writes(&self) -> bool {
+        self.tasks().iter().any(|task| task.task == BackgroundTask::Write)
+    }
+
     /// Their blocks on all arms are counted together.
     fn check_rounds(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         let Some(rounds) = self.rounds else { return Ok(()) };
         let blocks = self.blocks_of_a_round(capacity);
         let most = blocks.checked_mul(arms).map_or(0, |blocks| u64::MAX / blocks);
+        if self.first().kind().is_once() && rounds > 1 {
+            let kind = self.first().kind().words();
+            return Err(format!("`rounds` is {rounds}: a {kind} has 1, and is complete then"));
+        }
         if (1..=most).contains(&rounds) {
             return Ok(());
         }
@@ -189,8 +229,18 @@ impl FreeblockConfig {
 
     /// The first task, by which rounds are counted.
     pub(crate) fn first(&self) -> TaskConfig {
-        let Self { task, block_size, enough, priority, deadline, share, .. } = *self;
-        TaskConfig { name: self.name.clone(), task, block_size, enough, priority, deadline, share }
+        let Self { task, block_size, start, length, enough, priority, deadline, share, .. } = *self;
+        TaskConfig {
+            name: self.name.clone(),
+            task,
+            block_size,
+            start,
+            length,
+            enough,
+            priority,
+            deadline,
+            share,
+        }
     }
 
     /// All tasks, the first one first.

@@ -2,6 +2,7 @@
 //! of them.
 
 mod config;
+mod copies;
 mod promote;
 mod result;
 mod running;
@@ -11,13 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::{Departure, Drive};
-use freewheel_model::freeblock::tasks::{CADENCE, Event, Promoted, TaskError, Tasks};
+use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, TaskError, Tasks};
 use freewheel_model::freeblock::{
     Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, STEPS_MAX, Spent,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
+use self::copies::Copies;
 use self::promote::{Ahead, Tail};
 use self::running::{Running, Way};
 use self::task::names;
@@ -39,6 +41,7 @@ pub(crate) struct Background {
     tail: Option<Tail>,
     idle: Option<IdleUse>,
     is_idle: bool,
+    copies: Copies,
 }
 
 /// The task by whose rounds the run is long, and whose last blocks are promoted.
@@ -104,6 +107,7 @@ impl Background {
             tail: config.promote_tail.map(|tail| Tail::new(tail, size, ahead)),
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
+            copies: Copies::default(),
         })
     }
 
@@ -139,10 +143,7 @@ impl Background {
                         false if is_promoted => Way::Promotion,
                         false => Way::Passing,
                     };
-                    let blocks = self.running[number].delivered(extent.blocks, way, at);
-                    if number == FIRST {
-                        self.contribute(blocks);
-                    }
+                    self.delivered(number, extent, way, at);
                 }
                 Event::Done { at, .. } => {
                     self.running[number].end_round(&mut self.tasks, at);
@@ -150,8 +151,32 @@ impl Background {
                         tail.end_round();
                     }
                 }
-                Event::Superseded { .. } => {}
+                Event::Superseded { extent, at, .. } => {
+                    let blocks = self.running[number].superseded(extent.blocks, at);
+                    if number == FIRST {
+                        self.contribute(blocks);
+                    }
+                }
             }
+        }
+    }
+
+    /// Blocks have come to the task with this number.
+    fn delivered(&mut self, number: usize, extent: Extent, way: Way, at: SimTime) {
+        let task = &mut self.running[number];
+        let mut blocks = 0;
+        if way == Way::Promotion {
+            // What was to be promoted at the end and what was copied may follow on each other.
+            for one in task.blocks_of(extent) {
+                let is_copy = self.copies.has_brought(number, one.start.get());
+                let way = if is_copy { Way::Copy } else { way };
+                blocks += task.delivered(one.blocks, way, at);
+            }
+        } else {
+            blocks = task.delivered(extent.blocks, way, at);
+        }
+        if number == FIRST {
+            self.contribute(blocks);
         }
     }
 
@@ -211,7 +236,14 @@ impl Planner for Background {
         self.take_events(false);
     }
 
+    fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
+        self.copies.before(write, &self.running, &mut self.tasks)
+    }
+
     fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+        if let Some(task) = self.copies.task_of(request.promotion) {
+            return self.running[task].copy_took(head);
+        }
         let Some(tail) = &mut self.tail else { return };
         if let Some(number) = tail.took(request.promotion, head) {
             let round = self.running[FIRST].round_mut(number);
@@ -223,6 +255,7 @@ impl Planner for Background {
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
         self.tasks.foreground_done(request, at);
         self.take_events(false);
+        self.copies.done(request.promotion);
         if let Some(tail) = &mut self.tail {
             tail.done(request.promotion);
         }
@@ -296,9 +329,12 @@ impl<S: Source> Source for Until<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use freewheel_units::Blocks;
 
     use super::*;
+    use crate::config::{Experiment, SimConfig};
     use crate::source::{Closed, Pattern, PatternSpec, Think};
 
     #[test]
@@ -323,5 +359,101 @@ mod tests {
         for words in ["`rounds`", "10 requests in a row", "95 of 100 blocks", "`enough`"] {
             assert!(error.contains(words), "{error}");
         }
+    }
+    /// The background of an experiment, and who wrote what last.
+    struct Watched {
+        background: Background,
+        /// Whether it hears of what arrives.
+        tells: bool,
+        /// Blocks of 512 B that a foreground write has brought.
+        newer: BTreeSet<u64>,
+        /// Those that were written over with what the task had.
+        lost: u64,
+        written: u64,
+    }
+
+    impl Planner for Watched {
+        fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+            self.background.plan(gap, runs);
+        }
+
+        fn done(&mut self, run: &FreeRun, at: SimTime) {
+            let from = run.start.get();
+            if run.op == Op::Write {
+                self.written += u64::from(run.blocks);
+                self.lost += self.newer.range(from..from + u64::from(run.blocks)).count() as u64;
+            }
+            self.background.done(run, at);
+        }
+
+        fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+            self.background.filled(gap, spent);
+        }
+
+        fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+            self.background.passed(op, start, blocks, at);
+        }
+
+        fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+            if request.op == Op::Write && request.promotion.is_none() {
+                let from = request.start.get();
+                self.newer.extend(from..from + u64::from(request.blocks));
+            }
+            if self.tells {
+                self.background.foreground_arrived(request, at);
+            }
+        }
+
+        fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+            self.background.foreground_took(request, head);
+        }
+
+        fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+            self.background.foreground_done(request, at);
+        }
+
+        fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+            self.background.promote(now)
+        }
+    }
+
+    /// A wipe of 2 GiB beside a scan, under requests of which half write.
+    fn wiped(tells: bool, electronics: bool) -> (Watched, SimTime) {
+        let text = format!(
+            "drive = \"atlas10k\"\nelectronics = {electronics}\nkeep_free_blocks_before = false\n\
+             workload = {{ kind = \"closed\", outstanding = 8, requests = 12000, pattern = {{ size = \
+             \"4KiB\", local_share = 0.9, local_sd = \"8MiB\" }} }}\n\
+             [freeblock]\ntask = \"write\"\nlength = \"2GiB\"\nblock_size = \"8KiB\"\n\
+             promote_tail = {{ cost = 0.3 }}\n\
+             [[freeblock.beside]]\nblock_size = \"64KiB\"\n"
+        );
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let freeblock = config.freeblock.clone().unwrap();
+        let experiment = Experiment::new(SimConfig { freeblock: None, ..config }).unwrap();
+        let policy = experiment.config.scheduler;
+        let background = Background::new(&experiment.drive, &freeblock, policy, None).unwrap();
+        let (newer, lost, written) = (BTreeSet::new(), 0, 0);
+        let mut watched = Watched { background, tells, newer, lost, written };
+        let planners = vec![&mut watched as &mut dyn Planner];
+        let result = experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {}).unwrap();
+        (watched, SimTime::from_ns(result.elapsed_ns))
+    }
+
+    #[test]
+    fn a_task_that_writes_never_overwrites_newer_data_and_says_what_it_did_not_write() {
+        for electronics in [false, true] {
+            let (watched, end) = wiped(true, electronics);
+            assert!(watched.written > 10_000, "{}", watched.written);
+            assert_eq!(watched.lost, 0);
+            let result = watched.background.result(end);
+            let (write, scan) = (&result.tasks[0], &result.tasks[1]);
+            let superseded: u64 = write.all_rounds().map(|round| round.superseded).sum();
+            assert!(superseded > 50, "{superseded} blocks were written by requests");
+            let settled: u64 = write.all_rounds().map(Round::settled).sum();
+            assert!(settled <= write.blocks && write.rounds.len() <= 1, "{settled}");
+            assert!(scan.unfinished.blocks() > 100, "the scan beside it goes on");
+        }
+        // The canary: a task that does not hear of requests writes over them.
+        assert!(wiped(false, false).0.lost > 100);
     }
 }

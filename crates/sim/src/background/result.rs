@@ -81,6 +81,10 @@ pub struct Round {
     pub in_idle: u64,
     /// Foreground requests that were made for the last blocks.
     pub promoted: PromotedWork,
+    /// Those that were made for blocks of a backup which a foreground write was about to write over.
+    pub copied: PromotedWork,
+    /// Blocks that were not to be written any more, since the foreground brought newer data.
+    pub superseded: u64,
     /// What became of the gaps.
     pub gaps: Gaps,
     /// How far it was when, at even parts of the blocks and more often towards the end.
@@ -121,13 +125,18 @@ impl Gaps {
 pub struct Progress {
     /// Since the round began.
     pub elapsed_ns: u64,
-    /// Blocks delivered.
+    /// Blocks of which nothing was left to do.
     pub blocks: u64,
     /// What had become of the gaps.
     pub gaps: Gaps,
 }
 
 impl TaskResult {
+    /// Whether there is nothing more to come of it.
+    pub fn is_done(&self) -> bool {
+        self.kind.is_once() && !self.rounds.is_empty()
+    }
+
     /// When the last round that was completed ended, from the beginning of the run on; zero before
     /// any was.
     pub fn ended_ns(&self) -> u64 {
@@ -170,7 +179,12 @@ impl TaskResult {
 impl Round {
     /// Blocks delivered.
     pub fn blocks(&self) -> u64 {
-        self.in_gaps + self.in_passing + self.in_idle + self.promoted.blocks
+        self.in_gaps + self.in_passing + self.in_idle + self.promoted.blocks + self.copied.blocks
+    }
+
+    /// Blocks of which nothing is left to do.
+    pub fn settled(&self) -> u64 {
+        self.blocks() + self.superseded
     }
 
     fn time_share_of_last(&self, part: f64) -> Option<f64> {

@@ -1,8 +1,10 @@
 //! A task as it goes on: its round, what has come of it, and when its end is expected.
 
-use freewheel_model::freeblock::tasks::{TaskError, TaskId, TaskSpec, Tasks};
+use freewheel_model::freeblock::tasks::{
+    Extent, Promoted, TaskError, TaskId, TaskSpec, Tasks, Which,
+};
 use freewheel_model::freeblock::{Estimate, Opportunity, Spent};
-use freewheel_units::{Blocks, SimTime};
+use freewheel_units::{Blocks, SimDuration, SimTime};
 
 use super::promote::RoundState;
 use super::result::{Progress, Round, TaskResult};
@@ -26,6 +28,8 @@ pub(super) enum Way {
     Passing,
     /// A foreground request that was made for it.
     Promotion,
+    /// The same, since a foreground write was about to write over it.
+    Copy,
 }
 
 /// A task of one arm.
@@ -82,7 +86,38 @@ impl Running {
     /// How far the round under way is.
     pub fn state(&self) -> RoundState {
         let Self { began, blocks, ref round, .. } = *self;
-        RoundState { began, left: blocks - round.blocks(), promoted: round.promoted }
+        let left = if self.is_done() { 0 } else { blocks - round.settled() };
+        RoundState { began, left, promoted: round.promoted }
+    }
+
+    /// The task's blocks in an extent, one by one.
+    pub fn blocks_of(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
+        let (from, size) = (extent.start.get(), u64::from(self.spec.block_size));
+        let starts = (from..from + extent.blocks.get()).step_by(size as usize);
+        starts.map(move |start| Extent::new(start, size))
+    }
+
+    /// A copy took so much of the head. What is told of the last one after its round counts for that.
+    pub fn copy_took(&mut self, head: SimDuration) {
+        let is_done = self.is_done();
+        let last = self.rounds.last_mut().filter(|_| is_done);
+        let copied = &mut last.unwrap_or(&mut self.round).copied;
+        copied.requests += 1;
+        copied.head_ns += head.ns();
+    }
+
+    fn is_done(&self) -> bool {
+        self.config.kind().is_once() && !self.rounds.is_empty()
+    }
+
+    /// What it must have read before a foreground write to `extent`, as requests of at most so many
+    /// blocks of 512 B.
+    pub fn read_before(&self, tasks: &mut Tasks, extent: Extent, most: u32) -> Vec<Promoted> {
+        if !self.spec.precedes_writes || self.is_done() {
+            return Vec::new();
+        }
+        let requests = tasks.promote(self.id, Which::Touching(&[extent]), most);
+        requests.expect("requests that hold a block, of a task that goes on")
     }
 
     /// The round with this number, or the one under way.
@@ -98,11 +133,21 @@ impl Running {
             Way::Idle => &mut self.round.in_idle,
             Way::Passing => &mut self.round.in_passing,
             Way::Promotion => &mut self.round.promoted.blocks,
+            Way::Copy => &mut self.round.copied.blocks,
         };
         *count += blocks;
-        if matches!(way, Way::Idle | Way::Promotion) {
+        if matches!(way, Way::Idle | Way::Promotion | Way::Copy) {
             self.estimate.read_by_foreground(blocks);
         }
+        self.note(at);
+        blocks
+    }
+
+    /// So many blocks of 512 B need not be written any more: how many of its own.
+    pub fn superseded(&mut self, blocks: Blocks, at: SimTime) -> u64 {
+        let blocks = blocks.get() / u64::from(self.spec.block_size);
+        self.round.superseded += blocks;
+        self.estimate.read_by_foreground(blocks);
         self.note(at);
         blocks
     }
@@ -117,22 +162,24 @@ impl Running {
 
     /// A gap is over, whoever used it.
     pub fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        self.round.gaps.add(gap, spent);
+        if !self.is_done() {
+            self.round.gaps.add(gap, spent);
+        }
     }
 
-    /// A round is complete. A task that repeats itself goes on; a sample begins anew with every
-    /// block.
+    /// A round is complete. A task that repeats itself goes on, a sample begins anew with every
+    /// block, and what is done once is over.
     pub fn end_round(&mut self, tasks: &mut Tasks, at: SimTime) {
         let mut round = std::mem::take(&mut self.round);
         round.elapsed_ns = at.saturating_since(self.began).ns();
-        let blocks = round.blocks();
+        let blocks = round.settled();
         round.progress.push(Progress { elapsed_ns: round.elapsed_ns, blocks, gaps: round.gaps });
         self.rounds.push(round);
         self.began = at;
         self.note_at = self.first_step();
         self.estimate = Estimate::new(self.blocks, at);
         self.is_steady = false;
-        if tasks.progress(self.id, at).is_err() {
+        if !self.is_done() && tasks.progress(self.id, at).is_err() {
             let begun = tasks.register(at, self.spec.clone());
             self.id = begun.expect("what could be registered before");
         }
@@ -141,8 +188,11 @@ impl Running {
     /// What became of it by `end`.
     pub fn result(self, end: SimTime) -> TaskResult {
         let expected = self.estimate.end(self.state().left, end);
+        let is_done = self.is_done();
         let mut unfinished = self.round;
-        unfinished.elapsed_ns = end.saturating_since(self.began).ns();
+        if !is_done {
+            unfinished.elapsed_ns = end.saturating_since(self.began).ns();
+        }
         TaskResult {
             name: self.name,
             kind: self.config.kind(),
@@ -151,7 +201,7 @@ impl Running {
             deadline_ns: self.config.deadline.map(|deadline| deadline.ns()),
             rounds: self.rounds,
             unfinished,
-            expected_end_ns: expected.map(SimTime::ns),
+            expected_end_ns: expected.filter(|_| !is_done).map(SimTime::ns),
         }
     }
 
@@ -161,7 +211,7 @@ impl Running {
 
     fn note(&mut self, at: SimTime) {
         self.estimate.at(self.state().left, at);
-        let done = self.round.blocks();
+        let done = self.round.settled();
         while done >= self.note_at {
             let elapsed_ns = at.saturating_since(self.began).ns();
             self.round.progress.push(Progress { elapsed_ns, blocks: done, gaps: self.round.gaps });

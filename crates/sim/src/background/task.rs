@@ -1,12 +1,12 @@
 //! A task of the `[freeblock]` table.
 
-use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Pace, Priority, TaskSpec, Until};
+use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Pace, Priority, TaskSpec, Until};
 use freewheel_model::freeblock::uses;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the background reads of the whole drive, again and again.
+/// What the background does with its blocks: again and again, but for a backup and for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackgroundTask {
@@ -16,6 +16,12 @@ pub enum BackgroundTask {
     DataMining,
     /// Every block from the media: what the foreground writes does not verify anything.
     Scrub,
+    /// Every block once, as it was when the run began: what a foreground write is about to write over
+    /// is read before, by a foreground request for which the write waits.
+    Backup,
+    /// Writes every block once, with data that are as old as the run: to destage, to wipe, to write
+    /// anew what fades. What a foreground write brings is newer, so that block is not written.
+    Write,
 }
 
 /// What a task comes to.
@@ -30,6 +36,10 @@ pub enum TaskKind {
     Scrub,
     /// So many blocks from the media, whichever they are.
     ScrubSample,
+    /// Every block once, as it was at the beginning.
+    Backup,
+    /// Every block is written once, unless the foreground does.
+    Write,
 }
 
 impl TaskKind {
@@ -40,7 +50,14 @@ impl TaskKind {
             Self::Sample => "sample",
             Self::Scrub => "scrub",
             Self::ScrubSample => "scrub sample",
+            Self::Backup => "backup",
+            Self::Write => "write",
         }
+    }
+
+    /// Whether it ends with its first round.
+    pub const fn is_once(self) -> bool {
+        matches!(self, Self::Backup | Self::Write)
     }
 }
 
@@ -55,6 +72,12 @@ pub struct TaskConfig {
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
     pub block_size: Bytes,
+    /// Where on each arm its blocks begin.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub start: Bytes,
+    /// How much from there on; when absent, all that the arm has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Bytes>,
     /// Part of all blocks that is enough, whichever they are: a statistical sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
@@ -77,6 +100,8 @@ impl Default for TaskConfig {
             name: None,
             task: BackgroundTask::default(),
             block_size: Bytes::new(4096),
+            start: Bytes::ZERO,
+            length: None,
             enough: None,
             priority: Priority::default(),
             deadline: None,
@@ -85,22 +110,31 @@ impl Default for TaskConfig {
     }
 }
 
+pub(super) fn is_zero(bytes: &Bytes) -> bool {
+    *bytes == Bytes::ZERO
+}
+
 /// A millionth: samples are counted in them.
 const ENOUGH_MIN: f64 = 1e-6;
 
 impl TaskConfig {
-    /// What is wrong with it, if anything is.
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// What is wrong with it on an arm of this capacity, if anything is.
+    pub(super) fn check(&self, capacity: Blocks) -> Result<(), String> {
         let (size, most) = (self.block_size, Blocks::new(BLOCK_SIZE_MAX.into()).bytes());
         if !size.get().is_multiple_of(512) || !(1..=most.get()).contains(&size.get()) {
             return Err(format!(
                 "`block_size` is {size}: from 512 B to {most} in whole blocks of 512 B are allowed"
             ));
         }
+        self.check_extent(capacity)?;
         if let Some(enough) = self.enough
             && !(ENOUGH_MIN..=1.0).contains(&enough)
         {
             return Err(format!("`enough` is {enough}: from {ENOUGH_MIN} to 1 is allowed"));
+        }
+        if self.enough.is_some() && self.kind().is_once() {
+            let kind = self.kind().words();
+            return Err(format!("`enough`: a {kind} is of all its blocks; leave it out"));
         }
         if self.deadline == Some(SimDuration::ZERO) {
             return Err("`deadline` is 0: some time is needed, or no deadline".into());
@@ -117,6 +151,28 @@ impl TaskConfig {
         Ok(())
     }
 
+    /// Whole blocks, at least one, that the arm has.
+    fn check_extent(&self, capacity: Blocks) -> Result<(), String> {
+        let Self { start, length, block_size, .. } = *self;
+        let capacity = capacity.bytes();
+        if !start.get().is_multiple_of(512) || start.get() + block_size.get() > capacity.get() {
+            return Err(format!(
+                "`start` is {start}: a whole number of blocks of 512 B is needed, and room for one of {block_size} on an arm of {capacity}"
+            ));
+        }
+        let Some(length) = length else { return Ok(()) };
+        let most = Bytes::new(capacity.get() - start.get());
+        if length == Bytes::ZERO
+            || !length.get().is_multiple_of(block_size.get())
+            || length.get() > most.get()
+        {
+            return Err(format!(
+                "`length` is {length}: from {block_size} to the arm's {most} behind `start` in whole blocks of {block_size} are allowed"
+            ));
+        }
+        Ok(())
+    }
+
     /// What it comes to.
     pub(super) fn kind(&self) -> TaskKind {
         let is_sample = self.enough.is_some_and(|enough| enough < 1.0);
@@ -125,6 +181,8 @@ impl TaskConfig {
             (BackgroundTask::DataMining, true) => TaskKind::Sample,
             (BackgroundTask::Scrub, false) => TaskKind::Scrub,
             (BackgroundTask::Scrub, true) => TaskKind::ScrubSample,
+            (BackgroundTask::Backup, _) => TaskKind::Backup,
+            (BackgroundTask::Write, _) => TaskKind::Write,
         }
     }
 
@@ -138,7 +196,14 @@ impl TaskConfig {
         let whole = match self.task {
             BackgroundTask::DataMining => uses::data_mining(capacity, size),
             BackgroundTask::Scrub => uses::scrub(capacity, size),
+            BackgroundTask::Backup => uses::backup(capacity, size),
+            BackgroundTask::Write => uses::write(capacity, size),
         };
+        let extents = match self.extent(capacity) {
+            Some(extent) => vec![extent],
+            None => whole.extents,
+        };
+        let whole = TaskSpec { extents, ..whole };
         let part = match self.enough {
             None => whole,
             Some(enough) => uses::sample(whole, (enough / ENOUGH_MIN).round() as u32),
@@ -149,6 +214,24 @@ impl TaskConfig {
             (None, None) => Pace::ByPriority,
         };
         TaskSpec { priority: self.priority, pace, ..part }
+    }
+
+    /// From where to where it reads or writes, in blocks of 512 B.
+    pub(super) fn bounds(&self, capacity: Blocks) -> (u64, u64) {
+        let whole = Extent::new(0, capacity.get());
+        let extent = self.extent(capacity).unwrap_or(whole);
+        (extent.start.get(), extent.start.get() + extent.blocks.get())
+    }
+
+    /// Where its blocks lie, if not on the whole arm.
+    fn extent(&self, capacity: Blocks) -> Option<Extent> {
+        if self.start == Bytes::ZERO && self.length.is_none() {
+            return None;
+        }
+        let (start, size) = (self.start.get() / 512, u64::from(self.size()));
+        let all = capacity.get() - start;
+        let blocks = self.length.map_or(all, |length| length.get() / 512);
+        Some(Extent::new(start, blocks / size * size))
     }
 
     /// Blocks of the task that make a round.

@@ -31,6 +31,8 @@ pub struct FreeWork {
     pub efficiency: f64,
     /// Part of the arms' time that promoted requests took of the heads.
     pub promoted_share: f64,
+    /// Part of it that reads before foreground writes took, for backups.
+    pub copied_share: f64,
     /// Gaps that were decided on.
     pub decisions: u64,
     /// Nodes of the search that a decision looked at, on average.
@@ -61,6 +63,14 @@ pub struct Delivered {
     pub promoted_requests: u64,
     /// Time of the heads that they took.
     pub promoted_head_ns: u64,
+    /// Not to be written any more, since the foreground brought newer data.
+    pub superseded: u64,
+    /// Moved for a backup by foreground requests before a foreground write, which waited for them.
+    pub copied: u64,
+    /// Such requests.
+    pub copied_requests: u64,
+    /// Time of the heads that they took.
+    pub copied_head_ns: u64,
 }
 
 impl Delivered {
@@ -71,11 +81,15 @@ impl Delivered {
         self.promoted += round.promoted.blocks;
         self.promoted_requests += round.promoted.requests;
         self.promoted_head_ns += round.promoted.head_ns;
+        self.superseded += round.superseded;
+        self.copied += round.copied.blocks;
+        self.copied_requests += round.copied.requests;
+        self.copied_head_ns += round.copied.head_ns;
     }
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.in_gaps + self.in_passing + self.in_idle + self.promoted
+        self.in_gaps + self.in_passing + self.in_idle + self.promoted + self.copied
     }
 }
 
@@ -126,12 +140,14 @@ impl FreeWork {
             (0..arms.first()?.tasks.len()).map(|task| TaskWork::new(result, free, task)).collect();
         let decisions = arms.iter().map(|arm| arm.decisions).sum();
         let nodes = arms.iter().map(|arm| arm.nodes).sum::<u64>();
-        let promoted_ns: u64 = tasks.iter().map(|task| task.delivered.promoted_head_ns).sum();
+        let sum = |of: fn(&Delivered) -> u64| tasks.iter().map(|t| of(&t.delivered)).sum::<u64>();
+        let (promoted_ns, copied_ns) = (sum(|d| d.promoted_head_ns), sum(|d| d.copied_head_ns));
         Some(Self {
             arms: arms.len() as u64,
             delivered_bytes_per_second: tasks.iter().map(|t| t.delivered_bytes_per_second).sum(),
             efficiency: tasks.iter().map(|task| task.efficiency).sum(),
             promoted_share: ratio(promoted_ns as f64, result.arms_ns as f64),
+            copied_share: ratio(copied_ns as f64, result.arms_ns as f64),
             decisions,
             nodes_mean: ratio(nodes as f64, decisions as f64),
             exhausted: arms.iter().map(|arm| arm.exhausted).sum(),

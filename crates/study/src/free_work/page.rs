@@ -41,7 +41,9 @@ fn head_use(work: &FreeWork) -> Markup {
         p.note {
             "Data pass under the head " (moves(false)) " of the time for requests, " (moves(true))
             " with free work in the gaps."
-            @if work.promoted_share > 0.0 { " Promoted requests are among the requests." }
+            @if work.promoted_share + work.copied_share > 0.0 {
+                " Promoted requests are among the requests."
+            }
         }
     }
 }
@@ -88,7 +90,7 @@ fn course(
     let which = if task.rounds == 0 { "under way" } else { "that came first" };
     let took = span(course.elapsed_ns() as f64 / 1e9);
     let of_arm = if arms > 1 { " on the first arm" } else { "" };
-    let title = match is_one {
+    let title = match is_one || task.name == round {
         true => format!("How a {round} goes on"),
         false => format!("How a {round} goes on: {}", task.name),
     };

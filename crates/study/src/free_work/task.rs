@@ -76,7 +76,8 @@ impl TaskWork {
         let rounds = arms.iter().map(|arm| arm.rounds.len() as u64).sum::<u64>();
         let elapsed_ns: u64 = arms.iter().map(|arm| arm.ended_ns()).sum();
         let round_ns = elapsed_ns.checked_div(rounds);
-        let ends: Option<Vec<u64>> = arms.iter().map(|arm| arm.expected_end_ns).collect();
+        let going_on = arms.iter().filter(|arm| !arm.is_done());
+        let ends: Option<Vec<u64>> = going_on.map(|arm| arm.expected_end_ns).collect();
         Self {
             name: name.clone(),
             kind,
@@ -86,7 +87,7 @@ impl TaskWork {
             round_ns,
             rounds_a_day: round_ns.map(|ns| 86_400e9 / ns as f64),
             ended_ns: arms.iter().map(|arm| arm.ended_ns()).max().filter(|_| rounds > 0),
-            unfinished: mean(&arms, |arm| arm.unfinished.blocks() as f64 / arm.blocks as f64),
+            unfinished: mean(&arms, |arm| arm.unfinished.settled() as f64 / arm.blocks as f64),
             expected_end_ns: ends.and_then(|ends| ends.into_iter().max()),
             deadline: arms[0].deadline_ns.map(|deadline| DeadlineWork::new(&arms, deadline)),
             last_5_percent: time_share_of_last(&arms, 0.05),
@@ -110,7 +111,8 @@ impl DeadlineWork {
             _ if arm.unfinished.elapsed_ns > deadline_ns => Some(false),
             expected => expected.map(|end| end <= due_ns(arm)),
         };
-        let all: Vec<Option<bool>> = arms.iter().map(will_be_held).collect();
+        let going_on = arms.iter().filter(|arm| !arm.is_done());
+        let all: Vec<Option<bool>> = going_on.map(will_be_held).collect();
         Self {
             deadline_ns,
             held,
@@ -119,7 +121,7 @@ impl DeadlineWork {
             due_ns: arms.iter().map(due_ns).min().unwrap_or(deadline_ns),
             will_be_held: match all.contains(&Some(false)) {
                 true => Some(false),
-                false => all.iter().all(Option::is_some).then_some(true),
+                false => (!all.is_empty() && all.iter().all(Option::is_some)).then_some(true),
             },
         }
     }

@@ -23,8 +23,15 @@ pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String
         (came.in_passing, "moved by requests anyway"),
         (came.in_idle, "in idle time"),
         (came.promoted, "promoted"),
+        (came.copied, "copied before writes"),
     ];
-    rows.push(("delivered", delivered(task.delivered_bytes_per_second, came.total(), ways)));
+    let moved = if task.kind == TaskKind::Write { "written" } else { "delivered" };
+    rows.push((moved, delivered(task.delivered_bytes_per_second, came.total(), ways)));
+    match task.kind {
+        TaskKind::Backup => rows.push(("copies", copies(task))),
+        TaskKind::Write => rows.push(("superseded", superseded(task))),
+        _ => {}
+    }
     rows.push(("end", end(task)));
     rows.extend(task.deadline.as_ref().map(|due| ("deadline", deadline(task, due))));
     rows
@@ -54,6 +61,8 @@ fn kind(task: &TaskWork) -> String {
         TaskKind::Sample => "so many blocks, whichever come by",
         TaskKind::Scrub => "every block, from the media",
         TaskKind::ScrubSample => "so many blocks from the media, whichever come by",
+        TaskKind::Backup => "every block once, as it was at the beginning",
+        TaskKind::Write => "every block once, unless a request writes it",
     };
     let (words, size) = (task.kind.words(), Bytes::new(task.block_bytes).human());
     format!("{words}: {what}; {} of {size}", task.blocks)
@@ -66,6 +75,8 @@ pub(super) fn round_is(kind: TaskKind) -> &'static str {
         TaskKind::Sample => "sample",
         TaskKind::Scrub => "scrub",
         TaskKind::ScrubSample => "scrub sample",
+        TaskKind::Backup => "backup",
+        TaskKind::Write => "write",
     }
 }
 
@@ -76,16 +87,21 @@ fn rounds_are(kind: TaskKind) -> &'static str {
         TaskKind::Sample => "samples",
         TaskKind::Scrub => "scrubs",
         TaskKind::ScrubSample => "scrub samples",
+        TaskKind::Backup => "backup",
+        TaskKind::Write => "write",
     }
 }
 
 fn rounds(task: &TaskWork, arms: u64) -> String {
     let mut words = format!("{} complete", task.rounds);
-    if let (Some(a_day), Some(ns)) = (task.rounds_a_day, task.round_ns) {
-        words += &format!(", {a_day:.1} a day, {} each", seconds(ns));
+    match (task.rounds_a_day, task.round_ns) {
+        (_, Some(ns)) if task.kind.is_once() => words += &format!(", in {}", seconds(ns)),
+        (Some(a_day), Some(ns)) => words += &format!(", {a_day:.1} a day, {} each", seconds(ns)),
+        _ => {}
     }
     if is_under_way(task) {
-        words += &format!("; {} of the next one", percent(task.unfinished));
+        let which = if task.kind.is_once() { "it" } else { "the next one" };
+        words += &format!("; {} of {which}", percent(task.unfinished));
     }
     if arms > 1 {
         words += &format!("; on {arms} arms, each with its own");
@@ -97,11 +113,37 @@ fn is_under_way(task: &TaskWork) -> bool {
     task.rounds == 0 || task.unfinished >= WORTH_SAYING
 }
 
+/// What a backup cost the foreground.
+fn copies(task: &TaskWork) -> String {
+    let came = &task.delivered;
+    let (blocks, requests) = (came.copied, came.copied_requests);
+    match requests {
+        0 => "none: no request wrote over what was not read yet".to_owned(),
+        _ => format!(
+            "{blocks} blocks in {requests} requests of their own, {} of the heads: read before requests \
+             wrote over them, which waited",
+            seconds(came.copied_head_ns)
+        ),
+    }
+}
+
+/// What the foreground has taken off it.
+fn superseded(task: &TaskWork) -> String {
+    match task.delivered.superseded {
+        0 => "none: no request brought newer data before".to_owned(),
+        blocks => format!("{blocks} blocks: a request brought newer data before"),
+    }
+}
+
 fn end(task: &TaskWork) -> String {
-    let ended = task.ended_ns.map(|ns| format!("the last one ended after {}", seconds(ns)));
+    let (last, next) = match task.kind.is_once() {
+        true => ("it", "it"),
+        false => ("the last one", "the one under way"),
+    };
+    let ended = task.ended_ns.map(|ns| format!("{last} ended after {}", seconds(ns)));
     let expected = is_under_way(task).then(|| match task.expected_end_ns {
-        Some(ns) => format!("the one under way was expected to after {}", seconds(ns)),
-        None => "too little has come of the one under way to tell".to_owned(),
+        Some(ns) => format!("{next} was expected to end after {}", seconds(ns)),
+        None => format!("too little of {next} has come to tell"),
     });
     let words: Vec<String> = ended.into_iter().chain(expected).collect();
     words.join("; ")

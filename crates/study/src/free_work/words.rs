@@ -51,6 +51,7 @@ fn together(work: &FreeWork) -> Vec<(&'static str, String)> {
         (work.bytes(|d| d.in_passing), "moved by requests anyway"),
         (work.bytes(|d| d.in_idle), "in idle time"),
         (work.bytes(|d| d.promoted), "promoted"),
+        (work.bytes(|d| d.copied), "copied before writes"),
     ];
     let delivered = delivered(work.delivered_bytes_per_second, total, ways);
     vec![
