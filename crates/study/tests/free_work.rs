@@ -166,3 +166,24 @@ fn a_drive_that_keeps_its_gaps_is_said_to_and_the_way_out_too() {
     assert!(given.gaps > 1000 && given.gaps_used * 2 > given.gaps, "{given:?}");
     assert_eq!(run("keep_free_blocks_before = true").result_hash, run("").result_hash);
 }
+
+#[test]
+fn what_is_done_once_is_told_of_as_such() {
+    let freeblock = "[freeblock]\ntask = \"backup\"\nlength = \"32MiB\"\nblock_size = \"32KiB\"\n\
+                     rounds = 1\npromote_tail = { cost = 0.5 }\n[[freeblock.beside]]\ntask = \"write\"\nstart = \"4GiB\"\n\
+                     length = \"1GiB\"";
+    let experiment = experiment(freeblock);
+    let result = experiment.run().unwrap();
+    let work = FreeWork::new(&result).unwrap();
+    let [backup, write] = &work.tasks[..] else { panic!("two tasks") };
+    assert_eq!((backup.rounds, backup.delivered.total(), backup.expected_end_ns), (1, 1024, None));
+    assert!(write.rounds == 0 && write.expected_end_ns > write.ended_ns);
+    let settled = write.delivered.total() + write.delivered.superseded;
+    assert!(is(write.unfinished * write.blocks as f64, settled as f64));
+    let said = words(&result);
+    for words in ["backup: 1 complete, in ", "copies: ", "end: it ended after", "superseded: "] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let page = sim_html(&experiment.config, &experiment.spec, &result);
+    assert!(page.contains("The backup, ") && !page.contains("if a part of the blocks is enough"));
+}

@@ -87,7 +87,11 @@ fn course(
         page::chart(&chart::lines(lines, &Axes { x, y, log_x: false }))
     };
     let time = "time of the round, %";
-    let which = if task.rounds == 0 { "under way" } else { "that came first" };
+    let which = match task.rounds {
+        0 => " under way",
+        _ if task.kind.is_once() => "",
+        _ => " that came first",
+    };
     let took = span(course.elapsed_ns() as f64 / 1e9);
     let of_arm = if arms > 1 { " on the first arm" } else { "" };
     let title = match is_one || task.name == round {
@@ -97,7 +101,7 @@ fn course(
     section(
         &title,
         &html! {
-            p.note { "The " (round) " " (which) (of_arm) ", " (took) "." }
+            p.note { "The " (round) (which) (of_arm) ", " (took) "." }
             h3 { "Progress" }
             (lines(&progress, time, "blocks, %"))
             h3 { "Bandwidth around then" }
@@ -105,6 +109,7 @@ fn course(
             p.note {
                 "Delivered is what came in gaps and what requests moved anyway"
                 @if task.delivered.in_idle > 0 { ", and what came in idle time" }
+                @if task.delivered.copied > 0 { ", and what was copied before writes" }
                 "; potential is what the rotational latency would carry at the media rate"
                 @if task.delivered.promoted_requests > 0 { ", that of promoted requests included" }
                 @if !is_one { "; tasks share it" }
@@ -114,8 +119,9 @@ fn course(
                 h3 { "Where the latency went" @if !is_one { ", for all tasks" } }
                 (lines(&shares, time, "of the potential, %"))
             }
-            // In idle time blocks come without any latency of requests.
-            @if task.delivered.in_idle == 0 {
+            // In idle time blocks come without any latency of requests, and of a backup no part is
+            // enough.
+            @if task.delivered.in_idle == 0 && !task.kind.is_once() {
                 h3 { "Efficiency, if a part of the blocks is enough" }
                 (lines(&[course.efficiency()], "part of the blocks that is enough, %", "of the potential, %"))
             }
