@@ -25,6 +25,12 @@ pub trait Device {
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
         let _ = (now, waiting, promotion);
     }
+    /// The next read of its background work that must take place before this write, which is just
+    /// arriving; asked for until there is none.
+    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
+        let _ = (now, write);
+        None
+    }
     /// The next foreground request to make for its background work, if one is to be made.
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
         let _ = now;
@@ -116,6 +122,11 @@ impl Device for Mechanics<'_> {
     #[inline]
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
         self.servo.foreground_arrived(now, waiting, promotion);
+    }
+
+    #[inline]
+    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
+        self.servo.read_before(now, write)
     }
 
     #[inline]
@@ -259,6 +270,11 @@ impl Device for WholeDrive<'_> {
     #[inline]
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
         self.servo.foreground_arrived(now, waiting, promotion);
+    }
+
+    #[inline]
+    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
+        self.servo.read_before(now, write)
     }
 
     #[inline]

@@ -14,7 +14,7 @@ use crate::completion::Completion;
 use crate::device::{Device, Work};
 use crate::flush::FlushOrder;
 use crate::pending::{Pending, PendingRequests};
-use crate::promoted::PromotedWrites;
+use crate::promoted::PromotedRequests;
 use crate::result::{RunResult, Tally};
 use crate::source::{Request, Source, SourceError};
 use crate::zoned::{Refusal, VolumeZones};
@@ -41,7 +41,7 @@ struct Engine<'a, D, S> {
     /// Arms that may have work to give out at this instant, each once.
     touched: Touched,
     pending: PendingRequests,
-    promoted: PromotedWrites,
+    promoted: PromotedRequests,
     flushes: FlushOrder,
     tally: Tally,
 }
@@ -84,7 +84,7 @@ pub(crate) fn tally<D: Device, S: Source>(
         calendar,
         touched: Touched::new(arms_count),
         pending: PendingRequests::default(),
-        promoted: PromotedWrites::default(),
+        promoted: PromotedRequests::default(),
         flushes: FlushOrder::default(),
         tally: Tally::default(),
     };
@@ -158,11 +158,17 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             self.flushes.write_arrived(sequence);
         }
         let now = self.now;
-        let Self { striping, arms, touched, promoted, .. } = self;
+        let Self { striping, arms, touched, promoted, pending, .. } = self;
         let mut push = |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
             let waiting = Waiting { target, arrival: now, sequence };
+            if request.op == Op::Write {
+                while let Some(read) = arm.device.read_before(now, &waiting) {
+                    begin_promoted(arm, piece.arm, pending, promoted, (read, now));
+                    touched.push(piece.arm);
+                }
+            }
             arm.device.arrived(now, &waiting, None);
             if let Some(waiting) = promoted.pass(piece.arm, waiting) {
                 arm.policy.push(waiting);
@@ -213,14 +219,8 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn promote(&mut self, number: u32) {
         let Self { arms, pending, promoted, now, .. } = self;
         let arm = &mut arms[number as usize];
-        while let Some(Promoted { id, op, start, blocks }) = arm.device.promote(*now) {
-            let blocks = Blocks::new(blocks.into());
-            let target = arm.drive.target(start, blocks, op);
-            let sequence = pending.push_promoted(Request { op, start, blocks, tag: 0 }, *now);
-            let waiting = Waiting { target, arrival: *now, sequence };
-            arm.device.arrived(*now, &waiting, Some(id));
-            promoted.begin(number, waiting);
-            arm.policy.push(waiting);
+        while let Some(request) = arm.device.promote(*now) {
+            begin_promoted(arm, number, pending, promoted, (request, *now));
         }
     }
 
@@ -280,6 +280,26 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         (self.observer)(&completion);
         self.source.completed(pending.request.tag, self.now);
     }
+}
+
+/// Makes a foreground request of an arm's background work, at this moment.
+fn begin_promoted<D: Device>(
+    arm: &mut Arm<D>,
+    number: u32,
+    pending: &mut PendingRequests,
+    promoted: &mut PromotedRequests,
+    (request, now): (Promoted, SimTime),
+) {
+    let Promoted { id, op, start, blocks, precedes_writes } = request;
+    let blocks = Blocks::new(blocks.into());
+    let target = arm.drive.target(start, blocks, op);
+    let sequence = pending.push_promoted(Request { op, start, blocks, tag: 0 }, now);
+    let waiting = Waiting { target, arrival: now, sequence };
+    arm.device.arrived(now, &waiting, Some(id));
+    if precedes_writes {
+        promoted.begin(number, waiting);
+    }
+    arm.policy.push(waiting);
 }
 
 /// Arms in the order they were touched, each once.

@@ -1,26 +1,26 @@
-//! Promoted writes, and foreground writes to the same blocks that came later.
+//! Promoted requests, and foreground writes to the same blocks that came later.
 //!
 //! A promoted write has data that are older than those of every foreground write that arrives behind
-//! it, and a policy may choose either first. So whoever shares a block with one is held back until
-//! that is done: tasks ask for this order (`model/src/freeblock/tasks`).
+//! it, a promoted read of a backup wants the older ones, and a policy may choose either first. So
+//! whoever shares a block with one is held back until that is done: tasks ask for this order
+//! (`model/src/freeblock/tasks`).
 
 use freewheel_model::sched::Waiting;
 use freewheel_units::Op;
 
-/// Promoted writes that are not done, and who waits for them, each with its arm.
+/// Promoted requests that come before later writes and are not done, and who waits for them, each
+/// with its arm.
 #[derive(Default)]
-pub(crate) struct PromotedWrites {
+pub(crate) struct PromotedRequests {
     under_way: Vec<(u32, Waiting)>,
     /// In the order of arrival.
     held: Vec<(u32, Waiting)>,
 }
 
-impl PromotedWrites {
-    /// A promoted request is on its way.
+impl PromotedRequests {
+    /// A promoted request is on its way that foreground writes behind it must not overtake.
     pub fn begin(&mut self, arm: u32, waiting: Waiting) {
-        if waiting.target.op == Op::Write {
-            self.under_way.push((arm, waiting));
-        }
+        self.under_way.push((arm, waiting));
     }
 
     /// The request if it may go to the policy; else it is held back.

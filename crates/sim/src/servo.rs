@@ -242,6 +242,13 @@ impl<'p> Servo<'p> {
         self.freeblock.as_ref()?.idle.time()
     }
 
+    /// The next read of a background task that must take place before this write, which is just
+    /// arriving.
+    #[inline]
+    pub fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
+        self.freeblock.as_mut()?.planner.read_before(&foreground(write, None), now)
+    }
+
     /// The next foreground request to make for a background task.
     #[inline]
     pub fn promote(&mut self, now: SimTime) -> Option<Promoted> {
@@ -287,6 +294,13 @@ impl Actuator for Servo<'_> {
     }
 }
 
+/// A request as planners are told of it.
+pub(crate) fn foreground(waiting: &Waiting, promotion: Option<PromotionId>) -> Foreground {
+    let Waiting { target, sequence, .. } = *waiting;
+    let Target { op, start, blocks, .. } = target;
+    Foreground { op, start, blocks, sequence, promotion }
+}
+
 impl Freeblock<'_> {
     #[inline(never)]
     fn foreground_arrived(
@@ -295,10 +309,8 @@ impl Freeblock<'_> {
         waiting: &Waiting,
         promotion: Option<PromotionId>,
     ) {
-        let Waiting { target, sequence, .. } = *waiting;
-        let Target { op, start, blocks, .. } = target;
-        let request = Foreground { op, start, blocks, sequence, promotion };
-        self.foreground.insert(sequence, request);
+        let request = foreground(waiting, promotion);
+        self.foreground.insert(waiting.sequence, request);
         self.idle.end(now);
         self.planner.foreground_arrived(&request, now);
     }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 
+use freewheel_sim::background::{TaskKind, TaskResult};
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_sim::source::PatternSpec;
 use freewheel_sim::{Completion, RunResult};
@@ -44,7 +45,7 @@ fn promotion_of_the_last_blocks_ends_rounds_sooner_at_no_more_than_its_cost() {
         for cost in [0.05, 0.2] {
             let tail = format!("{scan}promote_tail = {{ cost = {cost}, merged_max = \"4KiB\" }}");
             let with = run(policy, &tail);
-            let [before, after] = [&without, &with].map(|result| &result.background[0]);
+            let [before, after] = [&without, &with].map(|result| &result.background[0].tasks[0]);
             let rates = [before, after].map(|background| background.rounds_a_day().unwrap());
             assert!(rates[1] > rates[0], "{policy}, {cost}: {rates:?}");
             let mut requests = 0;
@@ -89,7 +90,7 @@ fn a_run_ends_with_its_foreground_however_much_is_left_to_promote() {
     let mut last = SimTime::ZERO;
     let result = experiment.run_observed(Some(&mut |c| last = c.end), &mut |_, _| {}).unwrap();
     assert_eq!(result.requests, 2000);
-    let background = &result.background[0];
+    let background = &result.background[0].tasks[0];
     let rounds = background.all_rounds();
     assert!(rounds.map(|round| round.promoted.requests).sum::<u64>() > 100);
     // The one that was under way.
@@ -150,7 +151,7 @@ fn what_idle_time_costs_the_foreground_is_counted_to_the_nanosecond() {
             }
             let idle = with.idle.unwrap();
             assert_eq!((idle.delay_ns, idle.gain_ns), (delay_ns, gain_ns));
-            let background = &with.background[0];
+            let background = &with.background[0].tasks[0];
             let rounds = background.all_rounds();
             let blocks: u64 = rounds.map(|round| round.in_idle).sum();
             (compared, delayed, read) =
@@ -290,7 +291,7 @@ fn an_adaptive_timeout_shrinks_where_anything_is_accepted_and_grows_where_nothin
 #[test]
 fn an_idle_drive_is_scanned_with_hardly_any_foreground() {
     let (result, _) = sparse(1, "block_size = \"512B\"\nidle = { after = \"20ms\" }");
-    let background = &result.background[0];
+    let background = &result.background[0].tasks[0];
     assert!(background.rounds.len() > 10, "{}", background.rounds.len());
     let idle = result.idle.unwrap();
     // Tracks one after the other: most of the time is transfer.
@@ -344,12 +345,60 @@ fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
     );
     let config = SimConfig::parse(&text, "test", &[]).unwrap();
     let result = Experiment::new(config).unwrap().run().unwrap();
-    let arm = &result.background[0];
-    let [same, low] = &arm.beside[..] else { panic!("{:?}", arm.beside) };
-    let first: Vec<u64> = arm.rounds.iter().map(|round| round.elapsed_ns).collect();
-    assert!(!first.is_empty(), "a round is complete");
-    assert_eq!(same.rounds_ns, first, "what one reads the other has too");
-    assert!(low.delivered > 100 && low.rounds_ns.is_empty(), "{low:?}");
+    let [first, same, low] = &result.background[0].tasks[..] else { panic!("three tasks") };
+    assert!(!first.rounds.is_empty(), "a round is complete");
+    assert_eq!(same.rounds, first.rounds, "what one reads the other has too");
+    assert_eq!((&first.name[..], &same.name[..]), ("scrub sample", "scrub sample 2"));
+    assert_eq!((&low.name[..], low.kind), ("data mining", TaskKind::DataMining));
+    assert!(low.unfinished.blocks() > 100 && low.rounds.is_empty(), "{low:?}");
+    // The first tasks are the same, so are their ends; the last one has more to do.
+    assert_eq!(first.expected_end_ns, same.expected_end_ns);
+    assert!(
+        low.expected_end_ns > first.expected_end_ns
+            && low.expected_end_ns > Some(result.elapsed_ns)
+    );
+}
+
+/// Whatever its place, a task is told of as if it were the first, and served the same.
+#[test]
+fn a_task_fares_the_same_wherever_it_stands() {
+    let scan = "block_size = \"4KiB\"\nenough = 0.02\ndeadline = \"10min\"\n";
+    let scrub = "task = \"scrub\"\nblock_size = \"8KiB\"\nname = \"check\"\n";
+    let run = |first: &str, second: &str| {
+        let text = format!(
+            "drive = \"atlas10k\"\nelectronics = false\n\
+             workload = {{ kind = \"closed\", outstanding = 10, requests = 3000 }}\n\
+             [freeblock]\n{first}[[freeblock.beside]]\n{second}"
+        );
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        Experiment::new(config).unwrap().run().unwrap()
+    };
+    let (one, other) = (run(scan, scrub), run(scrub, scan));
+    assert_eq!(one.result_hash, other.result_hash, "the foreground is what it was");
+    let [sample, check] = &one.background[0].tasks[..] else { panic!("two tasks") };
+    let [check_first, sample_second] = &other.background[0].tasks[..] else { panic!("two tasks") };
+    assert_eq!((&check.name[..], &sample.name[..]), ("check", "sample"));
+    assert_eq!(sample.deadline_ns, Some(600_000_000_000));
+    // But for ties, which layers break in the order of the tasks.
+    for (first, second) in [(sample, sample_second), (check_first, check)] {
+        assert_eq!(
+            (&first.name, first.kind, first.blocks),
+            (&second.name, second.kind, second.blocks)
+        );
+        let blocks = |task: &TaskResult| task.all_rounds().map(|round| round.blocks()).sum::<u64>();
+        let (first, second) = (blocks(first), blocks(second));
+        assert!(first > 0 && first.abs_diff(second) * 20 < first, "{first} {second}");
+    }
+    assert!(!check.unfinished.progress.is_empty(), "its course is noted as well");
+}
+
+#[test]
+fn two_tasks_of_one_name_are_refused() {
+    let text = "workload = { kind = \"closed\" }\n[freeblock]\nname = \"a\"\n\
+                [[freeblock.beside]]\n[[freeblock.beside]]\nname = \"a\"\n";
+    let config = SimConfig::parse(text, "test", &[]).unwrap();
+    let error = Experiment::check(&config).unwrap_err().to_string();
+    assert!(error.starts_with("freeblock: beside[1]: `name` is a, as another"), "{error}");
 }
 
 #[test]
@@ -389,4 +438,86 @@ fn more_rounds_than_can_be_counted_are_refused_by_their_key() {
             );
         }
     }
+}
+
+/// Writes and reads of 4 KiB within a part of an Atlas 10K, and a backup of that part.
+fn backed_up(read_share: f64, task: &str) -> RunResult {
+    let text = format!(
+        "drive = \"atlas10k\"\nelectronics = false\n\
+         workload = {{ kind = \"closed\", outstanding = 6, requests = 3000, pattern = {{ size = \
+         \"4KiB\", read_share = {read_share} }} }}\n[freeblock]\n{task}"
+    );
+    Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap().run().unwrap()
+}
+
+#[test]
+fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
+    let part = "task = \"backup\"\nstart = \"1GiB\"\nlength = \"2GiB\"\nblock_size = \"64KiB\"\n";
+    let result = backed_up(0.5, &format!("{part}rounds = 1\n"));
+    let task = &result.background[0].tasks[0];
+    let [round] = &task.rounds[..] else { panic!("one round: {}", task.rounds.len()) };
+    assert_eq!((task.blocks, round.blocks()), (32_768, 32_768));
+    assert!(task.is_done() && task.unfinished.blocks() == 0 && task.expected_end_ns.is_none());
+    let copied = round.copied;
+    // A write of 4 KiB may lie in two blocks, which are one request.
+    assert!(copied.requests > 100 && copied.blocks >= copied.requests, "{copied:?}");
+    assert!(copied.blocks <= 2 * copied.requests && copied.head_ns > copied.requests * 1_000_000);
+    // Nobody else pays.
+    let reads_only = backed_up(1.0, part);
+    assert_eq!(reads_only.background[0].tasks[0].unfinished.copied.requests, 0);
+    assert_eq!(reads_only.result_hash, backed_up(1.0, "").result_hash);
+}
+
+#[test]
+fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
+    for (task, message) in [
+        ("task = \"backup\"\nenough = 0.5", "`enough`: a backup is of all its blocks"),
+        ("task = \"backup\"\nrounds = 2", "`rounds` is 2: a backup has 1"),
+        ("start = \"100B\"", "`start` is 100B: a whole number"),
+        ("start = \"1TiB\"", "`start` is 1TiB: a whole number"),
+        ("length = \"5KiB\"", "`length` is 5KiB: from 4KiB to the arm's"),
+        ("start = \"1GiB\"\nlength = \"8GiB\"", "`length` is 8GiB: from 4KiB to the arm's"),
+        ("length = \"0B\"", "`length` is 0"),
+        ("task = \"write\"\nrounds = 3", "`rounds` is 3: a write has 1"),
+        (
+            "task = \"backup\"\nlength = \"1GiB\"\n[[beside]]\ntask = \"write\"\nstart = \"1023MiB\"",
+            "beside[0]: `task` is write, of blocks of which backup is a backup",
+        ),
+    ] {
+        let task = task.replace("[[beside]]", "[[freeblock.beside]]");
+        let text = format!(
+            "drive = \"atlas10k\"\nworkload = {{ kind = \"closed\" }}\n[freeblock]\n{task}\n"
+        );
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let error = Experiment::check(&config).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("freeblock: {message}")), "{error}");
+    }
+}
+
+#[test]
+fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
+    for (setting, message) in [
+        ("drive = \"atlas10k\"\nexternal = {}\n", "external: `freeblock.task` is write"),
+        ("drive = \"ultrastar-hc680-28tb\"\n", "freeblock: `task` is write, and a host-managed"),
+    ] {
+        let text =
+            format!("{setting}workload = {{ kind = \"closed\" }}\nfreeblock.task = \"write\"\n");
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let error = Experiment::check(&config).unwrap_err().to_string();
+        assert!(error.starts_with(message), "{error}");
+    }
+}
+
+#[test]
+fn a_write_ends_with_every_block_written_or_superseded() {
+    let task = "task = \"write\"\nstart = \"3GiB\"\nlength = \"64MiB\"\nblock_size = \"32KiB\"\nrounds = 1\n";
+    let result = backed_up(0.2, task);
+    let task = &result.background[0].tasks[0];
+    assert_eq!((task.kind, task.rounds.len()), (TaskKind::Write, 1));
+    let round = &task.rounds[0];
+    assert_eq!((task.blocks, round.settled()), (2048, 2048));
+    assert!(round.superseded > 0 && round.in_gaps > 1000, "{round:?}");
+    // Of blocks on two tracks a part may have been written before the rest was superseded.
+    let written = result.free.unwrap().time.write_bytes;
+    assert!((round.in_gaps * 32_768..=2048 * 32_768).contains(&written), "{written}");
 }

@@ -23,7 +23,9 @@ pub use extract::{
     Confidence, ExtractError, ExtractOptions, ExtractProgress, ExtractedSlip, ExtractedValue,
     Extraction, Journal, JournalEntry, JournalError, JournalHead, KeepEntry, extract, read_journal,
 };
-pub use free_work::{Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, free_work_parts};
+pub use free_work::{
+    DeadlineWork, Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, TaskWork, free_work_parts,
+};
 pub use number::four_digits;
 pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
 pub use shingled::shingled_cautions;

@@ -16,8 +16,8 @@ fn experiment(freeblock: &str) -> Experiment {
 /// A sample of a hundredth of the drive.
 const SAMPLE: &str = "[freeblock]\nenough = 0.01\nrounds = 2";
 
-fn titles(result: &RunResult) -> Vec<&'static str> {
-    free_work_parts(result).iter().map(|part| part.title).collect()
+fn titles(result: &RunResult) -> Vec<String> {
+    free_work_parts(result).iter().map(|part| part.title.clone()).collect()
 }
 
 fn is(a: f64, b: f64) -> bool {
@@ -27,13 +27,15 @@ fn is(a: f64, b: f64) -> bool {
 #[test]
 fn numbers_are_those_of_the_sums() {
     let result = experiment(SAMPLE).run().unwrap();
-    let (work, arm, free) =
-        (FreeWork::new(&result).unwrap(), &result.background[0], result.free.as_ref().unwrap());
-    assert_eq!((work.arms, work.scans), (1, 2));
-    assert!(is(work.scans_a_day.unwrap(), arm.rounds_a_day().unwrap()));
-    assert_eq!(work.last_5_percent, arm.time_share_of_last(0.05));
-    let blocks: u64 = arm.all_rounds().map(|round| round.blocks()).sum();
-    assert_eq!(work.delivered.total(), blocks);
+    let (work, free) = (FreeWork::new(&result).unwrap(), result.free.as_ref().unwrap());
+    let (task, own) = (&work.tasks[0], &result.background[0].tasks[0]);
+    assert_eq!((work.arms, work.tasks.len(), task.rounds), (1, 1, 2));
+    assert!(is(task.rounds_a_day.unwrap(), own.rounds_a_day().unwrap()));
+    assert_eq!(task.last_5_percent, own.time_share_of_last(0.05));
+    assert_eq!(task.ended_ns, Some(own.rounds.iter().map(|round| round.elapsed_ns).sum()));
+    let blocks: u64 = own.all_rounds().map(|round| round.blocks()).sum();
+    assert_eq!(task.delivered.total(), blocks);
+    assert!(is(task.efficiency, work.efficiency));
     let seconds = result.elapsed_ns as f64 / 1e9;
     assert!(is(work.delivered_bytes_per_second * seconds, (blocks * 4096) as f64));
     let potential = free.potential_bytes_per_second * seconds;
@@ -48,12 +50,12 @@ fn what_did_not_happen_is_not_spoken_of() {
     let none = experiment("").run().unwrap();
     assert!(FreeWork::new(&none).is_none() && titles(&none).is_empty());
     let gaps = experiment(SAMPLE).run().unwrap();
-    assert_eq!(titles(&gaps), ["Background work", "Rotational gaps", "Decisions"]);
+    assert_eq!(titles(&gaps), ["Background task: sample", "Rotational gaps", "Decisions"]);
     let all = experiment(&format!(
         "{SAMPLE}\nidle = {{ after = \"5ms\" }}\npromote_tail = {{ cost = 0.5 }}"
     ));
     let all = all.run().unwrap();
-    assert!(titles(&all).contains(&"Idle time"), "{:?}", titles(&all));
+    assert!(titles(&all).contains(&"Idle time".to_owned()), "{:?}", titles(&all));
 }
 
 #[test]
@@ -67,8 +69,9 @@ fn idle_cost_and_promotion_are_told_apart_from_what_is_free() {
     assert!(is(cost.response_ns_added * requests, idle.delay_ns as f64 - idle.gain_ns as f64));
     assert!(is(cost.delay_ns_mean * idle.requests_delayed as f64, idle.delay_ns as f64));
     assert!(is(work.head_use.idle_work * result.arms_ns as f64, idle.head_ns as f64));
-    assert!(work.delivered.in_idle > 0 && work.delivered.promoted > 0);
-    let in_gaps = work.delivered.in_gaps + work.delivered.in_passing;
+    let delivered = &work.tasks[0].delivered;
+    assert!(delivered.in_idle > 0 && delivered.promoted > 0);
+    let in_gaps = delivered.in_gaps + delivered.in_passing;
     let potential =
         result.free.unwrap().potential_bytes_per_second * result.elapsed_ns as f64 / 1e9;
     assert!(is(work.efficiency * potential, (in_gaps * 4096) as f64));
@@ -88,6 +91,43 @@ fn the_page_has_the_charts_of_what_there_is() {
     let idle = page(&format!("{SAMPLE}\nidle = {{ after = \"5ms\" }}"));
     assert_eq!(charts(&idle), 6);
     assert!(idle.contains("Idle time") && idle.contains("work in idle time"));
+}
+
+/// A sample with a deadline that it holds, a scrub with one that it cannot hold, and a scan.
+const THREE: &str = "[freeblock]\nenough = 0.02\ndeadline = \"1h\"\n\
+                     [[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"64KiB\"\n\
+                     deadline = \"100s\"\n[[freeblock.beside]]\nname = \"mine\"\npriority = \"low\"";
+
+#[test]
+fn every_task_is_told_of_alike() {
+    let experiment = experiment(THREE);
+    let result = experiment.run().unwrap();
+    let work = FreeWork::new(&result).unwrap();
+    let tasks: Vec<&str> = work.tasks.iter().map(|task| &task.name[..]).collect();
+    assert_eq!(tasks, ["sample", "scrub", "mine"]);
+    let sum: f64 = work.tasks.iter().map(|task| task.delivered_bytes_per_second).sum();
+    assert!(is(sum, work.delivered_bytes_per_second));
+    assert!(work.tasks.iter().all(|task| task.delivered.total() > 0));
+    let parts = free_work_parts(&result);
+    for name in tasks {
+        let title = format!("Background task: {name}");
+        let part = parts.iter().find(|part| part.title == title).unwrap();
+        let rows: Vec<&str> = part.rows.iter().map(|(what, _)| *what).collect();
+        assert!(["kind", "delivered", "end"].iter().all(|row| rows.contains(row)), "{rows:?}");
+        assert_eq!(rows.contains(&"deadline"), name != "mine", "{rows:?}");
+    }
+    let [sample, scrub, _] = &work.tasks[..] else { panic!("three tasks") };
+    let (held, missed) = (sample.deadline.unwrap(), scrub.deadline.unwrap());
+    assert_eq!((held.held, held.missed), (sample.rounds, 0));
+    assert_ne!(held.will_be_held, Some(false));
+    assert_eq!((missed.held, missed.due_ns), (0, 100_000_000_000));
+    assert_eq!(missed.will_be_held, Some(false), "100 s have gone");
+    let said = words(&result);
+    assert!(said.contains("samples: ") && said.contains("will be missed"), "{said}");
+    let page = sim_html(&experiment.config, &experiment.spec, &result);
+    for title in ["How the tasks go on", "How a sample goes on", "scan goes on: mine"] {
+        assert!(page.contains(title), "{title}");
+    }
 }
 
 fn words(result: &RunResult) -> String {
@@ -125,4 +165,25 @@ fn a_drive_that_keeps_its_gaps_is_said_to_and_the_way_out_too() {
     let given = run(key).free.unwrap().time;
     assert!(given.gaps > 1000 && given.gaps_used * 2 > given.gaps, "{given:?}");
     assert_eq!(run("keep_free_blocks_before = true").result_hash, run("").result_hash);
+}
+
+#[test]
+fn what_is_done_once_is_told_of_as_such() {
+    let freeblock = "[freeblock]\ntask = \"backup\"\nlength = \"32MiB\"\nblock_size = \"32KiB\"\n\
+                     rounds = 1\npromote_tail = { cost = 0.5 }\n[[freeblock.beside]]\ntask = \"write\"\nstart = \"4GiB\"\n\
+                     length = \"1GiB\"";
+    let experiment = experiment(freeblock);
+    let result = experiment.run().unwrap();
+    let work = FreeWork::new(&result).unwrap();
+    let [backup, write] = &work.tasks[..] else { panic!("two tasks") };
+    assert_eq!((backup.rounds, backup.delivered.total(), backup.expected_end_ns), (1, 1024, None));
+    assert!(write.rounds == 0 && write.expected_end_ns > write.ended_ns);
+    let settled = write.delivered.total() + write.delivered.superseded;
+    assert!(is(write.unfinished * write.blocks as f64, settled as f64));
+    let said = words(&result);
+    for words in ["backup: 1 complete, in ", "copies: ", "end: it ended after", "superseded: "] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let page = sim_html(&experiment.config, &experiment.spec, &result);
+    assert!(page.contains("The backup, ") && !page.contains("if a part of the blocks is enough"));
 }

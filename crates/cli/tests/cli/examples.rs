@@ -42,16 +42,17 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
     arguments.extend(overrides);
     let mut document = document(&arguments);
     let result = document["result"].take();
-    let background = &result["background"][0];
+    let background = &result["background"][0]["tasks"][0];
     assert_eq!(background["rounds"].as_array().unwrap().len(), 1);
     assert!(
         background["rounds"][0]["in_gaps"].as_u64()
             > background["rounds"][0]["in_passing"].as_u64()
     );
     assert_eq!(result["free"]["gaps_late"], 0);
-    assert_eq!(result["free_work"]["scans"], 1);
+    assert_eq!(result["free_work"]["tasks"][0]["rounds"], 1);
+    assert_eq!(result["free_work"]["tasks"][0]["kind"], "sample");
     let text = stdout(&[&arguments[..2], &overrides].concat());
-    for words in ["scans", "last blocks", "efficiency", "gained on the way", "beyond budget"] {
+    for words in ["samples", "last blocks", "efficiency", "gained on the way", "beyond budget"] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -62,21 +63,45 @@ fn the_example_of_several_tasks_serves_each() {
     let mut arguments = vec!["sim", "examples/tasks.toml"];
     arguments.extend(overrides);
     let text = stdout(&arguments);
-    for words in ["Beside it", "scrub", "data mining", "of the first round"] {
+    let said = [
+        "Background task: sample",
+        "Background task: scrub",
+        "Background task: data mining",
+        "All background tasks",
+        "deadline",
+        "of the next one",
+    ];
+    for words in said {
         assert!(text.contains(words), "{words}: {text}");
     }
     arguments.push("--json");
     let document = document(&arguments);
-    let arm = &document["result"]["background"][0];
-    assert!(!arm["rounds"].as_array().unwrap().is_empty());
-    let beside = arm["beside"].as_array().unwrap();
-    let tasks: Vec<&str> = beside.iter().map(|task| task["task"].as_str().unwrap()).collect();
-    assert_eq!(tasks, ["scrub", "data-mining"]);
-    let bytes = |task: &serde_json::Value| {
-        task["delivered"].as_u64().unwrap() * task["block_bytes"].as_u64().unwrap()
-    };
-    assert!(beside.iter().all(|task| bytes(task) > 10_000_000), "{beside:?}");
+    let tasks = document["result"]["free_work"]["tasks"].as_array().unwrap();
+    let kinds: Vec<&str> = tasks.iter().map(|task| task["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["sample", "scrub", "data-mining"]);
+    assert!(tasks[0]["rounds"].as_u64() > Some(0));
+    let rate = |task: &Value| task["delivered_bytes_per_second"].as_f64().unwrap();
+    assert!(tasks.iter().all(|task| rate(task) > 100_000.0), "{tasks:?}");
+    assert_eq!(tasks[1]["deadline"]["deadline_ns"], 20 * 60 * 1_000_000_000u64);
     assert_eq!(document["result"]["free"]["gaps_late"], 0);
+}
+
+#[test]
+fn the_backup_example_has_every_block_and_says_what_was_copied() {
+    let mut arguments = vec!["sim", "examples/backup.toml", "--set", "freeblock.length=256MiB"];
+    let text = stdout(&arguments);
+    for words in ["Background task: backup", "1 complete", "copies", "which waited"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    arguments.push("--json");
+    let mut document = document(&arguments);
+    let task = document["result"]["free_work"]["tasks"][0].take();
+    let delivered = &task["delivered"];
+    let ways = ["in_gaps", "in_passing", "in_idle", "promoted", "copied"];
+    let came: u64 = ways.iter().map(|way| delivered[way].as_u64().unwrap()).sum();
+    assert_eq!((Some(came), task["blocks"].as_u64()), (Some(4096), Some(4096)));
+    assert!(delivered["copied"].as_u64() > Some(10), "{delivered}");
+    assert!(task["expected_end_ns"].is_null() && task["ended_ns"].as_u64() > Some(0));
 }
 
 #[test]
@@ -88,7 +113,9 @@ fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let mut document = document(&arguments);
     let cost = document["result"]["free_work"]["idle_cost"].take();
     assert!(cost["starts"].as_u64() > Some(100) && cost["response_ns_added"].as_f64() > Some(0.0));
-    assert!(document["result"]["free_work"]["delivered"]["in_idle"].as_u64() > Some(1000));
+    assert!(
+        document["result"]["free_work"]["tasks"][0]["delivered"]["in_idle"].as_u64() > Some(1000)
+    );
     assert_eq!(document["result"]["free"]["gaps"], 0);
     arguments.extend(["--set", "keep_free_blocks_before=false"]);
     assert!(self::document(&arguments)["result"]["free"]["gaps"].as_u64() > Some(100));
@@ -113,6 +140,7 @@ fn every_example_is_run_by_a_test() {
     assert_eq!(
         names,
         [
+            "backup.toml",
             "idle.toml",
             "oltp.toml",
             "outside.toml",

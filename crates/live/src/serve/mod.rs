@@ -41,7 +41,8 @@ use self::jobs::Jobs;
 use self::works::Ask;
 use crate::nbd::{Responder, Service};
 
-pub use jobs::{Foretold, JobError, JobReport, JobSpec, Kind, State};
+pub use freewheel_model::freeblock::Foretold;
+pub use jobs::{JobError, JobReport, JobSpec, Kind, State};
 pub use works::{Item, News, Reader, Status, Works};
 pub use written::REGION_BLOCKS;
 

@@ -8,6 +8,7 @@
 mod arcs;
 mod bitmap;
 mod chains;
+mod estimate;
 mod foreground;
 mod greedy;
 mod idle;
@@ -26,6 +27,7 @@ mod wanted;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
+pub use estimate::{Estimate, Foretold};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
@@ -117,6 +119,14 @@ pub trait Planner: Send {
     /// that was served then ended later by `delay` than without.
     fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
         let _ = (idle, delay);
+    }
+
+    /// The next read that must take place before this foreground write, which is just arriving, if
+    /// there is one: asked for until there is none. It arrives like any promoted request, and the
+    /// write behind it, which waits for it.
+    fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
+        let _ = (write, now);
+        None
     }
 
     /// The next foreground request to make for a task at `now`, if one is to be made. It then

@@ -91,9 +91,13 @@ impl Arm {
     }
 
     pub fn with_cadence(drive: Drive, cadence: SimDuration) -> Self {
-        let drive = Arc::new(drive);
         // The paper's: what it does can be worked out by hand.
         let options = Options { rule: Rule::Greedy, ..Options::default() };
+        Self::with_options(drive, options, cadence)
+    }
+
+    pub fn with_options(drive: Drive, options: Options, cadence: SimDuration) -> Self {
+        let drive = Arc::new(drive);
         let tasks = Tasks::new(&drive, options, cadence);
         Self { drive, tasks, now: SimTime::ZERO, head: Position::default(), gaps: 0 }
     }

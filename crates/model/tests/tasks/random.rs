@@ -140,7 +140,7 @@ impl World {
             self.arm.tasks.promote(id, Which::In(&extents[..1]), limit).unwrap()
         };
         self.oracle.promoted(id, &requests);
-        for Promoted { id, op, start, blocks } in requests {
+        for Promoted { id, op, start, blocks, .. } in requests {
             assert!(blocks <= limit);
             self.enqueue(op, start.get(), blocks, Some(id));
         }

@@ -226,7 +226,7 @@ fn promoted_blocks_are_delivered_by_the_foreground_and_by_no_gap() {
 fn a_promoted_read_that_the_drives_buffer_serves_is_delivered_when_it_is_done() {
     let mut arm = Arm::plain();
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, vec![Extent::new(0, 8)])).unwrap();
-    let Promoted { id, op, start, blocks } =
+    let Promoted { id, op, start, blocks, .. } =
         arm.tasks.promote_next(task, Lbn::ZERO, 8).unwrap().unwrap();
     let request = Foreground { op, start, blocks, sequence: 1, promotion: Some(id) };
     arm.tasks.foreground_arrived(&request, NOW);

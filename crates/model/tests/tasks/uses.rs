@@ -183,7 +183,7 @@ fn tell(prewriter: &mut Prewriter, arm: &Arm, events: &[Event]) {
 
 /// Carries promoted writes out.
 fn write_out(arm: &mut Arm, requests: &[Promoted]) {
-    for &Promoted { id, op, start, blocks } in requests {
+    for &Promoted { id, op, start, blocks, .. } in requests {
         let promotion = Some(id);
         let request = Foreground { op, start, blocks, sequence: 0, promotion };
         arm.tasks.foreground_arrived(&request, arm.now);

@@ -239,7 +239,7 @@ fn foreground_reads_neither_wait_nor_disturb() {
 }
 
 fn arrive(arm: &mut Arm, promoted: &Promoted, sequence: u64) -> Foreground {
-    let Promoted { id, op, start, blocks } = *promoted;
+    let Promoted { id, op, start, blocks, .. } = *promoted;
     let request = Foreground { op, start, blocks, sequence, promotion: Some(id) };
     arm.tasks.foreground_arrived(&request, NOW);
     request

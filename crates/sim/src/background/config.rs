@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::promote::PromoteTail;
-use super::task::{BackgroundTask, TaskConfig};
+use super::task::{BackgroundTask, TaskConfig, is_zero, names};
 
 /// Background work in the rotational gaps of the foreground: freeblock scheduling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,10 +25,19 @@ pub struct FreeblockConfig {
     /// paths; where there are more, the best of its tracks is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps_max: Option<u32>,
+    /// What reports call the task; when absent what it is, with a number where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is read.
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
     pub block_size: Bytes,
+    /// Where on each arm its blocks begin.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub start: Bytes,
+    /// How much from there on; when absent, all that the arm has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Bytes>,
     /// Part of all blocks that is enough, whichever they are: a statistical sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
@@ -43,8 +52,8 @@ pub struct FreeblockConfig {
     /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<u32>,
-    /// Further tasks that compete with it for the same gaps. What is said of rounds and promoted
-    /// blocks is said of the first task alone.
+    /// Further tasks that compete with it for the same gaps. `rounds` counts those of the first task,
+    /// and `promote_tail` promotes its blocks alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<TaskConfig>,
     /// Go on until so many rounds are complete on every arm, whatever number of requests the
@@ -117,15 +126,18 @@ fn is_normal(priority: &Priority) -> bool {
 
 impl Default for FreeblockConfig {
     fn default() -> Self {
-        let TaskConfig { task, block_size, enough, priority, deadline, share } =
+        let TaskConfig { name, task, block_size, start, length, enough, priority, deadline, share } =
             TaskConfig::default();
         Self {
             rule: Rule::default(),
             prices: true,
             nodes_max: None,
             steps_max: None,
+            name,
             task,
             block_size,
+            start,
+            length,
             enough,
             priority,
             deadline,
@@ -141,10 +153,12 @@ impl Default for FreeblockConfig {
 impl FreeblockConfig {
     /// What is wrong with it on so many arms of this capacity, if anything is.
     pub(crate) fn check(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
-        self.first().check()?;
-        for (number, task) in self.beside.iter().enumerate() {
-            task.check().map_err(|message| format!("beside[{number}]: {message}"))?;
+        for (number, task) in self.tasks().iter().enumerate() {
+            let checked = task.check(capacity);
+            checked.map_err(|message| format!("{}{message}", place(number)))?;
         }
+        self.check_names()?;
+        self.check_backups(capacity)?;
         self.check_rounds(capacity, arms)?;
         let idle = self.idle.map_or(Ok(()), |idle| idle.check());
         idle.map_err(|message| format!("idle: {message}"))?;
@@ -152,11 +166,59 @@ impl FreeblockConfig {
         tail.map_err(|message| format!("promote_tail: {message}"))
     }
 
+    /// Whoever reads a report must know which is meant.
+    fn check_names(&self) -> Result<(), String> {
+        let tasks = self.tasks();
+        for (number, task) in tasks.iter().enumerate() {
+            let same = |other: &&TaskConfig| other.name.is_some() && other.name == task.name;
+            if let Some(name) =
+                tasks[..number].iter().find(same).and_then(|task| task.name.as_ref())
+            {
+                let place = place(number);
+                return Err(format!(
+                    "{place}`name` is {name}, as another task's: give each a name of its own, or none"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a freeblock write brings is none of a backup's business, and it waits for nobody.
+    fn check_backups(&self, capacity: Blocks) -> Result<(), String> {
+        let tasks = self.tasks();
+        let of =
+            |task: BackgroundTask| tasks.iter().enumerate().filter(move |(_, t)| t.task == task);
+        for (backup, saved) in of(BackgroundTask::Backup) {
+            for (number, written) in of(BackgroundTask::Write) {
+                let (from, to) = saved.bounds(capacity);
+                let (start, end) = written.bounds(capacity);
+                if start < to && from < end {
+                    let names = names(&tasks);
+                    let (backup, write) = (&names[backup], &names[number]);
+                    return Err(format!(
+                        "{}`task` is write, of blocks of which {backup} is a backup, and {write} would not wait for it: give them parts of the drive that are apart (`start`, `length`)",
+                        place(number)
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a task writes.
+    pub(crate) fn has_writes(&self) -> bool {
+        self.tasks().iter().any(|task| task.task == BackgroundTask::Write)
+    }
+
     /// Their blocks on all arms are counted together.
     fn check_rounds(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         let Some(rounds) = self.rounds else { return Ok(()) };
         let blocks = self.blocks_of_a_round(capacity);
         let most = blocks.checked_mul(arms).map_or(0, |blocks| u64::MAX / blocks);
+        if self.first().kind().is_once() && rounds > 1 {
+            let kind = self.first().kind().words();
+            return Err(format!("`rounds` is {rounds}: a {kind} has 1, and is complete then"));
+        }
         if (1..=most).contains(&rounds) {
             return Ok(());
         }
@@ -167,12 +229,35 @@ impl FreeblockConfig {
 
     /// The first task, by which rounds are counted.
     pub(crate) fn first(&self) -> TaskConfig {
-        let Self { task, block_size, enough, priority, deadline, share, .. } = *self;
-        TaskConfig { task, block_size, enough, priority, deadline, share }
+        let Self { task, block_size, start, length, enough, priority, deadline, share, .. } = *self;
+        TaskConfig {
+            name: self.name.clone(),
+            task,
+            block_size,
+            start,
+            length,
+            enough,
+            priority,
+            deadline,
+            share,
+        }
+    }
+
+    /// All tasks, the first one first.
+    pub(super) fn tasks(&self) -> Vec<TaskConfig> {
+        std::iter::once(self.first()).chain(self.beside.iter().cloned()).collect()
     }
 
     /// Blocks of the first task that make a round.
     pub(crate) fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
         self.first().blocks_of_a_round(capacity)
+    }
+}
+
+/// Where a task stands in the table, for what is said of its keys.
+fn place(number: usize) -> String {
+    match number.checked_sub(1) {
+        None => String::new(),
+        Some(beside) => format!("beside[{beside}]: "),
     }
 }

@@ -1,60 +1,51 @@
-//! Background work of an experiment: a task whose blocks are read in rotational gaps, and what
-//! became of it.
+//! Background work of an experiment: tasks whose blocks are read in rotational gaps, and what became
+//! of them.
 
 mod config;
+mod copies;
 mod promote;
 mod result;
+mod running;
 mod task;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::{Departure, Drive};
-use freewheel_model::freeblock::tasks::{
-    CADENCE, Event, Promoted, TaskError, TaskId, TaskSpec, Tasks,
-};
+use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, TaskError, Tasks};
 use freewheel_model::freeblock::{
     Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, STEPS_MAX, Spent,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
-use self::promote::{Ahead, RoundState, Tail};
-use self::task::Beside;
+use self::copies::Copies;
+use self::promote::{Ahead, Tail};
+use self::running::{Running, Way};
+use self::task::names;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
-pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round};
-pub use task::{BackgroundTask, BesideResult, TaskConfig};
+pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round, TaskResult};
+pub use task::{BackgroundTask, TaskConfig, TaskKind};
 
-/// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
-/// the last blocks take most of the time.
-const STEPS: u64 = 200;
-
-/// Halvings of the last step that are noted as well.
-const LAST_STEPS: u32 = 10;
-
-/// The task of one arm.
+/// The tasks of one arm.
 pub(crate) struct Background {
     tasks: Tasks,
-    task: TaskId,
-    spec: TaskSpec,
-    blocks: u64,
-    rounds: Vec<Round>,
-    round: Round,
-    began: SimTime,
-    /// Deliveries of this round at which its progress is noted next, and the number of that step.
-    note_at: u64,
-    steps: Vec<u64>,
+    /// Those of the experiment, in its order; never none.
+    running: Vec<Running>,
     unfinished: Option<Unfinished>,
     /// Of the unfinished blocks those that are this arm's.
     own_left: u64,
     tail: Option<Tail>,
     idle: Option<IdleUse>,
     is_idle: bool,
-    beside: Vec<Beside>,
+    copies: Copies,
 }
+
+/// The task by whose rounds the run is long, and whose last blocks are promoted.
+const FIRST: usize = 0;
 
 /// Use of idle time, and when it begins.
 struct IdleUse {
@@ -101,95 +92,92 @@ impl Background {
             ..Options::default()
         };
         let mut tasks = Tasks::new(drive, options, CADENCE);
-        let spec = config.first().spec(drive.blocks());
-        let task = tasks.register(SimTime::ZERO, spec.clone())?;
-        let beside = config.beside.iter().map(|config| Beside::begin(&mut tasks, config));
-        let beside: Vec<Beside> = beside.collect::<Result<_, _>>()?;
+        let configs = config.tasks();
+        let named = names(&configs).into_iter().zip(configs);
+        let running = named.map(|(name, config)| Running::begin(&mut tasks, name, config));
+        let running: Vec<Running> = running.collect::<Result<_, _>>()?;
         let blocks = config.blocks_of_a_round(drive.blocks());
         let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
-        let tail = config.promote_tail.map(|tail| Tail::new(tail, spec.block_size, ahead));
-        let mut background = Self {
+        let size = config.first().size();
+        Ok(Self {
             tasks,
-            task,
-            spec,
-            blocks,
-            rounds: Vec::new(),
-            round: Round::default(),
-            began: SimTime::ZERO,
-            note_at: 0,
-            steps: steps(blocks),
+            running,
             unfinished,
             own_left: config.rounds.unwrap_or(0) * blocks,
-            tail,
+            tail: config.promote_tail.map(|tail| Tail::new(tail, size, ahead)),
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
-            beside,
-        };
-        background.note_at = background.first_step();
-        Ok(background)
+            copies: Copies::default(),
+        })
     }
 
     /// What became of it by `end`.
     pub fn result(self, end: SimTime) -> BackgroundResult {
-        let mut unfinished = self.round;
-        unfinished.elapsed_ns = end.saturating_since(self.began).ns();
-        let scheduler = self.tasks.scheduler();
-        let result = BackgroundResult::new(
-            self.blocks,
-            self.spec.block_size,
-            self.rounds,
-            unfinished,
-            scheduler.effort(),
-            self.tasks.memory().total(),
-            self.idle.map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
-        );
-        let beside = self.beside.into_iter().map(|beside| beside.result).collect();
-        BackgroundResult { beside, ..result }
+        let effort = self.tasks.scheduler().effort();
+        let memory = self.tasks.memory().total();
+        BackgroundResult {
+            tasks: self.running.into_iter().map(|running| running.result(end)).collect(),
+            decisions: effort.decisions,
+            nodes: effort.nodes,
+            exhausted: effort.exhausted,
+            memory_bytes: memory.get(),
+            idle_starts: self
+                .idle
+                .map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
+        }
     }
 
     fn take_events(&mut self, in_a_gap: bool) {
         let events: Vec<Event> = self.tasks.events().collect();
         for event in events {
-            if self.is_beside(&event) {
-                continue;
-            }
+            let (Event::Delivered { task, .. }
+            | Event::Done { task, .. }
+            | Event::Superseded { task, .. }) = event;
+            let number = self.running.iter().position(|running| running.id() == task);
+            let number = number.expect("nobody else has tasks here");
             match event {
                 Event::Delivered { extent, is_promoted, at, .. } => {
-                    let blocks = extent.blocks.get() / u64::from(self.spec.block_size);
-                    let count = match in_a_gap {
-                        true if self.is_idle => &mut self.round.in_idle,
-                        true => &mut self.round.in_gaps,
-                        false if is_promoted => &mut self.round.promoted.blocks,
-                        false => &mut self.round.in_passing,
+                    let way = match in_a_gap {
+                        true if self.is_idle => Way::Idle,
+                        true => Way::Gap,
+                        false if is_promoted => Way::Promotion,
+                        false => Way::Passing,
                     };
-                    *count += blocks;
-                    self.contribute(blocks);
-                    self.note(at);
+                    self.delivered(number, extent, way, at);
                 }
-                Event::Done { at, .. } => self.end_round(at),
-                Event::Superseded { .. } => {}
+                Event::Done { at, .. } => {
+                    self.running[number].end_round(&mut self.tasks, at);
+                    if let Some(tail) = self.tail.as_mut().filter(|_| number == FIRST) {
+                        tail.end_round();
+                    }
+                }
+                Event::Superseded { extent, at, .. } => {
+                    let blocks = self.running[number].superseded(extent.blocks, at);
+                    if number == FIRST {
+                        self.contribute(blocks);
+                    }
+                }
             }
         }
     }
 
-    /// Whether the event is of another task than the first, which then has it.
-    fn is_beside(&mut self, event: &Event) -> bool {
-        let (Event::Delivered { task, .. }
-        | Event::Done { task, .. }
-        | Event::Superseded { task, .. }) = *event;
-        let Some(beside) = self.beside.iter_mut().find(|beside| beside.is(task)) else {
-            return false;
-        };
-        match *event {
-            Event::Delivered { extent, .. } => beside.delivered(extent.blocks),
-            Event::Done { at, .. } => beside.end_round(&mut self.tasks, at),
-            Event::Superseded { .. } => {}
+    /// Blocks have come to the task with this number.
+    fn delivered(&mut self, number: usize, extent: Extent, way: Way, at: SimTime) {
+        let task = &mut self.running[number];
+        let mut blocks = 0;
+        if way == Way::Promotion {
+            // What was to be promoted at the end and what was copied may follow on each other.
+            for one in task.blocks_of(extent) {
+                let is_copy = self.copies.has_brought(number, one.start.get());
+                let way = if is_copy { Way::Copy } else { way };
+                blocks += task.delivered(one.blocks, way, at);
+            }
+        } else {
+            blocks = task.delivered(extent.blocks, way, at);
         }
-        true
-    }
-
-    fn first_step(&self) -> u64 {
-        self.steps.first().copied().unwrap_or(u64::MAX)
+        if number == FIRST {
+            self.contribute(blocks);
+        }
     }
 
     fn contribute(&mut self, blocks: u64) {
@@ -197,34 +185,6 @@ impl Background {
             let blocks = blocks.min(self.own_left);
             self.own_left -= blocks;
             unfinished.left.fetch_sub(blocks, Ordering::Relaxed);
-        }
-    }
-
-    fn note(&mut self, at: SimTime) {
-        let done = self.round.blocks();
-        while done >= self.note_at {
-            let elapsed_ns = at.saturating_since(self.began).ns();
-            self.round.progress.push(Progress { elapsed_ns, blocks: done, gaps: self.round.gaps });
-            let next = self.steps.get(self.round.progress.len());
-            self.note_at = next.copied().unwrap_or(u64::MAX);
-        }
-    }
-
-    fn end_round(&mut self, at: SimTime) {
-        let mut round = std::mem::take(&mut self.round);
-        round.elapsed_ns = at.saturating_since(self.began).ns();
-        let blocks = round.blocks();
-        round.progress.push(Progress { elapsed_ns: round.elapsed_ns, blocks, gaps: round.gaps });
-        self.rounds.push(round);
-        self.began = at;
-        self.note_at = self.first_step();
-        if let Some(tail) = &mut self.tail {
-            tail.end_round();
-        }
-        // A task that repeats itself goes on; a sample begins anew with every block.
-        if self.tasks.progress(self.task, at).is_err() {
-            let begun = self.tasks.register(at, self.spec.clone());
-            self.task = begun.expect("what could be registered before");
         }
     }
 }
@@ -257,7 +217,7 @@ impl Planner for Background {
 
     fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
         self.tasks.filled(gap, spent);
-        self.round.gaps.add(gap, spent);
+        self.running.iter_mut().for_each(|running| running.filled(gap, spent));
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
@@ -276,10 +236,17 @@ impl Planner for Background {
         self.take_events(false);
     }
 
+    fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
+        self.copies.before(write, &self.running, &mut self.tasks)
+    }
+
     fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+        if let Some(task) = self.copies.task_of(request.promotion) {
+            return self.running[task].copy_took(head);
+        }
         let Some(tail) = &mut self.tail else { return };
         if let Some(number) = tail.took(request.promotion, head) {
-            let round = self.rounds.get_mut(number).unwrap_or(&mut self.round);
+            let round = self.running[FIRST].round_mut(number);
             round.promoted.requests += 1;
             round.promoted.head_ns += head.ns();
         }
@@ -288,27 +255,19 @@ impl Planner for Background {
     fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
         self.tasks.foreground_done(request, at);
         self.take_events(false);
+        self.copies.done(request.promotion);
         if let Some(tail) = &mut self.tail {
             tail.done(request.promotion);
         }
     }
 
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        let tail = self.tail.as_mut()?;
-        let left = self.blocks - self.round.blocks();
-        let round = RoundState { began: self.began, left, promoted: self.round.promoted };
-        tail.promote(now, &mut self.tasks, self.task, self.rounds.len(), &round)
+        let (tail, first) = (self.tail.as_mut()?, &mut self.running[FIRST]);
+        let (number, round) = (first.number(), first.state());
+        let promoted = tail.promote(now, &mut self.tasks, first.id(), number, &round)?;
+        first.is_promoted_from(now);
+        Some(promoted)
     }
-}
-
-/// Deliveries of a round of so many blocks at which its progress is noted, each once, before the last.
-fn steps(blocks: u64) -> Vec<u64> {
-    let evenly = (1..STEPS).map(|step| blocks * step / STEPS);
-    let late = (1..=LAST_STEPS).map(|half| blocks - ((blocks / STEPS) >> half));
-    let mut steps: Vec<u64> =
-        evenly.chain(late).filter(|step| (1..blocks).contains(step)).collect();
-    steps.dedup();
-    steps
 }
 
 /// A source that issues requests until the background is done.
@@ -370,21 +329,13 @@ impl<S: Source> Source for Until<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use freewheel_units::Blocks;
 
     use super::*;
+    use crate::config::{Experiment, SimConfig};
     use crate::source::{Closed, Pattern, PatternSpec, Think};
-
-    #[test]
-    fn the_steps_of_a_round_are_few_where_its_blocks_are_and_no_two_the_same() {
-        for blocks in [1, 2, 5, 199, 200, 201, 5_000, 1_000_000] {
-            let steps = steps(blocks);
-            assert!(steps.len() < blocks as usize, "{blocks}: {steps:?}");
-            assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "{blocks}: {steps:?}");
-            assert!(steps.iter().all(|step| (1..blocks).contains(step)), "{blocks}: {steps:?}");
-        }
-        assert_eq!(steps(1_000_000).len() as u64, STEPS - 1 + u64::from(LAST_STEPS));
-    }
 
     #[test]
     fn a_source_ends_with_an_error_when_too_many_requests_in_a_row_bring_no_block() {
@@ -408,5 +359,101 @@ mod tests {
         for words in ["`rounds`", "10 requests in a row", "95 of 100 blocks", "`enough`"] {
             assert!(error.contains(words), "{error}");
         }
+    }
+    /// The background of an experiment, and who wrote what last.
+    struct Watched {
+        background: Background,
+        /// Whether it hears of what arrives.
+        tells: bool,
+        /// Blocks of 512 B that a foreground write has brought.
+        newer: BTreeSet<u64>,
+        /// Those that were written over with what the task had.
+        lost: u64,
+        written: u64,
+    }
+
+    impl Planner for Watched {
+        fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+            self.background.plan(gap, runs);
+        }
+
+        fn done(&mut self, run: &FreeRun, at: SimTime) {
+            let from = run.start.get();
+            if run.op == Op::Write {
+                self.written += u64::from(run.blocks);
+                self.lost += self.newer.range(from..from + u64::from(run.blocks)).count() as u64;
+            }
+            self.background.done(run, at);
+        }
+
+        fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+            self.background.filled(gap, spent);
+        }
+
+        fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+            self.background.passed(op, start, blocks, at);
+        }
+
+        fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+            if request.op == Op::Write && request.promotion.is_none() {
+                let from = request.start.get();
+                self.newer.extend(from..from + u64::from(request.blocks));
+            }
+            if self.tells {
+                self.background.foreground_arrived(request, at);
+            }
+        }
+
+        fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+            self.background.foreground_took(request, head);
+        }
+
+        fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+            self.background.foreground_done(request, at);
+        }
+
+        fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+            self.background.promote(now)
+        }
+    }
+
+    /// A wipe of 2 GiB beside a scan, under requests of which half write.
+    fn wiped(tells: bool, electronics: bool) -> (Watched, SimTime) {
+        let text = format!(
+            "drive = \"atlas10k\"\nelectronics = {electronics}\nkeep_free_blocks_before = false\n\
+             workload = {{ kind = \"closed\", outstanding = 8, requests = 12000, pattern = {{ size = \
+             \"4KiB\", local_share = 0.9, local_sd = \"8MiB\" }} }}\n\
+             [freeblock]\ntask = \"write\"\nlength = \"2GiB\"\nblock_size = \"8KiB\"\n\
+             promote_tail = {{ cost = 0.3 }}\n\
+             [[freeblock.beside]]\nblock_size = \"64KiB\"\n"
+        );
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let freeblock = config.freeblock.clone().unwrap();
+        let experiment = Experiment::new(SimConfig { freeblock: None, ..config }).unwrap();
+        let policy = experiment.config.scheduler;
+        let background = Background::new(&experiment.drive, &freeblock, policy, None).unwrap();
+        let (newer, lost, written) = (BTreeSet::new(), 0, 0);
+        let mut watched = Watched { background, tells, newer, lost, written };
+        let planners = vec![&mut watched as &mut dyn Planner];
+        let result = experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {}).unwrap();
+        (watched, SimTime::from_ns(result.elapsed_ns))
+    }
+
+    #[test]
+    fn a_task_that_writes_never_overwrites_newer_data_and_says_what_it_did_not_write() {
+        for electronics in [false, true] {
+            let (watched, end) = wiped(true, electronics);
+            assert!(watched.written > 10_000, "{}", watched.written);
+            assert_eq!(watched.lost, 0);
+            let result = watched.background.result(end);
+            let (write, scan) = (&result.tasks[0], &result.tasks[1]);
+            let superseded: u64 = write.all_rounds().map(|round| round.superseded).sum();
+            assert!(superseded > 50, "{superseded} blocks were written by requests");
+            let settled: u64 = write.all_rounds().map(Round::settled).sum();
+            assert!(settled <= write.blocks && write.rounds.len() <= 1, "{settled}");
+            assert!(scan.unfinished.blocks() > 100, "the scan beside it goes on");
+        }
+        // The canary: a task that does not hear of requests writes over them.
+        assert!(wiped(false, false).0.lost > 100);
     }
 }

@@ -1,23 +1,17 @@
 //! What became of the background work of an arm.
 
-use freewheel_model::freeblock::{Effort, IdleTimer, Opportunity, Spent};
-use freewheel_units::{Bytes, SimDuration};
+use freewheel_model::freeblock::{IdleTimer, Opportunity, Spent};
+use freewheel_units::SimDuration;
 use serde::Serialize;
 
 use super::promote::PromotedWork;
-use super::task::BesideResult;
+use super::task::TaskKind;
 
 /// The background work of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BackgroundResult {
-    /// Blocks of the task that make a round.
-    pub blocks: u64,
-    /// Size of one in bytes.
-    pub block_bytes: u64,
-    /// Rounds that were completed.
-    pub rounds: Vec<Round>,
-    /// The round under way at the end.
-    pub unfinished: Round,
+    /// What became of each task, in the experiment's order.
+    pub tasks: Vec<TaskResult>,
     /// Gaps that were decided on.
     pub decisions: u64,
     /// Nodes of the search that were looked at for them.
@@ -29,9 +23,29 @@ pub struct BackgroundResult {
     /// How the beginnings of work in idle time fared, where it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_starts: Option<IdleStarts>,
-    /// The tasks beside the one that all else here is about.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<BesideResult>,
+}
+
+/// What became of a task on one arm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TaskResult {
+    /// What the experiment calls it, or else what it is.
+    pub name: String,
+    /// What it is.
+    pub kind: TaskKind,
+    /// Blocks of the task that make a round.
+    pub blocks: u64,
+    /// Size of one in bytes.
+    pub block_bytes: u64,
+    /// How long a round may take, if the experiment says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<u64>,
+    /// Rounds that were completed, each begun when the one before ended.
+    pub rounds: Vec<Round>,
+    /// The round under way at the end.
+    pub unfinished: Round,
+    /// When that was expected to be complete, from the beginning of the run on. None before
+    /// anything could be told.
+    pub expected_end_ns: Option<u64>,
 }
 
 /// Beginnings of work in idle time that a request ended.
@@ -67,6 +81,10 @@ pub struct Round {
     pub in_idle: u64,
     /// Foreground requests that were made for the last blocks.
     pub promoted: PromotedWork,
+    /// Those that were made for blocks of a backup which a foreground write was about to write over.
+    pub copied: PromotedWork,
+    /// Blocks that were not to be written any more, since the foreground brought newer data.
+    pub superseded: u64,
     /// What became of the gaps.
     pub gaps: Gaps,
     /// How far it was when, at even parts of the blocks and more often towards the end.
@@ -107,34 +125,22 @@ impl Gaps {
 pub struct Progress {
     /// Since the round began.
     pub elapsed_ns: u64,
-    /// Blocks delivered.
+    /// Blocks of which nothing was left to do.
     pub blocks: u64,
     /// What had become of the gaps.
     pub gaps: Gaps,
 }
 
-impl BackgroundResult {
-    pub(super) fn new(
-        blocks: u64,
-        block_size: u32,
-        rounds: Vec<Round>,
-        unfinished: Round,
-        effort: Effort,
-        memory: Bytes,
-        idle_starts: Option<IdleStarts>,
-    ) -> Self {
-        Self {
-            blocks,
-            block_bytes: u64::from(block_size) * 512,
-            rounds,
-            unfinished,
-            decisions: effort.decisions,
-            nodes: effort.nodes,
-            exhausted: effort.exhausted,
-            memory_bytes: memory.get(),
-            idle_starts,
-            beside: Vec::new(),
-        }
+impl TaskResult {
+    /// Whether there is nothing more to come of it.
+    pub fn is_done(&self) -> bool {
+        self.kind.is_once() && !self.rounds.is_empty()
+    }
+
+    /// When the last round that was completed ended, from the beginning of the run on; zero before
+    /// any was.
+    pub fn ended_ns(&self) -> u64 {
+        self.rounds.iter().map(|round| round.elapsed_ns).sum()
     }
 
     /// Mean time of the completed rounds; None when there are none.
@@ -173,7 +179,12 @@ impl BackgroundResult {
 impl Round {
     /// Blocks delivered.
     pub fn blocks(&self) -> u64 {
-        self.in_gaps + self.in_passing + self.in_idle + self.promoted.blocks
+        self.in_gaps + self.in_passing + self.in_idle + self.promoted.blocks + self.copied.blocks
+    }
+
+    /// Blocks of which nothing is left to do.
+    pub fn settled(&self) -> u64 {
+        self.blocks() + self.superseded
     }
 
     fn time_share_of_last(&self, part: f64) -> Option<f64> {

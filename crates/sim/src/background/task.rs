@@ -1,14 +1,12 @@
-//! A task of the `[freeblock]` table, and what became of those beside the first.
+//! A task of the `[freeblock]` table.
 
-use freewheel_model::freeblock::tasks::{
-    BLOCK_SIZE_MAX, Pace, Priority, TaskError, TaskId, TaskSpec, Tasks, Until,
-};
+use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Pace, Priority, TaskSpec, Until};
 use freewheel_model::freeblock::uses;
-use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the background reads of the whole drive, again and again.
+/// What the background does with its blocks: again and again, but for a backup and for writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackgroundTask {
@@ -18,16 +16,68 @@ pub enum BackgroundTask {
     DataMining,
     /// Every block from the media: what the foreground writes does not verify anything.
     Scrub,
+    /// Every block once, as it was when the run began: what a foreground write is about to write over
+    /// is read before, by a foreground request for which the write waits.
+    Backup,
+    /// Writes every block once, with data that are as old as the run: to destage, to wipe, to write
+    /// anew what fades. What a foreground write brings is newer, so that block is not written.
+    Write,
+}
+
+/// What a task comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskKind {
+    /// Every block's contents.
+    DataMining,
+    /// The contents of so many blocks, whichever they are.
+    Sample,
+    /// Every block from the media.
+    Scrub,
+    /// So many blocks from the media, whichever they are.
+    ScrubSample,
+    /// Every block once, as it was at the beginning.
+    Backup,
+    /// Every block is written once, unless the foreground does.
+    Write,
+}
+
+impl TaskKind {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::DataMining => "data mining",
+            Self::Sample => "sample",
+            Self::Scrub => "scrub",
+            Self::ScrubSample => "scrub sample",
+            Self::Backup => "backup",
+            Self::Write => "write",
+        }
+    }
+
+    /// Whether it ends with its first round.
+    pub const fn is_once(self) -> bool {
+        matches!(self, Self::Backup | Self::Write)
+    }
 }
 
 /// A task, and how it competes with others for gaps.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TaskConfig {
+    /// What reports call it; when absent what it is, with a number where there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What is read.
     pub task: BackgroundTask,
     /// Size of the task's blocks, each of which is handed over whole.
     pub block_size: Bytes,
+    /// Where on each arm its blocks begin.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub start: Bytes,
+    /// How much from there on; when absent, all that the arm has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<Bytes>,
     /// Part of all blocks that is enough, whichever they are: a statistical sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
@@ -47,8 +97,11 @@ impl Default for TaskConfig {
     /// Pages of 4 KiB, as in osdi00 section 6.
     fn default() -> Self {
         Self {
+            name: None,
             task: BackgroundTask::default(),
             block_size: Bytes::new(4096),
+            start: Bytes::ZERO,
+            length: None,
             enough: None,
             priority: Priority::default(),
             deadline: None,
@@ -57,22 +110,31 @@ impl Default for TaskConfig {
     }
 }
 
+pub(super) fn is_zero(bytes: &Bytes) -> bool {
+    *bytes == Bytes::ZERO
+}
+
 /// A millionth: samples are counted in them.
 const ENOUGH_MIN: f64 = 1e-6;
 
 impl TaskConfig {
-    /// What is wrong with it, if anything is.
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// What is wrong with it on an arm of this capacity, if anything is.
+    pub(super) fn check(&self, capacity: Blocks) -> Result<(), String> {
         let (size, most) = (self.block_size, Blocks::new(BLOCK_SIZE_MAX.into()).bytes());
         if !size.get().is_multiple_of(512) || !(1..=most.get()).contains(&size.get()) {
             return Err(format!(
                 "`block_size` is {size}: from 512 B to {most} in whole blocks of 512 B are allowed"
             ));
         }
+        self.check_extent(capacity)?;
         if let Some(enough) = self.enough
             && !(ENOUGH_MIN..=1.0).contains(&enough)
         {
             return Err(format!("`enough` is {enough}: from {ENOUGH_MIN} to 1 is allowed"));
+        }
+        if self.enough.is_some() && self.kind().is_once() {
+            let kind = self.kind().words();
+            return Err(format!("`enough`: a {kind} is of all its blocks; leave it out"));
         }
         if self.deadline == Some(SimDuration::ZERO) {
             return Err("`deadline` is 0: some time is needed, or no deadline".into());
@@ -80,10 +142,48 @@ impl TaskConfig {
         if self.share == Some(0) {
             return Err("`share` is 0: at least 1 is needed, or no share".into());
         }
+        if self.name.as_ref().is_some_and(|name| name.trim().is_empty()) {
+            return Err("`name` is empty: some letters are needed, or no name".into());
+        }
         if self.deadline.is_some() && self.share.is_some() {
             return Err("`deadline` and `share`: one of them sets the pace, not both".into());
         }
         Ok(())
+    }
+
+    /// Whole blocks, at least one, that the arm has.
+    fn check_extent(&self, capacity: Blocks) -> Result<(), String> {
+        let Self { start, length, block_size, .. } = *self;
+        let capacity = capacity.bytes();
+        if !start.get().is_multiple_of(512) || start.get() + block_size.get() > capacity.get() {
+            return Err(format!(
+                "`start` is {start}: a whole number of blocks of 512 B is needed, and room for one of {block_size} on an arm of {capacity}"
+            ));
+        }
+        let Some(length) = length else { return Ok(()) };
+        let most = Bytes::new(capacity.get() - start.get());
+        if length == Bytes::ZERO
+            || !length.get().is_multiple_of(block_size.get())
+            || length.get() > most.get()
+        {
+            return Err(format!(
+                "`length` is {length}: from {block_size} to the arm's {most} behind `start` in whole blocks of {block_size} are allowed"
+            ));
+        }
+        Ok(())
+    }
+
+    /// What it comes to.
+    pub(super) fn kind(&self) -> TaskKind {
+        let is_sample = self.enough.is_some_and(|enough| enough < 1.0);
+        match (self.task, is_sample) {
+            (BackgroundTask::DataMining, false) => TaskKind::DataMining,
+            (BackgroundTask::DataMining, true) => TaskKind::Sample,
+            (BackgroundTask::Scrub, false) => TaskKind::Scrub,
+            (BackgroundTask::Scrub, true) => TaskKind::ScrubSample,
+            (BackgroundTask::Backup, _) => TaskKind::Backup,
+            (BackgroundTask::Write, _) => TaskKind::Write,
+        }
     }
 
     /// Blocks of 512 B in one of the task's.
@@ -96,7 +196,14 @@ impl TaskConfig {
         let whole = match self.task {
             BackgroundTask::DataMining => uses::data_mining(capacity, size),
             BackgroundTask::Scrub => uses::scrub(capacity, size),
+            BackgroundTask::Backup => uses::backup(capacity, size),
+            BackgroundTask::Write => uses::write(capacity, size),
         };
+        let extents = match self.extent(capacity) {
+            Some(extent) => vec![extent],
+            None => whole.extents,
+        };
+        let whole = TaskSpec { extents, ..whole };
         let part = match self.enough {
             None => whole,
             Some(enough) => uses::sample(whole, (enough / ENOUGH_MIN).round() as u32),
@@ -109,6 +216,24 @@ impl TaskConfig {
         TaskSpec { priority: self.priority, pace, ..part }
     }
 
+    /// From where to where it reads or writes, in blocks of 512 B.
+    pub(super) fn bounds(&self, capacity: Blocks) -> (u64, u64) {
+        let whole = Extent::new(0, capacity.get());
+        let extent = self.extent(capacity).unwrap_or(whole);
+        (extent.start.get(), extent.start.get() + extent.blocks.get())
+    }
+
+    /// Where its blocks lie, if not on the whole arm.
+    fn extent(&self, capacity: Blocks) -> Option<Extent> {
+        if self.start == Bytes::ZERO && self.length.is_none() {
+            return None;
+        }
+        let (start, size) = (self.start.get() / 512, u64::from(self.size()));
+        let all = capacity.get() - start;
+        let blocks = self.length.map_or(all, |length| length.get() / 512);
+        Some(Extent::new(start, blocks / size * size))
+    }
+
     /// Blocks of the task that make a round.
     pub(crate) fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
         let spec = self.spec(capacity);
@@ -119,61 +244,37 @@ impl TaskConfig {
     }
 }
 
-/// What became of a task beside the first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BesideResult {
-    /// What it was.
-    pub task: BackgroundTask,
-    /// Blocks of it that make a round.
-    pub blocks: u64,
-    /// Size of one in bytes.
-    pub block_bytes: u64,
-    /// Blocks delivered in all, in gaps and otherwise.
-    pub delivered: u64,
-    /// How long each complete round took.
-    pub rounds_ns: Vec<u64>,
+/// What reports call each of the tasks: no two the same, unless the experiment gives one name twice.
+pub(super) fn names(tasks: &[TaskConfig]) -> Vec<String> {
+    let mut taken: Vec<String> = tasks.iter().filter_map(|task| task.name.clone()).collect();
+    let mut name = |task: &TaskConfig| {
+        let words = task.kind().words();
+        let numbered = (1u32..).map(|number| match number {
+            1 => words.to_owned(),
+            _ => format!("{words} {number}"),
+        });
+        let own = numbered.into_iter().find(|name| !taken.contains(name));
+        let own = own.expect("there are more numbers than tasks");
+        taken.push(own.clone());
+        own
+    };
+    tasks.iter().map(|task| task.name.clone().unwrap_or_else(|| name(task))).collect()
 }
 
-/// A task beside the first, as it goes on.
-pub(super) struct Beside {
-    id: TaskId,
-    spec: TaskSpec,
-    began: SimTime,
-    pub result: BesideResult,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Beside {
-    pub fn begin(tasks: &mut Tasks, config: &TaskConfig) -> Result<Self, TaskError> {
-        let capacity = tasks.drive().blocks();
-        let spec = config.spec(capacity);
-        let result = BesideResult {
-            task: config.task,
-            blocks: config.blocks_of_a_round(capacity),
-            block_bytes: config.block_size.get(),
-            delivered: 0,
-            rounds_ns: Vec::new(),
-        };
-        let id = tasks.register(SimTime::ZERO, spec.clone())?;
-        Ok(Self { id, spec, began: SimTime::ZERO, result })
-    }
-
-    pub fn is(&self, task: TaskId) -> bool {
-        self.id == task
-    }
-
-    /// So many blocks of 512 B have been delivered to it.
-    pub fn delivered(&mut self, blocks: Blocks) {
-        self.result.delivered += blocks.get() / u64::from(self.spec.block_size);
-    }
-
-    /// A round is complete. A task that repeats itself goes on; a sample begins anew with every
-    /// block.
-    pub fn end_round(&mut self, tasks: &mut Tasks, at: SimTime) {
-        self.result.rounds_ns.push(at.saturating_since(self.began).ns());
-        self.began = at;
-        if tasks.progress(self.id, at).is_err() {
-            let begun = tasks.register(at, self.spec.clone());
-            self.id = begun.expect("what could be registered before");
-        }
+    #[test]
+    fn tasks_without_a_name_are_called_what_they_are_and_numbered_where_that_is_taken() {
+        let mining = TaskConfig::default();
+        let sample = TaskConfig { enough: Some(0.5), ..TaskConfig::default() };
+        let scrub = TaskConfig { task: BackgroundTask::Scrub, ..TaskConfig::default() };
+        let named = TaskConfig { name: Some("scrub".into()), ..mining.clone() };
+        let whole = TaskConfig { enough: Some(1.0), ..TaskConfig::default() };
+        assert_eq!(
+            names(&[mining, sample.clone(), scrub, sample, named, whole]),
+            ["data mining", "sample", "scrub 2", "sample 2", "scrub", "data mining 2"]
+        );
     }
 }

@@ -19,31 +19,89 @@ pub(super) fn read(
     if overrides.is_empty() {
         return Ok(toml::from_str(text));
     }
-    let mut table: toml::Table = match toml::from_str(text) {
+    let table: toml::Table = match toml::from_str(text) {
         Ok(table) => table,
         Err(error) => return Ok(Err(error)),
     };
+    let mut root = toml::Value::Table(table);
     for text in overrides {
-        apply(&mut table, text)
+        apply(&mut root, text)
             .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
     }
-    Ok(SimConfig::deserialize(table))
+    Ok(SimConfig::deserialize(root))
 }
 
-fn apply(table: &mut toml::Table, text: &str) -> Result<(), String> {
+fn apply(root: &mut toml::Value, text: &str) -> Result<(), String> {
     let (key, value) = key_and_value(text)?;
     let value = format!("v = {value}")
         .parse::<toml::Table>()
         .map_or_else(|_| toml::Value::String(value.into()), |mut t| t.remove("v").expect("v"));
-    let mut parts: Vec<&str> = key.trim().split('.').collect();
-    let last = parts.pop().filter(|last| !last.is_empty()).ok_or("the key is empty")?;
-    let mut at = table;
-    for part in parts {
-        let entry = at.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = entry.as_table_mut().ok_or(format!("`{part}` is a value and has no keys"))?;
+    let parts = parts(key.trim())?;
+    let mut at = root;
+    for (number, part) in parts.iter().enumerate() {
+        at = entry(at, &parts[..number], part, parts.get(number + 1))?;
     }
-    at.insert(last.into(), value);
+    *at = value;
     Ok(())
+}
+
+/// The parts of a key: names of tables, and numbers of entries of lists, as `beside.0` or
+/// `beside[0]`.
+fn parts(key: &str) -> Result<Vec<&str>, String> {
+    let mut parts = Vec::new();
+    for part in key.split('.') {
+        let (name, numbers) = part.split_at(part.find('[').unwrap_or(part.len()));
+        parts.push(name);
+        if !numbers.is_empty() {
+            let inside = numbers.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+            let inside = inside.ok_or_else(|| {
+                format!("`{part}`: write an entry of a list as {name}[0] or {name}.0")
+            })?;
+            parts.extend(inside.split("]["));
+        }
+    }
+    if parts.iter().any(|part| part.is_empty()) {
+        let empty = if key.is_empty() { "the key" } else { "a part of the key" };
+        return Err(format!("{empty} is empty"));
+    }
+    Ok(parts)
+}
+
+/// What `part` names in `at`, which the parts before it have led to; a key that is not there comes
+/// to be, and an entry of a list does not.
+fn entry<'v>(
+    at: &'v mut toml::Value,
+    before: &[&str],
+    part: &str,
+    next: Option<&&str>,
+) -> Result<&'v mut toml::Value, String> {
+    let list_at = |parts: &[&str]| format!("`{}=[{{ ... }}]` sets the whole list", parts.join("."));
+    match at {
+        toml::Value::Table(table) => {
+            let is_number = next.is_some_and(|next| next.parse::<usize>().is_ok());
+            if is_number && !table.contains_key(part) {
+                let whole = [before, &[part]].concat();
+                return Err(format!("there is no list `{part}`: {}", list_at(&whole)));
+            }
+            Ok(table.entry(part).or_insert_with(|| toml::Value::Table(toml::Table::new())))
+        }
+        toml::Value::Array(list) => {
+            let (name, count) = (before.last().copied().unwrap_or_default(), list.len());
+            let found = part.parse().ok().and_then(|number: usize| list.get_mut(number));
+            found.ok_or_else(|| {
+                let there = match count {
+                    0 => "is an empty list".to_owned(),
+                    1 => "is a list with the entry 0 alone".to_owned(),
+                    _ => format!("is a list with the entries 0 to {}", count - 1),
+                };
+                format!("`{name}` {there}, and `{part}` is none of them: {}", list_at(before))
+            })
+        }
+        _ => {
+            let name = before.last().copied().unwrap_or_default();
+            Err(format!("`{name}` is a value and has no keys"))
+        }
+    }
 }
 
 /// Those of the overrides without which the fault would not be there, as they were given; all when
@@ -74,6 +132,8 @@ pub(super) fn to_blame(
 
 #[cfg(test)]
 mod tests {
+    use crate::background::BackgroundTask;
+
     use super::*;
 
     fn blamed(overrides: &[&str], fault: impl Fn(&[String]) -> Option<String>) -> Option<String> {
@@ -83,6 +143,45 @@ mod tests {
 
     fn has(overrides: &[String], text: &str) -> bool {
         overrides.iter().any(|override_| override_ == text)
+    }
+
+    const LIST: &str = "workload.kind = 'closed'\n[[freeblock.beside]]\n[[freeblock.beside]]\n";
+
+    #[test]
+    fn an_entry_of_a_list_is_reached_by_its_number() {
+        let sets = ["freeblock.beside.0.share=3", "freeblock.beside[1].task=scrub"];
+        let config = SimConfig::parse(LIST, "test", &sets.map(str::to_owned)).unwrap();
+        let freeblock = config.freeblock.unwrap();
+        let shares: Vec<Option<u32>> = freeblock.beside.iter().map(|task| task.share).collect();
+        assert_eq!(shares, [Some(3), None]);
+        assert_eq!(freeblock.beside[1].task, BackgroundTask::Scrub);
+        let whole = "freeblock.beside[0]={ block_size = '8KiB' }".to_owned();
+        let config = SimConfig::parse(LIST, "test", &[whole]).unwrap();
+        assert_eq!(config.freeblock.unwrap().beside[0].block_size.get(), 8192);
+    }
+
+    #[test]
+    fn an_entry_that_is_not_there_is_refused_with_the_way_to_it() {
+        let whole = "`freeblock.beside=[{ ... }]` sets the whole list";
+        for (text, key, says) in [
+            (LIST, "freeblock.beside.2.share", "a list with the entries 0 to 1, and `2` is none"),
+            (LIST, "freeblock.beside.share", "`beside` is a list with the entries 0 to 1"),
+            ("workload.kind = 'closed'", "freeblock.beside[0].share", "there is no list `beside`"),
+        ] {
+            let error = SimConfig::parse(text, "test", &[format!("{key}=1")]).unwrap_err();
+            let error = error.to_string();
+            assert!(error.starts_with(&format!("--set {key}=1: ")), "{error}");
+            assert!(error.contains(says) && error.contains(whole), "{error}");
+        }
+        for (key, says) in [
+            ("freeblock.beside[0.share", "`beside[0`: write an entry of a list as beside[0]"),
+            ("", "the key is empty"),
+            ("freeblock..share", "a part of the key is empty"),
+            ("workload.kind.0", "`kind` is a value and has no keys"),
+        ] {
+            let error = SimConfig::parse(LIST, "test", &[format!("{key}=1")]).unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 
     #[test]

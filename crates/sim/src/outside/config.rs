@@ -63,6 +63,11 @@ impl ExternalConfig {
                         yet; leave it out"
                 .into());
         }
+        if freeblock.is_some_and(FreeblockConfig::has_writes) {
+            return Err("`freeblock.task` is write: a scheduler outside the drive reads in gaps, \
+                        and writes nothing there yet; leave it or `external` out"
+                .into());
+        }
         Ok(())
     }
 

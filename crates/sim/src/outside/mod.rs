@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use freewheel_model::drive::Position;
 use freewheel_model::external::{Account, External, Finished};
 use freewheel_model::freeblock::tasks::Promoted;
-use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Planner, PromotionId};
+use freewheel_model::freeblock::{FreeRun, Opportunity, Planner, PromotionId};
 use freewheel_model::onboard::{Done, NextEvent, Served};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
 use crate::black_box::{Command, EmulatedDrive, Reply};
 use crate::device::{Device, Work};
-use crate::servo::FreeTime;
+use crate::servo::{FreeTime, foreground};
 
 pub use config::{CONSERVATISM_MAX, ExternalConfig};
 
@@ -133,15 +133,17 @@ impl Device for Outside<'_> {
         }
     }
 
+    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
+        self.planner.as_mut()?.read_before(&foreground(write, None), now)
+    }
+
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
         self.planner.as_mut()?.promote(now)
     }
 
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
-        let Waiting { target, sequence, .. } = *waiting;
-        let promotion = self.promotions.get(&sequence).copied();
-        let (op, start, blocks) = (target.op, target.start, target.blocks);
-        let request = Foreground { op, start, blocks, sequence, promotion };
+        let promotion = self.promotions.get(&waiting.sequence).copied();
+        let request = foreground(waiting, promotion);
         self.with_planner(|scheduler, planner| scheduler.arrived(request, now, planner));
         self.send(now);
     }

@@ -26,7 +26,7 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let results = context.run_all(&[setting, alone, best], |setting| setting.run(seed))?;
     let [with, without, best] = &results[..] else { unreachable!("three runs") };
     // With what the foreground reads in passing.
-    let delivered = |result: &RunResult| result.background[0].bytes_per_second();
+    let delivered = |result: &RunResult| result.background[0].tasks[0].bytes_per_second();
     let bandwidth = delivered(with).map_or(free_mb_per_second(with), |bytes| bytes / 1e6);
     let spec = library::spec("atlas10k")?;
     let sustained = mean_sustained_mb_per_second(&library::build(&spec, "atlas10k")?);
@@ -48,7 +48,8 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         },
     ];
     if !context.options.quick {
-        let scans = |result: &RunResult| result.background[0].rounds_a_day().unwrap_or(0.0);
+        let scans =
+            |result: &RunResult| result.background[0].tasks[0].rounds_a_day().unwrap_or(0.0);
         rows.push(Row {
             note: Some(
                 "the paper's two numbers exclude each other: 3.1 MB/s are 29 scans of 9.1 GB a day"

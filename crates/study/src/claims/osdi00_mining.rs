@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
-use freewheel_sim::background::{BackgroundResult, FreeblockConfig, PromoteTail};
+use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskResult};
 use freewheel_sim::config::{
     ArrayConfig, ConfigError, Experiment, SimConfig, ThinkDistribution, Workload,
 };
@@ -132,8 +132,8 @@ fn run_all(context: &Context<'_>, settings: &[Setting]) -> Result<Vec<RunResult>
         .collect()
 }
 
-fn background(result: &RunResult) -> &BackgroundResult {
-    &result.background[0]
+fn background(result: &RunResult) -> &TaskResult {
+    &result.background[0].tasks[0]
 }
 
 fn scans_a_day(result: &RunResult) -> f64 {

@@ -1,6 +1,6 @@
 //! How a scan goes on: figures 9 and 10 of osdi00 from the progress of one run.
 
-use freewheel_sim::background::{BackgroundResult, Gaps, Progress, Round};
+use freewheel_sim::background::{Gaps, Progress, Round, TaskResult};
 
 use crate::chart::Line;
 
@@ -26,12 +26,12 @@ struct Stretch {
 }
 
 impl<'a> Course<'a> {
-    /// Of the first scan of an arm, whether or not it came to its end.
-    pub fn new(arm: &'a BackgroundResult, media_bytes_per_second: u64) -> Self {
+    /// Of the first scan of a task on an arm, whether or not it came to its end.
+    pub fn new(task: &'a TaskResult, media_bytes_per_second: u64) -> Self {
         Self {
-            round: arm.rounds.first().unwrap_or(&arm.unfinished),
-            blocks: arm.blocks as f64,
-            block_bytes: arm.block_bytes as f64,
+            round: task.rounds.first().unwrap_or(&task.unfinished),
+            blocks: task.blocks as f64,
+            block_bytes: task.block_bytes as f64,
             media_bytes_per_second: media_bytes_per_second as f64,
         }
     }
@@ -127,17 +127,40 @@ impl<'a> Course<'a> {
     }
 }
 
+/// Points of all rounds of a task together that a chart can show.
+const POINTS: usize = 400;
+
+/// Progress of a task over a run: part of its blocks in % against minutes, each round from nothing.
+pub(crate) fn over_the_run(task: &TaskResult) -> Line {
+    let steps: usize = task.all_rounds().map(|round| round.progress.len()).sum();
+    let every = steps.div_ceil(POINTS).max(1);
+    let (mut points, mut began_ns) = (Vec::new(), 0);
+    let minutes = |ns: u64| ns as f64 / 60e9;
+    for round in task.all_rounds() {
+        let point = |at: &Progress| {
+            (minutes(began_ns + at.elapsed_ns), 100.0 * at.blocks as f64 / task.blocks as f64)
+        };
+        points.push((minutes(began_ns), 0.0));
+        points.extend(round.progress.iter().step_by(every).map(point));
+        points.extend(round.progress.last().map(point));
+        began_ns += round.elapsed_ns;
+    }
+    line(&task.name, points)
+}
+
 fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
     Line { name: name.into(), points, dots: false }
 }
 
 #[cfg(test)]
 mod tests {
+    use freewheel_sim::background::TaskKind;
+
     use super::*;
 
     /// 100 blocks of 1 MB in 200 s: the first half of them in 50 s, then a third as fast. Half of the
     /// time is latency, at a media rate of 4 MB/s, of which the first half used all.
-    fn arm() -> BackgroundResult {
+    fn task() -> TaskResult {
         let mut round = Round { elapsed_ns: 200_000_000_000, in_gaps: 100, ..Round::default() };
         for blocks in 1..=100u64 {
             let seconds = if blocks <= 50 { blocks } else { 50 + (blocks - 50) * 3 };
@@ -149,17 +172,15 @@ mod tests {
             };
             round.progress.push(Progress { elapsed_ns: seconds * 1_000_000_000, blocks, gaps });
         }
-        BackgroundResult {
+        TaskResult {
+            name: "scan".into(),
+            kind: TaskKind::DataMining,
             blocks: 100,
             block_bytes: 1_000_000,
+            deadline_ns: None,
             rounds: vec![round],
             unfinished: Round::default(),
-            decisions: 0,
-            nodes: 0,
-            exhausted: 0,
-            memory_bytes: 0,
-            idle_starts: None,
-            beside: Vec::new(),
+            expected_end_ns: None,
         }
     }
 
@@ -170,8 +191,8 @@ mod tests {
 
     #[test]
     fn progress_ends_with_all_blocks_and_the_potential_where_it_is_enough() {
-        let arm = arm();
-        let [delivered, potential] = Course::new(&arm, 4_000_000).progress();
+        let task = task();
+        let [delivered, potential] = Course::new(&task, 4_000_000).progress();
         assert_eq!((at(&delivered, 25.0), at(&delivered, 100.0)), (50.0, 100.0));
         // 2 MB/s: all 100 MB after 50 s.
         assert_eq!(at(&potential, 25.0), 100.0);
@@ -180,8 +201,8 @@ mod tests {
 
     #[test]
     fn bandwidth_and_shares_are_those_of_each_stretch_alone() {
-        let arm = arm();
-        let course = Course::new(&arm, 4_000_000);
+        let task = task();
+        let course = Course::new(&task, 4_000_000);
         let [delivered, potential] = course.bandwidth();
         assert_eq!((at(&delivered, 5.0), at(&potential, 5.0)), (1.0, 2.0));
         assert_eq!(delivered.points.len() as u64, STRETCHES);
@@ -193,15 +214,30 @@ mod tests {
 
     #[test]
     fn efficiency_falls_with_the_part_of_the_blocks_that_is_enough() {
-        let arm = arm();
-        let efficiency = Course::new(&arm, 4_000_000).efficiency();
+        let task = task();
+        let efficiency = Course::new(&task, 4_000_000).efficiency();
         assert_eq!((at(&efficiency, 50.0), at(&efficiency, 100.0)), (50.0, 25.0));
     }
 
     #[test]
     fn a_scan_that_has_not_begun_has_no_course() {
-        let arm = BackgroundResult { rounds: Vec::new(), ..arm() };
-        let course = Course::new(&arm, 4_000_000);
+        let task = TaskResult { rounds: Vec::new(), ..task() };
+        let course = Course::new(&task, 4_000_000);
         assert!(course.progress().iter().chain(&course.bandwidth()).all(|l| l.points.is_empty()));
+    }
+    #[test]
+    fn every_round_of_a_run_begins_with_nothing_where_the_one_before_ended() {
+        let (one, mut two) = (task(), task());
+        two.rounds.extend(one.rounds.clone());
+        let line = over_the_run(&two);
+        // 200 s each.
+        let minutes = 200.0 / 60.0;
+        assert_eq!((line.points[0], at(&line, minutes)), ((0.0, 0.0), 100.0));
+        let again = line.points.iter().rposition(|point| point.1 == 0.0).unwrap();
+        assert!((line.points[again].0 - minutes).abs() < 0.01, "{:?}", line.points[again]);
+        assert_eq!(line.points.last().map(|point| point.1), Some(100.0));
+        let mut many = task();
+        many.rounds = vec![one.rounds[0].clone(); 50];
+        assert!(over_the_run(&many).points.len() < POINTS + 3 * 50);
     }
 }

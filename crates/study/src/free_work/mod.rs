@@ -1,44 +1,38 @@
 //! What became of the free work of a run: in numbers, in words, and in charts like figures 8 to 10 of
-//! osdi00.
+//! osdi00. Every task of an experiment is spoken of alike.
 
 mod course;
 mod page;
+mod task;
+mod task_words;
 mod words;
 
-use freewheel_sim::background::{BackgroundResult, IdleStarts, Round};
+use freewheel_sim::background::{IdleStarts, Round};
 use freewheel_sim::{FreeTime, IdleTime, RunResult};
 use serde::Serialize;
 
 pub(crate) use course::Course;
 pub(crate) use page::sections;
+pub use task::{DeadlineWork, TaskWork};
 pub use words::{FreeWorkPart, free_work_parts};
 
 /// The free work of a run in numbers, over all arms.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FreeWork {
-    /// Arms, each with its own scans.
+    /// Arms, each with its own rounds of every task.
     pub arms: u64,
-    /// Scans that were completed: every block once, or as many as were enough.
-    pub scans: u64,
-    /// Mean time of one; None when none was completed.
-    pub scan_ns: Option<u64>,
-    /// Scans of an arm a day at that time.
-    pub scans_a_day: Option<f64>,
-    /// Part of its blocks that a scan under way at the end had, on average over the arms.
-    pub unfinished: f64,
-    /// Part of a scan's time that its last 5 % of the blocks took, on average.
-    pub last_5_percent: Option<f64>,
-    /// The same for the last 1 %.
-    pub last_1_percent: Option<f64>,
-    /// Where blocks came from.
-    pub delivered: Delivered,
-    /// Bytes a second that were delivered, wherever they came from.
+    /// Every task, in the experiment's order.
+    pub tasks: Vec<TaskWork>,
+    /// Bytes a second that were delivered to all tasks, wherever they came from. What one read
+    /// brings to several counts for each.
     pub delivered_bytes_per_second: f64,
-    /// What came in gaps and in passing over the potential free bandwidth (osdi00 section 6.3);
-    /// more than 1 where much passes anyway.
+    /// What came to all tasks in gaps and in passing over the potential free bandwidth (osdi00
+    /// section 6.3); more than 1 where much passes anyway or is wanted by several.
     pub efficiency: f64,
     /// Part of the arms' time that promoted requests took of the heads.
     pub promoted_share: f64,
+    /// Part of it that reads before foreground writes took, for backups.
+    pub copied_share: f64,
     /// Gaps that were decided on.
     pub decisions: u64,
     /// Nodes of the search that a decision looked at, on average.
@@ -54,7 +48,7 @@ pub struct FreeWork {
     pub idle_cost: Option<IdleCost>,
 }
 
-/// Blocks of the task by where they came from.
+/// Blocks of a task by where they came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Delivered {
     /// Moved in rotational gaps.
@@ -69,6 +63,14 @@ pub struct Delivered {
     pub promoted_requests: u64,
     /// Time of the heads that they took.
     pub promoted_head_ns: u64,
+    /// Not to be written any more, since the foreground brought newer data.
+    pub superseded: u64,
+    /// Moved for a backup by foreground requests before a foreground write, which waited for them.
+    pub copied: u64,
+    /// Such requests.
+    pub copied_requests: u64,
+    /// Time of the heads that they took.
+    pub copied_head_ns: u64,
 }
 
 impl Delivered {
@@ -79,11 +81,15 @@ impl Delivered {
         self.promoted += round.promoted.blocks;
         self.promoted_requests += round.promoted.requests;
         self.promoted_head_ns += round.promoted.head_ns;
+        self.superseded += round.superseded;
+        self.copied += round.copied.blocks;
+        self.copied_requests += round.copied.requests;
+        self.copied_head_ns += round.copied.head_ns;
     }
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.in_gaps + self.in_passing + self.in_idle + self.promoted
+        self.in_gaps + self.in_passing + self.in_idle + self.promoted + self.copied
     }
 }
 
@@ -130,42 +136,31 @@ impl FreeWork {
     pub fn new(result: &RunResult) -> Option<Self> {
         let free = result.free.as_ref()?;
         let arms = result.background.as_slice();
-        let block_bytes = arms.first()?.block_bytes;
-        let mut delivered = Delivered::default();
-        arms.iter().flat_map(BackgroundResult::all_rounds).for_each(|round| delivered.add(round));
-        let bytes = |blocks: u64| (blocks * block_bytes) as f64;
-        let potential = per_second(free.time.potential_ns) * free.media_bytes_per_second as f64;
-        let completed = || arms.iter().flat_map(|arm| &arm.rounds);
-        let scans = completed().count() as u64;
-        let scan_ns =
-            completed().map(|round| round.elapsed_ns).sum::<u64>().checked_div(scans.max(1));
-        let scan_ns = scan_ns.filter(|_| scans > 0);
+        let tasks: Vec<TaskWork> =
+            (0..arms.first()?.tasks.len()).map(|task| TaskWork::new(result, free, task)).collect();
         let decisions = arms.iter().map(|arm| arm.decisions).sum();
+        let nodes = arms.iter().map(|arm| arm.nodes).sum::<u64>();
+        let sum = |of: fn(&Delivered) -> u64| tasks.iter().map(|t| of(&t.delivered)).sum::<u64>();
+        let (promoted_ns, copied_ns) = (sum(|d| d.promoted_head_ns), sum(|d| d.copied_head_ns));
         Some(Self {
             arms: arms.len() as u64,
-            scans,
-            scan_ns,
-            scans_a_day: scan_ns.map(|ns| 86_400e9 / ns as f64),
-            unfinished: mean(arms, |arm| arm.unfinished.blocks() as f64 / arm.blocks as f64),
-            last_5_percent: time_share_of_last(arms, 0.05),
-            last_1_percent: time_share_of_last(arms, 0.01),
-            delivered,
-            delivered_bytes_per_second: ratio(
-                bytes(delivered.total()),
-                result.elapsed_ns as f64 / 1e9,
-            ),
-            efficiency: ratio(bytes(delivered.in_gaps + delivered.in_passing), potential),
-            promoted_share: ratio(delivered.promoted_head_ns as f64, result.arms_ns as f64),
+            delivered_bytes_per_second: tasks.iter().map(|t| t.delivered_bytes_per_second).sum(),
+            efficiency: tasks.iter().map(|task| task.efficiency).sum(),
+            promoted_share: ratio(promoted_ns as f64, result.arms_ns as f64),
+            copied_share: ratio(copied_ns as f64, result.arms_ns as f64),
             decisions,
-            nodes_mean: ratio(
-                arms.iter().map(|arm| arm.nodes).sum::<u64>() as f64,
-                decisions as f64,
-            ),
+            nodes_mean: ratio(nodes as f64, decisions as f64),
             exhausted: arms.iter().map(|arm| arm.exhausted).sum(),
             memory_bytes: arms.iter().map(|arm| arm.memory_bytes).sum(),
             head_use: HeadUse::new(result, &free.time),
             idle_cost: result.idle.as_ref().map(|idle| IdleCost::new(result, idle)),
+            tasks,
         })
+    }
+
+    /// What came to all tasks by one of the ways, in bytes.
+    pub fn bytes(&self, way: impl Fn(&Delivered) -> u64) -> u64 {
+        self.tasks.iter().map(|task| way(&task.delivered) * task.block_bytes).sum()
     }
 }
 
@@ -204,12 +199,6 @@ impl IdleCost {
             timeout_ns_mean: mean(&starts, |arm| arm.timeout_ns as f64),
         }
     }
-}
-
-/// Mean over the arms that have completed a scan.
-fn time_share_of_last(arms: &[BackgroundResult], part: f64) -> Option<f64> {
-    let shares: Vec<f64> = arms.iter().filter_map(|arm| arm.time_share_of_last(part)).collect();
-    (!shares.is_empty()).then(|| mean(&shares, |share| *share))
 }
 
 fn mean<T>(all: &[T], value: impl Fn(&T) -> f64) -> f64 {

@@ -3,7 +3,9 @@
 use freewheel_sim::RunResult;
 use maud::{Markup, html};
 
-use super::{Course, FreeWork, free_work_parts};
+use super::course::over_the_run;
+use super::task_words::round_is;
+use super::{Course, FreeWork, TaskWork, free_work_parts};
 use crate::chart::{self, Axes, HeadUseBar};
 use crate::page::{self, percent, section, span};
 
@@ -13,7 +15,7 @@ pub(crate) fn sections(result: &RunResult) -> Markup {
     html! {
         @if let Some(work) = &work { (section("What free work does with the head's time", &head_use(work))) }
         @if result.free.is_some() { (section("Free work", &words(result))) }
-        @if let Some(work) = &work { (courses(result, work)) }
+        @if let Some(work) = &work { (all_courses(result, work)) }
     }
 }
 
@@ -39,45 +41,87 @@ fn head_use(work: &FreeWork) -> Markup {
         p.note {
             "Data pass under the head " (moves(false)) " of the time for requests, " (moves(true))
             " with free work in the gaps."
-            @if work.delivered.promoted_requests > 0 { " Promoted requests are among the requests." }
+            @if work.promoted_share + work.copied_share > 0.0 {
+                " Promoted requests are among the requests."
+            }
         }
     }
 }
 
-/// How the first scan of the first arm went.
-fn courses(result: &RunResult, work: &FreeWork) -> Markup {
+const PROGRESS_AXES: Axes = Axes { x: "time of the run, minutes", y: "blocks, %", log_x: false };
+
+/// How the tasks of the first arm went on: beside each other, and then one after the other.
+fn all_courses(result: &RunResult, work: &FreeWork) -> Markup {
     let (Some(arm), Some(free)) = (result.background.first(), &result.free) else {
         return html! {};
     };
-    let course = Course::new(arm, free.media_bytes_per_second);
+    let is_one = arm.tasks.len() == 1;
+    let lines: Vec<chart::Line> = arm.tasks.iter().map(over_the_run).collect();
+    let of_arm = if work.arms > 1 { ", on the first arm" } else { "" };
+    html! {
+        @if !is_one {
+            (section("How the tasks go on", &html! {
+                p.note { "Each from the beginning of a round to its end, and again" (of_arm) "." }
+                (page::chart(&chart::lines(&lines, &PROGRESS_AXES)))
+            }))
+        }
+        @for (number, (task, words)) in arm.tasks.iter().zip(&work.tasks).enumerate() {
+            (course(&Course::new(task, free.media_bytes_per_second), words, work.arms, number == 0, is_one))
+        }
+    }
+}
+
+/// How the first round of a task on the first arm went. `with_latency` is where all latency went in
+/// that time, which is the same for tasks whose rounds take the same time.
+fn course(
+    course: &Course<'_>,
+    task: &TaskWork,
+    arms: u64,
+    with_latency: bool,
+    is_one: bool,
+) -> Markup {
     let [progress, bandwidth, shares] =
         [course.progress().to_vec(), course.bandwidth().to_vec(), course.shares().to_vec()];
-    let time = "time of the scan, %";
+    let round = round_is(task.kind);
     let lines = |lines: &[chart::Line], x, y| {
         page::chart(&chart::lines(lines, &Axes { x, y, log_x: false }))
     };
-    let which = if arm.rounds.is_empty() { "The scan under way" } else { "The first scan" };
+    let time = "time of the round, %";
+    let which = match task.rounds {
+        0 => " under way",
+        _ if task.kind.is_once() => "",
+        _ => " that came first",
+    };
     let took = span(course.elapsed_ns() as f64 / 1e9);
-    let of_arm = if work.arms > 1 { " of the first arm" } else { "" };
+    let of_arm = if arms > 1 { " on the first arm" } else { "" };
+    let title = match is_one || task.name == round {
+        true => format!("How a {round} goes on"),
+        false => format!("How a {round} goes on: {}", task.name),
+    };
     section(
-        "How a scan goes on",
+        &title,
         &html! {
-            p.note { (which) (of_arm) ", " (took) "." }
+            p.note { "The " (round) (which) (of_arm) ", " (took) "." }
             h3 { "Progress" }
             (lines(&progress, time, "blocks, %"))
             h3 { "Bandwidth around then" }
             (lines(&bandwidth, time, "MB/s"))
             p.note {
                 "Delivered is what came in gaps and what requests moved anyway"
-                @if work.delivered.in_idle > 0 { ", and what came in idle time" }
+                @if task.delivered.in_idle > 0 { ", and what came in idle time" }
+                @if task.delivered.copied > 0 { ", and what was copied before writes" }
                 "; potential is what the rotational latency would carry at the media rate"
-                @if work.delivered.promoted_requests > 0 { ", that of promoted requests included" }
+                @if task.delivered.promoted_requests > 0 { ", that of promoted requests included" }
+                @if !is_one { "; tasks share it" }
                 "."
             }
-            h3 { "Where the latency went" }
-            (lines(&shares, time, "of the potential, %"))
-            // In idle time blocks come without any latency of requests.
-            @if work.delivered.in_idle == 0 {
+            @if with_latency {
+                h3 { "Where the latency went" @if !is_one { ", for all tasks" } }
+                (lines(&shares, time, "of the potential, %"))
+            }
+            // In idle time blocks come without any latency of requests, and of a backup no part is
+            // enough.
+            @if task.delivered.in_idle == 0 && !task.kind.is_once() {
                 h3 { "Efficiency, if a part of the blocks is enough" }
                 (lines(&[course.efficiency()], "part of the blocks that is enough, %", "of the potential, %"))
             }

@@ -1,16 +1,16 @@
 //! Free work in words, the same in a terminal and on a page.
 
-use freewheel_sim::background::{BackgroundTask, BesideResult};
 use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
 use freewheel_units::Bytes;
 
-use super::{FreeWork, IdleCost};
+use super::task_words::{delivered, task_rows};
+use super::{Delivered, FreeWork, IdleCost, TaskWork};
 use crate::page::{ms, percent, rate, span};
 
 /// A part of what there is to say: a title, and what is said of what.
 pub struct FreeWorkPart {
     /// What it is about.
-    pub title: &'static str,
+    pub title: String,
     /// Quantity and value.
     pub rows: Vec<(&'static str, String)>,
 }
@@ -19,19 +19,17 @@ pub struct FreeWorkPart {
 pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     let Some(free) = &result.free else { return Vec::new() };
     let work = FreeWork::new(result);
-    let part = |title, rows| FreeWorkPart { title, rows };
+    let part = |title: &str, rows| FreeWorkPart { title: title.into(), rows };
     let mut parts = Vec::new();
     if let Some(work) = &work {
-        parts.push(part("Background work", background(work)));
-    }
-    let mut beside = beside(result);
-    if !beside.is_empty() {
-        beside
-            .push(("together", "what one read brings to several tasks counts for each".to_owned()));
-        parts.push(part("Beside it", beside));
+        let task = |task| FreeWorkPart { title: title(task), rows: task_rows(task, work.arms) };
+        parts.extend(work.tasks.iter().map(task));
+        if work.tasks.len() > 1 {
+            parts.push(part("All background tasks", together(work)));
+        }
     }
     parts.push(part("Rotational gaps", gaps(result, free, work.as_ref())));
-    if let Some(work) = work.as_ref().filter(|work| work.delivered.promoted_requests > 0) {
+    if let Some(work) = work.as_ref().filter(|work| work.promoted_share > 0.0) {
         parts.push(part("Promotion of the last blocks", promotion(work)));
     }
     if let (Some(work), Some(idle)) = (&work, &result.idle) {
@@ -41,77 +39,25 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
     parts
 }
 
-fn background(work: &FreeWork) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("scans", scans(work))];
-    if let (Some(five), Some(one)) = (work.last_5_percent, work.last_1_percent) {
-        let (five, one) = (percent(five), percent(one));
-        let words = format!("the last 5 % take {five} of a scan's time, the last 1 % {one}");
-        rows.push(("last blocks", words));
-    }
-    let delivered = &work.delivered;
-    let sources = [
-        (delivered.in_gaps, "in gaps"),
-        (delivered.in_passing, "moved by requests anyway"),
-        (delivered.in_idle, "in idle time"),
-        (delivered.promoted, "promoted"),
+/// What the part about a task is called.
+pub(super) fn title(task: &TaskWork) -> String {
+    format!("Background task: {}", task.name)
+}
+
+fn together(work: &FreeWork) -> Vec<(&'static str, String)> {
+    let total = work.bytes(Delivered::total);
+    let ways = [
+        (work.bytes(|d| d.in_gaps), "in gaps"),
+        (work.bytes(|d| d.in_passing), "moved by requests anyway"),
+        (work.bytes(|d| d.in_idle), "in idle time"),
+        (work.bytes(|d| d.promoted), "promoted"),
+        (work.bytes(|d| d.copied), "copied before writes"),
     ];
-    let total = delivered.total().max(1) as f64;
-    let sources: Vec<String> = sources
-        .into_iter()
-        .filter(|(blocks, _)| *blocks > 0)
-        .map(|(blocks, source)| format!("{} {source}", percent(blocks as f64 / total)))
-        .collect();
-    let bandwidth = rate(work.delivered_bytes_per_second);
-    let delivered = match sources.is_empty() {
-        true => "nothing".to_owned(),
-        false => format!("{bandwidth}: {}", sources.join(", ")),
-    };
-    rows.push(("delivered", delivered));
-    rows
-}
-
-/// Tasks beside the first, over all arms.
-fn beside(result: &RunResult) -> Vec<(&'static str, String)> {
-    let tasks = result.background.first().map_or(0, |arm| arm.beside.len());
-    let words = |number: usize| {
-        let arms: Vec<&BesideResult> =
-            result.background.iter().map(|arm| &arm.beside[number]).collect();
-        let BesideResult { task, blocks, block_bytes, .. } = arms[0];
-        let name = match task {
-            BackgroundTask::DataMining => "data mining",
-            BackgroundTask::Scrub => "scrub",
-        };
-        let rounds: Vec<u64> = arms.iter().flat_map(|arm| arm.rounds_ns.iter().copied()).collect();
-        let delivered: u64 = arms.iter().map(|arm| arm.delivered).sum();
-        let seconds = result.elapsed_ns as f64 / 1e9;
-        let mut words = rate((delivered * block_bytes) as f64 / seconds);
-        words += &match rounds.iter().sum::<u64>().checked_div(rounds.len() as u64) {
-            Some(mean) => format!(", {} complete, {} each", rounds.len(), span(mean as f64 / 1e9)),
-            None => {
-                let part = delivered as f64 / (blocks * arms.len() as u64) as f64;
-                format!(", {} of the first round", percent(part))
-            }
-        };
-        (name, words)
-    };
-    (0..tasks).map(words).collect()
-}
-
-/// While the last requests end, a next scan begins that is none.
-const WORTH_SAYING: f64 = 0.001;
-
-fn scans(work: &FreeWork) -> String {
-    let mut words = format!("{} complete", work.scans);
-    if let (Some(a_day), Some(ns)) = (work.scans_a_day, work.scan_ns) {
-        words += &format!(", {a_day:.1} a day, {} each", span(ns as f64 / 1e9));
-    }
-    if work.scans == 0 || work.unfinished >= WORTH_SAYING {
-        words += &format!("; {} of the next one", percent(work.unfinished));
-    }
-    if work.arms > 1 {
-        words += &format!("; on {} arms, each with its own", work.arms);
-    }
-    words
+    let delivered = delivered(work.delivered_bytes_per_second, total, ways);
+    vec![
+        ("delivered", delivered),
+        ("counted", "what one read brings to several tasks counts for each".to_owned()),
+    ]
 }
 
 /// Heads wait for the data, and none of that is given away.
@@ -137,7 +83,11 @@ fn gaps(
     ];
     if let Some(work) = work {
         let efficiency = percent(work.efficiency);
-        rows.push(("efficiency", format!("{efficiency} of that, with what passed anyway")));
+        let several = if work.tasks.len() > 1 { ", for each task that wanted it" } else { "" };
+        rows.push((
+            "efficiency",
+            format!("{efficiency} of that, with what passed anyway{several}"),
+        ));
     }
     let [used, left] = [free.transfer_share(), free.unused_share()].map(percent);
     let seeks = match free.extra_seek_share() {
@@ -164,9 +114,9 @@ fn gaps(
 }
 
 fn promotion(work: &FreeWork) -> Vec<(&'static str, String)> {
-    let delivered = &work.delivered;
-    let (blocks, requests) = (delivered.promoted, delivered.promoted_requests);
-    let seconds = span(delivered.promoted_head_ns as f64 / 1e9);
+    let sum = |of: fn(&Delivered) -> u64| work.tasks.iter().map(|t| of(&t.delivered)).sum::<u64>();
+    let (blocks, requests) = (sum(|d| d.promoted), sum(|d| d.promoted_requests));
+    let seconds = span(sum(|d| d.promoted_head_ns) as f64 / 1e9);
     let share = percent(work.promoted_share);
     vec![
         ("promoted", format!("{blocks} blocks in {requests} requests")),
@@ -206,7 +156,7 @@ fn timeout(cost: &IdleCost) -> String {
 }
 
 fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
-    let FreeWork { decisions, nodes_mean, exhausted, memory_bytes, .. } = *work;
+    let &FreeWork { decisions, nodes_mean, exhausted, memory_bytes, .. } = work;
     let memory = Bytes::new(memory_bytes).human();
     vec![
         ("decisions", format!("{decisions}, looking at {nodes_mean:.1} nodes on average")),

@@ -61,7 +61,7 @@ Policies, for `scheduler.policy`:
 Examples:
   freewheel sim examples/oltp.toml
   freewheel sim examples/oltp.toml --set workload.outstanding=20 --set scheduler.policy=sptf --json
-  freewheel sim examples/scan.toml --json | jq .result.free_work.scans_a_day"
+  freewheel sim examples/scan.toml --json | jq '.result.free_work.tasks[0].rounds_a_day'"
     )
 }
 

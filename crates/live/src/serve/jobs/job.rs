@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use freewheel_model::freeblock::tasks::{Extent, TaskId};
+use freewheel_model::freeblock::{Estimate, Foretold};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimTime};
 
-use super::estimate::{Estimate, Foretold};
 use super::runs::Runs;
 use super::spec::JobSpec;
 

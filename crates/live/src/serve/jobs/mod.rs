@@ -11,7 +11,6 @@
 //! Goals: no clock, thread or channel here; each block of a round is handed on exactly once, or named
 //! unreadable. Non-goals: what is done with the data.
 
-mod estimate;
 mod job;
 mod pieces;
 mod reads;
@@ -29,7 +28,6 @@ use self::pieces::Pieces;
 use self::reads::UnderWay;
 use self::runs::Runs;
 
-pub use estimate::Foretold;
 pub use job::{JobReport, State};
 pub use pieces::Source;
 pub use reads::OwnRead;

@@ -16,7 +16,7 @@ impl Tasks {
         let before = self.task(id).map(|_| self.outstanding(id))?;
         match which {
             Which::All => self.end(id),
-            Which::In(_) => {
+            Which::In(_) | Which::Touching(_) => {
                 let selected = self.selected(id, which)?;
                 let repeats = self.repeats_without(id, &selected)?;
                 for (part, repeats) in repeats.into_iter().enumerate() {
@@ -53,8 +53,8 @@ impl Tasks {
         Ok(left)
     }
 
-    /// Runs that lie wholly in an extent, by part; those of a part in ascending order and apart from
-    /// each other.
+    /// Runs that lie in an extent, wholly or as asked for, by part; those of a part in ascending order
+    /// and apart from each other.
     pub(super) fn selected(
         &self,
         id: TaskId,
@@ -64,7 +64,7 @@ impl Tasks {
         let whole = [(0, capacity.get())];
         let bounds: Vec<(u64, u64)> = match which {
             Which::All => whole.to_vec(),
-            Which::In(extents) => extents
+            Which::In(extents) | Which::Touching(extents) => extents
                 .iter()
                 .map(|&extent| {
                     let bounds = extent.bounds().filter(|&(_, to)| to <= capacity.get());
@@ -74,8 +74,12 @@ impl Tasks {
         };
         let mut selected = Vec::new();
         for (number, part) in self.task(id)?.parts.iter().enumerate() {
-            let inside = bounds.iter().map(|&bounds| part.grid.inside(bounds));
-            let mut runs: Vec<BlockRun> = inside.filter(|run| run.0 < run.1).collect();
+            let of = |&bounds: &(u64, u64)| match which {
+                Which::Touching(_) => part.grid.touching(bounds),
+                Which::All | Which::In(_) => part.grid.inside(bounds),
+            };
+            let mut runs: Vec<BlockRun> =
+                bounds.iter().map(of).filter(|run| run.0 < run.1).collect();
             merge(&mut runs);
             selected.extend(runs.into_iter().map(|run| (number, run)));
         }

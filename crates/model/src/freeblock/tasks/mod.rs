@@ -113,6 +113,8 @@ pub struct Tasks {
     cadence: SimDuration,
     /// When weights are looked at again.
     weigh_at: SimTime,
+    /// A round has begun since then, so that all of a task is there again.
+    has_new_round: bool,
     contest: Contest,
     tasks: BTreeMap<TaskId, Task>,
     /// By number of the scheduler's layers.
@@ -137,6 +139,7 @@ impl Tasks {
             scheduler: Scheduler::new(drive, options),
             cadence,
             weigh_at: SimTime::ZERO,
+            has_new_round: false,
             contest: Contest::default(),
             tasks: BTreeMap::new(),
             layers: Vec::new(),
@@ -298,6 +301,7 @@ impl Tasks {
             self.end(id);
             return;
         }
+        self.has_new_round = true;
         task.round += 1;
         task.since = at;
         task.delivered = 0;
@@ -307,8 +311,9 @@ impl Tasks {
         }
     }
 
-    /// Looks at the weights of tasks with deadlines and shares.
-    fn weigh(&mut self, now: SimTime) {
+    /// Looks at the weights of tasks with deadlines and shares; when `is_due`, also at what they have
+    /// got since the last time.
+    fn weigh(&mut self, now: SimTime, is_due: bool) {
         let mut rivals = Vec::new();
         let mut weights = Vec::new();
         for (&id, task) in &self.tasks {
@@ -318,12 +323,13 @@ impl Tasks {
             } else if let Pace::Share(share) = task.spec.pace
                 && self.free(id) > 0
             {
-                let weight = self.weight(id);
-                let delivered = task.delivered_blocks().get();
-                rivals.push(Rival { task: id, share, weight, delivered });
+                let left = self.free(id) * u64::from(task.spec.block_size);
+                let (priority, delivered) =
+                    (task.spec.priority.weight(), task.delivered_blocks().get());
+                rivals.push(Rival { task: id, share, priority, delivered, left });
             }
         }
-        weights.extend(self.contest.weigh(&rivals));
+        weights.extend(self.contest.weigh(&rivals, is_due));
         for (id, weight) in weights {
             for part in &self.tasks[&id].parts {
                 self.scheduler.set_weight(part.layer, weight);
@@ -368,8 +374,12 @@ impl Tasks {
 impl Planner for Tasks {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         self.end_gap();
-        if gap.begin >= self.weigh_at {
-            self.weigh(gap.begin);
+        let is_due = gap.begin >= self.weigh_at;
+        if is_due || self.has_new_round {
+            self.weigh(gap.begin, is_due);
+            self.has_new_round = false;
+        }
+        if is_due {
             self.weigh_at = gap.begin + self.cadence;
         }
         self.scheduler.plan(gap, runs);

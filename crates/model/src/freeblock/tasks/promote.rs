@@ -4,7 +4,7 @@ use freewheel_units::{Lbn, Op, SimTime};
 
 use super::claim::extent_of;
 use super::grid::{BlockRun, runs_in};
-use super::spec::{TaskError, TaskId, Which};
+use super::spec::{TaskError, TaskId, TaskSpec, Which};
 use super::task::count;
 use super::writes::{Writer, bounds};
 use super::{Event, Tasks};
@@ -21,6 +21,9 @@ pub struct Promoted {
     pub start: Lbn,
     /// Number of blocks of 512 B.
     pub blocks: u32,
+    /// Whether foreground writes to the same blocks that arrive later must wait for it: every write,
+    /// and a read of a task that [precedes writes](super::TaskSpec::precedes_writes).
+    pub precedes_writes: bool,
 }
 
 /// A promoted write that is not done.
@@ -43,14 +46,13 @@ impl Tasks {
         which: Which<'_>,
         limit: u32,
     ) -> Result<Vec<Promoted>, TaskError> {
-        let op = self.task(id)?.spec.op;
         let most = self.most_merged(id, limit)?;
         let mut requests = Vec::new();
         for (part, selected) in self.selected(id, which)? {
             for (first, end) in runs_in(self.free_blocks(id, part), selected) {
                 for from in (first..end).step_by(most as usize) {
                     let run = (from, (from + most).min(end));
-                    requests.push(self.promote_run(id, part, run, op));
+                    requests.push(self.promote_run(id, part, run));
                 }
             }
         }
@@ -67,7 +69,6 @@ impl Tasks {
         from: Lbn,
         limit: u32,
     ) -> Result<Option<Promoted>, TaskError> {
-        let op = self.task(id)?.spec.op;
         let most = self.most_merged(id, limit)?;
         let next_of = |from: u64| {
             let parts = self.tasks[&id].parts.iter().enumerate();
@@ -79,7 +80,7 @@ impl Tasks {
             runs.min()
         };
         let next = next_of(from.get()).or_else(|| next_of(0));
-        Ok(next.map(|(_, part, run)| self.promote_run(id, part, run, op)))
+        Ok(next.map(|(_, part, run)| self.promote_run(id, part, run)))
     }
 
     /// How many foreground requests of at most `limit` blocks of 512 B it would take to promote all
@@ -104,7 +105,8 @@ impl Tasks {
         Ok(u64::from(limit / size))
     }
 
-    fn promote_run(&mut self, id: TaskId, part: usize, run: BlockRun, op: Op) -> Promoted {
+    fn promote_run(&mut self, id: TaskId, part: usize, run: BlockRun) -> Promoted {
+        let TaskSpec { op, precedes_writes, .. } = self.tasks[&id].spec;
         let promotion = PromotionId(self.promotions_begun);
         self.promotions_begun += 1;
         self.take(id, part, run);
@@ -116,7 +118,8 @@ impl Tasks {
                 .insert(promotion, PromotedWrite { task: id, part, run, start: bounds.0 });
         }
         let blocks = (bounds.1 - bounds.0) as u32;
-        Promoted { id: promotion, op, start: Lbn::new(bounds.0), blocks }
+        let precedes_writes = precedes_writes || op == Op::Write;
+        Promoted { id: promotion, op, start: Lbn::new(bounds.0), blocks, precedes_writes }
     }
 
     /// A promoted write is on the media.

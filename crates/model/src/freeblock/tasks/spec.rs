@@ -154,6 +154,10 @@ pub struct TaskSpec {
     /// Whether what is read of a block in pieces is held until the rest of it has come. Who verifies
     /// and asks for no data needs no memory for that.
     pub holds_pieces: bool,
+    /// Whether its data are those of one moment: what is promoted of a read must be read before any
+    /// foreground write to the same blocks that arrives later. [`Tasks::promote`](super::Tasks::promote)
+    /// with [`Which::Touching`] such a write takes what it would write over.
+    pub precedes_writes: bool,
     /// When it ends.
     pub until: Until,
 }
@@ -169,6 +173,7 @@ impl TaskSpec {
             pace: Pace::default(),
             counts: Counts::ALL,
             holds_pieces: true,
+            precedes_writes: false,
             until: Until::All,
         }
     }
@@ -209,6 +214,8 @@ pub enum Which<'a> {
     All,
     /// Those of them that lie wholly in one of the extents.
     In(&'a [Extent]),
+    /// Those of them of which a part lies in one of the extents.
+    Touching(&'a [Extent]),
 }
 
 /// Why a call was refused. Nothing has been changed then.

@@ -30,13 +30,16 @@ fn lateness(delivered: u64, left: u64, elapsed_ns: u64, remaining_ns: u64, most:
     factor
 }
 
+/// The same as a power of two.
+const POWER_MAX: u32 = WEIGHT_MAX.ilog2();
+
 /// Looks at the weights within which a task is to be back at its share. Assumed: the fewer, the
 /// more often weights change, and after many it swings about its share for long.
 const LOOKS: i128 = 4;
 
-/// A weight changes when a task gets more or less than it should by one part in so many of its
-/// share, or of that of all others if that is less. Assumed: weights are powers of two, so that no one of them is right, and every one
-/// that rises costs a new index.
+/// A lead changes when a task gets more or less than it should by one part in so many of its share,
+/// or of that of all others if that is less. Assumed: weights are powers of two, so that no one of
+/// them is right, and every one that rises costs a new index.
 const TOLERANCE: i128 = 2;
 
 /// What tasks with shares have got since the same ones compete.
@@ -53,6 +56,8 @@ struct Known {
     at_begin: u64,
     /// Delivered in all when weights were last looked at.
     at_last: u64,
+    /// Powers of two by which it must be worth more than its share and what is left of it say.
+    lead: i32,
 }
 
 /// Gains against what is due of them.
@@ -91,17 +96,23 @@ impl Balance {
 pub(super) struct Rival {
     pub task: TaskId,
     pub share: u32,
-    pub weight: u32,
+    /// What its priority says.
+    pub priority: u32,
     /// Blocks of 512 B delivered in all.
     pub delivered: u64,
+    /// Blocks of 512 B that it may be given; more than none.
+    pub left: u64,
 }
 
 impl Contest {
-    /// New weights for `rivals`. Whoever gets more than it should loses half of its weight; when
-    /// none can, those that get less gain. Only ratios matter, and lowering costs no new index.
-    /// What a rival should get between two looks is its share and a part of what it lacks, so that
-    /// weights are back before it has that: to wait until then is to swing without end.
-    pub fn weigh(&mut self, rivals: &[Rival]) -> Vec<(TaskId, u32)> {
+    /// Weights for `rivals`, in powers of two, of which only the ratios matter.
+    ///
+    /// What a task gets goes about as its weight times what is left of it. So its weight is its share
+    /// over what is left, which is known at once, also when a round begins and there is suddenly all
+    /// of a task; and times a *lead* that is learnt, for a task may lie better than another. When
+    /// `is_due`, leads are looked at: whoever gets more than it should loses half of it; when nobody
+    /// does, those that get less gain.
+    pub fn weigh(&mut self, rivals: &[Rival], is_due: bool) -> Vec<(TaskId, u32)> {
         let same = |(rival, known): (&Rival, &Known)| rival.task == known.task;
         let are_same =
             rivals.len() == self.rivals.len() && rivals.iter().zip(&self.rivals).all(same);
@@ -110,9 +121,19 @@ impl Contest {
                 task,
                 at_begin: delivered,
                 at_last: delivered,
+                lead: 0,
             };
             self.rivals = rivals.iter().map(known).collect();
+        } else if is_due {
+            self.learn(rivals);
         }
+        let weights = self.weights(rivals);
+        rivals.iter().map(|rival| rival.task).zip(weights).collect()
+    }
+
+    /// What a rival should get between two looks is its share and a part of what it lacks, so that
+    /// weights are back before it has that: to wait until then is to swing without end.
+    fn learn(&mut self, rivals: &[Rival]) {
         let known = &self.rivals;
         let total = Balance::new(rivals, |(now, then)| now.delivered - then.at_begin, known);
         let lately = Balance::new(rivals, |(now, then)| now.delivered - then.at_last, known);
@@ -121,24 +142,52 @@ impl Contest {
         }
         if lately.all == 0 {
             // Weights have had nothing to decide on.
-            return Vec::new();
+            return;
         }
         let is_off = |n: usize, side: Ordering| {
             let share = rivals[n].share;
             let above = LOOKS * lately.above_due(n, share) + total.above_due(n, share);
             above.cmp(&0) == side && above.abs() * TOLERANCE > LOOKS * lately.lesser_due(share)
         };
-        let may_fall = |n: &usize| is_off(*n, Ordering::Greater) && rivals[*n].weight > 1;
-        if (0..rivals.len()).any(|n| may_fall(&n)) {
-            return (0..rivals.len())
-                .filter(may_fall)
-                .map(|n| (rivals[n].task, rivals[n].weight / 2))
-                .collect();
+        let off = |side: Ordering| (0..rivals.len()).filter(|&n| is_off(n, side)).collect();
+        let above: Vec<usize> = off(Ordering::Greater);
+        match above.is_empty() {
+            false => self.change_leads(rivals, &above, -1),
+            true => self.change_leads(rivals, &off(Ordering::Less), 1),
         }
-        (0..rivals.len())
-            .filter(|&n| is_off(n, Ordering::Less) && rivals[n].weight < WEIGHT_MAX)
-            .map(|n| (rivals[n].task, rivals[n].weight * 2))
-            .collect()
+    }
+
+    /// Unless weights would be farther apart than they can be: what is learnt then would have to be
+    /// unlearnt.
+    fn change_leads(&mut self, rivals: &[Rival], of: &[usize], by: i32) {
+        let before = self.rivals.clone();
+        of.iter().for_each(|&n| self.rivals[n].lead += by);
+        if self.powers(rivals).into_iter().any(|power| power > POWER_MAX) {
+            self.rivals = before;
+        }
+    }
+
+    /// By how many powers of two each is worth more than the one that is worth least.
+    fn powers(&self, rivals: &[Rival]) -> Vec<u32> {
+        let exact = |(rival, known): (&Rival, &Known)| {
+            // By libm: the same on every machine.
+            let share = libm::log2(f64::from(rival.share));
+            share - libm::log2(rival.left.max(1) as f64) + f64::from(known.lead)
+        };
+        let exact: Vec<f64> = rivals.iter().zip(&self.rivals).map(exact).collect();
+        let least = exact.iter().copied().fold(f64::INFINITY, f64::min);
+        exact.into_iter().map(|power| (power - least).round() as u32).collect()
+    }
+
+    /// The greatest is worth what its priority says, or more when the least could not be worth
+    /// little enough else.
+    fn weights(&self, rivals: &[Rival]) -> Vec<u32> {
+        let powers: Vec<u32> =
+            self.powers(rivals).into_iter().map(|power| power.min(POWER_MAX)).collect();
+        let greatest = powers.iter().copied().max().unwrap_or(0);
+        let priority = rivals.iter().map(|rival| rival.priority.ilog2()).max().unwrap_or(0);
+        let least = priority.saturating_sub(greatest);
+        powers.into_iter().map(|power| 1 << (least + power)).collect()
     }
 }
 
@@ -171,45 +220,93 @@ mod tests {
         assert_eq!(lateness(0, 100, 0, 100, 16), 1, "no time has passed");
     }
 
-    fn rival(task: u64, share: u32, weight: u32, delivered: u64) -> Rival {
-        Rival { task: TaskId(task), share, weight, delivered }
+    /// Two tasks with these shares and as much left, of which so much has been delivered.
+    fn two(shares: (u32, u32), delivered: (u64, u64), left: (u64, u64)) -> [Rival; 2] {
+        let rival = |task, share, delivered, left| Rival {
+            task: TaskId(task),
+            share,
+            priority: 4,
+            delivered,
+            left,
+        };
+        [rival(1, shares.0, delivered.0, left.0), rival(2, shares.1, delivered.1, left.1)]
+    }
+
+    fn weights(of: Vec<(TaskId, u32)>) -> Vec<u32> {
+        of.into_iter().map(|(_, weight)| weight).collect()
     }
 
     #[test]
-    fn who_has_more_than_its_share_falls_and_only_when_none_can_do_others_rise() {
-        let mut contest = Contest::default();
-        let begin = [rival(1, 3, 4, 500), rival(2, 1, 4, 0)];
-        assert_eq!(contest.weigh(&begin), [], "what was before does not count");
-        let mut at = |got: (u64, u64), (first, second)| {
-            contest.weigh(&[rival(1, 3, first, 500 + got.0), rival(2, 1, second, got.1)])
-        };
-        assert_eq!(at((200, 200), (4, 4)), [(TaskId(2), 2)], "300 are due of 400");
-        assert_eq!(at((400, 400), (4, 1)), [(TaskId(1), 8)]);
-        assert_eq!(at((600, 600), (WEIGHT_MAX, 1)), [], "at its limit");
+    fn weights_are_as_shares_over_what_is_left_before_anything_is_known() {
+        let weigh =
+            |shares, left| weights(Contest::default().weigh(&two(shares, (500, 0), left), true));
+        assert_eq!(weigh((1, 1), (1000, 1000)), [4, 4]);
+        assert_eq!(weigh((4, 1), (1000, 1000)), [4, 1]);
+        assert_eq!(weigh((1, 1), (1000, 125)), [1, 8], "little is left of the second");
+        assert_eq!(weigh((4, 1), (1000, 250)), [4, 4]);
+        assert_eq!(weigh((1, 1), (1 << 40, 1)), [1, WEIGHT_MAX], "at its limit");
     }
 
     #[test]
-    fn weights_are_back_before_a_task_has_all_that_it_lacks() {
+    fn a_round_that_begins_changes_weights_at_once_and_teaches_nothing() {
         let mut contest = Contest::default();
-        let mut at = |first, second, weights: (u32, u32)| {
-            contest.weigh(&[rival(1, 1, weights.0, first), rival(2, 1, weights.1, second)])
-        };
-        assert_eq!(at(0, 0, (1, 8)), []);
-        assert_eq!(at(100, 700, (1, 8)), [(TaskId(2), 4)], "400 are due of 800");
+        let mut at =
+            |delivered, left, is_due| weights(contest.weigh(&two((1, 1), delivered, left), is_due));
+        assert_eq!(at((0, 0), (1000, 1000), true), [4, 4]);
+        assert_eq!(at((900, 900), (100, 100), true), [4, 4]);
+        assert_eq!(at((1000, 999), (1000, 1), false), [1, WEIGHT_MAX]);
+        assert_eq!(at((1001, 1000), (999, 1000), false), [4, 4]);
+    }
+
+    #[test]
+    fn who_gets_more_than_its_share_loses_half_of_its_lead() {
+        let mut contest = Contest::default();
+        let left = (1 << 30, 1 << 30);
+        let mut at = |delivered| weights(contest.weigh(&two((4, 1), delivered, left), true));
+        assert_eq!(at((500, 0)), [4, 1], "what was before does not count");
+        assert_eq!(at((700, 200)), [8, 1], "320 are due of 400");
+        assert_eq!(at((900, 400)), [16, 1]);
+        for _ in 0..10 {
+            assert!(at((900, 400)) == [16, 1], "nothing came");
+        }
+        let mut second = 400;
+        for _ in 0..10 {
+            second += 100;
+            at((900, second));
+        }
+        assert_eq!(at((900, second + 100)), [WEIGHT_MAX, 1], "at its limit");
+        // And not beyond: when it gets all, that is soon over.
+        let mut first = 900;
+        while at((first, second + 100)) == [WEIGHT_MAX, 1] {
+            first += 2000;
+        }
+        assert!(first < 12_000, "{first}");
+    }
+
+    #[test]
+    fn leads_are_back_before_a_task_has_all_that_it_lacks() {
+        let mut contest = Contest::default();
+        let left = (1 << 30, 1 << 30);
+        let mut at = |delivered| weights(contest.weigh(&two((1, 1), delivered, left), true));
+        assert_eq!(at((0, 0)), [4, 4]);
+        assert_eq!(at((100, 700)), [4, 2], "400 are due of 800");
         // 1 lacks 200 of 1200 then. Of 400 it has got 300, which is 100 more than its share where a
         // quarter of 200 was to be.
-        assert_eq!(at(400, 800, (1, 4)), [], "50 too much in 200 is tolerated");
+        assert_eq!(at((400, 800)), [4, 2], "50 too much in 200 is tolerated");
         // 1 lacks 90 of 1500, and has got 260 of 300: 110 more than its share.
-        assert_eq!(at(660, 840, (4, 4)), [(TaskId(1), 2)], "87 too much in 150 are not");
-        assert_eq!(at(660, 840, (2, 4)), [], "nothing came");
-        assert_eq!(at(760, 940, (2, 4)), [], "22 too little in 100 are again");
+        assert_eq!(at((660, 840)), [4, 4], "87 too much in 150 are not");
+        assert_eq!(at((660, 840)), [4, 4], "nothing came");
+        assert_eq!(at((760, 940)), [4, 4], "22 too little in 100 are again");
     }
 
     #[test]
     fn a_new_rival_begins_a_new_contest() {
         let mut contest = Contest::default();
-        contest.weigh(&[rival(1, 1, 4, 0), rival(2, 1, 4, 0)]);
-        let three = [rival(1, 1, 4, 900), rival(2, 1, 4, 0), rival(3, 1, 4, 0)];
-        assert_eq!(contest.weigh(&three), [], "900 were got before 3 was there");
+        let [one, two] = two((1, 1), (0, 0), (1000, 1000));
+        contest.weigh(&[one, two], true);
+        let one = Rival { delivered: 900, ..one };
+        let three = Rival { task: TaskId(3), ..two };
+        let all = weights(contest.weigh(&[one, two, three], true));
+        assert_eq!(all, [4, 4, 4], "900 were got before 3 was there");
     }
 }

@@ -8,4 +8,4 @@ mod scan;
 pub use compare::{Compare, CompareCounts, CompareError, Pair, Versions};
 pub use prefetch::{PrefetchCounts, PrefetchError, Prefetcher};
 pub use prewrite::{PrewriteCounts, Prewriter};
-pub use scan::{backup, data_mining, sample, scrub, whole_drive};
+pub use scan::{backup, data_mining, sample, scrub, whole_drive, write};

@@ -37,9 +37,16 @@ pub fn scrub(capacity: Blocks, block_size: u32) -> TaskSpec {
     }
 }
 
-/// One scan: a physical backup.
+/// Every block written once: a wipe, a refresh, the destaging of a whole image.
+pub fn write(capacity: Blocks, block_size: u32) -> TaskSpec {
+    let even = capacity.get() / u64::from(block_size.max(1)) * u64::from(block_size);
+    TaskSpec::new(Op::Write, block_size, vec![Extent::new(0, even)])
+}
+
+/// One scan of what the drive holds when it begins: a physical backup. What a foreground write does
+/// not bring, and what it is about to write over is to be read before.
 pub fn backup(capacity: Blocks, block_size: u32) -> TaskSpec {
-    scan(capacity, block_size)
+    TaskSpec { counts: Counts::READS, precedes_writes: true, ..scan(capacity, block_size) }
 }
 
 /// A statistical sample of what a scan reads: the first so many millionths of its blocks that come

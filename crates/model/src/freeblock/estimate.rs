@@ -44,7 +44,7 @@ pub struct Foretold {
 
 /// What is known of the course of a round.
 #[derive(Debug, Clone)]
-pub(super) struct Estimate {
+pub struct Estimate {
     total: u64,
     begun: SimTime,
     /// Foreground requests read what is left.
@@ -121,12 +121,13 @@ impl Estimate {
         let elapsed = now.saturating_since(at).ns().max(1) as f64;
         let middle = (then + left) as f64 / 2.0;
         let rate_then = (then - left).max(1) as f64 / elapsed;
-        let rate = rate_then * (left as f64 / middle).powf(exponent);
+        let rate = rate_then * libm::pow(left as f64 / middle, exponent);
         let rest = if left == 0 { 0.0 } else { left as f64 / (rate * (1.0 - exponent)) };
         (rest < LONGEST_NS).then(|| now + SimDuration::from_ns(rest as u64))
     }
 
-    /// How the rate falls with what is left, when so many blocks have been read.
+    /// How the rate falls with what is left, when so many blocks have been read. By libm and not the
+    /// platform's functions: the same end on every machine.
     fn exponent(&self, done: u64) -> f64 {
         let in_gaps = done.saturating_sub(self.by_foreground) as f64 / done as f64;
         let before = EXPONENT * in_gaps;
@@ -137,7 +138,7 @@ impl Estimate {
             is_sound.then(|| {
                 let blocks = (before - after) as f64;
                 let left = (before + after) as f64 / 2.0;
-                (left.ln(), (blocks / elapsed as f64).ln(), blocks / self.total as f64)
+                (libm::log(left), libm::log(blocks / elapsed as f64), blocks / self.total as f64)
             })
         });
         let rates: Vec<(f64, f64, f64)> = rates.collect();
@@ -150,7 +151,7 @@ impl Estimate {
         };
         let (x, y) = (mean(|rate| rate.0), mean(|rate| rate.1));
         let products = rates.iter().map(|rate| (rate.0 - x) * (rate.1 - y) * rate.2).sum::<f64>();
-        let squares = rates.iter().map(|rate| (rate.0 - x).powi(2) * rate.2).sum::<f64>();
+        let squares = rates.iter().map(|rate| (rate.0 - x) * (rate.0 - x) * rate.2).sum::<f64>();
         let exponent = (products + TRUST * before) / (squares + TRUST);
         exponent.clamp(0.0, EXPONENT_MAX)
     }

@@ -1,0 +1,12 @@
+//! The freeblock scheduler against an oracle that lets every wanted piece pass under the head, on
+//! every track, one by one.
+#![allow(missing_docs)]
+
+mod budget;
+mod case;
+#[path = "../common/mod.rs"]
+mod common;
+mod idle;
+mod memory;
+mod oracle;
+mod rules;

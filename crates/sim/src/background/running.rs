@@ -1,0 +1,248 @@
+//! A task as it goes on: its round, what has come of it, and when its end is expected.
+
+use freewheel_model::freeblock::tasks::{
+    Extent, Promoted, TaskError, TaskId, TaskSpec, Tasks, Which,
+};
+use freewheel_model::freeblock::{Estimate, Opportunity, Spent};
+use freewheel_units::{Blocks, SimDuration, SimTime};
+
+use super::promote::RoundState;
+use super::result::{Progress, Round, TaskResult};
+use super::task::TaskConfig;
+
+/// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
+/// the last blocks take most of the time.
+const STEPS: u64 = 200;
+
+/// Halvings of the last step that are noted as well.
+const LAST_STEPS: u32 = 10;
+
+/// How a block came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A rotational gap.
+    Gap,
+    /// Idle time.
+    Idle,
+    /// A foreground request that was there anyway.
+    Passing,
+    /// A foreground request that was made for it.
+    Promotion,
+    /// The same, since a foreground write was about to write over it.
+    Copy,
+}
+
+/// A task of one arm.
+pub(super) struct Running {
+    id: TaskId,
+    spec: TaskSpec,
+    blocks: u64,
+    name: String,
+    config: TaskConfig,
+    rounds: Vec<Round>,
+    round: Round,
+    began: SimTime,
+    /// Deliveries of this round at which its progress is noted next, and all such.
+    note_at: u64,
+    steps: Vec<u64>,
+    estimate: Estimate,
+    /// Foreground requests read what is left of this round.
+    is_steady: bool,
+}
+
+impl Running {
+    pub fn begin(tasks: &mut Tasks, name: String, config: TaskConfig) -> Result<Self, TaskError> {
+        let capacity = tasks.drive().blocks();
+        let spec = config.spec(capacity);
+        let blocks = config.blocks_of_a_round(capacity);
+        let id = tasks.register(SimTime::ZERO, spec.clone())?;
+        let mut running = Self {
+            id,
+            spec,
+            blocks,
+            name,
+            config,
+            rounds: Vec::new(),
+            round: Round::default(),
+            began: SimTime::ZERO,
+            note_at: 0,
+            steps: steps(blocks),
+            estimate: Estimate::new(blocks, SimTime::ZERO),
+            is_steady: false,
+        };
+        running.note_at = running.first_step();
+        Ok(running)
+    }
+
+    pub fn id(&self) -> TaskId {
+        self.id
+    }
+
+    /// Number of the round under way.
+    pub fn number(&self) -> usize {
+        self.rounds.len()
+    }
+
+    /// How far the round under way is.
+    pub fn state(&self) -> RoundState {
+        let Self { began, blocks, ref round, .. } = *self;
+        let left = if self.is_done() { 0 } else { blocks - round.settled() };
+        RoundState { began, left, promoted: round.promoted }
+    }
+
+    /// The task's blocks in an extent, one by one.
+    pub fn blocks_of(&self, extent: Extent) -> impl Iterator<Item = Extent> + use<> {
+        let (from, size) = (extent.start.get(), u64::from(self.spec.block_size));
+        let starts = (from..from + extent.blocks.get()).step_by(size as usize);
+        starts.map(move |start| Extent::new(start, size))
+    }
+
+    /// A copy took so much of the head. What is told of the last one after its round counts for that.
+    pub fn copy_took(&mut self, head: SimDuration) {
+        let is_done = self.is_done();
+        let last = self.rounds.last_mut().filter(|_| is_done);
+        let copied = &mut last.unwrap_or(&mut self.round).copied;
+        copied.requests += 1;
+        copied.head_ns += head.ns();
+    }
+
+    fn is_done(&self) -> bool {
+        self.config.kind().is_once() && !self.rounds.is_empty()
+    }
+
+    /// What it must have read before a foreground write to `extent`, as requests of at most so many
+    /// blocks of 512 B.
+    pub fn read_before(&self, tasks: &mut Tasks, extent: Extent, most: u32) -> Vec<Promoted> {
+        if !self.spec.precedes_writes || self.is_done() {
+            return Vec::new();
+        }
+        let requests = tasks.promote(self.id, Which::Touching(&[extent]), most);
+        requests.expect("requests that hold a block, of a task that goes on")
+    }
+
+    /// The round with this number, or the one under way.
+    pub fn round_mut(&mut self, number: usize) -> &mut Round {
+        self.rounds.get_mut(number).unwrap_or(&mut self.round)
+    }
+
+    /// So many blocks of 512 B have been delivered to it: how many of its own.
+    pub fn delivered(&mut self, blocks: Blocks, way: Way, at: SimTime) -> u64 {
+        let blocks = blocks.get() / u64::from(self.spec.block_size);
+        let count = match way {
+            Way::Gap => &mut self.round.in_gaps,
+            Way::Idle => &mut self.round.in_idle,
+            Way::Passing => &mut self.round.in_passing,
+            Way::Promotion => &mut self.round.promoted.blocks,
+            Way::Copy => &mut self.round.copied.blocks,
+        };
+        *count += blocks;
+        if matches!(way, Way::Idle | Way::Promotion | Way::Copy) {
+            self.estimate.read_by_foreground(blocks);
+        }
+        self.note(at);
+        blocks
+    }
+
+    /// So many blocks of 512 B need not be written any more: how many of its own.
+    pub fn superseded(&mut self, blocks: Blocks, at: SimTime) -> u64 {
+        let blocks = blocks.get() / u64::from(self.spec.block_size);
+        self.round.superseded += blocks;
+        self.estimate.read_by_foreground(blocks);
+        self.note(at);
+        blocks
+    }
+
+    /// Foreground requests are made for what is left of the round from now on.
+    pub fn is_promoted_from(&mut self, now: SimTime) {
+        if !self.is_steady {
+            self.is_steady = true;
+            self.estimate.steady(self.state().left, now);
+        }
+    }
+
+    /// A gap is over, whoever used it.
+    pub fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+        if !self.is_done() {
+            self.round.gaps.add(gap, spent);
+        }
+    }
+
+    /// A round is complete. A task that repeats itself goes on, a sample begins anew with every
+    /// block, and what is done once is over.
+    pub fn end_round(&mut self, tasks: &mut Tasks, at: SimTime) {
+        let mut round = std::mem::take(&mut self.round);
+        round.elapsed_ns = at.saturating_since(self.began).ns();
+        let blocks = round.settled();
+        round.progress.push(Progress { elapsed_ns: round.elapsed_ns, blocks, gaps: round.gaps });
+        self.rounds.push(round);
+        self.began = at;
+        self.note_at = self.first_step();
+        self.estimate = Estimate::new(self.blocks, at);
+        self.is_steady = false;
+        if !self.is_done() && tasks.progress(self.id, at).is_err() {
+            let begun = tasks.register(at, self.spec.clone());
+            self.id = begun.expect("what could be registered before");
+        }
+    }
+
+    /// What became of it by `end`.
+    pub fn result(self, end: SimTime) -> TaskResult {
+        let expected = self.estimate.end(self.state().left, end);
+        let is_done = self.is_done();
+        let mut unfinished = self.round;
+        if !is_done {
+            unfinished.elapsed_ns = end.saturating_since(self.began).ns();
+        }
+        TaskResult {
+            name: self.name,
+            kind: self.config.kind(),
+            blocks: self.blocks,
+            block_bytes: self.config.block_size.get(),
+            deadline_ns: self.config.deadline.map(|deadline| deadline.ns()),
+            rounds: self.rounds,
+            unfinished,
+            expected_end_ns: expected.filter(|_| !is_done).map(SimTime::ns),
+        }
+    }
+
+    fn first_step(&self) -> u64 {
+        self.steps.first().copied().unwrap_or(u64::MAX)
+    }
+
+    fn note(&mut self, at: SimTime) {
+        self.estimate.at(self.state().left, at);
+        let done = self.round.settled();
+        while done >= self.note_at {
+            let elapsed_ns = at.saturating_since(self.began).ns();
+            self.round.progress.push(Progress { elapsed_ns, blocks: done, gaps: self.round.gaps });
+            let next = self.steps.get(self.round.progress.len());
+            self.note_at = next.copied().unwrap_or(u64::MAX);
+        }
+    }
+}
+
+/// Deliveries of a round of so many blocks at which its progress is noted, each once, before the last.
+fn steps(blocks: u64) -> Vec<u64> {
+    let evenly = (1..STEPS).map(|step| blocks * step / STEPS);
+    let late = (1..=LAST_STEPS).map(|half| blocks - ((blocks / STEPS) >> half));
+    let mut steps: Vec<u64> =
+        evenly.chain(late).filter(|step| (1..blocks).contains(step)).collect();
+    steps.dedup();
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steps_of_a_round_are_few_where_its_blocks_are_and_no_two_the_same() {
+        for blocks in [1, 2, 5, 199, 200, 201, 5_000, 1_000_000] {
+            let steps = steps(blocks);
+            assert!(steps.len() < blocks as usize, "{blocks}: {steps:?}");
+            assert!(steps.windows(2).all(|pair| pair[0] < pair[1]), "{blocks}: {steps:?}");
+            assert!(steps.iter().all(|step| (1..blocks).contains(step)), "{blocks}: {steps:?}");
+        }
+        assert_eq!(steps(1_000_000).len() as u64, STEPS - 1 + u64::from(LAST_STEPS));
+    }
+}

@@ -1,0 +1,421 @@
+//! An experiment with its drive built, and its runs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use freewheel_model::array::Striping;
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::{ByOp, DriveSpec};
+use freewheel_model::freeblock::Planner;
+use freewheel_model::onboard::Unit;
+use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::sched::{ParsePolicyError, PolicySpec};
+use freewheel_model::zoned::spec::ZonedKind;
+use freewheel_trace::{Record, TraceError, TraceInfo};
+use freewheel_units::Bytes;
+
+use super::array::{ArrayConfig, DRIVES_MAX, Layout, striping};
+use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
+use super::workload::{ThinkDistribution, TraceWorkload, Workload, check_workload, open, scan};
+use super::{ConfigError, SimConfig, overrides};
+use crate::background::{Background, FreeblockConfig, PATIENCE, Unfinished, Until};
+use crate::completion::Completion;
+use crate::device::{Mechanics, WholeDrive};
+use crate::engine::{self, Arm};
+use crate::fleet::{self, Member};
+use crate::library;
+use crate::outside::{ExternalConfig, Outside};
+use crate::result::{RunResult, Tally};
+use crate::servo::{SeekErrors, Servo};
+use crate::source::{
+    Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayMode, Source, Think,
+};
+use crate::zoned::VolumeZones;
+
+/// An experiment with its drive built: ready to run, any number of times.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// What it came from.
+    pub config: SimConfig,
+    /// The drive's file.
+    pub spec: DriveSpec,
+    /// The drive.
+    pub drive: Arc<Drive>,
+    /// How the volume is spread over the drives; of independent drives, how each is over its arms.
+    pub striping: Striping,
+    /// What a first pass over the trace found, if there is one.
+    pub trace: Option<TraceInfo>,
+}
+
+/// A run of an experiment in progress, for a progress bar: done and total, in any unit.
+/// It may be called from any thread, by one at a time.
+pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) + Send);
+
+/// Is shown every completion of a run, in order of time.
+pub type Observer<'a> = &'a mut dyn FnMut(&Completion);
+
+/// Who plans the free work of each arm, in their order; none when there is no free work.
+pub type Planners<'a> = Vec<&'a mut dyn Planner>;
+
+impl Experiment {
+    /// Builds the drive and takes a first look at the trace.
+    pub fn new(config: SimConfig) -> Result<Self, ConfigError> {
+        let trace = match &config.workload {
+            Workload::Trace(trace) => Some(scan(trace)?),
+            _ => None,
+        };
+        Self::with_trace_info(config, trace)
+    }
+
+    /// Who is to blame when [`Self::check`] finds a fault in the experiment of this file with these
+    /// overrides: those of them without which it would not, as they were given, or else the file.
+    pub fn to_blame(path: &Path, overrides: &[String]) -> String {
+        let fault = |overrides: &[String]| {
+            let checked = SimConfig::load(path, overrides).and_then(|config| Self::check(&config));
+            checked.err().map(|error| error.to_string())
+        };
+        overrides::to_blame(overrides, fault).unwrap_or_else(|| path.display().to_string())
+    }
+
+    /// Whether drive and policy are ones that can be built: quick, and before a long trace is read.
+    pub fn check(config: &SimConfig) -> Result<(), ConfigError> {
+        let spec = config.drive_spec()?;
+        let drive = library::build(&spec, &config.drive)?;
+        let striping = striping(&config.array, &drive)?;
+        config.scheduler.build()?;
+        check_freeblock(config, &spec, &drive, &striping)?;
+        check_external(config)?;
+        check_workload(&config.workload, None)
+    }
+
+    /// Like [`Self::new`] for a trace that has been looked at already. Panics when the workload
+    /// is a trace and nothing is known of it.
+    pub fn with_trace_info(
+        config: SimConfig,
+        trace: Option<TraceInfo>,
+    ) -> Result<Self, ConfigError> {
+        let is_trace = matches!(config.workload, Workload::Trace(_));
+        assert!(!is_trace || trace.is_some(), "a trace has to be looked at first");
+        let spec = config.drive_spec()?;
+        let drive = Arc::new(library::build(&spec, &config.drive)?);
+        let striping = striping(&config.array, &drive)?;
+        config.scheduler.build()?;
+        check_freeblock(&config, &spec, &drive, &striping)?;
+        check_external(&config)?;
+        check_workload(&config.workload, trace.as_ref())?;
+        let experiment = Self { config, spec, drive, striping, trace };
+        experiment.placements()?;
+        Ok(experiment)
+    }
+
+    /// Where a trace lies on the volume, or on each of the independent drives; empty without one.
+    fn placements(&self) -> Result<Vec<Placement>, ConfigError> {
+        let Workload::Trace(workload) = &self.config.workload else { return Ok(Vec::new()) };
+        if self.config.array.layout == Layout::Striped {
+            return Ok(vec![self.placement(workload.device, workload.fit)?]);
+        }
+        let members = fleet::members(&self.config, self.trace.as_ref())?;
+        members.iter().map(|member| self.placement(member.device, workload.fit)).collect()
+    }
+
+    fn placement(&self, device: Option<u32>, fit: Fit) -> Result<Placement, ConfigError> {
+        let devices = self.trace.iter().flat_map(|info| &info.devices);
+        let ends: BTreeMap<u32, u64> =
+            devices.map(|(&id, device)| (id, device.end_block)).collect();
+        Ok(Placement::new(&ends, device, self.striping.blocks(), fit)?)
+    }
+
+    /// Size of the trace's address space, zero without a trace; of independent drives, of those of
+    /// all together.
+    pub fn trace_space(&self) -> Bytes {
+        let placements = self.placements().expect("checked when it was built");
+        Bytes::new(placements.iter().map(|placement| placement.space().get()).sum())
+    }
+
+    /// Whether the trace is replayed by dependence.
+    pub fn is_dependent(&self) -> bool {
+        let Workload::Trace(workload) = &self.config.workload else { return false };
+        match workload.replay {
+            ReplayMode::Auto => self.trace.as_ref().is_some_and(|info| info.has_completions),
+            mode => mode == ReplayMode::Dependent,
+        }
+    }
+
+    /// Runs it.
+    pub fn run(&self) -> Result<RunResult, ConfigError> {
+        self.run_observed(None, &mut |_, _| {})
+    }
+
+    /// Runs it, shows every completion, and from time to time the progress. Independent drives run
+    /// on all cores, and an observer of theirs is an error.
+    pub fn run_observed(
+        &self,
+        observer: Option<Observer<'_>>,
+        progress: Progress<'_>,
+    ) -> Result<RunResult, ConfigError> {
+        if self.config.array.layout == Layout::Striped {
+            let tally = self.tally(Planners::new(), observer.unwrap_or(&mut |_| {}), progress)?;
+            return Ok(tally.result());
+        }
+        observer.map_or(Ok(()), |_| self.config.check_observable())?;
+        let members = fleet::members(&self.config, self.trace.as_ref())?;
+        fleet::run(&members, progress, |member, progress| {
+            self.alone(member).tally(Planners::new(), &mut |_| {}, progress)
+        })
+    }
+
+    /// Runs it with free work in its rotational gaps, and shows every completion. Independent
+    /// drives are an error. Panics when there are planners and not one for each arm.
+    pub fn run_freeblock(
+        &self,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<RunResult, ConfigError> {
+        self.config.check_observable()?;
+        Ok(self.tally(planners, observer, progress)?.result())
+    }
+
+    /// The experiment of one of its independent drives.
+    fn alone(&self, member: &Member) -> Self {
+        let mut alone = self.clone();
+        alone.config.seed = member.seed;
+        alone.config.array = ArrayConfig::default();
+        if let Workload::Trace(workload) = &mut alone.config.workload {
+            workload.device = member.device;
+        }
+        alone
+    }
+
+    /// Runs its volume.
+    fn tally(
+        &self,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let until_done = |requests: u64| match self.config.freeblock.as_ref().and_then(|f| f.rounds)
+        {
+            Some(_) => u64::MAX,
+            None => requests,
+        };
+        let seed = self.config.seed;
+        let pattern = |spec: &PatternSpec| {
+            Pattern::new(*spec, self.striping.blocks(), seed)
+                .map_err(|message| ConfigError::Workload { message })
+        };
+        match &self.config.workload {
+            Workload::Closed {
+                requests,
+                outstanding,
+                think,
+                think_distribution,
+                pattern: spec,
+            } => {
+                let think = match think_distribution {
+                    ThinkDistribution::Constant => Think::Constant(*think),
+                    ThinkDistribution::Exponential => Think::Exponential(*think),
+                };
+                let requests = until_done(*requests);
+                let source = Closed::new(pattern(spec)?, *outstanding, think, requests, seed);
+                self.drive_source(source, planners, observer, progress)
+            }
+            Workload::Open { requests, mean_gap, pattern: spec } => {
+                let source = Open::new(pattern(spec)?, *mean_gap, until_done(*requests), seed);
+                self.drive_source(source, planners, observer, progress)
+            }
+            Workload::Trace(workload) => {
+                let source = self.replay(workload, open(workload)?)?;
+                self.drive_source(source, planners, observer, progress)
+            }
+        }
+    }
+
+    /// `records` of its trace, or made of them, where and how they are replayed.
+    pub fn replay<I: Iterator<Item = Result<Record, TraceError>>>(
+        &self,
+        workload: &TraceWorkload,
+        records: I,
+    ) -> Result<Replay<I>, ConfigError> {
+        let placement = self.placement(workload.device, workload.fit)?;
+        let total = self.trace.as_ref().map_or(0, |info| info.requests);
+        Ok(Replay::new(records, placement, self.is_dependent(), total))
+    }
+
+    fn drive_source<S: Source>(
+        &self,
+        source: S,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let unfinished = self.unfinished();
+        // A trace ends of itself.
+        let patience = match self.config.workload {
+            Workload::Trace(_) => u64::MAX,
+            _ => PATIENCE * u64::from(self.striping.arms()),
+        };
+        let source = Until::new(source, unfinished.clone(), patience);
+        let mut backgrounds = self.backgrounds(unfinished.as_ref())?;
+        let every = if backgrounds.is_empty() { REPORT_EVERY } else { REPORT_EVERY_DECIDED };
+        let mut source = Reporting { source, progress, every, until_next: every };
+        let mut tally = if backgrounds.is_empty() {
+            self.tally_source(&mut source, planners, observer)?
+        } else {
+            assert!(planners.is_empty(), "an arm has one planner");
+            let planners = backgrounds.iter_mut().map(|arm| arm as _).collect();
+            self.tally_source(&mut source, planners, observer)?
+        };
+        tally.background(backgrounds);
+        source.report();
+        Ok(tally)
+    }
+
+    /// What is to be read in the background before the workload ends, if that is asked for.
+    fn unfinished(&self) -> Option<Unfinished> {
+        let config = self.config.freeblock.as_ref()?;
+        let blocks = config.blocks_of_a_round(self.drive.blocks());
+        Some(Unfinished::new(config.rounds? * blocks * u64::from(self.striping.arms())))
+    }
+
+    /// The background work of every arm; none where there is none.
+    fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
+        let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
+        let drive = match &self.config.external {
+            Some(external) => Arc::new(external.scheduler.planners_drive(&self.drive)),
+            None => Arc::clone(&self.drive),
+        };
+        let background = |_| {
+            Background::new(&drive, config, self.config.scheduler, unfinished.cloned())
+                .map_err(|error| ConfigError::Freeblock { message: error.to_string() })
+        };
+        (0..self.striping.arms()).map(background).collect()
+    }
+
+    /// Runs its volume under a source of one's own, with free work in its rotational gaps if there
+    /// are planners, and shows every completion. Independent drives would need a source each, and
+    /// are an error. Panics when there are planners and not one for each arm.
+    pub fn run_source<S: Source>(
+        &self,
+        source: &mut S,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+    ) -> Result<RunResult, ConfigError> {
+        self.config.check_observable()?;
+        Ok(self.tally_source(source, planners, observer)?.result())
+    }
+
+    fn tally_source<S: Source>(
+        &self,
+        source: &mut S,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+    ) -> Result<Tally, ConfigError> {
+        if let Some(external) = &self.config.external {
+            return self.tally_outside(external, source, planners, observer);
+        }
+        let (drive, arms) = (&self.drive, self.striping.arms());
+        let some = !planners.is_empty();
+        assert!(!some || planners.len() == arms as usize, "a planner for each of {arms} arms");
+        let mut planners = planners.into_iter();
+        let mut servo = |arm| {
+            let servo = Servo::new(SeekErrors::new(drive, self.config.seed, arm));
+            match planners.next() {
+                Some(planner) => servo.with_planner(planner),
+                None => servo,
+            }
+        };
+        let zones = VolumeZones::new(self.spec.zoned.as_ref(), drive, &self.striping);
+        if !self.has_electronics() {
+            let device = |arm| Ok(Mechanics::new(drive, servo(arm)));
+            let mut arms = self.arms(drive, device)?;
+            return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
+        }
+        let onboard = self.spec.onboard.with_processing(self.spec.overhead);
+        let outside = drive.with_overhead(onboard.command_overhead());
+        // All units share one drive.
+        let inside = Arc::new(drive.with_overhead(ByOp::default()));
+        let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &onboard)?, servo(arm)));
+        let mut arms = self.arms(&Arc::new(outside), device)?;
+        Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
+    }
+
+    /// The same behind a scheduler outside the drive.
+    fn tally_outside<S: Source>(
+        &self,
+        external: &ExternalConfig,
+        source: &mut S,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let SimConfig { scheduler: policy, seed, drive: name, .. } = &self.config;
+        let mut spec = self.spec.clone();
+        if !self.has_electronics() {
+            spec.onboard = OnboardSpec::default();
+        }
+        let mut planners = planners.into_iter();
+        let mut arms = Vec::new();
+        for arm in 0..self.striping.arms() {
+            let scheduler = external.scheduler(&spec, &self.drive, *policy)?;
+            // Every drive has habits of its own.
+            let drive = external.emulated(&spec, name, seed + u64::from(arm))?;
+            let device = Outside::new(scheduler, drive, planners.next());
+            let policy = PolicySpec::Fcfs.build()?;
+            arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
+        }
+        let zones = VolumeZones::new(spec.zoned.as_ref(), &self.drive, &self.striping);
+        Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
+    }
+
+    /// Whether the drive's electronics take part.
+    pub fn has_electronics(&self) -> bool {
+        has_electronics(&self.config, &self.spec)
+    }
+
+    fn arms<D>(
+        &self,
+        drive: &Arc<Drive>,
+        mut device: impl FnMut(u32) -> Result<D, ParsePolicyError>,
+    ) -> Result<Vec<Arm<D>>, ParsePolicyError> {
+        let arm = |number| {
+            let policy = self.config.scheduler.build()?;
+            Ok(Arm { drive: Arc::clone(drive), policy, device: device(number)? })
+        };
+        (0..self.striping.arms()).map(arm).collect()
+    }
+}
+
+fn check_freeblock(
+    config: &SimConfig,
+    spec: &DriveSpec,
+    drive: &Drive,
+    striping: &Striping,
+) -> Result<(), ConfigError> {
+    let drives = match config.array.layout {
+        Layout::Striped => 1,
+        Layout::Independent => config.array.drives.unwrap_or(DRIVES_MAX),
+    };
+    let arms = u64::from(striping.arms()) * u64::from(drives);
+    let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
+    let check = |freeblock: &FreeblockConfig| {
+        if refuses && freeblock.has_writes() {
+            return Err("`task` is write, and a host-managed drive takes writes at the write \
+                        pointers of its zones alone: take another drive or another task"
+                .into());
+        }
+        freeblock.check(drive.blocks(), arms)
+    };
+    let checked = config.freeblock.as_ref().map_or(Ok(()), check);
+    checked.map_err(|message| ConfigError::Freeblock { message })
+}
+
+fn check_external(config: &SimConfig) -> Result<(), ConfigError> {
+    let Some(external) = &config.external else { return Ok(()) };
+    let checked = external.check(config.freeblock.as_ref());
+    checked.map_err(|message| ConfigError::External { message })
+}
+
+fn has_electronics(config: &SimConfig, spec: &DriveSpec) -> bool {
+    config.electronics && !spec.onboard.is_empty()
+}

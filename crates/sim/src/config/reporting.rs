@@ -1,0 +1,54 @@
+//! Progress of a run.
+
+use freewheel_units::SimTime;
+
+use super::Progress;
+use crate::source::{Request, Source, SourceError};
+
+/// Requests between two reports of progress: too many to be felt, and less than a second.
+pub(super) const REPORT_EVERY: u32 = 1 << 16;
+
+/// The same where each takes a decision: of some microseconds where much has been read, of many
+/// milliseconds where all of a drive of today is wanted.
+pub(super) const REPORT_EVERY_DECIDED: u32 = 1 << 6;
+
+/// A source that reports how far it is.
+pub(super) struct Reporting<'a, S> {
+    pub source: S,
+    pub progress: Progress<'a>,
+    pub every: u32,
+    pub until_next: u32,
+}
+
+impl<S: Source> Reporting<'_, S> {
+    pub fn report(&mut self) {
+        let (done, total) = self.source.progress();
+        (self.progress)(done, total);
+    }
+}
+
+impl<S: Source> Source for Reporting<'_, S> {
+    #[inline]
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        self.source.next_arrival()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.until_next -= 1;
+        if self.until_next == 0 {
+            self.until_next = self.every;
+            self.report();
+        }
+        self.source.take()
+    }
+
+    #[inline]
+    fn completed(&mut self, tag: u64, now: SimTime) {
+        self.source.completed(tag, now);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.source.progress()
+    }
+}

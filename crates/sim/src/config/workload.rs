@@ -1,0 +1,150 @@
+//! Where the requests of an experiment come from.
+
+use std::path::PathBuf;
+
+use freewheel_trace::{Format, InfoCollector, OpenOptions, TraceInfo, TraceReader};
+use freewheel_units::SimDuration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ConfigError;
+use crate::source::{Fit, PatternSpec, ReplayMode};
+
+/// Where requests come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Workload {
+    /// A fixed number of requests outstanding.
+    Closed {
+        /// Requests in all.
+        #[serde(default = "default_requests")]
+        requests: u64,
+        /// Requests outstanding at once: the multiprogramming level.
+        #[serde(default = "one")]
+        outstanding: u32,
+        /// Time between a completion and the next request.
+        #[serde(default)]
+        think: SimDuration,
+        /// Whether the think time is a constant or the mean of an exponential.
+        #[serde(default)]
+        think_distribution: ThinkDistribution,
+        /// What the requests look like.
+        #[serde(default)]
+        pattern: PatternSpec,
+    },
+    /// Arrivals as a Poisson process.
+    Open {
+        /// Requests in all.
+        #[serde(default = "default_requests")]
+        requests: u64,
+        /// Mean time between arrivals.
+        mean_gap: SimDuration,
+        /// What the requests look like.
+        #[serde(default)]
+        pattern: PatternSpec,
+    },
+    /// A trace, played back.
+    Trace(TraceWorkload),
+}
+
+/// A trace and how to play it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceWorkload {
+    /// The file.
+    pub file: PathBuf,
+    /// Its format, by name; found out from its contents when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// Count and skip malformed records instead of stopping at the first.
+    #[serde(default)]
+    pub lenient: bool,
+    /// Only this device of the trace; all of them laid end to end when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<u32>,
+    /// What to do when trace and drive differ in size.
+    #[serde(default)]
+    pub fit: Fit,
+    /// How arrivals are timed.
+    #[serde(default)]
+    pub replay: ReplayMode,
+}
+
+/// How think times vary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ThinkDistribution {
+    /// All the same.
+    #[default]
+    Constant,
+    /// Exponential with this mean.
+    Exponential,
+}
+
+const fn default_requests() -> u64 {
+    10_000
+}
+
+const fn one() -> u32 {
+    1
+}
+
+/// Most requests that may be outstanding in a closed workload: as many terminals are kept.
+const OUTSTANDING_MAX: u32 = 1_000_000;
+
+/// Longest mean time between requests.
+const GAP_MAX: SimDuration = SimDuration::from_secs(3600);
+
+/// Longest that all gaps of a run may take together: a third of the time that events can tell.
+const SPAN_MAX: SimDuration = SimDuration::from_ns((1 << 63) / 3);
+
+pub(super) fn check_workload(
+    workload: &Workload,
+    trace: Option<&TraceInfo>,
+) -> Result<(), ConfigError> {
+    let wrong = |message: String| Err(ConfigError::Workload { message });
+    match workload {
+        Workload::Closed { requests: 0, .. } | Workload::Open { requests: 0, .. } => {
+            wrong("`requests` is 0: at least 1 is needed".into())
+        }
+        Workload::Closed { outstanding, .. } if !(1..=OUTSTANDING_MAX).contains(outstanding) => {
+            wrong(format!("`outstanding` is {outstanding}: 1 to {OUTSTANDING_MAX} are allowed"))
+        }
+        Workload::Closed { think: time, .. } | Workload::Open { mean_gap: time, .. }
+            if *time > GAP_MAX =>
+        {
+            wrong(format!(
+                "a mean time of {time} between requests is too long: at most {GAP_MAX} is allowed"
+            ))
+        }
+        Workload::Closed { think: gap, requests, .. }
+        | Workload::Open { mean_gap: gap, requests, .. }
+            if gap.ns().saturating_mul(*requests) > SPAN_MAX.ns() =>
+        {
+            wrong(format!(
+                "{requests} requests {gap} apart take too long: at most {SPAN_MAX} can be simulated"
+            ))
+        }
+        Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. })
+            if trace.is_some_and(|info| !info.has_completions) =>
+        {
+            wrong(format!(
+                "`replay` is dependent, but {} does not record when requests completed: auto or arrivals is needed",
+                file.display()
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Opens the trace of a workload.
+pub fn open(workload: &TraceWorkload) -> Result<TraceReader, ConfigError> {
+    let format = workload.format.as_deref().map(str::parse::<Format>).transpose()?;
+    Ok(TraceReader::open(&workload.file, &OpenOptions { format, lenient: workload.lenient })?)
+}
+
+/// Reads the trace of a workload through for its extents, without counting its footprint.
+pub(super) fn scan(workload: &TraceWorkload) -> Result<TraceInfo, ConfigError> {
+    let mut reader = open(workload)?;
+    Ok(InfoCollector::without_footprint(reader.format()).collect(&mut reader)?)
+}
