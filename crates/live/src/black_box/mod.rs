@@ -11,8 +11,6 @@
 //! How late a command leaves and how late its answer is noticed depends on what else the host does.
 //! Whoever measures has to expect that, and to ask again.
 
-mod nbd;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::hint;
 use std::path::{Path, PathBuf};
@@ -27,10 +25,9 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 use thiserror::Error;
 
 use crate::emulate::{Clock, Priority};
-use crate::nbd::ConnectError;
-use crate::serve::backend::{Back, Backend, BackendCommand, CameBack, FileBackend, OpenError};
-
-pub use nbd::NbdBackend;
+use crate::serve::backend::{
+    Back, Backend, BackendCommand, CameBack, ExportError, FileBackend, NbdBackend, OpenError,
+};
 
 /// Blocks whose data are kept for writes: more than any buffer has segments, and then some.
 const KEPT_MAX: usize = 1 << 14;
@@ -46,7 +43,7 @@ pub enum RealDriveError {
     Open(#[from] OpenError),
     /// The export.
     #[error(transparent)]
-    Connect(#[from] ConnectError),
+    Export(#[from] ExportError),
     /// Answers would come from memory.
     #[error(
         "{}: single blocks of 512 B cannot be read past the page cache there, so answers would come \
@@ -67,12 +64,6 @@ pub enum RealDriveError {
         uri: Box<Uri>,
         /// What it takes.
         bytes: u64,
-    },
-    /// The export takes no writes.
-    #[error("{uri}: is read-only, and writes are to be timed")]
-    ReadOnly {
-        /// The export.
-        uri: Box<Uri>,
     },
 }
 
@@ -165,13 +156,14 @@ impl RealDrive {
     /// An NBD export.
     pub fn connect(uri: &Uri, writes: bool) -> Result<Self, RealDriveError> {
         Self::new(&uri.to_string(), |back| {
-            let export = NbdBackend::connect(uri, back)?;
-            let (uri, bytes) = (uri.clone().into(), export.least_bytes());
+            // Whoever waits for an answer is told.
+            let export = match writes {
+                true => NbdBackend::connect(uri, back, |_| {})?,
+                false => NbdBackend::connect_to_read(uri, back, |_| {})?,
+            };
+            let bytes = export.least_bytes();
             if bytes > BLOCK_BYTES {
-                return Err(RealDriveError::LargeBlocks { uri, bytes });
-            }
-            if writes && export.is_read_only() {
-                return Err(RealDriveError::ReadOnly { uri });
+                return Err(RealDriveError::LargeBlocks { uri: uri.clone().into(), bytes });
             }
             Ok(Arc::new(export) as Arc<dyn Backend>)
         })
@@ -230,7 +222,7 @@ impl BlackBox for RealDrive {
         }
         let twice = self.commands.insert(id, command);
         assert!(twice.is_none(), "command {id} is under way already");
-        self.device.submit(BackendCommand { id, op, start, data });
+        self.device.submit(BackendCommand { id, op, start, data, fua: false });
     }
 
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {

@@ -55,6 +55,8 @@ pub enum TaskState {
     Aborted,
     /// Its data were taken too slowly to go on without holding clients up.
     Failed,
+    /// The device is gone.
+    Lost,
 }
 
 /// A task to begin.
@@ -270,6 +272,7 @@ impl Task {
                 State::Done => TaskState::Done,
                 State::Aborted => TaskState::Aborted,
                 State::Failed => TaskState::Failed,
+                State::Lost => TaskState::Lost,
             },
             promoted: report.is_promoted,
             first_block: range.start.get(),

@@ -54,7 +54,7 @@ pub(super) fn all() -> OpenApiRouter<Arc<Controlled>> {
 impl IntoResponse for Unanswered {
     fn into_response(self) -> Response {
         let status = match &self {
-            Self::Ending => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Ending | Self::Job(JobError::Lost { .. }) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Request(_) | Self::Job(JobError::Task(_)) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Job(JobError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Self::Job(_) => StatusCode::CONFLICT,
@@ -79,6 +79,7 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 #[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
     (status = 201, body = Task),
     (status = 409, description = "As many as there may be have not ended", body = Refusal),
+    (status = 503, description = "The device is gone", body = Refusal),
     (status = 422, description = "It cannot be had", body = Refusal),
 ))]
 async fn create(

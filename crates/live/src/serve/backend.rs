@@ -2,6 +2,7 @@
 
 mod emulated;
 mod file;
+mod nbd;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use thiserror::Error;
 
 pub use emulated::EmulatedBackend;
 pub use file::{FileBackend, OpenError};
+pub use nbd::{ExportError, NbdBackend};
 
 /// A command for a device.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub struct BackendCommand {
     pub start: Lbn,
     /// What is written, or room for what is read: whole blocks.
     pub data: Vec<u8>,
+    /// Of a write: it is to be on the media before it comes back. Only where the device can do that.
+    pub fua: bool,
 }
 
 /// A command that has come back.
@@ -33,7 +37,7 @@ pub struct CameBack {
     pub id: u64,
     /// When it did: as soon as this process could know.
     pub at: Instant,
-    /// Its data, read or as they were written; or why it failed.
+    /// The data of a read, and for a write anything; or why it failed.
     pub result: Result<Vec<u8>, Failed>,
 }
 
@@ -41,7 +45,8 @@ pub struct CameBack {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct Failed {
-    /// What a client is told.
+    /// What a client is told. [`Errno::Shutdown`]: the device is gone, and nothing will be done any
+    /// more.
     pub errno: Errno,
     /// In words.
     pub message: String,
@@ -50,10 +55,22 @@ pub struct Failed {
 /// Is told what has come back, by any thread of a device.
 pub type Back = Arc<dyn Fn(CameBack) + Send + Sync>;
 
+/// What a device can do beside reading and writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// Everything that has come back is on the media when a flush does.
+    pub flush: bool,
+    /// A write is on the media when it comes back, if that is asked for.
+    pub fua: bool,
+}
+
 /// A device behind its block interface.
 pub trait Backend: Send + Sync {
     /// Its size.
     fn blocks(&self) -> Blocks;
+
+    /// What it can do.
+    fn abilities(&self) -> Abilities;
 
     /// Takes a command; it comes back through the [`Back`] that the device was opened with. Must
     /// not block for the device.

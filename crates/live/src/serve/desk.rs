@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use freewheel_model::external::{Account, Command, External, Finished, Part};
 use freewheel_model::freeblock::Foreground;
 use freewheel_model::stats::Distribution;
+use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
-use super::backend::{BackendCommand, Failed};
+use super::backend::{Abilities, BackendCommand, Failed};
 use super::jobs::{Jobs, OwnRead, Source};
 use super::order::Order;
 use super::written::Written;
@@ -73,6 +74,9 @@ const FAILURES_MAX: u32 = 64;
 /// Schedules requests and free work for one device.
 pub(super) struct Desk {
     scheduler: External,
+    abilities: Abilities,
+    /// Why nothing will be done any more.
+    gone: Option<Failed>,
     jobs: Jobs,
     written: Written,
     order: Order,
@@ -103,9 +107,11 @@ pub(super) struct Desk {
 const OWN_COMMANDS: u64 = 1 << 62;
 
 impl Desk {
-    pub fn new(scheduler: External, jobs: Jobs) -> Self {
+    pub fn new(scheduler: External, jobs: Jobs, abilities: Abilities) -> Self {
         Self {
             scheduler,
+            abilities,
+            gone: None,
             jobs,
             written: Written::default(),
             order: Order::default(),
@@ -149,6 +155,17 @@ impl Desk {
 
     pub fn responses(&self) -> &Distribution {
         &self.responses
+    }
+
+    /// Why the device does nothing any more, if it does not.
+    pub fn gone(&self) -> Option<&Failed> {
+        self.gone.as_ref()
+    }
+
+    /// The device is gone: what it is asked it answers with errors, which say nothing of blocks.
+    pub fn device_gone(&mut self, why: Failed) {
+        self.jobs.lose(&why.message, self.now);
+        self.gone.get_or_insert(why);
     }
 
     /// Whether nothing waits and nothing is at the device.
@@ -267,6 +284,7 @@ impl Desk {
             op: Op::Flush,
             start: Lbn::ZERO,
             data: Vec::new(),
+            fua: false,
         });
     }
 
@@ -293,13 +311,16 @@ impl Desk {
         let command = self.scheduler.next_command(self.now, self.jobs.planner())?;
         let Command { id, op, start, blocks, .. } = command;
         self.jobs.sent(id);
-        let data = match (op, command.foreground) {
-            (Op::Write, Some(part)) => self.written_by(&part),
+        let (data, fua) = match (op, command.foreground) {
+            (Op::Write, Some(part)) => {
+                let fua = self.abilities.fua && self.pending[&part.sequence].fua;
+                (self.written_by(&part), fua)
+            }
             // Free writes have no data of their own yet: tasks only read.
-            _ => vec![0; blocks as usize * BLOCK_BYTES as usize],
+            _ => (vec![0; blocks as usize * BLOCK_BYTES as usize], false),
         };
         self.at_device.insert(id, command);
-        Some(BackendCommand { id, op, start, data })
+        Some(BackendCommand { id, op, start, data, fua })
     }
 
     /// Makes the reads that jobs make like clients.
@@ -329,12 +350,17 @@ impl Desk {
         let command = Command { id, op: Op::Read, start, blocks, foreground: Some(part), runs };
         self.at_device.insert(id, command);
         let data = vec![0; blocks as usize * BLOCK_BYTES as usize];
-        BackendCommand { id, op: Op::Read, start, data }
+        BackendCommand { id, op: Op::Read, start, data, fua: false }
     }
 
     /// A command has come back at `at`.
     pub fn came_back(&mut self, id: u64, at: SimTime, result: Result<Vec<u8>, Failed>) {
         self.now = self.now.max(at);
+        if let Err(failed) = &result
+            && failed.errno == Errno::Shutdown
+        {
+            self.device_gone(failed.clone());
+        }
         if let Some(request) = self.flushes.remove(&id) {
             return self.flushed(request, result);
         }
@@ -424,7 +450,7 @@ impl Desk {
         if !pending.is_over || pending.retries > 0 {
             return;
         }
-        if pending.fua && pending.failed.is_none() {
+        if pending.fua && !self.abilities.fua && pending.failed.is_none() {
             return self.flush(id);
         }
         self.answer(id, None);

@@ -35,7 +35,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
-use self::backend::{Back, Backend, CameBack};
+use self::backend::{Abilities, Back, Backend, CameBack, Failed};
 use self::desk::{Desk, Request};
 use self::jobs::Jobs;
 use self::works::Ask;
@@ -121,6 +121,8 @@ pub struct Setup {
     pub rule: Rule,
     /// The background task to begin with.
     pub job: Option<JobSpec>,
+    /// Called with what whoever serves should know at once.
+    pub notice: Box<dyn Fn(&str) + Send>,
     /// Called when the scheduler's thread has ended, also when it has failed.
     pub ended: Box<dyn FnOnce() + Send>,
 }
@@ -154,6 +156,7 @@ pub struct Report {
 enum Message {
     Arrived(Instant, Request, Responder),
     CameBack(CameBack),
+    Gone(Failed),
     Asked(Ask),
     Finish,
 }
@@ -188,6 +191,13 @@ impl Way {
             let _ = inbox.send(Message::CameBack(came_back));
         })
     }
+
+    /// What a device is given that may go: it says that it has, and why.
+    pub fn gone(&self) -> impl FnOnce(Failed) + Send + 'static {
+        let inbox = self.inbox.clone();
+        // A scheduler that has ended wants nothing.
+        move |why| drop(inbox.send(Message::Gone(why)))
+    }
 }
 
 impl Default for Way {
@@ -203,7 +213,7 @@ impl Serving {
         if found != wanted {
             return Err(ServeError::Size { name: setup.name, found, wanted });
         }
-        let Setup { name, scheduler, rule, job, ended, .. } = setup;
+        let Setup { name, scheduler, rule, job, notice, ended, .. } = setup;
         let options =
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
         let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
@@ -211,10 +221,16 @@ impl Serving {
         if let Some(job) = job {
             jobs.create(SimTime::ZERO, job)?;
         }
-        let export = export(name, found);
+        let abilities = device.abilities();
+        let export = export(name, found, abilities);
         let Way { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
-        let works = Works::new(Desk::new(scheduler, jobs), device, messages, news.clone());
+        let works = Works::new(
+            Desk::new(scheduler, jobs, abilities),
+            device,
+            messages,
+            (news.clone(), notice),
+        );
         let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {
             let _end = AtEnd(Some(ended));
             works.run()
@@ -256,10 +272,12 @@ impl Serving {
     }
 }
 
-fn export(name: String, blocks: Blocks) -> Export {
+fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
+    let Abilities { flush, fua } = abilities;
     let features = Features {
-        flush: true,
-        fua: true,
+        flush,
+        // Where there is none, a write and a flush behind it.
+        fua: flush || fua,
         rotational: true,
         multi_conn: true,
         ..Features::default()
@@ -319,6 +337,10 @@ mod tests {
             self.0
         }
 
+        fn abilities(&self) -> Abilities {
+            Abilities { flush: true, fua: false }
+        }
+
         fn submit(&self, _: BackendCommand) {}
     }
 
@@ -335,6 +357,7 @@ mod tests {
             scheduler,
             rule: Rule::Paths,
             job: None,
+            notice: Box::new(|_| {}),
             ended: Box::new(move || told.send(()).unwrap()),
         };
         let device = Arc::new(Nothing(drive.blocks()));

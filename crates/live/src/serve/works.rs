@@ -136,6 +136,9 @@ pub struct Works {
     /// What became of tasks, once it is to end.
     last_reports: Option<Vec<JobReport>>,
     news: broadcast::Sender<News>,
+    notice: Box<dyn Fn(&str) + Send>,
+    /// It has been said that the device is gone.
+    has_said_gone: bool,
     sinks: BTreeMap<u64, Sink>,
     progress_at: SimTime,
 }
@@ -145,7 +148,7 @@ impl Works {
         desk: Desk,
         device: Arc<dyn Backend>,
         messages: Receiver<Message>,
-        news: broadcast::Sender<News>,
+        (news, notice): (broadcast::Sender<News>, Box<dyn Fn(&str) + Send>),
     ) -> Self {
         Self {
             desk,
@@ -157,6 +160,8 @@ impl Works {
             began_unix_ns: unix_ns(),
             last_reports: None,
             news,
+            notice,
+            has_said_gone: false,
             sinks: BTreeMap::new(),
             progress_at: SimTime::ZERO,
         }
@@ -171,6 +176,7 @@ impl Works {
             while let Some(message) = self.taken.pop_front() {
                 self.take(message);
             }
+            self.say_gone();
             self.answer();
             while let Some(command) = self.desk.next_command(self.time(Instant::now())) {
                 self.device.submit(command);
@@ -207,9 +213,20 @@ impl Works {
             Message::CameBack(CameBack { id, at, result }) => {
                 self.desk.came_back(id, self.time(at), result);
             }
+            Message::Gone(why) => self.desk.device_gone(why),
             Message::Asked(ask) => ask(self),
             Message::Finish => self.finish(),
         }
+    }
+
+    /// Says once that the device is gone.
+    fn say_gone(&mut self) {
+        let Some(why) = self.desk.gone().filter(|_| !self.has_said_gone) else { return };
+        (self.notice)(&format!(
+            "the device is gone: {why}; every request fails from now on, and tasks are over: end this \
+             server, and start it again when the device is back"
+        ));
+        self.has_said_gone = true;
     }
 
     fn answer(&mut self) {

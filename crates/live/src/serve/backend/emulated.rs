@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 
-use super::{Back, Backend, BackendCommand, CameBack, Failed};
+use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed};
 use crate::emulate::{EmulateError, Emulation, Finished, Options, Request};
 
 /// A modelled drive that takes as long as a real one.
@@ -36,8 +36,12 @@ impl Backend for EmulatedBackend {
         self.blocks
     }
 
+    fn abilities(&self) -> Abilities {
+        Abilities { flush: true, fua: true }
+    }
+
     fn submit(&self, command: BackendCommand) {
-        let BackendCommand { id, op, start, mut data } = command;
+        let BackendCommand { id, op, start, mut data, fua } = command;
         let arrival = self.emulation.device().clock().now();
         let back = Arc::clone(&self.back);
         let offset = start.get() * BLOCK_BYTES;
@@ -53,7 +57,7 @@ impl Backend for EmulatedBackend {
             return back(CameBack { id, at: Instant::now(), result: Err(failed) });
         }
         let blocks = data.len() as u64 / BLOCK_BYTES;
-        let request = Request { op, start, blocks, fua: false };
+        let request = Request { op, start, blocks, fua };
         let done = move |finished: &Finished| {
             let result = match finished.bad {
                 Some(lbn) => {

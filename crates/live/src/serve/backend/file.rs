@@ -14,7 +14,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use thiserror::Error;
 
-use super::{Back, Backend, BackendCommand, CameBack, Failed};
+use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed};
 
 /// Memory that goes to a device directly begins at a multiple of this: the largest sector.
 const ALIGNMENT: usize = 4096;
@@ -120,6 +120,10 @@ impl Backend for FileBackend {
         self.blocks
     }
 
+    fn abilities(&self) -> Abilities {
+        Abilities { flush: true, fua: false }
+    }
+
     fn submit(&self, command: BackendCommand) {
         let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
         // Its threads live as long as the sender does.
@@ -133,7 +137,7 @@ impl Shared {
         let mut aligned = vec![0; ALIGNMENT];
         loop {
             let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(BackendCommand { id, op, start, mut data }) = next else { return };
+            let Ok(BackendCommand { id, op, start, mut data, .. }) = next else { return };
             let offset = start.get() * BLOCK_BYTES;
             let done = match op {
                 Op::Flush => self.file.sync_data(),
@@ -207,7 +211,7 @@ mod tests {
         let mut id = 0;
         let mut call = |op, start: u64, data: Vec<u8>| {
             id += 1;
-            device.submit(BackendCommand { id, op, start: Lbn::new(start), data });
+            device.submit(BackendCommand { id, op, start: Lbn::new(start), data, fua: false });
             let came = told.recv().unwrap();
             assert_eq!(came.id, id);
             came.result.unwrap()
@@ -230,6 +234,7 @@ mod tests {
             op: Op::Read,
             start: Lbn::new(start),
             data: vec![0; 4096],
+            fua: false,
         };
         device.submit(command(1, 2047));
         assert!(told.recv().unwrap().result.is_err());

@@ -72,7 +72,8 @@ impl World {
             Habits { seek_jitter: Some(us(50)), queue_depth: Some(8), ..Habits::default() };
         let drive = EmulatedDrive::new(&spec, "small", &habits, bad, 1).unwrap();
         let media = vec![0; drive.blocks().bytes().get() as usize];
-        let desk = Desk::new(scheduler, Jobs::new(tasks));
+        let abilities = Abilities { flush: true, fua: false };
+        let desk = Desk::new(scheduler, Jobs::new(tasks), abilities);
         let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
         let now = SimTime::ZERO;
         Self { desk, drive, media, inside, now, answers, outputs, slow: None, late: None }

@@ -73,6 +73,12 @@ pub enum JobError {
     /// As many as there may be have not ended.
     #[error("{OPEN_MAX} tasks wait or are at work, which is the most: end one (freewheel abort)")]
     TooMany,
+    /// The device is gone.
+    #[error("the device is gone: {why}")]
+    Lost {
+        /// What it said last.
+        why: String,
+    },
     /// The planner refused it.
     #[error(transparent)]
     Task(#[from] TaskError),
@@ -140,6 +146,8 @@ pub struct Jobs {
     /// The last command that the device was sent.
     last_command: u64,
     outputs: Vec<Output>,
+    /// Why there is no device any more.
+    lost: Option<String>,
 }
 
 impl Jobs {
@@ -155,6 +163,7 @@ impl Jobs {
             reads_begun: 0,
             last_command: 0,
             outputs: Vec::new(),
+            lost: None,
         }
     }
 
@@ -191,6 +200,9 @@ impl Jobs {
 
     /// Begins a job, or lets it wait for whoever wants its data.
     pub fn create(&mut self, now: SimTime, spec: JobSpec) -> Result<u64, JobError> {
+        if let Some(why) = self.lost.clone() {
+            return Err(JobError::Lost { why });
+        }
         spec.check(self.tasks.drive().blocks())?;
         self.expire(now);
         if self.jobs.values().filter(|job| !job.state.is_over()).count() >= OPEN_MAX {
@@ -319,6 +331,16 @@ impl Jobs {
             job.estimate.steady(left, now);
         }
         Ok(())
+    }
+
+    /// The device is gone: all jobs are over, and what fails from now on tells of no block.
+    pub fn lose(&mut self, why: &str, now: SimTime) {
+        self.lost.get_or_insert_with(|| why.into());
+        let open = self.jobs.iter().filter(|(_, job)| !job.state.is_over());
+        let open: Vec<u64> = open.map(|(&id, _)| id).collect();
+        for id in open {
+            self.end(id, State::Lost, now);
+        }
     }
 
     fn running_or_waiting(&mut self, id: u64) -> Result<&mut Job, JobError> {

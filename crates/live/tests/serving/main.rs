@@ -1,0 +1,140 @@
+//! A scheduler in front of somebody else's export, from its clients' side and from below.
+#![allow(missing_docs)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod world;
+
+use std::sync::Arc;
+
+use freewheel_live::serve::backend::{ExportError, NbdBackend};
+use freewheel_live::serve::{JobError, JobSpec, Kind, State};
+use freewheel_model::freeblock::tasks::Extent;
+use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
+use freewheel_units::Prng;
+
+use common::{Running, eventually, pattern};
+use world::{Beneath, World};
+
+fn ask<T: Send + 'static>(
+    world: &World,
+    ask: impl FnOnce(&mut freewheel_live::serve::Works) -> T + Send + 'static,
+) -> T {
+    world.serving.ask(ask).blocking_recv().unwrap()
+}
+
+#[test]
+fn what_is_written_is_in_the_export_beneath_and_is_read_back_while_a_scrub_runs() {
+    let world = World::over(Beneath::new());
+    let (mut client, mut below) = (world.front.client(), world.beneath.client());
+    let mut prng = Prng::new(1, "an export beneath");
+    let mut disk = vec![0; 8 << 20];
+    for number in 0..400 {
+        let length = 512 * (1 + prng.below(64) as usize);
+        let at = 512 * prng.below(((disk.len() - length) / 512) as u64) as usize;
+        if prng.chance(0.5) {
+            let data = pattern(length, number);
+            client.write(at as u64, &data, prng.chance(0.2)).unwrap();
+            disk[at..at + length].copy_from_slice(&data);
+        } else {
+            assert!(client.read(at as u64, length as u32).unwrap() == disk[at..at + length]);
+        }
+    }
+    client.flush().unwrap();
+    assert!(below.read(0, disk.len() as u32).unwrap() == disk);
+    drop((client, below));
+    let scrub = ask(&world, |works| works.status()).jobs.remove(0);
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Running, 0));
+    assert!(world.serving.finish().is_some());
+    assert_eq!(world.notices.lock().unwrap().len(), 0, "nothing is said at an ordinary end");
+    assert_eq!(world.beneath.stop().broken, 0);
+}
+
+#[test]
+fn flushes_and_fua_are_the_servers_where_it_has_them_and_are_not_offered_where_it_has_none() {
+    let seen = |flush, fua| {
+        let mut beneath = Beneath::new();
+        beneath.export.features = Features { flush, fua, ..beneath.export.features };
+        let world = World::over(beneath.clone());
+        let mut client = world.front.client();
+        let offered = client.info.features;
+        assert_eq!((offered.flush, offered.fua), (flush, flush || fua));
+        client.write(512, &[1; 512], offered.fua).unwrap();
+        if flush {
+            client.flush().unwrap();
+        }
+        beneath.changes()
+    };
+    let write = |fua| Command::Write { span: Span { offset: 512, length: 512 }, fua };
+    assert_eq!(seen(true, true), [write(true), Command::Flush]);
+    assert_eq!(seen(true, false), [write(false), Command::Flush, Command::Flush]);
+    assert_eq!(seen(false, true), [write(true)]);
+    assert_eq!(seen(false, false), [write(false)]);
+}
+
+#[test]
+fn an_error_beneath_reaches_the_requests_that_cover_it_and_no_other() {
+    let mut beneath = Beneath::new();
+    beneath.bad = (0..40).map(|number| (97 + 211 * number) * 512).collect();
+    let bad = beneath.bad.clone();
+    let world = World::over(beneath);
+    let mut client = world.front.client();
+    let mut prng = Prng::new(2, "an export beneath");
+    for _ in 0..300 {
+        let (at, length) = (512 * prng.below(8000), 512 * (1 + prng.below(24)));
+        let is_bad = bad.iter().any(|bad| (at..at + length).contains(bad));
+        let read = client.read(at, length as u32);
+        assert_eq!(read.err(), is_bad.then_some(Errno::Io), "{length} bytes at {at}");
+    }
+    assert_eq!(world.notices.lock().unwrap().len(), 0);
+}
+
+#[test]
+fn what_is_longer_than_the_longest_payload_beneath_is_read_there_in_parts() {
+    let mut beneath = Beneath::new();
+    beneath.export.block_sizes = BlockSizes { payload_max: 65_536 + 512, ..BlockSizes::default() };
+    let world = World::over(beneath);
+    let mut client = world.front.client();
+    let data = pattern(3_000_320, 3);
+    client.write(99 * 512, &data, false).unwrap();
+    assert!(client.read(99 * 512, data.len() as u32).unwrap() == data);
+}
+
+#[test]
+fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unreadable() {
+    let world = World::over(Beneath::new());
+    let mut client = world.front.client();
+    client.write(0, &[7; 4096], false).unwrap();
+    let World { beneath, serving, front: _front, notices } = world;
+    let uri = beneath.uri().to_string();
+    beneath.stop();
+    assert!(eventually(|| notices.lock().unwrap().len() == 1), "although nothing is asked");
+    let notice = notices.lock().unwrap()[0].clone();
+    assert!(notice.contains(&uri) && notice.contains("is gone"), "{notice}");
+    for _ in 0..3 {
+        assert_eq!(client.read(0, 4096), Err(Errno::Shutdown));
+        assert_eq!(client.write(0, &[8; 4096], true), Err(Errno::Shutdown));
+        assert_eq!(client.flush(), Err(Errno::Shutdown));
+    }
+    let told = serving.ask(|works| {
+        let scan = works.create(JobSpec::new(Kind::Scan, Extent::new(0, 1024), 8));
+        (works.status().jobs.remove(0), scan)
+    });
+    let (scrub, scan) = told.blocking_recv().unwrap();
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Lost, 0));
+    assert!(matches!(scan, Err(JobError::Lost { .. })), "{scan:?}");
+    assert!(serving.finish().is_some());
+    assert_eq!(notices.lock().unwrap().len(), 1, "once");
+}
+
+#[test]
+fn an_export_that_takes_no_writes_is_refused_with_the_way_out() {
+    let mut beneath = Beneath::new();
+    beneath.export.features = Features { read_only: true, ..Features::default() };
+    let running = Running::of(beneath);
+    let error = NbdBackend::connect(&running.uri(), Arc::new(|_| {}), |_| {}).err().unwrap();
+    assert!(matches!(error, ExportError::ReadOnly { .. }));
+    let uri = running.uri().to_string();
+    assert!(error.to_string().starts_with(&uri) && error.to_string().contains("nbdkit without -r"));
+    assert!(NbdBackend::connect_to_read(&running.uri(), Arc::new(|_| {}), |_| {}).is_ok());
+}
