@@ -109,6 +109,9 @@ pub fn check(spec: &DriveSpec, name: &str) -> Result<(), ServeError> {
     Ok(())
 }
 
+/// Hears, in words, what whoever serves should know at once.
+pub type Notice = Box<dyn Fn(&str) + Send>;
+
 /// What is served, and by what.
 pub struct Setup {
     /// The drive that the device is taken for.
@@ -122,7 +125,7 @@ pub struct Setup {
     /// The background task to begin with.
     pub job: Option<JobSpec>,
     /// Called with what whoever serves should know at once.
-    pub notice: Box<dyn Fn(&str) + Send>,
+    pub notice: Notice,
     /// Called when the scheduler's thread has ended, also when it has failed.
     pub ended: Box<dyn FnOnce() + Send>,
 }

@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, mpsc};
 use super::backend::{Backend, CameBack, Failed};
 use super::desk::{Answer, Desk, Request};
 use super::jobs::{JobError, JobReport, JobSpec, Output};
-use super::{Message, Report};
+use super::{Message, Notice, Report};
 use crate::nbd::Responder;
 
 /// How long before a decision the thread looks at the clock instead of sleeping.
@@ -136,7 +136,7 @@ pub struct Works {
     /// What became of tasks, once it is to end.
     last_reports: Option<Vec<JobReport>>,
     news: broadcast::Sender<News>,
-    notice: Box<dyn Fn(&str) + Send>,
+    notice: Notice,
     /// It has been said that the device is gone.
     has_said_gone: bool,
     sinks: BTreeMap<u64, Sink>,
@@ -148,7 +148,7 @@ impl Works {
         desk: Desk,
         device: Arc<dyn Backend>,
         messages: Receiver<Message>,
-        (news, notice): (broadcast::Sender<News>, Box<dyn Fn(&str) + Send>),
+        (news, notice): (broadcast::Sender<News>, Notice),
     ) -> Self {
         Self {
             desk,
