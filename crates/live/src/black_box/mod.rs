@@ -26,7 +26,7 @@ use thiserror::Error;
 
 use crate::emulate::{Clock, Priority};
 use crate::serve::backend::{
-    Back, Backend, BackendCommand, CameBack, ExportError, FileBackend, NbdBackend, OpenError,
+    Back, Backend, BackendCommand, CameBack, ExportError, FileBackend, NbdBackend, OpenError, What,
 };
 
 /// Blocks whose data are kept for writes: more than any buffer has segments, and then some.
@@ -215,14 +215,20 @@ impl BlackBox for RealDrive {
     fn submit(&mut self, command: Command) {
         let Command { id, op, start, blocks } = command;
         let mut data = self.spare.pop().unwrap_or_default();
-        let bytes = if op == Op::Flush { 0 } else { u64::from(blocks) * BLOCK_BYTES };
+        let bytes = if op.moves_data() { u64::from(blocks) * BLOCK_BYTES } else { 0 };
         data.resize(bytes as usize, 0);
         if op == Op::Write {
             self.kept.fill(start, &mut data);
         }
         let twice = self.commands.insert(id, command);
         assert!(twice.is_none(), "command {id} is under way already");
-        self.device.submit(BackendCommand { id, op, start, data, fua: false });
+        let what = match op {
+            Op::Read => What::Read,
+            Op::Write => What::Write { fua: false },
+            Op::Flush => What::Flush,
+            Op::Trim => What::Trim { blocks: blocks.into() },
+        };
+        self.device.submit(BackendCommand { id, what, start, data });
     }
 
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {

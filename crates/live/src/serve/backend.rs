@@ -8,26 +8,51 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use freewheel_nbd::Errno;
-use freewheel_units::{Blocks, Lbn, Op};
+use freewheel_units::{Blocks, Lbn};
 use thiserror::Error;
 
 pub use emulated::EmulatedBackend;
 pub use file::{FileBackend, OpenError};
 pub use nbd::{ExportError, NbdBackend};
 
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Reads its data.
+    Read,
+    /// Writes its data.
+    Write {
+        /// They are to be on the media before it comes back. Only where the device can do that.
+        fua: bool,
+    },
+    /// What has come back is to be on the media before it does.
+    Flush,
+    /// So many blocks of 512 B are not needed any more. Only where the device can do that; it may still
+    /// say [`Errno::NotSup`] when it is asked.
+    Trim {
+        /// How many.
+        blocks: u64,
+    },
+    /// So many blocks of 512 B are to read as zeroes. As with [`Self::Trim`].
+    WriteZeroes {
+        /// How many.
+        blocks: u64,
+        /// Room for later writes is to be kept.
+        keep: bool,
+    },
+}
+
 /// A command for a device.
 #[derive(Debug)]
 pub struct BackendCommand {
     /// Comes back with its end.
     pub id: u64,
-    /// Read, write, or flush.
-    pub op: Op,
+    /// What it does.
+    pub what: What,
     /// First block; of no meaning in a flush.
     pub start: Lbn,
-    /// What is written, or room for what is read: whole blocks.
+    /// What is written, or room for what is read: whole blocks. Empty otherwise.
     pub data: Vec<u8>,
-    /// Of a write: it is to be on the media before it comes back. Only where the device can do that.
-    pub fua: bool,
 }
 
 /// A command that has come back.
@@ -37,7 +62,7 @@ pub struct CameBack {
     pub id: u64,
     /// When it did: as soon as this process could know.
     pub at: Instant,
-    /// The data of a read, and for a write anything; or why it failed.
+    /// The data of a read, and otherwise anything; or why it failed.
     pub result: Result<Vec<u8>, Failed>,
 }
 
@@ -56,12 +81,16 @@ pub struct Failed {
 pub type Back = Arc<dyn Fn(CameBack) + Send + Sync>;
 
 /// What a device can do beside reading and writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Abilities {
     /// Everything that has come back is on the media when a flush does.
     pub flush: bool,
     /// A write is on the media when it comes back, if that is asked for.
     pub fua: bool,
+    /// It can be told that blocks are not needed any more.
+    pub trim: bool,
+    /// It makes zeroes by itself.
+    pub write_zeroes: bool,
 }
 
 /// A device behind its block interface.

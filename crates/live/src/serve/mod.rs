@@ -36,7 +36,7 @@ use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
 use self::backend::{Abilities, Back, Backend, CameBack, Failed};
-use self::desk::{Desk, Request};
+use self::desk::{Desk, Erase, Request};
 use self::jobs::Jobs;
 use self::works::Ask;
 use crate::nbd::{Responder, Service};
@@ -276,11 +276,14 @@ impl Serving {
 }
 
 fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
-    let Abilities { flush, fua } = abilities;
+    let Abilities { flush, fua, .. } = abilities;
     let features = Features {
         flush,
         // Where there is none, a write and a flush behind it.
         fua: flush || fua,
+        // Where the device has none, zeroes are written.
+        trim: true,
+        write_zeroes: true,
         rotational: true,
         multi_conn: true,
         ..Features::default()
@@ -310,12 +313,22 @@ impl Service for Serving {
             data,
             fua,
         };
+        let erase = |how, span: Span, fua| Request::Erase {
+            how,
+            start: Lbn::new(span.offset / BLOCK_BYTES),
+            blocks: u64::from(span.length) / BLOCK_BYTES,
+            fua,
+        };
         let request = match command {
             Command::Read { span, .. } => {
                 transfer(Op::Read, span, responder.buffer(span.length), false)
             }
             Command::Write { span, fua } => transfer(Op::Write, span, std::mem::take(data), fua),
             Command::Flush => Request::Flush,
+            Command::Trim { span, fua } => erase(Erase::Trim, span, fua),
+            Command::WriteZeroes { span, fua, no_hole, .. } => {
+                erase(Erase::Zeroes { keep: no_hole }, span, fua)
+            }
             _ => return responder.error(Errno::NotSup, "not offered"),
         };
         self.tell(Message::Arrived(arrival, request, responder));
@@ -341,7 +354,7 @@ mod tests {
         }
 
         fn abilities(&self) -> Abilities {
-            Abilities { flush: true, fua: false }
+            Abilities { flush: true, ..Abilities::default() }
         }
 
         fn submit(&self, _: BackendCommand) {}

@@ -10,11 +10,12 @@ use std::thread;
 use std::time::Instant;
 
 use freewheel_nbd::Errno;
-use freewheel_units::{BLOCK_BYTES, Blocks, Op};
+use freewheel_units::{BLOCK_BYTES, Blocks};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use thiserror::Error;
 
-use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed};
+use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
+use crate::holes;
 
 /// Memory that goes to a device directly begins at a multiple of this: the largest sector.
 const ALIGNMENT: usize = 4096;
@@ -55,6 +56,7 @@ pub struct FileBackend {
 struct Shared {
     file: File,
     is_direct: bool,
+    is_device: bool,
     back: Back,
 }
 
@@ -103,7 +105,7 @@ impl FileBackend {
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::InUse { path: path.into() })?;
         let (commands, inbox) = mpsc::channel();
-        let shared = Arc::new(Shared { file, is_direct, back });
+        let shared = Arc::new(Shared { file, is_direct, is_device, back });
         let inbox = Arc::new(Mutex::new(inbox));
         for number in 0..at_once {
             let (shared, inbox) = (Arc::clone(&shared), Arc::clone(&inbox));
@@ -121,7 +123,7 @@ impl Backend for FileBackend {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { flush: true, fua: false }
+        Abilities { flush: true, fua: false, trim: true, write_zeroes: true }
     }
 
     fn submit(&self, command: BackendCommand) {
@@ -137,19 +139,30 @@ impl Shared {
         let mut aligned = vec![0; ALIGNMENT];
         loop {
             let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(BackendCommand { id, op, start, mut data, .. }) = next else { return };
+            let Ok(BackendCommand { id, what, start, mut data }) = next else { return };
             let offset = start.get() * BLOCK_BYTES;
-            let done = match op {
-                Op::Flush => self.file.sync_data(),
-                Op::Write => self.write(&data, offset, &mut aligned),
-                _ => self.read(&mut data, offset, &mut aligned),
+            let done = match what {
+                What::Flush => self.file.sync_data().map_err(failed),
+                What::Write { .. } => self.write(&data, offset, &mut aligned).map_err(failed),
+                What::Read => self.read(&mut data, offset, &mut aligned).map_err(failed),
+                What::Trim { blocks } => self.zero(offset, blocks, false),
+                What::WriteZeroes { blocks, keep } => self.zero(offset, blocks, keep),
             };
             let at = Instant::now();
-            let result = done.map(|()| data).map_err(|error| Failed {
-                errno: error.raw_os_error().map_or(Errno::Io, Errno::from_linux),
-                message: error.to_string(),
-            });
+            let result = done.map(|()| data);
             (self.back)(CameBack { id, at, result });
+        }
+    }
+
+    fn zero(&self, offset: u64, blocks: u64, keep: bool) -> Result<(), Failed> {
+        // A device that cannot is written by the system instead, for as long as that takes.
+        let may = !(self.is_device && keep);
+        match may && holes::zero(&self.file, offset, blocks * BLOCK_BYTES, keep).map_err(failed)? {
+            true => Ok(()),
+            false => {
+                let message = "zeroes have to be written here".into();
+                Err(Failed { errno: Errno::NotSup, message })
+            }
         }
     }
 
@@ -173,6 +186,11 @@ impl Shared {
     }
 }
 
+fn failed(error: io::Error) -> Failed {
+    let errno = error.raw_os_error().map_or(Errno::Io, Errno::from_linux);
+    Failed { errno, message: error.to_string() }
+}
+
 /// Whether a block of 512 B can be read by itself past the page cache.
 fn takes_single_blocks(file: &File, bytes: u64) -> bool {
     let mut memory = Vec::new();
@@ -191,6 +209,8 @@ fn aligned_room(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use freewheel_units::Lbn;
 
     use super::*;
@@ -209,21 +229,47 @@ mod tests {
         let (device, told, file) = opened(1 << 20);
         assert_eq!(device.blocks(), Blocks::new(2048));
         let mut id = 0;
-        let mut call = |op, start: u64, data: Vec<u8>| {
+        let mut call = |what, start: u64, data: Vec<u8>| {
             id += 1;
-            device.submit(BackendCommand { id, op, start: Lbn::new(start), data, fua: false });
+            device.submit(BackendCommand { id, what, start: Lbn::new(start), data });
             let came = told.recv().unwrap();
             assert_eq!(came.id, id);
             came.result.unwrap()
         };
         for (start, blocks) in [(0u64, 1usize), (3, 5), (1001, 64), (2047, 1)] {
             let data: Vec<u8> = (0..blocks * 512).map(|at| (at as u64 * 7 + start) as u8).collect();
-            call(Op::Write, start, data.clone());
-            call(Op::Flush, 0, Vec::new());
-            assert!(call(Op::Read, start, vec![0; blocks * 512]) == data, "{start}");
+            call(What::Write { fua: false }, start, data.clone());
+            call(What::Flush, 0, Vec::new());
+            assert!(call(What::Read, start, vec![0; blocks * 512]) == data, "{start}");
             let kept = std::fs::read(file.path()).unwrap();
             assert!(kept[start as usize * 512..][..data.len()] == data, "{start}");
         }
+    }
+
+    #[test]
+    fn zeroes_take_no_room_unless_it_is_to_be_kept() {
+        let (device, told, file) = opened(1 << 20);
+        let call = |what, data: Vec<u8>| {
+            device.submit(BackendCommand { id: 1, what, start: Lbn::new(256), data });
+            told.recv().unwrap().result
+        };
+        let room_after = |what| {
+            call(What::Write { fua: false }, vec![7; 1 << 19]).unwrap();
+            call(What::Flush, Vec::new()).unwrap();
+            match call(what, Vec::new()) {
+                // A file system that does not know how.
+                Err(failed) => assert_eq!(failed.errno, Errno::NotSup),
+                Ok(_) => {
+                    let kept = std::fs::read(file.path()).unwrap();
+                    assert!(kept[(1 << 17) + 512..(1 << 19) + (1 << 17)].iter().all(|&b| b == 0));
+                }
+            }
+            file.as_file().metadata().unwrap().blocks()
+        };
+        let blocks = (1 << 19) / 512;
+        let kept = room_after(What::WriteZeroes { blocks, keep: true });
+        assert!(kept >= 1024, "{kept} blocks of 512 B");
+        assert!(room_after(What::Trim { blocks }) <= kept);
     }
 
     #[test]
@@ -231,10 +277,9 @@ mod tests {
         let (device, told, _file) = opened(1 << 20);
         let command = |id, start| BackendCommand {
             id,
-            op: Op::Read,
+            what: What::Read,
             start: Lbn::new(start),
             data: vec![0; 4096],
-            fua: false,
         };
         device.submit(command(1, 2047));
         assert!(told.recv().unwrap().result.is_err());

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use freewheel_nbd::{Command, Errno, Span, Uri};
-use freewheel_units::{BLOCK_BYTES, Blocks, Op};
+use freewheel_nbd::{Command, Errno, Features, Span, Uri};
+use freewheel_units::{BLOCK_BYTES, Blocks};
 use thiserror::Error;
 
-use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed};
+use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
 use crate::nbd::{
     Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
 };
@@ -147,12 +147,21 @@ fn failed(error: &RequestError) -> Failed {
     Failed { errno, message: error.to_string() }
 }
 
-/// `data` from `offset` on, read or written.
-fn transfer(op: Op, offset: u64, length: usize, fua: bool) -> Command {
-    let span = Span { offset, length: length as u32 };
-    match op {
-        Op::Write => Command::Write { span, fua },
-        _ => Command::Read { span, dont_fragment: false },
+/// As it is said to a server, of `length` bytes from `offset` on.
+fn command(what: What, offset: u64, length: usize) -> Command {
+    let span = |length: u64| Span { offset, length: length as u32 };
+    let length = length as u64;
+    match what {
+        What::Read => Command::Read { span: span(length), dont_fragment: false },
+        What::Write { fua } => Command::Write { span: span(length), fua },
+        What::Flush => Command::Flush,
+        What::Trim { blocks } => Command::Trim { span: span(blocks * BLOCK_BYTES), fua: false },
+        What::WriteZeroes { blocks, keep } => Command::WriteZeroes {
+            span: span(blocks * BLOCK_BYTES),
+            fua: false,
+            no_hole: keep,
+            fast: false,
+        },
     }
 }
 
@@ -163,21 +172,19 @@ impl Backend for NbdBackend {
 
     fn abilities(&self) -> Abilities {
         let features = self.client.info().features;
-        Abilities { flush: features.flush, fua: features.fua }
+        let Features { flush, fua, trim, write_zeroes, .. } = features;
+        Abilities { flush, fua, trim, write_zeroes }
     }
 
     /// Waits while the server takes nothing, for [`ClientLimits::stall`] at most.
-    fn submit(&self, command: BackendCommand) {
-        let BackendCommand { id, op, start, data, fua } = command;
-        if op == Op::Flush {
-            return self.send(Command::Flush, Vec::new(), Tag { id, part: None });
-        }
+    fn submit(&self, asked: BackendCommand) {
+        let BackendCommand { id, what, start, data } = asked;
         let (offset, longest) = (start.get() * BLOCK_BYTES, self.payload_max());
         if data.len() <= longest {
-            let command = transfer(op, offset, data.len(), fua);
+            let command = command(what, offset, data.len());
             return self.send(command, data, Tag { id, part: None });
         }
-        let (length, is_read) = (data.len(), op == Op::Read);
+        let (length, is_read) = (data.len(), what == What::Read);
         let (room, written) = if is_read { (data, Vec::new()) } else { (Vec::new(), data) };
         let left = length.div_ceil(longest);
         let parts = Arc::new(Mutex::new(Parts { left, data: room, failed: None }));
@@ -185,7 +192,7 @@ impl Backend for NbdBackend {
             let end = length.min(at + longest);
             let data = if is_read { Vec::new() } else { written[at..end].to_vec() };
             let tag = Tag { id, part: Some((Arc::clone(&parts), at)) };
-            self.send(transfer(op, offset + at as u64, end - at, fua), data, tag);
+            self.send(command(what, offset + at as u64, end - at), data, tag);
         }
     }
 }

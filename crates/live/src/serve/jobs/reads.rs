@@ -129,6 +129,17 @@ impl Jobs {
         OwnRead { number, start: extent.start, blocks: extent.blocks.get() as u32, promotion }
     }
 
+    /// Whether a read that has not been made is still of use; otherwise it counts as made.
+    pub fn still_wants(&mut self, read: &OwnRead) -> bool {
+        let Some(under_way) = self.under_way.get(&read.number) else { return false };
+        let is_running =
+            self.jobs.get(&under_way.job).is_some_and(|job| job.state == State::Running);
+        if !is_running {
+            self.under_way.remove(&read.number);
+        }
+        is_running
+    }
+
     /// The next read to make like a client at `now`, when no client has been there since `idle_since`;
     /// None when there is one.
     pub fn next_read(&mut self, now: SimTime, idle_since: Option<SimTime>) -> Option<OwnRead> {

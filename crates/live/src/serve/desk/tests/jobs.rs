@@ -29,7 +29,9 @@ impl World {
         for _ in 0..60_000 {
             let blocks = 1 + prng.below(24);
             let start = prng.below(self.blocks() - blocks);
-            if prng.chance(writes) {
+            if writes > 0.0 && prng.chance(writes / 8.0) {
+                self.erase(Erase::Trim, start, blocks, false);
+            } else if prng.chance(writes) {
                 let bytes = (blocks * BLOCK_BYTES) as usize;
                 let data = (0..bytes).map(|_| prng.below(256) as u8).collect();
                 self.write(start, data, false);
@@ -103,6 +105,35 @@ fn a_backup_has_what_was_there_when_it_began_however_much_is_written() {
         assert!(image == before, "seed {seed}");
         assert!(world.media != before, "it was written over");
         assert!(world.job(id).copied.get() > 1000, "{:?}", world.job(id).copied);
+    }
+}
+
+#[test]
+fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
+    for can in [true, false] {
+        let mut world = World::without_jobs(&[], SameTrack::Distinct);
+        world.desk.abilities = Abilities { trim: can, ..world.desk.abilities };
+        world.fill();
+        let before = world.media.clone();
+        let spec = JobSpec { has_reader: true, ..world.whole(Kind::Backup) };
+        let id = world.create(spec);
+        let aborted = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Backup) });
+        world.run_until(world.now + us(100_000));
+        world.erase(Erase::Trim, 0, world.blocks(), false);
+        world.run_until(world.now + us(50_000));
+        world.desk.jobs_mut().abort(world.now, aborted).unwrap();
+        // Nobody reads it before it is erased.
+        world.read(0, 8);
+        world.run_until(world.now + us(30_000_000));
+        assert_eq!(world.job(id).state, State::Done, "{:?}", world.job(id));
+        let mut outputs = world.heard();
+        outputs.retain(|output| matches!(output, Output::Data { job, .. } if *job == id));
+        let (image, there) = image(&outputs, before.len());
+        assert_eq!(there.len() as u64, world.blocks());
+        assert!(image == before);
+        assert!(world.media.iter().all(|&byte| byte == 0));
+        let (_, (_, read)) = world.answers.last().unwrap();
+        assert!(read.as_ref().unwrap().iter().all(|&byte| byte == 0));
     }
 }
 
