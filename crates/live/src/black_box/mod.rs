@@ -55,15 +55,15 @@ pub enum RealDriveError {
         /// The file.
         path: PathBuf,
     },
-    /// The export takes no single blocks.
+    /// The device takes no single blocks.
     #[error(
-        "{uri}: takes multiples of {bytes} bytes only, and blocks of 512 are asked for one by one"
+        "{name}: takes multiples of {bytes} bytes only, and blocks of 512 are asked for one by one"
     )]
     LargeBlocks {
-        /// The export.
-        uri: Box<Uri>,
+        /// The device.
+        name: String,
         /// What it takes.
-        bytes: u64,
+        bytes: u32,
     },
 }
 
@@ -146,6 +146,7 @@ impl RealDrive {
                 true => FileBackend::open(path, 1, back)?,
                 false => FileBackend::open_to_read(path, 1, back)?,
             };
+            ensure_single_blocks(&path.display().to_string(), &file)?;
             if !file.is_direct() {
                 return Err(RealDriveError::PageCache { path: path.into() });
             }
@@ -161,10 +162,7 @@ impl RealDrive {
                 true => NbdBackend::connect(uri, back, |_| {})?,
                 false => NbdBackend::connect_to_read(uri, back, |_| {})?,
             };
-            let bytes = export.least_bytes();
-            if bytes > BLOCK_BYTES {
-                return Err(RealDriveError::LargeBlocks { uri: uri.clone().into(), bytes });
-            }
+            ensure_single_blocks(&uri.to_string(), &export)?;
             Ok(Arc::new(export) as Arc<dyn Backend>)
         })
     }
@@ -200,6 +198,15 @@ impl RealDrive {
             }
         };
         Ok(Some(Answer { id: back.id, at, bad }))
+    }
+}
+
+fn ensure_single_blocks(name: &str, device: &dyn Backend) -> Result<(), RealDriveError> {
+    match device.abilities().sector_bytes {
+        bytes if u64::from(bytes) > BLOCK_BYTES => {
+            Err(RealDriveError::LargeBlocks { name: name.into(), bytes })
+        }
+        _ => Ok(()),
     }
 }
 

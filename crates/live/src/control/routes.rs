@@ -55,7 +55,9 @@ impl IntoResponse for Unanswered {
     fn into_response(self) -> Response {
         let status = match &self {
             Self::Ending | Self::Job(JobError::Lost { .. }) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Request(_) | Self::Job(JobError::Task(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Request(_) | Self::Job(JobError::Task(_) | JobError::PartSector { .. }) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Self::Job(JobError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Self::Job(_) => StatusCode::CONFLICT,
         };

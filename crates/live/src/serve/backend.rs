@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use freewheel_nbd::Errno;
-use freewheel_units::{Blocks, Lbn};
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn};
 use thiserror::Error;
 
 pub use emulated::EmulatedBackend;
@@ -80,9 +80,12 @@ pub struct Failed {
 /// Is told what has come back, by any thread of a device.
 pub type Back = Arc<dyn Fn(CameBack) + Send + Sync>;
 
-/// What a device can do beside reading and writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a device takes, and what it can do beside reading and writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
+    /// Bytes of a logical sector, of which all that it is asked is whole ones: a power of two, at least
+    /// 512.
+    pub sector_bytes: u32,
     /// Everything that has come back is on the media when a flush does.
     pub flush: bool,
     /// A write is on the media when it comes back, if that is asked for.
@@ -91,6 +94,21 @@ pub struct Abilities {
     pub trim: bool,
     /// It makes zeroes by itself.
     pub write_zeroes: bool,
+}
+
+impl Default for Abilities {
+    /// Sectors of 512 B, and nothing else.
+    fn default() -> Self {
+        let sector_bytes = BLOCK_BYTES as u32;
+        Self { sector_bytes, flush: false, fua: false, trim: false, write_zeroes: false }
+    }
+}
+
+impl Abilities {
+    /// A sector in blocks of 512 B.
+    pub fn sector_blocks(&self) -> u32 {
+        self.sector_bytes / BLOCK_BYTES as u32
+    }
 }
 
 /// A device behind its block interface.

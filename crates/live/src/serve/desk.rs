@@ -339,16 +339,20 @@ impl Desk {
         let command = self.scheduler.next_command(self.now, self.jobs.planner())?;
         let Command { id, op, start, blocks, .. } = command;
         self.jobs.sent(id);
+        let mut extent = (start, blocks);
         let (what, data) = match (op, command.foreground) {
             (Op::Write, Some(part)) => {
                 let fua = self.abilities.fua && self.pending[&part.sequence].fua;
                 (What::Write { fua }, self.written_by(&part))
             }
             // Tasks only read.
-            _ => (What::Read, vec![0; blocks as usize * BLOCK_BYTES as usize]),
+            _ => {
+                extent = self.whole_sectors(start, blocks);
+                (What::Read, vec![0; extent.1 as usize * BLOCK_BYTES as usize])
+            }
         };
         self.at_device.insert(id, command);
-        Some(BackendCommand { id, what, start, data })
+        Some(BackendCommand { id, what, start: extent.0, data })
     }
 
     /// Makes the reads that jobs make like clients.
@@ -376,6 +380,7 @@ impl Desk {
         let runs = Vec::new();
         let command = Command { id, op: Op::Read, start, blocks, foreground: Some(part), runs };
         self.at_device.insert(id, command);
+        let (start, blocks) = self.whole_sectors(start, blocks);
         let data = vec![0; blocks as usize * BLOCK_BYTES as usize];
         BackendCommand { id, what: What::Read, start, data }
     }
@@ -395,6 +400,7 @@ impl Desk {
             return self.piece_erased(&piece, result.map(drop));
         }
         let command = self.at_device.remove(&id).expect("it was sent");
+        let result = result.map(|data| self.without_the_rest(&command, data));
         let part = command.foreground;
         let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result)).flatten();
         match (&result, part) {
@@ -417,6 +423,26 @@ impl Desk {
         if let Some(part) = part {
             self.request_done(part.sequence);
         }
+    }
+
+    /// The sectors that these blocks of 512 B lie in, as blocks: free work may end amid them.
+    fn whole_sectors(&self, start: Lbn, blocks: u32) -> (Lbn, u32) {
+        let sector = u64::from(self.abilities.sector_blocks());
+        let from = start.get() - start.get() % sector;
+        let to = (start.get() + u64::from(blocks)).next_multiple_of(sector);
+        (Lbn::new(from), (to - from) as u32)
+    }
+
+    /// What was read for a command of all that was read in whole sectors.
+    fn without_the_rest(&self, command: &Command, mut data: Vec<u8>) -> Vec<u8> {
+        let Command { op, start, blocks, .. } = *command;
+        let (from, read) = self.whole_sectors(start, blocks);
+        if op == Op::Read && read != blocks {
+            let here = bytes_of(from, start, blocks);
+            data.truncate(here.end);
+            data.drain(..here.start);
+        }
+        data
     }
 
     /// Tells the scheduler that a command has come back, and the jobs what it has brought them.

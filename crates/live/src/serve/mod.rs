@@ -219,12 +219,13 @@ impl Serving {
         let Setup { name, scheduler, rule, job, notice, ended, .. } = setup;
         let options =
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
+        let abilities = device.abilities();
+        let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
         let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
-        let mut jobs = Jobs::new(tasks);
+        let mut jobs = Jobs::new(tasks, abilities.sector_blocks());
         if let Some(job) = job {
             jobs.create(SimTime::ZERO, job)?;
         }
-        let abilities = device.abilities();
         let export = export(name, found, abilities);
         let Way { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
@@ -276,7 +277,7 @@ impl Serving {
 }
 
 fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
-    let Abilities { flush, fua, .. } = abilities;
+    let Abilities { sector_bytes, flush, fua, .. } = abilities;
     let features = Features {
         flush,
         // Where there is none, a write and a flush behind it.
@@ -288,8 +289,12 @@ fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
         multi_conn: true,
         ..Features::default()
     };
-    let block_sizes =
-        BlockSizes { minimum: BLOCK_BYTES as u32, preferred: 4096, payload_max: REQUEST_BYTES_MAX };
+    // What is no whole sector is refused: a client reads it first, or a write would wait for a turn.
+    let block_sizes = BlockSizes {
+        minimum: sector_bytes,
+        preferred: sector_bytes.max(4096),
+        payload_max: REQUEST_BYTES_MAX,
+    };
     Export {
         description: format!("{name} behind Freewheel"),
         name,

@@ -126,6 +126,30 @@ fn an_error_beneath_reaches_the_requests_that_cover_it_and_no_other() {
 }
 
 #[test]
+fn a_server_that_takes_whole_sectors_only_gets_no_others_and_neither_does_ours() {
+    let mut beneath = Beneath::new();
+    beneath.export.block_sizes = BlockSizes { minimum: 4096, ..BlockSizes::default() };
+    let world = World::over(beneath);
+    let mut client = world.front.client();
+    let sizes = client.info.block_sizes;
+    assert_eq!((sizes.minimum, sizes.preferred), (4096, 4096));
+    let mut prng = Prng::new(4, "an export beneath");
+    let mut disk = vec![0; 4 << 20];
+    for number in 0..300 {
+        let length = 4096 * (1 + prng.below(12) as usize);
+        let at = 4096 * prng.below(((disk.len() - length) / 4096) as u64) as usize;
+        if prng.chance(0.5) {
+            disk[at..at + length].copy_from_slice(&pattern(length, number));
+            client.write(at as u64, &pattern(length, number), false).unwrap();
+        } else {
+            assert!(client.read(at as u64, length as u32).unwrap() == disk[at..at + length]);
+        }
+    }
+    let scan = ask(&world, |works| works.create(JobSpec::new(Kind::Scan, Extent::new(0, 800), 4)));
+    assert!(matches!(scan, Err(JobError::PartSector { .. })), "{scan:?}");
+}
+
+#[test]
 fn what_is_longer_than_the_longest_payload_beneath_is_read_there_in_parts() {
     let mut beneath = Beneath::new();
     beneath.export.block_sizes = BlockSizes { payload_max: 65_536 + 512, ..BlockSizes::default() };

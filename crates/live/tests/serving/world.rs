@@ -59,8 +59,15 @@ impl Service for Beneath {
     }
 }
 
+/// A small one, of 100 MB.
 pub fn drive() -> Drive {
-    library::drive(NAME).unwrap().1
+    let mut spec = library::spec(NAME).unwrap();
+    spec.onboard = Default::default();
+    (spec.surfaces, spec.cylinders) = (2, 300);
+    spec.zones.truncate(1);
+    (spec.zones[0].last_cylinder, spec.zones[0].spares) = (299, 0);
+    spec.zones[0].slips.clear();
+    library::build(&spec, NAME).unwrap()
 }
 
 /// The whole of it.

@@ -37,7 +37,7 @@ impl Backend for EmulatedBackend {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { flush: true, fua: true, trim: true, write_zeroes: false }
+        Abilities { flush: true, fua: true, trim: true, ..Abilities::default() }
     }
 
     fn submit(&self, command: BackendCommand) {

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Blocks};
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blksszget};
 use thiserror::Error;
 
 use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
@@ -48,6 +48,7 @@ pub enum OpenError {
 /// A file or a block device.
 pub struct FileBackend {
     blocks: Blocks,
+    sector_bytes: u32,
     is_direct: bool,
     commands: Mutex<Sender<BackendCommand>>,
 }
@@ -72,7 +73,7 @@ impl FileBackend {
         Self::open_for(path, false, at_once, back)
     }
 
-    /// Whether single blocks go past the page cache.
+    /// Whether single sectors go past the page cache.
     pub fn is_direct(&self) -> bool {
         self.is_direct
     }
@@ -99,8 +100,12 @@ impl FileBackend {
         if bytes < BLOCK_BYTES {
             return Err(OpenError::Empty { path: path.into() });
         }
-        // Where sectors are larger, single blocks go through the page cache.
-        let is_direct = is_direct && takes_single_blocks(&file, bytes);
+        let sector_bytes = match is_device {
+            true => ioctl_blksszget(&file).map_err(|error| system(error.into()))?,
+            false => BLOCK_BYTES as u32,
+        };
+        // Where a file system's sectors are larger, single blocks go through the page cache.
+        let is_direct = is_direct && takes_single_sectors(&file, sector_bytes, bytes);
         let file = if is_direct { file } else { open(OFlags::empty()).map_err(system)? };
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::InUse { path: path.into() })?;
@@ -113,7 +118,7 @@ impl FileBackend {
             thread::Builder::new().name(name).spawn(move || shared.work(&inbox)).map_err(system)?;
         }
         let blocks = Blocks::new(bytes / BLOCK_BYTES);
-        Ok(Self { blocks, is_direct, commands: Mutex::new(commands) })
+        Ok(Self { blocks, sector_bytes, is_direct, commands: Mutex::new(commands) })
     }
 }
 
@@ -123,7 +128,8 @@ impl Backend for FileBackend {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { flush: true, fua: false, trim: true, write_zeroes: true }
+        let sector_bytes = self.sector_bytes;
+        Abilities { sector_bytes, flush: true, fua: false, trim: true, write_zeroes: true }
     }
 
     fn submit(&self, command: BackendCommand) {
@@ -191,11 +197,12 @@ fn failed(error: io::Error) -> Failed {
     Failed { errno, message: error.to_string() }
 }
 
-/// Whether a block of 512 B can be read by itself past the page cache.
-fn takes_single_blocks(file: &File, bytes: u64) -> bool {
+/// Whether a sector can be read by itself past the page cache.
+fn takes_single_sectors(file: &File, sector_bytes: u32, bytes: u64) -> bool {
     let mut memory = Vec::new();
-    let room = aligned_room(&mut memory, BLOCK_BYTES as usize);
-    bytes < 2 * BLOCK_BYTES || file.read_exact_at(room, BLOCK_BYTES).is_ok()
+    let room = aligned_room(&mut memory, sector_bytes as usize);
+    let second = u64::from(sector_bytes);
+    bytes < 2 * second || file.read_exact_at(room, second).is_ok()
 }
 
 /// `length` bytes of `memory`, which grows for it, from an aligned address on.

@@ -113,15 +113,14 @@ impl NbdBackend {
         Ok(Self { client, back })
     }
 
-    /// Bytes of which offsets and lengths have to be multiples.
-    pub fn least_bytes(&self) -> u64 {
-        self.client.info().block_sizes.minimum.into()
+    fn sector_bytes(&self) -> u32 {
+        self.client.info().block_sizes.minimum.max(BLOCK_BYTES as u32)
     }
 
     /// Most bytes that are read or written at once: whole blocks.
     fn payload_max(&self) -> usize {
         let sizes = self.client.info().block_sizes;
-        let block = sizes.minimum.max(BLOCK_BYTES as u32);
+        let block = self.sector_bytes();
         // The protocol has it no less than 512 and the minimum.
         (sizes.payload_max - sizes.payload_max % block) as usize
     }
@@ -173,7 +172,7 @@ impl Backend for NbdBackend {
     fn abilities(&self) -> Abilities {
         let features = self.client.info().features;
         let Features { flush, fua, trim, write_zeroes, .. } = features;
-        Abilities { flush, fua, trim, write_zeroes }
+        Abilities { sector_bytes: self.sector_bytes(), flush, fua, trim, write_zeroes }
     }
 
     /// Waits while the server takes nothing, for [`ClientLimits::stall`] at most.

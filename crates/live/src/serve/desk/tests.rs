@@ -53,10 +53,10 @@ impl World {
     }
 
     fn without_jobs(bad: &[u64], same_track: SameTrack) -> Self {
-        Self::sized(20, bad, same_track)
+        Self::sized(20, 512, bad, same_track)
     }
 
-    fn sized(cylinders: u32, bad: &[u64], same_track: SameTrack) -> Self {
+    fn sized(cylinders: u32, sector_bytes: u32, bad: &[u64], same_track: SameTrack) -> Self {
         let mut spec = library::spec("atlas10k").unwrap();
         spec.onboard = Default::default();
         (spec.surfaces, spec.cylinders) = (2, cylinders);
@@ -66,7 +66,10 @@ impl World {
         zone.slips.clear();
         let drive = Arc::new(library::build(&spec, "small").unwrap());
         let options = ExternalSpec { conservatism: us(60), same_track, ..Default::default() };
+        let abilities = Abilities { sector_bytes, flush: true, ..Abilities::default() };
+        let sector = abilities.sector_blocks();
         let scheduler = External::new(&drive, us(0), PolicySpec::Sptf, options).unwrap();
+        let scheduler = scheduler.with_sectors_of(sector);
         let planner = Options { rule: Rule::Paths, ..Options::default() };
         let tasks = Tasks::new(&scheduler.planners_drive(), planner, CADENCE);
         let bad = BadBlocks::new(bad.iter().copied().map(Lbn::new), us(20_000));
@@ -74,8 +77,7 @@ impl World {
             Habits { seek_jitter: Some(us(50)), queue_depth: Some(8), ..Habits::default() };
         let drive = EmulatedDrive::new(&spec, "small", &habits, bad, 1).unwrap();
         let media = vec![0; drive.blocks().bytes().get() as usize];
-        let abilities = Abilities { flush: true, ..Abilities::default() };
-        let desk = Desk::new(scheduler, Jobs::new(tasks), abilities);
+        let desk = Desk::new(scheduler, Jobs::new(tasks, sector), abilities);
         let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
         let now = SimTime::ZERO;
         let (slow, late, refuses) = (None, None, false);
@@ -90,6 +92,9 @@ impl World {
     fn settle(&mut self) {
         while let Some(command) = self.desk.next_command(self.now) {
             let blocks = (command.data.len() as u64 / BLOCK_BYTES) as u32;
+            let sector = self.desk.abilities.sector_blocks();
+            assert!(command.start.get().is_multiple_of(sector.into()), "{command:?}");
+            assert!(blocks.is_multiple_of(sector), "{command:?}");
             let BackendCommand { id, what, start, .. } = command;
             let op = match what {
                 What::Read => Op::Read,
@@ -186,14 +191,16 @@ impl World {
 /// Random requests that overlap often: what every read should bring.
 fn load(world: &mut World, requests: u64, seed: u64) -> BTreeMap<u64, (u64, Vec<u8>)> {
     let mut prng = Prng::new(seed, "requests of a client");
+    let sector = u64::from(world.desk.abilities.sector_blocks());
     let mut should_be = world.media.clone();
     let mut reads = BTreeMap::new();
     for number in 0..requests {
-        let blocks = 1 + prng.below(40);
+        let blocks = (1 + prng.below(40)).next_multiple_of(sector);
         let start = match prng.chance(0.3) {
             true => prng.below(200),
             false => prng.below(world.blocks() - blocks),
         };
+        let start = start / sector * sector;
         let place = (start * BLOCK_BYTES) as usize..((start + blocks) * BLOCK_BYTES) as usize;
         if prng.chance(0.1) {
             should_be[place].fill(0);
@@ -238,7 +245,8 @@ fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
 
 #[test]
 fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
-    let can = |trim, write_zeroes| Abilities { flush: true, fua: false, trim, write_zeroes };
+    let can =
+        |trim, write_zeroes| Abilities { flush: true, trim, write_zeroes, ..Abilities::default() };
     for (abilities, refuses) in
         [(can(true, true), false), (can(false, true), false), (can(true, true), true)]
     {
@@ -251,6 +259,23 @@ fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
             assert!(answers[id] == data, "read {id} of {start}: {abilities:?}");
         }
         assert_eq!(world.desk.abilities.write_zeroes, !refuses, "it has learnt");
+    }
+}
+
+#[test]
+fn a_device_with_large_sectors_is_asked_for_whole_ones_and_reads_bring_what_was_written() {
+    for same_track in [SameTrack::Merge, SameTrack::Distinct] {
+        let mut world = World::sized(20, 4096, &[], same_track);
+        let scrub = JobSpec { repeats: true, ..world.whole(Kind::Scrub) };
+        world.desk.jobs_mut().create(SimTime::ZERO, scrub).unwrap();
+        let reads = load(&mut world, 2000, 5);
+        let answers: BTreeMap<u64, &Vec<u8>> =
+            world.answers.iter().map(|(_, (id, result))| (*id, result.as_ref().unwrap())).collect();
+        for (id, (start, data)) in &reads {
+            assert!(answers[id] == data, "{same_track:?}: read {id} of {start}");
+        }
+        let account = *world.desk.account();
+        assert!(account.free_blocks > 1000, "{account:?}");
     }
 }
 

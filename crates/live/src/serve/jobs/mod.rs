@@ -21,7 +21,7 @@ mod spec;
 use std::collections::BTreeMap;
 
 use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, Tasks, Which};
-use freewheel_units::{Lbn, SimDuration, SimTime};
+use freewheel_units::{BLOCK_BYTES, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
 use self::job::Job;
@@ -78,6 +78,19 @@ pub enum JobError {
     Lost {
         /// What it said last.
         why: String,
+    },
+    /// The device reads and writes larger pieces.
+    #[error(
+        "{what} {blocks} blocks of 512: this device has sectors of {sector_bytes} bytes, so a multiple \
+         of {} blocks is allowed", *sector_bytes / 512
+    )]
+    PartSector {
+        /// Whose beginning or length it is.
+        what: &'static str,
+        /// What was asked for.
+        blocks: u64,
+        /// What the device has.
+        sector_bytes: u32,
     },
     /// The planner refused it.
     #[error(transparent)]
@@ -138,6 +151,8 @@ fn prepare(tasks: &mut Tasks) {
 #[derive(Debug)]
 pub struct Jobs {
     tasks: Tasks,
+    /// Blocks of 512 B of a sector, which is read as a whole or not.
+    sector_blocks: u32,
     jobs: BTreeMap<u64, Job>,
     by_task: BTreeMap<TaskId, u64>,
     pieces: Pieces,
@@ -151,11 +166,12 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// No jobs yet.
-    pub fn new(mut tasks: Tasks) -> Self {
+    /// No jobs yet, on a device with sectors of so many blocks.
+    pub fn new(mut tasks: Tasks, sector_blocks: u32) -> Self {
         prepare(&mut tasks);
         Self {
             tasks,
+            sector_blocks,
             jobs: BTreeMap::new(),
             by_task: BTreeMap::new(),
             pieces: Pieces::default(),
@@ -204,6 +220,7 @@ impl Jobs {
             return Err(JobError::Lost { why });
         }
         spec.check(self.tasks.drive().blocks())?;
+        self.check_sectors(&spec)?;
         self.expire(now);
         if self.jobs.values().filter(|job| !job.state.is_over()).count() >= OPEN_MAX {
             return Err(JobError::TooMany);
@@ -217,6 +234,20 @@ impl Jobs {
         }
         self.forget_old();
         Ok(id)
+    }
+
+    fn check_sectors(&self, spec: &JobSpec) -> Result<(), JobError> {
+        let bounds = [
+            ("the task reads at once", spec.block_size.into()),
+            ("the task begins at", spec.range.start.get()),
+            ("the task has", spec.range.blocks.get()),
+        ];
+        let sector = u64::from(self.sector_blocks);
+        let part = bounds.into_iter().find(|(_, blocks)| !blocks.is_multiple_of(sector));
+        part.map_or(Ok(()), |(what, blocks)| {
+            let sector_bytes = self.sector_blocks * BLOCK_BYTES as u32;
+            Err(JobError::PartSector { what, blocks, sector_bytes })
+        })
     }
 
     /// Ends jobs for whose data nobody has come in time.

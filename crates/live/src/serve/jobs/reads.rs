@@ -55,6 +55,14 @@ pub(super) struct UnderWay {
     is_last_chance: bool,
 }
 
+/// The halves of an extent in whole sectors of so many blocks of 512 B; None when it is one.
+fn halves(extent: Extent, sector: u32) -> Option<(Extent, Extent)> {
+    let sector = u64::from(sector);
+    let first = extent.blocks.get() / 2 / sector * sector;
+    let first = first.max(sector);
+    (first < extent.blocks.get()).then(|| split(extent, first))
+}
+
 impl Jobs {
     /// A client is about to write `from..to` of 512 B: what has to be read before that.
     pub fn before_write(&mut self, from: u64, to: u64, now: SimTime) -> Vec<OwnRead> {
@@ -196,6 +204,7 @@ impl Jobs {
         let mut instead = Vec::new();
         let Some(read) = self.under_way.remove(&number) else { return instead };
         let UnderWay { job: id, extent, purpose, is_last_chance } = read;
+        let sector = self.sector_blocks;
         let Some(job) = self.jobs.get_mut(&id) else { return instead };
         match purpose {
             // Its data went by the planner.
@@ -208,9 +217,8 @@ impl Jobs {
             if job.state == State::Running {
                 let cannot_wait =
                     purpose == Purpose::Copy || is_last_chance && job.spec.kind == Kind::Backup;
-                let is_short = extent.blocks.get() == 1;
-                if data.is_none() && cannot_wait && divisible && !is_short {
-                    let (first, second) = split(extent, extent.blocks.get() / 2);
+                let halves = halves(extent, sector).filter(|_| data.is_none() && cannot_wait);
+                if let Some((first, second)) = halves.filter(|_| divisible) {
                     let mut read = |half| self.begin_read(id, half, Purpose::Copy, None);
                     instead = vec![read(first), read(second)];
                 } else {
@@ -230,6 +238,7 @@ impl Jobs {
         data: Option<Vec<u8>>,
         now: SimTime,
     ) {
+        let halves = halves(extent, self.sector_blocks).filter(|_| !cannot_wait);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         match data {
             Some(data) if cannot_wait => {
@@ -242,12 +251,13 @@ impl Jobs {
                 self.pass(id, extent, data, now);
             }
             Some(data) => self.hand_on(id, extent, data, now),
-            None if cannot_wait || extent.blocks.get() == 1 => self.unreadable(id, extent, now),
-            None => {
-                let (first, second) = split(extent, extent.blocks.get() / 2);
-                job.read_next(second);
-                job.read_next(first);
-            }
+            None => match halves {
+                None => self.unreadable(id, extent, now),
+                Some((first, second)) => {
+                    job.read_next(second);
+                    job.read_next(first);
+                }
+            },
         }
     }
 
