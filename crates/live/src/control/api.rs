@@ -412,8 +412,22 @@ pub struct ServerStatus {
     pub responses: Durations,
     /// How far commands ended from where they were predicted to, either way.
     pub prediction_errors: Durations,
+    /// What whoever serves was told on the server's stderr: that its device is gone, that little is
+    /// foreseen.
+    pub notices: Vec<String>,
     /// Background tasks.
     pub tasks: Vec<Task>,
+}
+
+/// Something that the interface answers to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Route {
+    /// `GET` or `POST`.
+    pub method: String,
+    /// With `{id}` for a task's number.
+    pub path: String,
+    /// What it does.
+    pub summary: String,
 }
 
 /// Why a request was refused.

@@ -13,6 +13,7 @@ use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
 use self::erase::{Erasure, Piece};
 use super::backend::{Abilities, BackendCommand, Failed, What};
+use super::foresight::Foresight;
 use super::jobs::{Jobs, OwnRead, Source};
 use super::order::Order;
 use super::written::Written;
@@ -111,6 +112,7 @@ pub(super) struct Desk {
     responses: Distribution,
     /// How far commands ended from where they were predicted to, either way.
     errors: Distribution,
+    foresight: Foresight,
     /// Clients' requests that are not answered, and when there were none any more.
     clients: u32,
     idle_since: SimTime,
@@ -144,6 +146,7 @@ impl Desk {
             answers: Vec::new(),
             responses: Distribution::default(),
             errors: Distribution::default(),
+            foresight: Foresight::default(),
             clients: 0,
             idle_since: SimTime::ZERO,
             is_closing: false,
@@ -169,6 +172,10 @@ impl Desk {
 
     pub fn errors(&self) -> &Distribution {
         &self.errors
+    }
+
+    pub fn foresight(&self) -> &Foresight {
+        &self.foresight
     }
 
     pub fn responses(&self) -> &Distribution {
@@ -453,6 +460,7 @@ impl Desk {
     ) -> Option<Foreground> {
         let finished = self.scheduler.finished(command.id, self.now, self.jobs.planner());
         let Finished { done, error_ns, .. } = finished;
+        self.foresight.came_back(error_ns);
         if let Some(error) = error_ns {
             self.errors.record(SimDuration::from_ns(error.unsigned_abs()));
         }

@@ -13,6 +13,7 @@
 
 pub mod backend;
 mod desk;
+mod foresight;
 mod jobs;
 mod order;
 mod works;

@@ -119,6 +119,8 @@ pub struct Status {
     pub responses: Distribution,
     /// How far commands ended from where they were predicted to, either way.
     pub errors: Distribution,
+    /// What whoever serves was told.
+    pub notices: Vec<String>,
     /// Background tasks.
     pub jobs: Vec<JobReport>,
 }
@@ -137,8 +139,10 @@ pub struct Works {
     last_reports: Option<Vec<JobReport>>,
     news: broadcast::Sender<News>,
     notice: Notice,
-    /// It has been said that the device is gone.
+    /// What has been said by it.
+    notices: Vec<String>,
     has_said_gone: bool,
+    has_said_little: bool,
     sinks: BTreeMap<u64, Sink>,
     progress_at: SimTime,
 }
@@ -161,7 +165,9 @@ impl Works {
             last_reports: None,
             news,
             notice,
+            notices: Vec::new(),
             has_said_gone: false,
+            has_said_little: false,
             sinks: BTreeMap::new(),
             progress_at: SimTime::ZERO,
         }
@@ -176,7 +182,7 @@ impl Works {
             while let Some(message) = self.taken.pop_front() {
                 self.take(message);
             }
-            self.say_gone();
+            self.say_what_is_wrong();
             self.answer();
             while let Some(command) = self.desk.next_command(self.time(Instant::now())) {
                 self.device.submit(command);
@@ -219,14 +225,29 @@ impl Works {
         }
     }
 
-    /// Says once that the device is gone.
-    fn say_gone(&mut self) {
-        let Some(why) = self.desk.gone().filter(|_| !self.has_said_gone) else { return };
-        (self.notice)(&format!(
-            "the device is gone: {why}; every request fails from now on, and tasks are over: end this \
-             server, and start it again when the device is back"
-        ));
-        self.has_said_gone = true;
+    /// Says once that the device is gone, and once that little is foreseen of it.
+    fn say_what_is_wrong(&mut self) {
+        if !self.has_said_gone
+            && let Some(why) = self.desk.gone()
+        {
+            let text = format!(
+                "the device is gone: {why}; every request fails from now on, and tasks are over: end \
+                 this server, and start it again when the device is back"
+            );
+            self.has_said_gone = true;
+            self.say(text);
+        }
+        if !self.has_said_little
+            && let Some(little) = self.desk.foresight().is_little()
+        {
+            self.has_said_little = true;
+            self.say(little.to_string());
+        }
+    }
+
+    fn say(&mut self, text: String) {
+        (self.notice)(&text);
+        self.notices.push(text);
     }
 
     fn answer(&mut self) {
@@ -374,6 +395,7 @@ impl Works {
             account: *self.desk.account(),
             responses: self.desk.responses().clone(),
             errors: self.desk.errors().clone(),
+            notices: self.notices.clone(),
             jobs: self.desk.jobs().reports(now),
         }
     }

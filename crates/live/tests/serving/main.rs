@@ -5,7 +5,7 @@
 mod common;
 mod world;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use freewheel_live::serve::backend::{ExportError, NbdBackend};
 use freewheel_live::serve::{JobError, JobSpec, Kind, State};
@@ -21,6 +21,29 @@ fn ask<T: Send + 'static>(
     ask: impl FnOnce(&mut freewheel_live::serve::Works) -> T + Send + 'static,
 ) -> T {
     world.serving.ask(ask).blocking_recv().unwrap()
+}
+
+/// What was said of a device that is gone.
+fn gone(notices: &Mutex<Vec<String>>) -> Vec<String> {
+    let said = notices.lock().unwrap();
+    said.iter().filter(|notice| notice.contains("is gone")).cloned().collect()
+}
+
+#[test]
+fn a_device_that_is_not_the_drive_is_noticed_once_and_the_status_says_so() {
+    let world = World::over(Beneath::new());
+    let mut client = world.front.client();
+    let mut prng = Prng::new(6, "an export beneath");
+    for _ in 0..2200 {
+        client.read(512 * prng.below(100_000), 512).unwrap();
+    }
+    let said = ask(&world, |works| works.status()).notices;
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("of the last 1000 commands") && said[0].contains("hdparm"),
+        "{said:?}"
+    );
+    assert_eq!(*world.notices.lock().unwrap(), said);
 }
 
 #[test]
@@ -46,7 +69,7 @@ fn what_is_written_is_in_the_export_beneath_and_is_read_back_while_a_scrub_runs(
     let scrub = ask(&world, |works| works.status()).jobs.remove(0);
     assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Running, 0));
     assert!(world.serving.finish().is_some());
-    assert_eq!(world.notices.lock().unwrap().len(), 0, "nothing is said at an ordinary end");
+    assert_eq!(gone(&world.notices).len(), 0, "not at an ordinary end");
     assert_eq!(world.beneath.stop().broken, 0);
 }
 
@@ -122,7 +145,7 @@ fn an_error_beneath_reaches_the_requests_that_cover_it_and_no_other() {
         let read = client.read(at, length as u32);
         assert_eq!(read.err(), is_bad.then_some(Errno::Io), "{length} bytes at {at}");
     }
-    assert_eq!(world.notices.lock().unwrap().len(), 0);
+    assert_eq!(gone(&world.notices).len(), 0);
 }
 
 #[test]
@@ -168,9 +191,9 @@ fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unrea
     let World { beneath, serving, front: _front, notices } = world;
     let uri = beneath.uri().to_string();
     beneath.stop();
-    assert!(eventually(|| notices.lock().unwrap().len() == 1), "although nothing is asked");
-    let notice = notices.lock().unwrap()[0].clone();
-    assert!(notice.contains(&uri) && notice.contains("is gone"), "{notice}");
+    assert!(eventually(|| gone(&notices).len() == 1), "although nothing is asked");
+    let notice = gone(&notices).remove(0);
+    assert!(notice.contains(&uri), "{notice}");
     for _ in 0..3 {
         assert_eq!(client.read(0, 4096), Err(Errno::Shutdown));
         assert_eq!(client.write(0, &[8; 4096], true), Err(Errno::Shutdown));
@@ -184,7 +207,7 @@ fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unrea
     assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Lost, 0));
     assert!(matches!(scan, Err(JobError::Lost { .. })), "{scan:?}");
     assert!(serving.finish().is_some());
-    assert_eq!(notices.lock().unwrap().len(), 1, "once");
+    assert_eq!(gone(&notices).len(), 1, "once");
 }
 
 #[test]

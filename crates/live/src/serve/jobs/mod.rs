@@ -51,7 +51,7 @@ const WAIT_MAX: SimDuration = SimDuration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum JobError {
     /// There is none with this number.
-    #[error("there is no task {id}")]
+    #[error("there is no task {id}: `freewheel tasks` lists those there are")]
     Unknown {
         /// The number.
         id: u64,
