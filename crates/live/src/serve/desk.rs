@@ -2,6 +2,7 @@
 //! and its device.
 
 mod erase;
+mod sectors;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -430,26 +431,6 @@ impl Desk {
         if let Some(part) = part {
             self.request_done(part.sequence);
         }
-    }
-
-    /// The sectors that these blocks of 512 B lie in, as blocks: free work may end amid them.
-    fn whole_sectors(&self, start: Lbn, blocks: u32) -> (Lbn, u32) {
-        let sector = u64::from(self.abilities.sector_blocks());
-        let from = start.get() - start.get() % sector;
-        let to = (start.get() + u64::from(blocks)).next_multiple_of(sector);
-        (Lbn::new(from), (to - from) as u32)
-    }
-
-    /// What was read for a command of all that was read in whole sectors.
-    fn without_the_rest(&self, command: &Command, mut data: Vec<u8>) -> Vec<u8> {
-        let Command { op, start, blocks, .. } = *command;
-        let (from, read) = self.whole_sectors(start, blocks);
-        if op == Op::Read && read != blocks {
-            let here = bytes_of(from, start, blocks);
-            data.truncate(here.end);
-            data.drain(..here.start);
-        }
-        data
     }
 
     /// Tells the scheduler that a command has come back, and the jobs what it has brought them.

@@ -217,7 +217,10 @@ fn load(world: &mut World, requests: u64, seed: u64) -> BTreeMap<u64, (u64, Vec<
         if number % 97 == 0 {
             world.desk.arrived(Request::Flush, world.now);
         }
-        world.run_until(world.now + us(prng.below(12_000)));
+        // Several at once now and then.
+        if prng.chance(0.6) {
+            world.run_until(world.now + us(prng.below(20_000)));
+        }
     }
     world.run_until(world.now + us(3_000_000));
     assert!(world.desk.is_idle(), "everything comes back");
