@@ -192,7 +192,7 @@ fn a_slip_is_answered_with_what_there_is() {
     let world = World::emulated("");
     let export = world.path("socket");
     let ran = run(&["tasks", "--control", export.to_str().unwrap()]);
-    assert!(ran.code == 1 && ran.stderr.contains("is no control socket"), "{}", ran.stderr);
+    assert!(ran.code == 1 && ran.stderr.contains("as of a control socket"), "{}", ran.stderr);
     assert!(ran.stderr.contains("PATH.control"), "{}", ran.stderr);
     let ran = world.verb("abort 7");
     assert!(ran.code == 1 && ran.stderr.contains("no task 7: `freewheel tasks`"), "{}", ran.stderr);

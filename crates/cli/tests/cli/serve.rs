@@ -84,6 +84,11 @@ fn a_drive_of_another_process_is_served_and_scrubbed_and_keeps_what_was_flushed(
     let drive = "exos-7e8-8tb";
     let mut emulated = Running::start(&["emulate", drive, "--socket", &beneath]);
     let uri = format!("nbd+unix:///?socket={beneath}");
+    let other = run(&["serve", &uri, "--drive", "atlas10k", "--socket", &front]);
+    assert_eq!(other.code, 1, "{}", other.stderr);
+    for size in ["15628053168 blocks", "17966953 blocks"] {
+        assert!(other.stderr.contains(size), "{}", other.stderr);
+    }
     let args = ["serve", &uri, "--drive", drive, "--socket", &front, "--scrub", "--json"];
     let (mut first, _stderr) = documented(&args);
     let mut client = Client::connect(Path::new(&front));

@@ -29,16 +29,16 @@ pub enum ControlError {
         /// What the system says.
         source: io::Error,
     },
-    /// Another kind of server is there.
+    /// The server has gone, or is one of another kind.
     #[error(
-        "{}: this is no control socket: {source}: that of a server whose export is at PATH is \
-         PATH.control, unless `freewheel serve --control` had another",
+        "{}: no answer as of a control socket: {source}: has the server ended? The control socket of \
+         one whose export is at PATH is PATH.control, unless `freewheel serve --control` had another",
         path.display()
     )]
-    OtherServer {
+    NoAnswer {
         /// The socket.
         path: PathBuf,
-        /// What it said.
+        /// What came instead.
         source: hyper::Error,
     },
     /// The connection was lost.
@@ -157,11 +157,8 @@ impl ControlClient {
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body)))
             .expect("paths of this client are valid");
-        let response =
-            sender.send_request(request).await.map_err(|source| match source.is_parse() {
-                true => ControlError::OtherServer { path: self.path.clone(), source },
-                false => source.into(),
-            })?;
+        let no_answer = |source| ControlError::NoAnswer { path: self.path.clone(), source };
+        let response = sender.send_request(request).await.map_err(no_answer)?;
         if response.status().is_success() {
             return Ok(response);
         }
