@@ -13,7 +13,7 @@ use freewheel::live::copies::BackupError;
 use freewheel::live::emulate::EmulateError;
 use freewheel::live::nbd::{ListenError, TlsError};
 use freewheel::live::serve::ServeError;
-use freewheel::live::serve::backend::OpenError;
+use freewheel::live::serve::backend::{ExportError, OpenError};
 use freewheel::sim::config::ConfigError;
 use freewheel::sim::library::DriveError;
 use freewheel::sim::log::LogError;
@@ -150,6 +150,12 @@ impl From<ServeError> for Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
         Self::failed(error)
     }
 }

@@ -13,5 +13,6 @@ pub mod black_box;
 pub mod control;
 pub mod copies;
 pub mod emulate;
+mod holes;
 pub mod nbd;
 pub mod serve;

@@ -167,6 +167,7 @@ pub fn state(state: TaskState) -> &'static str {
         TaskState::Done => "done",
         TaskState::Aborted => "aborted",
         TaskState::Failed => "failed",
+        TaskState::Lost => "lost",
     }
 }
 
@@ -219,6 +220,9 @@ pub fn ensure_done(task: &Task) -> Result<(), Failure> {
         TaskState::Failed => Err(Failure::failed(format!(
             "{kind}: its data were not taken as fast as clients wrote over what it had not read: \
              take them faster, or begin when less is written"
+        ))),
+        TaskState::Lost => Err(Failure::failed(format!(
+            "{kind}: the server has lost its device: start it again when that is back"
         ))),
         _ => Err(Failure::failed(format!("{kind}: task {id} was aborted"))),
     }

@@ -3,13 +3,12 @@
 mod journal;
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use clap::Args;
 use freewheel::live::black_box::{RealDrive, RealDriveError};
+use freewheel::live::serve::backend::ExportError;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::onboard::spec::WriteCache;
-use freewheel::nbd::{BadUri, Uri};
 use freewheel::sim::black_box::{BlackBox, EmulatedDrive, Habits, VirtualDrive};
 use freewheel::sim::library;
 use freewheel::study::{
@@ -22,8 +21,9 @@ use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::emulated::{EMULATED, Emulated};
+use crate::verbs::emulated::Emulated;
 use crate::verbs::extract::journal::JournalFile;
+use crate::verbs::target::Target;
 use crate::{file, output};
 
 /// Find out what a drive is by timing reads of it, and write a drive file
@@ -71,36 +71,6 @@ pub struct ExtractArgs {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// What is characterised.
-#[derive(Debug, Clone, PartialEq)]
-enum Target {
-    Emulated(Emulated),
-    Export(Box<Uri>),
-    Device(PathBuf),
-}
-
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(rest) = text.strip_prefix(EMULATED) {
-            return Ok(Self::Emulated(rest.parse()?));
-        }
-        if text.contains("://") {
-            let uri: Uri = text.parse().map_err(|error: BadUri| error.to_string())?;
-            return Ok(Self::Export(uri.into()));
-        }
-        Ok(Self::Device(text.into()))
-    }
-}
-
-impl Target {
-    /// Whether it has a time of its own.
-    fn is_real(&self) -> bool {
-        !matches!(self, Self::Emulated(_))
-    }
 }
 
 #[derive(Serialize)]
@@ -232,26 +202,11 @@ impl From<ExtractError> for Failure {
 
 impl From<RealDriveError> for Failure {
     fn from(error: RealDriveError) -> Self {
-        Self::failed(error)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_two_slashes_after_a_colon_is_an_export_and_all_else_a_path() {
-        let target: Target = "nbd+unix:///?socket=/tmp/x".parse().unwrap();
-        assert!(matches!(target, Target::Export(_)) && target.is_real());
-        let target: Target = "/dev/sdb".parse().unwrap();
-        assert_eq!(target, Target::Device("/dev/sdb".into()));
-    }
-
-    #[test]
-    fn what_cannot_be_extracted_is_refused_with_the_way_out() {
-        let error = |text: &str| text.parse::<Target>().unwrap_err();
-        assert!(error("http://localhost").contains("nbd"));
-        assert!(error("emulated:atlas10k?depth=2").contains("seek_jitter"));
+        match error {
+            RealDriveError::Export(ExportError::ReadOnly { .. }) => {
+                Self::failed(error).with_help("without --write it is only read")
+            }
+            _ => Self::failed(error),
+        }
     }
 }

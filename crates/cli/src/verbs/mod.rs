@@ -13,6 +13,7 @@ mod scrub;
 mod serve;
 mod sim;
 mod study;
+mod target;
 mod tasks;
 mod tls;
 mod trace;

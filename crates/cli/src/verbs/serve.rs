@@ -1,13 +1,13 @@
 //! `freewheel serve`: a scheduler in front of a device, with free work in the gaps.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use freewheel::live::control::{ControlServer, Task};
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
-use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend};
+use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, NbdBackend};
 use freewheel::live::serve::{self, JobSpec, Kind, Report, Serving, Setup, Way};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
@@ -27,8 +27,9 @@ use crate::failure::Failure;
 use crate::table::Table;
 use crate::verbs::control;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::emulated::{EMULATED, Emulated};
+use crate::verbs::emulated::Emulated;
 use crate::verbs::listen::{self, ListenArgs};
+use crate::verbs::target::Target;
 use crate::{number, output};
 
 /// Put a scheduler in front of a drive, over NBD, and use its rotational gaps
@@ -37,6 +38,7 @@ use crate::{number, output};
 Examples:
   freewheel serve emulated:exos-x24-24tb --drive exos-x24-24tb --socket /tmp/disk --scrub
   freewheel serve /dev/sdX --drive my-drive.toml --socket /tmp/disk --scrub
+  freewheel serve 'nbds://server/?tls-certificates=DIR' --drive my-drive.toml --socket /tmp/disk
 
 Then, from another terminal:
   fio --name=oltp --ioengine=nbd --uri='nbd+unix:///?socket=/tmp/disk' --rw=randrw --bs=8k --iodepth=10
@@ -48,7 +50,7 @@ the head from the drive's file: that must be the file of this very drive. Switch
 cache off (hdparm -W0): the end of a write that is not on the media says nothing about the head.
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
 pub struct ServeArgs {
-    /// A file, a block device, or a drive that exists in arithmetic only:
+    /// A file, a block device, an NBD export by its URI, or a drive that exists in arithmetic only:
     /// emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
     backend: String,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file: what the device is
@@ -130,6 +132,7 @@ impl ServeArgs {
                 let whole = Extent::new(0, drive.blocks().get());
                 JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, scrub_blocks) }
             }),
+            notice: Box::new(output::note),
             ended: {
                 // Without a scheduler every request fails, so the server ends.
                 let stop = Arc::clone(&stop);
@@ -193,25 +196,24 @@ impl ServeArgs {
     }
 
     fn device(&self, way: &Way) -> Result<Arc<dyn Backend>, Failure> {
-        let at_once = ExternalSpec::default().at_drive;
-        let Some(emulated) = self.backend.strip_prefix(EMULATED) else {
-            let path = Path::new(&self.backend);
+        let target = self.backend.parse();
+        let target: Target = target
+            .map_err(|error: String| Failure::wrong_use(format!("{}: {error}", self.backend)))?;
+        Ok(match target {
             // Flushes and retries come beside the scheduler's.
-            let file = FileBackend::open(path, at_once + 2, way.back())?;
-            return Ok(Arc::new(file));
-        };
-        let emulated: Emulated = emulated
-            .parse()
-            .map_err(|error| Failure::wrong_use(format!("{}: {error}", self.backend)))?;
-        let (spec, drive) = library::drive(&emulated.drive)?;
-        let bad = emulated.bad_blocks(&drive)?;
-        let habits = Habits {
-            queue_depth: Some(at_once),
-            write_cache: Some(WriteCache::Off),
-            ..emulated.habits
-        };
-        let options = emulate::Options { habits, bad, seed: emulated.seed, store: None };
-        Ok(Arc::new(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?))
+            Target::Device(path) => Arc::new(FileBackend::open(&path, at_once() + 2, way.back())?),
+            Target::Export(uri) => {
+                let export = NbdBackend::connect(&uri, way.back(), way.gone())?;
+                if !export.abilities().flush {
+                    output::note(&format!(
+                        "{uri}: this server has no FLUSH, so none is offered: what is written may be \
+                         lost when its machine fails"
+                    ));
+                }
+                Arc::new(export)
+            }
+            Target::Emulated(emulated) => Arc::new(emulated_backend(&emulated, way)?),
+        })
     }
 
     fn announce(
@@ -255,6 +257,23 @@ impl ServeArgs {
             connections,
         })
     }
+}
+
+/// Commands that the scheduler has at a device.
+fn at_once() -> u32 {
+    ExternalSpec::default().at_drive
+}
+
+fn emulated_backend(emulated: &Emulated, way: &Way) -> Result<EmulatedBackend, Failure> {
+    let (spec, drive) = library::drive(&emulated.drive)?;
+    let bad = emulated.bad_blocks(&drive)?;
+    let habits = Habits {
+        queue_depth: Some(at_once()),
+        write_cache: Some(WriteCache::Off),
+        ..emulated.habits
+    };
+    let options = emulate::Options { habits, bad, seed: emulated.seed, store: None };
+    Ok(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?)
 }
 
 /// A size that a task's blocks may have, in blocks of 512 B.

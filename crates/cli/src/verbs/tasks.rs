@@ -78,6 +78,7 @@ impl TasksArgs {
             ));
         };
         let status = control.client()?.status()?;
+        status.notices.iter().for_each(|notice| output::note(notice));
         if self.json {
             return output::print_document(&status);
         }

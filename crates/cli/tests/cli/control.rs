@@ -182,9 +182,33 @@ fn tasks_are_listed_promoted_and_aborted_by_their_numbers() {
 fn without_a_server_the_way_out_is_said() {
     let ran = run(&["tasks", "--control", "/no/such/socket"]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("/no/such/socket: ") && ran.stderr.contains("freewheel serve"));
+    assert!(ran.stderr.contains("/no/such/socket: ") && ran.stderr.contains("PATH.control"));
     let ran = run(&["tasks"]);
     assert!(ran.code == 2 && ran.stderr.contains("--control"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_slip_is_answered_with_what_there_is() {
+    let world = World::emulated("");
+    let export = world.path("socket");
+    let ran = run(&["tasks", "--control", export.to_str().unwrap()]);
+    assert!(ran.code == 1 && ran.stderr.contains("as of a control socket"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("PATH.control"), "{}", ran.stderr);
+    let ran = world.verb("abort 7");
+    assert!(ran.code == 1 && ran.stderr.contains("no task 7: `freewheel tasks`"), "{}", ran.stderr);
+    let answer = world.get("/v1/task", "\0");
+    assert!(
+        answer.starts_with("HTTP/1.1 404") && answer.contains("there is no /v1/task: GET / lists")
+    );
+    let answer = world.get("/v1/tasks/1/abort", "\0");
+    assert!(
+        answer.starts_with("HTTP/1.1 405") && answer.contains("no GET /v1/tasks/1/abort: GET /")
+    );
+    let answer = world.get("/", "\0");
+    for route in [r#""method":"GET","path":"/metrics""#, r#""method":"POST","path":"/v1/tasks""#] {
+        assert!(answer.contains(route), "{answer}");
+    }
+    assert!(answer.contains("The server in the text format of Prometheus"), "{answer}");
 }
 
 #[test]

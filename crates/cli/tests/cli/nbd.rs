@@ -77,6 +77,10 @@ impl Client {
         self.call(1, offset, data.len() as u32, data);
     }
 
+    pub fn flush(&mut self) {
+        self.call(3, 0, 0, &[]);
+    }
+
     pub fn read(&mut self, offset: u64, length: u32) -> Vec<u8> {
         self.call(0, offset, length, &[]);
         let mut data = vec![0; length as usize];

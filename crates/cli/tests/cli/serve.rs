@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use super::nbd::{Client, Running};
 use super::run::{command, finish, run};
@@ -52,10 +52,7 @@ fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_what_was_foreseen(
         "--scrub",
         "--json",
     ];
-    let mut child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.contains("scrubbed in its gaps"), "{line}");
+    let (child, _stderr) = documented(&args);
     let mut client = Client::connect(&socket);
     (0..60_u64).for_each(|at| drop(client.read((at * 7_919 % 6_000) << 30, 4096)));
     let id = child.id().to_string();
@@ -67,6 +64,60 @@ fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_what_was_foreseen(
     let scrub = &document["tasks"][0];
     assert!(scrub["blocks_read"].as_u64().unwrap() > 0, "{document}");
     assert_eq!((&scrub["kind"], &scrub["unreadable_blocks"]), (&"scrub".into(), &0.into()));
+}
+
+/// Starts a server that prints one document at the end; its stderr from the second line on.
+fn documented(args: &[&str]) -> (Child, BufReader<ChildStderr>) {
+    let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    assert!(line.contains("nbdinfo"), "{line}");
+    (child, stderr)
+}
+
+#[test]
+fn a_drive_of_another_process_is_served_and_scrubbed_and_keeps_what_was_flushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (beneath, front) = (path("beneath"), path("front"));
+    let drive = "exos-7e8-8tb";
+    let mut emulated = Running::start(&["emulate", drive, "--socket", &beneath]);
+    let uri = format!("nbd+unix:///?socket={beneath}");
+    let other = run(&["serve", &uri, "--drive", "atlas10k", "--socket", &front]);
+    assert_eq!(other.code, 1, "{}", other.stderr);
+    for size in ["15628053168 blocks", "17966953 blocks"] {
+        assert!(other.stderr.contains(size), "{}", other.stderr);
+    }
+    let args = ["serve", &uri, "--drive", drive, "--socket", &front, "--scrub", "--json"];
+    let (mut first, _stderr) = documented(&args);
+    let mut client = Client::connect(Path::new(&front));
+    let place = |at: u64| (at * 7_919 % 6_000) << 30;
+    for at in 0..40_u64 {
+        client.write(place(at), &[at as u8 + 1; 8192]);
+    }
+    client.flush();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let (second, mut stderr) = documented(&args);
+    let mut client = Client::connect(Path::new(&front));
+    for at in 0..40_u64 {
+        assert_eq!(client.read(place(at), 8192), vec![at as u8 + 1; 8192]);
+    }
+    emulated.signal("-TERM");
+    assert_eq!(emulated.end().1, Some(0));
+    let mut said = String::new();
+    while !said.contains("is gone") {
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    assert!(said.contains(&uri), "{said}");
+    let id = second.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let document = second.wait_with_output().unwrap().stdout;
+    let document: serde_json::Value = serde_json::from_slice(&document).unwrap();
+    let scrub = &document["tasks"][0];
+    assert!(scrub["blocks_read"].as_u64().unwrap() > 0, "{document}");
+    assert_eq!((&scrub["state"], &scrub["unreadable_blocks"]), (&"lost".into(), &0.into()));
 }
 
 #[test]
@@ -114,6 +165,9 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     refused(emulated, "atlas10k", &large, 2, &["--scrub-block 2MiB", "512B to 1.00 MiB"]);
     let part = ["--scrub", "--scrub-block", "1000B"];
     refused(emulated, "atlas10k", &part, 2, &["--scrub-block 1KB", "a multiple of 512B"]);
+    refused("http://localhost/", "atlas10k", &[], 2, &["http://localhost/", "nbd"]);
+    let nobody = format!("nbd+unix:///?socket={}/nobody", folder.path().display());
+    refused(&nobody, "atlas10k", &[], 1, &[&nobody, "No such file"]);
     refused("emulated:atlas10k?depth=2", "atlas10k", &[], 2, &["depth", "seek_jitter"]);
     refused("emulated:atlas10k?bad=99999999", "atlas10k", &[], 2, &["last block of atlas10k"]);
 }

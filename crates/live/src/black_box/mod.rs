@@ -11,8 +11,6 @@
 //! How late a command leaves and how late its answer is noticed depends on what else the host does.
 //! Whoever measures has to expect that, and to ask again.
 
-mod nbd;
-
 use std::collections::{BTreeMap, VecDeque};
 use std::hint;
 use std::path::{Path, PathBuf};
@@ -27,10 +25,9 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 use thiserror::Error;
 
 use crate::emulate::{Clock, Priority};
-use crate::nbd::ConnectError;
-use crate::serve::backend::{Back, Backend, BackendCommand, CameBack, FileBackend, OpenError};
-
-pub use nbd::NbdBackend;
+use crate::serve::backend::{
+    Back, Backend, BackendCommand, CameBack, ExportError, FileBackend, NbdBackend, OpenError, What,
+};
 
 /// Blocks whose data are kept for writes: more than any buffer has segments, and then some.
 const KEPT_MAX: usize = 1 << 14;
@@ -46,7 +43,7 @@ pub enum RealDriveError {
     Open(#[from] OpenError),
     /// The export.
     #[error(transparent)]
-    Connect(#[from] ConnectError),
+    Export(#[from] ExportError),
     /// Answers would come from memory.
     #[error(
         "{}: single blocks of 512 B cannot be read past the page cache there, so answers would come \
@@ -58,21 +55,15 @@ pub enum RealDriveError {
         /// The file.
         path: PathBuf,
     },
-    /// The export takes no single blocks.
+    /// The device takes no single blocks.
     #[error(
-        "{uri}: takes multiples of {bytes} bytes only, and blocks of 512 are asked for one by one"
+        "{name}: takes multiples of {bytes} bytes only, and blocks of 512 are asked for one by one"
     )]
     LargeBlocks {
-        /// The export.
-        uri: Box<Uri>,
+        /// The device.
+        name: String,
         /// What it takes.
-        bytes: u64,
-    },
-    /// The export takes no writes.
-    #[error("{uri}: is read-only, and writes are to be timed")]
-    ReadOnly {
-        /// The export.
-        uri: Box<Uri>,
+        bytes: u32,
     },
 }
 
@@ -155,6 +146,7 @@ impl RealDrive {
                 true => FileBackend::open(path, 1, back)?,
                 false => FileBackend::open_to_read(path, 1, back)?,
             };
+            ensure_single_blocks(&path.display().to_string(), &file)?;
             if !file.is_direct() {
                 return Err(RealDriveError::PageCache { path: path.into() });
             }
@@ -165,14 +157,12 @@ impl RealDrive {
     /// An NBD export.
     pub fn connect(uri: &Uri, writes: bool) -> Result<Self, RealDriveError> {
         Self::new(&uri.to_string(), |back| {
-            let export = NbdBackend::connect(uri, back)?;
-            let (uri, bytes) = (uri.clone().into(), export.least_bytes());
-            if bytes > BLOCK_BYTES {
-                return Err(RealDriveError::LargeBlocks { uri, bytes });
-            }
-            if writes && export.is_read_only() {
-                return Err(RealDriveError::ReadOnly { uri });
-            }
+            // Whoever waits for an answer is told.
+            let export = match writes {
+                true => NbdBackend::connect(uri, back, |_| {})?,
+                false => NbdBackend::connect_to_read(uri, back, |_| {})?,
+            };
+            ensure_single_blocks(&uri.to_string(), &export)?;
             Ok(Arc::new(export) as Arc<dyn Backend>)
         })
     }
@@ -211,6 +201,15 @@ impl RealDrive {
     }
 }
 
+fn ensure_single_blocks(name: &str, device: &dyn Backend) -> Result<(), RealDriveError> {
+    match device.abilities().sector_bytes {
+        bytes if u64::from(bytes) > BLOCK_BYTES => {
+            Err(RealDriveError::LargeBlocks { name: name.into(), bytes })
+        }
+        _ => Ok(()),
+    }
+}
+
 impl BlackBox for RealDrive {
     fn blocks(&self) -> Blocks {
         self.device.blocks()
@@ -223,14 +222,20 @@ impl BlackBox for RealDrive {
     fn submit(&mut self, command: Command) {
         let Command { id, op, start, blocks } = command;
         let mut data = self.spare.pop().unwrap_or_default();
-        let bytes = if op == Op::Flush { 0 } else { u64::from(blocks) * BLOCK_BYTES };
+        let bytes = if op.moves_data() { u64::from(blocks) * BLOCK_BYTES } else { 0 };
         data.resize(bytes as usize, 0);
         if op == Op::Write {
             self.kept.fill(start, &mut data);
         }
         let twice = self.commands.insert(id, command);
         assert!(twice.is_none(), "command {id} is under way already");
-        self.device.submit(BackendCommand { id, op, start, data });
+        let what = match op {
+            Op::Read => What::Read,
+            Op::Write => What::Write { fua: false },
+            Op::Flush => What::Flush,
+            Op::Trim => What::Trim { blocks: blocks.into() },
+        };
+        self.device.submit(BackendCommand { id, what, start, data });
     }
 
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {

@@ -55,6 +55,8 @@ pub enum TaskState {
     Aborted,
     /// Its data were taken too slowly to go on without holding clients up.
     Failed,
+    /// The device is gone.
+    Lost,
 }
 
 /// A task to begin.
@@ -270,6 +272,7 @@ impl Task {
                 State::Done => TaskState::Done,
                 State::Aborted => TaskState::Aborted,
                 State::Failed => TaskState::Failed,
+                State::Lost => TaskState::Lost,
             },
             promoted: report.is_promoted,
             first_block: range.start.get(),
@@ -409,8 +412,22 @@ pub struct ServerStatus {
     pub responses: Durations,
     /// How far commands ended from where they were predicted to, either way.
     pub prediction_errors: Durations,
+    /// What whoever serves was told on the server's stderr: that its device is gone, that little is
+    /// foreseen.
+    pub notices: Vec<String>,
     /// Background tasks.
     pub tasks: Vec<Task>,
+}
+
+/// Something that the interface answers to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Route {
+    /// `GET` or `POST`.
+    pub method: String,
+    /// With `{id}` for a task's number.
+    pub path: String,
+    /// What it does.
+    pub summary: String,
 }
 
 /// Why a request was refused.

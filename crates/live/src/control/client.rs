@@ -22,14 +22,26 @@ use super::stream::{NotARecord, Record, Records};
 #[derive(Debug, Error)]
 pub enum ControlError {
     /// Nobody is there.
-    #[error("{}: {source}: is `freewheel serve` running, with this control socket?", path.display())]
+    #[error("{}: {source}: {}", path.display(), nobody(source))]
     Connect {
         /// The socket.
         path: PathBuf,
         /// What the system says.
         source: io::Error,
     },
-    /// The connection was lost, or it is no such server.
+    /// The server has gone, or is one of another kind.
+    #[error(
+        "{}: no answer as of a control socket: {source}: has the server ended? The control socket of \
+         one whose export is at PATH is PATH.control, unless `freewheel serve --control` had another",
+        path.display()
+    )]
+    NoAnswer {
+        /// The socket.
+        path: PathBuf,
+        /// What came instead.
+        source: hyper::Error,
+    },
+    /// The connection was lost.
     #[error("the control interface: {0}")]
     Connection(#[from] hyper::Error),
     /// The server said no.
@@ -47,6 +59,20 @@ pub enum ControlError {
     /// No thread or memory for it.
     #[error("the control client: {0}")]
     System(io::Error),
+}
+
+/// What to do where nobody is.
+fn nobody(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => {
+            "`freewheel serve` makes the control socket when it starts, and says where: beside its \
+             --socket PATH it is PATH.control"
+        }
+        io::ErrorKind::ConnectionRefused => {
+            "its server was killed, or it is no socket: start `freewheel serve` again"
+        }
+        _ => "is `freewheel serve` running, with this control socket, as this user?",
+    }
 }
 
 /// A client, for one thread.
@@ -131,7 +157,8 @@ impl ControlClient {
             .header("content-type", "application/json")
             .body(Full::new(Bytes::from(body)))
             .expect("paths of this client are valid");
-        let response = sender.send_request(request).await?;
+        let no_answer = |source| ControlError::NoAnswer { path: self.path.clone(), source };
+        let response = sender.send_request(request).await.map_err(no_answer)?;
         if response.status().is_success() {
             return Ok(response);
         }

@@ -35,7 +35,7 @@ use crate::serve::{JobError, JobReport, Serving, Works};
 
 use self::peers::Peers;
 pub use api::{
-    BlockRange, Durations, Expectation, LaggedNews, Refusal, Scheduling, ServerStatus, Task,
+    BlockRange, Durations, Expectation, LaggedNews, Refusal, Route, Scheduling, ServerStatus, Task,
     TaskKind, TaskPriority, TaskRequest, TaskState, UnreadableNews, WrittenRanges,
 };
 
@@ -129,6 +129,7 @@ impl Controlled {
             scheduling: status.account.into(),
             responses: Durations::new(&status.responses),
             prediction_errors: Durations::new(&status.errors),
+            notices: status.notices,
             tasks: status.jobs.iter().map(|job| Task::new(job, now)).collect(),
         })
     }
@@ -190,7 +191,10 @@ impl Drop for ControlServer {
 
 fn serve(runtime: &Runtime, listener: Peers, server: Arc<Controlled>, told: watch::Receiver<bool>) {
     let (router, _) = routes::all().with_state(server).split_for_parts();
-    let router = router.layer(DefaultBodyLimit::max(REQUEST_MAX));
+    let router = router
+        .fallback(routes::unknown)
+        .method_not_allowed_fallback(routes::not_allowed)
+        .layer(DefaultBodyLimit::max(REQUEST_MAX));
     let ended = |mut told: watch::Receiver<bool>| async move {
         // Its sender is there until it has been told.
         let _ = told.wait_for(|&stop| stop).await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 use freewheel_units::SimTime;
 
 use super::api::{
-    LaggedNews, Refusal, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges,
+    LaggedNews, Refusal, Route, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges,
 };
 use super::metrics;
 use super::stream::{MAGIC, Record};
@@ -40,6 +40,7 @@ type Shared = State<Arc<Controlled>>;
 /// All routes, and their description.
 pub(super) fn all() -> OpenApiRouter<Arc<Controlled>> {
     OpenApiRouter::with_openapi(Description::openapi())
+        .routes(routes!(overview))
         .routes(routes!(status))
         .routes(routes!(list, create))
         .routes(routes!(show))
@@ -54,13 +55,41 @@ pub(super) fn all() -> OpenApiRouter<Arc<Controlled>> {
 impl IntoResponse for Unanswered {
     fn into_response(self) -> Response {
         let status = match &self {
-            Self::Ending => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Request(_) | Self::Job(JobError::Task(_)) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Ending | Self::Job(JobError::Lost { .. }) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Request(_) | Self::Job(JobError::Task(_) | JobError::PartSector { .. }) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
             Self::Job(JobError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Self::Job(_) => StatusCode::CONFLICT,
         };
         (status, Json(Refusal { error: self.to_string() })).into_response()
     }
+}
+
+/// All that there is to ask for.
+#[utoipa::path(get, path = "/", responses((status = 200, body = Vec<Route>)))]
+async fn overview() -> Json<Vec<Route>> {
+    let mut rows = Vec::new();
+    for (path, item) in all().into_openapi().paths.paths {
+        for (method, operation) in [("GET", item.get), ("POST", item.post)] {
+            let Some(operation) = operation else { continue };
+            let summary = operation.summary.unwrap_or_default().replace('\n', " ");
+            rows.push(Route { method: method.into(), path: path.clone(), summary });
+        }
+    }
+    Json(rows)
+}
+
+/// The answer to what is nowhere.
+pub(super) async fn unknown(uri: Uri) -> Response {
+    let error = format!("there is no {}: GET / lists what there is", uri.path());
+    (StatusCode::NOT_FOUND, Json(Refusal { error })).into_response()
+}
+
+/// The answer to what is there in another way.
+pub(super) async fn not_allowed(method: Method, uri: Uri) -> Response {
+    let error = format!("there is no {method} {}: GET / lists what there is", uri.path());
+    (StatusCode::METHOD_NOT_ALLOWED, Json(Refusal { error })).into_response()
 }
 
 /// The server as it is.
@@ -79,6 +108,7 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 #[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
     (status = 201, body = Task),
     (status = 409, description = "As many as there may be have not ended", body = Refusal),
+    (status = 503, description = "The device is gone", body = Refusal),
     (status = 422, description = "It cannot be had", body = Refusal),
 ))]
 async fn create(

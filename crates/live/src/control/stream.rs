@@ -138,6 +138,7 @@ fn parse(line: &[u8]) -> Option<(Record, usize)> {
                 "done" => TaskState::Done,
                 "aborted" => TaskState::Aborted,
                 "failed" => TaskState::Failed,
+                "lost" => TaskState::Lost,
                 _ => return None,
             };
             Some((Record::End(state), 0))

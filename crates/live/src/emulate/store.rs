@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use freewheel_units::Bytes;
-use rustix::fs::{FallocateFlags, fallocate};
-use rustix::io::Errno;
 use thiserror::Error;
+
+use crate::holes;
 
 /// Data without a name are in files of this size at most: ext4 ends at 16 TiB.
 const PIECE_BYTES: u64 = 8 << 40;
@@ -145,11 +145,10 @@ impl Store {
 
     /// Makes zeroes, in a hole unless `keep` asks for the room to be kept.
     pub fn zero(&self, offset: u64, length: u64, keep: bool) -> io::Result<()> {
-        let how = if keep { FallocateFlags::ZERO_RANGE } else { FallocateFlags::PUNCH_HOLE };
         self.each(offset, length, |file, offset, length| {
-            match fallocate(file, how | FallocateFlags::KEEP_SIZE, offset, length) {
-                Err(Errno::OPNOTSUPP) => write_zeroes(file, offset, length),
-                done => Ok(done?),
+            match holes::zero(file, offset, length, keep)? {
+                true => Ok(()),
+                false => write_zeroes(file, offset, length),
             }
         })
     }

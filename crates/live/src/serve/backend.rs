@@ -2,27 +2,56 @@
 
 mod emulated;
 mod file;
+mod nbd;
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use freewheel_nbd::Errno;
-use freewheel_units::{Blocks, Lbn, Op};
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn};
 use thiserror::Error;
 
 pub use emulated::EmulatedBackend;
 pub use file::{FileBackend, OpenError};
+pub use nbd::{ExportError, NbdBackend};
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Reads its data.
+    Read,
+    /// Writes its data.
+    Write {
+        /// They are to be on the media before it comes back. Only where the device can do that.
+        fua: bool,
+    },
+    /// What has come back is to be on the media before it does.
+    Flush,
+    /// So many blocks of 512 B are not needed any more. Only where the device can do that; it may still
+    /// say [`Errno::NotSup`] when it is asked.
+    Trim {
+        /// How many.
+        blocks: u64,
+    },
+    /// So many blocks of 512 B are to read as zeroes. As with [`Self::Trim`].
+    WriteZeroes {
+        /// How many.
+        blocks: u64,
+        /// Room for later writes is to be kept.
+        keep: bool,
+    },
+}
 
 /// A command for a device.
 #[derive(Debug)]
 pub struct BackendCommand {
     /// Comes back with its end.
     pub id: u64,
-    /// Read, write, or flush.
-    pub op: Op,
+    /// What it does.
+    pub what: What,
     /// First block; of no meaning in a flush.
     pub start: Lbn,
-    /// What is written, or room for what is read: whole blocks.
+    /// What is written, or room for what is read: whole blocks. Empty otherwise.
     pub data: Vec<u8>,
 }
 
@@ -33,7 +62,7 @@ pub struct CameBack {
     pub id: u64,
     /// When it did: as soon as this process could know.
     pub at: Instant,
-    /// Its data, read or as they were written; or why it failed.
+    /// The data of a read, and otherwise anything; or why it failed.
     pub result: Result<Vec<u8>, Failed>,
 }
 
@@ -41,7 +70,8 @@ pub struct CameBack {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct Failed {
-    /// What a client is told.
+    /// What a client is told. [`Errno::Shutdown`]: the device is gone, and nothing will be done any
+    /// more.
     pub errno: Errno,
     /// In words.
     pub message: String,
@@ -50,10 +80,44 @@ pub struct Failed {
 /// Is told what has come back, by any thread of a device.
 pub type Back = Arc<dyn Fn(CameBack) + Send + Sync>;
 
+/// What a device takes, and what it can do beside reading and writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// Bytes of a logical sector, of which all that it is asked is whole ones: a power of two, at least
+    /// 512.
+    pub sector_bytes: u32,
+    /// Everything that has come back is on the media when a flush does.
+    pub flush: bool,
+    /// A write is on the media when it comes back, if that is asked for.
+    pub fua: bool,
+    /// It can be told that blocks are not needed any more.
+    pub trim: bool,
+    /// It makes zeroes by itself.
+    pub write_zeroes: bool,
+}
+
+impl Default for Abilities {
+    /// Sectors of 512 B, and nothing else.
+    fn default() -> Self {
+        let sector_bytes = BLOCK_BYTES as u32;
+        Self { sector_bytes, flush: false, fua: false, trim: false, write_zeroes: false }
+    }
+}
+
+impl Abilities {
+    /// A sector in blocks of 512 B.
+    pub fn sector_blocks(&self) -> u32 {
+        self.sector_bytes / BLOCK_BYTES as u32
+    }
+}
+
 /// A device behind its block interface.
 pub trait Backend: Send + Sync {
     /// Its size.
     fn blocks(&self) -> Blocks;
+
+    /// What it can do.
+    fn abilities(&self) -> Abilities;
 
     /// Takes a command; it comes back through the [`Back`] that the device was opened with. Must
     /// not block for the device.

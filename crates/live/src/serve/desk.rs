@@ -1,14 +1,20 @@
 //! Requests in, commands out, and the data between them: all of a server but its clock, its threads
 //! and its device.
 
+mod erase;
+mod sectors;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_model::external::{Account, Command, External, Finished, Part};
 use freewheel_model::freeblock::Foreground;
 use freewheel_model::stats::Distribution;
+use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
-use super::backend::{BackendCommand, Failed};
+use self::erase::{Erasure, Piece};
+use super::backend::{Abilities, BackendCommand, Failed, What};
+use super::foresight::Foresight;
 use super::jobs::{Jobs, OwnRead, Source};
 use super::order::Order;
 use super::written::Written;
@@ -18,12 +24,23 @@ use super::written::Written;
 pub(super) enum Request {
     /// Blocks, with room for what is read or what is written.
     Transfer { op: Op, start: Lbn, data: Vec<u8>, fua: bool },
+    /// So many blocks of 512 B are to be erased.
+    Erase { how: Erase, start: Lbn, blocks: u64, fua: bool },
     /// Everything that has been answered is to be on the media.
     Flush,
 }
 
 /// What a client is told: the data of a read.
 pub(super) type Answer = (u64, Result<Vec<u8>, Failed>);
+
+/// Who is told of the end of a request.
+#[derive(Clone)]
+enum Whose {
+    Client,
+    Job(OwnRead),
+    /// The one that has its place.
+    Erasure,
+}
 
 /// A foreground request that is not answered.
 struct Pending {
@@ -42,10 +59,9 @@ struct Pending {
     retries: u32,
     /// What has come of it when it was sent in parts: `start..end` of 512 B.
     come: Option<(u64, u64)>,
-    /// The read of a job, and no client's.
-    own: Option<OwnRead>,
-    /// Whose place in the order it has: its own, or that of a read that failed and of which it reads
-    /// a half.
+    whose: Whose,
+    /// Whose place in the order it has: its own, that of a read that failed and of which it reads a
+    /// half, or that of an erasure.
     place: u64,
 }
 
@@ -73,17 +89,23 @@ const FAILURES_MAX: u32 = 64;
 /// Schedules requests and free work for one device.
 pub(super) struct Desk {
     scheduler: External,
+    abilities: Abilities,
+    /// Why nothing will be done any more.
+    gone: Option<Failed>,
     jobs: Jobs,
     written: Written,
     order: Order,
     /// Places in the order of reads that failed and are read again in halves.
     divided: BTreeMap<u64, Divided>,
     pending: BTreeMap<u64, Pending>,
+    erasures: BTreeMap<u64, Erasure>,
     next_request: u64,
     at_device: BTreeMap<u64, Command>,
     /// Flushes at the device, by their command, and whose they are.
     flushes: BTreeMap<u64, u64>,
-    next_flush: u64,
+    /// Pieces of erasures at the device, by their command, and whose they are.
+    erase_commands: BTreeMap<u64, Piece>,
+    next_own: u64,
     /// Foreground parts of commands that failed, to be tried without free work.
     again: VecDeque<Part>,
     out: VecDeque<BackendCommand>,
@@ -91,6 +113,7 @@ pub(super) struct Desk {
     responses: Distribution,
     /// How far commands ended from where they were predicted to, either way.
     errors: Distribution,
+    foresight: Foresight,
     /// Clients' requests that are not answered, and when there were none any more.
     clients: u32,
     idle_since: SimTime,
@@ -103,23 +126,28 @@ pub(super) struct Desk {
 const OWN_COMMANDS: u64 = 1 << 62;
 
 impl Desk {
-    pub fn new(scheduler: External, jobs: Jobs) -> Self {
+    pub fn new(scheduler: External, jobs: Jobs, abilities: Abilities) -> Self {
         Self {
             scheduler,
+            abilities,
+            gone: None,
             jobs,
             written: Written::default(),
             order: Order::default(),
             divided: BTreeMap::new(),
             pending: BTreeMap::new(),
+            erasures: BTreeMap::new(),
             next_request: 0,
             at_device: BTreeMap::new(),
             flushes: BTreeMap::new(),
-            next_flush: OWN_COMMANDS,
+            erase_commands: BTreeMap::new(),
+            next_own: OWN_COMMANDS,
             again: VecDeque::new(),
             out: VecDeque::new(),
             answers: Vec::new(),
             responses: Distribution::default(),
             errors: Distribution::default(),
+            foresight: Foresight::default(),
             clients: 0,
             idle_since: SimTime::ZERO,
             is_closing: false,
@@ -147,13 +175,31 @@ impl Desk {
         &self.errors
     }
 
+    pub fn foresight(&self) -> &Foresight {
+        &self.foresight
+    }
+
     pub fn responses(&self) -> &Distribution {
         &self.responses
     }
 
+    /// Why the device does nothing any more, if it does not.
+    pub fn gone(&self) -> Option<&Failed> {
+        self.gone.as_ref()
+    }
+
+    /// The device is gone: what it is asked it answers with errors, which say nothing of blocks.
+    pub fn device_gone(&mut self, why: Failed) {
+        self.jobs.lose(&why.message, self.now);
+        self.gone.get_or_insert(why);
+    }
+
     /// Whether nothing waits and nothing is at the device.
     pub fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.at_device.is_empty() && self.flushes.is_empty()
+        self.pending.is_empty()
+            && self.at_device.is_empty()
+            && self.flushes.is_empty()
+            && self.erasures.is_empty()
     }
 
     /// From now on only what clients want is begun.
@@ -188,11 +234,12 @@ impl Desk {
                 self.flush(id);
                 id
             }
+            Request::Erase { how, start, blocks, fua } => self.erase(how, start, blocks, fua),
             Request::Transfer { op, start, data, fua } => {
                 if op == Op::Write {
                     self.prepare_write(start.get(), data.len() as u64 / BLOCK_BYTES);
                 }
-                self.take(op, start, data, fua, None)
+                self.take(op, start, data, fua, Whose::Client)
             }
         }
     }
@@ -214,13 +261,13 @@ impl Desk {
 
     fn read_for_job(&mut self, read: OwnRead) {
         let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
-        self.take(Op::Read, read.start, data, false, Some(read));
+        self.take(Op::Read, read.start, data, false, Whose::Job(read));
     }
 
     /// Takes a transfer of a client or a job.
-    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, own: Option<OwnRead>) -> u64 {
+    fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, whose: Whose) -> u64 {
         let place = self.next_request;
-        let id = self.add(op, start, data, fua, own, place);
+        let id = self.add(op, start, data, fua, whose, place);
         let (from, to) = self.pending[&id].bounds();
         if self.order.arrived(id, from..to, op == Op::Write) {
             self.begin(id);
@@ -234,7 +281,7 @@ impl Desk {
         start: Lbn,
         data: Vec<u8>,
         fua: bool,
-        own: Option<OwnRead>,
+        whose: Whose,
         place: u64,
     ) -> u64 {
         let id = self.number();
@@ -249,32 +296,39 @@ impl Desk {
             is_over: false,
             retries: 0,
             come: None,
-            own,
+            whose,
             place,
         };
         self.pending.insert(id, pending);
         id
     }
 
+    /// The number of a command that the scheduler knows nothing of.
+    fn own_command(&mut self) -> u64 {
+        self.next_own += 1;
+        self.next_own - 1
+    }
+
     /// What the device is to do for everything before it to be on the media. What it covers has been
     /// answered, so it waits for nobody.
     fn flush(&mut self, request: u64) {
-        let id = self.next_flush;
-        self.next_flush += 1;
+        let id = self.own_command();
         self.flushes.insert(id, request);
-        self.out.push_back(BackendCommand {
-            id,
-            op: Op::Flush,
-            start: Lbn::ZERO,
-            data: Vec::new(),
-        });
+        let (what, start) = (What::Flush, Lbn::ZERO);
+        self.out.push_back(BackendCommand { id, what, start, data: Vec::new() });
     }
 
     /// Nothing that it overlaps with is before it any more.
     fn begin(&mut self, id: u64) {
-        let Pending { op, start, blocks, ref own, .. } = self.pending[&id];
+        if self.erasures.contains_key(&id) {
+            return self.erase_on(id);
+        }
+        let Pending { op, start, blocks, ref whose, .. } = self.pending[&id];
         let blocks = blocks as u32;
-        let promotion = own.as_ref().and_then(|own| own.promotion);
+        let promotion = match whose {
+            Whose::Job(read) => read.promotion,
+            _ => None,
+        };
         let request = Foreground { op, start, blocks, sequence: id, promotion };
         self.scheduler.arrived(request, self.now, self.jobs.planner());
     }
@@ -293,13 +347,20 @@ impl Desk {
         let command = self.scheduler.next_command(self.now, self.jobs.planner())?;
         let Command { id, op, start, blocks, .. } = command;
         self.jobs.sent(id);
-        let data = match (op, command.foreground) {
-            (Op::Write, Some(part)) => self.written_by(&part),
-            // Free writes have no data of their own yet: tasks only read.
-            _ => vec![0; blocks as usize * BLOCK_BYTES as usize],
+        let mut extent = (start, blocks);
+        let (what, data) = match (op, command.foreground) {
+            (Op::Write, Some(part)) => {
+                let fua = self.abilities.fua && self.pending[&part.sequence].fua;
+                (What::Write { fua }, self.written_by(&part))
+            }
+            // Tasks only read.
+            _ => {
+                extent = self.whole_sectors(start, blocks);
+                (What::Read, vec![0; extent.1 as usize * BLOCK_BYTES as usize])
+            }
         };
         self.at_device.insert(id, command);
-        Some(BackendCommand { id, op, start, data })
+        Some(BackendCommand { id, what, start: extent.0, data })
     }
 
     /// Makes the reads that jobs make like clients.
@@ -322,23 +383,32 @@ impl Desk {
 
     /// A foreground part by itself, whose command failed with free work in it.
     fn retry(&mut self, part: Part) -> BackendCommand {
-        let id = self.next_flush;
-        self.next_flush += 1;
+        let id = self.own_command();
         let Part { start, blocks, .. } = part;
         let runs = Vec::new();
         let command = Command { id, op: Op::Read, start, blocks, foreground: Some(part), runs };
         self.at_device.insert(id, command);
+        let (start, blocks) = self.whole_sectors(start, blocks);
         let data = vec![0; blocks as usize * BLOCK_BYTES as usize];
-        BackendCommand { id, op: Op::Read, start, data }
+        BackendCommand { id, what: What::Read, start, data }
     }
 
     /// A command has come back at `at`.
     pub fn came_back(&mut self, id: u64, at: SimTime, result: Result<Vec<u8>, Failed>) {
         self.now = self.now.max(at);
+        if let Err(failed) = &result
+            && failed.errno == Errno::Shutdown
+        {
+            self.device_gone(failed.clone());
+        }
         if let Some(request) = self.flushes.remove(&id) {
             return self.flushed(request, result);
         }
+        if let Some(piece) = self.erase_commands.remove(&id) {
+            return self.piece_erased(&piece, result.map(drop));
+        }
         let command = self.at_device.remove(&id).expect("it was sent");
+        let result = result.map(|data| self.without_the_rest(&command, data));
         let part = command.foreground;
         let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result)).flatten();
         match (&result, part) {
@@ -371,6 +441,7 @@ impl Desk {
     ) -> Option<Foreground> {
         let finished = self.scheduler.finished(command.id, self.now, self.jobs.planner());
         let Finished { done, error_ns, .. } = finished;
+        self.foresight.came_back(error_ns);
         if let Some(error) = error_ns {
             self.errors.record(SimDuration::from_ns(error.unsigned_abs()));
         }
@@ -424,7 +495,7 @@ impl Desk {
         if !pending.is_over || pending.retries > 0 {
             return;
         }
-        if pending.fua && pending.failed.is_none() {
+        if pending.fua && !self.abilities.fua && pending.failed.is_none() {
             return self.flush(id);
         }
         self.answer(id, None);
@@ -433,6 +504,9 @@ impl Desk {
     fn flushed(&mut self, request: u64, result: Result<Vec<u8>, Failed>) {
         if self.pending.contains_key(&request) {
             return self.answer(request, result.err());
+        }
+        if self.erasures.contains_key(&request) {
+            return self.answer_erasure(request, result.err());
         }
         self.client_gone();
         self.answers.push((request, result));
@@ -445,23 +519,32 @@ impl Desk {
             self.written.mark(from, to, self.now);
             self.jobs.written(from, to);
         }
-        let Pending { data, own, arrival, place, .. } = pending;
+        let Pending { blocks, data, whose, arrival, place, .. } = pending;
         let result = match failed.or(pending.failed) {
             Some(failed) => Err(failed),
             None => Ok(data),
         };
-        match own {
-            Some(read) => self.read_done(&read, place, result.ok()),
-            None => {
+        match whose {
+            Whose::Job(read) => self.read_done(&read, place, result.ok()),
+            Whose::Erasure => self.erased(place, blocks, result.err()),
+            Whose::Client => {
                 self.responses.record(self.now.saturating_since(arrival));
                 self.client_gone();
                 self.answers.push((id, result));
             }
         }
         if !self.divided.contains_key(&place) {
-            for next in self.order.done(place) {
-                self.begin(next);
-            }
+            self.place_is_free(place);
+        }
+    }
+
+    /// Nothing is under way in a place of the order. An erasure may not be done with it.
+    fn place_is_free(&mut self, place: u64) {
+        if self.erasures.contains_key(&place) {
+            return self.erase_on(place);
+        }
+        for next in self.order.done(place) {
+            self.begin(next);
         }
     }
 
@@ -479,7 +562,7 @@ impl Desk {
         }
         for read in instead {
             let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
-            let id = self.add(Op::Read, read.start, data, false, Some(read), place);
+            let id = self.add(Op::Read, read.start, data, false, Whose::Job(read), place);
             self.begin(id);
         }
     }
@@ -495,6 +578,8 @@ fn bytes_of(from: Lbn, start: Lbn, blocks: u32) -> std::ops::Range<usize> {
     let begin = ((start.get() - from.get()) * BLOCK_BYTES) as usize;
     begin..begin + blocks as usize * BLOCK_BYTES as usize
 }
+
+pub(super) use erase::Erase;
 
 #[cfg(test)]
 mod tests;

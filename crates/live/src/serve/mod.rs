@@ -13,6 +13,7 @@
 
 pub mod backend;
 mod desk;
+mod foresight;
 mod jobs;
 mod order;
 mod works;
@@ -35,8 +36,8 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
-use self::backend::{Back, Backend, CameBack};
-use self::desk::{Desk, Request};
+use self::backend::{Abilities, Back, Backend, CameBack, Failed};
+use self::desk::{Desk, Erase, Request};
 use self::jobs::Jobs;
 use self::works::Ask;
 use crate::nbd::{Responder, Service};
@@ -110,6 +111,9 @@ pub fn check(spec: &DriveSpec, name: &str) -> Result<(), ServeError> {
     Ok(())
 }
 
+/// Hears, in words, what whoever serves should know at once.
+pub type Notice = Box<dyn Fn(&str) + Send>;
+
 /// What is served, and by what.
 pub struct Setup {
     /// The drive that the device is taken for.
@@ -122,6 +126,8 @@ pub struct Setup {
     pub rule: Rule,
     /// The background task to begin with.
     pub job: Option<JobSpec>,
+    /// Called with what whoever serves should know at once.
+    pub notice: Notice,
     /// Called when the scheduler's thread has ended, also when it has failed.
     pub ended: Box<dyn FnOnce() + Send>,
 }
@@ -155,6 +161,7 @@ pub struct Report {
 enum Message {
     Arrived(Instant, Request, Responder),
     CameBack(CameBack),
+    Gone(Failed),
     Asked(Ask),
     Finish,
 }
@@ -189,6 +196,13 @@ impl Way {
             let _ = inbox.send(Message::CameBack(came_back));
         })
     }
+
+    /// What a device is given that may go: it says that it has, and why.
+    pub fn gone(&self) -> impl FnOnce(Failed) + Send + 'static {
+        let inbox = self.inbox.clone();
+        // A scheduler that has ended wants nothing.
+        move |why| drop(inbox.send(Message::Gone(why)))
+    }
 }
 
 impl Default for Way {
@@ -204,18 +218,25 @@ impl Serving {
         if found != wanted {
             return Err(ServeError::Size { name: setup.name, found, wanted });
         }
-        let Setup { name, scheduler, rule, job, ended, .. } = setup;
+        let Setup { name, scheduler, rule, job, notice, ended, .. } = setup;
         let options =
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
+        let abilities = device.abilities();
+        let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
         let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
-        let mut jobs = Jobs::new(tasks);
+        let mut jobs = Jobs::new(tasks, abilities.sector_blocks());
         if let Some(job) = job {
             jobs.create(SimTime::ZERO, job)?;
         }
-        let export = export(name, found);
+        let export = export(name, found, abilities);
         let Way { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
-        let works = Works::new(Desk::new(scheduler, jobs), device, messages, news.clone());
+        let works = Works::new(
+            Desk::new(scheduler, jobs, abilities),
+            device,
+            messages,
+            (news.clone(), notice),
+        );
         let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {
             let _end = AtEnd(Some(ended));
             works.run()
@@ -257,16 +278,25 @@ impl Serving {
     }
 }
 
-fn export(name: String, blocks: Blocks) -> Export {
+fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
+    let Abilities { sector_bytes, flush, fua, .. } = abilities;
     let features = Features {
-        flush: true,
-        fua: true,
+        flush,
+        // Where there is none, a write and a flush behind it.
+        fua: flush || fua,
+        // Where the device has none, zeroes are written.
+        trim: true,
+        write_zeroes: true,
         rotational: true,
         multi_conn: true,
         ..Features::default()
     };
-    let block_sizes =
-        BlockSizes { minimum: BLOCK_BYTES as u32, preferred: 4096, payload_max: REQUEST_BYTES_MAX };
+    // What is no whole sector is refused: a client reads it first, or a write would wait for a turn.
+    let block_sizes = BlockSizes {
+        minimum: sector_bytes,
+        preferred: sector_bytes.max(4096),
+        payload_max: REQUEST_BYTES_MAX,
+    };
     Export {
         description: format!("{name} behind Freewheel"),
         name,
@@ -290,12 +320,22 @@ impl Service for Serving {
             data,
             fua,
         };
+        let erase = |how, span: Span, fua| Request::Erase {
+            how,
+            start: Lbn::new(span.offset / BLOCK_BYTES),
+            blocks: u64::from(span.length) / BLOCK_BYTES,
+            fua,
+        };
         let request = match command {
             Command::Read { span, .. } => {
                 transfer(Op::Read, span, responder.buffer(span.length), false)
             }
             Command::Write { span, fua } => transfer(Op::Write, span, std::mem::take(data), fua),
             Command::Flush => Request::Flush,
+            Command::Trim { span, fua } => erase(Erase::Trim, span, fua),
+            Command::WriteZeroes { span, fua, no_hole, .. } => {
+                erase(Erase::Zeroes { keep: no_hole }, span, fua)
+            }
             _ => return responder.error(Errno::NotSup, "not offered"),
         };
         self.tell(Message::Arrived(arrival, request, responder));
@@ -320,6 +360,10 @@ mod tests {
             self.0
         }
 
+        fn abilities(&self) -> Abilities {
+            Abilities { flush: true, ..Abilities::default() }
+        }
+
         fn submit(&self, _: BackendCommand) {}
     }
 
@@ -336,6 +380,7 @@ mod tests {
             scheduler,
             rule: Rule::Paths,
             job: None,
+            notice: Box::new(|_| {}),
             ended: Box::new(move || told.send(()).unwrap()),
         };
         let device = Arc::new(Nothing(drive.blocks()));

@@ -16,7 +16,7 @@ use tokio::sync::{broadcast, mpsc};
 use super::backend::{Backend, CameBack, Failed};
 use super::desk::{Answer, Desk, Request};
 use super::jobs::{JobError, JobReport, JobSpec, Output};
-use super::{Message, Report};
+use super::{Message, Notice, Report};
 use crate::nbd::Responder;
 
 /// How long before a decision the thread looks at the clock instead of sleeping.
@@ -119,6 +119,8 @@ pub struct Status {
     pub responses: Distribution,
     /// How far commands ended from where they were predicted to, either way.
     pub errors: Distribution,
+    /// What whoever serves was told.
+    pub notices: Vec<String>,
     /// Background tasks.
     pub jobs: Vec<JobReport>,
 }
@@ -136,6 +138,11 @@ pub struct Works {
     /// What became of tasks, once it is to end.
     last_reports: Option<Vec<JobReport>>,
     news: broadcast::Sender<News>,
+    notice: Notice,
+    /// What has been said by it.
+    notices: Vec<String>,
+    has_said_gone: bool,
+    has_said_little: bool,
     sinks: BTreeMap<u64, Sink>,
     progress_at: SimTime,
 }
@@ -145,7 +152,7 @@ impl Works {
         desk: Desk,
         device: Arc<dyn Backend>,
         messages: Receiver<Message>,
-        news: broadcast::Sender<News>,
+        (news, notice): (broadcast::Sender<News>, Notice),
     ) -> Self {
         Self {
             desk,
@@ -157,6 +164,10 @@ impl Works {
             began_unix_ns: unix_ns(),
             last_reports: None,
             news,
+            notice,
+            notices: Vec::new(),
+            has_said_gone: false,
+            has_said_little: false,
             sinks: BTreeMap::new(),
             progress_at: SimTime::ZERO,
         }
@@ -171,6 +182,7 @@ impl Works {
             while let Some(message) = self.taken.pop_front() {
                 self.take(message);
             }
+            self.say_what_is_wrong();
             self.answer();
             while let Some(command) = self.desk.next_command(self.time(Instant::now())) {
                 self.device.submit(command);
@@ -207,9 +219,35 @@ impl Works {
             Message::CameBack(CameBack { id, at, result }) => {
                 self.desk.came_back(id, self.time(at), result);
             }
+            Message::Gone(why) => self.desk.device_gone(why),
             Message::Asked(ask) => ask(self),
             Message::Finish => self.finish(),
         }
+    }
+
+    /// Says once that the device is gone, and once that little is foreseen of it.
+    fn say_what_is_wrong(&mut self) {
+        if !self.has_said_gone
+            && let Some(why) = self.desk.gone()
+        {
+            let text = format!(
+                "the device is gone: {why}; every request fails from now on, and tasks are over: end \
+                 this server, and start it again when the device is back"
+            );
+            self.has_said_gone = true;
+            self.say(text);
+        }
+        if !self.has_said_little
+            && let Some(little) = self.desk.foresight().is_little()
+        {
+            self.has_said_little = true;
+            self.say(little.to_string());
+        }
+    }
+
+    fn say(&mut self, text: String) {
+        (self.notice)(&text);
+        self.notices.push(text);
     }
 
     fn answer(&mut self) {
@@ -357,6 +395,7 @@ impl Works {
             account: *self.desk.account(),
             responses: self.desk.responses().clone(),
             errors: self.desk.errors().clone(),
+            notices: self.notices.clone(),
             jobs: self.desk.jobs().reports(now),
         }
     }

@@ -8,10 +8,10 @@ mod suite;
 
 use std::sync::Arc;
 
-use freewheel_live::black_box::{NbdBackend, RealDrive, RealDriveError};
+use freewheel_live::black_box::{RealDrive, RealDriveError};
 use freewheel_live::emulate::{Emulation, Options};
 use freewheel_live::nbd::Memory;
-use freewheel_live::serve::backend::{Backend, EmulatedBackend};
+use freewheel_live::serve::backend::{Backend, EmulatedBackend, NbdBackend};
 use freewheel_sim::black_box::{
     Answer, BadBlocks, BlackBox, Command, EmulatedDrive, Gone, Habits, VirtualDrive,
 };
@@ -169,6 +169,6 @@ fn a_file_is_read_past_the_page_cache_and_written_only_when_that_was_asked_for()
 #[test]
 fn an_export_that_takes_no_single_blocks_is_told_by_its_sizes() {
     let running = Running::of(Memory::new("memory", 1 << 20));
-    let export = NbdBackend::connect(&running.uri(), Arc::new(|_| {})).unwrap();
-    assert!(export.least_bytes() <= 512 && !export.is_read_only());
+    let export = NbdBackend::connect(&running.uri(), Arc::new(|_| {}), |_| {}).unwrap();
+    assert_eq!(export.abilities().sector_bytes, 512);
 }

@@ -193,6 +193,8 @@ pub struct External {
     /// From sending a command to an idle drive until the head moves.
     turnaround: ByOp<SimDuration>,
     read_write_switch: SimDuration,
+    /// Requests are cut at multiples of so many blocks.
+    sector_blocks: u32,
     policy: Box<dyn Policy>,
     waiting: BTreeMap<u64, Pending>,
     next: Option<Next>,
@@ -231,6 +233,7 @@ impl External {
             clock: Clock::new(drive.rotation().period()),
             drive: Arc::new(drive.with_overhead(ByOp::default())),
             read_write_switch,
+            sector_blocks: 1,
             policy: policy.build()?,
             spec,
             waiting: BTreeMap::new(),
@@ -246,6 +249,13 @@ impl External {
             runs: Vec::new(),
             account: Account::default(),
         })
+    }
+
+    /// The same for a drive with sectors of so many blocks, which foreground requests keep to: none is
+    /// cut amid a sector. Free work is not held to them.
+    #[must_use]
+    pub fn with_sectors_of(self, blocks: u32) -> Self {
+        Self { sector_blocks: blocks, ..self }
     }
 
     /// The drive as planners of free work should see it: see [`ExternalSpec::planners_drive`].
@@ -390,9 +400,13 @@ impl External {
         if first.start == start || !is_rest || !self.is_late_for(&departure, &target) {
             return Some((whole, op));
         }
-        let before = (first.start.get() - start.get()) as u32;
+        let cut = first.start.get().next_multiple_of(self.sector_blocks.into());
+        let before = (cut - start.get()) as u32;
+        if before >= blocks {
+            return Some((whole, op));
+        }
         self.rest = Some((Part { blocks: before, ..whole }, op));
-        Some((Part { sequence, start: first.start, blocks: first.blocks }, op))
+        Some((Part { sequence, start: Lbn::new(cut), blocks: blocks - before }, op))
     }
 
     /// Whether the first block has passed when the head gets to a target's track, however early that

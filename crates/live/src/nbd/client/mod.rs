@@ -19,6 +19,7 @@ mod receive;
 use std::fmt::Display;
 use std::io::IoSlice;
 use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -128,8 +129,8 @@ pub enum Refusal {
 
 /// A connection to one export. `T` is what the caller wants back with each answer.
 ///
-/// Dropped, it ends the connection at once, and what is in flight is answered with an error; use
-/// [`close`](Self::close) to end it in order.
+/// Dropped, it ends the connection at once, in order if nothing is in flight; what is is answered with
+/// an error. [`close`](Self::close) waits for it.
 pub struct Client<T> {
     shared: Arc<Shared<T>>,
     info: ExportInfo,
@@ -146,6 +147,8 @@ struct Shared<T> {
     flight: Mutex<Flight<T>>,
     /// For `close`: the last answer has come, or none will.
     landed: Condvar,
+    /// Whoever has the client does not want it any more.
+    is_ending: AtomicBool,
 }
 
 /// Requests in flight.
@@ -181,6 +184,17 @@ impl<T: Send + 'static> Client<T> {
         limits: ClientLimits,
         answered: impl FnMut(Answer<T>) + Send + 'static,
     ) -> Result<Self, ConnectError> {
+        Self::connect_watched(uri, limits, answered, |_| {})
+    }
+
+    /// The same; and `lost` is called, in the same thread, when the connection is lost although nobody
+    /// here ended it: at once, before what is in flight is answered.
+    pub fn connect_watched(
+        uri: &Uri,
+        limits: ClientLimits,
+        answered: impl FnMut(Answer<T>) + Send + 'static,
+        lost: impl FnOnce(&Lost) + Send + 'static,
+    ) -> Result<Self, ConnectError> {
         let started = connect::connect(uri, &limits)?;
         let shared = Arc::new(Shared {
             uri: uri.clone().into(),
@@ -195,10 +209,11 @@ impl<T: Send + 'static> Client<T> {
                 lost: None,
             }),
             landed: Condvar::new(),
+            is_ending: AtomicBool::new(false),
         });
         let receiver = Receiver::new(Arc::clone(&shared), started.session, answered);
         let thread = thread::Builder::new().name("nbd client".into());
-        let receiver = thread.spawn(move || receiver.run());
+        let receiver = thread.spawn(move || receiver.run(lost));
         let receiver = receiver.map_err(|source| connect::system(uri, source))?;
         Ok(Self { shared, info: started.info, receiver: Some(receiver) })
     }
@@ -254,11 +269,9 @@ impl<T: Send + 'static> Client<T> {
         }
         let lost = flight.lost.clone();
         drop(flight);
+        self.shared.is_ending.store(true, Ordering::SeqCst);
         if lost.is_none() {
-            let head = lock(&self.shared.requests).disconnect();
-            // It has no reply: a server that has gone meanwhile is as good.
-            let _ = self.shared.stream.write_all(&mut [IoSlice::new(&head)]);
-            self.shared.stream.finish();
+            self.say_farewell();
         }
         self.join();
         lost.map_or(Ok(()), Err)
@@ -266,6 +279,13 @@ impl<T: Send + 'static> Client<T> {
 }
 
 impl<T> Client<T> {
+    fn say_farewell(&self) {
+        let head = lock(&self.shared.requests).disconnect();
+        // It has no reply: a server that has gone meanwhile is as good.
+        let _ = self.shared.stream.write_all(&mut [IoSlice::new(&head)]);
+        self.shared.stream.finish();
+    }
+
     fn join(&mut self) {
         let Some(receiver) = self.receiver.take() else { return };
         if receiver.thread().id() != thread::current().id() {
@@ -277,6 +297,13 @@ impl<T> Client<T> {
 
 impl<T> Drop for Client<T> {
     fn drop(&mut self) {
+        self.shared.is_ending.store(true, Ordering::SeqCst);
+        let flight = lock(&self.shared.flight);
+        let is_idle = flight.requests == 0 && flight.lost.is_none();
+        drop(flight);
+        if is_idle {
+            self.say_farewell();
+        }
         self.shared.stream.shutdown(Shutdown::Both);
         self.join();
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use freewheel_nbd::client::{Asked, Event, Reply, Session};
@@ -39,10 +40,13 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
         Self { shared, session, answered, tags: BTreeMap::new(), adopted: Vec::new() }
     }
 
-    /// Answers everything, if need be with the loss of the connection.
-    pub fn run(mut self) {
+    /// Answers everything, if need be with the loss of the connection, of which `told` hears first.
+    pub fn run(mut self, told: impl FnOnce(&Lost)) {
         let Err(ended) = self.receive();
         let lost = self.shared.lose(&ended);
+        if !self.shared.is_ending.load(Ordering::SeqCst) {
+            told(&lost);
+        }
         // Nothing is taken any more: these are the last.
         self.adopt();
         let at = Instant::now();

@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 
-use super::{Back, Backend, BackendCommand, CameBack, Failed};
+use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
 use crate::emulate::{EmulateError, Emulation, Finished, Options, Request};
 
 /// A modelled drive that takes as long as a real one.
@@ -36,16 +36,22 @@ impl Backend for EmulatedBackend {
         self.blocks
     }
 
+    fn abilities(&self) -> Abilities {
+        Abilities { flush: true, fua: true, trim: true, ..Abilities::default() }
+    }
+
     fn submit(&self, command: BackendCommand) {
-        let BackendCommand { id, op, start, mut data } = command;
+        let BackendCommand { id, what, start, mut data } = command;
         let arrival = self.emulation.device().clock().now();
         let back = Arc::clone(&self.back);
         let offset = start.get() * BLOCK_BYTES;
         let store = self.emulation.store();
-        let moved = match op {
-            Op::Read => store.read(offset, &mut data),
-            Op::Write => store.write(offset, &data),
-            _ => Ok(()),
+        let moved = match what {
+            What::Read => store.read(offset, &mut data),
+            What::Write { .. } => store.write(offset, &data),
+            What::Flush => Ok(()),
+            What::Trim { blocks } => store.zero(offset, blocks * BLOCK_BYTES, false),
+            What::WriteZeroes { blocks, keep } => store.zero(offset, blocks * BLOCK_BYTES, keep),
         };
         if let Err(error) = moved {
             let errno = error.raw_os_error().map_or(Errno::Io, Errno::from_linux);
@@ -53,7 +59,18 @@ impl Backend for EmulatedBackend {
             return back(CameBack { id, at: Instant::now(), result: Err(failed) });
         }
         let blocks = data.len() as u64 / BLOCK_BYTES;
-        let request = Request { op, start, blocks, fua: false };
+        let request = match what {
+            What::Read => Request { op: Op::Read, start, blocks, fua: false },
+            What::Write { fua } => Request { op: Op::Write, start, blocks, fua },
+            What::Flush => Request { op: Op::Flush, start, blocks, fua: false },
+            What::WriteZeroes { blocks, .. } => {
+                Request { op: Op::Write, start, blocks, fua: false }
+            }
+            // The model knows no trim: it takes the drive no time.
+            What::Trim { .. } => {
+                return back(CameBack { id, at: Instant::now(), result: Ok(data) });
+            }
+        };
         let done = move |finished: &Finished| {
             let result = match finished.bad {
                 Some(lbn) => {

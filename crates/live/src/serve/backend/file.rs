@@ -10,11 +10,12 @@ use std::thread;
 use std::time::Instant;
 
 use freewheel_nbd::Errno;
-use freewheel_units::{BLOCK_BYTES, Blocks, Op};
-use rustix::fs::{FlockOperation, OFlags, flock};
+use freewheel_units::{BLOCK_BYTES, Blocks};
+use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blksszget};
 use thiserror::Error;
 
-use super::{Back, Backend, BackendCommand, CameBack, Failed};
+use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
+use crate::holes;
 
 /// Memory that goes to a device directly begins at a multiple of this: the largest sector.
 const ALIGNMENT: usize = 4096;
@@ -47,6 +48,7 @@ pub enum OpenError {
 /// A file or a block device.
 pub struct FileBackend {
     blocks: Blocks,
+    sector_bytes: u32,
     is_direct: bool,
     commands: Mutex<Sender<BackendCommand>>,
 }
@@ -55,6 +57,7 @@ pub struct FileBackend {
 struct Shared {
     file: File,
     is_direct: bool,
+    is_device: bool,
     back: Back,
 }
 
@@ -70,7 +73,7 @@ impl FileBackend {
         Self::open_for(path, false, at_once, back)
     }
 
-    /// Whether single blocks go past the page cache.
+    /// Whether single sectors go past the page cache.
     pub fn is_direct(&self) -> bool {
         self.is_direct
     }
@@ -97,13 +100,17 @@ impl FileBackend {
         if bytes < BLOCK_BYTES {
             return Err(OpenError::Empty { path: path.into() });
         }
-        // Where sectors are larger, single blocks go through the page cache.
-        let is_direct = is_direct && takes_single_blocks(&file, bytes);
+        let sector_bytes = match is_device {
+            true => ioctl_blksszget(&file).map_err(|error| system(error.into()))?,
+            false => BLOCK_BYTES as u32,
+        };
+        // Where a file system's sectors are larger, single blocks go through the page cache.
+        let is_direct = is_direct && takes_single_sectors(&file, sector_bytes, bytes);
         let file = if is_direct { file } else { open(OFlags::empty()).map_err(system)? };
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::InUse { path: path.into() })?;
         let (commands, inbox) = mpsc::channel();
-        let shared = Arc::new(Shared { file, is_direct, back });
+        let shared = Arc::new(Shared { file, is_direct, is_device, back });
         let inbox = Arc::new(Mutex::new(inbox));
         for number in 0..at_once {
             let (shared, inbox) = (Arc::clone(&shared), Arc::clone(&inbox));
@@ -111,13 +118,18 @@ impl FileBackend {
             thread::Builder::new().name(name).spawn(move || shared.work(&inbox)).map_err(system)?;
         }
         let blocks = Blocks::new(bytes / BLOCK_BYTES);
-        Ok(Self { blocks, is_direct, commands: Mutex::new(commands) })
+        Ok(Self { blocks, sector_bytes, is_direct, commands: Mutex::new(commands) })
     }
 }
 
 impl Backend for FileBackend {
     fn blocks(&self) -> Blocks {
         self.blocks
+    }
+
+    fn abilities(&self) -> Abilities {
+        let sector_bytes = self.sector_bytes;
+        Abilities { sector_bytes, flush: true, fua: false, trim: true, write_zeroes: true }
     }
 
     fn submit(&self, command: BackendCommand) {
@@ -133,19 +145,30 @@ impl Shared {
         let mut aligned = vec![0; ALIGNMENT];
         loop {
             let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(BackendCommand { id, op, start, mut data }) = next else { return };
+            let Ok(BackendCommand { id, what, start, mut data }) = next else { return };
             let offset = start.get() * BLOCK_BYTES;
-            let done = match op {
-                Op::Flush => self.file.sync_data(),
-                Op::Write => self.write(&data, offset, &mut aligned),
-                _ => self.read(&mut data, offset, &mut aligned),
+            let done = match what {
+                What::Flush => self.file.sync_data().map_err(failed),
+                What::Write { .. } => self.write(&data, offset, &mut aligned).map_err(failed),
+                What::Read => self.read(&mut data, offset, &mut aligned).map_err(failed),
+                What::Trim { blocks } => self.zero(offset, blocks, false),
+                What::WriteZeroes { blocks, keep } => self.zero(offset, blocks, keep),
             };
             let at = Instant::now();
-            let result = done.map(|()| data).map_err(|error| Failed {
-                errno: error.raw_os_error().map_or(Errno::Io, Errno::from_linux),
-                message: error.to_string(),
-            });
+            let result = done.map(|()| data);
             (self.back)(CameBack { id, at, result });
+        }
+    }
+
+    fn zero(&self, offset: u64, blocks: u64, keep: bool) -> Result<(), Failed> {
+        // A device that cannot is written by the system instead, for as long as that takes.
+        let may = !(self.is_device && keep);
+        match may && holes::zero(&self.file, offset, blocks * BLOCK_BYTES, keep).map_err(failed)? {
+            true => Ok(()),
+            false => {
+                let message = "zeroes have to be written here".into();
+                Err(Failed { errno: Errno::NotSup, message })
+            }
         }
     }
 
@@ -169,11 +192,17 @@ impl Shared {
     }
 }
 
-/// Whether a block of 512 B can be read by itself past the page cache.
-fn takes_single_blocks(file: &File, bytes: u64) -> bool {
+fn failed(error: io::Error) -> Failed {
+    let errno = error.raw_os_error().map_or(Errno::Io, Errno::from_linux);
+    Failed { errno, message: error.to_string() }
+}
+
+/// Whether a sector can be read by itself past the page cache.
+fn takes_single_sectors(file: &File, sector_bytes: u32, bytes: u64) -> bool {
     let mut memory = Vec::new();
-    let room = aligned_room(&mut memory, BLOCK_BYTES as usize);
-    bytes < 2 * BLOCK_BYTES || file.read_exact_at(room, BLOCK_BYTES).is_ok()
+    let room = aligned_room(&mut memory, sector_bytes as usize);
+    let second = u64::from(sector_bytes);
+    bytes < 2 * second || file.read_exact_at(room, second).is_ok()
 }
 
 /// `length` bytes of `memory`, which grows for it, from an aligned address on.
@@ -187,6 +216,8 @@ fn aligned_room(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use freewheel_units::Lbn;
 
     use super::*;
@@ -205,21 +236,47 @@ mod tests {
         let (device, told, file) = opened(1 << 20);
         assert_eq!(device.blocks(), Blocks::new(2048));
         let mut id = 0;
-        let mut call = |op, start: u64, data: Vec<u8>| {
+        let mut call = |what, start: u64, data: Vec<u8>| {
             id += 1;
-            device.submit(BackendCommand { id, op, start: Lbn::new(start), data });
+            device.submit(BackendCommand { id, what, start: Lbn::new(start), data });
             let came = told.recv().unwrap();
             assert_eq!(came.id, id);
             came.result.unwrap()
         };
         for (start, blocks) in [(0u64, 1usize), (3, 5), (1001, 64), (2047, 1)] {
             let data: Vec<u8> = (0..blocks * 512).map(|at| (at as u64 * 7 + start) as u8).collect();
-            call(Op::Write, start, data.clone());
-            call(Op::Flush, 0, Vec::new());
-            assert!(call(Op::Read, start, vec![0; blocks * 512]) == data, "{start}");
+            call(What::Write { fua: false }, start, data.clone());
+            call(What::Flush, 0, Vec::new());
+            assert!(call(What::Read, start, vec![0; blocks * 512]) == data, "{start}");
             let kept = std::fs::read(file.path()).unwrap();
             assert!(kept[start as usize * 512..][..data.len()] == data, "{start}");
         }
+    }
+
+    #[test]
+    fn zeroes_take_no_room_unless_it_is_to_be_kept() {
+        let (device, told, file) = opened(1 << 20);
+        let call = |what, data: Vec<u8>| {
+            device.submit(BackendCommand { id: 1, what, start: Lbn::new(256), data });
+            told.recv().unwrap().result
+        };
+        let room_after = |what| {
+            call(What::Write { fua: false }, vec![7; 1 << 19]).unwrap();
+            call(What::Flush, Vec::new()).unwrap();
+            match call(what, Vec::new()) {
+                // A file system that does not know how.
+                Err(failed) => assert_eq!(failed.errno, Errno::NotSup),
+                Ok(_) => {
+                    let kept = std::fs::read(file.path()).unwrap();
+                    assert!(kept[(1 << 17) + 512..(1 << 19) + (1 << 17)].iter().all(|&b| b == 0));
+                }
+            }
+            file.as_file().metadata().unwrap().blocks()
+        };
+        let blocks = (1 << 19) / 512;
+        let kept = room_after(What::WriteZeroes { blocks, keep: true });
+        assert!(kept >= 1024, "{kept} blocks of 512 B");
+        assert!(room_after(What::Trim { blocks }) <= kept);
     }
 
     #[test]
@@ -227,7 +284,7 @@ mod tests {
         let (device, told, _file) = opened(1 << 20);
         let command = |id, start| BackendCommand {
             id,
-            op: Op::Read,
+            what: What::Read,
             start: Lbn::new(start),
             data: vec![0; 4096],
         };

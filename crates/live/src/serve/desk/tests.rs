@@ -30,6 +30,8 @@ struct World {
     /// A command whose data are taken and whose reply is still on its way, and what it will say.
     slow: Option<u64>,
     late: Option<Result<Vec<u8>, Failed>>,
+    /// Erasing is refused although it was said to be possible.
+    refuses: bool,
 }
 
 fn us(us: u64) -> SimDuration {
@@ -51,10 +53,10 @@ impl World {
     }
 
     fn without_jobs(bad: &[u64], same_track: SameTrack) -> Self {
-        Self::sized(20, bad, same_track)
+        Self::sized(20, 512, bad, same_track)
     }
 
-    fn sized(cylinders: u32, bad: &[u64], same_track: SameTrack) -> Self {
+    fn sized(cylinders: u32, sector_bytes: u32, bad: &[u64], same_track: SameTrack) -> Self {
         let mut spec = library::spec("atlas10k").unwrap();
         spec.onboard = Default::default();
         (spec.surfaces, spec.cylinders) = (2, cylinders);
@@ -64,7 +66,10 @@ impl World {
         zone.slips.clear();
         let drive = Arc::new(library::build(&spec, "small").unwrap());
         let options = ExternalSpec { conservatism: us(60), same_track, ..Default::default() };
+        let abilities = Abilities { sector_bytes, flush: true, ..Abilities::default() };
+        let sector = abilities.sector_blocks();
         let scheduler = External::new(&drive, us(0), PolicySpec::Sptf, options).unwrap();
+        let scheduler = scheduler.with_sectors_of(sector);
         let planner = Options { rule: Rule::Paths, ..Options::default() };
         let tasks = Tasks::new(&scheduler.planners_drive(), planner, CADENCE);
         let bad = BadBlocks::new(bad.iter().copied().map(Lbn::new), us(20_000));
@@ -72,10 +77,11 @@ impl World {
             Habits { seek_jitter: Some(us(50)), queue_depth: Some(8), ..Habits::default() };
         let drive = EmulatedDrive::new(&spec, "small", &habits, bad, 1).unwrap();
         let media = vec![0; drive.blocks().bytes().get() as usize];
-        let desk = Desk::new(scheduler, Jobs::new(tasks));
+        let desk = Desk::new(scheduler, Jobs::new(tasks, sector), abilities);
         let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
         let now = SimTime::ZERO;
-        Self { desk, drive, media, inside, now, answers, outputs, slow: None, late: None }
+        let (slow, late, refuses) = (None, None, false);
+        Self { desk, drive, media, inside, now, answers, outputs, slow, late, refuses }
     }
 
     fn blocks(&self) -> u64 {
@@ -86,7 +92,19 @@ impl World {
     fn settle(&mut self) {
         while let Some(command) = self.desk.next_command(self.now) {
             let blocks = (command.data.len() as u64 / BLOCK_BYTES) as u32;
-            let BackendCommand { id, op, start, .. } = command;
+            let sector = self.desk.abilities.sector_blocks();
+            assert!(command.start.get().is_multiple_of(sector.into()), "{command:?}");
+            assert!(blocks.is_multiple_of(sector), "{command:?}");
+            let BackendCommand { id, what, start, .. } = command;
+            let op = match what {
+                What::Read => Op::Read,
+                What::Write { .. } => Op::Write,
+                What::Flush => Op::Flush,
+                What::Trim { blocks } | What::WriteZeroes { blocks, .. } => {
+                    self.erase_now(id, start, blocks);
+                    continue;
+                }
+            };
             self.drive.submit(self.now, black_box::Command { id, op, start, blocks });
             self.inside.insert(id, command);
         }
@@ -119,13 +137,27 @@ impl World {
         self.now = end;
     }
 
+    /// The drive does it beside its other commands, and at once.
+    fn erase_now(&mut self, id: u64, start: Lbn, blocks: u64) {
+        let message = "zeroes have to be written".into();
+        let result = match self.refuses {
+            true => Err(Failed { errno: Errno::NotSup, message }),
+            false => Ok(Vec::new()),
+        };
+        if result.is_ok() {
+            let from = (start.get() * BLOCK_BYTES) as usize;
+            self.media[from..from + (blocks * BLOCK_BYTES) as usize].fill(0);
+        }
+        self.desk.came_back(id, self.now, result);
+    }
+
     fn reply(&mut self, id: u64, bad: Option<Lbn>) {
-        let BackendCommand { op, start, mut data, .. } = self.inside.remove(&id).unwrap();
+        let BackendCommand { what, start, mut data, .. } = self.inside.remove(&id).unwrap();
         let from = (start.get() * BLOCK_BYTES) as usize;
         let place = from..from + data.len();
-        match op {
-            Op::Write => self.media[place].copy_from_slice(&data),
-            Op::Read => data.copy_from_slice(&self.media[place]),
+        match what {
+            What::Write { .. } => self.media[place].copy_from_slice(&data),
+            What::Read => data.copy_from_slice(&self.media[place]),
             _ => {}
         }
         let failed = |lbn: Lbn| Failed { errno: Errno::Io, message: format!("{lbn} is bad") };
@@ -149,19 +181,32 @@ impl World {
     }
 }
 
+impl World {
+    fn erase(&mut self, how: Erase, start: u64, blocks: u64, fua: bool) -> u64 {
+        let start = Lbn::new(start);
+        self.desk.arrived(Request::Erase { how, start, blocks, fua }, self.now)
+    }
+}
+
 /// Random requests that overlap often: what every read should bring.
 fn load(world: &mut World, requests: u64, seed: u64) -> BTreeMap<u64, (u64, Vec<u8>)> {
     let mut prng = Prng::new(seed, "requests of a client");
+    let sector = u64::from(world.desk.abilities.sector_blocks());
     let mut should_be = world.media.clone();
     let mut reads = BTreeMap::new();
     for number in 0..requests {
-        let blocks = 1 + prng.below(40);
+        let blocks = (1 + prng.below(40)).next_multiple_of(sector);
         let start = match prng.chance(0.3) {
             true => prng.below(200),
             false => prng.below(world.blocks() - blocks),
         };
+        let start = start / sector * sector;
         let place = (start * BLOCK_BYTES) as usize..((start + blocks) * BLOCK_BYTES) as usize;
-        if prng.chance(0.4) {
+        if prng.chance(0.1) {
+            should_be[place].fill(0);
+            let how = if prng.chance(0.5) { Erase::Trim } else { Erase::Zeroes { keep: true } };
+            world.erase(how, start, blocks, prng.chance(0.2));
+        } else if prng.chance(0.4) {
             let data: Vec<u8> = (0..place.len()).map(|_| prng.below(256) as u8).collect();
             should_be[place].copy_from_slice(&data);
             world.write(start, data, prng.chance(0.2));
@@ -172,7 +217,10 @@ fn load(world: &mut World, requests: u64, seed: u64) -> BTreeMap<u64, (u64, Vec<
         if number % 97 == 0 {
             world.desk.arrived(Request::Flush, world.now);
         }
-        world.run_until(world.now + us(prng.below(12_000)));
+        // Several at once now and then.
+        if prng.chance(0.6) {
+            world.run_until(world.now + us(prng.below(20_000)));
+        }
     }
     world.run_until(world.now + us(3_000_000));
     assert!(world.desk.is_idle(), "everything comes back");
@@ -196,6 +244,64 @@ fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
         assert!(account.free_blocks > 1000, "{account:?}");
         assert_eq!(account.merged > 0, same_track != SameTrack::Never, "{account:?}");
     }
+}
+
+#[test]
+fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
+    let can =
+        |trim, write_zeroes| Abilities { flush: true, trim, write_zeroes, ..Abilities::default() };
+    for (abilities, refuses) in
+        [(can(true, true), false), (can(false, true), false), (can(true, true), true)]
+    {
+        let mut world = World::new(&[], SameTrack::Merge);
+        (world.desk.abilities, world.refuses) = (abilities, refuses);
+        let reads = load(&mut world, 2000, 3);
+        let answers: BTreeMap<u64, &Vec<u8>> =
+            world.answers.iter().map(|(_, (id, result))| (*id, result.as_ref().unwrap())).collect();
+        for (id, (start, data)) in &reads {
+            assert!(answers[id] == data, "read {id} of {start}: {abilities:?}");
+        }
+        assert_eq!(world.desk.abilities.write_zeroes, !refuses, "it has learnt");
+    }
+}
+
+#[test]
+fn a_device_with_large_sectors_is_asked_for_whole_ones_and_reads_bring_what_was_written() {
+    for same_track in [SameTrack::Merge, SameTrack::Distinct] {
+        let mut world = World::sized(20, 4096, &[], same_track);
+        let scrub = JobSpec { repeats: true, ..world.whole(Kind::Scrub) };
+        world.desk.jobs_mut().create(SimTime::ZERO, scrub).unwrap();
+        let reads = load(&mut world, 2000, 5);
+        let answers: BTreeMap<u64, &Vec<u8>> =
+            world.answers.iter().map(|(_, (id, result))| (*id, result.as_ref().unwrap())).collect();
+        for (id, (start, data)) in &reads {
+            assert!(answers[id] == data, "{same_track:?}: read {id} of {start}");
+        }
+        let account = *world.desk.account();
+        assert!(account.free_blocks > 1000, "{account:?}");
+    }
+}
+
+#[test]
+fn a_large_erasure_is_one_request_in_pieces_and_what_overlaps_waits_for_all_of_it() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    world.media.fill(7);
+    let blocks = 3 * 2048 + 100;
+    let erased = world.erase(Erase::Zeroes { keep: false }, 50, blocks, true);
+    let write = world.write(blocks, vec![9; 512], false);
+    let mut most = 0;
+    while world.answers.len() < 2 {
+        world.run_until(world.now + us(1000));
+        most = most.max(world.inside.values().map(|command| command.data.len()).max().unwrap_or(0));
+    }
+    assert_eq!(most, 1 << 20, "other requests come between");
+    let order: Vec<u64> = world.answers.iter().map(|(_, (id, _))| *id).collect();
+    assert_eq!(order, [erased, write]);
+    let bytes = |from: u64, to: u64| &world.media[(from * 512) as usize..(to * 512) as usize];
+    assert!(bytes(0, 50).iter().chain(bytes(50 + blocks, world.blocks())).all(|&byte| byte == 7));
+    assert!(bytes(50, blocks).iter().all(|&byte| byte == 0));
+    assert!(bytes(blocks, blocks + 1).iter().all(|&byte| byte == 9));
+    assert_eq!(world.desk.written().since(SimTime::ZERO, world.blocks()).len(), 1);
 }
 
 #[test]
@@ -233,7 +339,7 @@ fn a_write_with_fua_is_answered_behind_a_flush_of_its_own() {
     world.desk.came_back(write, SimTime::from_ns(9_000_000), Ok(vec![7; blocks * 512]));
     assert_eq!(world.desk.answers().count(), 0, "not before the flush");
     let flush = world.desk.next_command(SimTime::from_ns(9_000_000)).unwrap();
-    assert_eq!(flush.op, Op::Flush);
+    assert_eq!(flush.what, What::Flush);
     world.desk.came_back(flush.id, SimTime::from_ns(9_500_000), Ok(Vec::new()));
     let answers: Vec<Answer> = world.desk.answers().collect();
     assert_eq!((answers.len(), answers[0].0), (1, id));

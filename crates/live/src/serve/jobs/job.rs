@@ -22,6 +22,8 @@ pub enum State {
     Aborted,
     /// Its data were taken too slowly to go on.
     Failed,
+    /// The device is gone.
+    Lost,
 }
 
 impl State {

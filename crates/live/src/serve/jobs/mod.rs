@@ -20,7 +20,7 @@ mod spec;
 use std::collections::BTreeMap;
 
 use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, Tasks, Which};
-use freewheel_units::{Lbn, SimDuration, SimTime};
+use freewheel_units::{BLOCK_BYTES, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
 use self::job::Job;
@@ -49,7 +49,7 @@ const WAIT_MAX: SimDuration = SimDuration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum JobError {
     /// There is none with this number.
-    #[error("there is no task {id}")]
+    #[error("there is no task {id}: `freewheel tasks` lists those there are")]
     Unknown {
         /// The number.
         id: u64,
@@ -71,6 +71,25 @@ pub enum JobError {
     /// As many as there may be have not ended.
     #[error("{OPEN_MAX} tasks wait or are at work, which is the most: end one (freewheel abort)")]
     TooMany,
+    /// The device is gone.
+    #[error("the device is gone: {why}")]
+    Lost {
+        /// What it said last.
+        why: String,
+    },
+    /// The device reads and writes larger pieces.
+    #[error(
+        "{what} {blocks} blocks of 512: this device has sectors of {sector_bytes} bytes, so a multiple \
+         of {} blocks is allowed", *sector_bytes / 512
+    )]
+    PartSector {
+        /// Whose beginning or length it is.
+        what: &'static str,
+        /// What was asked for.
+        blocks: u64,
+        /// What the device has.
+        sector_bytes: u32,
+    },
     /// The planner refused it.
     #[error(transparent)]
     Task(#[from] TaskError),
@@ -130,6 +149,8 @@ fn prepare(tasks: &mut Tasks) {
 #[derive(Debug)]
 pub struct Jobs {
     tasks: Tasks,
+    /// Blocks of 512 B of a sector, which is read as a whole or not.
+    sector_blocks: u32,
     jobs: BTreeMap<u64, Job>,
     by_task: BTreeMap<TaskId, u64>,
     pieces: Pieces,
@@ -138,14 +159,17 @@ pub struct Jobs {
     /// The last command that the device was sent.
     last_command: u64,
     outputs: Vec<Output>,
+    /// Why there is no device any more.
+    lost: Option<String>,
 }
 
 impl Jobs {
-    /// No jobs yet.
-    pub fn new(mut tasks: Tasks) -> Self {
+    /// No jobs yet, on a device with sectors of so many blocks.
+    pub fn new(mut tasks: Tasks, sector_blocks: u32) -> Self {
         prepare(&mut tasks);
         Self {
             tasks,
+            sector_blocks,
             jobs: BTreeMap::new(),
             by_task: BTreeMap::new(),
             pieces: Pieces::default(),
@@ -153,6 +177,7 @@ impl Jobs {
             reads_begun: 0,
             last_command: 0,
             outputs: Vec::new(),
+            lost: None,
         }
     }
 
@@ -189,7 +214,11 @@ impl Jobs {
 
     /// Begins a job, or lets it wait for whoever wants its data.
     pub fn create(&mut self, now: SimTime, spec: JobSpec) -> Result<u64, JobError> {
+        if let Some(why) = self.lost.clone() {
+            return Err(JobError::Lost { why });
+        }
         spec.check(self.tasks.drive().blocks())?;
+        self.check_sectors(&spec)?;
         self.expire(now);
         if self.jobs.values().filter(|job| !job.state.is_over()).count() >= OPEN_MAX {
             return Err(JobError::TooMany);
@@ -203,6 +232,20 @@ impl Jobs {
         }
         self.forget_old();
         Ok(id)
+    }
+
+    fn check_sectors(&self, spec: &JobSpec) -> Result<(), JobError> {
+        let bounds = [
+            ("the task reads at once", spec.block_size.into()),
+            ("the task begins at", spec.range.start.get()),
+            ("the task has", spec.range.blocks.get()),
+        ];
+        let sector = u64::from(self.sector_blocks);
+        let part = bounds.into_iter().find(|(_, blocks)| !blocks.is_multiple_of(sector));
+        part.map_or(Ok(()), |(what, blocks)| {
+            let sector_bytes = self.sector_blocks * BLOCK_BYTES as u32;
+            Err(JobError::PartSector { what, blocks, sector_bytes })
+        })
     }
 
     /// Ends jobs for whose data nobody has come in time.
@@ -317,6 +360,16 @@ impl Jobs {
             job.estimate.steady(left, now);
         }
         Ok(())
+    }
+
+    /// The device is gone: all jobs are over, and what fails from now on tells of no block.
+    pub fn lose(&mut self, why: &str, now: SimTime) {
+        self.lost.get_or_insert_with(|| why.into());
+        let open = self.jobs.iter().filter(|(_, job)| !job.state.is_over());
+        let open: Vec<u64> = open.map(|(&id, _)| id).collect();
+        for id in open {
+            self.end(id, State::Lost, now);
+        }
     }
 
     fn running_or_waiting(&mut self, id: u64) -> Result<&mut Job, JobError> {

@@ -55,6 +55,14 @@ pub(super) struct UnderWay {
     is_last_chance: bool,
 }
 
+/// The halves of an extent in whole sectors of so many blocks of 512 B; None when it is one.
+fn halves(extent: Extent, sector: u32) -> Option<(Extent, Extent)> {
+    let sector = u64::from(sector);
+    let first = extent.blocks.get() / 2 / sector * sector;
+    let first = first.max(sector);
+    (first < extent.blocks.get()).then(|| split(extent, first))
+}
+
 impl Jobs {
     /// A client is about to write `from..to` of 512 B: what has to be read before that.
     pub fn before_write(&mut self, from: u64, to: u64, now: SimTime) -> Vec<OwnRead> {
@@ -129,6 +137,17 @@ impl Jobs {
         OwnRead { number, start: extent.start, blocks: extent.blocks.get() as u32, promotion }
     }
 
+    /// Whether a read that has not been made is still of use; otherwise it counts as made.
+    pub fn still_wants(&mut self, read: &OwnRead) -> bool {
+        let Some(under_way) = self.under_way.get(&read.number) else { return false };
+        let is_running =
+            self.jobs.get(&under_way.job).is_some_and(|job| job.state == State::Running);
+        if !is_running {
+            self.under_way.remove(&read.number);
+        }
+        is_running
+    }
+
     /// The next read to make like a client at `now`, when no client has been there since `idle_since`;
     /// None when there is one.
     pub fn next_read(&mut self, now: SimTime, idle_since: Option<SimTime>) -> Option<OwnRead> {
@@ -185,6 +204,7 @@ impl Jobs {
         let mut instead = Vec::new();
         let Some(read) = self.under_way.remove(&number) else { return instead };
         let UnderWay { job: id, extent, purpose, is_last_chance } = read;
+        let sector = self.sector_blocks;
         let Some(job) = self.jobs.get_mut(&id) else { return instead };
         match purpose {
             // Its data went by the planner.
@@ -197,9 +217,8 @@ impl Jobs {
             if job.state == State::Running {
                 let cannot_wait =
                     purpose == Purpose::Copy || is_last_chance && job.spec.kind == Kind::Backup;
-                let is_short = extent.blocks.get() == 1;
-                if data.is_none() && cannot_wait && divisible && !is_short {
-                    let (first, second) = split(extent, extent.blocks.get() / 2);
+                let halves = halves(extent, sector).filter(|_| data.is_none() && cannot_wait);
+                if let Some((first, second)) = halves.filter(|_| divisible) {
                     let mut read = |half| self.begin_read(id, half, Purpose::Copy, None);
                     instead = vec![read(first), read(second)];
                 } else {
@@ -219,6 +238,7 @@ impl Jobs {
         data: Option<Vec<u8>>,
         now: SimTime,
     ) {
+        let halves = halves(extent, self.sector_blocks).filter(|_| !cannot_wait);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         match data {
             Some(data) if cannot_wait => {
@@ -231,12 +251,13 @@ impl Jobs {
                 self.pass(id, extent, data, now);
             }
             Some(data) => self.hand_on(id, extent, data, now),
-            None if cannot_wait || extent.blocks.get() == 1 => self.unreadable(id, extent, now),
-            None => {
-                let (first, second) = split(extent, extent.blocks.get() / 2);
-                job.read_next(second);
-                job.read_next(first);
-            }
+            None => match halves {
+                None => self.unreadable(id, extent, now),
+                Some((first, second)) => {
+                    job.read_next(second);
+                    job.read_next(first);
+                }
+            },
         }
     }
 

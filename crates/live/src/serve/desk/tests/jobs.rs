@@ -29,7 +29,9 @@ impl World {
         for _ in 0..60_000 {
             let blocks = 1 + prng.below(24);
             let start = prng.below(self.blocks() - blocks);
-            if prng.chance(writes) {
+            if writes > 0.0 && prng.chance(writes / 8.0) {
+                self.erase(Erase::Trim, start, blocks, false);
+            } else if prng.chance(writes) {
                 let bytes = (blocks * BLOCK_BYTES) as usize;
                 let data = (0..bytes).map(|_| prng.below(256) as u8).collect();
                 self.write(start, data, false);
@@ -103,6 +105,35 @@ fn a_backup_has_what_was_there_when_it_began_however_much_is_written() {
         assert!(image == before, "seed {seed}");
         assert!(world.media != before, "it was written over");
         assert!(world.job(id).copied.get() > 1000, "{:?}", world.job(id).copied);
+    }
+}
+
+#[test]
+fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
+    for can in [true, false] {
+        let mut world = World::without_jobs(&[], SameTrack::Distinct);
+        world.desk.abilities = Abilities { trim: can, ..world.desk.abilities };
+        world.fill();
+        let before = world.media.clone();
+        let spec = JobSpec { has_reader: true, ..world.whole(Kind::Backup) };
+        let id = world.create(spec);
+        let aborted = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Backup) });
+        world.run_until(world.now + us(100_000));
+        world.erase(Erase::Trim, 0, world.blocks(), false);
+        world.run_until(world.now + us(50_000));
+        world.desk.jobs_mut().abort(world.now, aborted).unwrap();
+        // Nobody reads it before it is erased.
+        world.read(0, 8);
+        world.run_until(world.now + us(30_000_000));
+        assert_eq!(world.job(id).state, State::Done, "{:?}", world.job(id));
+        let mut outputs = world.heard();
+        outputs.retain(|output| matches!(output, Output::Data { job, .. } if *job == id));
+        let (image, there) = image(&outputs, before.len());
+        assert_eq!(there.len() as u64, world.blocks());
+        assert!(image == before);
+        assert!(world.media.iter().all(|&byte| byte == 0));
+        let (_, (_, read)) = world.answers.last().unwrap();
+        assert!(read.as_ref().unwrap().iter().all(|&byte| byte == 0));
     }
 }
 
@@ -200,6 +231,39 @@ fn bad_sectors_under_a_write_cost_a_backup_no_other_block() {
     let bad = [1003, 1004, 1200];
     let (_, report) = written_over(&bad, 512);
     assert_eq!(named(&report), bad);
+}
+
+#[test]
+fn what_cannot_be_read_of_a_device_with_large_sectors_is_named_by_whole_ones() {
+    let mut world = World::sized(20, 4096, &[1003, 5000], SameTrack::Merge);
+    world.fill();
+    let before = world.media.clone();
+    let spec = JobSpec { has_reader: true, ..world.whole(Kind::Scan) };
+    let id = world.create(JobSpec { block_size: 40, ..spec });
+    world.desk.jobs_mut().promote(world.now, id).unwrap();
+    world.run_until(world.now + us(30_000_000));
+    let report = world.job(id);
+    assert_eq!(report.state, State::Done);
+    assert_eq!(report.unreadable, [Extent::new(1000, 8), Extent::new(5000, 8)]);
+    let (image, there) = image(&world.heard(), before.len());
+    assert_eq!(there.len() as u64, world.blocks() - 16);
+    assert!(there.iter().all(|block| {
+        let at = (block * BLOCK_BYTES) as usize;
+        image[at..at + 512] == before[at..at + 512]
+    }));
+}
+
+#[test]
+fn a_task_that_ends_amid_a_sector_is_refused_with_what_is_allowed() {
+    let mut world = World::sized(20, 4096, &[], SameTrack::Merge);
+    let mut refused = |start, blocks, size| {
+        let spec = JobSpec::new(Kind::Scan, Extent::new(start, blocks), size);
+        world.desk.jobs_mut().create(SimTime::ZERO, spec).unwrap_err().to_string()
+    };
+    let size = refused(0, 800, 12);
+    assert!(size.contains("reads at once 12 blocks") && size.contains("multiple of 8"), "{size}");
+    assert!(refused(12, 800, 8).contains("begins at 12 blocks"));
+    assert!(refused(8, 804, 8).contains("has 804 blocks"));
 }
 
 #[test]
@@ -382,7 +446,7 @@ fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again(
 #[test]
 fn the_end_of_a_scan_in_the_gaps_is_known_from_its_half_on_but_for_a_half() {
     for (seed, size, outstanding) in [(1, 8, 1), (2, 8, 6), (5, 32, 3)] {
-        let mut world = World::sized(300, &[], SameTrack::Merge);
+        let mut world = World::sized(300, 512, &[], SameTrack::Merge);
         let id = world.create(JobSpec { block_size: size, ..world.whole(Kind::Scan) });
         let mut prng = Prng::new(seed, "requests of a client");
         let mut asked = 0;

@@ -1,0 +1,61 @@
+//! Drives as they are named on a command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use freewheel::nbd::{BadUri, Uri};
+
+use crate::verbs::emulated::{EMULATED, Emulated};
+
+/// A drive that can be asked for blocks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// One that exists in arithmetic only.
+    Emulated(Emulated),
+    /// An NBD server's.
+    Export(Box<Uri>),
+    /// A block device, or a file.
+    Device(PathBuf),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(rest) = text.strip_prefix(EMULATED) {
+            return Ok(Self::Emulated(rest.parse()?));
+        }
+        if text.contains("://") {
+            let uri: Uri = text.parse().map_err(|error: BadUri| error.to_string())?;
+            return Ok(Self::Export(uri.into()));
+        }
+        Ok(Self::Device(text.into()))
+    }
+}
+
+impl Target {
+    /// Whether it has a time of its own.
+    pub fn is_real(&self) -> bool {
+        !matches!(self, Self::Emulated(_))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_two_slashes_after_a_colon_is_an_export_and_all_else_a_path() {
+        let target: Target = "nbd+unix:///?socket=/tmp/x".parse().unwrap();
+        assert!(matches!(target, Target::Export(_)) && target.is_real());
+        let target: Target = "/dev/sdb".parse().unwrap();
+        assert_eq!(target, Target::Device("/dev/sdb".into()));
+    }
+
+    #[test]
+    fn what_is_no_drive_is_refused_with_the_way_out() {
+        let error = |text: &str| text.parse::<Target>().unwrap_err();
+        assert!(error("http://localhost").contains("nbd"));
+        assert!(error("emulated:atlas10k?depth=2").contains("seek_jitter"));
+    }
+}

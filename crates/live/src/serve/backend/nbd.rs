@@ -1,0 +1,197 @@
+//! Somebody else's NBD export as a device.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use freewheel_nbd::{Command, Errno, Features, Span, Uri};
+use freewheel_units::{BLOCK_BYTES, Blocks};
+use thiserror::Error;
+
+use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
+use crate::nbd::{
+    Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
+};
+
+/// Why an export is no device.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// There is no connection to it.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// It takes no writes.
+    #[error(
+        "{uri}: the export is read-only, and it is to be written: have its server offer it for \
+         writing (nbdkit without -r, qemu-nbd without --read-only)"
+    )]
+    ReadOnly {
+        /// The export.
+        uri: Box<Uri>,
+    },
+}
+
+/// An export that is asked over NBD.
+pub struct NbdBackend {
+    client: Client<Tag>,
+    back: Back,
+}
+
+/// What comes back with an answer.
+struct Tag {
+    /// The command's number.
+    id: u64,
+    /// Which part of a command that was sent in several.
+    part: Option<(Arc<Mutex<Parts>>, usize)>,
+}
+
+/// A command longer than the longest payload of the server.
+struct Parts {
+    left: usize,
+    /// Room for what is read.
+    data: Vec<u8>,
+    /// What went wrong first.
+    failed: Option<Failed>,
+}
+
+impl Tag {
+    /// What the command has come to, if this was the last of it to come.
+    fn done(self, result: Result<Vec<u8>, Failed>) -> Option<Result<Vec<u8>, Failed>> {
+        let Some((parts, at)) = self.part else { return Some(result) };
+        let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
+        match result {
+            // What has come of a write is nothing.
+            Ok(read) if parts.data.len() < at + read.len() => {}
+            Ok(read) => parts.data[at..at + read.len()].copy_from_slice(&read),
+            Err(failed) => parts.failed = parts.failed.take().or(Some(failed)),
+        }
+        parts.left -= 1;
+        if parts.left > 0 {
+            return None;
+        }
+        let data = std::mem::take(&mut parts.data);
+        Some(parts.failed.take().map_or(Ok(data), Err))
+    }
+}
+
+impl NbdBackend {
+    /// Connects to an export that can be written. `lost` is told when the connection is lost; what is
+    /// sent fails as [`Errno::Shutdown`] from then on.
+    pub fn connect(
+        uri: &Uri,
+        back: Back,
+        lost: impl FnOnce(Failed) + Send + 'static,
+    ) -> Result<Self, ExportError> {
+        let export = Self::connect_to_read(uri, back, lost)?;
+        if export.client.info().features.read_only {
+            return Err(ExportError::ReadOnly { uri: uri.clone().into() });
+        }
+        Ok(export)
+    }
+
+    /// The same for reads alone: writes may fail.
+    pub fn connect_to_read(
+        uri: &Uri,
+        back: Back,
+        lost: impl FnOnce(Failed) + Send + 'static,
+    ) -> Result<Self, ExportError> {
+        // Whoever sends commands knows how many there may be.
+        let limits = ClientLimits {
+            in_flight_max: usize::MAX,
+            bytes_in_flight_max: u64::MAX,
+            ..ClientLimits::default()
+        };
+        let answers = back.clone();
+        let answered = move |answer: Answer<Tag>| {
+            let Answer { tag, result, data, at, .. } = answer;
+            let id = tag.id;
+            let result = result.map(|()| data).map_err(|error| failed(&error));
+            if let Some(result) = tag.done(result) {
+                answers(CameBack { id, at, result });
+            }
+        };
+        let lost = move |why: &Lost| lost(failed(&why.clone().into()));
+        let client = Client::connect_watched(uri, limits, answered, lost)?;
+        Ok(Self { client, back })
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.client.info().block_sizes.minimum.max(BLOCK_BYTES as u32)
+    }
+
+    /// Most bytes that are read or written at once: whole blocks.
+    fn payload_max(&self) -> usize {
+        let sizes = self.client.info().block_sizes;
+        let block = self.sector_bytes();
+        // The protocol has it no less than 512 and the minimum.
+        (sizes.payload_max - sizes.payload_max % block) as usize
+    }
+
+    fn send(&self, command: Command, mut data: Vec<u8>, tag: Tag) {
+        let Err(Refused { why, tag }) = self.client.submit(command, &mut data, tag) else { return };
+        let errno = match why {
+            Refusal::Lost(_) => Errno::Shutdown,
+            Refusal::Invalid(_) | Refusal::Full { .. } => Errno::Inval,
+        };
+        let (id, failed) = (tag.id, Failed { errno, message: why.to_string() });
+        if let Some(result) = tag.done(Err(failed)) {
+            (self.back)(CameBack { id, at: Instant::now(), result });
+        }
+    }
+}
+
+fn failed(error: &RequestError) -> Failed {
+    let errno = match error {
+        RequestError::Failed(failure) => failure.errno,
+        RequestError::Lost(_) => Errno::Shutdown,
+    };
+    Failed { errno, message: error.to_string() }
+}
+
+/// As it is said to a server, of `length` bytes from `offset` on.
+fn command(what: What, offset: u64, length: usize) -> Command {
+    let span = |length: u64| Span { offset, length: length as u32 };
+    let length = length as u64;
+    match what {
+        What::Read => Command::Read { span: span(length), dont_fragment: false },
+        What::Write { fua } => Command::Write { span: span(length), fua },
+        What::Flush => Command::Flush,
+        What::Trim { blocks } => Command::Trim { span: span(blocks * BLOCK_BYTES), fua: false },
+        What::WriteZeroes { blocks, keep } => Command::WriteZeroes {
+            span: span(blocks * BLOCK_BYTES),
+            fua: false,
+            no_hole: keep,
+            fast: false,
+        },
+    }
+}
+
+impl Backend for NbdBackend {
+    fn blocks(&self) -> Blocks {
+        Blocks::new(self.client.info().size / BLOCK_BYTES)
+    }
+
+    fn abilities(&self) -> Abilities {
+        let features = self.client.info().features;
+        let Features { flush, fua, trim, write_zeroes, .. } = features;
+        Abilities { sector_bytes: self.sector_bytes(), flush, fua, trim, write_zeroes }
+    }
+
+    /// Waits while the server takes nothing, for [`ClientLimits::stall`] at most.
+    fn submit(&self, asked: BackendCommand) {
+        let BackendCommand { id, what, start, data } = asked;
+        let (offset, longest) = (start.get() * BLOCK_BYTES, self.payload_max());
+        if data.len() <= longest {
+            let command = command(what, offset, data.len());
+            return self.send(command, data, Tag { id, part: None });
+        }
+        let (length, is_read) = (data.len(), what == What::Read);
+        let (room, written) = if is_read { (data, Vec::new()) } else { (Vec::new(), data) };
+        let left = length.div_ceil(longest);
+        let parts = Arc::new(Mutex::new(Parts { left, data: room, failed: None }));
+        for at in (0..length).step_by(longest) {
+            let end = length.min(at + longest);
+            let data = if is_read { Vec::new() } else { written[at..end].to_vec() };
+            let tag = Tag { id, part: Some((Arc::clone(&parts), at)) };
+            self.send(command(what, offset + at as u64, end - at), data, tag);
+        }
+    }
+}

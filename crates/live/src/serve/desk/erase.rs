@@ -1,0 +1,151 @@
+//! Blocks that are to read as zeroes, or are not needed any more.
+//!
+//! An erasure has one place in the order of requests that overlap, however large it is, and goes on
+//! there piece by piece: first backups read what is in it, then the device erases it beside the
+//! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot.
+
+use std::collections::VecDeque;
+
+use freewheel_nbd::Errno;
+use freewheel_units::{BLOCK_BYTES, Lbn, Op};
+
+use super::super::backend::{BackendCommand, Failed, What};
+use super::super::jobs::OwnRead;
+use super::{Desk, Whose};
+
+/// Blocks of 512 B that a device is asked to erase at once: 32 MiB, for it may have to write them.
+const ERASED_AT_ONCE: u64 = 1 << 16;
+
+/// Blocks of 512 B that zeroes are written to at once: 1 MiB, as other requests wait for it.
+const WRITTEN_AT_ONCE: u64 = 1 << 11;
+
+/// What a client wants of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::serve) enum Erase {
+    /// It does not need them any more.
+    Trim,
+    /// They are to read as zeroes.
+    Zeroes {
+        /// Room for later writes is to be kept.
+        keep: bool,
+    },
+}
+
+/// An erasure that is not answered.
+pub(super) struct Erasure {
+    how: Erase,
+    from: u64,
+    to: u64,
+    /// From here on nothing has been erased.
+    next: u64,
+    fua: bool,
+    /// What is to be read before.
+    copies: VecDeque<OwnRead>,
+    failed: Option<Failed>,
+}
+
+/// What the device erases of it by one command.
+pub(super) struct Piece {
+    erasure: u64,
+    /// How many of 512 B.
+    blocks: u64,
+    is_trim: bool,
+}
+
+impl Desk {
+    /// A client wants `blocks` of 512 B from `start` on erased.
+    pub(super) fn erase(&mut self, how: Erase, start: Lbn, blocks: u64, fua: bool) -> u64 {
+        let (from, to) = (start.get(), start.get() + blocks);
+        self.written.mark(from, to, self.now);
+        let copies = self.jobs.before_write(from, to, self.now).into();
+        let id = self.number();
+        let erasure = Erasure { how, from, to, next: from, fua, copies, failed: None };
+        self.erasures.insert(id, erasure);
+        if self.order.arrived(id, from..to, true) {
+            self.erase_on(id);
+        }
+        id
+    }
+
+    /// Goes on with an erasure: nothing is before it, and nothing of it is under way.
+    pub(super) fn erase_on(&mut self, id: u64) {
+        let erasure = self.erasures.get_mut(&id).expect("it is not answered");
+        while let Some(read) = erasure.copies.pop_front() {
+            if self.jobs.still_wants(&read) {
+                let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
+                let copy = self.add(Op::Read, read.start, data, false, Whose::Job(read), id);
+                return self.begin(copy);
+            }
+        }
+        if erasure.failed.is_some() || erasure.next == erasure.to {
+            return self.all_erased(id);
+        }
+        let (how, start, to) = (erasure.how, Lbn::new(erasure.next), erasure.to);
+        // Where there is no flush, only writes can be asked to be on the media.
+        let fua = erasure.fua && !self.abilities.flush;
+        let end = |at_once: u64| (start.get() + 1).next_multiple_of(at_once).min(to);
+        let blocks = end(ERASED_AT_ONCE) - start.get();
+        if let Some(what) = self.by_device(how, blocks).filter(|_| !fua) {
+            let command = self.own_command();
+            let is_trim = matches!(what, What::Trim { .. });
+            self.erase_commands.insert(command, Piece { erasure: id, blocks, is_trim });
+            self.out.push_back(BackendCommand { id: command, what, start, data: Vec::new() });
+            return;
+        }
+        let bytes = (end(WRITTEN_AT_ONCE) - start.get()) * BLOCK_BYTES;
+        let zeroes = vec![0; bytes as usize];
+        let write = self.add(Op::Write, start, zeroes, fua, Whose::Erasure, id);
+        self.begin(write);
+    }
+
+    /// How the device does it, if it can.
+    fn by_device(&self, how: Erase, blocks: u64) -> Option<What> {
+        match how {
+            Erase::Trim if self.abilities.trim => Some(What::Trim { blocks }),
+            _ if !self.abilities.write_zeroes => None,
+            Erase::Trim => Some(What::WriteZeroes { blocks, keep: false }),
+            Erase::Zeroes { keep } => Some(What::WriteZeroes { blocks, keep }),
+        }
+    }
+
+    /// The device has erased a piece, or has not.
+    pub(super) fn piece_erased(&mut self, piece: &Piece, result: Result<(), Failed>) {
+        match result {
+            // It has learnt that it cannot.
+            Err(failed) if failed.errno == Errno::NotSup => match piece.is_trim {
+                true => self.abilities.trim = false,
+                false => self.abilities.write_zeroes = false,
+            },
+            result => self.erased(piece.erasure, piece.blocks, result.err()),
+        }
+        self.erase_on(piece.erasure);
+    }
+
+    /// So many further blocks of 512 B are, or something went wrong.
+    pub(super) fn erased(&mut self, id: u64, blocks: u64, failed: Option<Failed>) {
+        let erasure = self.erasures.get_mut(&id).expect("it is not answered");
+        match failed {
+            Some(failed) => erasure.failed = Some(failed),
+            None => erasure.next += blocks,
+        }
+    }
+
+    fn all_erased(&mut self, id: u64) {
+        let erasure = &self.erasures[&id];
+        if erasure.fua && erasure.failed.is_none() && self.abilities.flush {
+            return self.flush(id);
+        }
+        self.answer_erasure(id, None);
+    }
+
+    /// Tells the client, and lets those go on that waited.
+    pub(super) fn answer_erasure(&mut self, id: u64, failed: Option<Failed>) {
+        let erasure = self.erasures.remove(&id).expect("it is not answered");
+        self.written.mark(erasure.from, erasure.to, self.now);
+        self.jobs.written(erasure.from, erasure.to);
+        self.client_gone();
+        let result = failed.or(erasure.failed).map_or(Ok(Vec::new()), Err);
+        self.answers.push((id, result));
+        self.place_is_free(id);
+    }
+}

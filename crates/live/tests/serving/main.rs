@@ -1,0 +1,223 @@
+//! A scheduler in front of somebody else's export, from its clients' side and from below.
+#![allow(missing_docs)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod world;
+
+use std::sync::{Arc, Mutex};
+
+use freewheel_live::serve::backend::{ExportError, NbdBackend};
+use freewheel_live::serve::{JobError, JobSpec, Kind, State};
+use freewheel_model::freeblock::tasks::Extent;
+use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
+use freewheel_units::Prng;
+
+use common::{Running, eventually, pattern};
+use world::{Beneath, World};
+
+fn ask<T: Send + 'static>(
+    world: &World,
+    ask: impl FnOnce(&mut freewheel_live::serve::Works) -> T + Send + 'static,
+) -> T {
+    world.serving.ask(ask).blocking_recv().unwrap()
+}
+
+/// What was said of a device that is gone.
+fn gone(notices: &Mutex<Vec<String>>) -> Vec<String> {
+    let said = notices.lock().unwrap();
+    said.iter().filter(|notice| notice.contains("is gone")).cloned().collect()
+}
+
+#[test]
+fn a_device_that_is_not_the_drive_is_noticed_once_and_the_status_says_so() {
+    let world = World::over(Beneath::new());
+    let mut client = world.front.client();
+    let mut prng = Prng::new(6, "an export beneath");
+    for _ in 0..2200 {
+        client.read(512 * prng.below(100_000), 512).unwrap();
+    }
+    let said = ask(&world, |works| works.status()).notices;
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(
+        said[0].contains("of the last 1000 commands") && said[0].contains("hdparm"),
+        "{said:?}"
+    );
+    assert_eq!(*world.notices.lock().unwrap(), said);
+}
+
+#[test]
+fn what_is_written_is_in_the_export_beneath_and_is_read_back_while_a_scrub_runs() {
+    let world = World::over(Beneath::new());
+    let (mut client, mut below) = (world.front.client(), world.beneath.client());
+    let mut prng = Prng::new(1, "an export beneath");
+    let mut disk = vec![0; 8 << 20];
+    for number in 0..400 {
+        let length = 512 * (1 + prng.below(64) as usize);
+        let at = 512 * prng.below(((disk.len() - length) / 512) as u64) as usize;
+        if prng.chance(0.5) {
+            let data = pattern(length, number);
+            client.write(at as u64, &data, prng.chance(0.2)).unwrap();
+            disk[at..at + length].copy_from_slice(&data);
+        } else {
+            assert!(client.read(at as u64, length as u32).unwrap() == disk[at..at + length]);
+        }
+    }
+    client.flush().unwrap();
+    assert!(below.read(0, disk.len() as u32).unwrap() == disk);
+    drop((client, below));
+    let scrub = ask(&world, |works| works.status()).jobs.remove(0);
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Running, 0));
+    assert!(world.serving.finish().is_some());
+    assert_eq!(gone(&world.notices).len(), 0, "not at an ordinary end");
+    assert_eq!(world.beneath.stop().broken, 0);
+}
+
+#[test]
+fn flushes_and_fua_are_the_servers_where_it_has_them_and_are_not_offered_where_it_has_none() {
+    let seen = |flush, fua| {
+        let mut beneath = Beneath::new();
+        beneath.export.features = Features { flush, fua, ..beneath.export.features };
+        let world = World::over(beneath.clone());
+        let mut client = world.front.client();
+        let offered = client.info.features;
+        assert_eq!((offered.flush, offered.fua), (flush, flush || fua));
+        client.write(512, &[1; 512], offered.fua).unwrap();
+        if flush {
+            client.flush().unwrap();
+        }
+        beneath.changes()
+    };
+    let write = |fua| Command::Write { span: Span { offset: 512, length: 512 }, fua };
+    assert_eq!(seen(true, true), [write(true), Command::Flush]);
+    assert_eq!(seen(true, false), [write(false), Command::Flush, Command::Flush]);
+    assert_eq!(seen(false, true), [write(true)]);
+    assert_eq!(seen(false, false), [write(false)]);
+}
+
+#[test]
+fn what_is_erased_is_erased_beneath_by_what_the_server_there_has() {
+    let seen = |trim, write_zeroes| {
+        let mut beneath = Beneath::new();
+        let fast_zero = write_zeroes;
+        beneath.export.features =
+            Features { trim, write_zeroes, fast_zero, ..beneath.export.features };
+        let world = World::over(beneath.clone());
+        let mut client = world.front.client();
+        let offered = client.info.features;
+        assert!(offered.trim && offered.write_zeroes && !offered.fast_zero);
+        client.write(0, &[7; 8192], false).unwrap();
+        let span = Span { offset: 512, length: 2048 };
+        client.call(Command::Trim { span, fua: true }, &[]).result.unwrap();
+        assert!(client.read(512, 2048).unwrap().iter().all(|&byte| byte == 0));
+        let span = Span { offset: 4096, length: 1024 };
+        let zeroes = Command::WriteZeroes { span, fua: false, no_hole: true, fast: false };
+        client.call(zeroes, &[]).result.unwrap();
+        let read = client.read(0, 8192).unwrap();
+        let is_zero = |at: &usize| (512..2560).contains(at) || (4096..5120).contains(at);
+        assert!(read.iter().enumerate().all(|(at, &byte)| (byte == 0) == is_zero(&at)));
+        let mut changes = beneath.changes();
+        assert_eq!(changes.remove(0), Command::write(0, 8192));
+        assert_eq!(changes.remove(1), Command::Flush, "fua");
+        changes
+    };
+    let (first, second) = (Span { offset: 512, length: 2048 }, Span { offset: 4096, length: 1024 });
+    let trim = Command::Trim { span: first, fua: false };
+    let zeroes = |span, no_hole| Command::WriteZeroes { span, fua: false, no_hole, fast: false };
+    let writes = [Command::write(512, 2048), Command::write(4096, 1024)];
+    assert_eq!(seen(true, true), [trim, zeroes(second, true)]);
+    assert_eq!(seen(false, true), [zeroes(first, false), zeroes(second, true)]);
+    assert_eq!(seen(true, false), [trim, writes[1]]);
+    assert_eq!(seen(false, false), writes);
+}
+
+#[test]
+fn an_error_beneath_reaches_the_requests_that_cover_it_and_no_other() {
+    let mut beneath = Beneath::new();
+    beneath.bad = (0..40).map(|number| (97 + 211 * number) * 512).collect();
+    let bad = beneath.bad.clone();
+    let world = World::over(beneath);
+    let mut client = world.front.client();
+    let mut prng = Prng::new(2, "an export beneath");
+    for _ in 0..300 {
+        let (at, length) = (512 * prng.below(8000), 512 * (1 + prng.below(24)));
+        let is_bad = bad.iter().any(|bad| (at..at + length).contains(bad));
+        let read = client.read(at, length as u32);
+        assert_eq!(read.err(), is_bad.then_some(Errno::Io), "{length} bytes at {at}");
+    }
+    assert_eq!(gone(&world.notices).len(), 0);
+}
+
+#[test]
+fn a_server_that_takes_whole_sectors_only_gets_no_others_and_neither_does_ours() {
+    let mut beneath = Beneath::new();
+    beneath.export.block_sizes = BlockSizes { minimum: 4096, ..BlockSizes::default() };
+    let world = World::over(beneath);
+    let mut client = world.front.client();
+    let sizes = client.info.block_sizes;
+    assert_eq!((sizes.minimum, sizes.preferred), (4096, 4096));
+    let mut prng = Prng::new(4, "an export beneath");
+    let mut disk = vec![0; 4 << 20];
+    for number in 0..300 {
+        let length = 4096 * (1 + prng.below(12) as usize);
+        let at = 4096 * prng.below(((disk.len() - length) / 4096) as u64) as usize;
+        if prng.chance(0.5) {
+            disk[at..at + length].copy_from_slice(&pattern(length, number));
+            client.write(at as u64, &pattern(length, number), false).unwrap();
+        } else {
+            assert!(client.read(at as u64, length as u32).unwrap() == disk[at..at + length]);
+        }
+    }
+    let scan = ask(&world, |works| works.create(JobSpec::new(Kind::Scan, Extent::new(0, 800), 4)));
+    assert!(matches!(scan, Err(JobError::PartSector { .. })), "{scan:?}");
+}
+
+#[test]
+fn what_is_longer_than_the_longest_payload_beneath_is_read_there_in_parts() {
+    let mut beneath = Beneath::new();
+    beneath.export.block_sizes = BlockSizes { payload_max: 65_536 + 512, ..BlockSizes::default() };
+    let world = World::over(beneath);
+    let mut client = world.front.client();
+    let data = pattern(3_000_320, 3);
+    client.write(99 * 512, &data, false).unwrap();
+    assert!(client.read(99 * 512, data.len() as u32).unwrap() == data);
+}
+
+#[test]
+fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unreadable() {
+    let world = World::over(Beneath::new());
+    let mut client = world.front.client();
+    client.write(0, &[7; 4096], false).unwrap();
+    let World { beneath, serving, front: _front, notices } = world;
+    let uri = beneath.uri().to_string();
+    beneath.stop();
+    assert!(eventually(|| gone(&notices).len() == 1), "although nothing is asked");
+    let notice = gone(&notices).remove(0);
+    assert!(notice.contains(&uri), "{notice}");
+    for _ in 0..3 {
+        assert_eq!(client.read(0, 4096), Err(Errno::Shutdown));
+        assert_eq!(client.write(0, &[8; 4096], true), Err(Errno::Shutdown));
+        assert_eq!(client.flush(), Err(Errno::Shutdown));
+    }
+    let told = serving.ask(|works| {
+        let scan = works.create(JobSpec::new(Kind::Scan, Extent::new(0, 1024), 8));
+        (works.status().jobs.remove(0), scan)
+    });
+    let (scrub, scan) = told.blocking_recv().unwrap();
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Lost, 0));
+    assert!(matches!(scan, Err(JobError::Lost { .. })), "{scan:?}");
+    assert!(serving.finish().is_some());
+    assert_eq!(gone(&notices).len(), 1, "once");
+}
+
+#[test]
+fn an_export_that_takes_no_writes_is_refused_with_the_way_out() {
+    let mut beneath = Beneath::new();
+    beneath.export.features = Features { read_only: true, ..Features::default() };
+    let running = Running::of(beneath);
+    let error = NbdBackend::connect(&running.uri(), Arc::new(|_| {}), |_| {}).err().unwrap();
+    assert!(matches!(error, ExportError::ReadOnly { .. }));
+    let uri = running.uri().to_string();
+    assert!(error.to_string().starts_with(&uri) && error.to_string().contains("nbdkit without -r"));
+    assert!(NbdBackend::connect_to_read(&running.uri(), Arc::new(|_| {}), |_| {}).is_ok());
+}

@@ -1,0 +1,107 @@
+//! A server whose device is another server's export.
+
+use std::sync::{Arc, Mutex};
+
+use freewheel_live::nbd::{Limits, Memory, Responder, Service};
+use freewheel_live::serve::backend::NbdBackend;
+use freewheel_live::serve::{JobSpec, Kind, Serving, Setup, Way};
+use freewheel_model::drive::Drive;
+use freewheel_model::external::{External, ExternalSpec};
+use freewheel_model::freeblock::Rule;
+use freewheel_model::freeblock::tasks::Extent;
+use freewheel_model::sched::PolicySpec;
+use freewheel_nbd::{Command, Errno, Export};
+use freewheel_sim::library;
+use freewheel_units::SimDuration;
+
+use crate::common::Running;
+
+pub const NAME: &str = "atlas10k";
+
+/// A disk in memory that remembers what it was asked.
+#[derive(Clone)]
+pub struct Beneath {
+    memory: Arc<Memory>,
+    pub export: Export,
+    asked: Arc<Mutex<Vec<Command>>>,
+    /// Offsets of sectors that cannot be read.
+    pub bad: Vec<u64>,
+}
+
+impl Beneath {
+    /// As large as the drive.
+    pub fn new() -> Self {
+        let memory = Arc::new(Memory::new("beneath", drive().blocks().bytes().get()));
+        let export = memory.export();
+        Self { memory, export, asked: Arc::default(), bad: Vec::new() }
+    }
+
+    /// What it was asked but for reads.
+    pub fn changes(&self) -> Vec<Command> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().copied().filter(|asked| !matches!(asked, Command::Read { .. })).collect()
+    }
+}
+
+impl Service for Beneath {
+    fn export(&self) -> Export {
+        self.export.clone()
+    }
+
+    fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
+        self.asked.lock().unwrap().push(command);
+        let span = command.span();
+        let covers = |bad: &u64| (span.offset..span.end()).contains(bad);
+        if matches!(command, Command::Read { .. }) && self.bad.iter().any(covers) {
+            return responder.error(Errno::Io, "a bad sector");
+        }
+        self.memory.submit(command, data, responder);
+    }
+}
+
+/// A small one, of 100 MB.
+pub fn drive() -> Drive {
+    let mut spec = library::spec(NAME).unwrap();
+    spec.onboard = Default::default();
+    (spec.surfaces, spec.cylinders) = (2, 300);
+    spec.zones.truncate(1);
+    (spec.zones[0].last_cylinder, spec.zones[0].spares) = (299, 0);
+    spec.zones[0].slips.clear();
+    library::build(&spec, NAME).unwrap()
+}
+
+/// The whole of it.
+pub struct World {
+    pub beneath: Running,
+    pub serving: Arc<Serving>,
+    pub front: Running,
+    pub notices: Arc<Mutex<Vec<String>>>,
+}
+
+impl World {
+    /// With a scrub over and over.
+    pub fn over(beneath: Beneath) -> Self {
+        let beneath = Running::new(vec![Arc::new(beneath)], Limits::default());
+        let drive = Arc::new(drive());
+        let way = Way::new();
+        let device = NbdBackend::connect(&beneath.uri(), way.back(), way.gone()).unwrap();
+        let spec = ExternalSpec::default();
+        let scheduler = External::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
+        let whole = Extent::new(0, drive.blocks().get());
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&notices);
+        let setup = Setup {
+            drive,
+            name: NAME.into(),
+            scheduler,
+            rule: Rule::Paths,
+            job: Some(JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, 128) }),
+            notice: Box::new(move |text| heard.lock().unwrap().push(text.to_owned())),
+            ended: Box::new(|| {}),
+        };
+        let serving = Arc::new(Serving::start(setup, Arc::new(device), way).unwrap());
+        let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
+        let front = Running::new(vec![service], Limits::default());
+        Self { beneath, serving, front, notices }
+    }
+}
