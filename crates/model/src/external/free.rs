@@ -175,7 +175,7 @@ impl External {
 
     /// What the commands take of the gap; None when the foreground request would be late behind
     /// them. Every seek takes longer by the margin, and a command cannot begin before the drive has
-    /// been told of it.
+    /// been told of it and has processed it, one after the other.
     fn spent(&self, gap: &Gap, commands: &[FreeCommand], now: SimTime) -> Option<Spent> {
         let mut spent = Spent::default();
         if commands.is_empty() {
@@ -183,9 +183,11 @@ impl External {
         }
         let due = gap.opportunity.due;
         let mut ends = gap.ends.clone();
+        let mut processed = self.clock.model(self.processed.max(now));
         let mut at = gap.head.departure(self.read_write_switch);
         for free in commands {
-            at.begin = at.begin.max(self.ready(&ends, free.op, now));
+            processed = processed.max(self.told(&ends, now)) + self.turnaround.of(free.op);
+            at.begin = at.begin.max(processed);
             let target = self.drive.target(free.start, Blocks::new(free.blocks.into()), free.op);
             let access = self.cautious.media_access_from(&at, &target, 0);
             at = at.after(&access, free.op);
@@ -199,7 +201,8 @@ impl External {
                 return None;
             }
         } else {
-            at.begin = at.begin.max(self.ready(&ends, gap.op, now));
+            processed = processed.max(self.told(&ends, now)) + self.turnaround.of(gap.op);
+            at.begin = at.begin.max(processed);
             let back = self.cautious.travel(&at, gap.opportunity.to, gap.op, 0);
             spent.extra_seek_ns += back.ns() as i64;
             at.begin += back;
@@ -208,11 +211,10 @@ impl External {
         (at.begin <= due).then_some(spent)
     }
 
-    /// When the drive can begin with the next command behind commands with these ends.
-    fn ready(&self, ends: &[SimTime], op: Op, now: SimTime) -> SimTime {
+    /// When the drive can be told of the next command behind commands with these ends.
+    fn told(&self, ends: &[SimTime], now: SimTime) -> SimTime {
         let behind = ends.len().checked_sub(self.spec.at_drive as usize);
-        let told = behind.map_or(self.clock.model(now), |behind| ends[behind]);
-        told + self.turnaround.of(op)
+        behind.map_or(self.clock.model(now), |behind| ends[behind])
     }
 }
 

@@ -164,6 +164,8 @@ impl Account {
 struct AtDrive {
     command: Command,
     sent: SimTime,
+    /// When the drive begins to process it, in the host's time: when it has processed those before.
+    taken_up: SimTime,
     forecast: Forecast,
     /// A foreground request with free work before it.
     is_behind_free: bool,
@@ -202,13 +204,15 @@ pub struct External {
     has_work: bool,
     decides_at: Option<SimTime>,
     at_drive: VecDeque<AtDrive>,
+    /// When the drive has processed all that has been sent, in the host's time.
+    processed: SimTime,
     clock: Clock,
     /// Behind the last command that has come back.
     head: Head,
     /// When that came back.
     ended: SimTime,
-    /// Where the head was before the free work that came back last, and when the drive got that, while
-    /// the request behind it has not come back.
+    /// Where the head was before the free work that came back last, and when the drive took that up,
+    /// while the request behind it has not come back.
     gap_from: Option<(Head, SimTime)>,
     last_id: u64,
     runs: Vec<FreeRun>,
@@ -239,6 +243,7 @@ impl External {
             has_work: false,
             decides_at: None,
             at_drive: VecDeque::new(),
+            processed: SimTime::ZERO,
             head: Head::default(),
             ended: SimTime::ZERO,
             gap_from: None,
@@ -339,8 +344,15 @@ impl External {
             next.filling.has_sent = true;
         }
         let forecast = self.forecast(&command, now);
-        let sent = AtDrive { command: command.clone(), sent: now, forecast, is_behind_free };
-        self.at_drive.push_back(sent);
+        let taken_up = now.max(self.processed);
+        self.processed = taken_up + self.turnaround.of(op);
+        self.at_drive.push_back(AtDrive {
+            command: command.clone(),
+            sent: now,
+            taken_up,
+            forecast,
+            is_behind_free,
+        });
         command
     }
 
@@ -354,7 +366,8 @@ impl External {
     /// sent at `now`.
     fn tail(&self, now: SimTime, op: Op) -> Head {
         let head = self.at_drive.back().map_or(self.head, |last| last.forecast.end);
-        let ready = self.clock.model(now) + self.turnaround.of(op);
+        let taken_up = now.max(self.processed);
+        let ready = self.clock.model(taken_up) + self.turnaround.of(op);
         Head { at: head.at.max(ready), ..head }
     }
 
@@ -410,7 +423,7 @@ impl External {
     pub fn finished(&mut self, id: u64, now: SimTime, planner: &mut dyn Planner) -> Finished {
         let place = self.at_drive.iter().position(|sent| sent.command.id == id);
         let place = place.expect("it has been sent");
-        let AtDrive { command, sent, forecast, is_behind_free } =
+        let AtDrive { command, sent, taken_up, forecast, is_behind_free } =
             self.at_drive.remove(place).expect("it is there");
         let was_known = self.head.is_known;
         let observed = self.clock.compare(now, forecast.end.at);
@@ -421,7 +434,7 @@ impl External {
             true => forecast.may_end(&observed, period),
             false => observed.is_plausible,
         };
-        self.count_delay(&command, sent, now);
+        self.count_delay(&command, taken_up, now);
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
@@ -440,21 +453,22 @@ impl External {
     }
 
     /// Holds a foreground command behind free work, which has come back at `now`, against what it would
-    /// have done without. `sent` is when the drive got this command, which began where the head is.
-    fn count_delay(&mut self, command: &Command, sent: SimTime, now: SimTime) {
+    /// have done without. `taken_up` is when the drive began to process this command, which began where
+    /// the head is.
+    fn count_delay(&mut self, command: &Command, taken_up: SimTime, now: SimTime) {
         let is_free = !command.runs.is_empty();
-        let here = (self.head, sent);
+        let here = (self.head, taken_up);
         let Some(part) = command.foreground else {
             self.gap_from.get_or_insert(here);
             return;
         };
-        let Some((mut from, sent)) = self.gap_from.take().or(is_free.then_some(here)) else {
+        let Some((mut from, taken_up)) = self.gap_from.take().or(is_free.then_some(here)) else {
             return;
         };
         if !from.is_known {
             return;
         }
-        from.at = from.at.max(self.clock.model(sent) + self.turnaround.of(command.op));
+        from.at = from.at.max(self.clock.model(taken_up) + self.turnaround.of(command.op));
         let extent = (command.op, part.start, part.blocks);
         let alone = Forecast::new(&self.drive, &from, self.read_write_switch, extent);
         let delay = self.clock.model(now).saturating_since(alone.end.at);
@@ -478,7 +492,7 @@ impl External {
         let mut head = self.head;
         for sent in &mut self.at_drive {
             let turnaround = self.turnaround.of(sent.command.op);
-            head.at = head.at.max(self.clock.model(sent.sent) + turnaround);
+            head.at = head.at.max(self.clock.model(sent.taken_up) + turnaround);
             let extent = sent.command.extent();
             sent.forecast = Forecast::new(&self.drive, &head, self.read_write_switch, extent);
             head = sent.forecast.end;
