@@ -11,7 +11,9 @@ use common::{random_spec, with_remaps};
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::external::{Account, External, ExternalSpec, Finished, SameTrack};
+use freewheel_model::external::{
+    Account, Conservatism, External, ExternalSpec, Finished, SameTrack,
+};
 use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
 use freewheel_model::freeblock::uses::data_mining;
 use freewheel_model::freeblock::{Options, Planner, Rule};
@@ -28,6 +30,10 @@ const MS: SimDuration = SimDuration::from_ms(1);
 
 fn us(us: u64) -> SimDuration {
     SimDuration::from_us(us)
+}
+
+fn constant(margin_us: u64) -> Conservatism {
+    Conservatism::Constant(us(margin_us))
 }
 
 /// A drive, what its host takes it for, and how it is scheduled.
@@ -74,7 +80,7 @@ impl Setting {
             write_cache: Some(WriteCache::Off),
             ..Habits::default()
         };
-        let scheduler = ExternalSpec { conservatism: us(0), ..ExternalSpec::default() };
+        let scheduler = ExternalSpec { conservatism: constant(0), ..ExternalSpec::default() };
         Self {
             believed: spec.clone(),
             real: spec,
@@ -89,7 +95,10 @@ impl Setting {
 
     fn jittery(jitter: SimDuration) -> Self {
         let bare = Self::bare();
-        let scheduler = ExternalSpec { conservatism: jitter + us(10), ..bare.scheduler };
+        let scheduler = ExternalSpec {
+            conservatism: Conservatism::Constant(jitter + us(10)),
+            ..bare.scheduler
+        };
         let habits = Habits { seek_jitter: Some(jitter), ..bare.habits };
         Self { habits, scheduler, ..bare }
     }
@@ -179,7 +188,7 @@ fn setting_of(seed: u64) -> Option<Setting> {
     let decide_before = if prng.chance(0.5) { us(prng.below(2000)) } else { SimDuration::MAX };
     let scheduler = ExternalSpec {
         at_drive: 1 + prng.below(3) as u32,
-        conservatism: us(prng.below(2) * prng.below(300)),
+        conservatism: constant(prng.below(2) * prng.below(300)),
         same_track: same_tracks[prng.below(3) as usize],
         decide_before,
     };
@@ -341,7 +350,7 @@ fn every_block_of_a_scan_is_delivered_once() {
     (zone.last_cylinder, zone.spares) = (39, 0);
     zone.slips.clear();
     let drive = Arc::new(library::build(&spec, "small").unwrap());
-    let scheduler = ExternalSpec { conservatism: us(60), ..ExternalSpec::default() };
+    let scheduler = ExternalSpec { conservatism: constant(60), ..ExternalSpec::default() };
     let scheduler = External::new(&drive, us(0), PolicySpec::Sstf, scheduler).unwrap();
     let habits = Habits { seek_jitter: Some(us(50)), queue_depth: Some(2), ..Habits::default() };
     let real = EmulatedDrive::new(&spec, "small", &habits, BadBlocks::default(), 1).unwrap();

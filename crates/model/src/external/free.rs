@@ -1,10 +1,12 @@
 //! What a planner wants in a gap, as commands that a drive can be given.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::forecast::Head;
+use super::learner::Learner;
 use super::{External, SameTrack};
 use crate::drive::{Drive, Leg, Position, Rest, Target};
 use crate::freeblock::{Ends, FreeRun, Opportunity, Planner, Spent};
@@ -85,9 +87,10 @@ impl External {
         let opportunity = gap.opportunity;
         self.account.gaps += 1;
         self.account.potential_ns += u128::from(opportunity.latency().ns());
-        if opportunity.latency() == SimDuration::ZERO {
+        if opportunity.latency() == SimDuration::ZERO || !self.may_risk() {
             return Filling::default();
         }
+        self.follow_margins(planner);
         let mut runs = std::mem::take(&mut self.runs);
         planner.plan(&opportunity, &mut runs);
         self.has_work = !runs.is_empty();
@@ -106,6 +109,21 @@ impl External {
         self.account.extra_seek_ns += i128::from(spent.extra_seek_ns);
         let merged = commands.pop_if(|last| last.is_merged);
         Filling { free: commands.into(), merged, has_sent: false }
+    }
+
+    /// Whether free work has not delayed the foreground beyond what is allowed.
+    fn may_risk(&mut self) -> bool {
+        let may = self.learner.as_ref().is_none_or(Learner::may_risk);
+        self.has_work &= may;
+        may
+    }
+
+    /// Takes over what has been learned of margins.
+    fn follow_margins(&mut self, planner: &mut dyn Planner) {
+        if let Some(margins) = self.learner.as_mut().and_then(Learner::news) {
+            self.cautious = Arc::new(self.drive.with_seek_margins(margins));
+            planner.foresee_with(&self.cautious);
+        }
     }
 
     fn gap_before(&self, head: Head, target: &Target) -> Gap {

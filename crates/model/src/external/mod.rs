@@ -15,6 +15,7 @@
 mod clock;
 mod forecast;
 mod free;
+mod learner;
 mod spec;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,12 +27,13 @@ use serde::Serialize;
 use self::clock::{Clock, Observed, PLAUSIBLE};
 use self::forecast::{Forecast, Head};
 use self::free::{Filling, FreeCommand};
+use self::learner::{Learner, Movement};
 use crate::drive::spec::ByOp;
 use crate::drive::{Departure, Drive, Rest, Target};
 use crate::freeblock::{Foreground, FreeRun, Planner};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
-pub use spec::{ExternalSpec, SameTrack};
+pub use spec::{Conservatism, ExternalSpec, SameTrack};
 
 /// What to send to the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,6 +194,8 @@ pub struct External {
     drive: Arc<Drive>,
     /// The same with longer seeks, for free work.
     cautious: Arc<Drive>,
+    /// Of margins that are not constant.
+    learner: Option<Learner>,
     /// From sending a command to an idle drive until the head moves.
     turnaround: ByOp<SimDuration>,
     read_write_switch: SimDuration,
@@ -229,10 +233,12 @@ impl External {
         spec: ExternalSpec,
     ) -> Result<Self, ParsePolicyError> {
         assert!(spec.at_drive > 0, "commands at the drive");
+        let period = drive.rotation().period();
         Ok(Self {
+            learner: spec.learner(period),
             cautious: Arc::new(spec.planners_drive(drive)),
             turnaround: drive.overheads(),
-            clock: Clock::new(drive.rotation().period()),
+            clock: Clock::new(period),
             drive: Arc::new(drive.with_overhead(ByOp::default())),
             read_write_switch,
             policy: policy.build()?,
@@ -415,7 +421,11 @@ impl External {
         let first = self.drive.target(target.start, Blocks::new(1), target.op);
         let (Some(whole), Some(first)) = (leg(target), leg(&first)) else { return false };
         let period = self.drive.rotation().period();
-        whole.target.start > target.start && first.wait + self.spec.conservatism < period
+        let margin = match departure.from == target.at {
+            true => SimDuration::ZERO,
+            false => self.cautious.travel(departure, target.at, target.op, 0) - first.seek,
+        };
+        whole.target.start > target.start && first.wait + margin < period
     }
 
     /// A command has come back at `now`. What planners hear of it has the host's time. Panics when
@@ -428,8 +438,15 @@ impl External {
         let was_known = self.head.is_known;
         let observed = self.clock.compare(now, forecast.end.at);
         let head = now - self.ended.max(sent);
+        if let Some(learner) = &mut self.learner {
+            learner.worked(head);
+        }
         let period = self.drive.rotation().period();
         let late_ns = observed.turns * period.ns() as i64;
+        if was_known {
+            let is_of_gap = is_behind_free || !command.runs.is_empty();
+            self.learn(&command, taken_up, (&observed, is_of_gap));
+        }
         let may_be_media = match was_known {
             true => forecast.may_end(&observed, period),
             false => observed.is_plausible,
@@ -450,6 +467,34 @@ impl External {
         }
         let done = self.tell(&command, now, planner);
         Finished { command, done, head, error_ns }
+    }
+
+    /// Learns from the end of a command that began where the head is, and whether it is of a gap: free
+    /// work or behind it. `taken_up` is when the drive began to process it.
+    fn learn(
+        &mut self,
+        command: &Command,
+        taken_up: SimTime,
+        (observed, is_of_gap): (&Observed, bool),
+    ) {
+        let Some(learner) = &mut self.learner else { return };
+        // A drive that begins amid its blocks when it is late ends before a whole turn is over.
+        let is_late = observed.turns == 1;
+        if !(is_late || observed.turns == 0 && observed.is_plausible) {
+            return;
+        }
+        let (op, start, blocks) = command.extent();
+        let target = self.drive.target(start, Blocks::new(blocks.into()), op);
+        if target.at == self.head.position {
+            return;
+        }
+        let ready = self.clock.model(taken_up) + self.turnaround.of(op);
+        let begin = self.head.at.max(ready);
+        let departure = Departure { begin, ..self.head.departure(self.read_write_switch) };
+        let leg = self.drive.next_leg(&departure, &Rest::whole(&target), 0);
+        let slack = leg.expect("a target has a leg").wait;
+        let distance = self.head.position.cylinder.abs_diff(target.at.cylinder);
+        learner.moved(&Movement { op, distance, slack, is_late, is_of_gap });
     }
 
     /// Holds a foreground command behind free work, which has come back at `now`, against what it would

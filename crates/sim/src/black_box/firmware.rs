@@ -50,6 +50,8 @@ impl BadBlocks {
 /// stopped by bad blocks.
 pub(super) struct Firmware {
     errors: SeekErrors,
+    /// Greatest error of a seek over all cylinders, when it is another one.
+    far_ns: Option<u64>,
     bad: BadBlocks,
     activity: Option<Interruptions>,
 }
@@ -85,9 +87,25 @@ impl Interruptions {
 }
 
 impl Firmware {
-    pub fn new(errors: SeekErrors, bad: BadBlocks, activity: Option<Activity>, seed: u64) -> Self {
+    /// `far_ns` is the greatest error of a seek over all cylinders when it is another one than of a
+    /// short seek.
+    pub fn new(
+        (errors, far_ns): (SeekErrors, Option<u64>),
+        bad: BadBlocks,
+        activity: Option<Activity>,
+        seed: u64,
+    ) -> Self {
         let activity = activity.map(|activity| Interruptions::new(activity, seed));
-        Self { errors, bad, activity }
+        Self { errors, far_ns, bad, activity }
+    }
+
+    /// By how much the next seek is off.
+    fn error_ns(&mut self, drive: &Drive, departure: &Departure, target: &Target) -> i64 {
+        let Some(far_ns) = self.far_ns else { return self.errors.draw() };
+        let near_ns = self.errors.tolerance_ns();
+        let distance: u64 = departure.from.cylinder.abs_diff(target.at.cylinder).into();
+        let most: u64 = drive.seek().distance_max().max(1).into();
+        self.errors.draw_within((near_ns * (most - distance) + far_ns * distance) / most)
     }
 
     pub fn bad(&mut self) -> &mut BadBlocks {
@@ -103,7 +121,7 @@ impl Actuator for Firmware {
         target: &Target,
         _: Latency,
     ) -> Access {
-        let error = self.errors.draw();
+        let error = self.error_ns(drive, departure, target);
         let delayed = self.activity.as_mut().map_or(*departure, |own| own.delay(*departure));
         let mut access = drive.media_access_from(&delayed, target, error);
         access.seek += delayed.begin - departure.begin;

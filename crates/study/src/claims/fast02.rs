@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::external::ExternalSpec;
+use freewheel_model::external::{Conservatism, ExternalSpec};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::onboard::spec::{BusSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
@@ -64,7 +64,7 @@ impl Setting {
             policy,
             free: Some(Rule::Greedy),
             scheduler: ExternalSpec {
-                conservatism,
+                conservatism: Conservatism::Constant(conservatism),
                 decide_before: AT_ONCE,
                 ..ExternalSpec::default()
             },
