@@ -8,13 +8,12 @@ const TURNS_MAX: i64 = 16;
 /// Turns to begin with.
 const TURNS_AT_FIRST: i64 = 4;
 
-/// The risk of a full account, and how often it is halved until the account is empty. A movement as
-/// likely late as not is worth no plan; a six-thousandth is less than a budget of a thousandth asks for.
-const RISK_MAX: u32 = ONE / 2;
-const HALVINGS: i64 = 12;
+/// How often the price of a late movement doubles until the account is empty: four thousand turns are
+/// more than any margin is worth.
+const DOUBLINGS: i64 = 12;
 
-/// Certainty, as a fixed-point number.
-pub(super) const ONE: u32 = 1 << 16;
+/// A turn as a price, so that there are prices between one doubling and the next.
+pub(super) const TURN_PRICE: u32 = 16;
 
 const MILLION: i64 = 1_000_000;
 
@@ -54,14 +53,15 @@ impl Credit {
         self.saved < 0
     }
 
-    /// How often a movement may be late, in parts of [`ONE`]: an exponential in what is saved, a straight
-    /// line between one halving and the next.
-    pub fn risk(&self) -> u32 {
+    /// What a late movement is to be taken for, a turn being [`TURN_PRICE`]: a turn, which is what it
+    /// costs, when the account is full; an exponential in what is missing, a straight line between one
+    /// doubling and the next.
+    pub fn price(&self) -> u32 {
         let missing = i128::from(self.most - self.saved.clamp(0, self.most));
-        // In 16ths of a halving.
-        let sixteenths = (missing * i128::from(16 * HALVINGS) / i128::from(self.most)) as u32;
-        let (halvings, rest) = (sixteenths / 16, sixteenths % 16);
-        (RISK_MAX - RISK_MAX / 32 * rest) >> halvings
+        let parts = i128::from(TURN_PRICE) * i128::from(DOUBLINGS);
+        let missing = (missing * parts / i128::from(self.most)) as u32;
+        let (doublings, rest) = (missing / TURN_PRICE, missing % TURN_PRICE);
+        (TURN_PRICE + rest) << doublings
     }
 }
 
@@ -105,21 +105,21 @@ mod tests {
     }
 
     #[test]
-    fn less_is_risked_with_every_delay_and_all_is_back_when_it_is_paid_for() {
+    fn delays_are_dearer_with_every_one_and_cost_what_they_cost_when_all_is_paid_for() {
         let mut credit = Credit::new(TURN, 5000);
         // A turn is earned in two hundred.
         credit.earn(TURN * 200 * 16);
-        assert_eq!(credit.risk(), RISK_MAX);
-        let mut last = RISK_MAX;
+        assert_eq!(credit.price(), TURN_PRICE);
+        let mut last = TURN_PRICE;
         for _ in 0..16 {
             credit.spend(TURN);
-            assert!(credit.risk() < last, "{} after {last}", credit.risk());
-            last = credit.risk();
+            assert!(credit.price() > last, "{} after {last}", credit.price());
+            last = credit.price();
         }
-        assert_eq!((credit.risk(), credit.is_overdrawn()), (RISK_MAX >> HALVINGS, false));
+        assert_eq!((credit.price(), credit.is_overdrawn()), (TURN_PRICE << DOUBLINGS, false));
         credit.spend(TURN);
         assert!(credit.is_overdrawn());
         credit.earn(TURN * 200 * 17);
-        assert_eq!(credit.risk(), RISK_MAX);
+        assert_eq!(credit.price(), TURN_PRICE);
     }
 }

@@ -5,14 +5,15 @@
 //! sees; but every command, free work or not, says whether the error of its seek was beyond its slack,
 //! and slacks are anything up to a turn. So how often a movement is late by the slack that it has
 //! ([`Lateness`]) is learned for nothing, for each class of movements by distance and by what is done
-//! at the end. A margin is the least slack with which a movement of its class is late no more often than
-//! the *risk*.
+//! at the end. A margin takes its time from every movement, a late command takes a turn; so the margin is
+//! the slack of which both together cost least, as a newsvendor weighs too many papers against too few.
 //!
-//! The risk comes from an account of time ([`Credit`]): the budget is paid in with the time that the
-//! head is at work, and each late command of free work, or behind it, takes a turn out. The less there
-//! is, the less is risked, and on an account that is overdrawn there is no free work. That is an
-//! integral controller of the risk, and it holds the budget whatever the drive does, even if all that
-//! has been learned is wrong.
+//! What a late command is taken to cost comes from an account of time ([`Credit`]): the budget is paid in
+//! with the time that the head is at work, and each late command of free work, or behind it, takes a turn
+//! out. On a full account it costs that turn, for more delays would lose more time than shorter margins
+//! win; the less there is, the dearer it is, and on an account that is overdrawn there is no free work.
+//! That is an integral controller of the price, and it holds the budget whatever the drive does, even if
+//! all that has been learned is wrong.
 //!
 //! Non-goals: the direction of a movement, towards the spindle or from it, which no drive file tells
 //! apart; commands that are late for reasons of the drive's own, however much slack they have.
@@ -23,13 +24,10 @@ mod lateness;
 use freewheel_units::{Op, SimDuration};
 
 use self::credit::Credit;
-use self::lateness::{BINS, Curve, Lateness};
+use self::lateness::{BINS, BINS_A_TURN, Curve, Lateness};
 use crate::drive::{SEEK_CLASSES, SeekMargins, seek_class};
 
-/// Part of a turn that margins are told apart by: 6 us at 10,000 turns a minute, half of a sector.
-const BINS_A_TURN: u64 = 1024;
-
-/// Movements, or commands of any kind, between one look at the margins and the next while none is late.
+/// Commands between one look at the margins and the next while none is late.
 const LOOK_EVERY: u32 = 32;
 
 /// A movement that has been made.
@@ -67,7 +65,7 @@ impl Learner {
     /// parts of a million of the head's time that free work may delay the foreground by.
     pub fn new(period: SimDuration, start: SimDuration, budget: u32) -> Self {
         let bin_ns = period.ns() / BINS_A_TURN;
-        let start = (start.ns().div_ceil(bin_ns.max(1)) as usize).min(BINS);
+        let start = (start.ns().div_ceil(bin_ns.max(1)) as usize).min(BINS - 1);
         let mut learner = Self {
             period,
             start,
@@ -123,15 +121,15 @@ impl Learner {
 
     fn look(&mut self) {
         self.until_look = LOOK_EVERY;
-        let risk = self.credit.risk();
+        let price = self.credit.price();
         let of_all = self.all.curve(&Curve::step(self.start), lateness::OF_START);
         let mut margins = self.margins;
         for op in [Op::Read, Op::Write] {
             for class in 0..SEEK_CLASSES {
                 let known = &self.classes[number(op, class)];
                 let bins = match known.is_empty() {
-                    true => of_all.least_slack(risk),
-                    false => known.curve(&of_all, lateness::OF_ALL).least_slack(risk),
+                    true => of_all.cheapest(price),
+                    false => known.curve(&of_all, lateness::OF_ALL).cheapest(price),
                 };
                 margins.set(op, class, self.period * bins as u64 / BINS_A_TURN);
             }
