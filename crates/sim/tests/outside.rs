@@ -191,6 +191,7 @@ fn setting_of(seed: u64) -> Option<Setting> {
         conservatism: constant(prng.below(2) * prng.below(300)),
         same_track: same_tracks[prng.below(3) as usize],
         decide_before,
+        ..ExternalSpec::default()
     };
     let queue_depth = Some(scheduler.at_drive);
     Some(Setting {
@@ -220,6 +221,75 @@ proptest! {
         let Account { surprises, late, delayed, .. } = outcome.account;
         prop_assert_eq!((surprises, late, delayed), (0, 0, 0), "{:?}", outcome.account);
     }
+}
+
+/// Random drives whose seeks vary by anything up to a thirtieth of a turn.
+fn any_jittery_setting() -> impl Strategy<Value = Setting> {
+    (any_setting(), 0u64..200, 0u64..400).prop_map(|(plain, near, far)| {
+        let turn = plain.real.rotation_period.ns();
+        let of_turn = |part: u64| Some(SimDuration::from_ns(turn * part / 12_000));
+        let habits =
+            Habits { seek_jitter: of_turn(near), seek_jitter_far: of_turn(far), ..plain.habits };
+        let scheduler = ExternalSpec {
+            conservatism: Conservatism::Learned,
+            at_drive: plain.scheduler.at_drive.max(2),
+            ..plain.scheduler
+        };
+        let habits = Habits { queue_depth: Some(scheduler.at_drive), ..habits };
+        Setting { habits, scheduler, requests: 2000, ..plain }
+    })
+}
+
+/// Most that may be delayed: what is earned, what can be saved up, and what is on its way when that is
+/// spent. In turns.
+fn allowed(outcome: &Outcome, setting: &Setting) -> u64 {
+    let head: SimDuration = outcome.finished.iter().map(|finished| finished.head).sum();
+    let turn = setting.real.rotation_period.ns() as f64;
+    (head.ns() as f64 * setting.scheduler.budget / turn) as u64 + 17 + 4
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..Default::default() })]
+
+    #[test]
+    fn learned_margins_hold_their_budget_on_any_drive(setting in any_jittery_setting()) {
+        let outcome = setting.run();
+        let Account { late_behind_free, .. } = outcome.account;
+        let allowed = allowed(&outcome, &setting);
+        prop_assert!(late_behind_free <= allowed, "{allowed}: {:?}", outcome.account);
+        let quiet = Setting { habits: Habits::default(), ..setting.clone() };
+        let habits = Habits { queue_depth: setting.habits.queue_depth, ..quiet.habits };
+        let quiet = Setting { habits, ..quiet }.run();
+        prop_assert_eq!((quiet.account.late, quiet.account.delayed), (0, 0));
+    }
+}
+
+#[test]
+fn learned_margins_read_more_than_the_constant_they_begin_with_and_hold_the_budget() {
+    let constant = Setting::jittery(us(50));
+    let start = ExternalSpec { conservatism: self::constant(300), ..constant.scheduler };
+    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..constant.scheduler };
+    let learned = Setting { scheduler, requests: 8000, ..constant.clone() }.run();
+    let start = Setting { scheduler: start, requests: 8000, ..constant }.run();
+    let blocks = [&learned, &start].map(|outcome| outcome.account.free_blocks);
+    assert!(blocks[0] * 100 > blocks[1] * 106, "{blocks:?}");
+    let head: SimDuration = learned.finished.iter().map(|finished| finished.head).sum();
+    let share = learned.account.delay_ns as f64 / head.ns() as f64;
+    assert!(share < ExternalSpec::default().budget, "{share}");
+}
+
+#[test]
+fn what_a_drive_does_for_itself_does_not_widen_learned_margins() {
+    let jittery = Setting::jittery(us(50));
+    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..jittery.scheduler };
+    let quiet = Setting { scheduler, requests: 8000, ..jittery };
+    let activity = Activity { every: MS * 500, lasts: MS * 20 };
+    let habits = Habits { activity: Some(activity), ..quiet.habits };
+    let busy = Setting { habits, ..quiet.clone() }.run();
+    let a_gap =
+        |outcome: &Outcome| outcome.account.free_blocks as f64 / outcome.account.gaps as f64;
+    let (quiet, busy) = (a_gap(&quiet.run()), a_gap(&busy));
+    assert!(busy > quiet * 0.96, "{busy} blocks a gap, {quiet} without");
 }
 
 #[test]

@@ -65,7 +65,7 @@ pub struct ServeArgs {
     policy: PolicySpec,
     /// How much longer than predicted a seek to or from free work may take, or `learned`: for each kind
     /// of seek from the ends of commands
-    #[arg(long, value_name = "TIME", default_value = "300us")]
+    #[arg(long, value_name = "TIME", default_value_t = ExternalSpec::default().conservatism)]
     conservatism: Conservatism,
     /// Of learned conservatism: the part of the head's time at work that free work may delay clients by
     #[arg(long, value_name = "SHARE", default_value_t = ExternalSpec::default().budget)]

@@ -33,13 +33,12 @@ pub struct ExternalSpec {
 }
 
 impl Default for ExternalSpec {
-    /// fast02's: two commands, and the conservatism beyond which its foreground is all but untouched.
-    /// A budget of half a per cent is what is within the noise of a mean response.
+    /// Two commands, as in fast02. Half a per cent is what `beyond.fast02` allows the foreground to lose.
     /// As much time before the drive needs a command is many times what a decision takes.
     fn default() -> Self {
         Self {
             at_drive: 2,
-            conservatism: Conservatism::Constant(START),
+            conservatism: Conservatism::Learned,
             budget: 0.005,
             same_track: SameTrack::default(),
             decide_before: SimDuration::from_us(300),
@@ -68,7 +67,7 @@ impl ExternalSpec {
     }
 }
 
-/// fast02's choice, and with what learning begins.
+/// With what learning begins: the conservatism beyond which fast02's foreground is all but untouched.
 pub(super) const START: SimDuration = SimDuration::from_us(300);
 
 /// How long margins of seeks to and from free work are.
