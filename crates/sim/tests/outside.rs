@@ -241,11 +241,11 @@ fn any_jittery_setting() -> impl Strategy<Value = Setting> {
 }
 
 /// Most that may be delayed: what is earned, what can be saved up, and what is on its way when that is
-/// spent. In turns.
-fn allowed(outcome: &Outcome, setting: &Setting) -> u64 {
+/// spent.
+fn allowed(outcome: &Outcome, setting: &Setting) -> SimDuration {
     let head: SimDuration = outcome.finished.iter().map(|finished| finished.head).sum();
-    let turn = setting.real.rotation_period.ns() as f64;
-    (head.ns() as f64 * setting.scheduler.budget / turn) as u64 + 17 + 4
+    let earned = SimDuration::from_ns((head.ns() as f64 * setting.scheduler.budget) as u64);
+    earned + setting.real.rotation_period * (16 + 1 + 4)
 }
 
 proptest! {
@@ -254,9 +254,8 @@ proptest! {
     #[test]
     fn learned_margins_hold_their_budget_on_any_drive(setting in any_jittery_setting()) {
         let outcome = setting.run();
-        let Account { late_behind_free, .. } = outcome.account;
-        let allowed = allowed(&outcome, &setting);
-        prop_assert!(late_behind_free <= allowed, "{allowed}: {:?}", outcome.account);
+        let (allowed, account) = (allowed(&outcome, &setting), outcome.account);
+        prop_assert!(account.delay_ns <= allowed.ns().into(), "{allowed}: {account:?}");
         let quiet = Setting { habits: Habits::default(), ..setting.clone() };
         let habits = Habits { queue_depth: setting.habits.queue_depth, ..quiet.habits };
         let quiet = Setting { habits, ..quiet }.run();

@@ -131,3 +131,40 @@ impl Actuator for Firmware {
         access
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Blocks;
+
+    use super::*;
+    use crate::library;
+
+    #[test]
+    fn jitter_that_grows_is_as_long_as_said_at_both_ends_and_between_by_distance() {
+        let mut spec = library::spec("atlas10k").unwrap();
+        spec.seek.tolerance = SimDuration::from_us(10);
+        let drive = library::build(&spec, "atlas10k").unwrap();
+        let errors = SeekErrors::new(&drive, 1, 0);
+        let mut firmware = Firmware::new((errors, Some(250_000)), BadBlocks::default(), None, 1);
+        let last = drive.seek().distance_max();
+        for (cylinder, most_ns) in [(1, 10_000), (last / 2, 130_000), (last - 1, 250_000)] {
+            let at = |block: u64| drive.target(Lbn::new(block), Blocks::new(1), Op::Read);
+            let block = (0..drive.blocks().get()).step_by(100);
+            let target = block.map(at).find(|target| target.at.cylinder >= cylinder).unwrap();
+            let departure = Departure {
+                begin: SimTime::ZERO,
+                from: Position::default(),
+                last_op: Op::Read,
+                read_write_switch: SimDuration::ZERO,
+            };
+            let plain = drive.media_access_from(&departure, &target, 0).seek.ns();
+            let mut off = || {
+                let access = firmware.access(&drive, &departure, &target, Latency::Free);
+                access.seek.ns().abs_diff(plain)
+            };
+            let longest = (0..2000).map(|_| off()).max().unwrap();
+            let around = most_ns * 98 / 100..=most_ns * 102 / 100;
+            assert!(around.contains(&longest), "{longest} ns over {cylinder} cylinders");
+        }
+    }
+}

@@ -23,9 +23,9 @@ const MOVEMENT: u32 = 64;
 const MEMORY: u32 = 4096 * MOVEMENT;
 
 /// What is believed of a bin before any movement is in it weighs as much as a 64th of one where all
-/// movements together are looked at, and a 16th where the belief comes from all classes together.
+/// movements together are looked at, and a quarter where the belief comes from all classes together.
 pub(super) const OF_START: u32 = MOVEMENT / 64;
-pub(super) const OF_ALL: u32 = MOVEMENT / 16;
+pub(super) const OF_ALL: u32 = MOVEMENT / 4;
 
 /// Counts by slack.
 #[derive(Debug, Clone)]
