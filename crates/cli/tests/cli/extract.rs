@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::nbd::Running;
 use super::run::{Bench, SMALL_TRACE, command, document, run, stdout};
