@@ -13,8 +13,8 @@ use crate::chart::{Axes, Line};
 /// Constant margins to choose the best of, in microseconds. The last is fast02's choice.
 const CONSTANTS: [u64; 8] = [25, 50, 60, 75, 100, 150, 200, 300];
 
-/// Part of the head's time that free work may delay the foreground by, in %.
-const BUDGET: f64 = 0.5;
+/// By how much free work may delay the foreground: milliseconds for each second of the head's time.
+const BUDGET: f64 = 5.0;
 
 /// A drive that has to be foreseen.
 struct Hidden {
@@ -68,7 +68,7 @@ impl Hidden {
         let us = SimDuration::from_us;
         let scheduler = ExternalSpec {
             conservatism,
-            budget: BUDGET / 100.0,
+            budget: BUDGET / 1e3,
             same_track: SameTrack::Distinct,
             ..ExternalSpec::default()
         };
@@ -98,11 +98,11 @@ impl Hidden {
     }
 }
 
-/// Part of the head's time that the foreground was delayed by free work, in %.
+/// By how much free work delayed the foreground: milliseconds for each second of the head's time.
 fn delayed(result: &RunResult) -> f64 {
     let delay_ns = result.external.map_or(0, |external| external.delay_ns);
     let HeadTime { seek_ns, rotate_ns, transfer_ns } = result.head_time;
-    100.0 * delay_ns as f64 / (seek_ns + rotate_ns + transfer_ns) as f64
+    1e3 * delay_ns as f64 / (seek_ns + rotate_ns + transfer_ns) as f64
 }
 
 impl Runs {
@@ -134,14 +134,11 @@ impl Runs {
         let mut rows = Vec::new();
         for (margin, result) in &named {
             let what = |of: &str| format!("{}, {margin}: {of}", drive.name);
-            let row = |of: &str, band, ours| context.row_in(&what(of), "%", band, ours);
-            rows.push(row("free bandwidth of that in firmware", [50.0, 120.0], self.share(result)));
-            rows.push(row(
-                "foreground delayed, of the head's time",
-                [0.0, BUDGET],
-                delayed(result),
-            ));
-            rows.push(row("response above", [-10.0, 1.0], self.slower(result)));
+            let row = |of: &str, unit, band, ours| context.row_in(&what(of), unit, band, ours);
+            let share = self.share(result);
+            rows.push(row("free bandwidth of that in firmware", "%", [50.0, 120.0], share));
+            rows.push(row("foreground delayed", "ms/s", [0.0, BUDGET], delayed(result)));
+            rows.push(row("response above", "%", [-10.0, 1.0], self.slower(result)));
         }
         let over = |other: &RunResult| {
             100.0 * free_mb_per_second(&self.learned) / free_mb_per_second(other)
@@ -155,28 +152,34 @@ impl Runs {
         rows
     }
 
-    /// Free bandwidth by conservatism, and that of learned margins over all of it.
-    fn lines(&self, drive: &Hidden) -> [Line; 2] {
-        let ms = |us: u64| us as f64 / 1e3;
+    /// A measure by conservatism, and that of learned margins over all of it.
+    fn lines(&self, drive: &Hidden, measure: impl Fn(&RunResult) -> f64) -> [Line; 2] {
         let points = CONSTANTS.iter().zip(&self.constants);
-        let constants = points.map(|(&us, result)| (ms(us), self.share(result))).collect();
-        let learned = self.share(&self.learned);
+        let constants = points.map(|(&us, result)| (us as f64, measure(result))).collect();
+        let learned = measure(&self.learned);
         let ends = [CONSTANTS[0], CONSTANTS[CONSTANTS.len() - 1]];
         [
             line(&format!("{}, constant", drive.name), constants),
-            line(&format!("{}, learned", drive.name), ends.map(|us| (ms(us), learned)).into()),
+            line(&format!("{}, learned", drive.name), ends.map(|us| (us as f64, learned)).into()),
         ]
     }
 }
 
 pub(super) fn margins(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let (mut rows, mut lines) = (Vec::new(), Vec::new());
+    let (mut rows, mut free, mut delays) = (Vec::new(), Vec::new(), Vec::new());
     for drive in &DRIVES {
         let runs = drive.run(context)?;
         rows.extend(runs.rows(drive, context));
-        lines.extend(runs.lines(drive));
+        // Without electronics it is much the same.
+        if drive.electronics {
+            free.extend(runs.lines(drive, |result| runs.share(result)));
+            delays.extend(runs.lines(drive, delayed));
+        }
     }
-    let y = "free bandwidth, % of that in firmware";
-    let axes = Axes { x: "conservatism, ms", y, log_x: false };
-    Ok(Outcome { rows, figures: vec![Figure::Lines(lines, axes)] })
+    let axes = |y| Axes { x: "conservatism, us", y, log_x: false };
+    let figures = vec![
+        Figure::Lines(free, axes("free bandwidth, % of that in firmware")),
+        Figure::Lines(delays, axes("foreground delayed, ms per s of head time")),
+    ];
+    Ok(Outcome { rows, figures })
 }

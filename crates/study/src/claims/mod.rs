@@ -166,7 +166,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "beyond.margins",
         title: "Margins of free work learned outside the drive, against one constant",
-        setting: "as beyond.fast02, SPTF-SW60%; three drives; a budget of 0.5 % of the head's time",
+        setting: "as beyond.fast02, SPTF-SW60%; three drives; a budget of 5 ms a second of the head's time",
         run: beyond_margins::margins,
     },
     Claim {
