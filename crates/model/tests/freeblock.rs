@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freewheel_model::drive::{Departure, Drive, Position};
+use freewheel_model::drive::{Departure, Drive, Position, SEEK_CLASSES, SeekMargins};
 use freewheel_model::freeblock::{
     Ends, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
 };
@@ -306,6 +306,19 @@ impl Case {
         self.scheduler.deliveries().for_each(drop);
     }
 
+    /// From now on movements take longer than on `plain`, by a random margin for each class of them.
+    fn slow_down(&mut self, plain: &Drive) {
+        let mut margins = SeekMargins::constant(SimDuration::ZERO);
+        for op in [Op::Read, Op::Write] {
+            for class in 0..SEEK_CLASSES {
+                let us = self.prng.below(2) * self.prng.below(600);
+                margins.set(op, class, SimDuration::from_us(us));
+            }
+        }
+        self.oracle.drive = Arc::new(plain.with_seek_margins(margins));
+        self.scheduler.foresee_with(&self.oracle.drive);
+    }
+
     /// Plans a random gap and does the plan. Worth of the plan, what the oracle says is the best,
     /// and whether it was in time.
     fn gap(&mut self) -> (u64, u64, bool, Vec<FreeRun>) {
@@ -374,6 +387,26 @@ proptest! {
             };
             let first = runs.first().map(track);
             prop_assert!(runs.iter().all(|run| Some(track(run)) == first), "{:?}", runs);
+        }
+    }
+
+    #[test]
+    fn plans_are_as_good_and_in_time_while_the_margins_of_seeks_change(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        for rule in [Rule::Greedy, Rule::Paths] {
+            let mut case = Case::new(spec.clone(), seed, rule);
+            let plain = Arc::clone(&case.oracle.drive);
+            for _ in 0..8 {
+                case.slow_down(&plain);
+                for _ in 0..4 {
+                    let (worth, best, in_time, runs) = case.gap();
+                    prop_assert!(in_time, "{:?}", runs);
+                    prop_assert!(rule == Rule::Paths || worth == best, "{:?}", runs);
+                    prop_assert!((best > 0) == (worth > 0), "{:?}", runs);
+                }
+            }
         }
     }
 
