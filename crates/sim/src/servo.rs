@@ -46,10 +46,21 @@ impl SeekErrors {
     /// How much longer the next seek takes than the curve says.
     #[inline]
     pub(crate) fn draw(&mut self) -> i64 {
-        if self.tolerance_ns == 0 {
+        self.draw_within(self.tolerance_ns)
+    }
+
+    /// The same for a seek that may be off by so much either way.
+    #[inline]
+    pub(crate) fn draw_within(&mut self, tolerance_ns: u64) -> i64 {
+        if tolerance_ns == 0 {
             return 0;
         }
-        self.prng.below(2 * self.tolerance_ns + 1) as i64 - self.tolerance_ns as i64
+        self.prng.below(2 * tolerance_ns + 1) as i64 - tolerance_ns as i64
+    }
+
+    /// Greatest difference either way.
+    pub(crate) fn tolerance_ns(&self) -> u64 {
+        self.tolerance_ns
     }
 }
 

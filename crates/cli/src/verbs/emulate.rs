@@ -54,6 +54,9 @@ pub struct EmulateArgs {
     /// Seeks take up to so much more or less than the curve says, as 50us
     #[arg(long, value_name = "TIME")]
     seek_jitter: Option<SimDuration>,
+    /// And over all cylinders up to so much; between, it grows with the distance
+    #[arg(long, value_name = "TIME")]
+    seek_jitter_far: Option<SimDuration>,
     /// Replies are under way for up to so long, evenly, as 20us
     #[arg(long, value_name = "TIME", default_value = "0us")]
     reply_jitter: SimDuration,
@@ -139,6 +142,7 @@ impl EmulateArgs {
     fn options(&self, drive: &Drive) -> Result<Options, Failure> {
         let habits = Habits {
             seek_jitter: self.seek_jitter,
+            seek_jitter_far: self.seek_jitter_far,
             reply_jitter: self.reply_jitter,
             reply_jitter_a_block: self.reply_jitter_a_block,
             activity: self.activity.map(|own| own.0),

@@ -47,6 +47,7 @@ impl FromStr for Emulated {
             let time = || value.parse::<SimDuration>().map_err(|error| format!("{key}: {error}"));
             match key {
                 "seek_jitter" => target.habits.seek_jitter = Some(time()?),
+                "seek_jitter_far" => target.habits.seek_jitter_far = Some(time()?),
                 "reply_jitter" => target.habits.reply_jitter = time()?,
                 "recovery" => target.recovery = time()?,
                 "bad" => target.bad.push(value.parse().map_err(|error| format!("bad: {error}"))?),
@@ -56,8 +57,8 @@ impl FromStr for Emulated {
                 }
                 _ => {
                     return Err(format!(
-                        "{key:?} is not known: there are seek_jitter, reply_jitter, bad, recovery, \
-                         seed"
+                        "{key:?} is not known: there are seek_jitter, seek_jitter_far, reply_jitter, \
+                         bad, recovery, seed"
                     ));
                 }
             }

@@ -11,7 +11,7 @@ use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Nbd
 use freewheel::live::serve::{self, JobSpec, Kind, Report, Serving, Setup, Way};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::external::{Account, ExternalSpec, SameTrack};
+use freewheel::model::external::{Account, Conservatism, ExternalSpec, SameTrack};
 use freewheel::model::freeblock::Rule;
 use freewheel::model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
 use freewheel::model::onboard::spec::WriteCache;
@@ -20,7 +20,7 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::black_box::Habits;
 use freewheel::sim::library;
 use freewheel::sim::{CONSERVATISM_MAX, ExternalConfig};
-use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime};
+use freewheel::units::{BLOCK_BYTES, Bytes, SimTime};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -51,7 +51,7 @@ cache off (hdparm -W0): the end of a write that is not on the media says nothing
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
 pub struct ServeArgs {
     /// A file, a block device, an NBD export by its URI, or a drive that exists in arithmetic only:
-    /// emulated:NAME[?seek_jitter=TIME&reply_jitter=TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
+    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&reply_jitter=TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
     backend: String,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file: what the device is
     #[arg(long, value_name = "NAME")]
@@ -65,9 +65,13 @@ pub struct ServeArgs {
     /// Foreground policy: fcfs, look, clook, sstf, sptf, sptf-sw, sstf-lw or asatf
     #[arg(long, value_name = "NAME", default_value = "sptf-sw")]
     policy: PolicySpec,
-    /// How much longer than predicted a seek to or from free work may take
-    #[arg(long, value_name = "TIME", default_value = "300us")]
-    conservatism: SimDuration,
+    /// How much longer than predicted a seek to or from free work may take, or `learned`: for each kind
+    /// of seek from the ends of commands
+    #[arg(long, value_name = "TIME", default_value_t = ExternalSpec::default().conservatism)]
+    conservatism: Conservatism,
+    /// Of learned conservatism: the part of the head's time at work that free work may delay clients by
+    #[arg(long, value_name = "SHARE", default_value_t = ExternalSpec::default().budget)]
+    budget: f64,
     /// Free work on the tracks of foreground requests
     #[arg(long, value_name = "HOW", default_value = "merge")]
     same_track: Tracks,
@@ -180,15 +184,23 @@ impl ServeArgs {
     }
 
     fn external(&self) -> Result<ExternalConfig, Failure> {
-        if self.conservatism > CONSERVATISM_MAX {
+        if let Conservatism::Constant(margin) = self.conservatism
+            && margin > CONSERVATISM_MAX
+        {
             return Err(Failure::wrong_use(format!(
-                "--conservatism {}: at most {CONSERVATISM_MAX} is allowed; more than a turn leaves \
-                 nothing of any gap",
-                self.conservatism
+                "--conservatism {margin}: at most {CONSERVATISM_MAX} is allowed; more than a turn \
+                 leaves nothing of any gap"
+            )));
+        }
+        if !(self.budget > 0.0 && self.budget <= 1.0) {
+            return Err(Failure::wrong_use(format!(
+                "--budget {}: more than 0 and at most 1 is allowed, 0.005 for half a per cent",
+                self.budget
             )));
         }
         let scheduler = ExternalSpec {
             conservatism: self.conservatism,
+            budget: self.budget,
             same_track: self.same_track.into(),
             ..ExternalSpec::default()
         };

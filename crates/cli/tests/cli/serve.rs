@@ -161,6 +161,8 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     let emulated = "emulated:atlas10k";
     let long = ["--conservatism", "200ms"];
     refused(emulated, "atlas10k", &long, 2, &["--conservatism 200ms", "at most 100ms"]);
+    let none = ["--budget", "0"];
+    refused(emulated, "atlas10k", &none, 2, &["--budget 0", "more than 0 and at most 1"]);
     let large = ["--scrub", "--scrub-block", "2MiB"];
     refused(emulated, "atlas10k", &large, 2, &["--scrub-block 2MiB", "512B to 1.00 MiB"]);
     let part = ["--scrub", "--scrub-block", "1000B"];

@@ -8,6 +8,7 @@ use freewheel_units::{Angle, Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::actuator::Departure;
 use super::layout::{Layout, Run};
+use super::margins::SeekMargins;
 use super::rotation::Rotation;
 use super::seek::SeekCurve;
 use super::spec::{ByOp, DriveSpec};
@@ -320,11 +321,11 @@ impl Drive {
         Self { overhead, ..self.clone() }
     }
 
-    /// The same drive with every movement over `distance` cylinders, zero for a change of heads,
-    /// longer by `margin_ns(distance)`: for plans that must hold although seeks vary.
+    /// The same drive with every movement longer by its margin: for plans that must hold although
+    /// seeks vary. Copies no table of seeks.
     #[must_use]
-    pub fn with_slower_seeks(&self, margin_ns: impl Fn(u32) -> u32) -> Self {
-        Self { seek: self.seek.slower(margin_ns), ..self.clone() }
+    pub fn with_seek_margins(&self, margins: SeekMargins) -> Self {
+        Self { seek: self.seek.with_margins(margins), ..self.clone() }
     }
 
     /// The rest of an access whose first movement takes `seek_ns` from `now` on.

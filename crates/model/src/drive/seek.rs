@@ -1,6 +1,10 @@
 //! How long the arm takes to get somewhere.
 
+use std::sync::Arc;
+
 use freewheel_units::{Op, SimDuration};
+
+use super::margins::SeekMargins;
 
 /// Seek times of one drive by distance in cylinders, for reads and writes, with head switches.
 ///
@@ -8,14 +12,17 @@ use freewheel_units::{Op, SimDuration};
 /// of transfer, so that a look-up is one load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeekCurve {
-    read_ns: Vec<u32>,
-    write_ns: Vec<u32>,
+    read_ns: Arc<[u32]>,
+    write_ns: Arc<[u32]>,
     /// `min(read, write)` over this distance and all longer ones. Measured curves are not always
     /// monotone; a search that prunes by distance needs a bound that is.
-    floor_ns: Vec<u32>,
-    write_floor_ns: Vec<u32>,
+    floor_ns: Arc<[u32]>,
+    write_floor_ns: Arc<[u32]>,
     read_switch_ns: u32,
     write_switch_ns: u32,
+    /// Beside the tables, which may have a million entries: margins change while a drive is used.
+    margins: Option<Arc<SeekMargins>>,
+    least_margin_ns: u32,
 }
 
 impl SeekCurve {
@@ -37,12 +44,14 @@ impl SeekCurve {
         let floor_ns = floor_from_here_on(&read_ns, &write_ns);
         let write_floor_ns = floor_from_here_on(&write_ns, &write_ns);
         Self {
-            read_ns,
-            write_ns,
-            floor_ns,
-            write_floor_ns,
+            read_ns: read_ns.into(),
+            write_ns: write_ns.into(),
+            floor_ns: floor_ns.into(),
+            write_floor_ns: write_floor_ns.into(),
             read_switch_ns: narrow(head_switch),
             write_switch_ns: narrow(head_switch + write_settle),
+            margins: None,
+            least_margin_ns: 0,
         }
     }
 
@@ -56,27 +65,18 @@ impl SeekCurve {
             _ => (&self.read_ns, self.read_switch_ns),
         };
         let arm = table[distance as usize];
-        u64::from(if switches_head { arm.max(switch) } else { arm })
+        let time = u64::from(if switches_head { arm.max(switch) } else { arm });
+        match &self.margins {
+            Some(margins) if time > 0 => time + margins.of(op, distance).ns(),
+            _ => time,
+        }
     }
 
-    /// The same with every movement over `distance` cylinders, zero for a change of heads, longer by
-    /// `margin_ns(distance)`.
+    /// The same with every movement longer by its margin.
     #[must_use]
-    pub(crate) fn slower(&self, margin_ns: impl Fn(u32) -> u32) -> Self {
-        let table = |times: &[u32]| -> Vec<u32> {
-            let slower = |(distance, time): (usize, &u32)| time + margin_ns(distance as u32);
-            std::iter::once(0).chain(times.iter().enumerate().skip(1).map(slower)).collect()
-        };
-        let (read_ns, write_ns) = (table(&self.read_ns), table(&self.write_ns));
-        let switch = margin_ns(0);
-        Self {
-            floor_ns: floor_from_here_on(&read_ns, &write_ns),
-            write_floor_ns: floor_from_here_on(&write_ns, &write_ns),
-            read_ns,
-            write_ns,
-            read_switch_ns: self.read_switch_ns + switch,
-            write_switch_ns: self.write_switch_ns + switch,
-        }
+    pub(crate) fn with_margins(&self, margins: SeekMargins) -> Self {
+        let least_margin_ns = margins.least_ns();
+        Self { margins: Some(Arc::new(margins)), least_margin_ns, ..self.clone() }
     }
 
     /// From the first cylinder to the last.
@@ -87,14 +87,21 @@ impl SeekCurve {
     /// No seek of this distance or a longer one takes less, whatever the operation.
     #[inline]
     pub fn floor_ns(&self, distance: u32) -> u64 {
-        u64::from(self.floor_ns[distance as usize])
+        self.with_least(self.floor_ns[distance as usize])
     }
 
     /// No seek of this distance or a longer one that ends with `op` takes less.
     #[inline]
     pub(crate) fn floor_for_ns(&self, op: Op, distance: u32) -> u64 {
         let floor = if op == Op::Write { &self.write_floor_ns } else { &self.floor_ns };
-        u64::from(floor[distance as usize])
+        self.with_least(floor[distance as usize])
+    }
+
+    /// Where nothing moves there is no margin either.
+    #[inline]
+    fn with_least(&self, floor_ns: u32) -> u64 {
+        let margin_ns = if floor_ns > 0 { self.least_margin_ns } else { 0 };
+        u64::from(floor_ns) + u64::from(margin_ns)
     }
 
     /// Mean over uniformly distributed pairs of different cylinders, for the data sheet's
@@ -145,11 +152,17 @@ mod tests {
 
     #[test]
     fn a_slower_curve_is_longer_by_its_margins_and_stays_where_nothing_moves() {
-        let slower = curve().slower(|distance| 1000 * (distance + 1));
+        let us = SimDuration::from_us;
+        let mut margins = SeekMargins::constant(us(4));
+        margins.set(Op::Read, 0, us(1));
+        margins.set(Op::Write, 2, us(7));
+        let slower = curve().with_margins(margins);
         assert_eq!(slower.time_ns(Op::Read, 0, false), 0);
         assert_eq!(slower.time_ns(Op::Read, 0, true), 951_000);
-        assert_eq!(slower.time_ns(Op::Write, 3, true), 1_604_000);
-        assert_eq!(slower.floor_ns(1), 903_000);
+        assert_eq!(slower.time_ns(Op::Read, 3, true), 1_504_000);
+        assert_eq!(slower.time_ns(Op::Write, 3, true), 1_607_000);
+        // Of any of them no less than the least margin.
+        assert_eq!((slower.floor_ns(0), slower.floor_ns(1)), (0, 901_000));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What a planner wants in a gap, as commands that a drive can be given.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::forecast::Head;
+use super::learner::Learner;
 use super::{External, SameTrack};
 use crate::drive::{Drive, Leg, Position, Rest, Target};
 use crate::freeblock::{Ends, FreeRun, Opportunity, Planner, Spent};
@@ -85,9 +87,10 @@ impl External {
         let opportunity = gap.opportunity;
         self.account.gaps += 1;
         self.account.potential_ns += u128::from(opportunity.latency().ns());
-        if opportunity.latency() == SimDuration::ZERO {
+        if opportunity.latency() == SimDuration::ZERO || !self.may_risk() {
             return Filling::default();
         }
+        self.follow_margins(planner);
         let mut runs = std::mem::take(&mut self.runs);
         planner.plan(&opportunity, &mut runs);
         self.has_work = !runs.is_empty();
@@ -106,6 +109,21 @@ impl External {
         self.account.extra_seek_ns += i128::from(spent.extra_seek_ns);
         let merged = commands.pop_if(|last| last.is_merged);
         Filling { free: commands.into(), merged, has_sent: false }
+    }
+
+    /// Whether free work has not delayed the foreground beyond what is allowed.
+    fn may_risk(&mut self) -> bool {
+        let may = self.learner.as_ref().is_none_or(Learner::may_risk);
+        self.has_work &= may;
+        may
+    }
+
+    /// Takes over what has been learned of margins.
+    fn follow_margins(&mut self, planner: &mut dyn Planner) {
+        if let Some(margins) = self.learner.as_mut().and_then(Learner::news) {
+            self.cautious = Arc::new(self.drive.with_seek_margins(margins));
+            planner.foresee_with(&self.cautious);
+        }
     }
 
     fn gap_before(&self, head: Head, target: &Target) -> Gap {
@@ -175,7 +193,7 @@ impl External {
 
     /// What the commands take of the gap; None when the foreground request would be late behind
     /// them. Every seek takes longer by the margin, and a command cannot begin before the drive has
-    /// been told of it.
+    /// been told of it and has processed it, one after the other.
     fn spent(&self, gap: &Gap, commands: &[FreeCommand], now: SimTime) -> Option<Spent> {
         let mut spent = Spent::default();
         if commands.is_empty() {
@@ -183,9 +201,11 @@ impl External {
         }
         let due = gap.opportunity.due;
         let mut ends = gap.ends.clone();
+        let mut processed = self.clock.model(self.processed.max(now));
         let mut at = gap.head.departure(self.read_write_switch);
         for free in commands {
-            at.begin = at.begin.max(self.ready(&ends, free.op, now));
+            processed = processed.max(self.told(&ends, now)) + self.turnaround.of(free.op);
+            at.begin = at.begin.max(processed);
             let target = self.drive.target(free.start, Blocks::new(free.blocks.into()), free.op);
             let access = self.cautious.media_access_from(&at, &target, 0);
             at = at.after(&access, free.op);
@@ -199,7 +219,8 @@ impl External {
                 return None;
             }
         } else {
-            at.begin = at.begin.max(self.ready(&ends, gap.op, now));
+            processed = processed.max(self.told(&ends, now)) + self.turnaround.of(gap.op);
+            at.begin = at.begin.max(processed);
             let back = self.cautious.travel(&at, gap.opportunity.to, gap.op, 0);
             spent.extra_seek_ns += back.ns() as i64;
             at.begin += back;
@@ -208,11 +229,10 @@ impl External {
         (at.begin <= due).then_some(spent)
     }
 
-    /// When the drive can begin with the next command behind commands with these ends.
-    fn ready(&self, ends: &[SimTime], op: Op, now: SimTime) -> SimTime {
+    /// When the drive can be told of the next command behind commands with these ends.
+    fn told(&self, ends: &[SimTime], now: SimTime) -> SimTime {
         let behind = ends.len().checked_sub(self.spec.at_drive as usize);
-        let told = behind.map_or(self.clock.model(now), |behind| ends[behind]);
-        told + self.turnaround.of(op)
+        behind.map_or(self.clock.model(now), |behind| ends[behind])
     }
 }
 

@@ -15,6 +15,7 @@
 mod clock;
 mod forecast;
 mod free;
+mod learner;
 mod spec;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -26,12 +27,13 @@ use serde::Serialize;
 use self::clock::{Clock, Observed, PLAUSIBLE};
 use self::forecast::{Forecast, Head};
 use self::free::{Filling, FreeCommand};
+use self::learner::{Learner, Movement};
 use crate::drive::spec::ByOp;
 use crate::drive::{Departure, Drive, Rest, Target};
 use crate::freeblock::{Foreground, FreeRun, Planner};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
-pub use spec::{ExternalSpec, SameTrack};
+pub use spec::{Conservatism, ExternalSpec, SameTrack};
 
 /// What to send to the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +166,8 @@ impl Account {
 struct AtDrive {
     command: Command,
     sent: SimTime,
+    /// When the drive begins to process it, in the host's time: when it has processed those before.
+    taken_up: SimTime,
     forecast: Forecast,
     /// A foreground request with free work before it.
     is_behind_free: bool,
@@ -190,6 +194,8 @@ pub struct External {
     drive: Arc<Drive>,
     /// The same with longer seeks, for free work.
     cautious: Arc<Drive>,
+    /// Of margins that are not constant.
+    learner: Option<Learner>,
     /// From sending a command to an idle drive until the head moves.
     turnaround: ByOp<SimDuration>,
     read_write_switch: SimDuration,
@@ -204,13 +210,15 @@ pub struct External {
     has_work: bool,
     decides_at: Option<SimTime>,
     at_drive: VecDeque<AtDrive>,
+    /// When the drive has processed all that has been sent, in the host's time.
+    processed: SimTime,
     clock: Clock,
     /// Behind the last command that has come back.
     head: Head,
     /// When that came back.
     ended: SimTime,
-    /// Where the head was before the free work that came back last, and when the drive got that, while
-    /// the request behind it has not come back.
+    /// Where the head was before the free work that came back last, and when the drive took that up,
+    /// while the request behind it has not come back.
     gap_from: Option<(Head, SimTime)>,
     last_id: u64,
     runs: Vec<FreeRun>,
@@ -227,10 +235,12 @@ impl External {
         spec: ExternalSpec,
     ) -> Result<Self, ParsePolicyError> {
         assert!(spec.at_drive > 0, "commands at the drive");
+        let period = drive.rotation().period();
         Ok(Self {
+            learner: spec.learner(period),
             cautious: Arc::new(spec.planners_drive(drive)),
             turnaround: drive.overheads(),
-            clock: Clock::new(drive.rotation().period()),
+            clock: Clock::new(period),
             drive: Arc::new(drive.with_overhead(ByOp::default())),
             read_write_switch,
             sector_blocks: 1,
@@ -242,6 +252,7 @@ impl External {
             has_work: false,
             decides_at: None,
             at_drive: VecDeque::new(),
+            processed: SimTime::ZERO,
             head: Head::default(),
             ended: SimTime::ZERO,
             gap_from: None,
@@ -349,8 +360,15 @@ impl External {
             next.filling.has_sent = true;
         }
         let forecast = self.forecast(&command, now);
-        let sent = AtDrive { command: command.clone(), sent: now, forecast, is_behind_free };
-        self.at_drive.push_back(sent);
+        let taken_up = now.max(self.processed);
+        self.processed = taken_up + self.turnaround.of(op);
+        self.at_drive.push_back(AtDrive {
+            command: command.clone(),
+            sent: now,
+            taken_up,
+            forecast,
+            is_behind_free,
+        });
         command
     }
 
@@ -364,7 +382,8 @@ impl External {
     /// sent at `now`.
     fn tail(&self, now: SimTime, op: Op) -> Head {
         let head = self.at_drive.back().map_or(self.head, |last| last.forecast.end);
-        let ready = self.clock.model(now) + self.turnaround.of(op);
+        let taken_up = now.max(self.processed);
+        let ready = self.clock.model(taken_up) + self.turnaround.of(op);
         Head { at: head.at.max(ready), ..head }
     }
 
@@ -416,7 +435,11 @@ impl External {
         let first = self.drive.target(target.start, Blocks::new(1), target.op);
         let (Some(whole), Some(first)) = (leg(target), leg(&first)) else { return false };
         let period = self.drive.rotation().period();
-        whole.target.start > target.start && first.wait + self.spec.conservatism < period
+        let margin = match departure.from == target.at {
+            true => SimDuration::ZERO,
+            false => self.cautious.travel(departure, target.at, target.op, 0) - first.seek,
+        };
+        whole.target.start > target.start && first.wait + margin < period
     }
 
     /// A command has come back at `now`. What planners hear of it has the host's time. Panics when
@@ -424,18 +447,25 @@ impl External {
     pub fn finished(&mut self, id: u64, now: SimTime, planner: &mut dyn Planner) -> Finished {
         let place = self.at_drive.iter().position(|sent| sent.command.id == id);
         let place = place.expect("it has been sent");
-        let AtDrive { command, sent, forecast, is_behind_free } =
+        let AtDrive { command, sent, taken_up, forecast, is_behind_free } =
             self.at_drive.remove(place).expect("it is there");
         let was_known = self.head.is_known;
         let observed = self.clock.compare(now, forecast.end.at);
         let head = now - self.ended.max(sent);
+        if let Some(learner) = &mut self.learner {
+            learner.worked(head);
+        }
         let period = self.drive.rotation().period();
         let late_ns = observed.turns * period.ns() as i64;
+        if was_known {
+            let is_of_gap = is_behind_free || !command.runs.is_empty();
+            self.learn(&command, taken_up, (&observed, is_of_gap));
+        }
         let may_be_media = match was_known {
             true => forecast.may_end(&observed, period),
             false => observed.is_plausible,
         };
-        self.count_delay(&command, sent, now);
+        self.count_delay(&command, taken_up, now);
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
@@ -453,22 +483,51 @@ impl External {
         Finished { command, done, head, error_ns }
     }
 
+    /// Learns from the end of a command that began where the head is, and whether it is of a gap: free
+    /// work or behind it. `taken_up` is when the drive began to process it.
+    fn learn(
+        &mut self,
+        command: &Command,
+        taken_up: SimTime,
+        (observed, is_of_gap): (&Observed, bool),
+    ) {
+        let Some(learner) = &mut self.learner else { return };
+        // A drive that begins amid its blocks when it is late ends before a whole turn is over.
+        let is_late = observed.turns == 1;
+        if !(is_late || observed.turns == 0 && observed.is_plausible) {
+            return;
+        }
+        let (op, start, blocks) = command.extent();
+        let target = self.drive.target(start, Blocks::new(blocks.into()), op);
+        if target.at == self.head.position {
+            return;
+        }
+        let ready = self.clock.model(taken_up) + self.turnaround.of(op);
+        let begin = self.head.at.max(ready);
+        let departure = Departure { begin, ..self.head.departure(self.read_write_switch) };
+        let leg = self.drive.next_leg(&departure, &Rest::whole(&target), 0);
+        let slack = leg.expect("a target has a leg").wait;
+        let distance = self.head.position.cylinder.abs_diff(target.at.cylinder);
+        learner.moved(&Movement { op, distance, slack, is_late, is_of_gap });
+    }
+
     /// Holds a foreground command behind free work, which has come back at `now`, against what it would
-    /// have done without. `sent` is when the drive got this command, which began where the head is.
-    fn count_delay(&mut self, command: &Command, sent: SimTime, now: SimTime) {
+    /// have done without. `taken_up` is when the drive began to process this command, which began where
+    /// the head is.
+    fn count_delay(&mut self, command: &Command, taken_up: SimTime, now: SimTime) {
         let is_free = !command.runs.is_empty();
-        let here = (self.head, sent);
+        let here = (self.head, taken_up);
         let Some(part) = command.foreground else {
             self.gap_from.get_or_insert(here);
             return;
         };
-        let Some((mut from, sent)) = self.gap_from.take().or(is_free.then_some(here)) else {
+        let Some((mut from, taken_up)) = self.gap_from.take().or(is_free.then_some(here)) else {
             return;
         };
         if !from.is_known {
             return;
         }
-        from.at = from.at.max(self.clock.model(sent) + self.turnaround.of(command.op));
+        from.at = from.at.max(self.clock.model(taken_up) + self.turnaround.of(command.op));
         let extent = (command.op, part.start, part.blocks);
         let alone = Forecast::new(&self.drive, &from, self.read_write_switch, extent);
         let delay = self.clock.model(now).saturating_since(alone.end.at);
@@ -492,7 +551,7 @@ impl External {
         let mut head = self.head;
         for sent in &mut self.at_drive {
             let turnaround = self.turnaround.of(sent.command.op);
-            head.at = head.at.max(self.clock.model(sent.sent) + turnaround);
+            head.at = head.at.max(self.clock.model(sent.taken_up) + turnaround);
             let extent = sent.command.extent();
             sent.forecast = Forecast::new(&self.drive, &head, self.read_write_switch, extent);
             head = sent.forecast.end;

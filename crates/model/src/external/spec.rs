@@ -1,21 +1,29 @@
 //! What shapes a scheduler outside a drive.
 
-use freewheel_units::SimDuration;
+use std::fmt;
+use std::str::FromStr;
+
+use freewheel_units::{ParseQuantityError, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::drive::Drive;
+use super::learner::Learner;
 use crate::drive::spec::ByOp;
+use crate::drive::{Drive, SeekMargins};
 
 /// How a scheduler outside a drive deals with what it cannot see or change (fast02 sections 3, 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ExternalSpec {
     /// Commands at the drive at once. With two the drive has its next command when it is done with
     /// one, and nothing to reorder.
     pub at_drive: u32,
-    /// How much longer than predicted a seek to or from free work may take.
-    pub conservatism: SimDuration,
+    /// How much longer than predicted a seek to or from free work may take: the same for all, or
+    /// `learned` for each kind of seek from the ends of commands.
+    pub conservatism: Conservatism,
+    /// Of learned conservatism: the part of the head's time at work that free work may delay the
+    /// foreground by. More than 0 and at most 1.
+    pub budget: f64,
     /// Free work on the tracks of foreground requests.
     pub same_track: SameTrack,
     /// The next request is chosen so long before the drive needs its command, and not earlier: those
@@ -25,12 +33,13 @@ pub struct ExternalSpec {
 }
 
 impl Default for ExternalSpec {
-    /// fast02's: two commands, and the conservatism beyond which its foreground is all but untouched.
+    /// Two commands, as in fast02. Half a per cent is what `beyond.fast02` allows the foreground to lose.
     /// As much time before the drive needs a command is many times what a decision takes.
     fn default() -> Self {
         Self {
             at_drive: 2,
-            conservatism: SimDuration::from_us(300),
+            conservatism: Conservatism::Learned,
+            budget: 0.005,
             same_track: SameTrack::default(),
             decide_before: SimDuration::from_us(300),
         }
@@ -38,11 +47,80 @@ impl Default for ExternalSpec {
 }
 
 impl ExternalSpec {
-    /// `drive` as planners of free work should see it: every movement takes longer by the margin, and
-    /// the processing of commands no time.
+    /// `drive` as planners of free work should be made for: every movement takes longer by the margin,
+    /// and the processing of commands no time. Of learned margins they are told later.
     pub fn planners_drive(&self, drive: &Drive) -> Drive {
-        let margin_ns = u32::try_from(self.conservatism.ns()).unwrap_or(u32::MAX / 4);
-        drive.with_overhead(ByOp::default()).with_slower_seeks(|_| margin_ns)
+        let drive = drive.with_overhead(ByOp::default());
+        match self.conservatism {
+            Conservatism::Constant(margin) => {
+                drive.with_seek_margins(SeekMargins::constant(margin))
+            }
+            Conservatism::Learned => drive,
+        }
+    }
+
+    /// Who learns margins of a drive that turns once in `period`; nobody where they are constant.
+    pub(super) fn learner(&self, period: SimDuration) -> Option<Learner> {
+        let millionths = (self.budget * 1e6).round() as u32;
+        (self.conservatism == Conservatism::Learned)
+            .then(|| Learner::new(period, START, millionths))
+    }
+}
+
+/// With what learning begins: the conservatism beyond which fast02's foreground is all but untouched.
+pub(super) const START: SimDuration = SimDuration::from_us(300);
+
+/// How long margins of seeks to and from free work are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Conservatism {
+    /// The same for every seek (fast02 section 4.2).
+    Constant(SimDuration),
+    /// Learned for each kind of seek, so that delays of the foreground hold a budget.
+    Learned,
+}
+
+const LEARNED: &str = "learned";
+
+impl FromStr for Conservatism {
+    type Err = ParseQuantityError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == LEARNED { Ok(Self::Learned) } else { text.parse().map(Self::Constant) }
+    }
+}
+
+impl TryFrom<String> for Conservatism {
+    type Error = ParseQuantityError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl fmt::Display for Conservatism {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Constant(margin) => margin.fmt(out),
+            Self::Learned => out.pad(LEARNED),
+        }
+    }
+}
+
+impl From<Conservatism> for String {
+    fn from(conservatism: Conservatism) -> Self {
+        conservatism.to_string()
+    }
+}
+
+impl JsonSchema for Conservatism {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Conservatism".into()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let time = generator.subschema_for::<SimDuration>();
+        schemars::json_schema!({
+            "description": "A length of time, or learned from the ends of commands",
+            "anyOf": [time, { "const": LEARNED }],
+        })
     }
 }
 

@@ -295,7 +295,7 @@ fn shift(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> u32 {
 
 /// Between the ends of what is read on two surfaces there is a change of heads, and a sector.
 fn apart(tracks: &Tracks) -> Apart {
-    let drive = tracks.drive();
+    let drive = tracks.fastest();
     let switches = [Op::Read, Op::Write].map(|op| drive.seek().time_ns(op, 0, true));
     let sectors = u64::from(tracks.sectors_max((0, tracks.cylinders() - 1))).max(1);
     let period = drive.rotation().period_ns();

@@ -25,6 +25,8 @@ mod tracks;
 pub mod uses;
 mod wanted;
 
+use std::sync::Arc;
+
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 pub use estimate::{Estimate, Foretold};
@@ -74,6 +76,12 @@ pub trait Planner: Send {
     /// next by itself and must be on the gap's destination track when it is due; a planner that
     /// promises more delays the foreground request.
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>);
+
+    /// From now on gaps are planned with `drive`: the one that the planner was made for, but that its
+    /// seeks take other times. None may take less than that one's.
+    fn foresee_with(&mut self, drive: &Arc<Drive>) {
+        let _ = drive;
+    }
 
     /// A run of the last plan was done at `at`.
     fn done(&mut self, run: &FreeRun, at: SimTime);

@@ -391,6 +391,10 @@ fn merge(items: &[Timed], runs: &mut Vec<FreeRun>) {
 }
 
 impl Planner for Scheduler {
+    fn foresee_with(&mut self, drive: &Arc<Drive>) {
+        self.tracks.foresee_with(drive);
+    }
+
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         runs.clear();
         self.refresh();

@@ -62,6 +62,8 @@ pub(super) struct TrackPlace<'a> {
 #[derive(Debug, Clone)]
 pub(super) struct Tracks {
     drive: Arc<Drive>,
+    /// With the shortest seeks that it may ever have: bounds that are kept hold for them.
+    fastest: Arc<Drive>,
     zone_of_cylinder: Vec<u16>,
     /// By track; of tracks with other than one stretch, `blocks` is zero.
     only: Vec<Packed>,
@@ -112,6 +114,7 @@ impl Tracks {
         let tracks = cylinders.checked_mul(layout.surfaces()).expect("below 2^32 tracks");
         let mut built = Self {
             drive: Arc::clone(drive),
+            fastest: Arc::clone(drive),
             zone_of_cylinder: (0..cylinders).map(zone_of).collect(),
             only: vec![Packed::default(); tracks as usize],
             several: BTreeMap::new(),
@@ -165,6 +168,16 @@ impl Tracks {
         } else {
             *only = Packed::new(&stretch);
         }
+    }
+
+    /// The drive is the same but that its seeks take other times.
+    pub fn foresee_with(&mut self, drive: &Arc<Drive>) {
+        assert_eq!(self.drive.blocks(), drive.blocks(), "the same drive");
+        self.drive = Arc::clone(drive);
+    }
+
+    pub fn fastest(&self) -> &Drive {
+        &self.fastest
     }
 
     pub fn drive(&self) -> &Arc<Drive> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::drive::{Departure, Drive, Position};
+use freewheel_model::drive::{Departure, Drive, Position, SEEK_CLASSES, SeekMargins};
 use freewheel_model::freeblock::{
     Ends, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
 };
@@ -127,6 +127,19 @@ impl Case {
                 .retain(|&(of, block), _| of != layer || !(first..end).contains(&block));
         }
         self.scheduler.deliveries().for_each(drop);
+    }
+
+    /// From now on movements take longer than on `plain`, by a random margin for each class of them.
+    pub fn slow_down(&mut self, plain: &Drive) {
+        let mut margins = SeekMargins::constant(SimDuration::ZERO);
+        for op in [Op::Read, Op::Write] {
+            for class in 0..SEEK_CLASSES {
+                let us = self.prng.below(2) * self.prng.below(600);
+                margins.set(op, class, SimDuration::from_us(us));
+            }
+        }
+        self.oracle.drive = Arc::new(plain.with_seek_margins(margins));
+        self.scheduler.foresee_with(&self.oracle.drive);
     }
 
     /// Plans a random gap and does the plan. Worth of the plan, what the oracle says is the best,

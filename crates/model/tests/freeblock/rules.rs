@@ -1,5 +1,7 @@
 //! Both rules beside exhaustive searches.
 
+use std::sync::Arc;
+
 use freewheel_model::freeblock::{FreeRun, Options, Planner, Rule};
 use freewheel_units::{Blocks, Lbn, SimTime};
 use proptest::prelude::*;
@@ -27,6 +29,26 @@ proptest! {
             };
             let first = runs.first().map(track);
             prop_assert!(runs.iter().all(|run| Some(track(run)) == first), "{:?}", runs);
+        }
+    }
+
+    #[test]
+    fn plans_are_as_good_and_in_time_while_the_margins_of_seeks_change(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        for rule in [Rule::Greedy, Rule::Paths] {
+            let mut case = Case::new(spec.clone(), seed, rule);
+            let plain = Arc::clone(&case.oracle.drive);
+            for _ in 0..8 {
+                case.slow_down(&plain);
+                for _ in 0..4 {
+                    let (worth, best, in_time, runs) = case.gap();
+                    prop_assert!(in_time, "{:?}", runs);
+                    prop_assert!(rule == Rule::Paths || worth == best, "{:?}", runs);
+                    prop_assert!((best > 0) == (worth > 0), "{:?}", runs);
+                }
+            }
         }
     }
 

@@ -190,6 +190,10 @@ impl Background {
 }
 
 impl Planner for Background {
+    fn foresee_with(&mut self, drive: &Arc<Drive>) {
+        self.tasks.foresee_with(drive);
+    }
+
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         self.is_idle = false;
         self.tasks.plan(gap, runs);

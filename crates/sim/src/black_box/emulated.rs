@@ -50,6 +50,10 @@ pub struct Habits {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seek_jitter: Option<SimDuration>,
+    /// The same of a seek over all cylinders; between both it grows with the distance. As of all others
+    /// when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seek_jitter_far: Option<SimDuration>,
     /// Replies are under way for so long at most, evenly.
     pub reply_jitter: SimDuration,
     /// And for so much longer at most for each block: how far the bus is behind the media varies
@@ -95,14 +99,15 @@ const SEEK_JITTER_MAX: SimDuration = SimDuration::from_secs(1);
 impl Habits {
     /// Err for a habit that no drive has.
     pub fn check(&self) -> Result<(), HabitError> {
-        let Self { seek_jitter, reply_jitter, reply_jitter_a_block, activity, .. } = *self;
+        let Self { seek_jitter, seek_jitter_far, reply_jitter, reply_jitter_a_block, .. } = *self;
         let none = SimDuration::ZERO;
         let mut times = vec![
             ("seek_jitter", seek_jitter.unwrap_or(none), [none, SEEK_JITTER_MAX]),
+            ("seek_jitter_far", seek_jitter_far.unwrap_or(none), [none, SEEK_JITTER_MAX]),
             ("reply_jitter", reply_jitter, [none, LATE_MAX]),
             ("reply_jitter_a_block", reply_jitter_a_block, [none, LATE_A_BLOCK_MAX]),
         ];
-        if let Some(Activity { every, lasts }) = activity {
+        if let Some(Activity { every, lasts }) = self.activity {
             times.push(("activity.every", every, EVERY));
             times.push(("activity.lasts", lasts, [none, LATE_MAX]));
         }
@@ -164,10 +169,11 @@ impl EmulatedDrive {
         let unit =
             Unit::new(&inside, &onboard).expect("a drive that builds has a policy that does");
         let errors = SeekErrors::new(&drive, seed, 0);
+        let far_ns = habits.seek_jitter_far.map(SimDuration::ns);
         Ok(Self {
             unit,
             blocks: drive.blocks(),
-            firmware: Firmware::new(errors, bad, habits.activity, seed),
+            firmware: Firmware::new((errors, far_ns), bad, habits.activity, seed),
             inside: BTreeMap::new(),
             replies: BTreeMap::new(),
             reply_jitter: habits.reply_jitter,
@@ -271,6 +277,7 @@ mod tests {
                 "`activity.lasts` is 60.001s: 0ns to 60s",
             ),
             (Habits { seek_jitter: Some(ms(1001)), ..usual }, "`seek_jitter` is 1.001s: 0ns to 1s"),
+            (Habits { seek_jitter_far: Some(ms(1001)), ..usual }, "`seek_jitter_far` is 1.001s"),
             (Habits { reply_jitter: SimDuration::MAX, ..usual }, "`reply_jitter` is "),
             (Habits { reply_jitter_a_block: ms(2), ..usual }, "`reply_jitter_a_block` is 2ms"),
             (Habits { queue_depth: Some(0), ..usual }, "`queue_depth` is 0: 1 to 65536"),

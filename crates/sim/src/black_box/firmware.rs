@@ -50,6 +50,8 @@ impl BadBlocks {
 /// stopped by bad blocks.
 pub(super) struct Firmware {
     errors: SeekErrors,
+    /// Greatest error of a seek over all cylinders, when it is another one.
+    far_ns: Option<u64>,
     bad: BadBlocks,
     activity: Option<Interruptions>,
 }
@@ -85,9 +87,25 @@ impl Interruptions {
 }
 
 impl Firmware {
-    pub fn new(errors: SeekErrors, bad: BadBlocks, activity: Option<Activity>, seed: u64) -> Self {
+    /// `far_ns` is the greatest error of a seek over all cylinders when it is another one than of a
+    /// short seek.
+    pub fn new(
+        (errors, far_ns): (SeekErrors, Option<u64>),
+        bad: BadBlocks,
+        activity: Option<Activity>,
+        seed: u64,
+    ) -> Self {
         let activity = activity.map(|activity| Interruptions::new(activity, seed));
-        Self { errors, bad, activity }
+        Self { errors, far_ns, bad, activity }
+    }
+
+    /// By how much the next seek is off.
+    fn error_ns(&mut self, drive: &Drive, departure: &Departure, target: &Target) -> i64 {
+        let Some(far_ns) = self.far_ns else { return self.errors.draw() };
+        let near_ns = self.errors.tolerance_ns();
+        let distance: u64 = departure.from.cylinder.abs_diff(target.at.cylinder).into();
+        let most: u64 = drive.seek().distance_max().max(1).into();
+        self.errors.draw_within((near_ns * (most - distance) + far_ns * distance) / most)
     }
 
     pub fn bad(&mut self) -> &mut BadBlocks {
@@ -103,7 +121,7 @@ impl Actuator for Firmware {
         target: &Target,
         _: Latency,
     ) -> Access {
-        let error = self.errors.draw();
+        let error = self.error_ns(drive, departure, target);
         let delayed = self.activity.as_mut().map_or(*departure, |own| own.delay(*departure));
         let mut access = drive.media_access_from(&delayed, target, error);
         access.seek += delayed.begin - departure.begin;
@@ -111,5 +129,42 @@ impl Actuator for Firmware {
             access.rotate += self.bad.recovery;
         }
         access
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Blocks;
+
+    use super::*;
+    use crate::library;
+
+    #[test]
+    fn jitter_that_grows_is_as_long_as_said_at_both_ends_and_between_by_distance() {
+        let mut spec = library::spec("atlas10k").unwrap();
+        spec.seek.tolerance = SimDuration::from_us(10);
+        let drive = library::build(&spec, "atlas10k").unwrap();
+        let errors = SeekErrors::new(&drive, 1, 0);
+        let mut firmware = Firmware::new((errors, Some(250_000)), BadBlocks::default(), None, 1);
+        let last = drive.seek().distance_max();
+        for (cylinder, most_ns) in [(1, 10_000), (last / 2, 130_000), (last - 1, 250_000)] {
+            let at = |block: u64| drive.target(Lbn::new(block), Blocks::new(1), Op::Read);
+            let block = (0..drive.blocks().get()).step_by(100);
+            let target = block.map(at).find(|target| target.at.cylinder >= cylinder).unwrap();
+            let departure = Departure {
+                begin: SimTime::ZERO,
+                from: Position::default(),
+                last_op: Op::Read,
+                read_write_switch: SimDuration::ZERO,
+            };
+            let plain = drive.media_access_from(&departure, &target, 0).seek.ns();
+            let mut off = || {
+                let access = firmware.access(&drive, &departure, &target, Latency::Free);
+                access.seek.ns().abs_diff(plain)
+            };
+            let longest = (0..2000).map(|_| off()).max().unwrap();
+            let around = most_ns * 98 / 100..=most_ns * 102 / 100;
+            assert!(around.contains(&longest), "{longest} ns over {cylinder} cylinders");
+        }
     }
 }

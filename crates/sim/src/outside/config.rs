@@ -2,7 +2,7 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::external::{External, ExternalSpec};
+use freewheel_model::external::{Conservatism, External, ExternalSpec};
 use freewheel_model::onboard::spec::WriteCache;
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::SimDuration;
@@ -37,15 +37,22 @@ impl ExternalConfig {
     /// Err for values that cannot be, and for what such a scheduler does not do: key, value, and what
     /// is allowed.
     pub(crate) fn check(&self, freeblock: Option<&FreeblockConfig>) -> Result<(), String> {
-        let ExternalSpec { at_drive, conservatism, .. } = self.scheduler;
+        let ExternalSpec { at_drive, conservatism, budget, .. } = self.scheduler;
         if !(1..=AT_DRIVE_MAX).contains(&at_drive) {
             return Err(format!(
                 "`scheduler.at_drive` is {at_drive}: 1 to {AT_DRIVE_MAX} commands are allowed"
             ));
         }
-        if conservatism > CONSERVATISM_MAX {
+        if let Conservatism::Constant(margin) = conservatism
+            && margin > CONSERVATISM_MAX
+        {
             return Err(format!(
-                "`scheduler.conservatism` is {conservatism}: at most {CONSERVATISM_MAX} are allowed"
+                "`scheduler.conservatism` is {margin}: at most {CONSERVATISM_MAX} are allowed"
+            ));
+        }
+        if !(budget > 0.0 && budget <= 1.0) {
+            return Err(format!(
+                "`scheduler.budget` is {budget}: more than 0 and at most 1 is allowed"
             ));
         }
         let wrong = |error: HabitError| {

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::external::ExternalSpec;
+use freewheel_model::external::{Conservatism, ExternalSpec};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::onboard::spec::{BusSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
@@ -48,6 +48,10 @@ pub(super) struct Setting {
     pub free: Option<Rule>,
     pub scheduler: ExternalSpec,
     pub jitter: SimDuration,
+    /// Of a seek over all cylinders, where jitter grows with the distance.
+    pub jitter_far: Option<SimDuration>,
+    /// Whether the drive has its buffer, which reads ahead, its bus and its overheads.
+    pub electronics: bool,
     pub outstanding: u32,
     pub think: SimDuration,
     /// Of a run without a whole scan.
@@ -64,11 +68,13 @@ impl Setting {
             policy,
             free: Some(Rule::Greedy),
             scheduler: ExternalSpec {
-                conservatism,
+                conservatism: Conservatism::Constant(conservatism),
                 decide_before: AT_ONCE,
                 ..ExternalSpec::default()
             },
             jitter: ATLAS_JITTER,
+            jitter_far: None,
+            electronics: true,
             outstanding: osdi00_mining::MPL,
             think: SimDuration::from_ms(30),
             requests: if context.options.quick { 8_000 } else { 100_000 },
@@ -89,14 +95,18 @@ impl Setting {
             promote_tail: None,
             ..FreeblockConfig::default()
         };
-        let habits = Habits { seek_jitter: Some(self.jitter), ..Habits::default() };
+        let habits = Habits {
+            seek_jitter: Some(self.jitter),
+            seek_jitter_far: self.jitter_far,
+            ..Habits::default()
+        };
         let transactions = osdi00_mining::transactions(self.outstanding, seed);
         let Workload::Closed { pattern, .. } = transactions.workload else {
             unreachable!("transactions are a closed workload")
         };
         SimConfig {
             scheduler: self.policy,
-            electronics: true,
+            electronics: self.electronics,
             freeblock: self.free.map(freeblock),
             external: Some(ExternalConfig { scheduler: self.scheduler, habits }),
             workload: Workload::Closed {

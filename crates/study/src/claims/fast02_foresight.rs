@@ -139,6 +139,7 @@ pub(super) const ATLAS: Watched<'static> = Watched {
     drive: "atlas10k",
     habits: Habits {
         seek_jitter: Some(ATLAS_JITTER),
+        seek_jitter_far: None,
         reply_jitter: SimDuration::ZERO,
         reply_jitter_a_block: OVERLAP,
         activity: None,

@@ -2,7 +2,7 @@
 //! what more can be had from outside.
 
 use freewheel_model::drive::Drive;
-use freewheel_model::external::{ExternalSpec, SameTrack};
+use freewheel_model::external::{Conservatism, ExternalSpec, SameTrack};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
@@ -85,7 +85,7 @@ const BEYOND_JITTER: SimDuration = SimDuration::from_us(50);
 pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.options.seed;
     let scheduler = ExternalSpec {
-        conservatism: BEYOND_JITTER + SimDuration::from_us(10),
+        conservatism: Conservatism::Constant(BEYOND_JITTER + SimDuration::from_us(10)),
         same_track: SameTrack::Distinct,
         ..ExternalSpec::default()
     };

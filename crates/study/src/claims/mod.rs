@@ -2,6 +2,7 @@
 //!
 //! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
 
+mod beyond_margins;
 mod beyond_scrub;
 mod beyond_tasks;
 mod beyond_uses;
@@ -161,6 +162,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "Outside the drive with plans of several stops, tracks of the foreground included",
         setting: "as figure 9, jitter of 50 us, four policies",
         run: fast02_scan::beyond,
+    },
+    Claim {
+        id: "beyond.margins",
+        title: "Margins of free work learned outside the drive, against one constant",
+        setting: "as beyond.fast02, SPTF-SW60%; three drives; a budget of 5 ms a second of the head's time",
+        run: beyond_margins::margins,
     },
     Claim {
         id: "beyond.scrub",

@@ -5,7 +5,7 @@ mod jobs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freewheel_model::external::{External, ExternalSpec, SameTrack};
+use freewheel_model::external::{Conservatism, External, ExternalSpec, SameTrack};
 use freewheel_model::freeblock::tasks::{CADENCE, Extent, Tasks};
 use freewheel_model::freeblock::{Options, Rule};
 use freewheel_model::sched::PolicySpec;
@@ -65,7 +65,8 @@ impl World {
         (zone.last_cylinder, zone.spares) = (cylinders - 1, 0);
         zone.slips.clear();
         let drive = Arc::new(library::build(&spec, "small").unwrap());
-        let options = ExternalSpec { conservatism: us(60), same_track, ..Default::default() };
+        let conservatism = Conservatism::Constant(us(60));
+        let options = ExternalSpec { conservatism, same_track, ..Default::default() };
         let abilities = Abilities { sector_bytes, flush: true, ..Abilities::default() };
         let sector = abilities.sector_blocks();
         let scheduler = External::new(&drive, us(0), PolicySpec::Sptf, options).unwrap();

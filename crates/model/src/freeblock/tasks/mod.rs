@@ -372,6 +372,10 @@ impl Tasks {
 }
 
 impl Planner for Tasks {
+    fn foresee_with(&mut self, drive: &Arc<Drive>) {
+        self.scheduler.foresee_with(drive);
+    }
+
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         self.end_gap();
         let is_due = gap.begin >= self.weigh_at;

@@ -1,0 +1,148 @@
+//! Margins of free work, learned from the ends of commands for a budget of delays.
+//!
+//! A command is late when its seek took longer than it had until its first sector passed, its *slack*:
+//! then it comes back a turn later. How much later or earlier the head was on its track nobody outside
+//! sees; but every command, free work or not, says whether the error of its seek was beyond its slack,
+//! and slacks are anything up to a turn. So how often a movement is late by the slack that it has
+//! ([`Lateness`]) is learned for nothing, for each class of movements by distance and by what is done
+//! at the end. A margin takes its time from every movement, a late command takes a turn; so the margin is
+//! the slack of which both together cost least, as a newsvendor weighs too many papers against too few.
+//!
+//! What a late command is taken to cost comes from an account of time ([`Credit`]): the budget is paid in
+//! with the time that the head is at work, and each late command of free work, or behind it, takes a turn
+//! out. On a full account it costs that turn, for more delays would lose more time than shorter margins
+//! win; the less there is, the dearer it is, and on an account that is overdrawn there is no free work.
+//! That is an integral controller of the price, and it holds the budget whatever the drive does, even if
+//! all that has been learned is wrong.
+//!
+//! Non-goals: the direction of a movement, towards the spindle or from it, which no drive file tells
+//! apart; commands that are late for reasons of the drive's own, however much slack they have.
+
+mod credit;
+mod lateness;
+
+use freewheel_units::{Op, SimDuration};
+
+use self::credit::Credit;
+use self::lateness::{BINS, BINS_A_TURN, Curve, Lateness};
+use crate::drive::{SEEK_CLASSES, SeekMargins, seek_class};
+
+/// Commands between one look at the margins and the next while none is late.
+const LOOK_EVERY: u32 = 32;
+
+/// A movement that has been made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Movement {
+    /// What was done at its end.
+    pub op: Op,
+    /// In cylinders; zero for a change of heads.
+    pub distance: u32,
+    /// What there was between its predicted end and the sector.
+    pub slack: SimDuration,
+    pub is_late: bool,
+    /// Whether it was free work, or the foreground behind it.
+    pub is_of_gap: bool,
+}
+
+/// Learns the margins of one drive.
+#[derive(Debug, Clone)]
+pub(super) struct Learner {
+    period: SimDuration,
+    /// Margin before anything is known, in bins.
+    start: usize,
+    classes: Vec<Lateness>,
+    /// All classes together.
+    all: Lateness,
+    credit: Credit,
+    margins: SeekMargins,
+    until_look: u32,
+    /// Margins differ from those handed out last.
+    is_news: bool,
+}
+
+impl Learner {
+    /// For a drive that turns once in `period`. `start` is the margin before anything is known, `budget`
+    /// parts of a million of the head's time that free work may delay the foreground by.
+    pub fn new(period: SimDuration, start: SimDuration, budget: u32) -> Self {
+        let bin_ns = period.ns() / BINS_A_TURN;
+        let start = (start.ns().div_ceil(bin_ns.max(1)) as usize).min(BINS - 1);
+        let mut learner = Self {
+            period,
+            start,
+            classes: vec![Lateness::default(); 2 * SEEK_CLASSES],
+            all: Lateness::default(),
+            credit: Credit::new(period, budget),
+            margins: SeekMargins::constant(SimDuration::ZERO),
+            until_look: 0,
+            is_news: true,
+        };
+        learner.look();
+        learner
+    }
+
+    /// The head has been at work for so long.
+    pub fn worked(&mut self, head: SimDuration) {
+        self.credit.earn(head);
+        self.until_look = self.until_look.saturating_sub(1);
+    }
+
+    /// A movement has been made.
+    pub fn moved(&mut self, movement: &Movement) {
+        let Movement { op, distance, slack, is_late, is_of_gap } = *movement;
+        // Beyond there is no margin that would have helped.
+        let Some(bin) = self.bin(slack) else { return };
+        self.all.add(bin, is_late);
+        self.classes[number(op, seek_class(distance))].add(bin, is_late);
+        if is_late && is_of_gap {
+            self.credit.spend(self.period);
+        }
+        if is_late {
+            self.until_look = 0;
+        }
+    }
+
+    /// Whether there may be free work at all.
+    pub fn may_risk(&self) -> bool {
+        !self.credit.is_overdrawn()
+    }
+
+    /// The margins, if they are others than last time.
+    pub fn news(&mut self) -> Option<SeekMargins> {
+        if self.until_look == 0 {
+            self.look();
+        }
+        std::mem::take(&mut self.is_news).then_some(self.margins)
+    }
+
+    fn bin(&self, slack: SimDuration) -> Option<usize> {
+        let bin = slack.ns() * BINS_A_TURN / self.period.ns();
+        usize::try_from(bin).ok().filter(|&bin| bin < BINS)
+    }
+
+    fn look(&mut self) {
+        self.until_look = LOOK_EVERY;
+        let price = self.credit.price();
+        let of_all = self.all.curve(&Curve::step(self.start), lateness::OF_START);
+        let mut margins = self.margins;
+        for op in [Op::Read, Op::Write] {
+            for class in 0..SEEK_CLASSES {
+                let known = &self.classes[number(op, class)];
+                let bins = match known.is_empty() {
+                    true => of_all.cheapest(price),
+                    false => known.curve(&of_all, lateness::OF_ALL).cheapest(price),
+                };
+                margins.set(op, class, self.period * bins as u64 / BINS_A_TURN);
+            }
+        }
+        self.is_news |= margins != self.margins;
+        self.margins = margins;
+    }
+}
+
+/// Place of a class among both operations'.
+fn number(op: Op, class: usize) -> usize {
+    if op == Op::Write { SEEK_CLASSES + class } else { class }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Margins in a closed loop: they decide what slack movements have.
+
+use freewheel_units::Prng;
+use proptest::prelude::*;
+
+use super::*;
+
+const PERIOD: SimDuration = SimDuration::from_ms(6);
+const BUDGET: u32 = 5000;
+
+fn us(us: u64) -> SimDuration {
+    SimDuration::from_us(us)
+}
+
+/// A drive whose seeks over `distance` are off by up to `jitter_us(distance)` either way.
+struct Loop {
+    learner: Learner,
+    prng: Prng,
+    jitter_us: fn(u32) -> u64,
+    free: u64,
+    late: u64,
+}
+
+impl Loop {
+    fn new(seed: u64, jitter_us: fn(u32) -> u64) -> Self {
+        let learner = Learner::new(PERIOD, us(300), BUDGET);
+        Self { learner, prng: Prng::new(seed, "loop"), jitter_us, free: 0, late: 0 }
+    }
+
+    /// Requests with a gap before each, in which there is a piece of free work over `distance` if that
+    /// may be, planned with as much slack as its margin and up to a sector more.
+    fn run(&mut self, requests: u64, distance: u32) {
+        for _ in 0..requests {
+            let jitter_ns = (self.jitter_us)(distance) * 1000;
+            let late = |prng: &mut Prng, slack: SimDuration| {
+                prng.below(2 * jitter_ns + 1) > jitter_ns + slack.ns()
+            };
+            self.learner.worked(PERIOD + us(2500));
+            let slack = us(self.prng.below(6000));
+            let is_late = late(&mut self.prng, slack);
+            let alone = Movement { op: Op::Read, distance, slack, is_late, is_of_gap: false };
+            self.learner.moved(&alone);
+            if !self.learner.may_risk() {
+                continue;
+            }
+            self.learner.news();
+            let slack = self.margin(distance) + us(self.prng.below(18));
+            let is_late = late(&mut self.prng, slack);
+            self.learner.moved(&Movement { slack, is_late, is_of_gap: true, ..alone });
+            self.free += 1;
+            self.late += u64::from(is_late);
+        }
+    }
+
+    fn margin(&self, distance: u32) -> SimDuration {
+        self.learner.margins.of(Op::Read, distance)
+    }
+}
+
+#[test]
+fn before_anything_is_known_margins_are_those_it_begins_with() {
+    let of = Loop::new(1, |_| 0);
+    let (margin, bin) = (of.margin(100), PERIOD / BINS_A_TURN);
+    assert!(margin >= us(300) && margin <= us(300) + bin, "{margin}");
+}
+
+#[test]
+fn margins_come_down_to_what_the_drive_needs_and_no_further() {
+    for jitter in [|_| 0, |_| 50, |_| 150] as [fn(u32) -> u64; 3] {
+        let mut of = Loop::new(1, jitter);
+        of.run(20_000, 100);
+        let (margin, jitter) = (of.margin(100), us(jitter(100)));
+        assert!(margin <= jitter + us(12), "{margin} for {jitter}");
+        assert!(margin + us(20) >= jitter, "{margin} for {jitter}");
+        assert!(of.free > 19_000, "{} with free work", of.free);
+    }
+}
+
+#[test]
+fn each_kind_of_seek_has_a_margin_of_its_own() {
+    let mut of = Loop::new(1, |distance| if distance < 64 { 20 } else { 200 });
+    for _ in 0..400 {
+        of.run(50, 10);
+        of.run(50, 1000);
+    }
+    let (near, far) = (of.margin(10), of.margin(1000));
+    assert!(near < us(40) && far > us(150), "{near}, {far}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..Default::default() })]
+
+    #[test]
+    fn the_budget_is_held_on_any_drive(
+        seed: u64, distances in prop::collection::vec(0u32..20_000, 1..6)
+    ) {
+        let shapes: [fn(u32) -> u64; 4] =
+            [|_| 40, |distance| u64::from(distance) / 50, |_| 400, |distance| 5 + u64::from(distance % 7) * 90];
+        let mut of = Loop::new(seed, shapes[(seed % 4) as usize]);
+        for number in 0..40 {
+            of.run(100, distances[number % distances.len()]);
+        }
+        let worked = (PERIOD + us(2500)) * 4000;
+        let earned = worked.ns() * u64::from(BUDGET) / 1_000_000 / PERIOD.ns();
+        prop_assert!(of.late <= earned + 17, "{} late, {earned} paid for", of.late);
+        prop_assert!(of.free > 500, "{} with free work", of.free);
+    }
+}
+
+#[test]
+fn a_burst_of_surprises_is_no_burst_of_bad_decisions_and_margins_come_back() {
+    let mut of = Loop::new(1, |_| 50);
+    of.run(20_000, 100);
+    let usual = of.margin(100);
+    // Whatever is tried is late, however much slack it has.
+    for tried in 0..1000 {
+        of.learner.worked(PERIOD);
+        if !of.learner.may_risk() {
+            assert!(tried <= 17, "{tried} of a burst");
+            break;
+        }
+        of.learner.news();
+        let slack = of.margin(100);
+        let (op, distance) = (Op::Read, 100);
+        of.learner.moved(&Movement { op, distance, slack, is_late: true, is_of_gap: true });
+    }
+    assert!(!of.learner.may_risk(), "all that was saved is spent");
+    let free = of.free;
+    of.run(10_000, 100);
+    let (margin, free) = (of.margin(100), of.free - free);
+    assert!(free > 9000, "{free} with free work after it");
+    assert!(margin <= usual + us(18), "{margin} after, {usual} before");
+}
