@@ -155,7 +155,9 @@ impl TaskConfig {
     fn check_extent(&self, capacity: Blocks) -> Result<(), String> {
         let Self { start, length, block_size, .. } = *self;
         let capacity = capacity.bytes();
-        if !start.get().is_multiple_of(512) || start.get() + block_size.get() > capacity.get() {
+        let has_room =
+            capacity.get().checked_sub(block_size.get()).is_some_and(|last| start.get() <= last);
+        if !start.get().is_multiple_of(512) || !has_room {
             return Err(format!(
                 "`start` is {start}: a whole number of blocks of 512 B is needed, and room for one of {block_size} on an arm of {capacity}"
             ));

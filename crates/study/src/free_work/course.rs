@@ -136,7 +136,8 @@ pub(crate) fn over_the_run(task: &TaskResult) -> Line {
     let every = steps.div_ceil(POINTS).max(1);
     let (mut points, mut began_ns) = (Vec::new(), 0);
     let minutes = |ns: u64| ns as f64 / 60e9;
-    for round in task.all_rounds() {
+    // Where a run ends with a round there is no further one.
+    for round in task.all_rounds().filter(|round| round.elapsed_ns > 0) {
         let point = |at: &Progress| {
             (minutes(began_ns + at.elapsed_ns), 100.0 * at.blocks as f64 / task.blocks as f64)
         };
@@ -225,6 +226,7 @@ mod tests {
         let course = Course::new(&task, 4_000_000);
         assert!(course.progress().iter().chain(&course.bandwidth()).all(|l| l.points.is_empty()));
     }
+
     #[test]
     fn every_round_of_a_run_begins_with_nothing_where_the_one_before_ended() {
         let (one, mut two) = (task(), task());
