@@ -457,15 +457,20 @@ impl External {
         }
         let period = self.drive.rotation().period();
         let late_ns = observed.turns * period.ns() as i64;
-        if was_known {
-            let is_of_gap = is_behind_free || !command.runs.is_empty();
-            self.learn(&command, taken_up, (&observed, is_of_gap));
+        // One that has overtaken others did not begin where the head is.
+        if place > 0 {
+            self.gap_from = None;
+        } else {
+            if was_known {
+                let is_of_gap = is_behind_free || !command.runs.is_empty();
+                self.learn(&command, taken_up, (&observed, is_of_gap));
+            }
+            self.count_delay(&command, taken_up, now);
         }
         let may_be_media = match was_known {
             true => forecast.may_end(&observed, period),
             false => observed.is_plausible,
         };
-        self.count_delay(&command, taken_up, now);
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
@@ -581,3 +586,6 @@ impl External {
         Some(request)
     }
 }
+
+#[cfg(test)]
+mod tests;
