@@ -154,7 +154,6 @@ pub enum SameTrack {
 
 #[cfg(test)]
 mod tests {
-    use super::super::learner::Movement;
     use super::*;
 
     fn spec(budget: f64) -> ExternalSpec {
@@ -176,9 +175,7 @@ mod tests {
     fn free_work_goes_on_with_the_least_budget_when_what_it_delayed_is_earned() {
         let period = SimDuration::from_ms(6);
         let mut learner = spec(1e-6).learner(period).unwrap();
-        let (op, slack) = (freewheel_units::Op::Read, SimDuration::ZERO);
-        let late = Movement { op, distance: 1, slack, is_late: true, is_of_gap: true };
-        (0..5).for_each(|_| learner.moved(&late));
+        learner.delayed(period * 5);
         assert!(!learner.may_risk());
         learner.worked(period * 2_000_000);
         assert!(learner.may_risk());
