@@ -263,6 +263,22 @@ proptest! {
     }
 }
 
+/// A margin is an eighth of a turn at most.
+#[test]
+fn learned_margins_hold_their_budget_where_seeks_are_off_by_more_than_any_margin() {
+    let mut read = Vec::new();
+    for jitter in [us(800), us(1000), us(2500)] {
+        let jittery = Setting::jittery(jitter);
+        let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..jittery.scheduler };
+        let setting = Setting { scheduler, requests: 8000, ..jittery };
+        let outcome = setting.run();
+        let (allowed, account) = (allowed(&outcome, &setting), outcome.account);
+        assert!(account.delay_ns <= allowed.ns().into(), "{jitter}: {allowed}: {account:?}");
+        read.push(account.free_blocks);
+    }
+    assert!(read[0] > 10_000, "{read:?} blocks: some free work pays for itself");
+}
+
 #[test]
 fn learned_margins_read_more_than_the_constant_they_begin_with_and_hold_the_budget() {
     let constant = Setting::jittery(us(50));

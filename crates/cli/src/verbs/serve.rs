@@ -192,18 +192,14 @@ impl ServeArgs {
                  leaves nothing of any gap"
             )));
         }
-        if !(self.budget > 0.0 && self.budget <= 1.0) {
-            return Err(Failure::wrong_use(format!(
-                "--budget {}: more than 0 and at most 1 is allowed, 0.005 for half a per cent",
-                self.budget
-            )));
-        }
         let scheduler = ExternalSpec {
             conservatism: self.conservatism,
             budget: self.budget,
             same_track: self.same_track.into(),
             ..ExternalSpec::default()
         };
+        let wrong = |rule| Failure::wrong_use(format!("--budget {}: {rule}", self.budget));
+        scheduler.check_budget().map_err(wrong)?;
         Ok(ExternalConfig { scheduler, habits: Habits::default() })
     }
 

@@ -180,6 +180,18 @@ struct Next {
     filling: Filling,
 }
 
+/// A gap in which free work has come back.
+#[derive(Clone, Copy)]
+struct OpenGap {
+    /// Before all of it.
+    head: Head,
+    /// When the drive took up the first command in it.
+    taken_up: SimTime,
+    /// A command of it lost two turns or more at once, which is the drive's own doing: a seek that
+    /// misses its sector loses one.
+    is_interrupted: bool,
+}
+
 /// A foreground request that is not done.
 struct Pending {
     request: Foreground,
@@ -217,9 +229,8 @@ pub struct External {
     head: Head,
     /// When that came back.
     ended: SimTime,
-    /// Where the head was before the free work that came back last, and when the drive took that up,
-    /// while the request behind it has not come back.
-    gap_from: Option<(Head, SimTime)>,
+    /// The gap of the free work that came back last, while the request behind it has not come back.
+    gap: Option<OpenGap>,
     last_id: u64,
     runs: Vec<FreeRun>,
     account: Account,
@@ -255,7 +266,7 @@ impl External {
             processed: SimTime::ZERO,
             head: Head::default(),
             ended: SimTime::ZERO,
-            gap_from: None,
+            gap: None,
             last_id: 0,
             runs: Vec::new(),
             account: Account::default(),
@@ -457,15 +468,21 @@ impl External {
         }
         let period = self.drive.rotation().period();
         let late_ns = observed.turns * period.ns() as i64;
-        if was_known {
-            let is_of_gap = is_behind_free || !command.runs.is_empty();
-            self.learn(&command, taken_up, (&observed, is_of_gap));
+        // One that has overtaken others did not begin where the head is.
+        if place > 0 {
+            self.gap = None;
+        } else {
+            if was_known {
+                self.learn(&command, taken_up, &observed);
+            }
+            let is_interrupted = was_known && observed.turns > 1;
+            let here = OpenGap { head: self.head, taken_up, is_interrupted };
+            self.count_delay(&command, here, now);
         }
         let may_be_media = match was_known {
             true => forecast.may_end(&observed, period),
             false => observed.is_plausible,
         };
-        self.count_delay(&command, taken_up, now);
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
@@ -483,14 +500,9 @@ impl External {
         Finished { command, done, head, error_ns }
     }
 
-    /// Learns from the end of a command that began where the head is, and whether it is of a gap: free
-    /// work or behind it. `taken_up` is when the drive began to process it.
-    fn learn(
-        &mut self,
-        command: &Command,
-        taken_up: SimTime,
-        (observed, is_of_gap): (&Observed, bool),
-    ) {
+    /// Learns from the end of a command that began where the head is. `taken_up` is when the drive
+    /// began to process it.
+    fn learn(&mut self, command: &Command, taken_up: SimTime, observed: &Observed) {
         let Some(learner) = &mut self.learner else { return };
         // A drive that begins amid its blocks when it is late ends before a whole turn is over.
         let is_late = observed.turns == 1;
@@ -508,20 +520,21 @@ impl External {
         let leg = self.drive.next_leg(&departure, &Rest::whole(&target), 0);
         let slack = leg.expect("a target has a leg").wait;
         let distance = self.head.position.cylinder.abs_diff(target.at.cylinder);
-        learner.moved(&Movement { op, distance, slack, is_late, is_of_gap });
+        learner.moved(&Movement { op, distance, slack, is_late });
     }
 
     /// Holds a foreground command behind free work, which has come back at `now`, against what it would
-    /// have done without. `taken_up` is when the drive began to process this command, which began where
-    /// the head is.
-    fn count_delay(&mut self, command: &Command, taken_up: SimTime, now: SimTime) {
+    /// have done without. `here` is a gap in which there is this command alone.
+    fn count_delay(&mut self, command: &Command, here: OpenGap, now: SimTime) {
         let is_free = !command.runs.is_empty();
-        let here = (self.head, taken_up);
+        let before = self.gap.take();
+        let is_interrupted = here.is_interrupted || before.is_some_and(|gap| gap.is_interrupted);
         let Some(part) = command.foreground else {
-            self.gap_from.get_or_insert(here);
+            self.gap = Some(OpenGap { is_interrupted, ..before.unwrap_or(here) });
             return;
         };
-        let Some((mut from, taken_up)) = self.gap_from.take().or(is_free.then_some(here)) else {
+        let Some(OpenGap { head: mut from, taken_up, .. }) = before.or(is_free.then_some(here))
+        else {
             return;
         };
         if !from.is_known {
@@ -531,9 +544,13 @@ impl External {
         let extent = (command.op, part.start, part.blocks);
         let alone = Forecast::new(&self.drive, &from, self.read_write_switch, extent);
         let delay = self.clock.model(now).saturating_since(alone.end.at);
-        if delay > self.drive.rotation().period() / PLAUSIBLE {
-            self.account.delayed += 1;
-            self.account.delay_ns += u128::from(delay.ns());
+        if delay <= self.drive.rotation().period() / PLAUSIBLE {
+            return;
+        }
+        self.account.delayed += 1;
+        self.account.delay_ns += u128::from(delay.ns());
+        if let Some(learner) = self.learner.as_mut().filter(|_| !is_interrupted) {
+            learner.delayed(delay);
         }
     }
 
@@ -581,3 +598,6 @@ impl External {
         Some(request)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,7 +22,7 @@ pub struct ExternalSpec {
     /// `learned` for each kind of seek from the ends of commands.
     pub conservatism: Conservatism,
     /// Of learned conservatism: the part of the head's time at work that free work may delay the
-    /// foreground by. More than 0 and at most 1.
+    /// foreground by. At least 0.000001 and at most 1.
     pub budget: f64,
     /// Free work on the tracks of foreground requests.
     pub same_track: SameTrack,
@@ -59,13 +59,26 @@ impl ExternalSpec {
         }
     }
 
+    /// Err with what is allowed, for a budget that is not.
+    pub fn check_budget(&self) -> Result<(), &'static str> {
+        // With less the account would never earn anything, and free work once overdrawn never go on.
+        let is_allowed = (1.0 / MILLION..=1.0).contains(&self.budget);
+        is_allowed.then_some(()).ok_or(
+            "more than 0 and at most 1 is allowed, and no less than a millionth; 0.005 for half a per \
+             cent, and without free work nothing is delayed",
+        )
+    }
+
     /// Who learns margins of a drive that turns once in `period`; nobody where they are constant.
     pub(super) fn learner(&self, period: SimDuration) -> Option<Learner> {
-        let millionths = (self.budget * 1e6).round() as u32;
+        let millionths = (self.budget * MILLION).round() as u32;
         (self.conservatism == Conservatism::Learned)
             .then(|| Learner::new(period, START, millionths))
     }
 }
+
+/// Budgets are counted in so many parts.
+const MILLION: f64 = 1e6;
 
 /// With what learning begins: the conservatism beyond which fast02's foreground is all but untouched.
 pub(super) const START: SimDuration = SimDuration::from_us(300);
@@ -137,4 +150,34 @@ pub enum SameTrack {
     Distinct,
     /// Not at all.
     Never,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(budget: f64) -> ExternalSpec {
+        ExternalSpec { budget, ..ExternalSpec::default() }
+    }
+
+    #[test]
+    fn a_budget_that_would_be_counted_as_nothing_is_refused_with_the_way_out() {
+        for budget in [f64::NAN, -0.1, 0.0, 4e-7, 9e-7, 1.001, f64::INFINITY] {
+            let error = spec(budget).check_budget().unwrap_err();
+            assert!(error.contains("no less than a millionth"), "{budget}: {error}");
+        }
+        for budget in [1e-6, 0.005, 1.0] {
+            assert_eq!(spec(budget).check_budget(), Ok(()), "{budget}");
+        }
+    }
+
+    #[test]
+    fn free_work_goes_on_with_the_least_budget_when_what_it_delayed_is_earned() {
+        let period = SimDuration::from_ms(6);
+        let mut learner = spec(1e-6).learner(period).unwrap();
+        learner.delayed(period * 5);
+        assert!(!learner.may_risk());
+        learner.worked(period * 2_000_000);
+        assert!(learner.may_risk());
+    }
 }

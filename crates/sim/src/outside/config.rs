@@ -50,11 +50,8 @@ impl ExternalConfig {
                 "`scheduler.conservatism` is {margin}: at most {CONSERVATISM_MAX} are allowed"
             ));
         }
-        if !(budget > 0.0 && budget <= 1.0) {
-            return Err(format!(
-                "`scheduler.budget` is {budget}: more than 0 and at most 1 is allowed"
-            ));
-        }
+        let wrong = |rule| format!("`scheduler.budget` is {budget}: {rule}");
+        self.scheduler.check_budget().map_err(wrong)?;
         let wrong = |error: HabitError| {
             format!("`habits.{}` is {}: {}", error.key, error.value, error.rule)
         };

@@ -9,11 +9,12 @@
 //! the slack of which both together cost least, as a newsvendor weighs too many papers against too few.
 //!
 //! What a late command is taken to cost comes from an account of time ([`Credit`]): the budget is paid in
-//! with the time that the head is at work, and each late command of free work, or behind it, takes a turn
-//! out. On a full account it costs that turn, for more delays would lose more time than shorter margins
-//! win; the less there is, the dearer it is, and on an account that is overdrawn there is no free work.
-//! That is an integral controller of the price, and it holds the budget whatever the drive does, even if
-//! all that has been learned is wrong.
+//! with the time that the head is at work, and what a foreground command behind free work ends later than
+//! it would have without is taken out. On a full account a late command costs its turn, for more delays
+//! would lose more time than shorter margins win; the less there is, the dearer it is, and on an account
+//! that is overdrawn there is no free work. That is an integral controller of the price, and it holds the
+//! budget for all delays that it is told of, whatever made them and even if all that has been learned is
+//! wrong: seeks that are off by more than the longest margin, an eighth of a turn, as well.
 //!
 //! Non-goals: the direction of a movement, towards the spindle or from it, which no drive file tells
 //! apart; commands that are late for reasons of the drive's own, however much slack they have.
@@ -40,8 +41,6 @@ pub(super) struct Movement {
     /// What there was between its predicted end and the sector.
     pub slack: SimDuration,
     pub is_late: bool,
-    /// Whether it was free work, or the foreground behind it.
-    pub is_of_gap: bool,
 }
 
 /// Learns the margins of one drive.
@@ -88,17 +87,20 @@ impl Learner {
 
     /// A movement has been made.
     pub fn moved(&mut self, movement: &Movement) {
-        let Movement { op, distance, slack, is_late, is_of_gap } = *movement;
+        let Movement { op, distance, slack, is_late } = *movement;
         // Beyond there is no margin that would have helped.
         let Some(bin) = self.bin(slack) else { return };
         self.all.add(bin, is_late);
         self.classes[number(op, seek_class(distance))].add(bin, is_late);
-        if is_late && is_of_gap {
-            self.credit.spend(self.period);
-        }
         if is_late {
             self.until_look = 0;
         }
+    }
+
+    /// Free work has delayed the foreground by so much.
+    pub fn delayed(&mut self, delay: SimDuration) {
+        self.credit.spend(delay);
+        self.until_look = 0;
     }
 
     /// Whether there may be free work at all.
