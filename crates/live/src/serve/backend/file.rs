@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +50,7 @@ pub struct FileBackend {
     blocks: Blocks,
     sector_bytes: u32,
     is_direct: bool,
+    trims: bool,
     commands: Mutex<Sender<BackendCommand>>,
 }
 
@@ -93,6 +94,8 @@ impl FileBackend {
             Err(error) => return Err(system(error)),
         };
         let is_device = file.metadata().map_err(system)?.file_type().is_block_device();
+        let number = file.metadata().map_err(system)?.rdev();
+        let trims = !is_device || discards(&sysfs_of(number));
         let bytes = match is_device {
             true => file.seek(SeekFrom::End(0)).map_err(system)?,
             false => file.metadata().map_err(system)?.len(),
@@ -118,7 +121,7 @@ impl FileBackend {
             thread::Builder::new().name(name).spawn(move || shared.work(&inbox)).map_err(system)?;
         }
         let blocks = Blocks::new(bytes / BLOCK_BYTES);
-        Ok(Self { blocks, sector_bytes, is_direct, commands: Mutex::new(commands) })
+        Ok(Self { blocks, sector_bytes, is_direct, trims, commands: Mutex::new(commands) })
     }
 }
 
@@ -128,8 +131,8 @@ impl Backend for FileBackend {
     }
 
     fn abilities(&self) -> Abilities {
-        let sector_bytes = self.sector_bytes;
-        Abilities { sector_bytes, flush: true, fua: false, trim: true, write_zeroes: true }
+        let (sector_bytes, trim) = (self.sector_bytes, self.trims);
+        Abilities { sector_bytes, flush: true, fua: false, trim, write_zeroes: true }
     }
 
     fn submit(&self, command: BackendCommand) {
@@ -197,6 +200,20 @@ fn failed(error: io::Error) -> Failed {
     Failed { errno, message: error.to_string() }
 }
 
+/// Where the system tells of the block device with this number.
+fn sysfs_of(number: u64) -> PathBuf {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    format!("/sys/dev/block/{major}:{minor}").into()
+}
+
+/// Whether a block device can give blocks up: one that cannot may still make zeroes by itself, and takes
+/// as long for a hole as if they were written. `sysfs` is its directory, or one of its partitions.
+fn discards(sysfs: &Path) -> bool {
+    let of = |file: &str| std::fs::read_to_string(sysfs.join(file));
+    let most = of("queue/discard_max_bytes").or_else(|_| of("../queue/discard_max_bytes"));
+    most.is_ok_and(|most| most.trim().parse::<u64>().is_ok_and(|most| most > 0))
+}
+
 /// Whether a sector can be read by itself past the page cache.
 fn takes_single_sectors(file: &File, sector_bytes: u32, bytes: u64) -> bool {
     let mut memory = Vec::new();
@@ -216,8 +233,6 @@ fn aligned_room(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
-
     use freewheel_units::Lbn;
 
     use super::*;
@@ -277,6 +292,19 @@ mod tests {
         let kept = room_after(What::WriteZeroes { blocks, keep: true });
         assert!(kept >= 1024, "{kept} blocks of 512 B");
         assert!(room_after(What::Trim { blocks }) <= kept);
+    }
+
+    #[test]
+    fn a_device_that_gives_nothing_up_is_told_by_what_the_system_says_of_it_and_its_partitions() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let (drive, partition) = (sysfs.path().join("sda"), sysfs.path().join("sda/sda1"));
+        std::fs::create_dir_all(drive.join("queue")).unwrap();
+        std::fs::create_dir_all(&partition).unwrap();
+        assert!(!discards(&drive), "nothing is said");
+        for (most, can) in [("0\n", false), ("2147450880\n", true)] {
+            std::fs::write(drive.join("queue/discard_max_bytes"), most).unwrap();
+            assert_eq!((discards(&drive), discards(&partition)), (can, can), "{most}");
+        }
     }
 
     #[test]

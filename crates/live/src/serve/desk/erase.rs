@@ -2,7 +2,8 @@
 //!
 //! An erasure has one place in the order of requests that overlap, however large it is, and goes on
 //! there piece by piece: first backups read what is in it, then the device erases it beside the
-//! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot.
+//! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot make
+//! them. What is not needed any more and cannot be given up stays as it is: TRIM is advice.
 
 use std::collections::VecDeque;
 
@@ -55,6 +56,12 @@ pub(super) struct Piece {
 impl Desk {
     /// A client wants `blocks` of 512 B from `start` on erased.
     pub(super) fn erase(&mut self, how: Erase, start: Lbn, blocks: u64, fua: bool) -> u64 {
+        if !self.does(how) {
+            let id = self.number();
+            self.client_gone();
+            self.answers.push((id, Ok(Vec::new())));
+            return id;
+        }
         let (from, to) = (start.get(), start.get() + blocks);
         self.written.mark(from, to, self.now);
         let copies = self.jobs.before_write(from, to, self.now).into();
@@ -67,6 +74,11 @@ impl Desk {
         id
     }
 
+    /// Whether anything is done for it: nobody writes zeroes over what is not needed any more.
+    fn does(&self, how: Erase) -> bool {
+        how != Erase::Trim || self.abilities.trim
+    }
+
     /// Goes on with an erasure: nothing is before it, and nothing of it is under way.
     pub(super) fn erase_on(&mut self, id: u64) {
         let erasure = self.erasures.get_mut(&id).expect("it is not answered");
@@ -77,12 +89,12 @@ impl Desk {
                 return self.begin(copy);
             }
         }
-        if erasure.failed.is_some() || erasure.next == erasure.to {
-            return self.all_erased(id);
-        }
         let (how, start, to) = (erasure.how, Lbn::new(erasure.next), erasure.to);
         // Where there is no flush, only writes can be asked to be on the media.
-        let fua = erasure.fua && !self.abilities.flush;
+        let fua = erasure.fua && !self.abilities.flush && how != Erase::Trim;
+        if erasure.failed.is_some() || start.get() == to || !self.does(how) {
+            return self.all_erased(id);
+        }
         let end = |at_once: u64| (start.get() + 1).next_multiple_of(at_once).min(to);
         let blocks = end(ERASED_AT_ONCE) - start.get();
         if let Some(what) = self.by_device(how, blocks).filter(|_| !fua) {
@@ -101,10 +113,10 @@ impl Desk {
     /// How the device does it, if it can.
     fn by_device(&self, how: Erase, blocks: u64) -> Option<What> {
         match how {
-            Erase::Trim if self.abilities.trim => Some(What::Trim { blocks }),
-            _ if !self.abilities.write_zeroes => None,
-            Erase::Trim => Some(What::WriteZeroes { blocks, keep: false }),
-            Erase::Zeroes { keep } => Some(What::WriteZeroes { blocks, keep }),
+            Erase::Trim => Some(What::Trim { blocks }),
+            Erase::Zeroes { keep } => {
+                self.abilities.write_zeroes.then_some(What::WriteZeroes { blocks, keep })
+            }
         }
     }
 

@@ -204,8 +204,10 @@ fn load(world: &mut World, requests: u64, seed: u64) -> BTreeMap<u64, (u64, Vec<
         let start = start / sector * sector;
         let place = (start * BLOCK_BYTES) as usize..((start + blocks) * BLOCK_BYTES) as usize;
         if prng.chance(0.1) {
-            should_be[place].fill(0);
             let how = if prng.chance(0.5) { Erase::Trim } else { Erase::Zeroes { keep: true } };
+            if how != Erase::Trim || world.desk.abilities.trim && !world.refuses {
+                should_be[place].fill(0);
+            }
             world.erase(how, start, blocks, prng.chance(0.2));
         } else if prng.chance(0.4) {
             let data: Vec<u8> = (0..place.len()).map(|_| prng.below(256) as u8).collect();
@@ -263,6 +265,26 @@ fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
             assert!(answers[id] == data, "read {id} of {start}: {abilities:?}");
         }
         assert_eq!(world.desk.abilities.write_zeroes, !refuses, "it has learnt");
+    }
+}
+
+#[test]
+fn what_a_device_cannot_trim_is_left_as_it_is_and_nothing_is_written() {
+    for says_it_can in [false, true] {
+        let mut world = World::without_jobs(&[], SameTrack::Merge);
+        world.media.fill(7);
+        let can = Abilities { trim: says_it_can, write_zeroes: true, ..world.desk.abilities };
+        (world.desk.abilities, world.refuses) = (can, true);
+        let whole = world.blocks();
+        for fua in [false, true] {
+            let trim = world.erase(Erase::Trim, 0, whole, fua);
+            world.run_until(world.now + us(1));
+            let (_, (id, result)) = world.answers.last().unwrap();
+            assert_eq!((*id, result), (trim, &Ok(Vec::new())));
+            assert!(world.inside.is_empty() && world.desk.is_idle());
+        }
+        assert!(world.media.iter().all(|&byte| byte == 7));
+        assert_eq!(world.desk.account().commands, 0);
     }
 }
 
