@@ -50,6 +50,7 @@ pub struct FileBackend {
     blocks: Blocks,
     sector_bytes: u32,
     is_direct: bool,
+    is_device: bool,
     trims: bool,
     commands: Mutex<Sender<BackendCommand>>,
 }
@@ -121,7 +122,8 @@ impl FileBackend {
             thread::Builder::new().name(name).spawn(move || shared.work(&inbox)).map_err(system)?;
         }
         let blocks = Blocks::new(bytes / BLOCK_BYTES);
-        Ok(Self { blocks, sector_bytes, is_direct, trims, commands: Mutex::new(commands) })
+        let commands = Mutex::new(commands);
+        Ok(Self { blocks, sector_bytes, is_direct, is_device, trims, commands })
     }
 }
 
@@ -132,7 +134,15 @@ impl Backend for FileBackend {
 
     fn abilities(&self) -> Abilities {
         let (sector_bytes, trim) = (self.sector_bytes, self.trims);
-        Abilities { sector_bytes, flush: true, fua: false, trim, write_zeroes: true }
+        let write_zeroes_kept = !self.is_device;
+        Abilities {
+            sector_bytes,
+            flush: true,
+            fua: false,
+            trim,
+            write_zeroes: true,
+            write_zeroes_kept,
+        }
     }
 
     fn submit(&self, command: BackendCommand) {

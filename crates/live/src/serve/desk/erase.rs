@@ -50,7 +50,7 @@ pub(super) struct Piece {
     erasure: u64,
     /// How many of 512 B.
     blocks: u64,
-    is_trim: bool,
+    how: Erase,
 }
 
 impl Desk {
@@ -99,8 +99,7 @@ impl Desk {
         let blocks = end(ERASED_AT_ONCE) - start.get();
         if let Some(what) = self.by_device(how, blocks).filter(|_| !fua) {
             let command = self.own_command();
-            let is_trim = matches!(what, What::Trim { .. });
-            self.erase_commands.insert(command, Piece { erasure: id, blocks, is_trim });
+            self.erase_commands.insert(command, Piece { erasure: id, blocks, how });
             self.out.push_back(BackendCommand { id: command, what, start, data: Vec::new() });
             return;
         }
@@ -113,9 +112,13 @@ impl Desk {
     /// How the device does it, if it can.
     fn by_device(&self, how: Erase, blocks: u64) -> Option<What> {
         match how {
-            Erase::Trim => Some(What::Trim { blocks }),
+            Erase::Trim => self.abilities.trim.then_some(What::Trim { blocks }),
             Erase::Zeroes { keep } => {
-                self.abilities.write_zeroes.then_some(What::WriteZeroes { blocks, keep })
+                let can = match keep {
+                    true => self.abilities.write_zeroes_kept,
+                    false => self.abilities.write_zeroes,
+                };
+                can.then_some(What::WriteZeroes { blocks, keep })
             }
         }
     }
@@ -123,10 +126,11 @@ impl Desk {
     /// The device has erased a piece, or has not.
     pub(super) fn piece_erased(&mut self, piece: &Piece, result: Result<(), Failed>) {
         match result {
-            // It has learnt that it cannot.
-            Err(failed) if failed.errno == Errno::NotSup => match piece.is_trim {
-                true => self.abilities.trim = false,
-                false => self.abilities.write_zeroes = false,
+            // It has learnt that it cannot do this; holes are none of it where room is to be kept.
+            Err(failed) if failed.errno == Errno::NotSup => match piece.how {
+                Erase::Trim => self.abilities.trim = false,
+                Erase::Zeroes { keep: true } => self.abilities.write_zeroes_kept = false,
+                Erase::Zeroes { keep: false } => self.abilities.write_zeroes = false,
             },
             result => self.erased(piece.erasure, piece.blocks, result.err()),
         }
