@@ -105,6 +105,8 @@ pub(super) struct Desk {
     flushes: BTreeMap<u64, u64>,
     /// Pieces of erasures at the device, by their command, and whose they are.
     erase_commands: BTreeMap<u64, Piece>,
+    /// Erasures that have a piece for the device, which has enough of them; next first.
+    erase_later: VecDeque<u64>,
     next_own: u64,
     /// Foreground parts of commands that failed, to be tried without free work.
     again: VecDeque<Part>,
@@ -141,6 +143,7 @@ impl Desk {
             at_device: BTreeMap::new(),
             flushes: BTreeMap::new(),
             erase_commands: BTreeMap::new(),
+            erase_later: VecDeque::new(),
             next_own: OWN_COMMANDS,
             again: VecDeque::new(),
             out: VecDeque::new(),

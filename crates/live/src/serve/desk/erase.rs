@@ -17,6 +17,10 @@ use super::{Desk, Whose};
 /// Blocks of 512 B that a device is asked to erase at once: 32 MiB, for it may have to write them.
 const ERASED_AT_ONCE: u64 = 1 << 16;
 
+/// Pieces that the device erases at once. It is not known how long it takes for one, and what it is
+/// given next may wait for all of them.
+const PIECES_AT_ONCE: usize = 1;
+
 /// Blocks of 512 B that zeroes are written to at once: 1 MiB, as other requests wait for it.
 const WRITTEN_AT_ONCE: u64 = 1 << 11;
 
@@ -98,6 +102,9 @@ impl Desk {
         let end = |at_once: u64| (start.get() + 1).next_multiple_of(at_once).min(to);
         let blocks = end(ERASED_AT_ONCE) - start.get();
         if let Some(what) = self.by_device(how, blocks).filter(|_| !fua) {
+            if self.erase_commands.len() >= PIECES_AT_ONCE {
+                return self.erase_later.push_back(id);
+            }
             let command = self.own_command();
             self.erase_commands.insert(command, Piece { erasure: id, blocks, how });
             self.out.push_back(BackendCommand { id: command, what, start, data: Vec::new() });
@@ -133,6 +140,12 @@ impl Desk {
                 Erase::Zeroes { keep: false } => self.abilities.write_zeroes = false,
             },
             result => self.erased(piece.erasure, piece.blocks, result.err()),
+        }
+        // One after the other, or those behind a large one would wait for all of it.
+        while self.erase_commands.len() < PIECES_AT_ONCE
+            && let Some(next) = self.erase_later.pop_front()
+        {
+            self.erase_on(next);
         }
         self.erase_on(piece.erasure);
     }

@@ -352,6 +352,43 @@ fn a_large_erasure_is_one_request_in_pieces_and_what_overlaps_waits_for_all_of_i
     assert_eq!(world.desk.written().since(SimTime::ZERO, world.blocks()).len(), 1);
 }
 
+/// Does what a desk has for a device that takes one command after the other, 100 ms for each that erases
+/// and 10 ms for others, until all is answered. When each answer came, and how many pieces were asked to
+/// be erased.
+fn one_after_the_other(desk: &mut Desk) -> (BTreeMap<u64, SimTime>, u32) {
+    let (mut queue, mut answered) = (VecDeque::new(), BTreeMap::new());
+    let (mut now, mut pieces) = (SimTime::ZERO, 0);
+    while !desk.is_idle() {
+        while let Some(command) = desk.next_command(now) {
+            queue.push_back(command);
+        }
+        if let Some(BackendCommand { id, what, data, .. }) = queue.pop_front() {
+            let erases = matches!(what, What::Trim { .. } | What::WriteZeroes { .. });
+            pieces += u32::from(erases);
+            now += us(if erases { 100_000 } else { 10_000 });
+            desk.came_back(id, now, Ok(data));
+        } else if let Some(next) = desk.decides_at() {
+            now = now.max(next);
+        }
+        answered.extend(desk.answers().map(|(id, _)| (id, now)));
+    }
+    (answered, pieces)
+}
+
+#[test]
+fn a_read_waits_for_one_piece_of_many_erasures_and_small_ones_do_not_wait_for_large_ones() {
+    let mut world = World::sized(400, 512, &[], SameTrack::Merge);
+    world.desk.abilities.trim = true;
+    let large = world.erase(Erase::Trim, 0, 3 * 65_536, false);
+    let small = (0..60).map(|number| world.erase(Erase::Trim, 200_000 + number * 64, 64, false));
+    let small: Vec<u64> = small.collect();
+    let read = world.read(world.blocks() - 8, 8);
+    let (answered, pieces) = one_after_the_other(&mut world.desk);
+    assert_eq!(pieces, 3 + 60);
+    assert!(answered[&read] <= SimTime::ZERO + us(200_000), "{:?}", answered[&read]);
+    assert!(small.iter().all(|small| answered[small] < answered[&large]));
+}
+
 #[test]
 fn an_error_of_the_device_reaches_the_requests_that_cover_it_and_no_other() {
     let bad: Vec<u64> = (0..60).map(|number| 97 + 211 * number).collect();
