@@ -8,10 +8,10 @@
 use std::collections::VecDeque;
 
 use freewheel_nbd::Errno;
-use freewheel_units::{BLOCK_BYTES, Lbn, Op};
+use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 
 use super::super::backend::{BackendCommand, Failed, What};
-use super::super::jobs::OwnRead;
+use super::super::jobs::{OwnRead, WAIT_MAX};
 use super::{Desk, Whose};
 
 /// Blocks of 512 B that a device is asked to erase at once: 32 MiB, for it may have to write them.
@@ -88,11 +88,18 @@ impl Desk {
         let erasure = self.erasures.get_mut(&id).expect("it is not answered");
         while let Some(read) = erasure.copies.pop_front() {
             if self.jobs.still_wants(&read) {
+                if !self.jobs.keep_room(&read) {
+                    erasure.copies.push_front(read);
+                    self.without_room.entry(id).or_insert(self.now);
+                    return;
+                }
+                self.without_room.remove(&id);
                 let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
                 let copy = self.add(Op::Read, read.start, data, false, Whose::Job(read), id);
                 return self.begin(copy);
             }
         }
+        self.without_room.remove(&id);
         let (how, start, to) = (erasure.how, Lbn::new(erasure.next), erasure.to);
         // Where there is no flush, only writes can be asked to be on the media.
         let fua = erasure.fua && !self.abilities.flush && how != Erase::Trim;
@@ -114,6 +121,30 @@ impl Desk {
         let zeroes = vec![0; bytes as usize];
         let write = self.add(Op::Write, start, zeroes, fua, Whose::Erasure, id);
         self.begin(write);
+    }
+
+    /// Goes on with the erasures whose next copy somebody can take by now. Whoever takes nothing for too
+    /// long has no backup any more.
+    pub(super) fn copy_on(&mut self) {
+        let waiting: Vec<(u64, SimTime)> =
+            self.without_room.iter().map(|(&id, &since)| (id, since)).collect();
+        for (id, since) in waiting {
+            let next = self.erasures[&id].copies.front().copied();
+            if let Some(read) = next.filter(|_| self.now >= since + WAIT_MAX) {
+                self.jobs.not_taken(&read, self.now);
+            }
+            self.erase_on(id);
+        }
+    }
+
+    /// When [`Self::copy_on`] has something to do.
+    pub(super) fn copies_at(&self) -> Option<SimTime> {
+        let at = self.without_room.iter().map(|(id, &since)| {
+            let next = self.erasures[id].copies.front();
+            let is_ready = next.is_none_or(|read| self.jobs.has_room(read));
+            if is_ready { self.now } else { since + WAIT_MAX }
+        });
+        at.min()
     }
 
     /// How the device does it, if it can.

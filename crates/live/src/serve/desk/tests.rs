@@ -1,5 +1,6 @@
 //! The desk against a drive in virtual time whose data are kept.
 
+mod erase;
 mod jobs;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, TaskId, Which};
-use freewheel_units::{Lbn, SimTime};
+use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 
 use super::job::{Job, State, split};
 use super::runs::Runs;
@@ -148,6 +148,35 @@ impl Jobs {
         is_running
     }
 
+    /// Whether whoever takes the data of a read has room for them, or nobody wants them.
+    pub fn has_room(&self, read: &OwnRead) -> bool {
+        let job = self.under_way.get(&read.number).and_then(|read| self.jobs.get(&read.job));
+        job.is_none_or(|job| {
+            let has_room = job.room >= u64::from(read.blocks) * BLOCK_BYTES;
+            has_room || !job.spec.has_reader || job.state != State::Running
+        })
+    }
+
+    /// The same; what there will be is kept for it, or data of gaps, which are smaller, would take it
+    /// first for ever.
+    pub fn keep_room(&mut self, read: &OwnRead) -> bool {
+        if let Some(under_way) = self.under_way.get(&read.number)
+            && let Some(job) = self.jobs.get_mut(&under_way.job)
+        {
+            job.kept_room = read.blocks.into();
+        }
+        self.has_room(read)
+    }
+
+    /// Nobody takes the data of a read: its job fails.
+    pub fn not_taken(&mut self, read: &OwnRead, now: SimTime) {
+        if let Some(&UnderWay { job, .. }) = self.under_way.get(&read.number)
+            && !self.has_room(read)
+        {
+            self.end(job, State::Failed, now);
+        }
+    }
+
     /// The next read to make like a client at `now`, when no client has been there since `idle_since`;
     /// None when there is one.
     pub fn next_read(&mut self, now: SimTime, idle_since: Option<SimTime>) -> Option<OwnRead> {
@@ -210,7 +239,7 @@ impl Jobs {
             // Its data went by the planner.
             Purpose::Promoted => job.promoted_reads -= 1,
             Purpose::Again => job.again_reads -= 1,
-            Purpose::Copy => {}
+            Purpose::Copy => job.kept_room = 0,
         }
         if purpose != Purpose::Promoted {
             job.own_blocks -= extent.blocks.get();
