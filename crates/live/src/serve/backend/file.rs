@@ -58,6 +58,8 @@ pub struct FileBackend {
 /// What the threads of a file share.
 struct Shared {
     file: File,
+    /// Its size when it was opened.
+    bytes: u64,
     is_direct: bool,
     is_device: bool,
     back: Back,
@@ -114,7 +116,7 @@ impl FileBackend {
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::InUse { path: path.into() })?;
         let (commands, inbox) = mpsc::channel();
-        let shared = Arc::new(Shared { file, is_direct, is_device, back });
+        let shared = Arc::new(Shared { file, bytes, is_direct, is_device, back });
         let inbox = Arc::new(Mutex::new(inbox));
         for number in 0..at_once {
             let (shared, inbox) = (Arc::clone(&shared), Arc::clone(&inbox));
@@ -160,6 +162,8 @@ impl Shared {
             let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(BackendCommand { id, what, start, mut data }) = next else { return };
             let offset = start.get() * BLOCK_BYTES;
+            let is_inside = offset + data.len() as u64 <= self.bytes;
+            let failed = |error| failed(&error, is_inside);
             let done = match what {
                 What::Flush => self.file.sync_data().map_err(failed),
                 What::Write { .. } => self.write(&data, offset, &mut aligned).map_err(failed),
@@ -176,7 +180,8 @@ impl Shared {
     fn zero(&self, offset: u64, blocks: u64, keep: bool) -> Result<(), Failed> {
         // A device that cannot is written by the system instead, for as long as that takes.
         let may = !(self.is_device && keep);
-        match may && holes::zero(&self.file, offset, blocks * BLOCK_BYTES, keep).map_err(failed)? {
+        let zero = || holes::zero(&self.file, offset, blocks * BLOCK_BYTES, keep);
+        match may && zero().map_err(|error| failed(&error, true))? {
             true => Ok(()),
             false => {
                 let message = "zeroes have to be written here".into();
@@ -205,8 +210,18 @@ impl Shared {
     }
 }
 
-fn failed(error: io::Error) -> Failed {
-    let errno = error.raw_os_error().map_or(Errno::Io, Errno::from_linux);
+/// What it means that the system refused; `is_inside` the size that there was at first. A drive that is
+/// pulled out ends as an empty one.
+fn failed(error: &io::Error, is_inside: bool) -> Failed {
+    use rustix::io::Errno as System;
+    if error.kind() == io::ErrorKind::UnexpectedEof && is_inside {
+        let message = "it ends before the size that it had".into();
+        return Failed { errno: Errno::Shutdown, message };
+    }
+    let errno = match System::from_io_error(error) {
+        Some(System::NODEV | System::NXIO) => Errno::Shutdown,
+        _ => error.raw_os_error().map_or(Errno::Io, Errno::from_linux),
+    };
     Failed { errno, message: error.to_string() }
 }
 
@@ -330,6 +345,23 @@ mod tests {
         assert!(told.recv().unwrap().result.is_err());
         device.submit(command(2, 8));
         assert!(told.recv().unwrap().result.is_ok());
+    }
+
+    #[test]
+    fn a_device_that_is_gone_is_told_from_one_that_cannot_read_a_block() {
+        let (device, told, file) = opened(1 << 20);
+        file.as_file().set_len(4096).unwrap();
+        let read = |start| {
+            let (what, start) = (What::Read, Lbn::new(start));
+            device.submit(BackendCommand { id: 1, what, start, data: vec![0; 4096] });
+            told.recv().unwrap().result.map(drop).map_err(|failed| failed.errno)
+        };
+        assert_eq!(read(0), Ok(()));
+        assert_eq!(read(1024), Err(Errno::Shutdown), "it had so many");
+        assert_eq!(read(2047), Err(Errno::Io), "it never had");
+        let says = |code| failed(&io::Error::from_raw_os_error(code), true).errno;
+        let (enxio, eio, enodev) = (6, 5, 19);
+        assert_eq!([enxio, eio, enodev].map(says), [Errno::Shutdown, Errno::Io, Errno::Shutdown]);
     }
 
     #[test]
