@@ -5,13 +5,11 @@
 //! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot make
 //! them. What is not needed any more and cannot be given up stays as it is: TRIM is advice.
 
-use std::collections::VecDeque;
-
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 
 use super::super::backend::{BackendCommand, Failed, What};
-use super::super::jobs::{OwnRead, WAIT_MAX};
+use super::super::jobs::{Copies, OwnRead, WAIT_MAX};
 use super::{Desk, Whose};
 
 /// Blocks of 512 B that a device is asked to erase at once: 32 MiB, for it may have to write them.
@@ -45,7 +43,9 @@ pub(super) struct Erasure {
     next: u64,
     fua: bool,
     /// What is to be read before.
-    copies: VecDeque<OwnRead>,
+    copies: Copies,
+    /// The next of it, for which there was no room yet.
+    next_copy: Option<OwnRead>,
     failed: Option<Failed>,
 }
 
@@ -68,9 +68,10 @@ impl Desk {
         }
         let (from, to) = (start.get(), start.get() + blocks);
         self.written.mark(from, to, self.now);
-        let copies = self.jobs.before_write(from, to, self.now).into();
+        let copies = self.jobs.before_erasure(from, to, self.now);
         let id = self.number();
-        let erasure = Erasure { how, from, to, next: from, fua, copies, failed: None };
+        let erasure =
+            Erasure { how, from, to, next: from, fua, copies, next_copy: None, failed: None };
         self.erasures.insert(id, erasure);
         if self.order.arrived(id, from..to, true) {
             self.erase_on(id);
@@ -86,10 +87,12 @@ impl Desk {
     /// Goes on with an erasure: nothing is before it, and nothing of it is under way.
     pub(super) fn erase_on(&mut self, id: u64) {
         let erasure = self.erasures.get_mut(&id).expect("it is not answered");
-        while let Some(read) = erasure.copies.pop_front() {
+        while let Some(read) =
+            erasure.next_copy.take().or_else(|| self.jobs.next_copy(&mut erasure.copies))
+        {
             if self.jobs.still_wants(&read) {
                 if !self.jobs.keep_room(&read) {
-                    erasure.copies.push_front(read);
+                    erasure.next_copy = Some(read);
                     self.without_room.entry(id).or_insert(self.now);
                     return;
                 }
@@ -129,7 +132,7 @@ impl Desk {
         let waiting: Vec<(u64, SimTime)> =
             self.without_room.iter().map(|(&id, &since)| (id, since)).collect();
         for (id, since) in waiting {
-            let next = self.erasures[&id].copies.front().copied();
+            let next = self.erasures[&id].next_copy;
             if let Some(read) = next.filter(|_| self.now >= since + WAIT_MAX) {
                 self.jobs.not_taken(&read, self.now);
             }
@@ -140,7 +143,7 @@ impl Desk {
     /// When [`Self::copy_on`] has something to do.
     pub(super) fn copies_at(&self) -> Option<SimTime> {
         let at = self.without_room.iter().map(|(id, &since)| {
-            let next = self.erasures[id].copies.front();
+            let next = self.erasures[id].next_copy.as_ref();
             let is_ready = next.is_none_or(|read| self.jobs.has_room(read));
             if is_ready { self.now } else { since + WAIT_MAX }
         });

@@ -30,7 +30,7 @@ use self::runs::Runs;
 
 pub use job::{JobReport, State};
 pub use pieces::Source;
-pub use reads::OwnRead;
+pub use reads::{Copies, OwnRead};
 pub use spec::{JobSpec, Kind};
 
 /// Blocks of 512 B that most tasks read at once: 64 KiB.
