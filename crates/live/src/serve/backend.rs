@@ -92,15 +92,19 @@ pub struct Abilities {
     pub fua: bool,
     /// It can be told that blocks are not needed any more.
     pub trim: bool,
-    /// It makes zeroes by itself.
+    /// It makes zeroes by itself where no room need be kept for later writes.
     pub write_zeroes: bool,
+    /// It makes zeroes by itself and keeps the room.
+    pub write_zeroes_kept: bool,
 }
 
 impl Default for Abilities {
     /// Sectors of 512 B, and nothing else.
     fn default() -> Self {
         let sector_bytes = BLOCK_BYTES as u32;
-        Self { sector_bytes, flush: false, fua: false, trim: false, write_zeroes: false }
+        let (flush, fua, trim) = (false, false, false);
+        let (write_zeroes, write_zeroes_kept) = (false, false);
+        Self { sector_bytes, flush, fua, trim, write_zeroes, write_zeroes_kept }
     }
 }
 

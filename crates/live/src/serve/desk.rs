@@ -105,6 +105,10 @@ pub(super) struct Desk {
     flushes: BTreeMap<u64, u64>,
     /// Pieces of erasures at the device, by their command, and whose they are.
     erase_commands: BTreeMap<u64, Piece>,
+    /// Erasures that have a piece for the device, which has enough of them; next first.
+    erase_later: VecDeque<u64>,
+    /// Erasures before which somebody has to take data, and since when.
+    without_room: BTreeMap<u64, SimTime>,
     next_own: u64,
     /// Foreground parts of commands that failed, to be tried without free work.
     again: VecDeque<Part>,
@@ -141,6 +145,8 @@ impl Desk {
             at_device: BTreeMap::new(),
             flushes: BTreeMap::new(),
             erase_commands: BTreeMap::new(),
+            erase_later: VecDeque::new(),
+            without_room: BTreeMap::new(),
             next_own: OWN_COMMANDS,
             again: VecDeque::new(),
             out: VecDeque::new(),
@@ -210,7 +216,7 @@ impl Desk {
     /// When [`Self::next_command`] has something to decide, if nothing happens before.
     pub fn decides_at(&self) -> Option<SimTime> {
         let idle = self.jobs.wakes_at(self.idle_since());
-        let expires = self.jobs.expires_at();
+        let expires = self.jobs.expires_at().into_iter().chain(self.copies_at());
         self.scheduler.decides_at().into_iter().chain(idle).chain(expires).min()
     }
 
@@ -337,6 +343,7 @@ impl Desk {
     pub fn next_command(&mut self, now: SimTime) -> Option<BackendCommand> {
         self.now = self.now.max(now);
         self.jobs.expire(self.now);
+        self.copy_on();
         if let Some(own) = self.out.pop_front() {
             return Some(own);
         }

@@ -279,13 +279,14 @@ impl Serving {
 }
 
 fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
-    let Abilities { sector_bytes, flush, fua, .. } = abilities;
+    let Abilities { sector_bytes, flush, fua, trim, .. } = abilities;
     let features = Features {
         flush,
         // Where there is none, a write and a flush behind it.
         fua: flush || fua,
+        // It is advice, which nobody follows by writing zeroes over a whole drive.
+        trim,
         // Where the device has none, zeroes are written.
-        trim: true,
         write_zeroes: true,
         rotational: true,
         multi_conn: true,

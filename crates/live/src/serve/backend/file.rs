@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,12 +50,16 @@ pub struct FileBackend {
     blocks: Blocks,
     sector_bytes: u32,
     is_direct: bool,
+    is_device: bool,
+    trims: bool,
     commands: Mutex<Sender<BackendCommand>>,
 }
 
 /// What the threads of a file share.
 struct Shared {
     file: File,
+    /// Its size when it was opened.
+    bytes: u64,
     is_direct: bool,
     is_device: bool,
     back: Back,
@@ -93,6 +97,8 @@ impl FileBackend {
             Err(error) => return Err(system(error)),
         };
         let is_device = file.metadata().map_err(system)?.file_type().is_block_device();
+        let number = file.metadata().map_err(system)?.rdev();
+        let trims = !is_device || discards(&sysfs_of(number));
         let bytes = match is_device {
             true => file.seek(SeekFrom::End(0)).map_err(system)?,
             false => file.metadata().map_err(system)?.len(),
@@ -110,7 +116,7 @@ impl FileBackend {
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::InUse { path: path.into() })?;
         let (commands, inbox) = mpsc::channel();
-        let shared = Arc::new(Shared { file, is_direct, is_device, back });
+        let shared = Arc::new(Shared { file, bytes, is_direct, is_device, back });
         let inbox = Arc::new(Mutex::new(inbox));
         for number in 0..at_once {
             let (shared, inbox) = (Arc::clone(&shared), Arc::clone(&inbox));
@@ -118,7 +124,8 @@ impl FileBackend {
             thread::Builder::new().name(name).spawn(move || shared.work(&inbox)).map_err(system)?;
         }
         let blocks = Blocks::new(bytes / BLOCK_BYTES);
-        Ok(Self { blocks, sector_bytes, is_direct, commands: Mutex::new(commands) })
+        let commands = Mutex::new(commands);
+        Ok(Self { blocks, sector_bytes, is_direct, is_device, trims, commands })
     }
 }
 
@@ -128,8 +135,16 @@ impl Backend for FileBackend {
     }
 
     fn abilities(&self) -> Abilities {
-        let sector_bytes = self.sector_bytes;
-        Abilities { sector_bytes, flush: true, fua: false, trim: true, write_zeroes: true }
+        let (sector_bytes, trim) = (self.sector_bytes, self.trims);
+        let write_zeroes_kept = !self.is_device;
+        Abilities {
+            sector_bytes,
+            flush: true,
+            fua: false,
+            trim,
+            write_zeroes: true,
+            write_zeroes_kept,
+        }
     }
 
     fn submit(&self, command: BackendCommand) {
@@ -147,6 +162,8 @@ impl Shared {
             let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(BackendCommand { id, what, start, mut data }) = next else { return };
             let offset = start.get() * BLOCK_BYTES;
+            let is_inside = offset + data.len() as u64 <= self.bytes;
+            let failed = |error| failed(&error, is_inside);
             let done = match what {
                 What::Flush => self.file.sync_data().map_err(failed),
                 What::Write { .. } => self.write(&data, offset, &mut aligned).map_err(failed),
@@ -163,7 +180,8 @@ impl Shared {
     fn zero(&self, offset: u64, blocks: u64, keep: bool) -> Result<(), Failed> {
         // A device that cannot is written by the system instead, for as long as that takes.
         let may = !(self.is_device && keep);
-        match may && holes::zero(&self.file, offset, blocks * BLOCK_BYTES, keep).map_err(failed)? {
+        let zero = || holes::zero(&self.file, offset, blocks * BLOCK_BYTES, keep);
+        match may && zero().map_err(|error| failed(&error, true))? {
             true => Ok(()),
             false => {
                 let message = "zeroes have to be written here".into();
@@ -192,9 +210,33 @@ impl Shared {
     }
 }
 
-fn failed(error: io::Error) -> Failed {
-    let errno = error.raw_os_error().map_or(Errno::Io, Errno::from_linux);
+/// What it means that the system refused; `is_inside` the size that there was at first. A drive that is
+/// pulled out ends as an empty one.
+fn failed(error: &io::Error, is_inside: bool) -> Failed {
+    use rustix::io::Errno as System;
+    if error.kind() == io::ErrorKind::UnexpectedEof && is_inside {
+        let message = "it ends before the size that it had".into();
+        return Failed { errno: Errno::Shutdown, message };
+    }
+    let errno = match System::from_io_error(error) {
+        Some(System::NODEV | System::NXIO) => Errno::Shutdown,
+        _ => error.raw_os_error().map_or(Errno::Io, Errno::from_linux),
+    };
     Failed { errno, message: error.to_string() }
+}
+
+/// Where the system tells of the block device with this number.
+fn sysfs_of(number: u64) -> PathBuf {
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    format!("/sys/dev/block/{major}:{minor}").into()
+}
+
+/// Whether a block device can give blocks up: one that cannot may still make zeroes by itself, and takes
+/// as long for a hole as if they were written. `sysfs` is its directory, or one of its partitions.
+fn discards(sysfs: &Path) -> bool {
+    let of = |file: &str| std::fs::read_to_string(sysfs.join(file));
+    let most = of("queue/discard_max_bytes").or_else(|_| of("../queue/discard_max_bytes"));
+    most.is_ok_and(|most| most.trim().parse::<u64>().is_ok_and(|most| most > 0))
 }
 
 /// Whether a sector can be read by itself past the page cache.
@@ -216,8 +258,6 @@ fn aligned_room(memory: &mut Vec<u8>, length: usize) -> &mut [u8] {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
-
     use freewheel_units::Lbn;
 
     use super::*;
@@ -280,6 +320,19 @@ mod tests {
     }
 
     #[test]
+    fn a_device_that_gives_nothing_up_is_told_by_what_the_system_says_of_it_and_its_partitions() {
+        let sysfs = tempfile::tempdir().unwrap();
+        let (drive, partition) = (sysfs.path().join("sda"), sysfs.path().join("sda/sda1"));
+        std::fs::create_dir_all(drive.join("queue")).unwrap();
+        std::fs::create_dir_all(&partition).unwrap();
+        assert!(!discards(&drive), "nothing is said");
+        for (most, can) in [("0\n", false), ("2147450880\n", true)] {
+            std::fs::write(drive.join("queue/discard_max_bytes"), most).unwrap();
+            assert_eq!((discards(&drive), discards(&partition)), (can, can), "{most}");
+        }
+    }
+
+    #[test]
     fn a_read_past_the_end_fails_by_itself() {
         let (device, told, _file) = opened(1 << 20);
         let command = |id, start| BackendCommand {
@@ -292,6 +345,23 @@ mod tests {
         assert!(told.recv().unwrap().result.is_err());
         device.submit(command(2, 8));
         assert!(told.recv().unwrap().result.is_ok());
+    }
+
+    #[test]
+    fn a_device_that_is_gone_is_told_from_one_that_cannot_read_a_block() {
+        let (device, told, file) = opened(1 << 20);
+        file.as_file().set_len(4096).unwrap();
+        let read = |start| {
+            let (what, start) = (What::Read, Lbn::new(start));
+            device.submit(BackendCommand { id: 1, what, start, data: vec![0; 4096] });
+            told.recv().unwrap().result.map(drop).map_err(|failed| failed.errno)
+        };
+        assert_eq!(read(0), Ok(()));
+        assert_eq!(read(1024), Err(Errno::Shutdown), "it had so many");
+        assert_eq!(read(2047), Err(Errno::Io), "it never had");
+        let says = |code| failed(&io::Error::from_raw_os_error(code), true).errno;
+        let (enxio, eio, enodev) = (6, 5, 19);
+        assert_eq!([enxio, eio, enodev].map(says), [Errno::Shutdown, Errno::Io, Errno::Shutdown]);
     }
 
     #[test]

@@ -172,7 +172,8 @@ impl Backend for NbdBackend {
     fn abilities(&self) -> Abilities {
         let features = self.client.info().features;
         let Features { flush, fua, trim, write_zeroes, .. } = features;
-        Abilities { sector_bytes: self.sector_bytes(), flush, fua, trim, write_zeroes }
+        let (sector_bytes, write_zeroes_kept) = (self.sector_bytes(), write_zeroes);
+        Abilities { sector_bytes, flush, fua, trim, write_zeroes, write_zeroes_kept }
     }
 
     /// Waits while the server takes nothing, for [`ClientLimits::stall`] at most.

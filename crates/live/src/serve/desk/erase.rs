@@ -2,19 +2,22 @@
 //!
 //! An erasure has one place in the order of requests that overlap, however large it is, and goes on
 //! there piece by piece: first backups read what is in it, then the device erases it beside the
-//! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot.
-
-use std::collections::VecDeque;
+//! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot make
+//! them. What is not needed any more and cannot be given up stays as it is: TRIM is advice.
 
 use freewheel_nbd::Errno;
-use freewheel_units::{BLOCK_BYTES, Lbn, Op};
+use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 
 use super::super::backend::{BackendCommand, Failed, What};
-use super::super::jobs::OwnRead;
+use super::super::jobs::{Copies, OwnRead, WAIT_MAX};
 use super::{Desk, Whose};
 
 /// Blocks of 512 B that a device is asked to erase at once: 32 MiB, for it may have to write them.
 const ERASED_AT_ONCE: u64 = 1 << 16;
+
+/// Pieces that the device erases at once. It is not known how long it takes for one, and what it is
+/// given next may wait for all of them.
+const PIECES_AT_ONCE: usize = 1;
 
 /// Blocks of 512 B that zeroes are written to at once: 1 MiB, as other requests wait for it.
 const WRITTEN_AT_ONCE: u64 = 1 << 11;
@@ -40,7 +43,9 @@ pub(super) struct Erasure {
     next: u64,
     fua: bool,
     /// What is to be read before.
-    copies: VecDeque<OwnRead>,
+    copies: Copies,
+    /// The next of it, for which there was no room yet.
+    next_copy: Option<OwnRead>,
     failed: Option<Failed>,
 }
 
@@ -49,17 +54,24 @@ pub(super) struct Piece {
     erasure: u64,
     /// How many of 512 B.
     blocks: u64,
-    is_trim: bool,
+    how: Erase,
 }
 
 impl Desk {
     /// A client wants `blocks` of 512 B from `start` on erased.
     pub(super) fn erase(&mut self, how: Erase, start: Lbn, blocks: u64, fua: bool) -> u64 {
+        if !self.does(how) {
+            let id = self.number();
+            self.client_gone();
+            self.answers.push((id, Ok(Vec::new())));
+            return id;
+        }
         let (from, to) = (start.get(), start.get() + blocks);
         self.written.mark(from, to, self.now);
-        let copies = self.jobs.before_write(from, to, self.now).into();
+        let copies = self.jobs.before_erasure(from, to, self.now);
         let id = self.number();
-        let erasure = Erasure { how, from, to, next: from, fua, copies, failed: None };
+        let erasure =
+            Erasure { how, from, to, next: from, fua, copies, next_copy: None, failed: None };
         self.erasures.insert(id, erasure);
         if self.order.arrived(id, from..to, true) {
             self.erase_on(id);
@@ -67,28 +79,44 @@ impl Desk {
         id
     }
 
+    /// Whether anything is done for it: nobody writes zeroes over what is not needed any more.
+    fn does(&self, how: Erase) -> bool {
+        how != Erase::Trim || self.abilities.trim
+    }
+
     /// Goes on with an erasure: nothing is before it, and nothing of it is under way.
     pub(super) fn erase_on(&mut self, id: u64) {
         let erasure = self.erasures.get_mut(&id).expect("it is not answered");
-        while let Some(read) = erasure.copies.pop_front() {
+        while let Some(read) =
+            erasure.next_copy.take().or_else(|| self.jobs.next_copy(&mut erasure.copies))
+        {
             if self.jobs.still_wants(&read) {
+                if !self.jobs.keep_room(&read) {
+                    erasure.next_copy = Some(read);
+                    self.without_room.entry(id).or_insert(self.now);
+                    return;
+                }
+                self.without_room.remove(&id);
                 let data = vec![0; read.blocks as usize * BLOCK_BYTES as usize];
                 let copy = self.add(Op::Read, read.start, data, false, Whose::Job(read), id);
                 return self.begin(copy);
             }
         }
-        if erasure.failed.is_some() || erasure.next == erasure.to {
-            return self.all_erased(id);
-        }
+        self.without_room.remove(&id);
         let (how, start, to) = (erasure.how, Lbn::new(erasure.next), erasure.to);
         // Where there is no flush, only writes can be asked to be on the media.
-        let fua = erasure.fua && !self.abilities.flush;
+        let fua = erasure.fua && !self.abilities.flush && how != Erase::Trim;
+        if erasure.failed.is_some() || start.get() == to || !self.does(how) {
+            return self.all_erased(id);
+        }
         let end = |at_once: u64| (start.get() + 1).next_multiple_of(at_once).min(to);
         let blocks = end(ERASED_AT_ONCE) - start.get();
         if let Some(what) = self.by_device(how, blocks).filter(|_| !fua) {
+            if self.erase_commands.len() >= PIECES_AT_ONCE {
+                return self.erase_later.push_back(id);
+            }
             let command = self.own_command();
-            let is_trim = matches!(what, What::Trim { .. });
-            self.erase_commands.insert(command, Piece { erasure: id, blocks, is_trim });
+            self.erase_commands.insert(command, Piece { erasure: id, blocks, how });
             self.out.push_back(BackendCommand { id: command, what, start, data: Vec::new() });
             return;
         }
@@ -98,25 +126,60 @@ impl Desk {
         self.begin(write);
     }
 
+    /// Goes on with the erasures whose next copy somebody can take by now. Whoever takes nothing for too
+    /// long has no backup any more.
+    pub(super) fn copy_on(&mut self) {
+        let waiting: Vec<(u64, SimTime)> =
+            self.without_room.iter().map(|(&id, &since)| (id, since)).collect();
+        for (id, since) in waiting {
+            let next = self.erasures[&id].next_copy;
+            if let Some(read) = next.filter(|_| self.now >= since + WAIT_MAX) {
+                self.jobs.not_taken(&read, self.now);
+            }
+            self.erase_on(id);
+        }
+    }
+
+    /// When [`Self::copy_on`] has something to do.
+    pub(super) fn copies_at(&self) -> Option<SimTime> {
+        let at = self.without_room.iter().map(|(id, &since)| {
+            let next = self.erasures[id].next_copy.as_ref();
+            let is_ready = next.is_none_or(|read| self.jobs.has_room(read));
+            if is_ready { self.now } else { since + WAIT_MAX }
+        });
+        at.min()
+    }
+
     /// How the device does it, if it can.
     fn by_device(&self, how: Erase, blocks: u64) -> Option<What> {
         match how {
-            Erase::Trim if self.abilities.trim => Some(What::Trim { blocks }),
-            _ if !self.abilities.write_zeroes => None,
-            Erase::Trim => Some(What::WriteZeroes { blocks, keep: false }),
-            Erase::Zeroes { keep } => Some(What::WriteZeroes { blocks, keep }),
+            Erase::Trim => self.abilities.trim.then_some(What::Trim { blocks }),
+            Erase::Zeroes { keep } => {
+                let can = match keep {
+                    true => self.abilities.write_zeroes_kept,
+                    false => self.abilities.write_zeroes,
+                };
+                can.then_some(What::WriteZeroes { blocks, keep })
+            }
         }
     }
 
     /// The device has erased a piece, or has not.
     pub(super) fn piece_erased(&mut self, piece: &Piece, result: Result<(), Failed>) {
         match result {
-            // It has learnt that it cannot.
-            Err(failed) if failed.errno == Errno::NotSup => match piece.is_trim {
-                true => self.abilities.trim = false,
-                false => self.abilities.write_zeroes = false,
+            // It has learnt that it cannot do this; holes are none of it where room is to be kept.
+            Err(failed) if failed.errno == Errno::NotSup => match piece.how {
+                Erase::Trim => self.abilities.trim = false,
+                Erase::Zeroes { keep: true } => self.abilities.write_zeroes_kept = false,
+                Erase::Zeroes { keep: false } => self.abilities.write_zeroes = false,
             },
             result => self.erased(piece.erasure, piece.blocks, result.err()),
+        }
+        // One after the other, or those behind a large one would wait for all of it.
+        while self.erase_commands.len() < PIECES_AT_ONCE
+            && let Some(next) = self.erase_later.pop_front()
+        {
+            self.erase_on(next);
         }
         self.erase_on(piece.erasure);
     }

@@ -1,5 +1,6 @@
 //! The desk against a drive in virtual time whose data are kept.
 
+mod erase;
 mod jobs;
 
 use std::collections::BTreeMap;
@@ -204,8 +205,13 @@ fn load(world: &mut World, requests: u64, seed: u64) -> BTreeMap<u64, (u64, Vec<
         let start = start / sector * sector;
         let place = (start * BLOCK_BYTES) as usize..((start + blocks) * BLOCK_BYTES) as usize;
         if prng.chance(0.1) {
-            should_be[place].fill(0);
-            let how = if prng.chance(0.5) { Erase::Trim } else { Erase::Zeroes { keep: true } };
+            let how = match prng.below(3) {
+                0 => Erase::Trim,
+                keep => Erase::Zeroes { keep: keep == 1 },
+            };
+            if how != Erase::Trim || world.desk.abilities.trim && !world.refuses {
+                should_be[place].fill(0);
+            }
             world.erase(how, start, blocks, prng.chance(0.2));
         } else if prng.chance(0.4) {
             let data: Vec<u8> = (0..place.len()).map(|_| prng.below(256) as u8).collect();
@@ -249,11 +255,16 @@ fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
 
 #[test]
 fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
-    let can =
-        |trim, write_zeroes| Abilities { flush: true, trim, write_zeroes, ..Abilities::default() };
-    for (abilities, refuses) in
-        [(can(true, true), false), (can(false, true), false), (can(true, true), true)]
-    {
+    let can = |trim, write_zeroes, write_zeroes_kept| {
+        let flush = true;
+        Abilities { flush, trim, write_zeroes, write_zeroes_kept, ..Abilities::default() }
+    };
+    for (abilities, refuses) in [
+        (can(true, true, true), false),
+        (can(false, true, true), false),
+        (can(true, true, false), false),
+        (can(true, true, true), true),
+    ] {
         let mut world = World::new(&[], SameTrack::Merge);
         (world.desk.abilities, world.refuses) = (abilities, refuses);
         let reads = load(&mut world, 2000, 3);
@@ -262,7 +273,44 @@ fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
         for (id, (start, data)) in &reads {
             assert!(answers[id] == data, "read {id} of {start}: {abilities:?}");
         }
-        assert_eq!(world.desk.abilities.write_zeroes, !refuses, "it has learnt");
+        let learnt = if refuses { can(false, false, false) } else { abilities };
+        assert_eq!(world.desk.abilities, learnt);
+    }
+}
+
+#[test]
+fn a_device_that_cannot_keep_room_is_still_asked_for_holes() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    let can = Abilities { write_zeroes: true, write_zeroes_kept: true, ..world.desk.abilities };
+    (world.desk.abilities, world.refuses) = (can, true);
+    world.media.fill(7);
+    world.erase(Erase::Zeroes { keep: true }, 0, 64, false);
+    world.run_until(world.now + us(100_000));
+    assert_eq!(world.desk.abilities, Abilities { write_zeroes_kept: false, ..can });
+    assert!(world.media[..64 * 512].iter().all(|&byte| byte == 0));
+    world.refuses = false;
+    world.erase(Erase::Zeroes { keep: false }, 64, 64, false);
+    world.run_until(world.now + us(1));
+    assert_eq!(world.answers.len(), 2, "at once: nothing is written");
+    assert!(world.media[..128 * 512].iter().all(|&byte| byte == 0));
+}
+
+#[test]
+fn what_a_device_cannot_trim_is_left_as_it_is_and_nothing_is_written() {
+    for says_it_can in [false, true] {
+        let mut world = World::without_jobs(&[], SameTrack::Merge);
+        world.media.fill(7);
+        let can = Abilities { trim: says_it_can, write_zeroes: true, ..world.desk.abilities };
+        (world.desk.abilities, world.refuses) = (can, true);
+        let whole = world.blocks();
+        for fua in [false, true] {
+            let trim = world.erase(Erase::Trim, 0, whole, fua);
+            world.run_until(world.now + us(1));
+            let (_, (id, result)) = world.answers.last().unwrap();
+            assert_eq!((*id, result), (trim, &Ok(Vec::new())));
+            assert!(world.inside.is_empty() && world.desk.is_idle());
+        }
+        assert!(world.media.iter().all(|&byte| byte == 7));
     }
 }
 
@@ -303,6 +351,43 @@ fn a_large_erasure_is_one_request_in_pieces_and_what_overlaps_waits_for_all_of_i
     assert!(bytes(50, blocks).iter().all(|&byte| byte == 0));
     assert!(bytes(blocks, blocks + 1).iter().all(|&byte| byte == 9));
     assert_eq!(world.desk.written().since(SimTime::ZERO, world.blocks()).len(), 1);
+}
+
+/// Does what a desk has for a device that takes one command after the other, 100 ms for each that erases
+/// and 10 ms for others, until all is answered. When each answer came, and how many pieces were asked to
+/// be erased.
+fn one_after_the_other(desk: &mut Desk) -> (BTreeMap<u64, SimTime>, u32) {
+    let (mut queue, mut answered) = (VecDeque::new(), BTreeMap::new());
+    let (mut now, mut pieces) = (SimTime::ZERO, 0);
+    while !desk.is_idle() {
+        while let Some(command) = desk.next_command(now) {
+            queue.push_back(command);
+        }
+        if let Some(BackendCommand { id, what, data, .. }) = queue.pop_front() {
+            let erases = matches!(what, What::Trim { .. } | What::WriteZeroes { .. });
+            pieces += u32::from(erases);
+            now += us(if erases { 100_000 } else { 10_000 });
+            desk.came_back(id, now, Ok(data));
+        } else if let Some(next) = desk.decides_at() {
+            now = now.max(next);
+        }
+        answered.extend(desk.answers().map(|(id, _)| (id, now)));
+    }
+    (answered, pieces)
+}
+
+#[test]
+fn a_read_waits_for_one_piece_of_many_erasures_and_small_ones_do_not_wait_for_large_ones() {
+    let mut world = World::sized(400, 512, &[], SameTrack::Merge);
+    world.desk.abilities.trim = true;
+    let large = world.erase(Erase::Trim, 0, 3 * 65_536, false);
+    let small = (0..60).map(|number| world.erase(Erase::Trim, 200_000 + number * 64, 64, false));
+    let small: Vec<u64> = small.collect();
+    let read = world.read(world.blocks() - 8, 8);
+    let (answered, pieces) = one_after_the_other(&mut world.desk);
+    assert_eq!(pieces, 3 + 60);
+    assert!(answered[&read] <= SimTime::ZERO + us(200_000), "{:?}", answered[&read]);
+    assert!(small.iter().all(|small| answered[small] < answered[&large]));
 }
 
 #[test]

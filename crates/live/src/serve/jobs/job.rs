@@ -80,6 +80,8 @@ pub(super) struct Job {
     pub refused: u64,
     /// Bytes that whoever wants the data takes now.
     pub room: u64,
+    /// Blocks of 512 B of that which are for a copy before something is erased.
+    pub kept_room: u64,
     /// Bytes that were handed on without room since there was some.
     pub overdue: u64,
     pub estimate: Estimate,
@@ -116,6 +118,7 @@ impl Job {
             copied: 0,
             refused: 0,
             room: 0,
+            kept_room: 0,
             overdue: 0,
             estimate: Estimate::new(spec.blocks(), SimTime::ZERO),
             spec,
@@ -172,9 +175,9 @@ impl Job {
         self.spec.has_reader && command <= self.begun_behind
     }
 
-    /// Whether so many blocks of 512 B can be handed on.
+    /// Whether so many blocks of 512 B can be handed on beside what room is kept for.
     pub fn has_room_for(&self, blocks: u64) -> bool {
-        !self.spec.has_reader || self.room >= blocks * BLOCK_BYTES
+        !self.spec.has_reader || self.room >= (blocks + self.kept_room) * BLOCK_BYTES
     }
 
     /// Whether a foreground request may be made for it now, when no client has been there since

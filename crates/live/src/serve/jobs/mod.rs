@@ -30,7 +30,7 @@ use self::runs::Runs;
 
 pub use job::{JobReport, State};
 pub use pieces::Source;
-pub use reads::OwnRead;
+pub use reads::{Copies, OwnRead};
 pub use spec::{JobSpec, Kind};
 
 /// Blocks of 512 B that most tasks read at once: 64 KiB.
@@ -42,8 +42,8 @@ const ENDED_MAX: usize = 100;
 /// Jobs that have not ended, at most: each has sets of blocks of the whole drive.
 const OPEN_MAX: usize = 32;
 
-/// So long a job waits for somebody to take its data.
-const WAIT_MAX: SimDuration = SimDuration::from_secs(60);
+/// So long a job waits for somebody to take its data, and an erasure for room for a copy of what is in it.
+pub(super) const WAIT_MAX: SimDuration = SimDuration::from_secs(60);
 
 /// Why a call was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -455,8 +455,7 @@ impl Jobs {
     /// Hands data on, or wants them again when nobody has room.
     fn hand_on(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let bytes = data.len() as u64;
-        if job.spec.has_reader && job.room < bytes {
+        if !job.has_room_for(extent.blocks.get()) {
             job.refused += extent.blocks.get();
             return self.want_again(id, extent, now);
         }

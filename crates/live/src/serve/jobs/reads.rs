@@ -2,7 +2,7 @@
 
 use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, TaskId, Which};
-use freewheel_units::{Lbn, SimTime};
+use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 
 use super::job::{Job, State, split};
 use super::runs::Runs;
@@ -45,6 +45,10 @@ enum Purpose {
     Copy,
 }
 
+/// What backups are still to read before something is erased, by job.
+#[derive(Debug, Default)]
+pub struct Copies(Vec<(u64, Runs)>);
+
 /// A read of a job that has not come back.
 #[derive(Debug)]
 pub(super) struct UnderWay {
@@ -66,6 +70,12 @@ fn halves(extent: Extent, sector: u32) -> Option<(Extent, Extent)> {
 impl Jobs {
     /// A client is about to write `from..to` of 512 B: what has to be read before that.
     pub fn before_write(&mut self, from: u64, to: u64, now: SimTime) -> Vec<OwnRead> {
+        let mut copies = self.before_erasure(from, to, now);
+        std::iter::from_fn(|| self.next_copy(&mut copies)).collect()
+    }
+
+    /// The same of what may be large: its reads are begun by [`Self::next_copy`].
+    pub fn before_erasure(&mut self, from: u64, to: u64, now: SimTime) -> Copies {
         self.written(from, to);
         for read in self.under_way.values_mut() {
             let start = read.extent.start.get();
@@ -77,14 +87,29 @@ impl Jobs {
             .filter(|(_, id)| self.jobs.get(id).as_ref().is_some_and(is_backup))
             .map(|(&task, &id)| (task, id))
             .collect();
-        let mut reads = Vec::new();
-        for (task, id) in backups {
-            let mut runs = self.not_read(task, id, from, to, now);
-            while let Some(extent) = runs.take_first(COPY_MAX) {
-                reads.push(self.begin_read(id, extent, Purpose::Copy, None));
+        let copies = backups.into_iter().map(|(task, id)| {
+            let runs = self.not_read(task, id, from, to, now);
+            if let Some(job) = self.jobs.get_mut(&id) {
+                job.own_blocks += runs.blocks();
             }
+            (id, runs)
+        });
+        Copies(copies.collect())
+    }
+
+    /// Begins the next read of these.
+    pub fn next_copy(&mut self, copies: &mut Copies) -> Option<OwnRead> {
+        loop {
+            let (id, runs) = copies.0.first_mut()?;
+            let job = self.jobs.get_mut(id).filter(|job| job.state == State::Running);
+            if let Some(job) = job
+                && let Some(extent) = runs.take_first(COPY_MAX)
+            {
+                job.own_blocks -= extent.blocks.get();
+                return Some(self.begin_read(*id, extent, Purpose::Copy, None));
+            }
+            copies.0.remove(0);
         }
-        reads
     }
 
     /// Takes what a backup has not read of `from..to` from the planner, as whole blocks.
@@ -98,14 +123,15 @@ impl Jobs {
         let last = first + (to.min(end).max(start) - first).next_multiple_of(size);
         let ahead = job.ahead.take(Extent::new(start, last - start));
         ahead.into_iter().for_each(|extent| runs.insert(extent));
-        let mut wanted = Vec::new();
+        let mut wanted = Runs::default();
         while start < to.min(end) {
             let is = self.tasks.wanted(task, Lbn::new(start)).unwrap_or_default();
             if is.in_gap || is.promoted {
-                wanted.push(Extent::new(start, size));
+                wanted.insert(Extent::new(start, size));
             }
             start += size;
         }
+        let wanted: Vec<Extent> = wanted.iter().collect();
         if !wanted.is_empty() {
             // They lie within the drive.
             let _ = self.tasks.abort(now, task, Which::In(&wanted));
@@ -146,6 +172,35 @@ impl Jobs {
             self.under_way.remove(&read.number);
         }
         is_running
+    }
+
+    /// Whether whoever takes the data of a read has room for them, or nobody wants them.
+    pub fn has_room(&self, read: &OwnRead) -> bool {
+        let job = self.under_way.get(&read.number).and_then(|read| self.jobs.get(&read.job));
+        job.is_none_or(|job| {
+            let has_room = job.room >= u64::from(read.blocks) * BLOCK_BYTES;
+            has_room || !job.spec.has_reader || job.state != State::Running
+        })
+    }
+
+    /// The same; what there will be is kept for it, or data of gaps, which are smaller, would take it
+    /// first for ever.
+    pub fn keep_room(&mut self, read: &OwnRead) -> bool {
+        if let Some(under_way) = self.under_way.get(&read.number)
+            && let Some(job) = self.jobs.get_mut(&under_way.job)
+        {
+            job.kept_room = read.blocks.into();
+        }
+        self.has_room(read)
+    }
+
+    /// Nobody takes the data of a read: its job fails.
+    pub fn not_taken(&mut self, read: &OwnRead, now: SimTime) {
+        if let Some(&UnderWay { job, .. }) = self.under_way.get(&read.number)
+            && !self.has_room(read)
+        {
+            self.end(job, State::Failed, now);
+        }
     }
 
     /// The next read to make like a client at `now`, when no client has been there since `idle_since`;
@@ -210,7 +265,7 @@ impl Jobs {
             // Its data went by the planner.
             Purpose::Promoted => job.promoted_reads -= 1,
             Purpose::Again => job.again_reads -= 1,
-            Purpose::Copy => {}
+            Purpose::Copy => job.kept_room = 0,
         }
         if purpose != Purpose::Promoted {
             job.own_blocks -= extent.blocks.get();

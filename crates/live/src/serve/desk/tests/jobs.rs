@@ -30,7 +30,7 @@ impl World {
             let blocks = 1 + prng.below(24);
             let start = prng.below(self.blocks() - blocks);
             if writes > 0.0 && prng.chance(writes / 8.0) {
-                self.erase(Erase::Trim, start, blocks, false);
+                self.erase(Erase::Zeroes { keep: false }, start, blocks, false);
             } else if prng.chance(writes) {
                 let bytes = (blocks * BLOCK_BYTES) as usize;
                 let data = (0..bytes).map(|_| prng.below(256) as u8).collect();
@@ -112,14 +112,14 @@ fn a_backup_has_what_was_there_when_it_began_however_much_is_written() {
 fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
     for can in [true, false] {
         let mut world = World::without_jobs(&[], SameTrack::Distinct);
-        world.desk.abilities = Abilities { trim: can, ..world.desk.abilities };
+        world.desk.abilities = Abilities { write_zeroes: can, ..world.desk.abilities };
         world.fill();
         let before = world.media.clone();
         let spec = JobSpec { has_reader: true, ..world.whole(Kind::Backup) };
         let id = world.create(spec);
         let aborted = world.create(JobSpec { has_reader: true, ..world.whole(Kind::Backup) });
         world.run_until(world.now + us(100_000));
-        world.erase(Erase::Trim, 0, world.blocks(), false);
+        world.erase(Erase::Zeroes { keep: false }, 0, world.blocks(), false);
         world.run_until(world.now + us(50_000));
         world.desk.jobs_mut().abort(world.now, aborted).unwrap();
         // Nobody reads it before it is erased.
