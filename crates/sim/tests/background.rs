@@ -300,6 +300,12 @@ fn an_idle_drive_is_scanned_with_hardly_any_foreground() {
     assert!(bytes_per_second > media / 3.0, "{bytes_per_second} of {media}");
 }
 
+/// Why an experiment is refused.
+fn refusal(text: &str) -> String {
+    let config = SimConfig::parse(text, "test", &[]).unwrap();
+    Experiment::check(&config).unwrap_err().to_string()
+}
+
 #[test]
 fn a_wrong_value_of_idle_time_is_refused_by_its_key() {
     for (idle, message) in [
@@ -309,8 +315,7 @@ fn a_wrong_value_of_idle_time_is_refused_by_its_key() {
         ("after = \"2s\", adapt = {}", "idle: adapt: `after` is 2s"),
     ] {
         let text = format!("workload = {{ kind = \"closed\" }}\nfreeblock.idle = {{ {idle} }}\n");
-        let config = SimConfig::parse(&text, "test", &[]).unwrap();
-        let error = Experiment::check(&config).unwrap_err().to_string();
+        let error = refusal(&text);
         assert!(error.starts_with(&format!("freeblock: {message}")), "{error}");
     }
 }
@@ -326,8 +331,7 @@ fn a_wrong_value_of_a_task_is_refused_by_its_key() {
     ] {
         for (table, place) in [("[freeblock]", ""), ("[[freeblock.beside]]", "beside[0]: ")] {
             let text = format!("workload = {{ kind = \"closed\" }}\n{table}\n{task}\n");
-            let config = SimConfig::parse(&text, "test", &[]).unwrap();
-            let error = Experiment::check(&config).unwrap_err().to_string();
+            let error = refusal(&text);
             assert!(error.starts_with(&format!("freeblock: {place}{message}")), "{error}");
         }
     }
@@ -411,8 +415,7 @@ fn a_wrong_value_of_the_promotion_is_refused_by_its_key() {
     ] {
         let text =
             format!("workload = {{ kind = \"closed\" }}\nfreeblock.promote_tail = {{ {tail} }}\n");
-        let config = SimConfig::parse(&text, "test", &[]).unwrap();
-        let error = Experiment::check(&config).unwrap_err().to_string();
+        let error = refusal(&text);
         assert!(
             error.starts_with("freeblock: promote_tail: ") && error.contains(message),
             "{error}"
@@ -440,8 +443,8 @@ fn more_rounds_than_can_be_counted_are_refused_by_their_key() {
     }
 }
 
-/// Writes and reads of 4 KiB within a part of an Atlas 10K, and a backup of that part.
-fn backed_up(read_share: f64, task: &str) -> RunResult {
+/// Writes and reads of 4 KiB all over an Atlas 10K, and a background task.
+fn with_task(read_share: f64, task: &str) -> RunResult {
     let text = format!(
         "drive = \"atlas10k\"\nelectronics = false\n\
          workload = {{ kind = \"closed\", outstanding = 6, requests = 3000, pattern = {{ size = \
@@ -453,7 +456,7 @@ fn backed_up(read_share: f64, task: &str) -> RunResult {
 #[test]
 fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
     let part = "task = \"backup\"\nstart = \"1GiB\"\nlength = \"2GiB\"\nblock_size = \"64KiB\"\n";
-    let result = backed_up(0.5, &format!("{part}rounds = 1\n"));
+    let result = with_task(0.5, &format!("{part}rounds = 1\n"));
     let task = &result.background[0].tasks[0];
     let [round] = &task.rounds[..] else { panic!("one round: {}", task.rounds.len()) };
     assert_eq!((task.blocks, round.blocks()), (32_768, 32_768));
@@ -463,9 +466,9 @@ fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
     assert!(copied.requests > 100 && copied.blocks >= copied.requests, "{copied:?}");
     assert!(copied.blocks <= 2 * copied.requests && copied.head_ns > copied.requests * 1_000_000);
     // Nobody else pays.
-    let reads_only = backed_up(1.0, part);
+    let reads_only = with_task(1.0, part);
     assert_eq!(reads_only.background[0].tasks[0].unfinished.copied.requests, 0);
-    assert_eq!(reads_only.result_hash, backed_up(1.0, "").result_hash);
+    assert_eq!(reads_only.result_hash, with_task(1.0, "").result_hash);
 }
 
 #[test]
@@ -488,8 +491,7 @@ fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
         let text = format!(
             "drive = \"atlas10k\"\nworkload = {{ kind = \"closed\" }}\n[freeblock]\n{task}\n"
         );
-        let config = SimConfig::parse(&text, "test", &[]).unwrap();
-        let error = Experiment::check(&config).unwrap_err().to_string();
+        let error = refusal(&text);
         assert!(error.starts_with(&format!("freeblock: {message}")), "{error}");
     }
 }
@@ -502,8 +504,7 @@ fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
     ] {
         let text =
             format!("{setting}workload = {{ kind = \"closed\" }}\nfreeblock.task = \"write\"\n");
-        let config = SimConfig::parse(&text, "test", &[]).unwrap();
-        let error = Experiment::check(&config).unwrap_err().to_string();
+        let error = refusal(&text);
         assert!(error.starts_with(message), "{error}");
     }
 }
@@ -511,7 +512,7 @@ fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
 #[test]
 fn a_write_ends_with_every_block_written_or_superseded() {
     let task = "task = \"write\"\nstart = \"3GiB\"\nlength = \"64MiB\"\nblock_size = \"32KiB\"\nrounds = 1\n";
-    let result = backed_up(0.2, task);
+    let result = with_task(0.2, task);
     let task = &result.background[0].tasks[0];
     assert_eq!((task.kind, task.rounds.len()), (TaskKind::Write, 1));
     let round = &task.rounds[0];

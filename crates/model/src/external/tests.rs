@@ -1,20 +1,7 @@
 //! What ends of commands are taken for, whatever the order in which they come back.
 
 use super::*;
-use crate::freeblock::Opportunity;
-
-/// Plans nothing.
-struct Nothing;
-
-impl Planner for Nothing {
-    fn plan(&mut self, _: &Opportunity, runs: &mut Vec<FreeRun>) {
-        runs.clear();
-    }
-
-    fn done(&mut self, _: &FreeRun, _: SimTime) {}
-
-    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
-}
+use crate::freeblock::Nothing;
 
 /// Knows where the head is, and has sent one request to each of these blocks: the first time behind
 /// free work that has come back.

@@ -144,3 +144,17 @@ pub trait Planner: Send {
         None
     }
 }
+
+/// Plans nothing: for whoever has no free work.
+#[derive(Debug, Clone, Copy)]
+pub struct Nothing;
+
+impl Planner for Nothing {
+    fn plan(&mut self, _: &Opportunity, runs: &mut Vec<FreeRun>) {
+        runs.clear();
+    }
+
+    fn done(&mut self, _: &FreeRun, _: SimTime) {}
+
+    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+}

@@ -201,9 +201,9 @@ impl Scheduler {
         self.wanted.held()
     }
 
-    /// Memory for finding what is wanted: tracks, and the tree of bounds.
+    /// Memory for finding what is wanted: tracks, the tree of bounds, and where blocks are begun.
     pub(super) fn index_memory(&self) -> Bytes {
-        self.tracks.memory() + self.index.memory()
+        self.tracks.memory() + self.index.memory() + self.wanted.begins_memory()
     }
 
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.

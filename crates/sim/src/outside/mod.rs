@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use freewheel_model::drive::Position;
 use freewheel_model::external::{Account, External, Finished};
 use freewheel_model::freeblock::tasks::Promoted;
-use freewheel_model::freeblock::{FreeRun, Opportunity, Planner, PromotionId};
+use freewheel_model::freeblock::{Nothing, Planner, PromotionId};
 use freewheel_model::onboard::{Done, NextEvent, Served};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
@@ -38,19 +38,6 @@ pub type CommandObserver<'p> = &'p mut (dyn FnMut(&Finished) + Send);
 
 /// Numbers of flushes as commands: above those of the scheduler.
 const FLUSHES: u64 = 1 << 63;
-
-/// Plans nothing.
-struct Nothing;
-
-impl Planner for Nothing {
-    fn plan(&mut self, _: &Opportunity, runs: &mut Vec<FreeRun>) {
-        runs.clear();
-    }
-
-    fn done(&mut self, _: &FreeRun, _: SimTime) {}
-
-    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
-}
 
 impl<'p> Outside<'p> {
     /// A drive, and who schedules its commands and its free work.

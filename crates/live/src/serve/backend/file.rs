@@ -96,12 +96,12 @@ impl FileBackend {
             }
             Err(error) => return Err(system(error)),
         };
-        let is_device = file.metadata().map_err(system)?.file_type().is_block_device();
-        let number = file.metadata().map_err(system)?.rdev();
-        let trims = !is_device || discards(&sysfs_of(number));
+        let metadata = file.metadata().map_err(system)?;
+        let is_device = metadata.file_type().is_block_device();
+        let trims = !is_device || discards(&sysfs_of(metadata.rdev()));
         let bytes = match is_device {
             true => file.seek(SeekFrom::End(0)).map_err(system)?,
-            false => file.metadata().map_err(system)?.len(),
+            false => metadata.len(),
         };
         if bytes < BLOCK_BYTES {
             return Err(OpenError::Empty { path: path.into() });

@@ -10,11 +10,13 @@
 
 use std::ops::Range;
 
+use freewheel_units::Bytes;
+
 use super::Wanted;
 
 /// So many times the memory may be wanted in pieces without being rationed: when the pieces of
 /// blocks come in random order at most half of these are held at once, and that for a while only.
-/// Then all is begun everywhere, and what there is no memory is left out of the plan.
+/// Then all is begun everywhere, and what there is no memory for is left out of a plan.
 const ENOUGH: u64 = 4;
 
 /// When this part of the memory is free again, more is begun.
@@ -98,6 +100,11 @@ impl Wanted {
     #[inline]
     pub fn begins_on(&self, cylinder: u32) -> bool {
         self.begins.is_open(cylinder)
+    }
+
+    /// Memory for which cylinders are open.
+    pub fn begins_memory(&self) -> Bytes {
+        Bytes::new((self.begins.opened.capacity() * size_of::<u32>()) as u64)
     }
 
     /// Whether another cylinder is opened with the next decision.
