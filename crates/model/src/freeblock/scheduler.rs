@@ -15,7 +15,7 @@ use super::prices::Prices;
 use super::reach::Reach;
 use super::search::{Field, Frontier, Looked, Search};
 use super::tracks::Tracks;
-use super::wanted::{Delivered, LayerKey, Ration, Timed, Wanted};
+use super::wanted::{Delivered, Layer, LayerKey, Ration, Timed, Wanted};
 use super::{FreeRun, Opportunity, Planner};
 use crate::drive::{Departure, Drive};
 
@@ -305,15 +305,27 @@ impl Scheduler {
     /// The run to do next with the head like this, while no foreground request is there: what is
     /// nearest, at most `most` blocks of 512 B unless what is wanted comes in larger ones.
     pub fn plan_idle(&mut self, head: &Departure, most: u32) -> Option<FreeRun> {
-        loop {
-            self.refresh();
-            let Self { tracks, wanted, index, items, .. } = self;
-            let drive = Arc::clone(tracks.drive());
-            let run = idle::plan(&mut Field { tracks, wanted, index }, &drive, head, most, items);
-            if run.is_some() || !self.wanted.is_opening() {
-                return run;
-            }
+        self.refresh();
+        let Self { tracks, wanted, index, items, .. } = self;
+        let drive = Arc::clone(tracks.drive());
+        let run = idle::plan(&mut Field { tracks, wanted, index }, &drive, head, most, items);
+        if run.is_some() || !self.wanted.has_room_elsewhere() {
+            return run;
         }
+        // Nothing is left but blocks in pieces where none are begun yet.
+        let track = self.tracks.track(head.from.cylinder, head.from.surface);
+        let mut here = 0;
+        self.tracks.for_each_stretch(track, |stretch| here = stretch.first);
+        self.next_run(here, most).or_else(|| self.next_run(0, most))
+    }
+
+    /// The first run at or behind a block of 512 B, wherever blocks are begun.
+    fn next_run(&self, from: u64, most: u32) -> Option<FreeRun> {
+        let of = |(number, layer): (usize, &Layer)| {
+            let (first, end) = self.next_on_track(number, from, most.into())?;
+            Some(FreeRun { start: Lbn::new(first), blocks: (end - first) as u32, op: layer.key.op })
+        };
+        self.wanted.layers().iter().enumerate().filter_map(of).min_by_key(|run| run.start)
     }
 
     /// Whether blocks that come in pieces are begun in gaps that reach a cylinder: not everywhere

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use freewheel_model::drive::Drive;
+use freewheel_model::drive::{Departure, Drive, Position};
 use freewheel_model::freeblock::{LayerKey, Options, Planner, Rule, Scheduler};
-use freewheel_units::{Blocks, Op, Prng};
+use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
 use crate::case::{Case, any_gap};
@@ -92,4 +92,33 @@ fn where_memory_is_short_cylinders_are_opened_until_it_is_full_and_again_when_an
         gap(&mut scheduler);
     }
     assert_eq!(open(&scheduler), cylinders);
+}
+
+#[test]
+fn idle_time_begins_blocks_in_pieces_wherever_they_lie_without_opening_all_on_the_way_there() {
+    let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+    let drive = Arc::new(Drive::build(&spec).unwrap());
+    // Longer than any track.
+    let size = 1024;
+    let held_max = Blocks::new(40 * size).bytes();
+    let mut scheduler = Scheduler::new(&drive, Options { held_max, ..Options::default() });
+    let key = LayerKey { op: Op::Read, size: size as u32, offset: 0, weight: 1 };
+    let layer = scheduler.layer(key);
+    let (half, all) = (drive.blocks().get() / size / 2, drive.blocks().get() / size);
+    scheduler.want(layer, half, all);
+    let head = Departure {
+        begin: SimTime::ZERO,
+        from: Position { cylinder: 0, surface: 0 },
+        last_op: Op::Read,
+        read_write_switch: SimDuration::ZERO,
+    };
+    let mut read = 0;
+    for runs in 1..=20 {
+        let run = scheduler.plan_idle(&head, 2048).expect("a thousand are wanted");
+        scheduler.done(&run, SimTime::ZERO);
+        read += u64::from(run.blocks);
+        let open = (0..=drive.seek().distance_max()).filter(|&at| scheduler.begins_on(at)).count();
+        assert!(open <= runs, "{open} cylinders are open after {runs} runs");
+    }
+    assert!(read >= 4 * size && scheduler.wanted(layer) < all - half, "{read} blocks of 512 B");
 }

@@ -36,6 +36,8 @@ pub(super) struct Begins {
     is_opening: bool,
     /// Far more is wanted than there is memory for.
     is_rationed: bool,
+    /// There is no memory for another block.
+    is_full: bool,
 }
 
 /// What may be begun from now on.
@@ -52,8 +54,15 @@ pub(in crate::freeblock) enum Ration {
 impl Begins {
     /// All are open.
     pub fn new(cylinders: u32) -> Self {
-        let opened = vec![0; cylinders as usize];
-        Self { opened, round: 0, next: 0, closed: 0, is_opening: false, is_rationed: false }
+        Self {
+            opened: vec![0; cylinders as usize],
+            round: 0,
+            next: 0,
+            closed: 0,
+            is_opening: false,
+            is_rationed: false,
+            is_full: false,
+        }
     }
 
     /// Whether blocks are begun on a cylinder.
@@ -107,9 +116,9 @@ impl Wanted {
         Bytes::new((self.begins.opened.capacity() * size_of::<u32>()) as u64)
     }
 
-    /// Whether another cylinder is opened with the next decision.
-    pub fn is_opening(&self) -> bool {
-        self.begins.is_opening
+    /// Whether there is memory for blocks that lie where none are begun, by the last ration.
+    pub fn has_room_elsewhere(&self) -> bool {
+        self.begins.closed > 0 && !self.begins.is_full
     }
 
     /// Says anew where blocks are begun, by what is wanted and how much memory is left.
@@ -123,7 +132,7 @@ impl Wanted {
         let (is_rationed, is_full) = (all > ENOUGH * self.held_max, most > room);
         let begins = &mut self.begins;
         let closes = is_rationed && (is_full || !begins.is_rationed);
-        begins.is_rationed = is_rationed;
+        (begins.is_rationed, begins.is_full) = (is_rationed, is_full);
         if closes && begins.closed < begins.cylinders() {
             return Ration::Closed(begins.close());
         }
