@@ -14,10 +14,9 @@ use super::margins::SeekMargins;
 pub struct SeekCurve {
     read_ns: Arc<[u32]>,
     write_ns: Arc<[u32]>,
-    /// `min(read, write)` over this distance and all longer ones. Measured curves are not always
-    /// monotone; a search that prunes by distance needs a bound that is.
-    floor_ns: Arc<[u32]>,
-    write_floor_ns: Arc<[u32]>,
+    /// Of the lesser of both.
+    floor: Arc<Floor>,
+    write_floor: Arc<Floor>,
     read_switch_ns: u32,
     write_switch_ns: u32,
     /// Beside the tables, which may have a million entries: margins change while a drive is used.
@@ -41,13 +40,13 @@ impl SeekCurve {
         };
         let read_ns = table(read, SimDuration::ZERO);
         let write_ns = table(write, write_settle);
-        let floor_ns = floor_from_here_on(&read_ns, &write_ns);
-        let write_floor_ns = floor_from_here_on(&write_ns, &write_ns);
+        let floor = Floor::new(&read_ns, &write_ns).into();
+        let write_floor = Floor::new(&write_ns, &write_ns).into();
         Self {
             read_ns: read_ns.into(),
             write_ns: write_ns.into(),
-            floor_ns: floor_ns.into(),
-            write_floor_ns: write_floor_ns.into(),
+            floor,
+            write_floor,
             read_switch_ns: narrow(head_switch),
             write_switch_ns: narrow(head_switch + write_settle),
             margins: None,
@@ -87,14 +86,14 @@ impl SeekCurve {
     /// No seek of this distance or a longer one takes less, whatever the operation.
     #[inline]
     pub fn floor_ns(&self, distance: u32) -> u64 {
-        self.with_least(self.floor_ns[distance as usize])
+        self.with_least(self.floor.of(distance))
     }
 
     /// No seek of this distance or a longer one that ends with `op` takes less.
     #[inline]
     pub(crate) fn floor_for_ns(&self, op: Op, distance: u32) -> u64 {
-        let floor = if op == Op::Write { &self.write_floor_ns } else { &self.floor_ns };
-        self.with_least(floor[distance as usize])
+        let floor = if op == Op::Write { &self.write_floor } else { &self.floor };
+        self.with_least(floor.of(distance))
     }
 
     /// Where nothing moves there is no margin either.
@@ -118,12 +117,44 @@ impl SeekCurve {
     }
 }
 
-fn floor_from_here_on(read_ns: &[u32], write_ns: &[u32]) -> Vec<u32> {
-    let mut floor: Vec<u32> = read_ns.iter().zip(write_ns).map(|(r, w)| *r.min(w)).collect();
-    for distance in (1..floor.len().saturating_sub(1)).rev() {
-        floor[distance] = floor[distance].min(floor[distance + 1]);
+/// Distances up to which a floor is told for each.
+const NEAR: usize = 2048;
+
+/// Most steps in which it is told beyond. Both fit a cache where the tables do not, and a search
+/// looks at distances in no order.
+const FAR_MAX: usize = 16_384;
+
+/// No seek of a distance or a longer one takes less. Measured curves are not always monotone; a
+/// search that prunes by distance needs a bound that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Floor {
+    near_ns: Vec<u32>,
+    /// Of each step the least distance.
+    far_ns: Vec<u32>,
+    /// Distances in a step, as a power of two.
+    shift: u32,
+}
+
+impl Floor {
+    /// Of the lesser of two tables.
+    fn new(one_ns: &[u32], other_ns: &[u32]) -> Self {
+        let mut floor: Vec<u32> = one_ns.iter().zip(other_ns).map(|(a, b)| *a.min(b)).collect();
+        for distance in (1..floor.len().saturating_sub(1)).rev() {
+            floor[distance] = floor[distance].min(floor[distance + 1]);
+        }
+        let steps = floor.len().div_ceil(FAR_MAX).next_power_of_two();
+        Self {
+            near_ns: floor.iter().take(NEAR).copied().collect(),
+            far_ns: floor.iter().step_by(steps).copied().collect(),
+            shift: steps.trailing_zeros(),
+        }
     }
-    floor
+
+    #[inline]
+    fn of(&self, distance: u32) -> u32 {
+        let near = self.near_ns.get(distance as usize);
+        near.copied().unwrap_or_else(|| self.far_ns[(distance >> self.shift) as usize])
+    }
 }
 
 #[cfg(test)]
@@ -163,6 +194,18 @@ mod tests {
         assert_eq!(slower.time_ns(Op::Write, 3, true), 1_607_000);
         // Of any of them no less than the least margin.
         assert_eq!((slower.floor_ns(0), slower.floor_ns(1)), (0, 901_000));
+    }
+
+    #[test]
+    fn a_floor_told_in_steps_holds_and_is_close() {
+        let arm: Vec<SimDuration> =
+            (1..100_000).map(|d: u64| SimDuration::from_ns(400_000 + 20_000 * d.isqrt())).collect();
+        let curve = SeekCurve::new(&arm, &arm, SimDuration::ZERO, SimDuration::ZERO);
+        for distance in 0..100_000 {
+            let (floor, time) =
+                (curve.floor_ns(distance), curve.time_ns(Op::Read, distance, false));
+            assert!(floor <= time && time <= floor + 20_000, "{distance}: {floor} for {time}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::ops::Range;
 use freewheel_units::{Bytes, Op};
 
 use super::arcs::{Apart, Arcs, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_of, worth};
+use super::bitmap::Bitmap;
 use super::tracks::{TrackId, Tracks};
 use super::wanted::Wanted;
 use crate::drive::Position;
@@ -98,7 +99,7 @@ pub(super) struct Index {
     shift: u32,
     /// Cylinders of which less is wanted than their tables say: bounds that are too high still
     /// hold, so they are worked out anew only when a search comes by.
-    stale: Vec<bool>,
+    stale: Bitmap,
     /// Worth of all that is wanted on each track, as in a table.
     by_track: Vec<u8>,
     /// How far apart in the turn a path visits two surfaces.
@@ -110,7 +111,7 @@ pub(super) struct Index {
 impl Index {
     pub fn new(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> Self {
         let mut size = tracks.cylinders() as usize;
-        let stale = vec![false; size];
+        let stale = Bitmap::new(size as u64);
         let by_track = vec![0; size * tracks.surfaces() as usize];
         let mut levels = vec![Level::new(size)];
         while size > 1 {
@@ -127,7 +128,7 @@ impl Index {
     /// Works everything out anew.
     pub fn rebuild(&mut self, tracks: &Tracks, wanted: &Wanted) {
         self.shift = shift(tracks, wanted, self.objective);
-        self.stale.fill(false);
+        self.stale = Bitmap::new(tracks.cylinders().into());
         for cylinder in 0..tracks.cylinders() {
             let table = self.cylinder(tracks, wanted, cylinder);
             self.set(0, cylinder as usize, &table);
@@ -147,24 +148,24 @@ impl Index {
     /// Less is wanted on `cylinder` than before.
     #[inline]
     pub fn fewer(&mut self, cylinder: u32) {
-        self.stale[cylinder as usize] = true;
+        self.stale.insert(cylinder.into(), u64::from(cylinder) + 1);
     }
 
     /// Less may be taken on the cylinders `first..end` than before.
     pub fn fewer_on(&mut self, cylinders: Range<u32>) {
-        self.stale[cylinders.start as usize..cylinders.end as usize].fill(true);
+        self.stale.insert(cylinders.start.into(), cylinders.end.into());
     }
 
     /// Whether less is wanted on `cylinder` than its bounds say.
     #[inline]
     pub fn is_stale(&self, cylinder: u32) -> bool {
-        self.stale[cylinder as usize]
+        self.stale.contains(cylinder.into())
     }
 
     /// Works out anew what is wanted on `cylinder`.
     pub fn update(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
         let mut number = cylinder as usize;
-        self.stale[number] = false;
+        self.stale.remove(cylinder.into(), u64::from(cylinder) + 1);
         let mut table = self.cylinder(tracks, wanted, cylinder);
         for level in 0..self.levels.len() {
             if !self.set(level, number, &table) {
@@ -221,8 +222,8 @@ impl Index {
     /// Memory it takes.
     pub fn memory(&self) -> Bytes {
         let families: usize = self.levels.iter().map(|level| level.families.capacity()).sum();
-        let flat = self.stale.capacity() + self.by_track.capacity();
-        Bytes::new((families * size_of::<Family>() + flat) as u64)
+        let flat = families * size_of::<Family>() + self.by_track.capacity();
+        Bytes::new(flat as u64) + self.stale.memory()
     }
 
     /// Levels of the tree.
