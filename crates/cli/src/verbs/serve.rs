@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use freewheel::live::control::{ControlServer, Task};
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
-use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, NbdBackend};
+use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
 use freewheel::live::serve::{self, JobSpec, Kind, Report, Serving, Setup, Way};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
@@ -72,6 +72,10 @@ pub struct ServeArgs {
     /// Of learned conservatism: the part of the head's time at work that free work may delay clients by
     #[arg(long, value_name = "SHARE", default_value_t = ExternalSpec::default().budget)]
     budget: f64,
+    /// How a file or a block device is read and written; if not given, a block device by uring where the
+    /// system lets us, and all else by threads
+    #[arg(long, value_name = "HOW")]
+    io: Option<HowIo>,
     /// Free work on the tracks of foreground requests
     #[arg(long, value_name = "HOW", default_value = "merge")]
     same_track: Tracks,
@@ -84,6 +88,23 @@ pub struct ServeArgs {
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum HowIo {
+    /// By one thread that has a ring of the system's (`io_uring`)
+    Uring,
+    /// By a thread for each command at a time
+    Threads,
+}
+
+impl From<HowIo> for Io {
+    fn from(how: HowIo) -> Self {
+        match how {
+            HowIo::Uring => Self::Uring,
+            HowIo::Threads => Self::Threads,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -144,13 +165,13 @@ impl ServeArgs {
             },
         };
         let way = Way::new();
-        let device = self.device(&way)?;
+        let (device, how) = self.device(&way)?;
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let server = self.listen.bind(service)?;
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)?;
-        self.announce(&spec, &drive, (&server, &control))?;
+        self.announce(&spec, &drive, how, (&server, &control))?;
         let served = listen::serve(server, &stop)?;
         let report = serving.finish();
         drop(control);
@@ -203,13 +224,28 @@ impl ServeArgs {
         Ok(ExternalConfig { scheduler, habits: Habits::default() })
     }
 
-    fn device(&self, way: &Way) -> Result<Arc<dyn Backend>, Failure> {
+    /// What is served, and in words how it is read and written.
+    fn device(&self, way: &Way) -> Result<(Arc<dyn Backend>, &'static str), Failure> {
         let target = self.backend.parse();
         let target: Target = target
             .map_err(|error: String| Failure::wrong_use(format!("{}: {error}", self.backend)))?;
+        if self.io.is_some() && !matches!(target, Target::Device(_)) {
+            return Err(Failure::wrong_use(format!(
+                "--io is about files and block devices, and {} is neither: leave it away",
+                self.backend
+            )));
+        }
         Ok(match target {
-            // Flushes and retries come beside the scheduler's.
-            Target::Device(path) => Arc::new(FileBackend::open(&path, at_once() + 2, way.back())?),
+            Target::Device(path) => {
+                // Flushes and retries come beside the scheduler's.
+                let io = self.io.map(Io::from);
+                let file = FileBackend::open(&path, io, at_once() + 2, way.back())?;
+                let how = match file.io() {
+                    Io::Uring => " by uring",
+                    Io::Threads => " by threads",
+                };
+                (Arc::new(file), how)
+            }
             Target::Export(uri) => {
                 let export = NbdBackend::connect(&uri, way.back(), way.gone())?;
                 if !export.abilities().flush {
@@ -218,9 +254,9 @@ impl ServeArgs {
                          lost when its machine fails"
                     ));
                 }
-                Arc::new(export)
+                (Arc::new(export), "")
             }
-            Target::Emulated(emulated) => Arc::new(emulated_backend(&emulated, way)?),
+            Target::Emulated(emulated) => (Arc::new(emulated_backend(&emulated, way)?), ""),
         })
     }
 
@@ -228,13 +264,14 @@ impl ServeArgs {
         &self,
         spec: &DriveSpec,
         drive: &Drive,
+        how: &str,
         (server, control): (&Server, &ControlServer),
     ) -> Result<(), Failure> {
         let uri = listen::uri(server);
         let size = number::capacity(drive.total_blocks().bytes().get());
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         let text = format!(
-            "{} as {} ({size}) at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}' | freewheel \
+            "{} as {} ({size}){how} at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}' | freewheel \
              tasks --control {}\n",
             self.backend,
             spec.name,

@@ -143,8 +143,8 @@ impl RealDrive {
     pub fn open(path: &Path, writes: bool) -> Result<Self, RealDriveError> {
         Self::new(&path.display().to_string(), |back| {
             let file = match writes {
-                true => FileBackend::open(path, 1, back)?,
-                false => FileBackend::open_to_read(path, 1, back)?,
+                true => FileBackend::open(path, None, 1, back)?,
+                false => FileBackend::open_to_read(path, None, 1, back)?,
             };
             ensure_single_blocks(&path.display().to_string(), &file)?;
             if !file.is_direct() {
