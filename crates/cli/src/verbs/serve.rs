@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use freewheel::live::control::{ControlServer, Task};
@@ -20,7 +21,7 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::black_box::Habits;
 use freewheel::sim::library;
 use freewheel::sim::{CONSERVATISM_MAX, ExternalConfig};
-use freewheel::units::{BLOCK_BYTES, Bytes, SimTime};
+use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -31,6 +32,12 @@ use crate::verbs::emulated::Emulated;
 use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::target::Target;
 use crate::{number, output};
+
+/// Shorter ones call a drive gone that tries to read a bad block.
+const TIMEOUT_MIN: SimDuration = SimDuration::from_secs(1);
+
+/// Longer ones are no limit.
+const TIMEOUT_MAX: SimDuration = SimDuration::from_secs(86_400);
 
 /// Put a scheduler in front of a drive, over NBD, and use its rotational gaps
 #[derive(Args)]
@@ -76,6 +83,9 @@ pub struct ServeArgs {
     /// system lets us, and all else by threads
     #[arg(long, value_name = "HOW")]
     io: Option<HowIo>,
+    /// An NBD server beneath that owes an answer for so long is gone
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    timeout: SimDuration,
     /// Free work on the tracks of foreground requests
     #[arg(long, value_name = "HOW", default_value = "merge")]
     same_track: Tracks,
@@ -247,7 +257,8 @@ impl ServeArgs {
                 (Arc::new(file), how)
             }
             Target::Export(uri) => {
-                let export = NbdBackend::connect(&uri, way.back(), way.gone())?;
+                let longest = Some(self.longest()?);
+                let export = NbdBackend::connect(&uri, longest, way.back(), way.gone())?;
                 if !export.abilities().flush {
                     output::note(&format!(
                         "{uri}: this server has no FLUSH, so none is offered: what is written may be \
@@ -258,6 +269,17 @@ impl ServeArgs {
             }
             Target::Emulated(emulated) => (Arc::new(emulated_backend(&emulated, way)?), ""),
         })
+    }
+
+    /// How long a server beneath may owe an answer.
+    fn longest(&self) -> Result<Duration, Failure> {
+        if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&self.timeout) {
+            return Err(Failure::wrong_use(format!(
+                "--timeout {}: {TIMEOUT_MIN} to {TIMEOUT_MAX} are allowed",
+                self.timeout
+            )));
+        }
+        Ok(Duration::from_nanos(self.timeout.ns()))
     }
 
     fn announce(

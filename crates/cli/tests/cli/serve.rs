@@ -177,6 +177,7 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     refused(emulated, "atlas10k", &part, 2, &["--scrub-block 1KB", "a multiple of 512B"]);
     refused("http://localhost/", "atlas10k", &[], 2, &["http://localhost/", "nbd"]);
     let nobody = format!("nbd+unix:///?socket={}/nobody", folder.path().display());
+    refused(&nobody, "atlas10k", &["--timeout", "1ms"], 2, &["--timeout 1ms", "1s to"]);
     refused(&nobody, "atlas10k", &[], 1, &[&nobody, "No such file"]);
     refused(emulated, "atlas10k", &["--io", "uring"], 2, &["--io is about files", emulated]);
     refused("emulated:atlas10k?depth=2", "atlas10k", &[], 2, &["depth", "seek_jitter"]);

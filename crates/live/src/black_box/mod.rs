@@ -159,8 +159,8 @@ impl RealDrive {
         Self::new(&uri.to_string(), |back| {
             // Whoever waits for an answer is told.
             let export = match writes {
-                true => NbdBackend::connect(uri, back, |_| {})?,
-                false => NbdBackend::connect_to_read(uri, back, |_| {})?,
+                true => NbdBackend::connect(uri, None, back, |_| {})?,
+                false => NbdBackend::connect_to_read(uri, None, back, |_| {})?,
             };
             ensure_single_blocks(&uri.to_string(), &export)?;
             Ok(Arc::new(export) as Arc<dyn Backend>)
