@@ -12,7 +12,7 @@ use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io,
 use freewheel::live::serve::{self, JobSpec, Kind, Report, Serving, Setup, Way};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::external::{Account, Conservatism, ExternalSpec, SameTrack};
+use freewheel::model::external::{Account, Conservatism, ExternalSpec, MarginInUse, SameTrack};
 use freewheel::model::freeblock::Rule;
 use freewheel::model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
 use freewheel::model::onboard::spec::WriteCache;
@@ -144,6 +144,8 @@ struct Document {
     elapsed_ns: u64,
     responses: Summary,
     external: Account,
+    /// Learned ones.
+    margins: Vec<MarginInUse>,
     /// How far commands ended from where they were predicted to, either way.
     prediction_errors: Summary,
     tasks: Vec<Task>,
@@ -320,6 +322,7 @@ impl ServeArgs {
             responses: report.responses.summary(),
             prediction_errors: report.errors.summary(),
             external: report.account,
+            margins: report.margins.clone(),
             tasks,
             connections,
         })
@@ -372,6 +375,9 @@ fn text(report: &Report, tasks: &[Task]) -> String {
     table.row(["predicted", &predicted]);
     table.row(["surprises", &seen.surprises.to_string()]);
     table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
+    if let Some(learned) = learned(&report.margins) {
+        table.row(["margins", &learned]);
+    }
     for task in tasks {
         let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
         let (kind, state) = (control::name(task.kind), control::state(task.state));
@@ -384,4 +390,15 @@ fn text(report: &Report, tasks: &[Task]) -> String {
         table.row([&format!("{kind} {}", task.id), &row]);
     }
     table.to_string()
+}
+
+/// The margins in a line; None where none were learned.
+fn learned(margins: &[MarginInUse]) -> Option<String> {
+    let of = |margin: &MarginInUse| margin.margin_ns;
+    let (least, most) = (margins.iter().map(of).min()?, margins.iter().map(of).max()?);
+    let movements: u64 = margins.iter().map(|margin| margin.movements).sum();
+    let late: u64 = margins.iter().map(|margin| margin.late).sum();
+    let us = |ns: u64| format!("{:.0} us", ns as f64 / 1e3);
+    let (least, most) = (us(least), us(most));
+    Some(format!("{least} to {most}, learned from {movements} movements, {late} of them late"))
 }
