@@ -132,7 +132,8 @@ fn the_example_of_a_scheduler_outside_foresees_the_drive_and_is_hardly_ever_late
     let margins = result["margins"].as_array().unwrap();
     let sum = |key: &str| margins.iter().map(|of| of[key].as_u64().unwrap()).sum::<u64>();
     assert!(sum("movements") > 1000 && 10 * sum("late") < sum("movements"), "{margins:?}");
-    let known = margins.iter().filter(|of| of["movements"].as_u64() > Some(1000));
+    let known: Vec<_> = margins.iter().filter(|of| of["movements"].as_u64() > Some(400)).collect();
+    assert!(!known.is_empty(), "{margins:?}");
     for of in known {
         let us = of["margin_ns"].as_u64().unwrap() / 1000;
         assert!((20..100).contains(&us), "{of}");

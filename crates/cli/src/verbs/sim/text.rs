@@ -5,7 +5,7 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
 use freewheel::study;
-use freewheel::units::{Bytes, SimDuration};
+use freewheel::units::Bytes;
 
 use crate::failure::Failure;
 use crate::number;
@@ -147,9 +147,9 @@ fn margins(learned: &[MarginInUse]) -> Table {
             true => of.cylinders_min.to_string(),
             false => format!("{} to {}", of.cylinders_min, of.cylinders_max),
         };
-        let (margin, late) = (SimDuration::from_ns(of.margin_ns), of.late.to_string());
-        let op = of.op.to_string();
-        table.row([op, cylinders, margin.to_string(), of.movements.to_string(), late]);
+        let margin = format!("{:.1} us", of.margin_ns as f64 / 1e3);
+        let (movements, late) = (of.movements.to_string(), of.late.to_string());
+        table.row([of.op.to_string(), cylinders, margin, movements, late]);
     }
     table
 }
