@@ -13,7 +13,7 @@
 //! `freewheel-bench --long` shows instead that memory does not grow with the length of a run: a
 //! generated workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
 //! `freewheel-bench --nbd` sets the NBD server with a disk in memory beside `nbdkit memory`, where that
-//! is installed.
+//! is installed; and a file that is read and written by `io_uring` beside one by threads.
 //!
 //! What invalidates a number: another load on the machine, a debug build, another hash.
 
@@ -39,7 +39,7 @@ fn main() {
         ["--cpu"] => cpu::run(),
         ["--long"] => long::run(),
         ["--nbd"] => nbd::run(),
-        [nbd::SERVE, socket] => nbd::serve(socket),
+        [nbd::SERVE, what, socket] => nbd::serve(what, socket),
         ["--freeblock"] => freeblock::run(""),
         ["--freeblock", part] => freeblock::run(part),
         [file] if !file.starts_with('-') => suite::run(Some(file)),

@@ -1,17 +1,22 @@
-//! What a request costs over NBD when the device costs nothing: our server beside nbdkit's.
+//! What a request costs over NBD when the device costs nothing: our server beside nbdkit's. And what
+//! the way costs by which a file is read and written: the system's ring beside threads.
+
+mod through;
 
 use std::io::{IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use freewheel::live::nbd::{Address, Limits, Memory, Server, Service, Stop};
+use freewheel::live::serve::backend::Io;
 use freewheel::nbd::Command;
 use freewheel::nbd::client::{Event, Session, Settings};
 use freewheel::units::Prng;
 
+use self::through::Through;
 use crate::record::Origin;
 
 /// The argument by which this program becomes the server.
@@ -43,27 +48,44 @@ const fn load(name: &'static str, length: u32, depth: usize, write: bool, reques
     Load { name, length, depth, random: length < 1 << 20, write, requests }
 }
 
-/// Prints the table. Servers take turns, so that another load on the machine hits both.
+/// Of a file: without the long ones, which say how fast the disk is.
+const FILE_LOADS: std::ops::Range<usize> = 0..4;
+
+/// Commands at a file at a time: as many as the deepest load has in flight.
+const AT_ONCE: u32 = 32;
+
+/// Prints the tables. Servers take turns, so that another load on the machine hits both.
 pub fn run() {
     crate::print_origin(&Origin::here(), &format!("median of {ROUNDS} rounds"));
     let folder = std::env::temp_dir().join(format!("freewheel-bench-nbd-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for sockets");
-    let ours = ServerProcess::ours(&folder.join("ours"));
+    let ours = ServerProcess::ours("memory", &folder.join("ours"));
     let nbdkit = ServerProcess::nbdkit(&folder.join("nbdkit"));
-    println!("{:<34}{:>16}{:>16}{:>8}", "requests a second", "freewheel", "nbdkit memory", "ratio");
-    let mut servers: Vec<Client> = [Some(&ours), nbdkit.as_ref()]
-        .into_iter()
-        .flatten()
-        .map(|server| Client::connect(&server.socket))
-        .collect();
-    for server in &mut servers {
-        server.fill();
-    }
-    for load in LOADS {
-        print_row(load, &mut servers);
-    }
-    drop((ours, nbdkit));
+    table(LOADS, ["freewheel", "nbdkit memory"], [Some(ours), nbdkit]);
+    println!();
+    let file = |name: &str, how: &str| {
+        let path = folder.join(name);
+        let made = std::fs::File::create(&path).and_then(|file| file.set_len(DISK_BYTES));
+        made.expect("room for a file");
+        ServerProcess::ours(&format!("{how}:{}", path.display()), &folder.join(how))
+    };
+    let files = [Some(file("a", "uring")), Some(file("b", "threads"))];
+    println!("a file in {}:", std::env::temp_dir().display());
+    table(&LOADS[FILE_LOADS], ["io_uring", "threads"], files);
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
+}
+
+/// A row a load, for two servers, of which the second may be missing.
+fn table(loads: &[Load], names: [&str; 2], servers: [Option<ServerProcess>; 2]) {
+    println!("{:<34}{:>16}{:>16}{:>8}", "requests a second", names[0], names[1], "ratio");
+    let mut clients: Vec<Client> =
+        servers.iter().flatten().map(|server| Client::connect(&server.socket)).collect();
+    for client in &mut clients {
+        client.fill();
+    }
+    for load in loads {
+        print_row(load, &mut clients);
+    }
 }
 
 fn print_row(load: &Load, servers: &mut [Client]) {
@@ -88,9 +110,20 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// Serves a disk in memory until it is killed.
-pub fn serve(socket: &str) {
-    let disk: Arc<dyn Service> = Arc::new(Memory::new("memory", DISK_BYTES));
+/// Serves `memory`, or a file by one of two ways (`uring:PATH`, `threads:PATH`), until it is killed.
+pub fn serve(what: &str, socket: &str) {
+    let file = |path: &str, io| {
+        let file = Through::new(&PathBuf::from(path), io, AT_ONCE);
+        if !file.is_direct() {
+            eprintln!("{path}: through the page cache");
+        }
+        Arc::new(file)
+    };
+    let disk: Arc<dyn Service> = match what.split_once(':') {
+        Some(("uring", path)) => file(path, Io::Uring),
+        Some(("threads", path)) => file(path, Io::Threads),
+        _ => Arc::new(Memory::new("memory", DISK_BYTES)),
+    };
     let notice = |text: &str| eprintln!("{text}");
     let address = Address::Unix(socket.into());
     let server = Server::bind(&address, None, vec![disk], Limits::default(), notice);
@@ -101,13 +134,13 @@ pub fn serve(socket: &str) {
 /// A server in a process of its own, killed at the end.
 struct ServerProcess {
     child: Child,
-    socket: std::path::PathBuf,
+    socket: PathBuf,
 }
 
 impl ServerProcess {
-    fn ours(socket: &Path) -> Self {
+    fn ours(what: &str, socket: &Path) -> Self {
         let program = std::env::current_exe().expect("this program has a path");
-        let child = Process::new(program).arg(SERVE).arg(socket).spawn();
+        let child = Process::new(program).args([SERVE, what]).arg(socket).spawn();
         Self { child: child.expect("this program runs"), socket: socket.into() }
     }
 

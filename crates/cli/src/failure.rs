@@ -14,6 +14,7 @@ use freewheel::live::emulate::EmulateError;
 use freewheel::live::nbd::{ListenError, TlsError};
 use freewheel::live::serve::ServeError;
 use freewheel::live::serve::backend::{ExportError, OpenError};
+use freewheel::live::trial::TrialError;
 use freewheel::sim::config::ConfigError;
 use freewheel::sim::library::DriveError;
 use freewheel::sim::log::LogError;
@@ -144,6 +145,12 @@ impl From<EmulateError> for Failure {
 
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<TrialError> for Failure {
+    fn from(error: TrialError) -> Self {
         Self::failed(error)
     }
 }

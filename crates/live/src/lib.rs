@@ -16,3 +16,4 @@ pub mod emulate;
 mod holes;
 pub mod nbd;
 pub mod serve;
+pub mod trial;

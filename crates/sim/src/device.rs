@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
-use freewheel_model::external::Account;
+use freewheel_model::external::{Account, MarginInUse};
 use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
@@ -56,7 +56,7 @@ impl Work {
 }
 
 /// What an arm did over a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Work {
     /// The head's time for requests and for what they left behind.
     pub head_time: HeadTime,
@@ -74,6 +74,8 @@ pub struct Work {
     pub idle: Option<IdleTime>,
     /// What a scheduler outside it saw and did, where there is one.
     pub external: Option<Account>,
+    /// The margins that it has learned, where it has.
+    pub margins: Vec<MarginInUse>,
 }
 
 /// Bare mechanics: one request at a time, the drive's own processing time before each.
@@ -327,6 +329,7 @@ impl Device for WholeDrive<'_> {
             free: self.servo.free_time(),
             idle: self.servo.idle_time(),
             external: None,
+            margins: Vec::new(),
         }
     }
 }

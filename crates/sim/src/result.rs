@@ -1,6 +1,6 @@
 //! What a run is summed up in.
 
-use freewheel_model::external::Account;
+use freewheel_model::external::{Account, MarginInUse};
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
@@ -52,6 +52,7 @@ struct Ended {
     free: Option<FreeTime>,
     idle: Option<IdleTime>,
     external: Option<Account>,
+    margins: Vec<MarginInUse>,
     /// Of any of the drives, which are all alike.
     media_bytes_per_second: u64,
 }
@@ -216,6 +217,10 @@ pub struct RunResult {
     /// What a scheduler outside the drive saw and did, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<Account>,
+    /// The margins of free work that it has learned, where it has: by what is done at the end of a
+    /// movement, and how far that goes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub margins: Vec<MarginInUse>,
     /// The background work of each arm, where there was any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundResult>,
@@ -356,6 +361,7 @@ impl Tally {
             free: work.iter().filter_map(|work| work.free).reduce(FreeTime::and),
             idle: work.iter().filter_map(|work| work.idle).reduce(IdleTime::and),
             external: work.iter().filter_map(|work| work.external).reduce(Account::and),
+            margins: margins_of(work),
             media_bytes_per_second,
         };
     }
@@ -406,6 +412,7 @@ impl Tally {
                 .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
             idle: self.ended.idle,
             external: self.ended.external,
+            margins: self.ended.margins,
             background: self.background,
             response: both.summary(),
             read_response: self.reads.summary(),
@@ -481,8 +488,16 @@ impl Ended {
         self.free = self.free.into_iter().chain(other.free).reduce(FreeTime::and);
         self.idle = self.idle.into_iter().chain(other.idle).reduce(IdleTime::and);
         self.external = self.external.into_iter().chain(other.external).reduce(Account::and);
+        MarginInUse::add(&mut self.margins, &other.margins);
         self.media_bytes_per_second = self.media_bytes_per_second.max(other.media_bytes_per_second);
     }
+}
+
+/// Those of all arms.
+fn margins_of(work: &[Work]) -> Vec<MarginInUse> {
+    let mut all = Vec::new();
+    work.iter().for_each(|work| MarginInUse::add(&mut all, &work.margins));
+    all
 }
 
 fn hash_text(hash: u64) -> String {

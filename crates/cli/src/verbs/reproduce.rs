@@ -1,11 +1,14 @@
 //! `freewheel reproduce`: what the papers claim, and what this program finds.
 
+mod real_time;
+
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use freewheel::study::claims::{self, CLAIMS, Claim, ReproduceOptions, Reproduction, Row};
 use freewheel::study::four_digits;
+use freewheel::units::SimDuration;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -19,6 +22,7 @@ use crate::{file, output};
 Examples:
   freewheel reproduce --list
   freewheel reproduce --quick --report claims.html
+  freewheel reproduce fast02.scan --real-time 60s
 
 Exit code 1 if a value is outside its band and no reason is recorded.")]
 pub struct ReproduceArgs {
@@ -31,6 +35,10 @@ pub struct ReproduceArgs {
     /// Shorter runs: noisier numbers in a fraction of the time
     #[arg(long)]
     quick: bool,
+    /// Run fast02.scan by the clock, for so long without the scan and for so long with it, against an
+    /// emulated drive in another process, beside as many requests in virtual time
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["list", "quick", "report"])]
+    real_time: Option<SimDuration>,
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::seed())]
     seed: u64,
@@ -67,6 +75,9 @@ impl ReproduceArgs {
     pub fn run(self) -> Result<(), Failure> {
         if self.list {
             return self.print_list();
+        }
+        if let Some(length) = self.real_time {
+            return real_time::run(&self.ids, length, self.seed, self.json);
         }
         if let Some(report) = &self.report {
             file::ensure_writable(report)?;

@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use freewheel::live::control::{ControlServer, Task};
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
-use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, NbdBackend};
+use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
 use freewheel::live::serve::{self, JobSpec, Kind, Report, Serving, Setup, Way};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::external::{Account, Conservatism, ExternalSpec, SameTrack};
+use freewheel::model::external::{Account, Conservatism, ExternalSpec, MarginInUse, SameTrack};
 use freewheel::model::freeblock::Rule;
 use freewheel::model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
 use freewheel::model::onboard::spec::WriteCache;
@@ -20,7 +21,7 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::black_box::Habits;
 use freewheel::sim::library;
 use freewheel::sim::{CONSERVATISM_MAX, ExternalConfig};
-use freewheel::units::{BLOCK_BYTES, Bytes, SimTime};
+use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -31,6 +32,12 @@ use crate::verbs::emulated::Emulated;
 use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::target::Target;
 use crate::{number, output};
+
+/// Shorter ones call a drive gone that tries to read a bad block.
+const TIMEOUT_MIN: SimDuration = SimDuration::from_secs(1);
+
+/// Longer ones are no limit.
+const TIMEOUT_MAX: SimDuration = SimDuration::from_secs(86_400);
 
 /// Put a scheduler in front of a drive, over NBD, and use its rotational gaps
 #[derive(Args)]
@@ -72,6 +79,13 @@ pub struct ServeArgs {
     /// Of learned conservatism: the part of the head's time at work that free work may delay clients by
     #[arg(long, value_name = "SHARE", default_value_t = ExternalSpec::default().budget)]
     budget: f64,
+    /// How a file or a block device is read and written; if not given, a block device by uring where the
+    /// system lets us, and all else by threads
+    #[arg(long, value_name = "HOW")]
+    io: Option<HowIo>,
+    /// An NBD server beneath that owes an answer for so long is gone
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    timeout: SimDuration,
     /// Free work on the tracks of foreground requests
     #[arg(long, value_name = "HOW", default_value = "merge")]
     same_track: Tracks,
@@ -84,6 +98,23 @@ pub struct ServeArgs {
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum HowIo {
+    /// By one thread that has a ring of the system's (`io_uring`)
+    Uring,
+    /// By a thread for each command at a time
+    Threads,
+}
+
+impl From<HowIo> for Io {
+    fn from(how: HowIo) -> Self {
+        match how {
+            HowIo::Uring => Self::Uring,
+            HowIo::Threads => Self::Threads,
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -113,6 +144,8 @@ struct Document {
     elapsed_ns: u64,
     responses: Summary,
     external: Account,
+    /// Learned ones.
+    margins: Vec<MarginInUse>,
     /// How far commands ended from where they were predicted to, either way.
     prediction_errors: Summary,
     tasks: Vec<Task>,
@@ -144,13 +177,13 @@ impl ServeArgs {
             },
         };
         let way = Way::new();
-        let device = self.device(&way)?;
+        let (device, how) = self.device(&way)?;
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let server = self.listen.bind(service)?;
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)?;
-        self.announce(&spec, &drive, (&server, &control))?;
+        self.announce(&spec, &drive, how, (&server, &control))?;
         let served = listen::serve(server, &stop)?;
         let report = serving.finish();
         drop(control);
@@ -203,38 +236,66 @@ impl ServeArgs {
         Ok(ExternalConfig { scheduler, habits: Habits::default() })
     }
 
-    fn device(&self, way: &Way) -> Result<Arc<dyn Backend>, Failure> {
+    /// What is served, and in words how it is read and written.
+    fn device(&self, way: &Way) -> Result<(Arc<dyn Backend>, &'static str), Failure> {
         let target = self.backend.parse();
         let target: Target = target
             .map_err(|error: String| Failure::wrong_use(format!("{}: {error}", self.backend)))?;
+        if self.io.is_some() && !matches!(target, Target::Device(_)) {
+            return Err(Failure::wrong_use(format!(
+                "--io is about files and block devices, and {} is neither: leave it away",
+                self.backend
+            )));
+        }
         Ok(match target {
-            // Flushes and retries come beside the scheduler's.
-            Target::Device(path) => Arc::new(FileBackend::open(&path, at_once() + 2, way.back())?),
+            Target::Device(path) => {
+                // Flushes and retries come beside the scheduler's.
+                let io = self.io.map(Io::from);
+                let file = FileBackend::open(&path, io, at_once() + 2, way.back())?;
+                let how = match file.io() {
+                    Io::Uring => " by uring",
+                    Io::Threads => " by threads",
+                };
+                (Arc::new(file), how)
+            }
             Target::Export(uri) => {
-                let export = NbdBackend::connect(&uri, way.back(), way.gone())?;
+                let longest = Some(self.longest()?);
+                let export = NbdBackend::connect(&uri, longest, way.back(), way.gone())?;
                 if !export.abilities().flush {
                     output::note(&format!(
                         "{uri}: this server has no FLUSH, so none is offered: what is written may be \
                          lost when its machine fails"
                     ));
                 }
-                Arc::new(export)
+                (Arc::new(export), "")
             }
-            Target::Emulated(emulated) => Arc::new(emulated_backend(&emulated, way)?),
+            Target::Emulated(emulated) => (Arc::new(emulated_backend(&emulated, way)?), ""),
         })
+    }
+
+    /// How long a server beneath may owe an answer.
+    fn longest(&self) -> Result<Duration, Failure> {
+        if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&self.timeout) {
+            return Err(Failure::wrong_use(format!(
+                "--timeout {}: {TIMEOUT_MIN} to {TIMEOUT_MAX} are allowed",
+                self.timeout
+            )));
+        }
+        Ok(Duration::from_nanos(self.timeout.ns()))
     }
 
     fn announce(
         &self,
         spec: &DriveSpec,
         drive: &Drive,
+        how: &str,
         (server, control): (&Server, &ControlServer),
     ) -> Result<(), Failure> {
         let uri = listen::uri(server);
         let size = number::capacity(drive.total_blocks().bytes().get());
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         let text = format!(
-            "{} as {} ({size}) at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}' | freewheel \
+            "{} as {} ({size}){how} at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}' | freewheel \
              tasks --control {}\n",
             self.backend,
             spec.name,
@@ -261,6 +322,7 @@ impl ServeArgs {
             responses: report.responses.summary(),
             prediction_errors: report.errors.summary(),
             external: report.account,
+            margins: report.margins.clone(),
             tasks,
             connections,
         })
@@ -313,6 +375,9 @@ fn text(report: &Report, tasks: &[Task]) -> String {
     table.row(["predicted", &predicted]);
     table.row(["surprises", &seen.surprises.to_string()]);
     table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
+    if let Some(learned) = learned(&report.margins) {
+        table.row(["margins", &learned]);
+    }
     for task in tasks {
         let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
         let (kind, state) = (control::name(task.kind), control::state(task.state));
@@ -325,4 +390,15 @@ fn text(report: &Report, tasks: &[Task]) -> String {
         table.row([&format!("{kind} {}", task.id), &row]);
     }
     table.to_string()
+}
+
+/// The margins in a line; None where none were learned.
+fn learned(margins: &[MarginInUse]) -> Option<String> {
+    let of = |margin: &MarginInUse| margin.margin_ns;
+    let (least, most) = (margins.iter().map(of).min()?, margins.iter().map(of).max()?);
+    let movements: u64 = margins.iter().map(|margin| margin.movements).sum();
+    let late: u64 = margins.iter().map(|margin| margin.late).sum();
+    let us = |ns: u64| format!("{:.0} us", ns as f64 / 1e3);
+    let (least, most) = (us(least), us(most));
+    Some(format!("{least} to {most}, learned from {movements} movements, {late} of them late"))
 }

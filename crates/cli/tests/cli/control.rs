@@ -352,6 +352,7 @@ fn the_control_socket_is_the_users_alone_and_speaks_http() {
         "# TYPE freewheel_gaps_total counter",
         "freewheel_response_seconds_count 1",
         "# HELP freewheel_free_bytes_total Bytes",
+        "# TYPE freewheel_margin_seconds gauge",
     ] {
         assert!(metrics.contains(text), "{text}: {metrics}");
     }

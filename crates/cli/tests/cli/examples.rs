@@ -128,6 +128,16 @@ fn the_example_of_a_scheduler_outside_foresees_the_drive_and_is_hardly_ever_late
     assert!(seen("within_50us") > 0.97 * seen("predicted"), "{}", result["external"]);
     assert!(seen("late_behind_free") < 0.002 * seen("predicted"), "{}", result["external"]);
     assert!(result["free"]["bytes_per_second"].as_f64().unwrap() > 5e7);
+    // Its seeks are off by 50 us.
+    let margins = result["margins"].as_array().unwrap();
+    let sum = |key: &str| margins.iter().map(|of| of[key].as_u64().unwrap()).sum::<u64>();
+    assert!(sum("movements") > 1000 && 10 * sum("late") < sum("movements"), "{margins:?}");
+    let known: Vec<_> = margins.iter().filter(|of| of["movements"].as_u64() > Some(400)).collect();
+    assert!(!known.is_empty(), "{margins:?}");
+    for of in known {
+        let us = of["margin_ns"].as_u64().unwrap() / 1000;
+        assert!((20..100).contains(&us), "{of}");
+    }
 }
 
 #[test]

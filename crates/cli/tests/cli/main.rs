@@ -14,6 +14,7 @@ mod json;
 mod kills;
 mod messages;
 mod nbd;
+mod real_time;
 mod run;
 mod scaled_drives;
 mod schemas;

@@ -20,21 +20,29 @@ pub fn disk(folder: &Path) -> String {
 
 #[test]
 fn what_was_written_to_a_file_survives_kill_9_of_the_server() {
-    let folder = tempfile::tempdir().unwrap();
-    let (disk, socket) = (disk(folder.path()), folder.path().join("socket"));
-    let socket_text = socket.to_str().unwrap();
-    let args = ["serve", &disk, "--drive", "atlas10k", "--socket", socket_text, "--scrub"];
-    let mut first = Running::start(&args);
-    let mut client = Client::connect(&socket);
-    for at in 0..40_u64 {
-        client.write(at << 20, &[at as u8 + 1; 8192]);
-    }
-    first.signal("-9");
-    assert_eq!(first.end().1, None, "killed");
-    let _second = Running::start(&args);
-    let mut client = Client::connect(&socket);
-    for at in 0..40_u64 {
-        assert_eq!(client.read(at << 20, 8192), vec![at as u8 + 1; 8192]);
+    for io in ["threads", "uring"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (disk, socket) = (disk(folder.path()), folder.path().join("socket"));
+        let socket_text = socket.to_str().unwrap();
+        let drive = ["--drive", "atlas10k", "--socket", socket_text, "--scrub", "--io", io];
+        let args = [&["serve", &disk], &drive[..]].concat();
+        let mut first = Running::start(&args);
+        if first.first_line.is_empty() && io == "uring" {
+            println!("skipped: the system gives no io_uring");
+            continue;
+        }
+        assert!(first.first_line.contains(&format!(" by {io}")), "{}", first.first_line);
+        let mut client = Client::connect(&socket);
+        for at in 0..40_u64 {
+            client.write(at << 20, &[at as u8 + 1; 8192]);
+        }
+        first.signal("-9");
+        assert_eq!(first.end().1, None, "killed");
+        let _second = Running::start(&args);
+        let mut client = Client::connect(&socket);
+        for at in 0..40_u64 {
+            assert_eq!(client.read(at << 20, 8192), vec![at as u8 + 1; 8192], "{io}");
+        }
     }
 }
 
@@ -169,7 +177,9 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     refused(emulated, "atlas10k", &part, 2, &["--scrub-block 1KB", "a multiple of 512B"]);
     refused("http://localhost/", "atlas10k", &[], 2, &["http://localhost/", "nbd"]);
     let nobody = format!("nbd+unix:///?socket={}/nobody", folder.path().display());
+    refused(&nobody, "atlas10k", &["--timeout", "1ms"], 2, &["--timeout 1ms", "1s to"]);
     refused(&nobody, "atlas10k", &[], 1, &[&nobody, "No such file"]);
+    refused(emulated, "atlas10k", &["--io", "uring"], 2, &["--io is about files", emulated]);
     refused("emulated:atlas10k?depth=2", "atlas10k", &[], 2, &["depth", "seek_jitter"]);
     refused("emulated:atlas10k?bad=99999999", "atlas10k", &[], 2, &["last block of atlas10k"]);
 }

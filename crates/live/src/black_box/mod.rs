@@ -143,8 +143,8 @@ impl RealDrive {
     pub fn open(path: &Path, writes: bool) -> Result<Self, RealDriveError> {
         Self::new(&path.display().to_string(), |back| {
             let file = match writes {
-                true => FileBackend::open(path, 1, back)?,
-                false => FileBackend::open_to_read(path, 1, back)?,
+                true => FileBackend::open(path, None, 1, back)?,
+                false => FileBackend::open_to_read(path, None, 1, back)?,
             };
             ensure_single_blocks(&path.display().to_string(), &file)?;
             if !file.is_direct() {
@@ -159,8 +159,8 @@ impl RealDrive {
         Self::new(&uri.to_string(), |back| {
             // Whoever waits for an answer is told.
             let export = match writes {
-                true => NbdBackend::connect(uri, back, |_| {})?,
-                false => NbdBackend::connect_to_read(uri, back, |_| {})?,
+                true => NbdBackend::connect(uri, None, back, |_| {})?,
+                false => NbdBackend::connect_to_read(uri, None, back, |_| {})?,
             };
             ensure_single_blocks(&uri.to_string(), &export)?;
             Ok(Arc::new(export) as Arc<dyn Backend>)

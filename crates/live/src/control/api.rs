@@ -1,10 +1,10 @@
 //! What is said over the control interface, for both ends. Blocks are of 512 bytes, times in
 //! nanoseconds.
 
-use freewheel_model::external::Account;
+use freewheel_model::external::{Account, MarginInUse};
 use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
 use freewheel_model::stats::Distribution;
-use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, SimTime};
+use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -393,6 +393,41 @@ impl From<Account> for Scheduling {
     }
 }
 
+/// How much longer than predicted a kind of movement to or from free work may take, as it was learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Margin {
+    /// What is done at its end.
+    pub op: MovementEnd,
+    /// The shortest movement of this kind, in cylinders; zero is a change of heads.
+    pub cylinders_min: u32,
+    /// The longest.
+    pub cylinders_max: u32,
+    /// The margin.
+    pub margin_ns: u64,
+    /// Movements that it was learned from.
+    pub movements: u64,
+    /// Of them those that came a turn late.
+    pub late: u64,
+}
+
+/// What is done at the end of a movement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MovementEnd {
+    /// Blocks are read.
+    Read,
+    /// Blocks are written, for which the head must have settled.
+    Write,
+}
+
+impl From<MarginInUse> for Margin {
+    fn from(margin: MarginInUse) -> Self {
+        let MarginInUse { op, cylinders_min, cylinders_max, margin_ns, movements, late } = margin;
+        let op = if op == Op::Write { MovementEnd::Write } else { MovementEnd::Read };
+        Self { op, cylinders_min, cylinders_max, margin_ns, movements, late }
+    }
+}
+
 /// The server as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerStatus {
@@ -408,6 +443,9 @@ pub struct ServerStatus {
     pub uptime_ns: u64,
     /// What the scheduler saw and did.
     pub scheduling: Scheduling,
+    /// The margins that it has learned; none with --conservatism TIME.
+    #[serde(default)]
+    pub margins: Vec<Margin>,
     /// Response times of clients' requests.
     pub responses: Durations,
     /// How far commands ended from where they were predicted to, either way.

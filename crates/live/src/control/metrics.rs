@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use super::api::{Durations, ServerStatus, Task, TaskState};
+use super::api::{Durations, Margin, MovementEnd, ServerStatus, Task, TaskState};
 
 /// What Prometheus is told that the text is.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -40,8 +40,33 @@ pub(super) fn text(status: &ServerStatus) -> String {
     text.summary("freewheel_response_seconds", "Response times of requests.", &status.responses);
     let errors = "How far commands ended from where they were predicted to.";
     text.summary("freewheel_prediction_error_seconds", errors, &status.prediction_errors);
+    margins(&mut text, &status.margins);
     tasks(&mut text, &status.tasks);
     text.0
+}
+
+fn margins(text: &mut Text, margins: &[Margin]) {
+    type Value = fn(&Margin) -> f64;
+    let rows: [(&str, &str, &str, Value); 3] = [
+        ("seconds", "gauge", "Learned margin of movements to and from free work.", |margin| {
+            margin.margin_ns as f64 / 1e9
+        }),
+        ("movements_total", "counter", "Movements that it was learned from.", |margin| {
+            margin.movements as f64
+        }),
+        ("late_total", "counter", "Of them those that came a turn late.", |margin| {
+            margin.late as f64
+        }),
+    ];
+    for (name, kind, help, value) in rows {
+        let name = format!("freewheel_margin_{name}");
+        text.head(&name, kind, help);
+        for margin in margins {
+            let op = if margin.op == MovementEnd::Write { "write" } else { "read" };
+            let from = margin.cylinders_min;
+            text.line(&format!("{name}{{op=\"{op}\",cylinders_from=\"{from}\"}}"), value(margin));
+        }
+    }
 }
 
 fn tasks(text: &mut Text, tasks: &[Task]) {

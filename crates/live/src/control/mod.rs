@@ -35,8 +35,9 @@ use crate::serve::{JobError, JobReport, Serving, Works};
 
 use self::peers::Peers;
 pub use api::{
-    BlockRange, Durations, Expectation, LaggedNews, Refusal, Route, Scheduling, ServerStatus, Task,
-    TaskKind, TaskPriority, TaskRequest, TaskState, UnreadableNews, WrittenRanges,
+    BlockRange, Durations, Expectation, LaggedNews, Margin, MovementEnd, Refusal, Route,
+    Scheduling, ServerStatus, Task, TaskKind, TaskPriority, TaskRequest, TaskState, UnreadableNews,
+    WrittenRanges,
 };
 
 pub use client::{BlockStream, ControlClient, ControlError};
@@ -127,6 +128,7 @@ impl Controlled {
             blocks: self.blocks.get(),
             uptime_ns: status.elapsed.ns(),
             scheduling: status.account.into(),
+            margins: status.margins.into_iter().map(Margin::from).collect(),
             responses: Durations::new(&status.responses),
             prediction_errors: Durations::new(&status.errors),
             notices: status.notices,

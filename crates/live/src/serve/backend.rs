@@ -12,7 +12,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn};
 use thiserror::Error;
 
 pub use emulated::EmulatedBackend;
-pub use file::{FileBackend, OpenError};
+pub use file::{FileBackend, Io, OpenError};
 pub use nbd::{ExportError, NbdBackend};
 
 /// What a command does.

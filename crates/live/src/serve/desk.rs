@@ -6,7 +6,7 @@ mod sectors;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_model::external::{Account, Command, External, Finished, Part};
+use freewheel_model::external::{Account, Command, External, Finished, MarginInUse, Part};
 use freewheel_model::freeblock::Foreground;
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::Errno;
@@ -163,6 +163,10 @@ impl Desk {
 
     pub fn account(&self) -> &Account {
         self.scheduler.account()
+    }
+
+    pub fn margins(&self) -> Vec<MarginInUse> {
+        self.scheduler.margins()
     }
 
     pub fn jobs(&self) -> &Jobs {

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::external::{Account, External};
+use freewheel_model::external::{Account, External, MarginInUse};
 use freewheel_model::freeblock::tasks::{CADENCE, Tasks};
 use freewheel_model::freeblock::{Options as PlannerOptions, Rule};
 use freewheel_model::stats::Distribution;
@@ -148,6 +148,8 @@ impl Drop for AtEnd {
 pub struct Report {
     /// What the scheduler saw and did.
     pub account: Account,
+    /// The margins of free work that it has learned, where it has.
+    pub margins: Vec<MarginInUse>,
     /// Response times of foreground requests.
     pub responses: Distribution,
     /// How long it was up.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use freewheel_model::external::Account;
+use freewheel_model::external::{Account, MarginInUse};
 use freewheel_model::freeblock::tasks::Extent;
 use freewheel_model::stats::Distribution;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
@@ -115,6 +115,8 @@ pub struct Status {
     pub elapsed: SimDuration,
     /// What the scheduler saw and did.
     pub account: Account,
+    /// The margins of free work that it has learned, where it has.
+    pub margins: Vec<MarginInUse>,
     /// Response times of clients' requests.
     pub responses: Distribution,
     /// How far commands ended from where they were predicted to, either way.
@@ -376,6 +378,7 @@ impl Works {
     fn report(&self, jobs: Vec<JobReport>) -> Report {
         Report {
             account: *self.desk.account(),
+            margins: self.desk.margins(),
             responses: self.desk.responses().clone(),
             errors: self.desk.errors().clone(),
             elapsed: self.began.elapsed(),
@@ -393,6 +396,7 @@ impl Works {
             began_unix_ns: self.began_unix_ns,
             elapsed: now - SimTime::ZERO,
             account: *self.desk.account(),
+            margins: self.desk.margins(),
             responses: self.desk.responses().clone(),
             errors: self.desk.errors().clone(),
             notices: self.notices.clone(),

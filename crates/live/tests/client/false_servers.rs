@@ -92,6 +92,63 @@ fn a_server_that_vanishes_leaves_no_request_without_an_answer() {
     assert!(asker.client.close().unwrap_err().to_string().contains("connection lost"));
 }
 
+/// Answers reads of a block after this pause, but for so many at first; until the client has gone.
+fn answer_all_but(stream: &mut UnixStream, first: usize, pause: Duration) {
+    for _ in 0..first {
+        request(stream);
+    }
+    let mut head = [0; 28];
+    while stream.read_exact(&mut head).is_ok() {
+        thread::sleep(pause);
+        let reply = [simple_reply(head[8..16].try_into().unwrap()), vec![0; 512]].concat();
+        if stream.write_all(&reply).is_err() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_server_that_owes_one_answer_for_too_long_has_vanished_whatever_else_it_answers() {
+    let server = Played::new(|mut stream| {
+        start(&mut stream);
+        answer_all_but(&mut stream, 1, Duration::from_millis(5));
+    });
+    let answer = Some(Duration::from_millis(300));
+    let limits = ClientLimits { answer, ..ClientLimits::default() };
+    let asker = Asker::connect(&server.uri(), limits).unwrap();
+    let begun = Instant::now();
+    asker.ask(Command::read(0, 512), 0);
+    let lost = loop {
+        // Refused when the answer to the first has come.
+        let _ = asker.client.submit(Command::read(512, 512), &mut Vec::new(), 1);
+        let answer = asker.answer();
+        match answer.result {
+            Ok(()) => assert_eq!(answer.tag, 1),
+            Err(error) => break error,
+        }
+    };
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert!(lost.to_string().contains("no answer for 300ms"), "{lost}");
+}
+
+#[test]
+fn a_server_that_is_silent_is_waited_for_as_long_as_nothing_is_owed_for_too_long() {
+    let pause = Duration::from_millis(100);
+    let server = Played::new(move |mut stream| {
+        start(&mut stream);
+        answer_all_but(&mut stream, 0, pause);
+    });
+    let answer = Some(10 * pause);
+    let limits = ClientLimits { answer, ..ClientLimits::default() };
+    let asker = Asker::connect(&server.uri(), limits).unwrap();
+    thread::sleep(12 * pause);
+    for tag in 0..12 {
+        asker.ask(Command::read(0, 512), tag);
+        asker.answer().result.unwrap();
+    }
+    asker.client.close().unwrap();
+}
+
 #[test]
 fn a_server_that_vanishes_within_data_gives_none_of_them() {
     let server = Played::new(|mut stream| {

@@ -169,6 +169,6 @@ fn a_file_is_read_past_the_page_cache_and_written_only_when_that_was_asked_for()
 #[test]
 fn an_export_that_takes_no_single_blocks_is_told_by_its_sizes() {
     let running = Running::of(Memory::new("memory", 1 << 20));
-    let export = NbdBackend::connect(&running.uri(), Arc::new(|_| {}), |_| {}).unwrap();
+    let export = NbdBackend::connect(&running.uri(), None, Arc::new(|_| {}), |_| {}).unwrap();
     assert_eq!(export.abilities().sector_bytes, 512);
 }

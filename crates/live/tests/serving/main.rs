@@ -6,6 +6,8 @@ mod common;
 mod world;
 
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use freewheel_live::serve::backend::{ExportError, NbdBackend};
 use freewheel_live::serve::{JobError, JobSpec, Kind, State};
@@ -189,6 +191,29 @@ fn what_is_longer_than_the_longest_payload_beneath_is_read_there_in_parts() {
 }
 
 #[test]
+fn a_server_that_never_answers_is_gone_after_the_limit_and_every_request_is_told() {
+    // Not where the scrub comes by first.
+    let mut beneath = Beneath::new();
+    beneath.silent = Some(60 << 20);
+    let world = World::over_for(beneath.clone(), Some(Duration::from_millis(500)));
+    let mut clients = [world.front.client(), world.front.client()];
+    assert!(clients[0].read(0, 512).is_ok());
+    thread::scope(|scope| {
+        for (client, at) in clients.iter_mut().zip([60 << 20, (60 << 20) + 4096]) {
+            scope.spawn(move || {
+                let errors = (0..).find_map(|_| client.read(at, 8192).err());
+                assert_eq!(errors, Some(Errno::Shutdown));
+            });
+        }
+    });
+    beneath.forget();
+    let notice = gone(&world.notices).remove(0);
+    assert!(notice.contains("no answer for 500ms"), "{notice}");
+    let scrub = ask(&world, |works| works.status()).jobs.remove(0);
+    assert_eq!((scrub.state, scrub.unreadable_blocks.get()), (State::Lost, 0));
+}
+
+#[test]
 fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unreadable() {
     let world = World::over(Beneath::new());
     let mut client = world.front.client();
@@ -220,9 +245,9 @@ fn an_export_that_takes_no_writes_is_refused_with_the_way_out() {
     let mut beneath = Beneath::new();
     beneath.export.features = Features { read_only: true, ..Features::default() };
     let running = Running::of(beneath);
-    let error = NbdBackend::connect(&running.uri(), Arc::new(|_| {}), |_| {}).err().unwrap();
+    let error = NbdBackend::connect(&running.uri(), None, Arc::new(|_| {}), |_| {}).err().unwrap();
     assert!(matches!(error, ExportError::ReadOnly { .. }));
     let uri = running.uri().to_string();
     assert!(error.to_string().starts_with(&uri) && error.to_string().contains("nbdkit without -r"));
-    assert!(NbdBackend::connect_to_read(&running.uri(), Arc::new(|_| {}), |_| {}).is_ok());
+    assert!(NbdBackend::connect_to_read(&running.uri(), None, Arc::new(|_| {}), |_| {}).is_ok());
 }

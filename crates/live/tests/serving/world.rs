@@ -1,6 +1,7 @@
 //! A server whose device is another server's export.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use freewheel_live::nbd::{Limits, Memory, Responder, Service};
 use freewheel_live::serve::backend::NbdBackend;
@@ -26,6 +27,9 @@ pub struct Beneath {
     asked: Arc<Mutex<Vec<Command>>>,
     /// Offsets of sectors that cannot be read.
     pub bad: Vec<u64>,
+    /// Of one that a read of is never answered.
+    pub silent: Option<u64>,
+    unanswered: Arc<Mutex<Vec<Responder>>>,
 }
 
 impl Beneath {
@@ -33,7 +37,13 @@ impl Beneath {
     pub fn new() -> Self {
         let memory = Arc::new(Memory::new("beneath", drive().blocks().bytes().get()));
         let export = memory.export();
-        Self { memory, export, asked: Arc::default(), bad: Vec::new() }
+        let (asked, unanswered) = (Arc::default(), Arc::default());
+        Self { memory, export, asked, bad: Vec::new(), silent: None, unanswered }
+    }
+
+    /// Waits no longer to answer what it has not.
+    pub fn forget(&self) {
+        self.unanswered.lock().unwrap().clear();
     }
 
     /// What it was asked but for reads.
@@ -52,6 +62,9 @@ impl Service for Beneath {
         self.asked.lock().unwrap().push(command);
         let span = command.span();
         let covers = |bad: &u64| (span.offset..span.end()).contains(bad);
+        if matches!(command, Command::Read { .. }) && self.silent.iter().any(covers) {
+            return self.unanswered.lock().unwrap().push(responder);
+        }
         if matches!(command, Command::Read { .. }) && self.bad.iter().any(covers) {
             return responder.error(Errno::Io, "a bad sector");
         }
@@ -81,10 +94,15 @@ pub struct World {
 impl World {
     /// With a scrub over and over.
     pub fn over(beneath: Beneath) -> Self {
+        Self::over_for(beneath, None)
+    }
+
+    /// The same; a command that has not come back after `longest` never will.
+    pub fn over_for(beneath: Beneath, longest: Option<Duration>) -> Self {
         let beneath = Running::new(vec![Arc::new(beneath)], Limits::default());
         let drive = Arc::new(drive());
         let way = Way::new();
-        let device = NbdBackend::connect(&beneath.uri(), way.back(), way.gone()).unwrap();
+        let device = NbdBackend::connect(&beneath.uri(), longest, way.back(), way.gone()).unwrap();
         let spec = ExternalSpec::default();
         let scheduler = External::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
         let whole = Extent::new(0, drive.blocks().get());

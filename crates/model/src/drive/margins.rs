@@ -1,5 +1,7 @@
 //! How much longer than their curve says movements are taken to be, by whoever must not be late.
 
+use std::ops::RangeInclusive;
+
 use freewheel_units::{Op, SimDuration};
 
 /// Classes of movements by distance: a change of heads on a cylinder, one cylinder, 2 and 3, 4 to 7,
@@ -13,6 +15,14 @@ const MOST: SimDuration = SimDuration::from_secs(1);
 #[inline]
 pub fn seek_class(distance: u32) -> usize {
     (u32::BITS - distance.leading_zeros()) as usize
+}
+
+/// The cylinders that movements of a class are over.
+pub fn seek_class_cylinders(class: usize) -> RangeInclusive<u32> {
+    match class.checked_sub(1) {
+        None => 0..=0,
+        Some(bits) => 1 << bits..=u32::MAX >> (u32::BITS as usize - class),
+    }
 }
 
 /// A margin for each class of distance and for what is done at the end, in nanoseconds.
@@ -45,5 +55,22 @@ impl SeekMargins {
     /// The shortest of all.
     pub(super) fn least_ns(&self) -> u32 {
         self.read_ns.iter().chain(&self.write_ns).copied().min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_distance_is_among_the_cylinders_of_its_class_and_no_other() {
+        let mut next = 0_u64;
+        for class in 0..SEEK_CLASSES {
+            let cylinders = seek_class_cylinders(class);
+            assert_eq!(u64::from(*cylinders.start()), next);
+            assert_eq!([cylinders.start(), cylinders.end()].map(|&of| seek_class(of)), [class; 2]);
+            next = u64::from(*cylinders.end()) + 1;
+        }
+        assert_eq!(next, 1 << 32);
     }
 }

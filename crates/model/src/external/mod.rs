@@ -33,6 +33,7 @@ use crate::drive::{Departure, Drive, Rest, Target};
 use crate::freeblock::{Foreground, FreeRun, Planner};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
+pub use learner::MarginInUse;
 pub use spec::{Conservatism, ExternalSpec, SameTrack};
 
 /// What to send to the drive.
@@ -288,6 +289,11 @@ impl External {
     /// What was seen and done so far.
     pub fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// The margins that have been learned, where they are.
+    pub fn margins(&self) -> Vec<MarginInUse> {
+        self.learner.as_ref().map(Learner::in_use).unwrap_or_default()
     }
 
     /// A foreground request has arrived. What overlaps with one that is not done, and is a write or

@@ -200,29 +200,14 @@ impl Experiment {
             Some(_) => u64::MAX,
             None => requests,
         };
-        let seed = self.config.seed;
-        let pattern = |spec: &PatternSpec| {
-            Pattern::new(*spec, self.striping.blocks(), seed)
-                .map_err(|message| ConfigError::Workload { message })
-        };
         match &self.config.workload {
-            Workload::Closed {
-                requests,
-                outstanding,
-                think,
-                think_distribution,
-                pattern: spec,
-            } => {
-                let think = match think_distribution {
-                    ThinkDistribution::Constant => Think::Constant(*think),
-                    ThinkDistribution::Exponential => Think::Exponential(*think),
-                };
-                let requests = until_done(*requests);
-                let source = Closed::new(pattern(spec)?, *outstanding, think, requests, seed);
+            Workload::Closed { requests, .. } => {
+                let source = self.clients(until_done(*requests))?.expect("it is closed");
                 self.drive_source(source, planners, observer, progress)
             }
             Workload::Open { requests, mean_gap, pattern: spec } => {
-                let source = Open::new(pattern(spec)?, *mean_gap, until_done(*requests), seed);
+                let (pattern, requests) = (self.pattern(spec)?, until_done(*requests));
+                let source = Open::new(pattern, *mean_gap, requests, self.config.seed);
                 self.drive_source(source, planners, observer, progress)
             }
             Workload::Trace(workload) => {
@@ -230,6 +215,26 @@ impl Experiment {
                 self.drive_source(source, planners, observer, progress)
             }
         }
+    }
+
+    fn pattern(&self, spec: &PatternSpec) -> Result<Pattern, ConfigError> {
+        Pattern::new(*spec, self.striping.blocks(), self.config.seed)
+            .map_err(|message| ConfigError::Workload { message })
+    }
+
+    /// The clients of its closed workload, with so many requests in all; None of another workload.
+    pub fn clients(&self, requests: u64) -> Result<Option<Closed>, ConfigError> {
+        let Workload::Closed { outstanding, think, think_distribution, pattern, .. } =
+            &self.config.workload
+        else {
+            return Ok(None);
+        };
+        let think = match think_distribution {
+            ThinkDistribution::Constant => Think::Constant(*think),
+            ThinkDistribution::Exponential => Think::Exponential(*think),
+        };
+        let (pattern, seed) = (self.pattern(pattern)?, self.config.seed);
+        Ok(Some(Closed::new(pattern, *outstanding, think, requests, seed)))
     }
 
     /// `records` of its trace, or made of them, where and how they are replayed.

@@ -185,6 +185,7 @@ impl Device for Outside<'_> {
             free: self.planner.is_some().then_some(free),
             idle: None,
             external: Some(*account),
+            margins: self.scheduler.margins(),
         }
     }
 }

@@ -120,10 +120,14 @@ impl Setting {
         }
     }
 
-    pub fn run(&self, seed: u64) -> Result<RunResult, ConfigError> {
+    pub fn experiment(&self, seed: u64) -> Result<Experiment, ConfigError> {
         let mut experiment = Experiment::new(self.config(seed))?;
         on_ultra2(&mut experiment.spec);
-        experiment.run()
+        Ok(experiment)
+    }
+
+    pub fn run(&self, seed: u64) -> Result<RunResult, ConfigError> {
+        self.experiment(seed)?.run()
     }
 
     /// The same planner inside the drive, which nobody's seeks surprise.

@@ -12,10 +12,20 @@ use freewheel_units::SimDuration;
 use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, mean_ms, stands_in};
 use super::{Context, Outcome, Row};
 
+/// The paper's setting. It does not say under which policy; SSTF gave it most.
+pub(super) fn setting(context: &Context<'_>) -> Setting {
+    Setting::paper(context, PolicySpec::Sstf, SimDuration::from_us(300))
+}
+
+/// Part of the foreground's requests that the scan may take, in per cent.
+pub(super) const LOST: [f64; 2] = [-5.0, 2.0];
+
+/// Part of the paper's numbers that counts as reproduced.
+pub(super) const TOLERANCE: f64 = 0.1;
+
 pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.options.seed;
-    // The paper does not say under which policy; SSTF gave it most.
-    let setting = Setting::paper(context, PolicySpec::Sstf, SimDuration::from_us(300));
+    let setting = setting(context);
     let alone = Setting { free: None, ..setting };
     let scheduler = ExternalSpec {
         same_track: SameTrack::Distinct,
@@ -35,16 +45,16 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let times = (bandwidth + foreground) / foreground;
     let share = 100.0 * bandwidth / sustained;
     let mut rows = vec![
-        context.row_in("free bandwidth", "MB/s", [0.9 * 3.1, 20.0], bandwidth),
-        context.row_in("of the bandwidth of sequential reads", "%", [0.9 * 15.0, 100.0], share),
-        context.row_in("foreground lost", "%", [-5.0, 2.0], lost),
+        context.row_in("free bandwidth", "MB/s", [(1.0 - TOLERANCE) * 3.1, 20.0], bandwidth),
+        context.row_in("of the bandwidth of sequential reads", "%", [(1.0 - TOLERANCE) * 15.0, 100.0], share),
+        context.row_in("foreground lost", "%", LOST, lost),
         Row {
             note: Some(
                 "the paper's other numbers give less as well: 3.1 MB/s beside some 110 requests of \
                  8 KB a second is 4.4 times the foreground's bandwidth"
                     .into(),
             ),
-            ..context.row_in("bandwidth used, times the foreground's", "x", [0.9 * 6.0, 20.0], times)
+            ..context.row_in("bandwidth used, times the foreground's", "x", [(1.0 - TOLERANCE) * 6.0, 20.0], times)
         },
     ];
     if !context.options.quick {
@@ -55,7 +65,7 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
                 "the paper's two numbers exclude each other: 3.1 MB/s are 29 scans of 9.1 GB a day"
                     .into(),
             ),
-            ..context.row_in("full scans", "a day", [0.9 * 37.0, 100.0], scans(with))
+            ..context.row_in("full scans", "a day", [(1.0 - TOLERANCE) * 37.0, 100.0], scans(with))
         });
         rows.push(context.row_in(
             "full scans, several stops in a gap and tracks of the foreground included",

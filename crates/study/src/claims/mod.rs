@@ -10,6 +10,7 @@ mod fast02;
 mod fast02_conservatism;
 mod fast02_foreground;
 mod fast02_foresight;
+mod fast02_real_time;
 mod fast02_scan;
 mod fast02_small_files;
 mod osdi00;
@@ -22,6 +23,8 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::chart::HeadTimeBar;
+
+pub use fast02_real_time::{Beside, REAL_TIME, Seen, beside_virtual_time, real_time_experiment};
 
 /// An experiment of a paper.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! A result as tables.
 
-use freewheel::model::external::Account;
+use freewheel::model::external::{Account, MarginInUse};
 use freewheel::model::stats::Summary;
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
@@ -22,6 +22,7 @@ pub(super) fn text(experiment: &Experiment, result: &RunResult) -> Result<String
         stages(result).to_string(),
     ];
     sections.extend(result.external.as_ref().map(|seen| external(seen).to_string()));
+    sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
     sections.extend(free_work(result));
     if !result.drives.is_empty() {
         sections.push(drives(&result.drives));
@@ -134,6 +135,22 @@ fn external(seen: &Account) -> Table {
     table.row(["behind free work", &share(seen.late_behind_free)]);
     table.row(["turns shorter", &share(seen.early)]);
     table.row(["surprises", &seen.surprises.to_string()]);
+    table
+}
+
+/// What it has learned of movements.
+fn margins(learned: &[MarginInUse]) -> Table {
+    let mut table = Table::new("llrrr");
+    table.row(["learned margins", "cylinders", "margin", "movements", "of them late"]);
+    for of in learned {
+        let cylinders = match of.cylinders_min == of.cylinders_max {
+            true => of.cylinders_min.to_string(),
+            false => format!("{} to {}", of.cylinders_min, of.cylinders_max),
+        };
+        let margin = format!("{:.1} us", of.margin_ns as f64 / 1e3);
+        let (movements, late) = (of.movements.to_string(), of.late.to_string());
+        table.row([of.op.to_string(), cylinders, margin, movements, late]);
+    }
     table
 }
 

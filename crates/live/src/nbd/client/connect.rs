@@ -100,7 +100,7 @@ pub(super) fn connect(uri: &Uri, limits: &ClientLimits) -> Result<Started, Conne
     let stream = Stream::new(socket).map_err(failed)?;
     stream.set_write_timeout(limits.stall).map_err(failed)?;
     let (mut session, info) = negotiation.run(&stream, tls)?;
-    stream.set_read_timeout(None).map_err(failed)?;
+    stream.set_read_timeout(limits.look_every()).map_err(failed)?;
     let requests = session.split_requests().expect("an export has been started");
     Ok(Started { stream, session, requests, info })
 }

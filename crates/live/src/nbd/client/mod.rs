@@ -46,10 +46,23 @@ pub struct ClientLimits {
     pub stall: Duration,
     /// A server that has not let the client in after so long will not.
     pub negotiation: Duration,
+    /// A server that owes an answer for so long has vanished, whatever else it answers; looked at each
+    /// second or more often. For ever when `None`.
+    pub answer: Option<Duration>,
+}
+
+impl ClientLimits {
+    /// How often it is looked whether an answer is overdue.
+    fn look_every(&self) -> Option<Duration> {
+        // At most a tenth late.
+        let tenth = |longest: Duration| longest / 10;
+        let shortest = Duration::from_millis(1);
+        self.answer.map(|longest| tenth(longest).clamp(shortest, Duration::from_secs(1)))
+    }
 }
 
 impl Default for ClientLimits {
-    /// As much as the server's own limits.
+    /// As much as the server's own limits, and patience.
     fn default() -> Self {
         let server = super::Limits::default();
         Self {
@@ -57,6 +70,7 @@ impl Default for ClientLimits {
             bytes_in_flight_max: server.bytes_in_flight_max,
             stall: server.stall,
             negotiation: server.negotiation,
+            answer: None,
         }
     }
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use freewheel_nbd::client::{Asked, Event, Reply, Session};
 use freewheel_nbd::{Command, Violation};
 use thiserror::Error;
 
+use super::super::stream::is_timeout;
 use super::{Answer, Lost, RequestError, Shared, lock, weight};
 
 /// Bytes read at once where no data are under way.
@@ -20,8 +21,10 @@ pub(super) struct Receiver<T, F> {
     shared: Arc<Shared<T>>,
     session: Session,
     answered: F,
-    /// What the callers want back, by cookie.
-    tags: BTreeMap<u64, (Command, T)>,
+    /// What the callers want back, by cookie, and since when this thread knows.
+    tags: BTreeMap<u64, (Command, T, Instant)>,
+    /// When it looks whether an answer is overdue.
+    looks_at: Instant,
     /// Of [`Flight::fresh`](super::Flight), to be used again.
     adopted: Vec<(Asked, T)>,
 }
@@ -33,11 +36,14 @@ enum Ended {
     Violation(#[from] Violation),
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error("a request has had no answer for {0:?}")]
+    Overdue(Duration),
 }
 
 impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
     pub fn new(shared: Arc<Shared<T>>, session: Session, answered: F) -> Self {
-        Self { shared, session, answered, tags: BTreeMap::new(), adopted: Vec::new() }
+        let (tags, looks_at) = (BTreeMap::new(), Instant::now());
+        Self { shared, session, answered, tags, looks_at, adopted: Vec::new() }
     }
 
     /// Answers everything, if need be with the loss of the connection, of which `told` hears first.
@@ -48,9 +54,9 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
             told(&lost);
         }
         // Nothing is taken any more: these are the last.
-        self.adopt();
         let at = Instant::now();
-        for (_, (command, tag)) in std::mem::take(&mut self.tags) {
+        self.adopt(at);
+        for (_, (command, tag, _)) in std::mem::take(&mut self.tags) {
             self.shared.end(weight(command));
             (self.answered)(unanswered(command, tag, &lost, at));
         }
@@ -71,6 +77,11 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
                 }
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if is_timeout(&error) => {
+                    self.adopt(at);
+                    self.look(at)?;
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             let mut bytes = if in_place { &[][..] } else { &buffer[..length] };
@@ -78,27 +89,44 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
                 self.session.filled(length);
             }
             // What the server answers was asked before.
-            self.adopt();
+            self.adopt(at);
             while let Some(event) = self.session.feed(&mut bytes)? {
                 if let Event::Reply(reply) = event {
                     self.answer(reply, at);
                 }
             }
+            if at >= self.looks_at {
+                self.look(at)?;
+            }
+        }
+    }
+
+    /// Whether the oldest request is overdue. Cookies go up.
+    fn look(&mut self, now: Instant) -> Result<(), Ended> {
+        let limits = self.shared.limits;
+        let (Some(longest), Some(pause)) = (limits.answer, limits.look_every()) else {
+            return Ok(());
+        };
+        self.looks_at = now + pause;
+        let oldest = self.tags.first_key_value().map(|(_, &(_, _, since))| since);
+        match oldest.is_some_and(|since| now.saturating_duration_since(since) >= longest) {
+            true => Err(Ended::Overdue(longest)),
+            false => Ok(()),
         }
     }
 
     /// Takes the requests that were made meanwhile.
-    fn adopt(&mut self) {
+    fn adopt(&mut self, now: Instant) {
         std::mem::swap(&mut self.adopted, &mut lock(&self.shared.flight).fresh);
         for (asked, tag) in self.adopted.drain(..) {
-            self.tags.insert(asked.cookie(), (asked.command(), tag));
+            self.tags.insert(asked.cookie(), (asked.command(), tag, now));
             self.session.expect(asked);
         }
     }
 
     fn answer(&mut self, reply: Reply, at: Instant) {
         let Reply { cookie, command, result, data, extents } = reply;
-        let Some((_, tag)) = self.tags.remove(&cookie) else { return };
+        let Some((_, tag, _)) = self.tags.remove(&cookie) else { return };
         // First, so that the caller's function can make another one.
         self.shared.end(weight(command));
         let result = result.map_err(RequestError::Failed);

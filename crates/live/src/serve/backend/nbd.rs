@@ -1,7 +1,7 @@
 //! Somebody else's NBD export as a device.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use freewheel_nbd::{Command, Errno, Features, Span, Uri};
 use freewheel_units::{BLOCK_BYTES, Blocks};
@@ -74,13 +74,15 @@ impl Tag {
 
 impl NbdBackend {
     /// Connects to an export that can be written. `lost` is told when the connection is lost; what is
-    /// sent fails as [`Errno::Shutdown`] from then on.
+    /// sent fails as [`Errno::Shutdown`] from then on. It is also lost when a command has not come back
+    /// after `longest`, if that is given.
     pub fn connect(
         uri: &Uri,
+        longest: Option<Duration>,
         back: Back,
         lost: impl FnOnce(Failed) + Send + 'static,
     ) -> Result<Self, ExportError> {
-        let export = Self::connect_to_read(uri, back, lost)?;
+        let export = Self::connect_to_read(uri, longest, back, lost)?;
         if export.client.info().features.read_only {
             return Err(ExportError::ReadOnly { uri: uri.clone().into() });
         }
@@ -90,6 +92,7 @@ impl NbdBackend {
     /// The same for reads alone: writes may fail.
     pub fn connect_to_read(
         uri: &Uri,
+        longest: Option<Duration>,
         back: Back,
         lost: impl FnOnce(Failed) + Send + 'static,
     ) -> Result<Self, ExportError> {
@@ -97,6 +100,7 @@ impl NbdBackend {
         let limits = ClientLimits {
             in_flight_max: usize::MAX,
             bytes_in_flight_max: u64::MAX,
+            answer: longest,
             ..ClientLimits::default()
         };
         let answers = back.clone();

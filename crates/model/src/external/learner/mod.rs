@@ -20,13 +20,17 @@
 //! apart; commands that are late for reasons of the drive's own, however much slack they have.
 
 mod credit;
+mod in_use;
 mod lateness;
 
 use freewheel_units::{Op, SimDuration};
 
 use self::credit::Credit;
+use self::in_use::Counts;
 use self::lateness::{BINS, BINS_A_TURN, Curve, Lateness};
 use crate::drive::{SEEK_CLASSES, SeekMargins, seek_class};
+
+pub use self::in_use::MarginInUse;
 
 /// Commands between one look at the margins and the next while none is late.
 const LOOK_EVERY: u32 = 32;
@@ -50,6 +54,8 @@ pub(super) struct Learner {
     /// Margin before anything is known, in bins.
     start: usize,
     classes: Vec<Lateness>,
+    /// In the same order.
+    counts: Vec<Counts>,
     /// All classes together.
     all: Lateness,
     credit: Credit,
@@ -69,6 +75,7 @@ impl Learner {
             period,
             start,
             classes: vec![Lateness::default(); 2 * SEEK_CLASSES],
+            counts: vec![Counts::default(); 2 * SEEK_CLASSES],
             all: Lateness::default(),
             credit: Credit::new(period, budget),
             margins: SeekMargins::constant(SimDuration::ZERO),
@@ -91,7 +98,10 @@ impl Learner {
         // Beyond there is no margin that would have helped.
         let Some(bin) = self.bin(slack) else { return };
         self.all.add(bin, is_late);
-        self.classes[number(op, seek_class(distance))].add(bin, is_late);
+        let kind = number(op, seek_class(distance));
+        self.classes[kind].add(bin, is_late);
+        self.counts[kind].movements += 1;
+        self.counts[kind].late += u64::from(is_late);
         if is_late {
             self.until_look = 0;
         }

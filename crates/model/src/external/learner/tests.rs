@@ -141,3 +141,31 @@ fn a_burst_of_surprises_is_no_burst_of_bad_decisions_and_margins_come_back() {
     assert!(free > 9000, "{free} with free work after it");
     assert!(margin <= usual + us(18), "{margin} after, {usual} before");
 }
+
+#[test]
+fn margins_in_use_are_those_that_plans_are_given_with_what_they_were_learned_from() {
+    let mut of = Loop::new(7, |_| 60);
+    of.run(3000, 40);
+    of.run(500, 0);
+    let [of_heads, of_seeks] = of.learner.in_use()[..] else { panic!("two kinds of movements") };
+    let kind = |of: &MarginInUse| (of.op, of.cylinders_min, of.cylinders_max);
+    assert_eq!(kind(&of_heads), (Op::Read, 0, 0));
+    assert_eq!(kind(&of_seeks), (Op::Read, 32, 63));
+    for (learned, distance) in [(of_heads, 0), (of_seeks, 40)] {
+        assert_eq!(learned.margin_ns, of.margin(distance).ns());
+    }
+    // Each free one, and an eighth of those that had their slack by chance.
+    let (movements, late) =
+        (of_heads.movements + of_seeks.movements, of_heads.late + of_seeks.late);
+    assert!((of.free..of.free + 3500 / 4).contains(&movements), "{movements} of {}", of.free);
+    assert!((of.late..of.late + 60).contains(&late), "{late}, of free ones {}", of.late);
+    let mut both = vec![of_seeks];
+    let shorter = MarginInUse { margin_ns: 1, ..of_seeks };
+    MarginInUse::add(&mut both, &[of_heads, shorter]);
+    let [first, second] = both[..] else { panic!("still two") };
+    assert_eq!(first, of_heads);
+    assert_eq!(
+        second,
+        MarginInUse { movements: 2 * of_seeks.movements, late: 2 * of_seeks.late, ..of_seeks }
+    );
+}

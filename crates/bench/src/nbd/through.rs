@@ -1,0 +1,72 @@
+//! A file over NBD with nothing between.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use freewheel::live::nbd::{Responder, Service};
+use freewheel::live::serve::backend::{
+    Back, Backend, BackendCommand, CameBack, FileBackend, Io, What,
+};
+use freewheel::nbd::{BlockSizes, Command, Errno, Export, Features};
+use freewheel::units::{BLOCK_BYTES, Lbn};
+
+type Waiting = Mutex<BTreeMap<u64, (bool, Responder)>>;
+
+/// The file, whose commands go to it as they come.
+pub struct Through {
+    device: FileBackend,
+    waiting: Arc<Waiting>,
+    next: AtomicU64,
+}
+
+impl Through {
+    /// For so many commands at a time.
+    pub fn new(path: &Path, io: Io, at_once: u32) -> Self {
+        let waiting = Arc::new(Waiting::default());
+        let waits = Arc::clone(&waiting);
+        let back: Back = Arc::new(move |CameBack { id, result, .. }| {
+            let (reads, responder) =
+                waits.lock().expect("nobody panics").remove(&id).expect("it was asked");
+            match result.expect("a file that can be read and written") {
+                data if reads => responder.data(data),
+                _ => responder.done(),
+            }
+        });
+        let device = FileBackend::open(path, Some(io), at_once, back);
+        Self { device: device.expect("a file of our own"), waiting, next: AtomicU64::new(0) }
+    }
+
+    /// Whether it goes past the page cache.
+    pub fn is_direct(&self) -> bool {
+        self.device.is_direct()
+    }
+}
+
+impl Service for Through {
+    fn export(&self) -> Export {
+        Export {
+            name: "file".into(),
+            description: String::new(),
+            size: self.device.blocks().bytes().get(),
+            features: Features { flush: true, ..Features::default() },
+            block_sizes: BlockSizes { minimum: 512, preferred: 4096, payload_max: 32 << 20 },
+            block_sizes_required: false,
+        }
+    }
+
+    fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
+        let (what, data) = match command {
+            Command::Read { span, .. } => (What::Read, responder.buffer(span.length)),
+            Command::Write { .. } => (What::Write { fua: false }, std::mem::take(data)),
+            Command::Flush => (What::Flush, Vec::new()),
+            _ => return responder.error(Errno::NotSup, "not offered"),
+        };
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let start = Lbn::new(command.span().offset / BLOCK_BYTES);
+        let waiting = (what == What::Read, responder);
+        self.waiting.lock().expect("nobody panics").insert(id, waiting);
+        self.device.submit(BackendCommand { id, what, start, data });
+    }
+}

@@ -1,0 +1,149 @@
+//! The scan during transactions by the clock, beside virtual time.
+
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use freewheel::live::trial::{self, Outcome};
+use freewheel::sim::config::Experiment;
+use freewheel::study::claims::{self, Beside, REAL_TIME, Seen};
+use freewheel::study::four_digits;
+use freewheel::units::{BLOCK_BYTES, SimDuration};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::output;
+use crate::table::Table;
+
+/// Shorter runs are over before the clients have met.
+const SHORTEST: SimDuration = SimDuration::from_secs(1);
+
+/// Longer ones need no number of nanoseconds.
+const LONGEST: SimDuration = SimDuration::from_secs(86_400);
+
+#[derive(Serialize)]
+struct Document {
+    id: &'static str,
+    length_ns: u64,
+    rows: Vec<Beside>,
+    /// How late the drive's replies were, without the scan and with it.
+    lateness: [Lateness; 2],
+}
+
+/// What `freewheel emulate --json` says of it, in nanoseconds.
+#[derive(Serialize, Deserialize)]
+struct Lateness {
+    count: u64,
+    p50_ns: u64,
+    p90_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
+    max_ns: u64,
+}
+
+#[derive(Deserialize)]
+struct DriveDocument {
+    lateness: Lateness,
+}
+
+/// Runs it for `length` without the scan and for as long with it.
+pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result<(), Failure> {
+    if ids.iter().any(|id| id != REAL_TIME) {
+        return Err(Failure::wrong_use(format!(
+            "--real-time: of all claims {REAL_TIME} alone can be run in real time"
+        )));
+    }
+    if !(SHORTEST..=LONGEST).contains(&length) {
+        return Err(Failure::wrong_use(format!(
+            "--real-time {length}: {SHORTEST} to {LONGEST} are allowed"
+        )));
+    }
+    output::note(&format!("two runs of {length} in real time: without the scan, and with it"));
+    let (without, late) = one(seed, false, length)?;
+    let (with, late_with) = one(seed, true, length)?;
+    let rows = claims::beside_virtual_time(seed, without, with)?;
+    let document =
+        Document { id: REAL_TIME, length_ns: length.ns(), rows, lateness: [late, late_with] };
+    match json {
+        true => output::print_document(&document)?,
+        false => output::print(&text(&document, length))?,
+    }
+    judge(&document.rows)
+}
+
+fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Lateness), Failure> {
+    // How many requests there are is found out by the clock.
+    let experiment = claims::real_time_experiment(seed, scans, 1)?;
+    let emulator = |folder: &Path, socket: &Path| emulator(&experiment, folder, socket);
+    let Outcome { played, report, drive } = trial::run(&experiment, length, emulator)?;
+    let seconds = played.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    let scanned: u64 = report.jobs.iter().map(|job| job.delivered.get()).sum();
+    let seen = Seen {
+        requests: played.requests,
+        requests_per_second: played.requests as f64 / seconds,
+        mean_response_ms: played.responses.summary().mean_ns / 1e6,
+        scan_mb_per_second: (scanned * BLOCK_BYTES) as f64 / seconds / 1e6,
+    };
+    let said: DriveDocument = serde_json::from_str(&drive)
+        .map_err(|error| Failure::failed(format!("what the drive's process says: {error}")))?;
+    Ok((seen, said.lateness))
+}
+
+/// This program as the experiment's drive.
+fn emulator(experiment: &Experiment, folder: &Path, socket: &Path) -> io::Result<Command> {
+    let file = folder.join("drive.toml");
+    let text = toml::to_string(&experiment.spec).map_err(io::Error::other)?;
+    std::fs::write(&file, text)?;
+    let external = experiment.config.external.unwrap_or_default();
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("emulate").arg(&file).arg("--socket").arg(socket).arg("--json");
+    command.args(["--write-cache", "off"]);
+    command.args(["--queue-depth", &external.scheduler.at_drive.to_string()]);
+    command.args(["--seed", &experiment.config.seed.to_string()]);
+    if let Some(jitter) = external.habits.seek_jitter {
+        command.args(["--seek-jitter", &jitter.to_string()]);
+    }
+    Ok(command)
+}
+
+fn text(document: &Document, length: SimDuration) -> String {
+    let mut table = Table::new("llrrrl");
+    table.row(["quantity", "unit", "real time", "virtual time", "band", "inside"]);
+    for row in &document.rows {
+        let [low, high] = row.band.map(four_digits);
+        table.row([
+            row.quantity.to_owned(),
+            row.unit.to_owned(),
+            four_digits(row.real),
+            four_digits(row.simulated),
+            format!("{low} to {high}"),
+            if row.inside { "yes" } else { "NO" }.to_owned(),
+        ]);
+    }
+    let mut late = Table::new("lrrrrrr");
+    late.row(["the drive's replies late by", "count", "median", "90 %", "99 %", "99.9 %", "most"]);
+    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+    for (name, of) in ["without the scan", "with the scan"].iter().zip(&document.lateness) {
+        let Lateness { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns } = *of;
+        let times = [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(us);
+        late.row([(*name).to_owned(), count.to_string()].into_iter().chain(times));
+    }
+    format!(
+        "{}: in real time, {length} each, the drive in a process of its own; virtual time with as many \
+         requests of the same clients\n\n{table}\n{late}",
+        document.id
+    )
+}
+
+fn judge(rows: &[Beside]) -> Result<(), Failure> {
+    let outside: Vec<&str> =
+        rows.iter().filter(|row| !row.inside).map(|row| row.quantity).collect();
+    if outside.is_empty() {
+        return Ok(());
+    }
+    let list = outside.join("; ");
+    let failure =
+        Failure::failed(format!("{} outside the band in real time: {list}", outside.len()));
+    Err(failure
+        .with_help("look at how late the drive's replies were: another load on this machine?"))
+}

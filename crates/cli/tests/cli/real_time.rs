@@ -1,0 +1,42 @@
+//! `freewheel reproduce --real-time`: a drive in a process, a scheduler and clients, by the clock.
+
+use super::run::run;
+
+#[test]
+fn the_scan_runs_by_the_clock_beside_virtual_time_with_the_lateness_of_the_drive() {
+    let ran = run(&["reproduce", "fast02.scan", "--real-time", "2s", "--json"]);
+    // On a machine with other things to do it may be outside its bands.
+    assert!([0, 1].contains(&ran.code), "{}", ran.stderr);
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let rows = document["rows"].as_array().unwrap();
+    let inside = rows.iter().all(|row| row["inside"] == true);
+    assert_eq!(ran.code, i32::from(!inside), "{}", ran.stderr);
+    let row = |quantity: &str| {
+        let row = rows.iter().find(|row| row["quantity"] == quantity).unwrap();
+        ["real", "simulated"].map(|key| row[key].as_f64().unwrap())
+    };
+    for quantity in ["requests", "mean response", "requests, with the scan", "scan"] {
+        assert!(row(quantity).iter().all(|&number| number > 0.0), "{quantity}: {document}");
+    }
+    // Every request is a command of its own, and the scan's come beside them.
+    for (late, rate) in [(0, "requests"), (1, "requests, with the scan")] {
+        let count = document["lateness"][late]["count"].as_f64().unwrap();
+        assert!(count >= row(rate)[0], "more than a second's: {document}");
+        assert!(document["lateness"][late]["max_ns"].as_u64().unwrap() > 0, "{document}");
+    }
+}
+
+#[test]
+fn what_cannot_run_in_real_time_is_refused_with_what_can() {
+    for (args, texts) in [
+        (&["osdi00.fig5", "--real-time", "2s"][..], ["fast02.scan alone", "--real-time"]),
+        (&["--real-time", "1ms"], ["--real-time 1ms", "1s to"]),
+        (&["--real-time", "2s", "--quick"], ["--real-time", "--quick"]),
+    ] {
+        let ran = run(&[&["reproduce"], args].concat());
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        for text in texts {
+            assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
+        }
+    }
+}

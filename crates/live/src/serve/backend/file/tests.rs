@@ -1,0 +1,263 @@
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use freewheel_units::Lbn;
+use proptest::prelude::*;
+use tempfile::NamedTempFile;
+
+use super::*;
+
+/// Those that the system has.
+fn ways() -> Vec<Io> {
+    let file = NamedTempFile::new().unwrap();
+    file.as_file().set_len(4096).unwrap();
+    match FileBackend::open(file.path(), Some(Io::Uring), 4, back().0) {
+        Ok(_) => vec![Io::Uring, Io::Threads],
+        Err(OpenError::NoRing { .. }) => vec![Io::Threads],
+        Err(error) => panic!("{error}"),
+    }
+}
+
+struct Trial {
+    device: FileBackend,
+    told: Receiver<CameBack>,
+    file: NamedTempFile,
+}
+
+fn back() -> (Back, Receiver<CameBack>) {
+    let (tell, told) = mpsc::channel();
+    let tell = Mutex::new(tell);
+    (Arc::new(move |came| tell.lock().unwrap().send(came).unwrap()), told)
+}
+
+/// With room for four commands.
+fn opened(bytes: u64, io: Io) -> Trial {
+    let file = NamedTempFile::new().unwrap();
+    file.as_file().set_len(bytes).unwrap();
+    let (back, told) = back();
+    let device = FileBackend::open(file.path(), Some(io), 4, back).unwrap();
+    Trial { device, told, file }
+}
+
+impl Trial {
+    fn submit(&self, id: u64, what: What, start: u64, data: Vec<u8>) {
+        self.device.submit(BackendCommand { id, what, start: Lbn::new(start), data });
+    }
+
+    fn come(&self) -> CameBack {
+        self.told.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+
+    fn call(&self, what: What, start: u64, data: Vec<u8>) -> Result<Vec<u8>, Failed> {
+        self.submit(1, what, start, data);
+        let came = self.come();
+        assert_eq!(came.id, 1);
+        came.result
+    }
+}
+
+const WRITE: What = What::Write { fua: false };
+
+#[test]
+fn what_is_written_is_read_back_at_any_block_and_is_in_the_file() {
+    for io in ways() {
+        let trial = opened(1 << 20, io);
+        assert_eq!((trial.device.blocks(), trial.device.io()), (Blocks::new(2048), io));
+        for (start, blocks) in [(0u64, 1usize), (3, 5), (1001, 64), (2047, 1)] {
+            let data: Vec<u8> = (0..blocks * 512).map(|at| (at as u64 * 7 + start) as u8).collect();
+            trial.call(WRITE, start, data.clone()).unwrap();
+            trial.call(What::Flush, 0, Vec::new()).unwrap();
+            let read = trial.call(What::Read, start, vec![0; blocks * 512]).unwrap();
+            assert!(read == data, "{start}, {io:?}");
+            let kept = std::fs::read(trial.file.path()).unwrap();
+            assert!(kept[start as usize * 512..][..data.len()] == data, "{start}, {io:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_is_read_and_written_by_threads_unless_the_ring_is_asked_for() {
+    let file = NamedTempFile::new().unwrap();
+    file.as_file().set_len(4096).unwrap();
+    let device = FileBackend::open(file.path(), None, 4, back().0).unwrap();
+    assert_eq!(device.io(), Io::Threads);
+}
+
+#[test]
+fn zeroes_take_no_room_unless_it_is_to_be_kept() {
+    for io in ways() {
+        let trial = opened(1 << 20, io);
+        let room_after = |what| {
+            trial.call(WRITE, 256, vec![7; 1 << 19]).unwrap();
+            trial.call(What::Flush, 0, Vec::new()).unwrap();
+            match trial.call(what, 256, Vec::new()) {
+                // A file system that does not know how.
+                Err(failed) => assert_eq!(failed.errno, Errno::NotSup),
+                Ok(_) => {
+                    let kept = std::fs::read(trial.file.path()).unwrap();
+                    assert!(kept[(1 << 17) + 512..(1 << 19) + (1 << 17)].iter().all(|&b| b == 0));
+                }
+            }
+            trial.file.as_file().metadata().unwrap().blocks()
+        };
+        let blocks = (1 << 19) / 512;
+        let kept = room_after(What::WriteZeroes { blocks, keep: true });
+        assert!(kept >= 1024, "{kept} blocks of 512 B, {io:?}");
+        assert!(room_after(What::Trim { blocks }) <= kept, "{io:?}");
+    }
+}
+
+#[test]
+fn a_device_that_gives_nothing_up_is_told_by_what_the_system_says_of_it_and_its_partitions() {
+    let sysfs = tempfile::tempdir().unwrap();
+    let (drive, partition) = (sysfs.path().join("sda"), sysfs.path().join("sda/sda1"));
+    std::fs::create_dir_all(drive.join("queue")).unwrap();
+    std::fs::create_dir_all(&partition).unwrap();
+    assert!(!discards(&drive), "nothing is said");
+    for (most, can) in [("0\n", false), ("2147450880\n", true)] {
+        std::fs::write(drive.join("queue/discard_max_bytes"), most).unwrap();
+        assert_eq!((discards(&drive), discards(&partition)), (can, can), "{most}");
+    }
+}
+
+#[test]
+fn a_read_past_the_end_fails_by_itself() {
+    for io in ways() {
+        let trial = opened(1 << 20, io);
+        assert!(trial.call(What::Read, 2047, vec![0; 4096]).is_err(), "{io:?}");
+        assert!(trial.call(What::Read, 8, vec![0; 4096]).is_ok(), "{io:?}");
+    }
+}
+
+#[test]
+fn a_file_that_is_opened_to_be_read_takes_no_writes() {
+    for io in ways() {
+        let file = NamedTempFile::new().unwrap();
+        file.as_file().set_len(4096).unwrap();
+        let (back, told) = back();
+        let device = FileBackend::open_to_read(file.path(), Some(io), 1, back).unwrap();
+        let trial = Trial { device, told, file };
+        let refused = trial.call(WRITE, 0, vec![1; 512]).unwrap_err();
+        assert!(refused.message.contains("Bad file descriptor"), "{refused}, {io:?}");
+        assert_eq!(trial.call(What::Read, 0, vec![1; 512]), Ok(vec![0; 512]), "{io:?}");
+    }
+}
+
+#[test]
+fn a_device_that_is_gone_is_told_from_one_that_cannot_read_a_block() {
+    for io in ways() {
+        let trial = opened(1 << 20, io);
+        trial.file.as_file().set_len(4096).unwrap();
+        let read = |start| {
+            let result = trial.call(What::Read, start, vec![0; 4096]);
+            result.map(drop).map_err(|failed| failed.errno)
+        };
+        assert_eq!(read(0), Ok(()));
+        assert_eq!(read(1024), Err(Errno::Shutdown), "it had so many, {io:?}");
+        assert_eq!(read(2047), Err(Errno::Io), "it never had, {io:?}");
+    }
+    let says = |code| failed(&io::Error::from_raw_os_error(code), true).errno;
+    let (enxio, eio, enodev) = (6, 5, 19);
+    assert_eq!([enxio, eio, enodev].map(says), [Errno::Shutdown, Errno::Io, Errno::Shutdown]);
+}
+
+#[test]
+fn a_file_that_is_empty_or_in_use_or_missing_is_refused_with_its_name() {
+    let trial = opened(1 << 20, Io::Threads);
+    let error = |path: &Path| FileBackend::open(path, None, 1, back().0).err().unwrap().to_string();
+    assert!(error(trial.file.path()).contains("another process has it open"));
+    let empty = NamedTempFile::new().unwrap();
+    assert!(error(empty.path()).contains("truncate --size"));
+    assert!(error(Path::new("/nowhere/at/all")).starts_with("/nowhere/at/all: "));
+}
+
+#[test]
+fn all_that_was_sent_is_done_when_the_device_is_let_go() {
+    for io in ways() {
+        let Trial { device, told, file } = opened(1 << 20, io);
+        for id in 0..64 {
+            let (start, data) = (Lbn::new(id * 32), vec![id as u8 + 1; 32 * 512]);
+            device.submit(BackendCommand { id, what: WRITE, start, data });
+        }
+        drop(device);
+        let mut came: Vec<u64> = told.iter().map(|came| came.id).collect();
+        came.sort_unstable();
+        assert_eq!(came, (0..64).collect::<Vec<_>>(), "{io:?}");
+        let kept = std::fs::read(file.path()).unwrap();
+        let expected = (0..1 << 20).map(|at| (at / (32 * 512)) as u8 + 1);
+        assert!(kept.into_iter().eq(expected), "{io:?}");
+    }
+}
+
+/// Blocks of each part of the disk, one of which each command has for itself.
+const PART: u64 = 48;
+
+/// A command in its part: what, first block there, blocks, what is written.
+type Asked = (What, u64, u64, u8);
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let whats = prop_oneof![
+        3 => Just(What::Read),
+        3 => Just(WRITE),
+        1 => Just(What::Flush),
+        1 => Just(What::Trim { blocks: 0 }),
+        1 => any::<bool>().prop_map(|keep| What::WriteZeroes { blocks: 0, keep }),
+    ];
+    (whats, 0..PART, 1..PART, any::<u8>()).prop_map(|(what, start, blocks, byte)| {
+        let blocks = blocks.min(PART - start);
+        let what = match what {
+            What::Trim { .. } => What::Trim { blocks },
+            What::WriteZeroes { keep, .. } => What::WriteZeroes { blocks, keep },
+            what => what,
+        };
+        (what, start, blocks, byte)
+    })
+}
+
+/// The same to an array of bytes; what a read brings.
+fn plainly(disk: &mut [u8], (what, start, blocks, byte): Asked) -> Option<Vec<u8>> {
+    let bytes = &mut disk[start as usize * 512..][..blocks as usize * 512];
+    match what {
+        What::Read => return Some(bytes.to_vec()),
+        What::Write { .. } => bytes.fill(byte),
+        What::Trim { .. } | What::WriteZeroes { .. } => bytes.fill(0),
+        What::Flush => {}
+    }
+    None
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #[test]
+    fn commands_at_once_do_what_they_do_to_a_plain_array(
+        rounds in prop::collection::vec(prop::collection::vec(asked(), 1..12), 1..12),
+    ) {
+        for io in ways() {
+            let trial = opened(12 * PART * 512, io);
+            let mut disk = vec![0; 12 * PART as usize * 512];
+            for round in &rounds {
+                let mut expected = BTreeMap::new();
+                for (id, &(what, start, blocks, byte)) in round.iter().enumerate() {
+                    let start = id as u64 * PART + start;
+                    let data = match what {
+                        What::Read => vec![0xee; blocks as usize * 512],
+                        What::Write { .. } => vec![byte; blocks as usize * 512],
+                        _ => Vec::new(),
+                    };
+                    trial.submit(id as u64, what, start, data);
+                    expected.insert(id as u64, plainly(&mut disk, (what, start, blocks, byte)));
+                }
+                for _ in round {
+                    let came = trial.come();
+                    let expected = expected.remove(&came.id).expect("it comes back once");
+                    let read = came.result.unwrap();
+                    if let Some(expected) = expected {
+                        prop_assert!(read == expected, "{}, {io:?}", came.id);
+                    }
+                }
+            }
+            prop_assert!(std::fs::read(trial.file.path()).unwrap() == disk, "{io:?}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A file by threads, each of which waits for one command at a time.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use rustix::fs::fallocate;
+
+use super::{Opened, Work};
+use crate::holes;
+use crate::serve::backend::{Back, BackendCommand, What};
+
+/// Starts `at_once` of them; they end when the sender has gone.
+pub(super) fn start(
+    opened: &Arc<Opened>,
+    at_once: u32,
+    back: &Back,
+) -> io::Result<Sender<BackendCommand>> {
+    let (commands, inbox) = mpsc::channel();
+    let inbox = Arc::new(Mutex::new(inbox));
+    for number in 0..at_once {
+        let (opened, inbox, back) = (Arc::clone(opened), Arc::clone(&inbox), Arc::clone(back));
+        let name = format!("device {number}");
+        thread::Builder::new().name(name).spawn(move || work(&opened, &inbox, &back))?;
+    }
+    Ok(commands)
+}
+
+/// Does commands until nobody can send any.
+fn work(opened: &Opened, inbox: &Mutex<Receiver<BackendCommand>>, back: &Back) {
+    let mut spare = Vec::new();
+    loop {
+        let next = inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(command) = next else { return };
+        let came = match opened.begin(command, &mut spare) {
+            Ok(mut work) => {
+                let done = wait_for(&opened.file, &mut work);
+                opened.end(work, Instant::now(), done, &mut spare)
+            }
+            Err(came) => came,
+        };
+        back(came);
+    }
+}
+
+fn wait_for(file: &File, work: &mut Work) -> io::Result<()> {
+    let (offset, buffer) = (work.offset, &mut work.buffer);
+    match work.what {
+        What::Flush => file.sync_data(),
+        What::Write { .. } => file.write_all_at(buffer.bytes(), offset),
+        What::Read => file.read_exact_at(buffer.bytes_mut(), offset),
+        What::Trim { .. } | What::WriteZeroes { .. } => {
+            let (how, length) = (holes::how(work.keeps_room()), work.length);
+            fallocate(file, how, offset, length).map_err(io::Error::from)
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The system's ring: what it is asked, and the memory that it is lent meanwhile. The one place with
+//! unsafe code.
+//!
+//! The system reads and writes memory of ours while it has a request. So a request's memory belongs to
+//! its slot here from before it is pushed until its completion has been taken from the ring; nobody can
+//! get at it in between. A ring that goes waits for what is under way first, and where it cannot, the
+//! memory is never given back.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::{mem, thread};
+
+use io_uring::{IoUring, Probe, opcode, squeue, types};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::buffer::Buffer;
+
+/// Most bytes of one request: the system moves less than 2 GiB at once.
+const BYTES_MAX: usize = 1 << 30;
+
+/// What the system is asked.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    /// Fill the buffer.
+    Read,
+    /// Write the buffer.
+    Write,
+    /// What has been written is to be on the media.
+    Sync,
+    /// Change the room of so many bytes.
+    Allocate { how: FallocateFlags, length: u64 },
+}
+
+/// A request, from a byte of a file on.
+pub(super) struct Request {
+    pub file: Arc<File>,
+    pub kind: Kind,
+    pub offset: u64,
+    pub buffer: Buffer,
+}
+
+/// A request that is over.
+pub(super) struct Done<T> {
+    pub tag: T,
+    pub buffer: Buffer,
+    pub result: io::Result<()>,
+}
+
+struct Slot<T> {
+    request: Request,
+    /// Bytes that have been moved.
+    moved: usize,
+    tag: T,
+}
+
+/// A ring of the thread that made it.
+pub(super) struct Ring<T> {
+    ring: IoUring,
+    slots: Vec<Option<Slot<T>>>,
+}
+
+impl<T> Ring<T> {
+    /// For so many requests at a time. Fails where the system has no such ring or refuses it.
+    pub fn new(requests: u32) -> io::Result<Self> {
+        // What has come is looked for by whoever waits, and interrupts nobody (Linux 6.1).
+        let mut alone = IoUring::builder();
+        alone.setup_single_issuer().setup_defer_taskrun();
+        let ring = match alone.build(requests) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INVAL) => {
+                IoUring::new(requests)?
+            }
+            built => built?,
+        };
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        let needed =
+            [opcode::Read::CODE, opcode::Write::CODE, opcode::Fsync::CODE, opcode::Fallocate::CODE];
+        if !needed.into_iter().all(|code| probe.is_supported(code)) {
+            return Err(Errno::NOSYS.into());
+        }
+        Ok(Self { ring, slots: (0..requests).map(|_| None).collect() })
+    }
+
+    /// Puts a request on the ring, of which there must be fewer than it is for. It goes with the next
+    /// [`Self::wait`].
+    pub fn push(&mut self, request: Request, tag: T) {
+        let free = self.slots.iter().position(Option::is_none).expect("the caller counts them");
+        self.slots[free] = Some(Slot { request, moved: 0, tag });
+        self.push_rest(free);
+    }
+
+    #[allow(unsafe_code, reason = "the system is lent memory")]
+    fn push_rest(&mut self, at: usize) {
+        let slot = self.slots[at].as_mut().expect("it is not over");
+        let entry = entry(&mut slot.request, slot.moved).user_data(at as u64);
+        // SAFETY: the memory is that of the buffer in the slot, on the heap, where it stays when the
+        // slot moves; nobody sees the buffer until the completion is taken (`take`), and `Drop` waits
+        // for that or leaks it. The file is open as long.
+        unsafe { self.ring.submission().push(&entry) }.expect("as many entries as slots");
+    }
+
+    /// Waits until at least one request is over, after handing over what has been pushed.
+    pub fn wait(&mut self) -> io::Result<()> {
+        loop {
+            let Err(error) = self.ring.submit_and_wait(1) else { return Ok(()) };
+            match Errno::from_io_error(&error) {
+                Some(Errno::INTR) => {}
+                // There is room again when something is taken.
+                Some(Errno::BUSY | Errno::AGAIN) => {
+                    thread::yield_now();
+                    return Ok(());
+                }
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// Takes what is over. What came in part goes on.
+    pub fn take(&mut self) -> Vec<Done<T>> {
+        let come: Vec<_> = self.ring.completion().map(|c| (c.user_data(), c.result())).collect();
+        come.into_iter().filter_map(|(at, result)| self.came(at as usize, result)).collect()
+    }
+
+    fn came(&mut self, at: usize, result: i32) -> Option<Done<T>> {
+        let slot = self.slots[at].as_mut().expect("it was asked");
+        // Empty where nothing is moved.
+        let left = slot.request.buffer.bytes().len() - slot.moved;
+        let result = match outcome(result, left) {
+            // As read_exact and write_all have it.
+            Outcome::End if matches!(slot.request.kind, Kind::Read) => {
+                Err(io::ErrorKind::UnexpectedEof.into())
+            }
+            Outcome::End => Err(io::ErrorKind::WriteZero.into()),
+            Outcome::Over(result) => result,
+            Outcome::Goes { moved } => {
+                slot.moved += moved;
+                self.push_rest(at);
+                return None;
+            }
+        };
+        let Slot { request, tag, .. } = self.slots[at].take().expect("it was asked");
+        Some(Done { tag, buffer: request.buffer, result })
+    }
+
+    /// Gives all that is under way up. The memory stays lent for ever.
+    pub fn abandon(&mut self) -> Vec<T> {
+        let slots = self.slots.iter_mut().filter_map(Option::take);
+        slots
+            .map(|Slot { request, tag, .. }| {
+                mem::forget(request);
+                tag
+            })
+            .collect()
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        while self.slots.iter().any(Option::is_some) {
+            if self.wait().is_err() {
+                self.abandon();
+            }
+            self.take();
+        }
+    }
+}
+
+fn entry(request: &mut Request, moved: usize) -> squeue::Entry {
+    let file = types::Fd(request.file.as_raw_fd());
+    let offset = request.offset + moved as u64;
+    match request.kind {
+        Kind::Sync => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build(),
+        Kind::Allocate { how, length } => {
+            opcode::Fallocate::new(file, length).offset(offset).mode(how.bits() as i32).build()
+        }
+        Kind::Read | Kind::Write => {
+            let rest = &mut request.buffer.bytes_mut()[moved..];
+            let length = rest.len().min(BYTES_MAX) as u32;
+            match request.kind {
+                Kind::Write => {
+                    opcode::Write::new(file, rest.as_ptr(), length).offset(offset).build()
+                }
+                _ => opcode::Read::new(file, rest.as_mut_ptr(), length).offset(offset).build(),
+            }
+        }
+    }
+}
+
+/// What a completion says.
+#[derive(Debug)]
+enum Outcome {
+    Over(io::Result<()>),
+    /// There is nothing more.
+    End,
+    /// The rest has to be asked for.
+    Goes {
+        moved: usize,
+    },
+}
+
+/// Of a request of which `left` bytes were to be moved; `result` as in the ring: bytes, or the negated
+/// error.
+fn outcome(result: i32, left: usize) -> Outcome {
+    match usize::try_from(result) {
+        Ok(moved) if moved >= left => Outcome::Over(Ok(())),
+        Ok(0) => Outcome::End,
+        Ok(moved) => Outcome::Goes { moved },
+        Err(_) => {
+            let error = io::Error::from_raw_os_error(-result);
+            match Errno::from_io_error(&error) {
+                Some(Errno::INTR | Errno::AGAIN) => Outcome::Goes { moved: 0 },
+                _ => Outcome::Over(Err(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_completion_is_the_whole_a_part_an_end_or_an_error() {
+        let over = |result, left| match outcome(result, left) {
+            Outcome::Over(result) => result.map_err(|error| error.kind()),
+            other => panic!("{other:?}"),
+        };
+        let goes = |result, left| match outcome(result, left) {
+            Outcome::Goes { moved } => moved,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(over(512, 512), Ok(()));
+        assert_eq!(over(0, 0), Ok(()), "a flush");
+        assert_eq!(goes(100, 512), 100);
+        assert!(matches!(outcome(0, 412), Outcome::End));
+        let code = |errno: Errno| -errno.raw_os_error();
+        assert_eq!(goes(code(Errno::INTR), 512), 0);
+        assert_eq!(goes(code(Errno::AGAIN), 512), 0);
+        assert_eq!(over(code(Errno::ACCESS), 512), Err(io::ErrorKind::PermissionDenied));
+    }
+
+    /// None where the system has none.
+    fn ring() -> Option<Ring<u8>> {
+        Ring::new(2).ok()
+    }
+
+    fn read_of(pipe: &Arc<File>, length: usize) -> Request {
+        let (file, buffer) = (Arc::clone(pipe), Buffer::of(vec![0; length]));
+        Request { file, kind: Kind::Read, offset: 0, buffer }
+    }
+
+    #[test]
+    fn what_comes_in_parts_is_put_together() {
+        let Some(mut ring) = ring() else { return };
+        let (reader, mut writer) = io::pipe().unwrap();
+        let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
+        ring.push(read_of(&pipe, 8), 1);
+        writer.write_all(b"abc").unwrap();
+        let rest = thread::spawn(move || {
+            thread::sleep(std::time::Duration::from_millis(20));
+            writer.write_all(b"defgh").unwrap();
+            writer
+        });
+        let mut done = Vec::new();
+        while done.is_empty() {
+            ring.wait().unwrap();
+            done = ring.take();
+        }
+        assert_eq!((done[0].tag, done[0].buffer.bytes()), (1, &b"abcdefgh"[..]));
+        drop(rest.join().unwrap());
+        ring.push(read_of(&pipe, 8), 2);
+        ring.wait().unwrap();
+        let end = ring.take().pop().unwrap().result;
+        assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn a_ring_goes_when_what_is_under_way_is_over() {
+        let Some(mut ring) = ring() else { return };
+        let (reader, mut writer) = io::pipe().unwrap();
+        let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
+        ring.push(read_of(&pipe, 8), 1);
+        let late = thread::spawn(move || {
+            thread::sleep(std::time::Duration::from_millis(50));
+            writer.write_all(b"abcdefgh").unwrap();
+            std::time::Instant::now()
+        });
+        drop(ring);
+        let gone = std::time::Instant::now();
+        assert!(late.join().unwrap() <= gone + std::time::Duration::from_millis(1));
+        assert_eq!(Arc::strong_count(&pipe), 1);
+    }
+}

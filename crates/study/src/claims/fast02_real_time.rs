@@ -1,0 +1,144 @@
+//! The scan during transactions of fast02 in real time, beside the same in virtual time. Whoever has a
+//! clock runs it; what it is and what it is held to is here.
+
+use freewheel_sim::RunResult;
+use freewheel_sim::background::TaskResult;
+use freewheel_sim::config::{ConfigError, Experiment, Workload};
+use serde::Serialize;
+
+use super::fast02::{Setting, mean_ms};
+use super::fast02_scan::{LOST, TOLERANCE, setting};
+use super::{Context, ReproduceOptions};
+
+/// The claim that can be run in real time.
+pub const REAL_TIME: &str = "fast02.scan";
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Seen {
+    /// Requests of the clients.
+    pub requests: u64,
+    /// How many a second.
+    pub requests_per_second: f64,
+    /// Their mean response in milliseconds.
+    pub mean_response_ms: f64,
+    /// What the scan had of the drive, in its gaps and in passing, in 10^6 bytes a second; 0 without
+    /// one.
+    pub scan_mb_per_second: f64,
+}
+
+impl Seen {
+    fn simulated(result: &RunResult) -> Self {
+        let rounds = |task: &TaskResult| {
+            let blocks: u64 = task.all_rounds().map(|round| round.in_gaps + round.in_passing).sum();
+            blocks * task.block_bytes
+        };
+        let scanned: u64 = result.background.iter().flat_map(|arm| &arm.tasks).map(rounds).sum();
+        Self {
+            requests: result.requests,
+            requests_per_second: result.requests_per_second,
+            mean_response_ms: mean_ms(result),
+            scan_mb_per_second: scanned as f64 * 1e3 / result.elapsed_ns as f64,
+        }
+    }
+}
+
+/// A number in real time beside that in virtual time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Beside {
+    /// What is measured.
+    pub quantity: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// In real time.
+    pub real: f64,
+    /// In virtual time.
+    pub simulated: f64,
+    /// Where the one in real time is to be.
+    pub band: [f64; 2],
+    /// Whether it is.
+    pub inside: bool,
+}
+
+/// The experiment, with the scan or without, for so many requests.
+pub fn real_time_experiment(
+    seed: u64,
+    scans: bool,
+    requests: u64,
+) -> Result<Experiment, ConfigError> {
+    let options = ReproduceOptions { quick: true, seed };
+    let paper = setting(&Context { id: REAL_TIME, options: &options, progress: &|_, _| {} });
+    let free = if scans { paper.free } else { None };
+    let mut experiment = Setting { free, requests, ..paper }.experiment(seed)?;
+    if let Workload::Closed { requests: in_all, .. } = &mut experiment.config.workload {
+        *in_all = requests;
+    }
+    Ok(experiment)
+}
+
+/// Sets what came of it without the scan and with it beside as many requests in virtual time.
+///
+/// Rates and responses are held to a tenth of those in virtual time, as the claim's own are to the
+/// paper's; what the scan takes from the clients is held to the claim's own band.
+pub fn beside_virtual_time(
+    seed: u64,
+    without: Seen,
+    with: Seen,
+) -> Result<Vec<Beside>, ConfigError> {
+    let simulated = |seen: Seen, scans| {
+        let result = real_time_experiment(seed, scans, seen.requests)?.run()?;
+        Ok::<_, ConfigError>(Seen::simulated(&result))
+    };
+    let (alone, scanned) = (simulated(without, false)?, simulated(with, true)?);
+    let row = |quantity, unit, real: f64, simulated: f64| {
+        let band = [(1.0 - TOLERANCE) * simulated, (1.0 + TOLERANCE) * simulated];
+        within(quantity, unit, real, simulated, band)
+    };
+    let lost = |with: Seen, without: Seen| {
+        100.0 * (1.0 - with.requests_per_second / without.requests_per_second)
+    };
+    let (rate, response) = ("requests", "mean response");
+    let (rate_with, response_with) = ("requests, with the scan", "mean response, with the scan");
+    Ok(vec![
+        row(rate, "1/s", without.requests_per_second, alone.requests_per_second),
+        row(rate_with, "1/s", with.requests_per_second, scanned.requests_per_second),
+        row(response, "ms", without.mean_response_ms, alone.mean_response_ms),
+        row(response_with, "ms", with.mean_response_ms, scanned.mean_response_ms),
+        row("scan", "MB/s", with.scan_mb_per_second, scanned.scan_mb_per_second),
+        within("requests lost to the scan", "%", lost(with, without), lost(scanned, alone), LOST),
+    ])
+}
+
+fn within(
+    quantity: &'static str,
+    unit: &'static str,
+    real: f64,
+    simulated: f64,
+    band: [f64; 2],
+) -> Beside {
+    let inside = (band[0]..=band[1]).contains(&real);
+    Beside { quantity, unit, real, simulated, band, inside }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_virtual_time_says_is_inside_and_a_scan_that_is_a_fifth_slower_is_not() {
+        let seen = |scans| {
+            let result = real_time_experiment(3, scans, 600).unwrap().run().unwrap();
+            assert_eq!(result.requests, 600);
+            Seen::simulated(&result)
+        };
+        let (without, with) = (seen(false), seen(true));
+        assert_eq!(without.scan_mb_per_second, 0.0);
+        assert!(with.scan_mb_per_second > 1.0, "{with:?}");
+        let rows = beside_virtual_time(3, without, with).unwrap();
+        assert!(rows[..5].iter().all(|row| row.inside && row.real == row.simulated), "{rows:?}");
+        let slower = Seen { scan_mb_per_second: 0.8 * with.scan_mb_per_second, ..with };
+        let rows = beside_virtual_time(3, without, slower).unwrap();
+        let outside = rows.iter().filter(|row| !row.inside && row.real != row.simulated);
+        assert_eq!(outside.map(|row| row.quantity).collect::<Vec<_>>(), ["scan"]);
+    }
+}
