@@ -197,12 +197,21 @@ fn check_seeks(truth: &DriveSpec, found: &Extraction) {
     }
 }
 
+/// What the file says it is worth for reads of a block, some of which a drive as small as these serves
+/// from what longer ones left in its buffer.
+fn check_held_out(found: &Extraction) {
+    let row = found.held_out.iter().find(|row| row.requests.contains("one block")).unwrap();
+    assert!(row.count > 1000 && row.demerit < SimDuration::from_us(200), "{row:?}");
+    assert_eq!(found.spec.held_out, found.held_out);
+}
+
 fn check(base: &str, seed: u64) {
     let hidden = hidden(base, seed);
     let found = extracted(&hidden, false);
     check_layout(&hidden.spec, &found);
     check_mapping(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
+    check_held_out(&found);
     let segments = found.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments);
     assert_eq!(segments, hidden.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments));
     let off = difference(&hidden.spec, &found.spec, false);
@@ -460,6 +469,7 @@ fn a_journal_of_another_drive_is_refused() {
         session: 0,
         op: Op::Read,
         block: u64::MAX,
+        blocks: 1,
         sent: SimTime::ZERO,
         end: SimTime::ZERO,
         is_bad: false,

@@ -10,6 +10,7 @@ use freewheel_units::SimDuration;
 
 use super::buffer::Buffer;
 use super::clock::fold;
+use super::held_out::{self, Batch};
 use super::host::Host;
 use super::map::ZoneMap;
 use super::zones::WHOLE_SECTOR;
@@ -20,9 +21,15 @@ const SAME_ANSWER_NS: f64 = 2_000.0;
 /// Angles that are no whole number of sectors are given to this part of a turn.
 const ANGLE_STEPS: f64 = 1e9;
 
-pub(super) fn describe(found: &Found, options: &ExtractOptions, host: &Host<'_>) -> Extraction {
+pub(super) fn describe(
+    found: &Found,
+    options: &ExtractOptions,
+    host: &Host<'_>,
+    held_out: &[Batch],
+) -> Extraction {
     let values = values(found);
-    let spec = spec(found, options, &values);
+    let mut spec = spec(found, options, &values);
+    spec.held_out = held_out::compare(&spec, held_out);
     let slips = found.zones.iter().flat_map(|zone| &zone.slips).map(|slip| ExtractedSlip {
         block: slip.before,
         count: slip.count,
@@ -38,6 +45,7 @@ pub(super) fn describe(found: &Found, options: &ExtractOptions, host: &Host<'_>)
         seeks: found.seeks.clone(),
         write_seeks: found.writes.as_ref().map_or(Vec::new(), |writes| writes.seeks.clone()),
         values,
+        held_out: spec.held_out.clone(),
         spec,
     }
 }
@@ -81,6 +89,7 @@ fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> D
         onboard: onboard(found),
         zoned: None,
         advertised: Advertised::default(),
+        held_out: Vec::new(),
         sources: sources.collect::<BTreeMap<_, _>>(),
     }
 }

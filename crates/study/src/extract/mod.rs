@@ -10,6 +10,7 @@
 //!     -> zones    tracks, skews, heads, defects, zones                zones.rs, map.rs
 //!     -> timer    command overhead, head switch, order of heads, seeks   seeks.rs, heads.rs
 //!     -> drive    a drive file with every value's source              describe.rs
+//!     -> held out requests that say what the file is worth            held_out.rs
 //! ```
 //!
 //! Only reads are sent, unless writes are to be timed as well (writes.rs): then blocks are written
@@ -20,6 +21,7 @@ mod buffer;
 mod clock;
 mod describe;
 mod heads;
+mod held_out;
 mod host;
 mod journal;
 mod map;
@@ -30,7 +32,7 @@ mod zones;
 use std::collections::VecDeque;
 use std::io;
 
-use freewheel_model::drive::spec::{DriveSpec, Mapping};
+use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
 use freewheel_sim::black_box::{BlackBox, Gone};
 use freewheel_units::SimDuration;
 use serde::Serialize;
@@ -223,6 +225,8 @@ pub struct Extraction {
     pub seeks: Vec<(u32, u64)>,
     /// And before writes, if they were timed.
     pub write_seeks: Vec<(u32, u64)>,
+    /// What the file is worth, held against requests that nothing in it comes from.
+    pub held_out: Vec<HeldOut>,
     /// The drive.
     #[serde(skip)]
     pub spec: DriveSpec,
@@ -321,7 +325,8 @@ pub fn extract(
         writes,
         zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
     };
-    Ok(describe::describe(&found, options, &host))
+    let batches = held_out::measure(&mut host, &mut clock, options.writes, progress)?;
+    Ok(describe::describe(&found, options, &host, &batches))
 }
 
 /// All zones, one after the other.
