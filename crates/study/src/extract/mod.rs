@@ -8,15 +8,17 @@
 //!   buffer    what has to come between two reads of a place          buffer.rs
 //!     -> clock    period, phase, jitter                               clock.rs
 //!     -> zones    tracks, skews, heads, defects, zones                zones.rs, map.rs
+//!                 spares of cylinders, bands                          runs.rs, bands.rs
 //!     -> timer    command overhead, head switch, order of heads, seeks   seeks.rs, heads.rs
 //!     -> drive    a drive file with every value's source              describe.rs
 //!     -> held out requests that say what the file is worth            held_out.rs
 //! ```
 //!
 //! Only reads are sent, unless writes are to be timed as well (writes.rs): then blocks are written
-//! with what was read from them. Non-goals for now: drives with bands of cylinders or more than one
-//! arm, spare sectors other than at a zone's end.
+//! with what was read from them. Non-goals for now: drives with more than one arm, spare sectors
+//! before the data of their tracks or cylinders, bands with spares of their own.
 
+mod bands;
 mod buffer;
 mod clock;
 mod describe;
@@ -24,7 +26,9 @@ mod heads;
 mod held_out;
 mod host;
 mod journal;
+mod layout;
 mod map;
+mod runs;
 mod seeks;
 mod writes;
 mod zones;
@@ -132,7 +136,7 @@ pub enum ExtractError {
     },
     /// More tracks than a surface has, in no order that is understood.
     #[error(
-        "{tracks} tracks in a row are more than one surface has, and no order of heads was found in the times of movements either: the tracks lie in bands of cylinders, which are not understood yet"
+        "{tracks} tracks in a row are more than one surface has, and no order of heads was found in the times of movements either: the drive lays its tracks out in a way that is not understood"
     )]
     Bands {
         /// How many.
@@ -341,8 +345,7 @@ fn survey(
     while next < blocks {
         progress("tracks and zones", next, blocks);
         let first_cylinder = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
-        let heads = zones.last().map(|zone| zone.heads);
-        let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, heads)?;
+        let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, zones.last())?;
         if let Some(before) = zones.last_mut() {
             // The zone may begin before the block that was thought to be its first.
             before.blocks = zone.first - before.first;
