@@ -218,7 +218,13 @@ fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, Stri
     let period = format!("{:.3} ns", found.period_ns);
     let ppm = found.period_error_ns / found.period_ns * 1e6;
     let drift = found.drift.map_or(String::new(), |(parts, apart)| {
-        format!("; it changed by {:.3} ppm in {:.0} s", parts * 1e6, apart.ns() as f64 / 1e9)
+        let hours = apart.as_secs_f64() / 3600.0;
+        format!(
+            "; from the first minutes to the last it became {:.3} ppm longer in {:.0} s, {:.3} ppm an hour",
+            parts * 1e6,
+            apart.as_secs_f64(),
+            parts * 1e6 / hours
+        )
     });
     let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm{drift}");
     push("rotation_period", period, Measured, how);
