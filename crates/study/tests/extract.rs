@@ -525,6 +525,17 @@ fn bands_of_cylinders_are_found_with_the_orders_in_them() {
     }
 }
 
+/// The Ultrastar 9ES has many of the same length, which look like runs that come again.
+#[test]
+fn zones_one_after_the_other_that_are_alike_stay_what_they_are() {
+    let truth = library::spec("ultrastar9es").unwrap();
+    let mut drive = emulated(&truth, &Habits::default(), 1);
+    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let (same, worst) = layouts(&truth, &found.spec);
+    assert!(same[0] == 2000 && same[2] == 2000 && worst < 1_000.0, "{same:?} {worst}");
+    assert_eq!(found.spec.zones.len(), truth.zones.len());
+}
+
 #[test]
 fn a_busy_host_is_stood() {
     for (base, seed) in [

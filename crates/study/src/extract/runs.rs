@@ -74,21 +74,21 @@ impl Surveyor<'_, '_> {
     }
 
     /// Whether what begins with `end` is another run like all of the zone before: then the zone has
-    /// runs, and the last track that is known to fit is returned. `steps` of a zone before are as
-    /// many as are expected.
+    /// runs, and the last track that is known to fit is returned. `known` are those of the zone
+    /// before.
     pub(super) fn learn_runs(
         &mut self,
         zone: &mut ZoneMap,
         end: u64,
-        steps: Option<usize>,
+        known: Option<&Runs>,
     ) -> Result<Option<u64>, ExtractError> {
         let hidden = if zone.runs.is_none() { self.hidden_end(zone, end)? } else { None };
         if let Some(hidden) = hidden
-            && let Some(track) = self.learn_runs_to(zone, hidden, steps)?
+            && let Some(track) = self.learn_runs_to(zone, hidden, known)?
         {
             return Ok(Some(track));
         }
-        self.learn_runs_to(zone, end, steps)
+        self.learn_runs_to(zone, end, known)
     }
 
     /// The end of a run whose last track the first one of the next seems to go on with, as their
@@ -118,7 +118,7 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &mut ZoneMap,
         end: u64,
-        steps: Option<usize>,
+        known: Option<&Runs>,
     ) -> Result<Option<u64>, ExtractError> {
         let used = zone.position(end - 1) + 1;
         let tracks = used.div_ceil(zone.per_track * zone.heads) * zone.heads;
@@ -134,7 +134,7 @@ impl Surveyor<'_, '_> {
             }
         }
         zone.runs = None;
-        if is_full { self.learn_steps(zone, tracks, steps) } else { Ok(None) }
+        if is_full { self.learn_steps(zone, tracks, known) } else { Ok(None) }
     }
 
     /// The same of runs with spares of nobody, that are turned against each other in their own way.
@@ -142,8 +142,10 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &mut ZoneMap,
         tracks: u64,
-        known: Option<usize>,
+        known: Option<&Runs>,
     ) -> Result<Option<u64>, ExtractError> {
+        // Bands are as wide everywhere.
+        let known = known.filter(|runs| runs.tracks == tracks).map(|runs| runs.steps.len());
         let blocks = tracks * zone.per_track;
         let mut start = zone.start;
         let mut steps: Vec<f64> = Vec::new();

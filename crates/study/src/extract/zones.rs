@@ -63,7 +63,7 @@ impl Surveyor<'_, '_> {
         before: Option<&ZoneMap>,
     ) -> Result<ZoneMap, ExtractError> {
         let known = before.map(|before| before.heads);
-        let steps_known = before.and_then(|before| Some(before.runs.as_ref()?.steps.len()));
+        let runs_known = before.and_then(|before| before.runs.clone());
         let (first, data) = self.first_tracks(first)?;
         // What holds for one zone holds for all.
         let per_track = match before {
@@ -111,7 +111,7 @@ impl Surveyor<'_, '_> {
                 zone.cylinder_step = fold(zone.cylinder_step + error / cylinders as f64);
             }
         }
-        self.extend(&mut zone, tracks.len() as u64 - 1, steps_known)?;
+        self.extend(&mut zone, tracks.len() as u64 - 1, runs_known.as_ref())?;
         self.find_slips_of_runs(&mut zone)?;
         self.refine(&mut zone)?;
         Ok(zone)
@@ -298,7 +298,7 @@ impl Surveyor<'_, '_> {
         &mut self,
         zone: &mut ZoneMap,
         walked: u64,
-        steps_known: Option<usize>,
+        runs_known: Option<&Runs>,
     ) -> Result<(), ExtractError> {
         let mut good = walked - 1;
         let mut stride = 1;
@@ -316,7 +316,7 @@ impl Surveyor<'_, '_> {
                 continue;
             };
             if zone.runs.is_none()
-                && let Some(track) = self.learn_runs(zone, end, steps_known)?
+                && let Some(track) = self.learn_runs(zone, end, runs_known)?
             {
                 (good, stride) = (track, 1);
                 continue;
