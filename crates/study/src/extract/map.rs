@@ -286,4 +286,34 @@ mod tests {
         // 504 positions, 150 a cylinder.
         assert_eq!(zone.cylinders(), 4);
     }
+
+    #[test]
+    fn spares_of_runs_are_passed_over_and_every_block_is_found_at_its_position() {
+        for slips_stay in [true, false] {
+            let runs = Runs { tracks: 6, blocks: 280, steps: Vec::new(), slips_stay };
+            let zone = ZoneMap {
+                first: 1000,
+                blocks: 1100,
+                per_track: 50,
+                heads: 3,
+                first_cylinder: 0,
+                start: 0.0,
+                track_skew: 0.1,
+                cylinder_step: 0.3,
+                slips: vec![slip(1060, 1), slip(1600, 3)],
+                runs: Some(runs),
+                in_bands: None,
+            };
+            let mut before = None;
+            for block in zone.first..zone.end() {
+                let position = zone.position(block);
+                assert_eq!(zone.block_at(position), block, "{slips_stay}");
+                assert!(before < Some(position), "they ascend");
+                before = Some(position);
+            }
+            // A defect takes a spare of its run, or moves the next one.
+            assert_eq!(zone.block_at(300), if slips_stay { 1280 } else { 1279 });
+            assert_eq!(zone.block_at(299), zone.block_at(300), "a spare");
+        }
+    }
 }
