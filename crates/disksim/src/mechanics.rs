@@ -80,6 +80,7 @@ pub(crate) fn drive(
         onboard: OnboardSpec::default(),
         zoned: None,
         advertised: Advertised::default(),
+        held_out: Vec::new(),
         sources: sources(&source.at.file, &mechanical.at.file, &layout.at.file),
     };
     report.note(format!(

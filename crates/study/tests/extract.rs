@@ -2,8 +2,10 @@
 #![allow(missing_docs)]
 
 use freewheel_model::drive::Drive;
-use freewheel_model::drive::spec::{CurveSpec, DriveSpec, Mapping, Turn, ZoneSpec};
-use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::drive::spec::{
+    CurveSpec, DriveSpec, Mapping, Order, SpareUnit, Turn, ZoneSpec,
+};
+use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
 use freewheel_sim::black_box::{
     Activity, Answer, BadBlocks, BlackBox, Command, EmulatedDrive, Gone, Habits, VirtualDrive,
 };
@@ -197,12 +199,21 @@ fn check_seeks(truth: &DriveSpec, found: &Extraction) {
     }
 }
 
+/// What the file says it is worth for reads of a block, some of which a drive as small as these serves
+/// from what longer ones left in its buffer.
+fn check_held_out(found: &Extraction) {
+    let row = found.held_out.iter().find(|row| row.requests.contains("one block")).unwrap();
+    assert!(row.count > 1000 && row.demerit < SimDuration::from_us(200), "{row:?}");
+    assert_eq!(found.spec.held_out, found.held_out);
+}
+
 fn check(base: &str, seed: u64) {
     let hidden = hidden(base, seed);
     let found = extracted(&hidden, false);
     check_layout(&hidden.spec, &found);
     check_mapping(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
+    check_held_out(&found);
     let segments = found.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments);
     assert_eq!(segments, hidden.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments));
     let off = difference(&hidden.spec, &found.spec, false);
@@ -372,6 +383,159 @@ fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
     }
 }
 
+/// Where blocks lie on two drives: of random ones the share whose tracks hold the same blocks, in the same
+/// cylinders and on the same heads, and the greatest difference of angle in nanoseconds. Their spindles
+/// stand as it comes.
+fn layouts(truth: &DriveSpec, found: &DriveSpec) -> ([usize; 3], f64) {
+    let drives = [truth, found].map(|spec| Drive::build(spec).unwrap());
+    assert_eq!(drives[0].blocks(), drives[1].blocks());
+    let mut prng = Prng::new(5, "places");
+    let places = (0..2000).map(|_| Lbn::new(prng.below(drives[0].blocks().get())));
+    let (mut same, mut off) = ([0; 3], Vec::new());
+    for block in places {
+        let [a, b] = [&drives[0], &drives[1]].map(|drive| {
+            let (run, layout) = (drive.layout().run(block, 1), drive.layout());
+            let start = layout.track_start(run.at.cylinder, run.at.surface).unwrap();
+            let sectors = f64::from(layout.zones()[run.zone].blocks_per_track());
+            let angle = start.turns() + f64::from(run.at.sector) / sectors;
+            (layout.track_bounds(block), run.at.cylinder, run.at.surface, angle)
+        });
+        for (count, is_same) in same.iter_mut().zip([a.0 == b.0, a.1 == b.1, a.2 == b.2]) {
+            *count += usize::from(is_same);
+        }
+        off.push(b.3 - a.3);
+    }
+    let signed = |turns: f64| turns - (turns + 0.5).floor();
+    let first = off[0];
+    let worst = off.iter().map(|off| signed(off - first).abs()).fold(0.0, f64::max);
+    (same, worst * truth.rotation_period.ns() as f64)
+}
+
+/// A hidden drive in small, without electronics, laid out in another way.
+fn laid_out(seed: u64, change: impl Fn(&mut DriveSpec, &mut dyn FnMut(u64, u64) -> u64)) -> Hidden {
+    let mut hidden = hidden("atlas10k", seed);
+    let mut prng = Prng::new(seed, "layout");
+    let spec = &mut hidden.spec;
+    spec.onboard = OnboardSpec::default();
+    (spec.mapping, spec.surfaces) = (Mapping::Cylinder, 2 + prng.below(7) as u32);
+    spec.zones.iter_mut().for_each(|zone| zone.slips.clear());
+    change(spec, &mut |from, to| from + prng.below(to - from));
+    hidden
+}
+
+/// All blocks on their tracks, in their cylinders, at their angles to within two sectors.
+fn check_blocks(hidden: &Hidden) -> Extraction {
+    let found = extracted(hidden, false);
+    let (same, worst) = layouts(&hidden.spec, &found.spec);
+    assert_eq!(same[..2], [2000; 2], "{:?} for {:?}", found.spec.zones, hidden.spec.zones);
+    assert!(worst < 25_000.0, "{worst} ns");
+    check_seeks(&hidden.spec, &found);
+    check_held_out(&found);
+    found
+}
+
+fn spares_of(
+    unit: SpareUnit,
+    spares: u64,
+) -> impl Fn(&mut DriveSpec, &mut dyn FnMut(u64, u64) -> u64) {
+    move |spec, _| {
+        spec.sparing.unit = unit;
+        spec.zones.iter_mut().for_each(|zone| zone.spares = spares);
+    }
+}
+
+#[test]
+fn spares_of_each_track_are_found() {
+    for (seed, spares) in [(1, 1), (2, 5), (3, 2)] {
+        let hidden = laid_out(seed, spares_of(SpareUnit::Track, spares));
+        assert_eq!(check_blocks(&hidden).spec.sparing, hidden.spec.sparing);
+    }
+}
+
+#[test]
+fn spares_of_each_cylinder_are_found() {
+    for (seed, spares) in [(2, 40), (3, 90), (6, 40)] {
+        let hidden = laid_out(seed, spares_of(SpareUnit::Cylinder, spares));
+        assert_eq!(check_blocks(&hidden).spec.sparing, hidden.spec.sparing);
+    }
+}
+
+#[test]
+fn spares_of_ranges_of_cylinders_are_found_with_defects_that_stay_in_their_range() {
+    for (seed, range, spares) in [(1, 7, 60), (2, 12, 100), (3, 5, 31)] {
+        let hidden = laid_out(seed, |spec, between| {
+            spares_of(SpareUnit::CylinderRange(range), spares)(spec, between);
+            let surfaces = u64::from(spec.surfaces);
+            for zone in &mut spec.zones {
+                // In the sixth range, far from its ends.
+                let sectors = u64::from(range) * surfaces * u64::from(zone.blocks_per_track);
+                zone.slips = vec![5 * sectors + between(sectors / 4, sectors / 2)];
+            }
+        });
+        check_blocks(&hidden);
+    }
+}
+
+#[test]
+fn the_cheetah_4lp_with_spares_for_every_12_cylinders_is_found_as_it_is() {
+    let truth = library::spec("cheetah4lp").unwrap();
+    let mut drive = emulated(&truth, &Habits::default(), 1);
+    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    assert_eq!(found.spec.sparing, truth.sparing);
+    let slips = |spec: &DriveSpec| -> Vec<Vec<u64>> {
+        spec.zones.iter().map(|zone| zone.slips.clone()).collect()
+    };
+    assert_eq!(slips(&found.spec), slips(&truth));
+    let (same, worst) = layouts(&truth, &found.spec);
+    assert!(same[0] == 2000 && same[2] == 2000 && worst < 1_000.0, "{same:?} {worst}");
+    check_seeks(&truth, &found);
+}
+
+/// In bands of so many cylinders.
+fn banded(seed: u64, width: u64, orders: [Order; 2]) -> Hidden {
+    laid_out(seed, |spec, between| {
+        let [cylinder_order, surface_order] = orders;
+        let cylinders = width as u32;
+        spec.mapping = Mapping::Band { cylinders, cylinder_order, surface_order };
+        // Far shorter than a seek over a band.
+        spec.head_switch = SimDuration::from_us(150);
+        let mut first = 0;
+        for zone in &mut spec.zones {
+            let count = (width * between(3, 6)) as u32;
+            (zone.first_cylinder, zone.last_cylinder) = (first, first + count - 1);
+            (zone.spares, first) = (zone.spares.min(17), first + count);
+        }
+        spec.cylinders = first;
+    })
+}
+
+#[test]
+fn bands_of_cylinders_are_found_with_the_orders_in_them() {
+    let (on, back) = (Order::Forward, Order::Serpentine);
+    for (seed, width, orders) in
+        [(1, 24, [back, back]), (2, 100, [on, on]), (3, 57, [back, on]), (5, 12, [on, back])]
+    {
+        let hidden = banded(seed, width, orders);
+        let found = check_blocks(&hidden);
+        let Mapping::Band { cylinders, cylinder_order, .. } = found.spec.mapping else {
+            panic!("{:?}", found.spec.mapping);
+        };
+        assert_eq!((u64::from(cylinders), cylinder_order), (width, orders[0]));
+        assert_eq!(found.spec.surfaces, hidden.spec.surfaces);
+    }
+}
+
+/// The Ultrastar 9ES has many of the same length, which look like runs that come again.
+#[test]
+fn zones_one_after_the_other_that_are_alike_stay_what_they_are() {
+    let truth = library::spec("ultrastar9es").unwrap();
+    let mut drive = emulated(&truth, &Habits::default(), 1);
+    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let (same, worst) = layouts(&truth, &found.spec);
+    assert!(same[0] == 2000 && same[2] == 2000 && worst < 1_000.0, "{same:?} {worst}");
+    assert_eq!(found.spec.zones.len(), truth.zones.len());
+}
+
 #[test]
 fn a_busy_host_is_stood() {
     for (base, seed) in [
@@ -400,6 +564,51 @@ fn what_the_drive_does_for_itself_meanwhile_is_stood() {
     let found = extracted(&hidden, false);
     check_layout(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
+}
+
+/// Over the time it takes the speed changes by several parts of a million, which is more than the angle
+/// of a block in a few minutes.
+#[test]
+fn a_spindle_that_wanders_is_followed_and_its_drift_is_told() {
+    for (base, seed, drift) in [("exos-7e8-8tb", 4, "4ppm/20min"), ("atlas10k", 10, "2ppm/7min")] {
+        let mut hidden = hidden(base, seed);
+        hidden.habits.spindle_drift = Some(drift.parse().unwrap());
+        let found = extracted(&hidden, false);
+        let mut truth = hidden.spec.clone();
+        // The mean of the time it took is within the extremes.
+        let ppm = found.spec.rotation_period.ns() as f64 / truth.rotation_period.ns() as f64 - 1.0;
+        assert!((ppm * 1e6).abs() < 4.0, "{ppm}");
+        truth.rotation_period = found.spec.rotation_period;
+        check_layout(&truth, &found);
+        check_seeks(&truth, &found);
+        check_held_out(&found);
+    }
+}
+
+/// Its ranges are told apart by less than the angle by which such a spindle has moved on in some minutes.
+#[test]
+fn the_cheetah_4lp_is_found_as_it_is_though_its_spindle_wanders() {
+    let drift = Some("2ppm/30min".parse().unwrap());
+    let truth = library::spec("cheetah4lp").unwrap();
+    let mut drive = emulated(&truth, &Habits { spindle_drift: drift, ..Habits::default() }, 1);
+    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let (same, _) = layouts(&truth, &found.spec);
+    assert!(same[0] == 2000 && same[2] == 2000, "{same:?}");
+    assert_eq!(found.spec.zones.len(), truth.zones.len());
+}
+
+#[test]
+fn how_fast_a_spindle_changes_is_told_where_it_takes_an_hour() {
+    // Over ten hours by 10 ppm.
+    let drift = Some("5ppm/10h".parse().unwrap());
+    let truth = library::spec("cheetah9lp").unwrap();
+    let mut drive = emulated(&truth, &Habits { spindle_drift: drift, ..Habits::default() }, 1);
+    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let period = found.values.iter().find(|value| value.key == "rotation_period").unwrap();
+    let (before, _) = period.source.split_once(" ppm an hour").unwrap();
+    let (_, an_hour) = before.rsplit_once(' ').unwrap();
+    let an_hour: f64 = an_hour.parse().unwrap();
+    assert!((an_hour.abs() - 1.0).abs() < 0.05, "{}", period.source);
 }
 
 #[test]
@@ -460,6 +669,7 @@ fn a_journal_of_another_drive_is_refused() {
         session: 0,
         op: Op::Read,
         block: u64::MAX,
+        blocks: 1,
         sent: SimTime::ZERO,
         end: SimTime::ZERO,
         is_bad: false,

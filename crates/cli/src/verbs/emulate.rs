@@ -11,7 +11,7 @@ use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::onboard::spec::WriteCache;
 use freewheel::model::stats::Summary;
-use freewheel::sim::black_box::{Activity, Habits};
+use freewheel::sim::black_box::{Activity, Habits, SpindleDrift};
 use freewheel::sim::library;
 use freewheel::units::SimDuration;
 use serde::Serialize;
@@ -63,6 +63,10 @@ pub struct EmulateArgs {
     /// And for up to so much longer for each block of 512 bytes
     #[arg(long, value_name = "TIME", default_value = "0us")]
     reply_jitter_a_block: SimDuration,
+    /// The spindle's speed wanders, from so much slower than the drive's file says to so much faster
+    /// in so long and back, as 2.5ppm/30min
+    #[arg(long, value_name = "PPM/TIME")]
+    spindle_drift: Option<SpindleDrift>,
     /// The drive does something of its own every EVERY in the mean, for LASTS, as 60s/100ms
     #[arg(long, value_name = "EVERY/LASTS")]
     activity: Option<OwnActivity>,
@@ -145,6 +149,7 @@ impl EmulateArgs {
             seek_jitter_far: self.seek_jitter_far,
             reply_jitter: self.reply_jitter,
             reply_jitter_a_block: self.reply_jitter_a_block,
+            spindle_drift: self.spindle_drift,
             activity: self.activity.map(|own| own.0),
             queue_depth: self.queue_depth,
             write_cache: self.write_cache.map(|cache| match cache {

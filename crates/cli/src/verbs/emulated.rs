@@ -49,6 +49,7 @@ impl FromStr for Emulated {
                 "seek_jitter" => target.habits.seek_jitter = Some(time()?),
                 "seek_jitter_far" => target.habits.seek_jitter_far = Some(time()?),
                 "reply_jitter" => target.habits.reply_jitter = time()?,
+                "spindle_drift" => target.habits.spindle_drift = Some(value.parse()?),
                 "recovery" => target.recovery = time()?,
                 "bad" => target.bad.push(value.parse().map_err(|error| format!("bad: {error}"))?),
                 "seed" => {
@@ -58,7 +59,7 @@ impl FromStr for Emulated {
                 _ => {
                     return Err(format!(
                         "{key:?} is not known: there are seek_jitter, seek_jitter_far, reply_jitter, \
-                         bad, recovery, seed"
+                         spindle_drift, bad, recovery, seed"
                     ));
                 }
             }
@@ -122,11 +123,13 @@ mod tests {
 
     #[test]
     fn an_emulated_drive_is_a_drive_and_what_disturbs_it() {
-        let text = "a/b.toml?seek_jitter=50us&reply_jitter=1ms&bad=7&bad=9-11&recovery=2ms&seed=7";
+        let text = "a/b.toml?seek_jitter=50us&reply_jitter=1ms&spindle_drift=2.5ppm/30min&bad=7&bad=9-11&recovery=2ms&seed=7";
         let target: Emulated = text.parse().unwrap();
         assert_eq!((target.drive.as_str(), target.seed), ("a/b.toml", 7));
         assert_eq!(target.habits.seek_jitter, Some(SimDuration::from_us(50)));
         assert_eq!(target.habits.reply_jitter, SimDuration::from_ms(1));
+        let drift = target.habits.spindle_drift.unwrap();
+        assert_eq!((drift.parts_per_billion, drift.within), (2500, SimDuration::from_secs(1800)));
         assert_eq!(target.bad, ["7-7".parse().unwrap(), "9-11".parse().unwrap()]);
         assert_eq!(target.recovery, SimDuration::from_ms(2));
     }

@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
-use crate::verbs::drive::DriveIdentity;
+use crate::verbs::drive::{DriveIdentity, held_out};
 use crate::verbs::emulated::Emulated;
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::target::Target;
@@ -48,7 +48,7 @@ cylinders, hours for one of today. Answers are kept in F.toml.journal until the 
 so that --resume can go on.")]
 pub struct ExtractArgs {
     /// What to characterise: a block device or file, an NBD export by its URI, or
-    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&reply_jitter=TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
+    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&reply_jitter=TIME&spindle_drift=PPM/TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
     #[arg(value_name = "TARGET")]
     target: Target,
     /// The drive file to write
@@ -178,8 +178,9 @@ impl ExtractArgs {
             some => format!("cannot be read: blocks {}\n", some.join(", ")),
         };
         format!(
-            "{table}\n{bad}{slips} defects passed over; answers vary by {:.1} us; {} commands, {} of \
+            "{table}\n{}\n{bad}{slips} defects passed over; answers vary by {:.1} us; {} commands, {} of \
              them writes, in {:.0} s of the drive's time\ndrive file: {}\n",
+            held_out(&found.held_out),
             found.reply_jitter_ns / 1e3,
             found.commands,
             found.writes,

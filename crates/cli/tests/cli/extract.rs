@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use freewheel::units::SimDuration;
 use serde_json::Value;
 
 use super::nbd::Running;
@@ -50,6 +51,14 @@ fn a_drive_file_is_written_that_builds_and_has_a_source_for_every_value() {
         assert!(sources[key].as_str().unwrap().starts_with("assumed: "), "{key}");
     }
     assert!(found["commands"].as_u64().unwrap() > 1000);
+    // The file says what it is worth, and so does who shows it.
+    let all = &shown["held_out"][0];
+    assert_eq!((&all["requests"], &all["count"]), (&"all".into(), &4000.into()));
+    assert_eq!(shown["held_out"], found["held_out"]);
+    let demerit: SimDuration = all["demerit"].as_str().unwrap().parse().unwrap();
+    assert!(demerit < SimDuration::from_us(100), "{demerit}");
+    let text = stdout(&["drive", "show", &file]);
+    assert!(text.contains("reads of 8 to 256 blocks anywhere"), "{text}");
 }
 
 #[test]

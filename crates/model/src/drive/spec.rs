@@ -66,6 +66,9 @@ pub struct DriveSpec {
     /// What the maker promises, for comparison; the model does not use it.
     #[serde(default)]
     pub advertised: Advertised,
+    /// What the file of an extracted drive is worth: requests that none of its values comes from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_out: Vec<HeldOut>,
     /// Where values come from: key, or the beginning of a key, to text. The text begins with
     /// `data sheet`, `paper`, `measured`, `extracted`, `derived` or `assumed`.
     pub sources: BTreeMap<String, String>,
@@ -292,6 +295,28 @@ pub struct Advertised {
     /// Sustained rate at the inner edge, bytes a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inner_rate_per_second: Option<Bytes>,
+}
+
+/// Response times of a drive beside those that its file foretells, of requests from which none of
+/// its values comes. A demerit is the root mean square of the horizontal distance between two
+/// distributions (Ruemmler and Wilkes 1994).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HeldOut {
+    /// Which requests.
+    pub requests: String,
+    /// How many.
+    pub count: u32,
+    /// Mean response time of the drive.
+    pub measured_mean: SimDuration,
+    /// As the file has it.
+    pub foretold_mean: SimDuration,
+    /// Between the drive and the file.
+    pub demerit: SimDuration,
+    /// Mean as the file has it without `onboard`: the mechanics alone.
+    pub mechanics_mean: SimDuration,
+    /// Between the drive and the mechanics alone.
+    pub mechanics_demerit: SimDuration,
 }
 
 /// An exact fraction of a turn: `"63/334"` or `"0.25"`. Skews are multiplied by track numbers, so

@@ -162,6 +162,28 @@ mod tests {
     }
 
     #[test]
+    fn a_spindle_whose_speed_wanders_by_millionths_is_followed_for_an_hour() {
+        let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
+        let mut prng = Prng::new(1, "noise");
+        let (mut exact, mut worst, mut turns) = (1e6, 0_i64, 0_u64);
+        while exact < 3.6e12 {
+            // From 5 ppm slower to 5 ppm faster and back within the hour.
+            let ppm = 10.0 * f64::abs(exact / 1.8e12 - 1.0) - 5.0;
+            let more = 1 + prng.below(20);
+            exact += more as f64 * PERIOD as f64 * (1.0 + ppm * 1e-6);
+            turns += more;
+            let host = at(exact as u64 + prng.below(20_000));
+            let expected = (clock.model(host).ns() + PERIOD / 2) / PERIOD * PERIOD;
+            let observed = clock.compare(host, at(expected));
+            clock.follow(host, &observed);
+            let phase = clock.model(at(exact as u64 + 10_000)).ns() % PERIOD;
+            let off = (phase as i64 + PERIOD as i64 / 2) % PERIOD as i64 - PERIOD as i64 / 2;
+            worst = worst.max(if turns > 10_000 { off.abs() } else { 0 });
+        }
+        assert!(turns > 500_000 && worst < 12_000, "{turns} turns, {worst} ns");
+    }
+
+    #[test]
     fn ends_close_to_each_other_do_not_mislead_it() {
         let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         let mut prng = Prng::new(1, "replies");

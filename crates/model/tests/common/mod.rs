@@ -123,6 +123,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         onboard: Default::default(),
         zoned: None,
         advertised: Advertised::default(),
+        held_out: Vec::new(),
         sources: Default::default(),
     }
 }

@@ -57,6 +57,7 @@ pub fn drive_spec() -> DriveSpec {
         onboard: OnboardSpec::default(),
         zoned: None,
         advertised: Default::default(),
+        held_out: Vec::new(),
         sources: Default::default(),
     }
 }

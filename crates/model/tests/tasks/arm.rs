@@ -81,6 +81,7 @@ pub fn spec_of(cylinders: u32, surfaces: u32, blocks_per_track: u32) -> DriveSpe
         onboard: Default::default(),
         zoned: None,
         advertised: Advertised::default(),
+        held_out: Vec::new(),
         sources: Default::default(),
     }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::firmware::{Activity, BadBlocks, Firmware};
+use super::spindle::{Spindle, SpindleDrift};
 use crate::library::{self, DriveError};
 use crate::servo::SeekErrors;
 
@@ -38,7 +39,7 @@ pub struct Reply {
     pub at: SimTime,
     /// The first block that could not be read, if there is one.
     pub bad: Option<Lbn>,
-    /// What it took inside, which a host never knows.
+    /// What it took inside, by the spindle's time, which a host never knows.
     pub served: Served,
 }
 
@@ -59,6 +60,9 @@ pub struct Habits {
     /// And for so much longer at most for each block: how far the bus is behind the media varies
     /// from request to request.
     pub reply_jitter_a_block: SimDuration,
+    /// How its spindle's speed wanders.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spindle_drift: Option<SpindleDrift>,
     /// What it does for itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
@@ -93,6 +97,12 @@ const LATE_A_BLOCK_MAX: SimDuration = SimDuration::from_ms(1);
 /// else.
 const EVERY: [SimDuration; 2] = [SimDuration::from_ms(1), SimDuration::from_secs(365 * 86_400)];
 
+/// Greatest deviation of a spindle's speed, in parts of 10^9, and least and longest time in which it comes
+/// about: what servos hold is a thousandth.
+const DRIFT_MAX: u32 = 1_000_000;
+const DRIFT_WITHIN: [SimDuration; 2] =
+    [SimDuration::from_secs(1), SimDuration::from_secs(365 * 86_400)];
+
 /// Longest error of a seek, as in a drive file.
 const SEEK_JITTER_MAX: SimDuration = SimDuration::from_secs(1);
 
@@ -107,6 +117,15 @@ impl Habits {
             ("reply_jitter", reply_jitter, [none, LATE_MAX]),
             ("reply_jitter_a_block", reply_jitter_a_block, [none, LATE_A_BLOCK_MAX]),
         ];
+        if let Some(SpindleDrift { parts_per_billion, within }) = self.spindle_drift {
+            times.push(("spindle_drift.within", within, DRIFT_WITHIN));
+            if parts_per_billion > DRIFT_MAX {
+                let (value, rule) =
+                    (parts_per_billion.to_string(), "at most a thousandth, 1000000");
+                let key = "spindle_drift.parts_per_billion";
+                return Err(HabitError { key, value, rule: rule.into() });
+            }
+        }
         if let Some(Activity { every, lasts }) = self.activity {
             times.push(("activity.every", every, EVERY));
             times.push(("activity.lasts", lasts, [none, LATE_MAX]));
@@ -137,6 +156,8 @@ pub struct EmulatedDrive {
     replies: BTreeMap<(SimTime, u64), Reply>,
     reply_jitter: SimDuration,
     reply_jitter_a_block: SimDuration,
+    /// If its speed wanders. Then everything inside goes by its time.
+    spindle: Option<Spindle>,
     prng: Prng,
 }
 
@@ -178,6 +199,10 @@ impl EmulatedDrive {
             replies: BTreeMap::new(),
             reply_jitter: habits.reply_jitter,
             reply_jitter_a_block: habits.reply_jitter_a_block,
+            spindle: habits.spindle_drift.map(|drift| {
+                let phase = Prng::new(seed, "spindle drift").below(2 * drift.within.ns());
+                Spindle::new(drift, phase)
+            }),
             prng: Prng::new(seed, "reply jitter"),
         })
     }
@@ -205,6 +230,7 @@ impl EmulatedDrive {
     /// Takes a command at `now`, before which there is no event any more. Panics when it has no
     /// room, or when the command is not one for this drive.
     pub fn submit(&mut self, now: SimTime, command: Command) {
+        let now = self.spindle.map_or(now, |spindle| spindle.own(now));
         let Command { id, op, start, blocks } = command;
         let twice = self.inside.insert(id, command);
         assert!(twice.is_none(), "command {id} is inside already");
@@ -222,7 +248,11 @@ impl EmulatedDrive {
     /// What happens next, if nothing is submitted before.
     pub fn next_event(&self) -> Option<NextEvent> {
         let reply = self.replies.first_key_value().map(|((at, _), _)| NextEvent::Completion(*at));
-        let inside = self.unit.next_event();
+        let others = |time| self.spindle.map_or(time, |spindle| spindle.others(time));
+        let inside = self.unit.next_event().map(|event| match event {
+            NextEvent::Completion(time) => NextEvent::Completion(others(time)),
+            NextEvent::Decision(time) => NextEvent::Decision(others(time)),
+        });
         reply.into_iter().chain(inside).min_by_key(|event| event.time())
     }
 
@@ -233,7 +263,9 @@ impl EmulatedDrive {
         {
             return Some(entry.remove());
         }
-        if let Some(done) = self.unit.advance(now, &mut self.firmware) {
+        // What time it is inside is the event's own time.
+        let inside = self.spindle.and_then(|_| self.unit.next_event()).map(NextEvent::time);
+        if let Some(done) = self.unit.advance(inside.unwrap_or(now), &mut self.firmware) {
             self.reply(done.sequence, done.served);
         }
         None
@@ -253,7 +285,8 @@ impl EmulatedDrive {
         };
         let most = self.reply_jitter + self.reply_jitter_a_block * u64::from(blocks);
         let way = SimDuration::from_ns(self.prng.below(most.ns() + 1));
-        let at = served.end + way;
+        let end = self.spindle.map_or(served.end, |spindle| spindle.others(served.end));
+        let at = end + way;
         self.replies.insert((at, id), Reply { id, at, bad, served });
     }
 }

@@ -7,7 +7,9 @@
 mod emulated;
 mod firmware;
 mod outside_view;
+mod spindle;
 
 pub use emulated::{Command, EmulatedDrive, HabitError, Habits, Reply};
 pub use firmware::{Activity, BadBlocks};
 pub use outside_view::{Answer, BlackBox, Gone, VirtualDrive};
+pub use spindle::SpindleDrift;

@@ -142,6 +142,7 @@ pub(super) const ATLAS: Watched<'static> = Watched {
         seek_jitter_far: None,
         reply_jitter: SimDuration::ZERO,
         reply_jitter_a_block: OVERLAP,
+        spindle_drift: None,
         activity: None,
         queue_depth: None,
         write_cache: None,

@@ -1,6 +1,7 @@
 //! The page of a drive's data sheet.
 
 use freewheel_model::drive::QuantityUnit;
+use freewheel_model::drive::spec::HeldOut;
 use maud::{Markup, html};
 
 use super::{CheckRow, DriveSheet, SeekTime};
@@ -24,6 +25,9 @@ impl DriveSheet {
                 @if !self.onboard.is_empty() {
                     (section(&format!("Electronics{of_one}"), &list(&self.electronics_words())))
                 }
+                @if !self.held_out.is_empty() {
+                    (section("Held against the drive itself", &self.held_out_table()))
+                }
                 (section("Where each value comes from", &list(&self.source_words())))
             },
         )
@@ -38,6 +42,27 @@ impl DriveSheet {
                     } }
                     tbody { @for row in &self.self_check { (check_row(row)) } }
                 }
+            }
+        }
+    }
+
+    fn held_out_table(&self) -> Markup {
+        let cells = |row: &HeldOut| -> Vec<String> {
+            let means = [row.measured_mean, row.foretold_mean, row.demerit];
+            let times = means.into_iter().chain([row.mechanics_demerit]);
+            let head = [row.requests.clone(), row.count.to_string()];
+            head.into_iter().chain(times.map(|time| ms(time.ns()))).collect()
+        };
+        let rows: Vec<Vec<String>> = self.held_out.iter().map(cells).collect();
+        html! {
+            (table(
+                &["requests", "number", "mean, ms", "foretold, ms", "demerit, ms", "of the mechanics alone, ms"],
+                &rows,
+            ))
+            p.note {
+                "Requests from which no value of this file comes, timed on the drive and foretold by \
+                 the file. A demerit is the root mean square of the horizontal distance between the \
+                 two distributions of response times."
             }
         }
     }

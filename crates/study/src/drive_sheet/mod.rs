@@ -10,7 +10,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{Advertised, DriveSpec};
+use freewheel_model::drive::spec::{Advertised, DriveSpec, HeldOut};
 use freewheel_model::drive::{Check, Drive, QuantityUnit};
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
@@ -41,6 +41,8 @@ pub struct DriveSheet {
     pub seeks: Vec<SeekTime>,
     /// Seek times of distances up to the full stroke, more of the short ones than of the long.
     pub seek_curve: Vec<SeekTime>,
+    /// What the file is worth, if it was extracted from a drive.
+    pub held_out: Vec<HeldOut>,
     /// Where values come from.
     pub sources: BTreeMap<String, String>,
     #[serde(skip)]
@@ -126,6 +128,7 @@ impl DriveSheet {
             zones: (0..spec.zones.len()).map(|zone| ZoneSheet::new(spec, drive, zone)).collect(),
             seeks: seeks(drive, named_distances(drive)),
             seek_curve: seeks(drive, curve_distances(drive)),
+            held_out: spec.held_out.clone(),
             sources: spec.sources.clone(),
             heading: Heading::new(spec, drive),
         }

@@ -165,7 +165,8 @@ impl Buffer {
         let mut votes = 0;
         for _ in 0..TRIALS {
             let zone = &zones[host.below(zones.len() as u64) as usize];
-            let track = host.below((zone.cylinders() - 1) * zone.heads);
+            let before_last = zone.blocks.saturating_sub(2 * zone.per_track).max(1);
+            let track = zone.track_of(zone.first + host.below(before_last)).0;
             let begin = zone.track_first(track) + zone.per_track / 3;
             let next = zone.track_first(track + 1);
             let mut hits = [false; 2];

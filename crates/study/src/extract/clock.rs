@@ -74,6 +74,8 @@ const NEARLY_AS_GOOD: f64 = 0.95;
 const SYNCHRONISE_EVERY: SimDuration = SimDuration::from_secs(20);
 /// Passages from which the pace is taken: five minutes, in which a spindle changes little.
 const PACE_OF: usize = 16;
+/// And from which it is seen whether it changes.
+const TREND_OF: usize = 8;
 /// A period from less than this is no better than that of the first passes, which took as long, and
 /// a pace no better than the mean.
 const PERIOD_SPAN_NS: f64 = 10e9;
@@ -299,7 +301,8 @@ impl Clock {
         let zeros = all.last().copied().unwrap_or_default();
         let last = &zeros[zeros.len().saturating_sub(PACE_OF)..];
         let is_long = turns_in(last) * self.period_ns >= PACE_SPAN_NS;
-        self.pace_ns = slope(&[last]).filter(|_| is_long).unwrap_or(self.period_ns);
+        let pace = if last.len() >= TREND_OF { trend(last) } else { slope(&[last]) };
+        self.pace_ns = pace.filter(|_| is_long).unwrap_or(self.period_ns);
     }
 
     /// The angle at a time not far from the last synchronisation.
@@ -382,6 +385,14 @@ fn slope(sessions: &[&[Zero]]) -> Option<f64> {
         }
     }
     (below > 0.0).then(|| above / below)
+}
+
+/// Time a turn at the last of these passages, of a spindle whose speed changes evenly: that of the
+/// second half is its time in the middle of them.
+fn trend(zeros: &[Zero]) -> Option<f64> {
+    let (first, second) = zeros.split_at(zeros.len() / 2);
+    let (first, second) = (slope(&[first])?, slope(&[second])?);
+    Some(second + (second - first) / 2.0)
 }
 
 /// From the first pass over some references to each of the others.

@@ -2,27 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{
-    Advertised, ByOp, CurveSpec, DriveSpec, SeekSpec, Sparing, Turn, ZoneSpec,
-};
+use freewheel_model::drive::spec::{Advertised, ByOp, CurveSpec, DriveSpec, SeekSpec, SpareUnit};
 use freewheel_model::onboard::spec::{AfterOp, BufferSpec, OnboardSpec, OverheadSpec, ReadAhead};
 use freewheel_units::SimDuration;
 
 use super::buffer::Buffer;
-use super::clock::fold;
+use super::held_out::{self, Batch};
 use super::host::Host;
-use super::map::ZoneMap;
-use super::zones::WHOLE_SECTOR;
+use super::layout;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
 
+/// Standard deviations of an answer within which blocks are where they are thought to be.
+const STANDARD_ERRORS: f64 = 4.0;
 /// Answers of reads and writes that differ by less are alike.
 const SAME_ANSWER_NS: f64 = 2_000.0;
-/// Angles that are no whole number of sectors are given to this part of a turn.
-const ANGLE_STEPS: f64 = 1e9;
 
-pub(super) fn describe(found: &Found, options: &ExtractOptions, host: &Host<'_>) -> Extraction {
+pub(super) fn describe(
+    found: &Found,
+    options: &ExtractOptions,
+    host: &Host<'_>,
+    held_out: &[Batch],
+) -> Extraction {
     let values = values(found);
-    let spec = spec(found, options, &values);
+    let mut spec = spec(found, options, &values);
+    spec.held_out = held_out::compare(&spec, held_out);
     let slips = found.zones.iter().flat_map(|zone| &zone.slips).map(|slip| ExtractedSlip {
         block: slip.before,
         count: slip.count,
@@ -38,6 +41,7 @@ pub(super) fn describe(found: &Found, options: &ExtractOptions, host: &Host<'_>)
         seeks: found.seeks.clone(),
         write_seeks: found.writes.as_ref().map_or(Vec::new(), |writes| writes.seeks.clone()),
         values,
+        held_out: spec.held_out.clone(),
         spec,
     }
 }
@@ -54,11 +58,11 @@ fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> D
         model: "extracted by timing".into(),
         year: 0,
         actuators: 1,
-        surfaces: found.zones[0].heads as u32,
+        surfaces: found.zones[0].surfaces() as u32,
         cylinders: last as u32,
         rotation_period: duration(found.period_ns),
         mapping: found.mapping.unwrap_or_default(),
-        sparing: Sparing::default(),
+        sparing: layout::sparing(&found.zones),
         head_switch: duration(found.head_switch_ns.unwrap_or_default()),
         seek: SeekSpec {
             read: curve(&found.seeks, 0.0),
@@ -73,14 +77,15 @@ fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> D
             write: writes
                 .map_or(overhead, |writes| duration(writes.after_write_ns - answers.read_ns)),
         },
-        zones: found
-            .zones
-            .iter()
-            .map(|zone| zone_spec(zone, answers.read_ns / found.period_ns))
-            .collect(),
+        zones: layout::zones(
+            &found.zones,
+            answers.read_ns / found.period_ns,
+            STANDARD_ERRORS * found.jitter_ns / found.period_ns,
+        ),
         onboard: onboard(found),
         zoned: None,
         advertised: Advertised::default(),
+        held_out: Vec::new(),
         sources: sources.collect::<BTreeMap<_, _>>(),
     }
 }
@@ -92,46 +97,6 @@ fn curve(seeks: &[(u32, u64)], less_ns: f64) -> CurveSpec {
 
 fn duration(ns: f64) -> SimDuration {
     SimDuration::from_ns(ns.round() as u64)
-}
-
-/// A zone whose blocks pass the head so much of a turn before a read of them is answered.
-fn zone_spec(zone: &ZoneMap, before: f64) -> ZoneSpec {
-    let positions = zone.cylinders() * zone.heads * zone.per_track;
-    let first_cylinder = zone.first_cylinder as u32;
-    let mut passed = 0;
-    let slips = zone.slips.iter().flat_map(|slip| {
-        let first = slip.before - zone.first + passed;
-        passed += slip.count;
-        first..first + slip.count
-    });
-    ZoneSpec {
-        first_cylinder,
-        last_cylinder: first_cylinder + zone.cylinders() as u32 - 1,
-        blocks_per_track: zone.per_track as u32,
-        first_block: turn(zone.start - before),
-        reserved_blocks: 0,
-        track_skew: skew(zone.track_skew, zone.per_track),
-        cylinder_skew: skew(zone.cylinder_skew(), zone.per_track),
-        band_skews: Vec::new(),
-        spares: positions - zone.blocks,
-        slips: slips.collect(),
-        remaps: Vec::new(),
-    }
-}
-
-fn turn(turns: f64) -> Turn {
-    let steps = (fold(turns) * ANGLE_STEPS).round() as u64 % ANGLE_STEPS as u64;
-    Turn::from_ratio(steps, ANGLE_STEPS as u64).unwrap_or_default()
-}
-
-/// Whole sectors where it is some.
-fn skew(turns: f64, per_track: u64) -> Turn {
-    let sectors = turns * per_track as f64;
-    if (sectors - sectors.round()).abs() < WHOLE_SECTOR {
-        let whole = sectors.round() as u64 % per_track;
-        return Turn::from_ratio(whole, per_track).unwrap_or_default();
-    }
-    turn(turns)
 }
 
 /// Answers that come later than others after their block has passed. What all of them take is in the
@@ -234,7 +199,13 @@ fn values(found: &Found) -> Vec<ExtractedValue> {
         let how = "the order of heads makes no difference to any time".into();
         push("mapping", "Cylinder".into(), Unobservable, how);
     }
-    push("sparing", "zone".into(), Assumed, "spares behind the data of each zone".into());
+    let sparing = layout::sparing(&found.zones);
+    if sparing.unit == SpareUnit::Zone {
+        push("sparing", "zone".into(), Assumed, "spares behind the data of each zone".into());
+    } else {
+        let how = "from where the data go on behind those of a track, a cylinder or a range, exact";
+        push("sparing", format!("{:?}", sparing.unit), Measured, how.into());
+    }
     push("zero_latency", "no".into(), Assumed, "only single blocks were read".into());
     writing(found, &mut push);
     push("seek.tolerance", "0".into(), Assumed, "not measured".into());
@@ -247,19 +218,28 @@ fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, Stri
     let period = format!("{:.3} ns", found.period_ns);
     let ppm = found.period_error_ns / found.period_ns * 1e6;
     let drift = found.drift.map_or(String::new(), |(parts, apart)| {
-        format!("; it changed by {:.3} ppm in {:.0} s", parts * 1e6, apart.ns() as f64 / 1e9)
+        let hours = apart.as_secs_f64() / 3600.0;
+        format!(
+            "; from the first minutes to the last it became {:.3} ppm longer in {:.0} s, {:.3} ppm an hour",
+            parts * 1e6,
+            apart.as_secs_f64(),
+            parts * 1e6 / hours
+        )
     });
     let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm{drift}");
     push("rotation_period", period, Measured, how);
     let zone = &found.zones[0];
-    let (confidence, how) = match zone.heads {
+    let (confidence, how) = match zone.surfaces() {
+        _ if zone.in_bands.is_some() => {
+            (Measured, "after how many runs of tracks movements go on to other cylinders")
+        }
         1 => (Unobservable, "all skews are alike, as with one head"),
         _ if zone.track_skew == zone.cylinder_step => {
             (Measured, "skews are all alike; from where in the zones movements change heads")
         }
         _ => (Measured, "the pattern in which skews repeat, exact"),
     };
-    push("surfaces", zone.heads.to_string(), confidence, how.into());
+    push("surfaces", zone.surfaces().to_string(), confidence, how.into());
     let cylinders = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
     push("cylinders", cylinders.to_string(), Measured, "tracks over heads, exact".into());
     let error = us(found.seek_error_ns);

@@ -2,6 +2,7 @@
 
 use freewheel_model::drive::spec::Mapping;
 
+use super::bands;
 use super::clock::{Clock, fold};
 use super::host::Host;
 use super::map::{ZoneMap, zone_of};
@@ -9,7 +10,7 @@ use super::seeks::Timer;
 use super::{ExtractError, ExtractProgress, no_time};
 
 /// Two times that differ by less are the same: four times what bisection leaves open, and seeks vary.
-const SAME_NS: f64 = 40_000.0;
+pub(super) const SAME_NS: f64 = 40_000.0;
 
 /// More surfaces than any drive had.
 pub(super) const HEADS_MAX: u64 = 40;
@@ -24,6 +25,10 @@ pub(super) fn regroup(
     mut zones: Vec<ZoneMap>,
     progress: ExtractProgress<'_>,
 ) -> Result<Vec<ZoneMap>, ExtractError> {
+    if bands::are_bands(host, clock, &mut zones)? {
+        bands::order(host, clock, &mut zones, progress)?;
+        return Ok(zones);
+    }
     if zones.iter().any(|zone| zone.heads > 1) {
         return Ok(zones);
     }
@@ -105,17 +110,22 @@ const STEPS_DIFFER: f64 = 3.0;
 /// The head of a cylinder's track that comes `order`-th.
 fn head(zones: &[ZoneMap], mapping: Mapping, cylinder: u64, order: u64) -> u64 {
     let zone = &zones[zone_of(zones, cylinder)];
+    let in_band = zone.turns_back_in_band(cylinder - zone.first_cylinder);
     let turns_back = match mapping {
+        _ if in_band.is_some() => in_band == Some(true),
         Mapping::Serpentine => cylinder % 2 == 1,
         Mapping::SerpentineByZone => (cylinder - zone.first_cylinder) % 2 == 1,
         _ => false,
     };
-    if turns_back { zone.heads - 1 - order } else { order }
+    if turns_back { zone.surfaces() - 1 - order } else { order }
 }
 
 /// The order of tracks; None when it shows in no time, as on a drive that changes heads in less time
 /// than it takes to the next cylinder.
 pub(super) fn mapping(timer: &mut Timer<'_, '_>) -> Result<Option<Mapping>, ExtractError> {
+    if let Some(mapping) = bands::mapping(timer.zones) {
+        return Ok(Some(mapping));
+    }
     let Some(zone) = timer.zones.iter().find(|zone| zone.heads > 1 && zone.cylinders() > 2) else {
         return Ok(None);
     };
@@ -163,7 +173,7 @@ pub(super) fn seek_lag_ns(
 ) -> Result<f64, ExtractError> {
     let cylinders = timer.cylinders();
     let mapping = mapping.unwrap_or_default();
-    let (zones, heads) = (timer.zones, timer.zones[0].heads);
+    let (zones, heads) = (timer.zones, timer.zones[0].surfaces());
     let lag = timer.least_lag_ns(|host| {
         let (near, order) = (host.below(cylinders - distance), host.below(heads));
         let far = near + distance;
@@ -176,7 +186,7 @@ pub(super) fn seek_lag_ns(
 
 /// The least lag of a change of heads; None on a drive with one.
 pub(super) fn switch_lag_ns(timer: &mut Timer<'_, '_>) -> Result<Option<f64>, ExtractError> {
-    let (cylinders, heads) = (timer.cylinders(), timer.zones[0].heads);
+    let (cylinders, heads) = (timer.cylinders(), timer.zones[0].surfaces());
     if heads == 1 {
         return Ok(None);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use freewheel_sim::black_box::{BlackBox, Command};
+use freewheel_sim::black_box::{Answer, BlackBox, Command};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
 use super::journal::JournalEntry;
@@ -44,6 +44,8 @@ pub(super) struct Host<'a> {
     /// This host's time less the drive's, once the drive has been asked.
     ahead: Option<SimDuration>,
     commands: u64,
+    /// How many of them this session's drive was asked.
+    asked: usize,
     writes: u64,
     /// The last blocks, the newest at the back.
     recent: VecDeque<u64>,
@@ -73,6 +75,7 @@ impl<'a> Host<'a> {
             drive,
             journal,
             commands: 0,
+            asked: 0,
             writes: 0,
             recent: VecDeque::new(),
             bad: BTreeSet::new(),
@@ -154,10 +157,15 @@ impl<'a> Host<'a> {
         if block >= self.blocks() {
             return Err(ExtractError::BeyondEnd { block, blocks: self.blocks() });
         }
+        self.ask_for(op, block, 1)
+    }
+
+    /// Reads or writes so many blocks with one command.
+    pub fn ask_for(&mut self, op: Op, block: u64, blocks: u32) -> Result<Done, ExtractError> {
         let entry = match self.journal.past.pop_front() {
-            Some(entry) if (entry.op, entry.block) == (op, block) => entry,
+            Some(entry) if (entry.op, entry.block, entry.blocks) == (op, block, blocks) => entry,
             Some(entry) => return Err(ExtractError::OtherJournal { entry: entry.line() }),
-            None => self.ask_drive(op, block)?,
+            None => self.ask_drive(op, block, blocks)?,
         };
         self.commands += 1;
         self.writes += u64::from(op == Op::Write);
@@ -167,7 +175,10 @@ impl<'a> Host<'a> {
             self.recent.pop_front();
         }
         if entry.is_bad {
-            self.bad.insert(block);
+            // Of several it is not known which.
+            if blocks == 1 {
+                self.bad.insert(block);
+            }
             self.bad_in_a_row += 1;
             return Err(match self.bad_in_a_row {
                 BAD_IN_A_ROW_MAX.. => ExtractError::Broken { block, count: self.bad_in_a_row },
@@ -179,21 +190,31 @@ impl<'a> Host<'a> {
         Ok(Done { sent, end, session })
     }
 
-    fn ask_drive(&mut self, op: Op, block: u64) -> Result<JournalEntry, ExtractError> {
+    fn ask_drive(&mut self, op: Op, block: u64, blocks: u32) -> Result<JournalEntry, ExtractError> {
         let session = self.session();
         let ahead = self.ahead.unwrap_or_else(|| self.join());
         self.ahead = Some(ahead);
+        if op == Op::Write && !self.recent.iter().rev().take(self.asked).any(|&read| read == block)
+        {
+            // What was read in another session is not there to be written.
+            self.answer(Op::Read, block, blocks)?;
+        }
         self.drive.sleep_until(SimTime::from_ns(self.now.ns() - ahead.ns()));
         let sent = self.drive.now() + ahead;
-        let id = self.commands;
-        self.drive.submit(Command { id, op, start: Lbn::new(block), blocks: 1 });
-        let until = self.drive.now() + ANSWER_WITHIN;
-        let answer = self.drive.next_answer(until)?;
-        let answer = answer.ok_or(ExtractError::NoAnswer { block })?;
+        let answer = self.answer(op, block, blocks)?;
         let (end, is_bad) = (answer.at + ahead, answer.bad.is_some());
-        let entry = JournalEntry { session, op, block, sent, end, is_bad };
+        let entry = JournalEntry { session, op, block, blocks, sent, end, is_bad };
         (self.journal.keep)(&entry)?;
         Ok(entry)
+    }
+
+    fn answer(&mut self, op: Op, block: u64, blocks: u32) -> Result<Answer, ExtractError> {
+        let id = self.commands;
+        self.drive.submit(Command { id, op, start: Lbn::new(block), blocks });
+        let until = self.drive.now() + ANSWER_WITHIN;
+        let answer = self.drive.next_answer(until)?.ok_or(ExtractError::NoAnswer { block })?;
+        self.asked += 1;
+        Ok(answer)
     }
 
     /// The drive's time begins where that of the journal ends.

@@ -16,8 +16,10 @@ pub struct JournalEntry {
     pub session: u32,
     /// Read or write.
     pub op: Op,
-    /// The one block.
+    /// The first block.
     pub block: u64,
+    /// How many.
+    pub blocks: u32,
     /// When it was sent.
     pub sent: SimTime,
     /// When the answer came.
@@ -59,7 +61,7 @@ pub enum JournalError {
 }
 
 /// Changes when an extraction asks for other things than before.
-const VERSION: &str = "freewheel extraction 1";
+const VERSION: &str = "freewheel extraction 2";
 
 impl JournalHead {
     /// The first line, without its end.
@@ -72,10 +74,10 @@ impl JournalHead {
 impl JournalEntry {
     /// Its line, without its end.
     pub fn line(&self) -> String {
-        let Self { session, block, sent, end, is_bad, .. } = self;
+        let Self { session, block, blocks, sent, end, is_bad, .. } = self;
         let op = if self.op == Op::Write { 'w' } else { 'r' };
         let bad = if *is_bad { " bad" } else { "" };
-        format!("{session} {op} {block} {} {}{bad}", sent.ns(), end.ns())
+        format!("{session} {op} {block} {blocks} {} {}{bad}", sent.ns(), end.ns())
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -87,14 +89,15 @@ impl JournalEntry {
             _ => return None,
         };
         let mut number = || words.next()?.parse::<u64>().ok();
-        let (block, sent, end) = (number()?, number()?, number()?);
+        let (block, blocks) = (number()?, u32::try_from(number()?).ok()?);
+        let (sent, end) = (number()?, number()?);
         let is_bad = match words.next() {
             None => false,
             Some("bad") => true,
             Some(_) => return None,
         };
         let (sent, end) = (SimTime::from_ns(sent), SimTime::from_ns(end));
-        words.next().is_none().then_some(Self { session, op, block, sent, end, is_bad })
+        words.next().is_none().then_some(Self { session, op, block, blocks, sent, end, is_bad })
     }
 }
 
@@ -133,6 +136,7 @@ mod tests {
             session: any() as u32,
             op: if any() % 2 == 0 { Op::Write } else { Op::Read },
             block: any(),
+            blocks: any() as u32,
             sent: SimTime::from_ns(any()),
             end: SimTime::from_ns(any()),
             is_bad: any() % 2 == 0,
@@ -163,7 +167,7 @@ mod tests {
         let other = JournalHead { seed: 8, ..HEAD }.line() + "\n";
         let text = error(&other);
         assert!(text.contains("seed 8") && text.contains("seed 7"), "{text}");
-        for line in ["0 r 1 2", "0 x 1 2 3", "0 r 1 2 3 good", "0 r 1 2 3 bad bad"] {
+        for line in ["0 r 1 1 2", "0 x 1 1 2 3", "0 r 1 1 2 3 good", "0 r 1 1 2 3 bad bad"] {
             let text = error(&(HEAD.line() + "\n" + line + "\n"));
             assert!(text.contains("line 2"), "{line}: {text}");
         }

@@ -8,21 +8,27 @@
 //!   buffer    what has to come between two reads of a place          buffer.rs
 //!     -> clock    period, phase, jitter                               clock.rs
 //!     -> zones    tracks, skews, heads, defects, zones                zones.rs, map.rs
+//!                 spares of cylinders, bands                          runs.rs, bands.rs
 //!     -> timer    command overhead, head switch, order of heads, seeks   seeks.rs, heads.rs
 //!     -> drive    a drive file with every value's source              describe.rs
+//!     -> held out requests that say what the file is worth            held_out.rs
 //! ```
 //!
 //! Only reads are sent, unless writes are to be timed as well (writes.rs): then blocks are written
-//! with what was read from them. Non-goals for now: drives with bands of cylinders or more than one
-//! arm, spare sectors other than at a zone's end.
+//! with what was read from them. Non-goals for now: drives with more than one arm, spare sectors
+//! before the data of their tracks or cylinders, bands with spares of their own.
 
+mod bands;
 mod buffer;
 mod clock;
 mod describe;
 mod heads;
+mod held_out;
 mod host;
 mod journal;
+mod layout;
 mod map;
+mod runs;
 mod seeks;
 mod writes;
 mod zones;
@@ -30,7 +36,7 @@ mod zones;
 use std::collections::VecDeque;
 use std::io;
 
-use freewheel_model::drive::spec::{DriveSpec, Mapping};
+use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
 use freewheel_sim::black_box::{BlackBox, Gone};
 use freewheel_units::SimDuration;
 use serde::Serialize;
@@ -130,7 +136,7 @@ pub enum ExtractError {
     },
     /// More tracks than a surface has, in no order that is understood.
     #[error(
-        "{tracks} tracks in a row are more than one surface has, and no order of heads was found in the times of movements either: the tracks lie in bands of cylinders, which are not understood yet"
+        "{tracks} tracks in a row are more than one surface has, and no order of heads was found in the times of movements either: the drive lays its tracks out in a way that is not understood"
     )]
     Bands {
         /// How many.
@@ -223,6 +229,8 @@ pub struct Extraction {
     pub seeks: Vec<(u32, u64)>,
     /// And before writes, if they were timed.
     pub write_seeks: Vec<(u32, u64)>,
+    /// What the file is worth, held against requests that nothing in it comes from.
+    pub held_out: Vec<HeldOut>,
     /// The drive.
     #[serde(skip)]
     pub spec: DriveSpec,
@@ -321,7 +329,8 @@ pub fn extract(
         writes,
         zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
     };
-    Ok(describe::describe(&found, options, &host))
+    let batches = held_out::measure(&mut host, &mut clock, options.writes, progress)?;
+    Ok(describe::describe(&found, options, &host, &batches))
 }
 
 /// All zones, one after the other.
@@ -336,8 +345,7 @@ fn survey(
     while next < blocks {
         progress("tracks and zones", next, blocks);
         let first_cylinder = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
-        let heads = zones.last().map(|zone| zone.heads);
-        let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, heads)?;
+        let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, zones.last())?;
         if let Some(before) = zones.last_mut() {
             // The zone may begin before the block that was thought to be its first.
             before.blocks = zone.first - before.first;

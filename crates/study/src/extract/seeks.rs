@@ -73,18 +73,10 @@ impl Timer<'_, '_> {
         self.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders())
     }
 
-    /// The track of a cylinder that comes `order`-th there.
-    pub fn track(&self, cylinder: u64, order: u64) -> Track {
-        let zone = zone_of(self.zones, cylinder);
-        let map = &self.zones[zone];
-        Track { zone, track: (cylinder - map.first_cylinder) * map.heads + order }
-    }
-
-    /// A block of a track at about this part of it.
-    fn block(&self, at: Track, part: f64) -> u64 {
+    /// A block of a track at about this part of it; None on a track without data.
+    fn block(&self, at: Track, part: f64) -> Option<u64> {
         let zone = &self.zones[at.zone];
-        let sector = (part * zone.per_track as f64) as u64;
-        zone.block_at(at.track * zone.per_track + sector).min(zone.end() - 1)
+        zone.block_on(at.track, (part * zone.per_track as f64) as u64)
     }
 
     /// Sends a command for a block on `to` a lag before it is due, with the head on `from`: how many
@@ -93,8 +85,10 @@ impl Timer<'_, '_> {
     fn trial(&mut self, from: Track, to: Track, lag_ns: f64) -> Result<Option<u64>, ExtractError> {
         self.clock.keep(self.host)?;
         let part = 0.2 + 0.4 * self.host.below(1000) as f64 / 1000.0;
-        let begin = self.block(from, part);
-        let (first, last) = (self.block(to, 0.0), self.block(to, 0.999));
+        let ends = (self.block(to, 0.0), self.block(to, 0.999));
+        let (Some(begin), (Some(first), Some(last))) = (self.block(from, part), ends) else {
+            return Ok(None);
+        };
         // What is written was read, so its block cannot wait to be chosen until the head is there.
         let written = first + self.host.below(last + 1 - first);
         self.hold(self.to, written)?;
@@ -112,7 +106,7 @@ impl Timer<'_, '_> {
         let passed = self.clock.angle(ready) - zone.track_start(to.track);
         let width = 1.0 / zone.per_track as f64;
         let sector = (fold(passed) / width).ceil() as u64 % zone.per_track;
-        let block = zone.block_at(to.track * zone.per_track + sector).min(last);
+        let block = zone.block_on(to.track, sector).unwrap_or(last);
         self.time(Op::Read, block, lag_ns, ready)
     }
 
@@ -157,15 +151,28 @@ impl Timer<'_, '_> {
         Ok(counts.then_some(turns as u64))
     }
 
-    /// The least lag for movements between pairs of tracks.
+    /// The least lag for movements between pairs of tracks: cylinder and order of the first, then of
+    /// the second.
     pub fn least_lag_ns(
         &mut self,
         mut pair: impl FnMut(&mut Host<'_>) -> (u64, u64, u64, u64),
     ) -> Result<Option<f64>, ExtractError> {
+        let zones = self.zones;
+        self.least_lag_between(|host| {
+            let (from, from_order, to, to_order) = pair(host);
+            [(from, from_order), (to, to_order)]
+                .map(|(cylinder, order)| track(zones, cylinder, order))
+        })
+    }
+
+    /// The same of tracks, whatever cylinders they are in.
+    pub fn least_lag_between(
+        &mut self,
+        mut pair: impl FnMut(&mut Host<'_>) -> [Track; 2],
+    ) -> Result<Option<f64>, ExtractError> {
         let mut trial = |timer: &mut Self, lag: f64| -> Result<Option<u64>, ExtractError> {
             for _ in 0..TRIALS_MAX {
-                let (from, from_order, to, to_order) = pair(timer.host);
-                let (from, to) = (timer.track(from, from_order), timer.track(to, to_order));
+                let [from, to] = pair(timer.host);
                 if let Some(Some(turns)) = readable(timer.trial(from, to, lag))? {
                     return Ok(Some(turns));
                 }
@@ -280,15 +287,19 @@ impl Timer<'_, '_> {
         lag_ns: f64,
     ) -> Result<Option<u64>, ExtractError> {
         let far = self.host.below(self.cylinders() - distance);
-        let (from, to) = (self.track(far, 0), self.track(far + distance, 0));
-        let (timed, middle) = (self.block(to, 0.12), self.block(to, 0.62));
-        let begin = self.block(from, 0.4);
+        let [from, to] = [far, far + distance].map(|cylinder| track(self.zones, cylinder, 0));
+        let blocks = (self.block(to, 0.12), self.block(to, 0.62), self.block(from, 0.4));
+        let ends = (self.block(to, 0.0), self.block(to, 0.999));
+        let ((Some(timed), Some(middle), Some(begin)), (Some(first), Some(last))) = (blocks, ends)
+        else {
+            return Ok(None);
+        };
         self.clock.keep(self.host)?;
         self.hold(op, timed)?;
         self.hold(self.to, middle)?;
         self.hold(self.from, begin)?;
         if [self.from, self.to, op].contains(&Op::Read) {
-            self.host.freshen(&[begin, self.block(to, 0.0), self.block(to, 0.999)])?;
+            self.host.freshen(&[begin, first, last])?;
         }
         self.host.ask(self.from, begin)?;
         let ready = self.ready_after(known_lag_ns);
@@ -298,6 +309,13 @@ impl Timer<'_, '_> {
         let soon = self.ready_after(lag_ns);
         self.time(op, timed, lag_ns, soon)
     }
+}
+
+/// The track of a cylinder that comes `order`-th there.
+fn track(zones: &[ZoneMap], cylinder: u64, order: u64) -> Track {
+    let zone = zone_of(zones, cylinder);
+    let map = &zones[zone];
+    Track { zone, track: map.track_at(cylinder - map.first_cylinder, order) }
 }
 
 /// The distances at which curves are measured on a drive of so many cylinders (fast02 section 4.2):

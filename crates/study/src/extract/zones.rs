@@ -9,7 +9,7 @@
 use super::clock::{Clock, fold, signed};
 use super::heads::HEADS_MAX;
 use super::host::Host;
-use super::map::{SlipFound, ZoneMap};
+use super::map::{Runs, SlipFound, ZoneMap};
 use super::{ExtractError, readable};
 
 /// Reads of a block where its angle decides between two cases.
@@ -18,7 +18,7 @@ const READS: usize = 3;
 /// zones.
 const FIRST_STEP: u64 = 32;
 /// A track that is shorter by more than this has not lost them to defects.
-const SLIPS_A_TRACK_MAX: u64 = 4;
+pub(super) const SLIPS_A_TRACK_MAX: u64 = 4;
 /// Unless it was scratched, which shows within the track. The Cheetah 9LP has eight in a row.
 const SCRATCH_MAX: u64 = 32;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
@@ -49,8 +49,8 @@ pub(super) struct Surveyor<'s, 'h> {
 
 /// A track that was walked over: its first block and the angle of that.
 #[derive(Debug, Clone, Copy)]
-struct Walked {
-    first: u64,
+pub(super) struct Walked {
+    pub first: u64,
     angle: f64,
 }
 
@@ -60,11 +60,21 @@ impl Surveyor<'_, '_> {
         &mut self,
         first: u64,
         first_cylinder: u64,
-        heads: Option<u64>,
+        before: Option<&ZoneMap>,
     ) -> Result<ZoneMap, ExtractError> {
-        let (first, per_track) = self.first_tracks(first)?;
-        let (tracks, slips) = self.walk(first, per_track, heads)?;
-        let heads = heads.map_or_else(|| self.heads(&tracks), Ok)?;
+        let known = before.map(|before| before.heads);
+        let runs_known = before.and_then(|before| before.runs.clone());
+        let (first, data) = self.first_tracks(first)?;
+        // What holds for one zone holds for all.
+        let per_track = match before {
+            Some(before) if !before.has_spares_on_tracks() => data,
+            _ => self.sectors(first, data)?,
+        };
+        // Spares of cylinders show in two of them.
+        let is_spared = before.is_some_and(|before| before.spared().is_some());
+        let walked = known.map(|heads| if is_spared { 2 * heads } else { heads });
+        let (tracks, slips) = self.walk(first, (data, per_track), walked)?;
+        let heads = known.map_or_else(|| self.heads(&tracks), Ok)?;
         let steps = |from: usize, to: usize| signed(tracks[to].angle - tracks[from].angle);
         let within = |order: u64| steps(order as usize - 1, order as usize);
         let switches = (heads - 1) as f64;
@@ -82,7 +92,17 @@ impl Surveyor<'_, '_> {
             track_skew,
             cylinder_step: fold(steps(0, heads as usize)),
             slips,
+            runs: (data < per_track).then_some(Runs {
+                tracks: 1,
+                blocks: data,
+                steps: Vec::new(),
+                slips_stay: true,
+            }),
+            in_bands: None,
         };
+        if data == per_track {
+            self.spares_of_cylinders(&mut zone, &tracks)?;
+        }
         for (track, walked) in tracks.iter().enumerate().skip(1) {
             let cylinders = track as u64 / heads;
             if (track as u64).is_multiple_of(heads) {
@@ -91,13 +111,14 @@ impl Surveyor<'_, '_> {
                 zone.cylinder_step = fold(zone.cylinder_step + error / cylinders as f64);
             }
         }
-        self.extend(&mut zone, tracks.len() as u64 - 1)?;
+        self.extend(&mut zone, tracks.len() as u64 - 1, runs_known.as_ref())?;
+        self.find_slips_of_runs(&mut zone)?;
         self.refine(&mut zone)?;
         Ok(zone)
     }
 
     /// What an angle of [`READS`] reads may be off, in turns.
-    fn tolerance(&self) -> f64 {
+    pub(super) fn tolerance(&self) -> f64 {
         (4.0 * self.clock.jitter_ns() + 2_000.0) / self.clock.period_ns()
     }
 
@@ -111,13 +132,18 @@ impl Surveyor<'_, '_> {
     }
 
     /// The same of a block that is held to be the first of a track.
-    fn angle_of_first(&mut self, block: u64) -> Result<f64, ExtractError> {
+    pub(super) fn angle_of_first(&mut self, block: u64) -> Result<f64, ExtractError> {
         self.angle_of(block, READS, [1, -1])
     }
 
     /// Where a block is answered, or would be if it could be read: as far beyond one beside it as that
     /// is beyond the next one, on either side.
-    fn angle_of(&mut self, block: u64, reads: usize, sides: [i64; 2]) -> Result<f64, ExtractError> {
+    pub(super) fn angle_of(
+        &mut self,
+        block: u64,
+        reads: usize,
+        sides: [i64; 2],
+    ) -> Result<f64, ExtractError> {
         if let Some(angle) = self.angle_if_readable(block, reads)? {
             return Ok(angle);
         }
@@ -196,26 +222,23 @@ impl Surveyor<'_, '_> {
     fn walk(
         &mut self,
         first: u64,
-        per_track: u64,
-        heads: Option<u64>,
+        (data, per_track): (u64, u64),
+        count: Option<u64>,
     ) -> Result<(Vec<Walked>, Vec<SlipFound>), ExtractError> {
         let mut tracks = vec![Walked { first, angle: self.angle_of_first(first)? }];
         let mut slips = Vec::new();
-        let mut wanted = heads.map_or(2 * HEADS_MAX, |heads| heads + 1) as usize;
+        let mut wanted = count.unwrap_or(2 * HEADS_MAX) as usize + 1;
         while tracks.len() < wanted {
             let last = tracks[tracks.len() - 1];
-            let next = self.next_track(last, per_track)?;
-            let missing = per_track - (next.first - last.first);
-            if missing > SLIPS_A_TRACK_MAX {
-                return Err(ExtractError::NoTrack { block: last.first });
-            }
-            if missing > 0 {
+            let next = self.next_track(last, (data, per_track))?;
+            let missing = data - (next.first - last.first);
+            if (1..=SLIPS_A_TRACK_MAX).contains(&missing) {
                 let before = u64::midpoint(last.first, next.first);
                 let (earliest, latest) = (last.first, next.first);
                 slips.push(SlipFound { before, count: missing, earliest, latest });
             }
             tracks.push(next);
-            if heads.is_none()
+            if count.is_none()
                 && let Some(switch) = self.first_other_step(&tracks)
             {
                 wanted = 2 * switch + 3;
@@ -224,14 +247,21 @@ impl Surveyor<'_, '_> {
         Ok((tracks, slips))
     }
 
-    fn next_track(&mut self, track: Walked, per_track: u64) -> Result<Walked, ExtractError> {
+    fn next_track(
+        &mut self,
+        track: Walked,
+        (data, per_track): (u64, u64),
+    ) -> Result<Walked, ExtractError> {
+        // Over one track nothing adds up: all but defects would show.
+        let slipped = (SLIPS_A_TRACK_MAX + 1) as f64 / per_track as f64;
+        let allowed = (1.5 * self.tolerance()).max(slipped);
         let mut on = 0;
-        let mut off = per_track;
-        let mut at = per_track - 1;
+        let mut off = data;
+        let mut at = data - 1;
         while off - on > 1 {
             let angle = self.angle(track.first + at)?;
             let error = signed(angle - track.angle - at as f64 / per_track as f64);
-            if error.abs() <= self.allowed() {
+            if error.abs() <= allowed {
                 on = at;
             } else {
                 off = at;
@@ -264,7 +294,12 @@ impl Surveyor<'_, '_> {
     }
 
     /// Finds defects and the end of the zone. Tracks before `walked` fit.
-    fn extend(&mut self, zone: &mut ZoneMap, walked: u64) -> Result<(), ExtractError> {
+    fn extend(
+        &mut self,
+        zone: &mut ZoneMap,
+        walked: u64,
+        runs_known: Option<&Runs>,
+    ) -> Result<(), ExtractError> {
         let mut good = walked - 1;
         let mut stride = 1;
         loop {
@@ -276,24 +311,44 @@ impl Surveyor<'_, '_> {
                 continue;
             }
             let bad = self.first_misfit(zone, good, next)?;
-            let begin = zone.track_first(bad);
-            let misfit = self.first_misfit_in(zone, bad)?;
-            let missing = begin + zone.per_track - misfit;
-            let is_slip = missing <= SLIPS_A_TRACK_MAX
-                && self.is_slip(zone, bad, missing, (begin, misfit))?
-                || self.is_scratch(zone, bad, misfit)?;
-            if is_slip {
+            let Some(end) = self.end_behind(zone, bad)? else {
                 (good, stride) = (bad, 1);
                 continue;
+            };
+            if zone.runs.is_none()
+                && let Some(track) = self.learn_runs(zone, end, runs_known)?
+            {
+                (good, stride) = (track, 1);
+                continue;
             }
-            zone.blocks = misfit - zone.first;
+            zone.blocks = end - zone.first;
             return Ok(());
         }
     }
 
+    /// The first block that does not belong to what came before, in a track that does not fit; None
+    /// where nothing but a defect moves later blocks, which is known from now on.
+    pub(super) fn end_behind(
+        &mut self,
+        zone: &mut ZoneMap,
+        track: u64,
+    ) -> Result<Option<u64>, ExtractError> {
+        let begin = zone.track_first(track);
+        let misfit = self.first_misfit_in(zone, track)?;
+        let missing = zone.track_first(track + 1) - misfit;
+        let is_slip = missing <= SLIPS_A_TRACK_MAX
+            && self.is_slip(zone, track, missing, (begin, misfit))?
+            || self.is_scratch(zone, track, misfit)?;
+        Ok((!is_slip).then_some(misfit))
+    }
+
     /// How far the angle of a block is off, or of one near it on its track if it cannot be read;
     /// None beyond the end of the drive.
-    fn error(&mut self, zone: &ZoneMap, block: u64) -> Result<Option<f64>, ExtractError> {
+    pub(super) fn error(
+        &mut self,
+        zone: &ZoneMap,
+        block: u64,
+    ) -> Result<Option<f64>, ExtractError> {
         let blocks = self.host.blocks();
         if block >= blocks {
             return Ok(None);
@@ -309,13 +364,13 @@ impl Surveyor<'_, '_> {
         Err(ExtractError::Unreadable { block })
     }
 
-    fn fits_block(&mut self, zone: &ZoneMap, block: u64) -> Result<bool, ExtractError> {
+    pub(super) fn fits_block(&mut self, zone: &ZoneMap, block: u64) -> Result<bool, ExtractError> {
         let allowed = self.allowed();
         Ok(self.error(zone, block)?.is_some_and(|error| error.abs() <= allowed))
     }
 
     /// Whether a track is where it is expected, whole.
-    fn fits(&mut self, zone: &ZoneMap, track: u64) -> Result<bool, ExtractError> {
+    pub(super) fn fits(&mut self, zone: &ZoneMap, track: u64) -> Result<bool, ExtractError> {
         let begin = zone.track_first(track);
         let end = zone.track_first(track + 1) - 1;
         for block in [begin, end, u64::midpoint(begin, end)] {
@@ -331,12 +386,16 @@ impl Surveyor<'_, '_> {
         let block = zone.track_first(track);
         let cylinders = (track / zone.heads) as f64;
         if let Some(error) = self.error(zone, block)? {
+            if let Some(runs) = zone.runs.as_mut().filter(|runs| !runs.steps.is_empty()) {
+                runs.turn_by(track / runs.tracks, error);
+                return Ok(());
+            }
             zone.cylinder_step = fold(zone.cylinder_step + error / cylinders);
         }
         Ok(())
     }
 
-    fn first_misfit(
+    pub(super) fn first_misfit(
         &mut self,
         zone: &mut ZoneMap,
         mut good: u64,
@@ -400,6 +459,7 @@ impl Surveyor<'_, '_> {
                 return Ok(false);
             }
         }
+        self.moves_next_run(zone, track)?;
         Ok(true)
     }
 
@@ -424,6 +484,7 @@ impl Surveyor<'_, '_> {
         if zone.heads > 1 && cylinders > 0 {
             self.refine_track_skew(zone, cylinders)?;
         }
+        self.refine_steps(zone)?;
         self.locate_slips(zone)?;
         let tracks = zone.position(zone.end() - 1) / zone.per_track;
         let mut errors = Vec::new();
@@ -436,6 +497,13 @@ impl Surveyor<'_, '_> {
         Ok(())
     }
 
+    /// Pairs of tracks, so many skews apart, that say what one is to a part of a sector.
+    pub(super) fn pairs(&self, zone: &ZoneMap, skews: f64) -> usize {
+        let jitter = self.clock.jitter_ns() / self.clock.period_ns();
+        let ratio = SKEW_PARTS * zone.per_track as f64 * jitter / skews;
+        (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, PAIRS_MAX) as usize
+    }
+
     /// First and last tracks of as many cylinders as it takes to know the skew to a part of a sector;
     /// then it becomes a whole number of them where it is one.
     fn refine_track_skew(
@@ -444,27 +512,35 @@ impl Surveyor<'_, '_> {
         cylinders: u64,
     ) -> Result<(), ExtractError> {
         let switches = (zone.heads - 1) as f64;
-        let jitter = self.clock.jitter_ns() / self.clock.period_ns();
-        let ratio = SKEW_PARTS * zone.per_track as f64 * jitter / switches;
-        let pairs = (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, PAIRS_MAX) as usize;
+        let pairs = self.pairs(zone, switches);
         let mut off = 0.0;
         let mut done = 0;
         while done < pairs {
             let track = self.host.below(cylinders) * zone.heads;
-            let ends = [track, track + zone.heads - 1].map(|track| zone.track_first(track));
-            let angles = self.clock.measure(self.host, &ends, READS);
-            let Some(angles) = readable(angles)? else { continue };
-            let expected = zone.angle(ends[1]) - zone.angle(ends[0]);
-            off += signed(angles[1] - angles[0] - expected);
+            let Some(turned) = self.turned_between(zone, [track, track + zone.heads - 1])? else {
+                continue;
+            };
+            off += turned;
             done += 1;
         }
-        zone.track_skew = fold(zone.track_skew + off / pairs as f64 / switches);
-        let sectors = zone.per_track as f64;
-        let whole = (zone.track_skew * sectors).round();
-        if (zone.track_skew * sectors - whole).abs() < WHOLE_SECTOR {
-            zone.track_skew = fold(whole / sectors);
-        }
+        zone.track_skew = zone.whole_sectors(zone.track_skew + off / pairs as f64 / switches, 1.0);
         Ok(())
+    }
+
+    /// How much further a track is turned against another than expected; None when one of them has
+    /// no data, or begins with a block that cannot be read.
+    pub(super) fn turned_between(
+        &mut self,
+        zone: &ZoneMap,
+        tracks: [u64; 2],
+    ) -> Result<Option<f64>, ExtractError> {
+        let ends = tracks.map(|track| zone.track_first(track));
+        if ends.map(|block| zone.track_of(block).0) != tracks || ends[1] >= zone.end() {
+            return Ok(None);
+        }
+        let angles = readable(self.clock.measure(self.host, &ends, READS))?;
+        let expected = zone.angle(ends[1]) - zone.angle(ends[0]);
+        Ok(angles.map(|angles| signed(angles[1] - angles[0] - expected)))
     }
 
     /// Narrows down where in their tracks defects lie, as far as angles are fine enough.

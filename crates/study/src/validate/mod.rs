@@ -199,8 +199,7 @@ fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair], phase: PhaseAnalysis
         list
     };
     let (measured, simulated) = (sorted(&|p| p.measured_ms), sorted(&|p| p.simulated_ms));
-    let squares = measured.iter().zip(&simulated).map(|(m, s)| (m - s) * (m - s));
-    let demerit_ms = (squares.sum::<f64>() / pairs.len() as f64).sqrt();
+    let demerit_ms = demerit(&measured, &simulated);
     let (measured_mean_ms, simulated_mean_ms) = means(&all);
     Validation {
         drive: spec.name.clone(),
@@ -217,6 +216,13 @@ fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair], phase: PhaseAnalysis
         phase,
         curves: [curve(&measured), curve(&simulated)],
     }
+}
+
+/// Root mean square of the horizontal distance between two distributions of as many values, both in
+/// ascending order (Ruemmler and Wilkes 1994).
+pub(crate) fn demerit(measured: &[f64], simulated: &[f64]) -> f64 {
+    let squares = measured.iter().zip(simulated).map(|(m, s)| (m - s) * (m - s));
+    (squares.sum::<f64>() / measured.len() as f64).sqrt()
 }
 
 fn means(pairs: &[&Pair]) -> (f64, f64) {

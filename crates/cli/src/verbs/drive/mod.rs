@@ -13,6 +13,7 @@ use clap::Subcommand;
 use crate::failure::Failure;
 
 pub use identity::DriveIdentity;
+pub use show::held_out;
 
 /// Show the drives that ship with Freewheel, and drive files
 #[derive(Subcommand)]

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use freewheel::model::drive::QuantityUnit;
+use freewheel::model::drive::spec::HeldOut;
 use freewheel::sim::library;
 use freewheel::study::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
+use freewheel::units::SimDuration;
 use serde::Serialize;
 
 use super::DriveIdentity;
@@ -64,6 +66,7 @@ fn text(document: &Document) -> String {
         seek_curve(sheet),
         words("shingled zones", &sheet.shingled_words()),
         words(electronics, &sheet.electronics_words()),
+        held_out(&sheet.held_out),
         sources(sheet),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
@@ -172,6 +175,28 @@ fn words(title: &str, words: &[(&str, String)]) -> String {
     }
     let rows = words.iter().map(|(name, text)| (*name, text.as_str()));
     format!("{title}\n{}", wrapped(rows))
+}
+
+/// What an extracted file is worth; nothing for others.
+pub fn held_out(rows: &[HeldOut]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new("lrrrrr");
+    let of_mechanics = "of the mechanics alone";
+    table.row(["held against the drive", "number", "mean", "foretold", "demerit", of_mechanics]);
+    for row in rows {
+        let ms = |time: SimDuration| number::ms(time.ns() as f64);
+        table.row([
+            row.requests.clone(),
+            row.count.to_string(),
+            ms(row.measured_mean),
+            ms(row.foretold_mean),
+            ms(row.demerit),
+            ms(row.mechanics_demerit),
+        ]);
+    }
+    table.to_string()
 }
 
 fn sources(sheet: &DriveSheet) -> String {

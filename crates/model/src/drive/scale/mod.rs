@@ -142,6 +142,8 @@ impl Scaling {
         scaled.cylinders = zones::scale_count(spec.cylinders, self.track_density);
         scaled.zones = zones::scale(spec, self);
         scaled.advertised = self.advertised(&spec.advertised);
+        // It is not the drive that was measured any more.
+        scaled.held_out = Vec::new();
         let built = Drive::build(&scaled).map_err(ScaleError::Scaled)?;
         skews::choose(&mut scaled, self, (spec, &original), &built);
         sources::describe(&mut scaled, self, spec);

@@ -1,0 +1,132 @@
+//! A spindle whose speed wanders, as temperature and supply do.
+
+use std::str::FromStr;
+
+use freewheel_units::{SimDuration, SimTime};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How far and how fast the speed of a spindle wanders: evenly from the slowest to the fastest and back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SpindleDrift {
+    /// It is at most so many parts of 10^9 slower or faster than the drive's file says.
+    pub parts_per_billion: u32,
+    /// From the slowest to the fastest.
+    pub within: SimDuration,
+}
+
+impl FromStr for SpindleDrift {
+    type Err = String;
+
+    /// As `2.5ppm/30min`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?}: give how much and how fast, as 2.5ppm/30min");
+        let (most, within) = text.split_once('/').ok_or_else(wrong)?;
+        let ppm: f64 =
+            most.strip_suffix("ppm").and_then(|ppm| ppm.parse().ok()).ok_or_else(wrong)?;
+        let within = within.parse().map_err(|_| wrong())?;
+        let parts = (ppm * 1e3).round();
+        let is_number = (0.0..=f64::from(u32::MAX)).contains(&parts);
+        is_number.then_some(Self { parts_per_billion: parts as u32, within }).ok_or_else(wrong)
+    }
+}
+
+/// The time of the spindle and that of everybody else. All of a drive goes by the spindle's, which
+/// for anything but the spindle makes a difference of some millionths.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spindle {
+    drift: SpindleDrift,
+    /// Where in its wandering it is at time zero.
+    phase_ns: u64,
+}
+
+impl Spindle {
+    /// `phase_ns` is any time.
+    pub fn new(drift: SpindleDrift, phase_ns: u64) -> Self {
+        Self { drift, phase_ns }
+    }
+
+    /// How far it is ahead, but for a constant: the sum of its speed's deviations, which rise from
+    /// the least to the greatest and fall again.
+    fn ahead_ns(&self, ns: u64) -> i128 {
+        let half = i128::from(self.drift.within.ns().max(1));
+        let at = (i128::from(ns) + i128::from(self.phase_ns)) % (2 * half);
+        let (within, sign) = if at < half { (at, -1) } else { (at - half, 1) };
+        let area = within * (half - within) / half;
+        sign * area * i128::from(self.drift.parts_per_billion) / 1_000_000_000
+    }
+
+    /// The spindle's time at a time of everybody's.
+    pub fn own(&self, time: SimTime) -> SimTime {
+        let ahead = self.ahead_ns(time.ns()) - self.ahead_ns(0);
+        let ns = (i128::from(time.ns()) + ahead).clamp(0, i128::from(u64::MAX));
+        SimTime::from_ns(ns as u64)
+    }
+
+    /// The first time of everybody's at which the spindle's is this.
+    pub fn others(&self, own: SimTime) -> SimTime {
+        let later = |ns: u64, by: i128| (i128::from(ns) + by).clamp(0, i128::from(u64::MAX)) as u64;
+        let mut ns = own.ns();
+        for _ in 0..4 {
+            let off = i128::from(own.ns()) - i128::from(self.own(SimTime::from_ns(ns)).ns());
+            ns = later(ns, off);
+        }
+        while ns < u64::MAX && self.own(SimTime::from_ns(ns)) < own {
+            ns += 1;
+        }
+        while ns > 0 && self.own(SimTime::from_ns(ns - 1)) >= own {
+            ns -= 1;
+        }
+        SimTime::from_ns(ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600_000_000_000;
+
+    fn spindle(phase_ns: u64) -> Spindle {
+        Spindle::new("5ppm/30min".parse().unwrap(), phase_ns)
+    }
+
+    #[test]
+    fn each_time_is_turned_into_the_other_and_back() {
+        for phase in [0, HOUR / 7, HOUR / 2] {
+            let spindle = spindle(phase);
+            assert_eq!(spindle.own(SimTime::ZERO), SimTime::ZERO);
+            for step in 0..1000 {
+                let own = SimTime::from_ns(step * HOUR / 250 + step % 7);
+                let others = spindle.others(own);
+                assert!(spindle.own(others) >= own);
+                assert!(
+                    others == SimTime::ZERO || spindle.own(SimTime::from_ns(others.ns() - 1)) < own
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn its_speed_goes_from_the_slowest_to_the_fastest_and_back_within_what_is_said() {
+        let spindle = spindle(0);
+        let speed = |at: u64| {
+            let second = 1_000_000_000;
+            let [from, to] = [at, at + second].map(|ns| spindle.own(SimTime::from_ns(ns)).ns());
+            (to - from) as i64 - second as i64
+        };
+        for (at, parts) in
+            [(0, -5000), (HOUR / 4, 0), (HOUR / 2, 5000), (HOUR * 3 / 4, 0), (HOUR, -5000)]
+        {
+            assert!((speed(at) - parts).abs() <= 10, "{} at {at}", speed(at));
+        }
+    }
+
+    #[test]
+    fn what_is_no_drift_is_refused_with_an_example() {
+        for text in ["5ppm", "5/30min", "xppm/30min", "5ppm/x", "-1ppm/30min"] {
+            assert!(text.parse::<SpindleDrift>().unwrap_err().contains("2.5ppm/30min"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Bands of cylinders: tracks that follow one another on a surface before the next surface begins.
+//!
+//! The angles say how many tracks follow one another. Whether those are the heads of a cylinder or
+//! cylinders of a band, movements say: to another head all take as long, to other cylinders they take
+//! the longer the further they are. Then the tracks at the same place of one run after the other are
+//! in one cylinder, until the next band begins.
+
+use freewheel_model::drive::spec::{Mapping, Order};
+
+use super::clock::{Clock, fold};
+use super::heads::{HEADS_MAX, SAME_NS};
+use super::host::Host;
+use super::map::{InBands, Runs, ZoneMap};
+use super::seeks::{Timer, Track};
+use super::{ExtractError, ExtractProgress, no_time};
+
+/// Bands of fewer cylinders look like the heads of a cylinder in every respect.
+const WIDTH_MIN: u64 = 3;
+
+/// Whether the tracks lie in bands; then all zones have runs that are those of surfaces.
+pub(super) fn are_bands(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    zones: &mut [ZoneMap],
+) -> Result<bool, ExtractError> {
+    let is_turned = |zone: &&ZoneMap| zone.runs.as_ref().is_some_and(|runs| !runs.steps.is_empty());
+    let longest = zones.iter().filter(is_turned).max_by_key(|zone| zone.blocks);
+    let Some(zone) = longest.or_else(|| zones.iter().find(|zone| zone.heads >= WIDTH_MIN)) else {
+        return Ok(false);
+    };
+    if zone.heads > 1 && !grows(host, clock, zones, zone)? {
+        return Ok(false);
+    }
+    for zone in zones {
+        surfaces_as_runs(zone);
+    }
+    Ok(true)
+}
+
+/// Whether movements to tracks that come later in a group of so many take longer than to the next.
+fn grows(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    zones: &[ZoneMap],
+    zone: &ZoneMap,
+) -> Result<bool, ExtractError> {
+    let index = zones.iter().position(|other| other.first == zone.first).unwrap_or_default();
+    let groups = (zone.blocks / zone.per_track / zone.heads).saturating_sub(1).max(1);
+    let mut timer = Timer::of_reads(host, clock, zones);
+    let mut lag = |order: u64| {
+        let lag = timer.least_lag_between(|host| {
+            let from = host.below(groups) * zone.heads;
+            [from, from + order].map(|track| Track { zone: index, track })
+        })?;
+        lag.ok_or_else(|| no_time("a movement to the next track"))
+    };
+    let (next, last) = (lag(1)?, lag(zone.heads - 1)?);
+    Ok(last - next > SAME_NS)
+}
+
+/// Makes one run of what was taken for the heads of a cylinder.
+fn surfaces_as_runs(zone: &mut ZoneMap) {
+    let tracks = if zone.heads > 1 { zone.heads } else { zone.blocks.div_ceil(zone.per_track) };
+    let blocks = tracks * zone.per_track;
+    let runs = zone.runs.take().filter(|runs| !runs.steps.is_empty());
+    if zone.heads == 1 {
+        let one = Runs { tracks, blocks, steps: vec![0.0], slips_stay: false };
+        zone.runs = Some(runs.unwrap_or(one));
+        return;
+    }
+    let steps = match runs {
+        None => vec![zone.cylinder_step],
+        Some(runs) => {
+            let (within, groups) = (zone.cylinder_step, runs.tracks / tracks);
+            let between = |step: &f64| {
+                let last = fold(step - (groups - 1) as f64 * within);
+                (1..groups).map(move |_| within).chain([last])
+            };
+            runs.steps.iter().flat_map(between).collect()
+        }
+    };
+    zone.runs = Some(Runs { tracks, blocks, steps, slips_stay: false });
+    (zone.heads, zone.cylinder_step) = (1, zone.track_skew);
+    zone.track_skew = 0.0;
+}
+
+/// Finds out how many surfaces there are, and in which order cylinders and surfaces come.
+pub(super) fn order(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    zones: &mut [ZoneMap],
+    progress: ExtractProgress<'_>,
+) -> Result<(), ExtractError> {
+    let found = in_bands(host, clock, zones, progress)?;
+    let mut first_cylinder = 0;
+    for zone in zones {
+        zone.in_bands = Some(found);
+        zone.first_cylinder = first_cylinder;
+        first_cylinder += zone.cylinders();
+    }
+    Ok(())
+}
+
+fn in_bands(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    zones: &[ZoneMap],
+    progress: ExtractProgress<'_>,
+) -> Result<InBands, ExtractError> {
+    let count = |zone: &ZoneMap| zone.blocks / zone.runs.as_ref().map_or(1, |runs| runs.blocks);
+    let index = (0..zones.len()).max_by_key(|&at| count(&zones[at])).unwrap_or_default();
+    let (zone, runs) = (&zones[index], count(&zones[index]));
+
+    let width = zone.runs.as_ref().map_or(1, |runs| runs.tracks);
+    let mut timer = Timer::of_reads(host, clock, zones);
+    // From the beginning of the first run to the same or the mirrored place of another.
+    let mut lag = |run: u64, is_mirrored: bool| {
+        let lag = timer.least_lag_between(|host| {
+            let step = host.below(width.div_ceil(8));
+            let there = if is_mirrored { width - 1 - step } else { step };
+            [step, run * width + there].map(|track| Track { zone: index, track })
+        })?;
+        lag.ok_or_else(|| no_time("a movement to another surface of a band"))
+    };
+    let unclear = || ExtractError::Bands { tracks: runs * width };
+    if runs < 2 {
+        return Err(unclear());
+    }
+    let (plain, mirrored) = (lag(1, false)?, lag(1, true)?);
+    if (plain - mirrored).abs() < SAME_NS {
+        return Err(unclear());
+    }
+    let cylinders_turn = mirrored < plain;
+    let switch = plain.min(mirrored);
+    for surfaces in 2..runs.min(HEADS_MAX) {
+        progress("surfaces of a band", surfaces, runs.min(HEADS_MAX));
+        let there = lag(surfaces, cylinders_turn && surfaces % 2 == 1)?;
+        if (there - switch).abs() > SAME_NS {
+            let found = InBands { surfaces, cylinders_turn, surfaces_turn: false };
+            let surfaces_turn = surfaces_turn(&mut timer, index, found, runs)?;
+            return Ok(InBands { surfaces_turn, ..found });
+        }
+    }
+    Err(unclear())
+}
+
+/// Whether the second band begins with the last surface: from the first track of the drive's first
+/// surface, the nearest cylinder of the second band is nearer on the same surface.
+fn surfaces_turn(
+    timer: &mut Timer<'_, '_>,
+    zone: usize,
+    found: InBands,
+    runs: u64,
+) -> Result<bool, ExtractError> {
+    if runs < 2 * found.surfaces {
+        return Ok(false);
+    }
+    let map = ZoneMap { in_bands: Some(found), ..timer.zones[zone].clone() };
+    let width = map.runs.as_ref().map_or(1, |runs| runs.tracks);
+    let mut lag = |order: u64| {
+        let tracks = [width - 1, map.track_at(width, order)];
+        let lag = timer.least_lag_between(|_| tracks.map(|track| Track { zone, track }))?;
+        lag.ok_or_else(|| no_time("a movement to the next band"))
+    };
+    let (first, last) = (lag(0)?, lag(found.surfaces - 1)?);
+    Ok(first - last > SAME_NS)
+}
+
+/// The order of tracks, if they lie in bands.
+pub(super) fn mapping(zones: &[ZoneMap]) -> Option<Mapping> {
+    let bands = zones.first()?.in_bands?;
+    let widths = zones.iter().filter_map(|zone| Some(zone.runs.as_ref()?.tracks));
+    let order = |turns| if turns { Order::Serpentine } else { Order::Forward };
+    Some(Mapping::Band {
+        cylinders: widths.max()? as u32,
+        cylinder_order: order(bands.cylinders_turn),
+        surface_order: order(bands.surfaces_turn),
+    })
+}

@@ -1,0 +1,243 @@
+//! What a drive file is worth: requests from which nothing in it comes, as the drive served them and
+//! as the file has it.
+//!
+//! They come in batches, so that the spindle's angle is known at each. Within a batch every request
+//! is sent to the modelled drive as long after its own answer to the one before as to the real one,
+//! at the same angle: a turn too many is an error of one response time and not of all that follow.
+
+use freewheel_model::drive::spec::{DriveSpec, HeldOut};
+use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
+use freewheel_sim::black_box::{BadBlocks, BlackBox, Command, EmulatedDrive, Habits, VirtualDrive};
+use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+
+use super::clock::{Clock, fold};
+use super::host::Host;
+use super::{ExtractError, ExtractProgress, readable};
+use crate::validate::demerit;
+
+/// Batches, and the requests of one, the first of which says where the head is and does not count.
+const BATCHES: usize = 100;
+const REQUESTS: usize = 41;
+/// The host waits so long at most before a request.
+const PAUSE_MAX: SimDuration = SimDuration::from_ms(20);
+/// Blocks of a longer request: the lengths that file systems send most.
+const LENGTHS: [u32; 4] = [8, 16, 64, 256];
+/// So many blocks from the last one at most is near.
+const NEAR: u64 = 4096;
+
+/// What sets requests apart for whoever reads the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Single,
+    Longer,
+    Near,
+    Write,
+}
+
+const KINDS: [(Kind, &str); 4] = [
+    (Kind::Single, "reads of one block anywhere"),
+    (Kind::Longer, "reads of 8 to 256 blocks anywhere"),
+    (Kind::Near, "reads of 1 to 256 blocks near or behind the last"),
+    (Kind::Write, "writes of 1 to 256 blocks that were read a while before"),
+];
+
+/// A request, and how the drive served it.
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    kind: Kind,
+    op: Op,
+    block: u64,
+    blocks: u32,
+    /// Since the answer to the one before.
+    gap: SimDuration,
+    /// Of the spindle when it was sent.
+    angle: f64,
+    took: SimDuration,
+}
+
+/// Requests one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Batch(Vec<Request>);
+
+/// Sends requests of all kinds, writes only if there may be some.
+pub(super) fn measure(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    writes: bool,
+    progress: ExtractProgress<'_>,
+) -> Result<Vec<Batch>, ExtractError> {
+    let mut batches = Vec::new();
+    for index in 0..BATCHES {
+        progress("held-out requests", index as u64, BATCHES as u64);
+        clock.keep(host)?;
+        batches.push(batch(host, clock, writes)?);
+    }
+    progress("held-out requests", BATCHES as u64, BATCHES as u64);
+    Ok(batches)
+}
+
+/// One batch, shorter where a block cannot be read or a session ends.
+fn batch(host: &mut Host<'_>, clock: &Clock, writes: bool) -> Result<Batch, ExtractError> {
+    let mut batch = Batch::default();
+    while batch.0.len() < REQUESTS {
+        let pause = host.below(PAUSE_MAX.ns());
+        let before = host.now();
+        host.sleep(SimDuration::from_ns(pause));
+        let (kind, block, blocks) = choose(host, &batch.0, writes);
+        let op = if kind == Kind::Write { Op::Write } else { Op::Read };
+        let Some(done) = readable(host.ask_for(op, block, blocks))? else { break };
+        if !clock.times(&done) {
+            break;
+        }
+        let (gap, angle) = (done.sent.saturating_since(before), clock.angle(done.sent));
+        batch.0.push(Request { kind, op, block, blocks, gap, angle, took: done.took() });
+    }
+    Ok(batch)
+}
+
+fn choose(host: &mut Host<'_>, before: &[Request], writes: bool) -> (Kind, u64, u32) {
+    let all = host.blocks();
+    let one_of = |host: &mut Host<'_>, count: usize| host.below(count as u64) as usize;
+    let longer = LENGTHS[one_of(host, LENGTHS.len())];
+    let (kind, what) = (host.below(10), host.below(2));
+    let length = if what == 0 { 1 } else { longer };
+    let fits = |block: u64, length: u32| block.min(all.saturating_sub(length.into()));
+    let Some(last) = before.last() else { return (Kind::Single, host.below(all), 1) };
+    if writes && kind < 3 {
+        // The drive is somewhere else by now, or the block has just passed.
+        let read = before[one_of(host, before.len())];
+        return (Kind::Write, read.block, read.blocks);
+    }
+    match kind {
+        0..4 => (Kind::Single, host.below(all), 1),
+        4..7 => (Kind::Longer, fits(host.below(all), longer), longer),
+        7 => (Kind::Near, fits(last.block + u64::from(last.blocks), length), length),
+        _ => {
+            let away = (last.block + host.below(2 * NEAR)).saturating_sub(NEAR);
+            (Kind::Near, fits(away, length), length)
+        }
+    }
+}
+
+/// Holds them against a drive file; nothing for one that makes no drive.
+pub(super) fn compare(spec: &DriveSpec, batches: &[Batch]) -> Vec<HeldOut> {
+    let mechanics = DriveSpec { onboard: OnboardSpec::default(), ..spec.clone() };
+    let times = |spec: &DriveSpec| -> Option<Vec<f64>> {
+        let times: Option<Vec<Vec<f64>>> =
+            batches.iter().map(|batch| foretold(spec, batch)).collect();
+        Some(times?.concat())
+    };
+    let (Some(whole), Some(mechanics)) = (times(spec), times(&mechanics)) else {
+        return Vec::new();
+    };
+    let requests: Vec<Request> =
+        batches.iter().flat_map(|batch| batch.0.iter().skip(1).copied()).collect();
+    let of = |what: &str, kind: Option<Kind>| {
+        let counts = |at: &usize| kind.is_none_or(|kind| requests[*at].kind == kind);
+        let chosen: Vec<usize> = (0..requests.len()).filter(counts).collect();
+        let pick = |times: &dyn Fn(usize) -> f64| -> Vec<f64> {
+            chosen.iter().map(|&at| times(at)).collect()
+        };
+        let measured = pick(&|at| requests[at].took.ns() as f64);
+        row(what, measured, [pick(&|at| whole[at]), pick(&|at| mechanics[at])])
+    };
+    let kinds = KINDS.iter().map(|&(kind, what)| of(what, Some(kind)));
+    std::iter::once(of("all", None)).chain(kinds).flatten().collect()
+}
+
+/// None without a request.
+fn row(what: &str, mut measured: Vec<f64>, mut foretold: [Vec<f64>; 2]) -> Option<HeldOut> {
+    if measured.is_empty() {
+        return None;
+    }
+    let mean = |times: &[f64]| duration(times.iter().sum::<f64>() / times.len() as f64);
+    measured.sort_by(f64::total_cmp);
+    foretold.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+    let [whole, mechanics] = &foretold;
+    Some(HeldOut {
+        requests: what.into(),
+        count: measured.len() as u32,
+        measured_mean: mean(&measured),
+        foretold_mean: mean(whole),
+        demerit: duration(demerit(&measured, whole)),
+        mechanics_mean: mean(mechanics),
+        mechanics_demerit: duration(demerit(&measured, mechanics)),
+    })
+}
+
+fn duration(ns: f64) -> SimDuration {
+    SimDuration::from_ns(ns.round() as u64)
+}
+
+/// Response times of all requests but the first in nanoseconds, as a drive file has them.
+fn foretold(spec: &DriveSpec, batch: &Batch) -> Option<Vec<f64>> {
+    // As a host sees to it where writes are timed.
+    let habits = Habits {
+        seek_jitter: Some(SimDuration::ZERO),
+        write_cache: Some(WriteCache::Off),
+        ..Habits::default()
+    };
+    let drive = EmulatedDrive::new(spec, &spec.name, &habits, BadBlocks::default(), 0).ok()?;
+    let mut drive = VirtualDrive::new(drive);
+    let period = spec.rotation_period.ns() as f64;
+    let mut times = Vec::with_capacity(batch.0.len());
+    for (id, request) in (0..).zip(&batch.0) {
+        // At the right angle, as near to the same gap as that permits.
+        let half = SimDuration::from_ns(spec.rotation_period.ns() / 2);
+        let soonest = drive.now() + request.gap.saturating_sub(half);
+        let turned = soonest.ns() as f64 / period;
+        let wait = fold(request.angle - turned) * period;
+        drive.sleep_until(soonest + SimDuration::from_ns(wait.round() as u64));
+        let sent = drive.now();
+        let Request { op, block, blocks, .. } = *request;
+        drive.submit(Command { id, op, start: Lbn::new(block), blocks });
+        let answer = drive.next_answer(SimTime::MAX).ok()??;
+        times.push((answer.at - sent).ns() as f64);
+    }
+    Some(times.split_off(1.min(times.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_sim::library;
+    use freewheel_units::Prng;
+
+    use super::*;
+
+    /// A batch as a drive without any jitter serves it.
+    fn served(spec: &DriveSpec, prng: &mut Prng) -> Batch {
+        let drive = EmulatedDrive::new(spec, "served", &Habits::default(), BadBlocks::default(), 0)
+            .unwrap();
+        let mut drive = VirtualDrive::new(drive);
+        let all = drive.blocks().get();
+        let request = |id| {
+            let gap = SimDuration::from_ns(prng.below(20_000_000));
+            drive.sleep_until(drive.now() + gap);
+            let sent = drive.now();
+            let (block, blocks) = (prng.below(all - 64), 1 + prng.below(64) as u32);
+            drive.submit(Command { id, op: Op::Read, start: Lbn::new(block), blocks });
+            let took = drive.next_answer(SimTime::MAX).unwrap().unwrap().at - sent;
+            let angle = fold(sent.ns() as f64 / spec.rotation_period.ns() as f64);
+            Request { kind: Kind::Longer, op: Op::Read, block, blocks, gap, angle, took }
+        };
+        Batch((0..20).map(request).collect())
+    }
+
+    #[test]
+    fn the_right_file_has_no_demerit_and_one_with_slower_seeks_has_one() {
+        let mut spec = library::spec("atlas10k").unwrap();
+        spec.seek.tolerance = SimDuration::ZERO;
+        let mut prng = Prng::new(1, "batches");
+        let batches: Vec<Batch> = (0..10).map(|_| served(&spec, &mut prng)).collect();
+        let right = compare(&spec, &batches);
+        assert_eq!(right.len(), 2, "all, and those of the one kind there is");
+        assert_eq!((right[0].count, right[0].requests.as_str()), (190, "all"));
+        // Angles are rounded.
+        assert!(right[0].demerit <= SimDuration::from_ns(10), "{right:?}");
+        assert!(right[0].mechanics_demerit > SimDuration::from_us(100), "it has a slow bus");
+        spec.head_switch = spec.head_switch * 8;
+        spec.overhead.read = SimDuration::from_ms(1);
+        let wrong = compare(&DriveSpec { onboard: OnboardSpec::default(), ..spec }, &batches);
+        assert!(wrong[0].demerit > SimDuration::from_us(100), "{wrong:?}");
+    }
+}
