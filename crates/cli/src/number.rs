@@ -1,5 +1,9 @@
 //! Numbers for people, each with its unit. Programs read `--json`.
 
+use std::time::Duration;
+
+use indicatif::HumanDuration;
+
 /// Milliseconds without their unit, for columns whose heading has it.
 pub fn bare_ms(ns: f64) -> String {
     format!("{:.3}", ns / 1e6)
@@ -8,6 +12,11 @@ pub fn bare_ms(ns: f64) -> String {
 /// Milliseconds.
 pub fn ms(ns: f64) -> String {
     format!("{} ms", bare_ms(ns))
+}
+
+/// About so long, for what is not known closely: "3 days".
+pub fn about(ns: u64) -> String {
+    HumanDuration(Duration::from_nanos(ns)).to_string()
 }
 
 /// Seconds.
@@ -38,6 +47,7 @@ mod tests {
     #[test]
     fn every_number_has_its_unit() {
         assert_eq!(ms(1_234_567.0), "1.235 ms");
+        assert_eq!(about(253_649_900_000_000), "3 days");
         assert_eq!(rate(8_350_000.0), "8.35 MB/s");
         assert_eq!(percent(0.3333), "33.3 %");
         assert_eq!(capacity(9_100_000_000), "9.100 GB");

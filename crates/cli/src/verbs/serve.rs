@@ -184,11 +184,18 @@ impl ServeArgs {
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)?;
         self.announce(&spec, &drive, how, (&server, &control))?;
+        if let Some(text) = slow_bus(&spec, &drive) {
+            output::note(&text);
+        }
         let served = listen::serve(server, &stop)?;
         let report = serving.finish();
         drop(control);
         let report = report.ok_or_else(|| Failure::failed("the scheduler's thread has failed"))?;
-        self.print(&spec, &drive, served, &report)
+        self.print(&spec, &drive, served, &report)?;
+        match report.gone {
+            Some(why) => Err(Failure::failed(format!("the device is gone: {why}"))),
+            None => Ok(()),
+        }
     }
 
     /// Where it is controlled: beside the socket, or where the user's sockets are.
@@ -327,6 +334,24 @@ impl ServeArgs {
             connections,
         })
     }
+}
+
+/// What to expect of a drive whose bus is slower than its media.
+fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
+    let block_ns = spec.onboard.bus.as_ref()?.block_time.ns().max(1);
+    let bus = BLOCK_BYTES * 1_000_000_000 / block_ns;
+    let media = (0..drive.layout().zones().len())
+        .map(|zone| drive.sustained_rate_bytes_per_second(zone))
+        .max()?;
+    (bus < media).then(|| {
+        format!(
+            "by its file the bus of {} moves {} and its media up to {}: when an answer comes says little \
+             about where the head is then, so little will be read in gaps",
+            spec.name,
+            number::rate(bus as f64),
+            number::rate(media as f64)
+        )
+    })
 }
 
 /// Commands that the scheduler has at a device.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use freewheel::nbd::{BadUri, Uri};
+use freewheel::sim::library;
 
 use crate::verbs::emulated::{EMULATED, Emulated};
 
@@ -29,7 +30,13 @@ impl FromStr for Target {
             let uri: Uri = text.parse().map_err(|error: BadUri| error.to_string())?;
             return Ok(Self::Export(uri.into()));
         }
-        Ok(Self::Device(text.into()))
+        let path = PathBuf::from(text);
+        if library::names().contains(&text) && !path.exists() {
+            return Err(format!(
+                "there is no such file; the drive of that name is {EMULATED}{text}"
+            ));
+        }
+        Ok(Self::Device(path))
     }
 }
 
@@ -56,6 +63,7 @@ mod tests {
     fn what_is_no_drive_is_refused_with_the_way_out() {
         let error = |text: &str| text.parse::<Target>().unwrap_err();
         assert!(error("http://localhost").contains("nbd"));
+        assert!(error("atlas10k").contains("emulated:atlas10k"));
         assert!(error("emulated:atlas10k?depth=2").contains("seek_jitter"));
     }
 }

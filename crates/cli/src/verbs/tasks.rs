@@ -152,7 +152,7 @@ fn text(status: &ServerStatus) -> String {
             word.to_owned(),
             number::percent(task.done()),
             blocks(task.blocks_read),
-            task.remaining_ns.map_or("-".to_owned(), number::seconds),
+            task.remaining_ns.map_or("-".to_owned(), number::about),
             task.unreadable_blocks.to_string(),
         ]);
     }

@@ -72,6 +72,10 @@ fn the_same_seeds_find_the_same_bytes_and_a_person_reads_how_sure_each_value_is(
         (text, std::fs::read_to_string(&file).unwrap())
     };
     let (text, drive) = find();
+    let again = run(&["extract", &target, "-o", &file]);
+    assert_eq!(again.code, 1, "what may have taken hours is not written over");
+    assert!(again.stderr.contains("is there already"), "{}", again.stderr);
+    std::fs::remove_file(&file).unwrap();
     assert_eq!(find(), (text.clone(), drive));
     assert!(text.contains("rotation_period") && text.contains("approximate"), "{text}");
     assert!(text.contains("0 of them writes"), "{text}");

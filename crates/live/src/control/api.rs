@@ -432,7 +432,7 @@ impl From<MarginInUse> for Margin {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerStatus {
     /// Version of what serves.
-    pub version: String,
+    pub server_version: String,
     /// Tells this server from all others, and from itself after a restart.
     pub instance: String,
     /// Name of the drive's file, which is the export's too.

@@ -122,7 +122,7 @@ impl Controlled {
         let status = self.ask(Works::status).await?;
         let now = SimTime::ZERO + status.elapsed;
         Ok(ServerStatus {
-            version: env!("CARGO_PKG_VERSION").into(),
+            server_version: env!("CARGO_PKG_VERSION").into(),
             instance: status.began_unix_ns.to_string(),
             drive: self.drive.clone(),
             blocks: self.blocks.get(),

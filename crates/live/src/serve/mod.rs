@@ -62,7 +62,8 @@ pub enum ServeError {
     /// The drive's file and the device are not the same size.
     #[error(
         "the device has {found} of 512 B and {name} has {wanted}: give the file of this drive \
-         with --drive"
+         with --drive, or for a trial on a file make it as large: truncate --size {}",
+        wanted.bytes().get()
     )]
     Size {
         /// Name of the drive's file.
@@ -158,6 +159,8 @@ pub struct Report {
     pub errors: Distribution,
     /// What became of background tasks, in the order in which they were asked for.
     pub jobs: Vec<JobReport>,
+    /// Why the device was gone in the end, if it was.
+    pub gone: Option<Failed>,
 }
 
 enum Message {

@@ -383,6 +383,7 @@ impl Works {
             errors: self.desk.errors().clone(),
             elapsed: self.began.elapsed(),
             jobs,
+            gone: self.desk.gone().cloned(),
         }
     }
 }
