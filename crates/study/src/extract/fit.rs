@@ -68,6 +68,7 @@ const SAME_NS: f64 = 1.0;
 
 type Change = fn(&mut DriveSpec);
 type ChangeBuffer = fn(&mut BufferSpec);
+type AnyChange = Box<dyn Fn(&mut DriveSpec)>;
 
 const YES_OR_NO: [(&str, Change); 2] = [
     ("zero_latency", |spec| {
@@ -148,7 +149,7 @@ impl Fit<'_> {
     }
 
     /// Takes the best of some changes, if it is better than what there is.
-    fn choose(&mut self, key: &'static str, changes: Vec<Box<dyn Fn(&mut DriveSpec)>>) {
+    fn choose(&mut self, key: &'static str, changes: Vec<AnyChange>) {
         let mut all: Vec<(f64, DriveSpec)> = vec![(self.misfit_ns, self.spec.clone())];
         for change in changes {
             let mut spec = self.spec.clone();
@@ -160,14 +161,12 @@ impl Fit<'_> {
             }
         }
         let is_better = all.iter().any(|(misfit, _)| *misfit < self.misfit_ns - SAME_NS);
-        let worse = all.len() > 1;
         if is_better {
             all.sort_by(|a, b| a.0.total_cmp(&b.0));
         } else {
             all[1..].sort_by(|a, b| a.0.total_cmp(&b.0));
         }
-        if worse {
-            let other_misfit_ns = all[1].0;
+        if let Some(&(other_misfit_ns, _)) = all.get(1) {
             self.choices.push(Choice { key, misfit_ns: all[0].0, other_misfit_ns });
         }
         (self.misfit_ns, self.spec) = all.swap_remove(0);
@@ -178,7 +177,7 @@ impl Fit<'_> {
         let Some(buffer) = &mut self.spec.onboard.buffer else { return };
         let mut step = *number(buffer) / 2;
         while step > 0 {
-            let changes: [Box<dyn Fn(&mut DriveSpec)>; 2] = [
+            let changes: [AnyChange; 2] = [
                 of_buffer(move |b| *number(b) += step),
                 of_buffer(move |b| *number(b) = number(b).saturating_sub(step).max(1)),
             ];
@@ -188,6 +187,6 @@ impl Fit<'_> {
     }
 }
 
-fn of_buffer(change: impl Fn(&mut BufferSpec) + 'static) -> Box<dyn Fn(&mut DriveSpec)> {
+fn of_buffer(change: impl Fn(&mut BufferSpec) + 'static) -> AnyChange {
     Box::new(move |spec| spec.onboard.buffer.iter_mut().for_each(&change))
 }
