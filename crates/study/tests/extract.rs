@@ -203,7 +203,7 @@ fn check_seeks(truth: &DriveSpec, found: &Extraction) {
 /// from what longer ones left in its buffer.
 fn check_held_out(found: &Extraction) {
     let row = found.held_out.iter().find(|row| row.requests.contains("one block")).unwrap();
-    assert!(row.count > 1000 && row.demerit < SimDuration::from_us(200), "{row:?}");
+    assert!(row.count > 1000 && row.demerit < SimDuration::from_us(100), "{row:?}");
     assert_eq!(found.spec.held_out, found.held_out);
 }
 
