@@ -205,6 +205,8 @@ fn check_held_out(found: &Extraction) {
     let row = found.held_out.iter().find(|row| row.requests.contains("one block")).unwrap();
     assert!(row.count > 1000 && row.demerit < SimDuration::from_us(100), "{row:?}");
     assert_eq!(found.spec.held_out, found.held_out);
+    let all = &found.held_out[0];
+    assert!(all.demerit < SimDuration::from_us(100), "{all:?}");
 }
 
 fn check(base: &str, seed: u64) {

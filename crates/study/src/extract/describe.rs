@@ -205,7 +205,7 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     use Confidence::{Approximate, Assumed, Measured, Unobservable};
     push("model", "extracted by timing".into(), Assumed, "the drive was not asked".into());
     push("year", "0".into(), Assumed, "the drive was not asked".into());
-    mechanics(found, &mut push);
+    mechanics(found, spec, &mut push);
     let zones = found.zones.len().to_string();
     let start_us = found.zone_start_error_ns / 1e3;
     let how = format!(
@@ -252,7 +252,11 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     values
 }
 
-fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
+fn mechanics(
+    found: &Found,
+    spec: &DriveSpec,
+    push: &mut impl FnMut(&str, String, Confidence, String),
+) {
     use Confidence::{Approximate, Measured, Unobservable};
     let period = format!("{:.3} ns", found.period_ns);
     let ppm = found.period_error_ns / found.period_ns * 1e6;
@@ -289,7 +293,13 @@ fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, Stri
     push("overhead.read", us(found.overhead_ns), Approximate, how);
     let how = format!("the least lag with which half of the reads are in time, +- {error}");
     match found.head_switch_ns {
-        Some(ns) => push("head_switch", us(ns), Approximate, how.clone()),
+        Some(_) => {
+            let how = format!(
+                "{how}; up to {} less each time where else reads over the ends of tracks would lose turns",
+                fit::SWITCH_LESS[fit::SWITCH_LESS.len() - 1]
+            );
+            push("head_switch", us(spec.head_switch.ns() as f64), Approximate, how);
+        }
         None => push("head_switch", us(0.0), Unobservable, "there is one head".into()),
     }
     push("seek", format!("{} distances", found.seeks.len()), Approximate, how);
