@@ -203,8 +203,10 @@ fn check_seeks(truth: &DriveSpec, found: &Extraction) {
 /// from what longer ones left in its buffer.
 fn check_held_out(found: &Extraction) {
     let row = found.held_out.iter().find(|row| row.requests.contains("one block")).unwrap();
-    assert!(row.count > 1000 && row.demerit < SimDuration::from_us(200), "{row:?}");
+    assert!(row.count > 1000 && row.demerit < SimDuration::from_us(100), "{row:?}");
     assert_eq!(found.spec.held_out, found.held_out);
+    let all = &found.held_out[0];
+    assert!(all.demerit < SimDuration::from_us(100), "{all:?}");
 }
 
 fn check(base: &str, seed: u64) {
@@ -452,12 +454,29 @@ fn spares_of_each_track_are_found() {
     }
 }
 
+/// Whether all blocks lie where the file says. If not, there is none, or this is said.
+fn check_or_said(hidden: &Hidden) -> bool {
+    let mut drive = emulated(&hidden.spec, &hidden.habits, hidden.seed);
+    let Ok(found) = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}) else {
+        return false;
+    };
+    let (_, worst) = layouts(&hidden.spec, &found.spec);
+    let is_right = worst < 25_000.0;
+    assert_eq!(is_right, found.misplaced.is_empty(), "{}: {worst} ns", hidden.seed);
+    let zones = confidence(&found, "zones");
+    assert_eq!(zones == Confidence::Assumed, !is_right, "{}", hidden.seed);
+    is_right
+}
+
+/// A drive that is refused has no file, and of one that is wrong this is said: whatever the seed.
 #[test]
-fn spares_of_each_cylinder_are_found() {
-    for (seed, spares) in [(2, 40), (3, 90), (6, 40)] {
-        let hidden = laid_out(seed, spares_of(SpareUnit::Cylinder, spares));
-        assert_eq!(check_blocks(&hidden).spec.sparing, hidden.spec.sparing);
-    }
+fn spares_of_each_cylinder_are_found_or_it_is_said_that_they_are_not() {
+    let is_right = |seed: &u64| {
+        let spares = [40, 90][*seed as usize % 2];
+        check_or_said(&laid_out(*seed, spares_of(SpareUnit::Cylinder, spares)))
+    };
+    let right = (1..=24).filter(is_right).count();
+    assert!(right >= 17, "{right} of 24");
 }
 
 #[test]
@@ -491,8 +510,64 @@ fn the_cheetah_4lp_with_spares_for_every_12_cylinders_is_found_as_it_is() {
     check_seeks(&truth, &found);
 }
 
+/// As made in the 1990s, with slow buses, buffers and reading ahead, and without any of these: what the
+/// file is worth for requests of all kinds.
+#[test]
+fn electronics_of_old_drives_are_found_and_requests_of_all_kinds_are_foretold() {
+    for name in ["atlas10k", "cheetah4lp", "cheetah9lp", "cheetah18lp", "ultrastar9es"] {
+        let mut truth = library::spec(name).unwrap();
+        for onboard in [truth.onboard.clone(), OnboardSpec::default()] {
+            truth.onboard = onboard;
+            let mut drive = emulated(&truth, &Habits::default(), 1);
+            let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+            for row in &found.held_out {
+                assert!(row.demerit < SimDuration::from_us(100), "{name}: {row:?}");
+            }
+            assert!(found.misplaced.is_empty(), "{name}: {:?}", found.misplaced);
+            assert_eq!(found.spec.zero_latency.read, truth.zero_latency.read, "{name}");
+            let block_time = |spec: &DriveSpec| spec.onboard.bus.unwrap_or_default().block_time;
+            let [bus, hidden] = [&found.spec, &truth].map(block_time);
+            assert!(bus.ns().abs_diff(hidden.ns()) < 200, "{name}: {bus} for {hidden}");
+        }
+    }
+}
+
+/// In the first and in the last sector of a track, two and four of one track, and two in a row.
+#[test]
+fn every_one_of_several_defects_of_a_track_is_found_to_the_sector() {
+    let hidden = laid_out(4, |spec, _| {
+        for zone in &mut spec.zones {
+            let track = u64::from(zone.blocks_per_track);
+            let of = |at: u64, sectors: &[u64]| -> Vec<u64> {
+                sectors.iter().map(|sector| at * track + sector).collect()
+            };
+            let last = track - 1;
+            zone.slips = [
+                of(20, &[0]),
+                of(35, &[last]),
+                of(50, &[0, last]),
+                of(70, &[17, 18]),
+                of(90, &[11, track / 2]),
+                of(110, &[40, 41, 42, track / 2]),
+            ]
+            .concat();
+            zone.spares += zone.slips.len() as u64;
+        }
+    });
+    let found = check_blocks(&hidden);
+    for (zone, hidden) in found.spec.zones.iter().zip(&hidden.spec.zones) {
+        assert_eq!(zone.slips, hidden.slips);
+    }
+    assert!(found.verified > 1000 && found.misplaced.is_empty(), "{:?}", found.misplaced);
+}
+
 /// In bands of so many cylinders.
 fn banded(seed: u64, width: u64, orders: [Order; 2]) -> Hidden {
+    banded_and(seed, (width, 0), orders)
+}
+
+/// And so many cylinders in a narrower one at each zone's end.
+fn banded_and(seed: u64, (width, rest): (u64, u64), orders: [Order; 2]) -> Hidden {
     laid_out(seed, |spec, between| {
         let [cylinder_order, surface_order] = orders;
         let cylinders = width as u32;
@@ -501,7 +576,7 @@ fn banded(seed: u64, width: u64, orders: [Order; 2]) -> Hidden {
         spec.head_switch = SimDuration::from_us(150);
         let mut first = 0;
         for zone in &mut spec.zones {
-            let count = (width * between(3, 6)) as u32;
+            let count = (width * between(3, 6) + rest) as u32;
             (zone.first_cylinder, zone.last_cylinder) = (first, first + count - 1);
             (zone.spares, first) = (zone.spares.min(17), first + count);
         }
@@ -522,6 +597,22 @@ fn bands_of_cylinders_are_found_with_the_orders_in_them() {
         };
         assert_eq!((u64::from(cylinders), cylinder_order), (width, orders[0]));
         assert_eq!(found.spec.surfaces, hidden.spec.surfaces);
+    }
+}
+
+/// They are not understood, but there is no wrong file of which this is not said.
+#[test]
+fn narrower_bands_at_the_ends_of_zones_are_found_or_it_is_said_that_they_are_not() {
+    let (on, back) = (Order::Forward, Order::Serpentine);
+    for (seed, width, rest, orders) in [
+        (1, 24, 7, [back, back]),
+        (2, 100, 31, [on, on]),
+        (3, 57, 20, [back, on]),
+        (4, 40, 39, [on, on]),
+        (5, 12, 1, [on, back]),
+        (6, 30, 15, [back, back]),
+    ] {
+        check_or_said(&banded_and(seed, (width, rest), orders));
     }
 }
 

@@ -105,9 +105,27 @@ impl ExtractArgs {
         }
         if self.json {
             let document = Document { file: &self.output, drive: identity, extraction: &found };
-            return output::print_document(&document);
+            output::print_document(&document)?;
+        } else {
+            output::print(&self.text(&found))?;
         }
-        output::print(&self.text(&found))
+        self.is_right(&found)
+    }
+
+    /// An error for a file that the drive itself contradicts.
+    fn is_right(&self, found: &Extraction) -> Result<(), Failure> {
+        let Some(first) = found.misplaced.first() else { return Ok(()) };
+        let what = format!(
+            "{}: of {} blocks read afterwards {} lie elsewhere than the file says, block {} by {:.0} us: \
+             the drive lays them out in a way that is not understood",
+            self.output.display(),
+            found.verified,
+            found.misplaced.len(),
+            first.block,
+            first.off_ns as f64 / 1e3
+        );
+        let help = "do not use the file; if something else kept drive or host busy, begin anew on a quiet one";
+        Err(Failure::failed(what).with_help(help))
     }
 
     fn options(&self) -> ExtractOptions {

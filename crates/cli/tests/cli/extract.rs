@@ -44,10 +44,18 @@ fn a_drive_file_is_written_that_builds_and_has_a_source_for_every_value() {
     let shown = document(&["drive", "show", &file, "--json"]);
     assert_eq!(shown["drive"], found["drive"]);
     let sources = shown["sources"].as_object().unwrap();
-    for key in ["rotation_period", "zones", "seek", "head_switch", "overhead.read", "mapping"] {
+    for key in [
+        "rotation_period",
+        "zones",
+        "seek",
+        "head_switch",
+        "overhead.read",
+        "mapping",
+        "zero_latency",
+    ] {
         assert!(sources[key].as_str().unwrap().starts_with("extracted: "), "{key}");
     }
-    for key in ["zero_latency", "overhead.write", "seek.write_settle"] {
+    for key in ["overhead.write", "seek.write_settle"] {
         assert!(sources[key].as_str().unwrap().starts_with("assumed: "), "{key}");
     }
     assert!(found["commands"].as_u64().unwrap() > 1000);

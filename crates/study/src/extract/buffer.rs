@@ -6,7 +6,6 @@
 use freewheel_units::SimDuration;
 
 use super::host::{Host, Shadow};
-use super::map::ZoneMap;
 use super::{ExtractError, readable};
 
 /// The buffer as seen from outside.
@@ -154,28 +153,5 @@ impl Buffer {
     pub fn shadow(&self) -> Shadow {
         let segments = self.segments as usize;
         Shadow { reads: segments + segments / 8 + 1, reach: 5 * self.ahead.max(self.behind) / 2 }
-    }
-
-    /// Whether after a read the drive reads on to the end of the track, and no further.
-    pub fn reads_on_to_track_end(
-        &self,
-        host: &mut Host<'_>,
-        zones: &[ZoneMap],
-    ) -> Result<bool, ExtractError> {
-        let mut votes = 0;
-        for _ in 0..TRIALS {
-            let zone = &zones[host.below(zones.len() as u64) as usize];
-            let before_last = zone.blocks.saturating_sub(2 * zone.per_track).max(1);
-            let track = zone.track_of(zone.first + host.below(before_last)).0;
-            let begin = zone.track_first(track) + zone.per_track / 3;
-            let next = zone.track_first(track + 1);
-            let mut hits = [false; 2];
-            for (hit, block) in hits.iter_mut().zip([next - 1, next + 1]) {
-                host.freshen(&[begin, block])?;
-                *hit = comes_along(host, begin, block, self.hit_below)?;
-            }
-            votes += usize::from(hits == [true, false]);
-        }
-        Ok(3 * votes > 2 * TRIALS)
     }
 }

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::spec::{Advertised, ByOp, CurveSpec, DriveSpec, SeekSpec, SpareUnit};
-use freewheel_model::onboard::spec::{AfterOp, BufferSpec, OnboardSpec, OverheadSpec, ReadAhead};
+use freewheel_model::onboard::spec::{
+    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, ReadAhead,
+};
 use freewheel_units::SimDuration;
 
 use super::buffer::Buffer;
+use super::fit::{self, Choice};
 use super::held_out::{self, Batch};
 use super::host::Host;
 use super::layout;
@@ -21,10 +24,14 @@ pub(super) fn describe(
     found: &Found,
     options: &ExtractOptions,
     host: &Host<'_>,
+    for_fit: &[Batch],
     held_out: &[Batch],
 ) -> Extraction {
-    let values = values(found);
-    let mut spec = spec(found, options, &values);
+    let first = spec(found, options);
+    let (mut spec, choices) = fit::fitted(first.clone(), for_fit).unwrap_or((first, Vec::new()));
+    let values = values(found, &spec, &choices);
+    let sources = values.iter().map(|value| (value.key.clone(), value.source.clone()));
+    spec.sources = sources.collect::<BTreeMap<_, _>>();
     spec.held_out = held_out::compare(&spec, held_out);
     let slips = found.zones.iter().flat_map(|zone| &zone.slips).map(|slip| ExtractedSlip {
         block: slip.before,
@@ -38,6 +45,8 @@ pub(super) fn describe(
         reply_jitter_ns: found.jitter_ns,
         slips: slips.collect(),
         unreadable: host.bad().collect(),
+        verified: found.verified,
+        misplaced: found.misplaced.clone(),
         seeks: found.seeks.clone(),
         write_seeks: found.writes.as_ref().map_or(Vec::new(), |writes| writes.seeks.clone()),
         values,
@@ -46,13 +55,13 @@ pub(super) fn describe(
     }
 }
 
-fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> DriveSpec {
-    let sources = values.iter().map(|value| (value.key.clone(), value.source.clone()));
+/// What was measured; what shows in no single time is as simple as can be.
+pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
     let writes = found.writes.as_ref();
     let settle_ns = writes.map_or(0.0, |writes| writes.settle_ns);
     let last = found.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
     let answers = Answers::of(found);
-    let overhead = duration(found.overhead_ns - answers.read_ns);
+    let overhead = duration(found.overhead_ns - answers.before_host_ns());
     DriveSpec {
         name: options.name.clone(),
         model: "extracted by timing".into(),
@@ -74,19 +83,20 @@ fn spec(found: &Found, options: &ExtractOptions, values: &[ExtractedValue]) -> D
         zero_latency: ByOp::default(),
         overhead: ByOp {
             read: overhead,
-            write: writes
-                .map_or(overhead, |writes| duration(writes.after_write_ns - answers.read_ns)),
+            write: writes.map_or(overhead, |writes| {
+                duration(writes.after_write_ns - answers.before_host_ns())
+            }),
         },
         zones: layout::zones(
             &found.zones,
-            answers.read_ns / found.period_ns,
+            answered_after(found),
             STANDARD_ERRORS * found.jitter_ns / found.period_ns,
         ),
         onboard: onboard(found),
         zoned: None,
         advertised: Advertised::default(),
         held_out: Vec::new(),
-        sources: sources.collect::<BTreeMap<_, _>>(),
+        sources: BTreeMap::new(),
     }
 }
 
@@ -99,25 +109,39 @@ fn duration(ns: f64) -> SimDuration {
     SimDuration::from_ns(ns.round() as u64)
 }
 
+/// Turns from when a block has passed the head to its answer.
+pub(super) fn answered_after(found: &Found) -> f64 {
+    Answers::of(found).before_host_ns() / found.period_ns
+}
+
 /// Answers that come later than others after their block has passed. What all of them take is in the
 /// overheads.
 struct Answers {
+    /// The last block of a read on the bus.
+    bus_ns: f64,
     read_ns: f64,
     write_ns: f64,
 }
 
 impl Answers {
     fn of(found: &Found) -> Self {
-        let late = found.writes.as_ref().map_or(0.0, |writes| writes.late_ns);
+        let bus_ns = found.bus.map_or(0.0, |bus| bus.block_ns);
+        // The data of a write are across before.
+        let late = found.writes.as_ref().map_or(0.0, |writes| writes.late_ns + bus_ns);
         let late = if late.abs() > found.jitter_ns.max(SAME_ANSWER_NS) { late } else { 0.0 };
-        Self { read_ns: (-late).max(0.0), write_ns: late.max(0.0) }
+        Self { bus_ns, read_ns: (-late).max(0.0), write_ns: late.max(0.0) }
+    }
+
+    /// From when a block has passed to when the host has it.
+    fn before_host_ns(&self) -> f64 {
+        self.bus_ns + self.read_ns
     }
 }
 
 /// Command processing of reads and of writes that visit the media, and of their answers.
 fn overheads(found: &Found) -> OverheadSpec {
     let answers = Answers::of(found);
-    let time = |ns: f64| duration(ns - answers.read_ns);
+    let time = |ns: f64| duration(ns - answers.before_host_ns());
     let read = time(found.overhead_ns);
     let (read_miss, write_miss) = match &found.writes {
         None => (AfterOp::both(read), AfterOp::both(read)),
@@ -142,10 +166,13 @@ fn overheads(found: &Found) -> OverheadSpec {
 
 fn onboard(found: &Found) -> OnboardSpec {
     let writes = found.writes.as_ref();
-    let is_known = found.buffer.is_some() || writes.is_some();
+    let is_known = found.buffer.is_some() || writes.is_some() || found.bus.is_some();
     OnboardSpec {
         buffer: found.buffer.map(|buffer| buffer_spec(found, buffer)),
         overheads: is_known.then(|| overheads(found)),
+        bus: found
+            .bus
+            .map(|bus| BusSpec { block_time: duration(bus.block_ns), ..BusSpec::default() }),
         read_write_switch: duration(writes.map_or(0.0, |writes| writes.switch_ns)),
         ..OnboardSpec::default()
     }
@@ -153,25 +180,20 @@ fn onboard(found: &Found) -> OnboardSpec {
 
 fn buffer_spec(found: &Found, buffer: Buffer) -> BufferSpec {
     let longest = found.zones.iter().map(|zone| zone.per_track).max().unwrap_or(1);
-    let read_ahead = match (buffer.ahead, found.reads_on_to_track_end) {
-        (0, _) => ReadAhead::None,
-        (_, true) => ReadAhead::Track,
-        (_, false) => ReadAhead::Segment,
-    };
-    let is_segment = read_ahead == ReadAhead::Segment;
+    let read_ahead = if buffer.ahead == 0 { ReadAhead::None } else { ReadAhead::Segment };
     BufferSpec {
         segments: buffer.segments,
         segment_blocks: 2 * longest as u32,
         write_segments: 1,
         read_ahead,
-        read_ahead_max_blocks: if is_segment { buffer.ahead as u32 } else { 0 },
+        read_ahead_max_blocks: buffer.ahead as u32,
         keep_free_blocks_before: buffer.behind > 0,
         ..BufferSpec::default()
     }
 }
 
 /// All values with how sure they are.
-fn values(found: &Found) -> Vec<ExtractedValue> {
+fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedValue> {
     let mut values = Vec::new();
     let mut push = |key: &str, value: String, confidence: Confidence, how: String| {
         let source = match confidence {
@@ -183,13 +205,30 @@ fn values(found: &Found) -> Vec<ExtractedValue> {
     use Confidence::{Approximate, Assumed, Measured, Unobservable};
     push("model", "extracted by timing".into(), Assumed, "the drive was not asked".into());
     push("year", "0".into(), Assumed, "the drive was not asked".into());
-    mechanics(found, &mut push);
+    mechanics(found, spec, &mut push);
     let zones = found.zones.len().to_string();
     let start_us = found.zone_start_error_ns / 1e3;
     let how = format!(
         "by bisection over the angles of blocks, exact; +- {start_us:.2} us of a zone's first angle"
     );
-    push("zones", zones, Measured, how);
+    let (read, elsewhere) = (found.verified, found.misplaced.len());
+    match elsewhere {
+        0 => push(
+            "zones",
+            zones,
+            Measured,
+            format!("{how}; of {read} blocks read afterwards all lie there"),
+        ),
+        _ => push(
+            "zones",
+            zones,
+            Assumed,
+            format!(
+                "WRONG: of {read} blocks read afterwards {elsewhere} lie elsewhere than this file says, \
+             the drive lays them out in a way that is not understood; do not use it"
+            ),
+        ),
+    }
     let how = "the rest of a zone's last cylinder, +- whole cylinders that no block lies in";
     push("zones.spares", "a number each".into(), Approximate, how.into());
     if let Some(mapping) = found.mapping {
@@ -206,14 +245,18 @@ fn values(found: &Found) -> Vec<ExtractedValue> {
         let how = "from where the data go on behind those of a track, a cylinder or a range, exact";
         push("sparing", format!("{:?}", sparing.unit), Measured, how.into());
     }
-    push("zero_latency", "no".into(), Assumed, "only single blocks were read".into());
     writing(found, &mut push);
     push("seek.tolerance", "0".into(), Assumed, "not measured".into());
     electronics(found, &mut push);
+    chosen(found, spec, choices, &mut push);
     values
 }
 
-fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
+fn mechanics(
+    found: &Found,
+    spec: &DriveSpec,
+    push: &mut impl FnMut(&str, String, Confidence, String),
+) {
     use Confidence::{Approximate, Measured, Unobservable};
     let period = format!("{:.3} ns", found.period_ns);
     let ppm = found.period_error_ns / found.period_ns * 1e6;
@@ -250,7 +293,13 @@ fn mechanics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, Stri
     push("overhead.read", us(found.overhead_ns), Approximate, how);
     let how = format!("the least lag with which half of the reads are in time, +- {error}");
     match found.head_switch_ns {
-        Some(ns) => push("head_switch", us(ns), Approximate, how.clone()),
+        Some(_) => {
+            let how = format!(
+                "{how}; up to {} less each time where else reads over the ends of tracks would lose turns",
+                fit::SWITCH_LESS[fit::SWITCH_LESS.len() - 1]
+            );
+            push("head_switch", us(spec.head_switch.ns() as f64), Approximate, how);
+        }
         None => push("head_switch", us(0.0), Unobservable, "there is one head".into()),
     }
     push("seek", format!("{} distances", found.seeks.len()), Approximate, how);
@@ -288,12 +337,54 @@ fn electronics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, St
     let Some(buffer) = found.buffer else { return };
     let how = "reads elsewhere after which a block is gone, +- 1";
     push("onboard.buffer", buffer.segments.to_string(), Measured, how.into());
-    let how = "two tracks, so that it sets no limit".into();
-    push("onboard.buffer.segment_blocks", String::new(), Assumed, how);
     push("onboard.buffer.write_segments", "1".into(), Assumed, "nothing was written".into());
-    let how = "how far behind and before a read blocks are in the buffer, +- a factor of 2";
-    let reach = format!("{} behind, {} before", buffer.ahead, buffer.behind);
-    push("onboard.buffer.read_ahead", reach, Approximate, how.into());
     let how = "the mean of reads that the buffer served; others as `overhead`; +- 5 us";
     push("onboard.overheads", buffer.hit.to_string(), Approximate, how.into());
+}
+
+/// What explains requests near one another better than all that else was tried.
+fn chosen(
+    found: &Found,
+    spec: &DriveSpec,
+    choices: &[Choice],
+    push: &mut impl FnMut(&str, String, Confidence, String),
+) {
+    use Confidence::{Approximate, Assumed, Measured, Unobservable};
+    match found.bus {
+        Some(bus) => {
+            let how = match found.buffer {
+                Some(_) => format!("how much longer hits of {} blocks take", bus.blocks),
+                None => format!("how far the bus is behind after {} blocks", bus.blocks),
+            };
+            let how = format!("{how}, +- {:.3} us", bus.error_ns / 1e3);
+            push("onboard.bus.block_time", us(bus.block_ns), Approximate, how);
+        }
+        None => {
+            let how = "longer answers take no longer than the media";
+            push("onboard.bus", us(0.0), Unobservable, how.into());
+        }
+    }
+    for key in fit::KEYS {
+        // The narrowest comparison counts.
+        let lead = |a: &&Choice, b: &&Choice| a.lead_ns().total_cmp(&b.lead_ns());
+        let of_key = || choices.iter().filter(|choice| choice.key == key);
+        let choice = of_key().filter(|choice| choice.tells()).min_by(lead);
+        let choice = choice.or_else(|| of_key().min_by(lead));
+        let Some(value) = fit::value(spec, key) else { continue };
+        let Some(choice) = choice else {
+            push(key, value, Assumed, "no requests were served to tell".into());
+            continue;
+        };
+        let is_number = value.parse::<u32>().is_ok();
+        let (misfit, other) = (us(choice.misfit_ns), us(choice.other_misfit_ns));
+        let how = format!(
+            "what explains reads near one another best: they are off by {misfit} in the mean, by {other} \
+             with the next best value"
+        );
+        match choice.tells() {
+            false => push(key, value, Unobservable, how),
+            true if is_number => push(key, value, Approximate, how),
+            true => push(key, value, Measured, how),
+        }
+    }
 }

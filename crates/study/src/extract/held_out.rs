@@ -15,9 +15,19 @@ use super::host::Host;
 use super::{ExtractError, ExtractProgress, readable};
 use crate::validate::demerit;
 
-/// Batches, and the requests of one, the first of which says where the head is and does not count.
+/// Batches, and the requests of one that count.
 const BATCHES: usize = 100;
-const REQUESTS: usize = 41;
+const REQUESTS: usize = 40;
+/// Batches from which the electronics are found out.
+const FIT_BATCHES: usize = 40;
+/// Requests before those that count at most: after them a buffer of fewer segments holds nothing else.
+const WARM_MAX: usize = 64;
+/// Longest read of those.
+const FIT_BLOCKS_MAX: u64 = 256;
+/// So far from an earlier one they lie at most.
+const FIT_NEAR: [u64; 3] = [64, 512, 4096];
+/// They are near one of so many before.
+const FIT_BEFORE: u64 = 6;
 /// The host waits so long at most before a request.
 const PAUSE_MAX: SimDuration = SimDuration::from_ms(20);
 /// Blocks of a longer request: the lengths that file systems send most.
@@ -57,7 +67,39 @@ struct Request {
 
 /// Requests one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Batch(Vec<Request>);
+pub(super) struct Batch {
+    requests: Vec<Request>,
+    /// So many of the first say where the head is and what is in the buffer, and do not count.
+    warm: usize,
+}
+
+impl Batch {
+    fn counted(&self) -> &[Request] {
+        &self.requests[self.warm.min(self.requests.len())..]
+    }
+}
+
+/// What requests are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To say what the file is worth; some are writes if there may be some.
+    HeldOut { writes: bool },
+    /// To find out what the electronics do.
+    Fit,
+}
+
+/// Sends reads near one another, from which the electronics are found out.
+pub(super) fn measure_for_fit(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+) -> Result<Vec<Batch>, ExtractError> {
+    let mut batches = Vec::new();
+    for _ in 0..FIT_BATCHES {
+        clock.keep(host)?;
+        batches.push(batch(host, clock, Purpose::Fit)?);
+    }
+    Ok(batches)
+}
 
 /// Sends requests of all kinds, writes only if there may be some.
 pub(super) fn measure(
@@ -70,27 +112,31 @@ pub(super) fn measure(
     for index in 0..BATCHES {
         progress("held-out requests", index as u64, BATCHES as u64);
         clock.keep(host)?;
-        batches.push(batch(host, clock, writes)?);
+        batches.push(batch(host, clock, Purpose::HeldOut { writes })?);
     }
     progress("held-out requests", BATCHES as u64, BATCHES as u64);
     Ok(batches)
 }
 
 /// One batch, shorter where a block cannot be read or a session ends.
-fn batch(host: &mut Host<'_>, clock: &Clock, writes: bool) -> Result<Batch, ExtractError> {
-    let mut batch = Batch::default();
-    while batch.0.len() < REQUESTS {
+fn batch(host: &mut Host<'_>, clock: &Clock, purpose: Purpose) -> Result<Batch, ExtractError> {
+    let warm = 1 + host.shadow().reads.min(WARM_MAX);
+    let mut batch = Batch { requests: Vec::new(), warm };
+    while batch.requests.len() < warm + REQUESTS {
         let pause = host.below(PAUSE_MAX.ns());
         let before = host.now();
         host.sleep(SimDuration::from_ns(pause));
-        let (kind, block, blocks) = choose(host, &batch.0, writes);
+        let (kind, block, blocks) = match purpose {
+            Purpose::HeldOut { writes } => choose(host, &batch.requests, writes),
+            Purpose::Fit => choose_near(host, &batch.requests),
+        };
         let op = if kind == Kind::Write { Op::Write } else { Op::Read };
         let Some(done) = readable(host.ask_for(op, block, blocks))? else { break };
         if !clock.times(&done) {
             break;
         }
         let (gap, angle) = (done.sent.saturating_since(before), clock.angle(done.sent));
-        batch.0.push(Request { kind, op, block, blocks, gap, angle, took: done.took() });
+        batch.requests.push(Request { kind, op, block, blocks, gap, angle, took: done.took() });
     }
     Ok(batch)
 }
@@ -119,19 +165,40 @@ fn choose(host: &mut Host<'_>, before: &[Request], writes: bool) -> (Kind, u64, 
     }
 }
 
+/// A read near one of those before, or anywhere.
+fn choose_near(host: &mut Host<'_>, before: &[Request]) -> (Kind, u64, u32) {
+    let all = host.blocks();
+    let blocks = 1 + host.below(FIT_BLOCKS_MAX) as u32;
+    let back = 1 + host.below(FIT_BEFORE) as usize;
+    let last = before.len().checked_sub(back).map(|at| before[at]);
+    let anywhere = host.below(5) == 0;
+    let start = match last.filter(|_| !anywhere) {
+        None => host.below(all),
+        Some(last) => {
+            let near = FIT_NEAR[host.below(FIT_NEAR.len() as u64) as usize];
+            (last.block + host.below(2 * near)).saturating_sub(near)
+        }
+    };
+    (Kind::Near, start.min(all.saturating_sub(blocks.into())), blocks)
+}
+
+/// By how much the time of a request is off in the mean, as a drive file has them; None for one that
+/// makes no drive, or without requests.
+pub(super) fn misfit_ns(spec: &DriveSpec, batches: &[Batch]) -> Option<f64> {
+    let foretold = foretold(spec, batches)?;
+    let took = batches.iter().flat_map(Batch::counted).map(|request| request.took.ns() as f64);
+    let off: f64 = took.zip(&foretold).map(|(took, foretold)| (took - foretold).abs()).sum();
+    (!foretold.is_empty()).then(|| off / foretold.len() as f64)
+}
+
 /// Holds them against a drive file; nothing for one that makes no drive.
 pub(super) fn compare(spec: &DriveSpec, batches: &[Batch]) -> Vec<HeldOut> {
     let mechanics = DriveSpec { onboard: OnboardSpec::default(), ..spec.clone() };
-    let times = |spec: &DriveSpec| -> Option<Vec<f64>> {
-        let times: Option<Vec<Vec<f64>>> =
-            batches.iter().map(|batch| foretold(spec, batch)).collect();
-        Some(times?.concat())
-    };
-    let (Some(whole), Some(mechanics)) = (times(spec), times(&mechanics)) else {
+    let (Some(whole), Some(mechanics)) = (foretold(spec, batches), foretold(&mechanics, batches))
+    else {
         return Vec::new();
     };
-    let requests: Vec<Request> =
-        batches.iter().flat_map(|batch| batch.0.iter().skip(1).copied()).collect();
+    let requests: Vec<Request> = batches.iter().flat_map(Batch::counted).copied().collect();
     let of = |what: &str, kind: Option<Kind>| {
         let counts = |at: &usize| kind.is_none_or(|kind| requests[*at].kind == kind);
         let chosen: Vec<usize> = (0..requests.len()).filter(counts).collect();
@@ -169,8 +236,8 @@ fn duration(ns: f64) -> SimDuration {
     SimDuration::from_ns(ns.round() as u64)
 }
 
-/// Response times of all requests but the first in nanoseconds, as a drive file has them.
-fn foretold(spec: &DriveSpec, batch: &Batch) -> Option<Vec<f64>> {
+/// Response times of all requests that count in nanoseconds, as a drive file has them.
+fn foretold(spec: &DriveSpec, batches: &[Batch]) -> Option<Vec<f64>> {
     // As a host sees to it where writes are timed.
     let habits = Habits {
         seek_jitter: Some(SimDuration::ZERO),
@@ -179,22 +246,33 @@ fn foretold(spec: &DriveSpec, batch: &Batch) -> Option<Vec<f64>> {
     };
     let drive = EmulatedDrive::new(spec, &spec.name, &habits, BadBlocks::default(), 0).ok()?;
     let mut drive = VirtualDrive::new(drive);
-    let period = spec.rotation_period.ns() as f64;
-    let mut times = Vec::with_capacity(batch.0.len());
-    for (id, request) in (0..).zip(&batch.0) {
-        // At the right angle, as near to the same gap as that permits.
-        let half = SimDuration::from_ns(spec.rotation_period.ns() / 2);
-        let soonest = drive.now() + request.gap.saturating_sub(half);
-        let turned = soonest.ns() as f64 / period;
-        let wait = fold(request.angle - turned) * period;
-        drive.sleep_until(soonest + SimDuration::from_ns(wait.round() as u64));
-        let sent = drive.now();
-        let Request { op, block, blocks, .. } = *request;
-        drive.submit(Command { id, op, start: Lbn::new(block), blocks });
-        let answer = drive.next_answer(SimTime::MAX).ok()??;
-        times.push((answer.at - sent).ns() as f64);
+    let mut times = Vec::new();
+    let mut id = 0;
+    for batch in batches {
+        for (at, request) in batch.requests.iter().enumerate() {
+            let took = serve(&mut drive, spec.rotation_period, id, request)?;
+            id += 1;
+            if at >= batch.warm {
+                times.push(took);
+            }
+        }
     }
-    Some(times.split_off(1.min(times.len())))
+    Some(times)
+}
+
+/// Response time of one request in nanoseconds.
+fn serve(drive: &mut VirtualDrive, period: SimDuration, id: u64, request: &Request) -> Option<f64> {
+    // At the right angle, as near to the same gap as that permits.
+    let half = SimDuration::from_ns(period.ns() / 2);
+    let soonest = drive.now() + request.gap.saturating_sub(half);
+    let turned = soonest.ns() as f64 / period.ns() as f64;
+    let wait = fold(request.angle - turned) * period.ns() as f64;
+    drive.sleep_until(soonest + SimDuration::from_ns(wait.round() as u64));
+    let sent = drive.now();
+    let Request { op, block, blocks, .. } = *request;
+    drive.submit(Command { id, op, start: Lbn::new(block), blocks });
+    let answer = drive.next_answer(SimTime::MAX).ok()??;
+    Some((answer.at - sent).ns() as f64)
 }
 
 #[cfg(test)]
@@ -220,7 +298,7 @@ mod tests {
             let angle = fold(sent.ns() as f64 / spec.rotation_period.ns() as f64);
             Request { kind: Kind::Longer, op: Op::Read, block, blocks, gap, angle, took }
         };
-        Batch((0..20).map(request).collect())
+        Batch { requests: (0..20).map(request).collect(), warm: 1 }
     }
 
     #[test]

@@ -10,6 +10,9 @@
 //!     -> zones    tracks, skews, heads, defects, zones                zones.rs, map.rs
 //!                 spares of cylinders, bands                          runs.rs, bands.rs
 //!     -> timer    command overhead, head switch, order of heads, seeks   seeks.rs, heads.rs
+//!     -> bus      time of a block on the way to the host              bus.rs
+//!     -> fit      what of the electronics explains reads best         fit.rs
+//!     -> verify   blocks that lie elsewhere than found                verify.rs
 //!     -> drive    a drive file with every value's source              describe.rs
 //!     -> held out requests that say what the file is worth            held_out.rs
 //! ```
@@ -20,8 +23,10 @@
 
 mod bands;
 mod buffer;
+mod bus;
 mod clock;
 mod describe;
+mod fit;
 mod heads;
 mod held_out;
 mod host;
@@ -30,12 +35,14 @@ mod layout;
 mod map;
 mod runs;
 mod seeks;
+mod verify;
 mod writes;
 mod zones;
 
 use std::collections::VecDeque;
 use std::io;
 
+use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
 use freewheel_sim::black_box::{BlackBox, Gone};
 use freewheel_units::SimDuration;
@@ -43,6 +50,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use buffer::Buffer;
+use bus::Bus;
 use clock::Clock;
 use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
@@ -208,6 +216,15 @@ pub struct ExtractedSlip {
     pub plus_minus: u64,
 }
 
+/// A block that lies elsewhere than the file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ExtractedMisplaced {
+    /// The block.
+    pub block: u64,
+    /// It passes the head so many nanoseconds later in the turn.
+    pub off_ns: i64,
+}
+
 /// What an extraction took and found.
 #[derive(Debug, Clone, Serialize)]
 pub struct Extraction {
@@ -225,6 +242,10 @@ pub struct Extraction {
     pub slips: Vec<ExtractedSlip>,
     /// Blocks that could not be read.
     pub unreadable: Vec<u64>,
+    /// Blocks that were read to see whether they lie where the file says.
+    pub verified: u64,
+    /// Those that do not: with any, the file is wrong.
+    pub misplaced: Vec<ExtractedMisplaced>,
     /// Seek times before reads: distance in cylinders, and nanoseconds.
     pub seeks: Vec<(u32, u64)>,
     /// And before writes, if they were timed.
@@ -260,7 +281,8 @@ pub type ExtractProgress<'a> = &'a dyn Fn(&str, u64, u64);
 /// All that was measured.
 struct Found {
     buffer: Option<Buffer>,
-    reads_on_to_track_end: bool,
+    /// If it takes any time that shows.
+    bus: Option<Bus>,
     period_ns: f64,
     period_error_ns: f64,
     /// In parts of the period, and over which time.
@@ -278,6 +300,9 @@ struct Found {
     /// Of the times of movements.
     seek_error_ns: f64,
     zone_start_error_ns: f64,
+    /// Blocks read afterwards, and those that lie elsewhere.
+    verified: u64,
+    misplaced: Vec<ExtractedMisplaced>,
 }
 
 /// Characterises a drive by reading it. The drive should do nothing else meanwhile.
@@ -301,10 +326,7 @@ pub fn extract(
     };
     let zones = survey(&mut host, &mut clock, progress)?;
     let zones = heads::regroup(&mut host, &mut clock, zones, progress)?;
-    let reads_on_to_track_end = match buffer {
-        Some(buffer) => buffer.reads_on_to_track_end(&mut host, &zones)?,
-        None => false,
-    };
+    let bus = bus::measure(&mut host, &mut clock, &zones, buffer)?;
     let mut timer = Timer::of_reads(&mut host, &mut clock, &zones);
     timer.write_late_ns = write_late_ns;
     let times = movements(&mut timer, progress)?;
@@ -313,9 +335,9 @@ pub fn extract(
         false => None,
     };
     clock.settle(&mut host)?;
-    let found = Found {
+    let mut found = Found {
         buffer,
-        reads_on_to_track_end,
+        bus,
         period_ns: clock.period_ns(),
         period_error_ns: clock.period_error_ns(),
         drift: clock.drift(),
@@ -328,9 +350,17 @@ pub fn extract(
         seek_error_ns: times.error_ns,
         writes,
         zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
+        verified: 0,
+        misplaced: Vec::new(),
     };
+    if let Ok(file) = Drive::build(&describe::spec(&found, options)) {
+        let after = describe::answered_after(&found);
+        (found.verified, found.misplaced) =
+            verify::misplaced(&mut host, &mut clock, &found.zones, &file, after)?;
+    }
+    let for_fit = held_out::measure_for_fit(&mut host, &mut clock)?;
     let batches = held_out::measure(&mut host, &mut clock, options.writes, progress)?;
-    Ok(describe::describe(&found, options, &host, &batches))
+    Ok(describe::describe(&found, options, &host, &for_fit, &batches))
 }
 
 /// All zones, one after the other.

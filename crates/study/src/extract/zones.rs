@@ -21,6 +21,8 @@ const FIRST_STEP: u64 = 32;
 pub(super) const SLIPS_A_TRACK_MAX: u64 = 4;
 /// Unless it was scratched, which shows within the track. The Cheetah 9LP has eight in a row.
 const SCRATCH_MAX: u64 = 32;
+/// More places than this that leap to the eye are held to lie in a row.
+const APART_MAX: u64 = 16;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
 /// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
 const SKEW_MIN: f64 = 1.0 / 64.0;
@@ -475,7 +477,10 @@ impl Surveyor<'_, '_> {
         if !(1.0..=SCRATCH_MAX as f64).contains(&count) {
             return Ok(false);
         }
-        self.is_slip(zone, track, count as u64, (misfit, misfit))
+        let count = count as u64;
+        // Few of them may lie apart, and only the last leaps to the eye.
+        let earliest = if count <= APART_MAX { zone.track_first(track) } else { misfit };
+        self.is_slip(zone, track, count, (earliest, misfit))
     }
 
     /// Takes skews and start from the whole zone.
@@ -485,7 +490,6 @@ impl Surveyor<'_, '_> {
             self.refine_track_skew(zone, cylinders)?;
         }
         self.refine_steps(zone)?;
-        self.locate_slips(zone)?;
         let tracks = zone.position(zone.end() - 1) / zone.per_track;
         let mut errors = Vec::new();
         for _ in 0..CHECKS {
@@ -494,7 +498,7 @@ impl Surveyor<'_, '_> {
         }
         let mean = errors.iter().sum::<f64>() / errors.len() as f64;
         zone.start = fold(zone.start + mean);
-        Ok(())
+        self.locate_slips(zone)
     }
 
     /// Pairs of tracks, so many skews apart, that say what one is to a part of a sector.
@@ -545,29 +549,59 @@ impl Surveyor<'_, '_> {
 
     /// Narrows down where in their tracks defects lie, as far as angles are fine enough.
     fn locate_slips(&mut self, zone: &mut ZoneMap) -> Result<(), ExtractError> {
-        for index in 0..zone.slips.len() {
-            let slip = zone.slips[index];
-            let step = slip.count as f64 / zone.per_track as f64;
-            let jitter = self.clock.jitter_ns() / self.clock.period_ns();
-            let reads = (100.0 * (jitter / step).powi(2)).ceil().max(4.0) as usize;
-            if reads > READS_FOR_SLIP_MAX {
-                continue;
-            }
-            let begin = self.angle_of(slip.earliest, reads, [1, -1])?;
+        let mut located: Vec<SlipFound> = Vec::new();
+        for slip in zone.slips.clone() {
+            located.extend(self.places_of(zone, slip)?);
+        }
+        zone.slips = located;
+        Ok(())
+    }
+
+    /// The defective places of one track, each where it is: one after the other, or apart.
+    fn places_of(
+        &mut self,
+        zone: &ZoneMap,
+        slip: SlipFound,
+    ) -> Result<Vec<SlipFound>, ExtractError> {
+        let width = 1.0 / zone.per_track as f64;
+        let jitter = self.clock.jitter_ns() / self.clock.period_ns();
+        let reads = (100.0 * (jitter / width).powi(2)).ceil().max(4.0) as usize;
+        if reads > READS_FOR_SLIP_MAX || slip.earliest == slip.latest {
+            return Ok(vec![slip]);
+        }
+        let counted = if slip.before <= slip.earliest { slip.count } else { 0 };
+        let due = zone.angle(slip.earliest) - counted as f64 * width;
+        let mut passed_over = |block: u64, side: i64| -> Result<f64, ExtractError> {
+            let angle = self.angle_of(block, reads, [side, -side])?;
+            Ok(signed(angle - due - (block - slip.earliest) as f64 * width) / width)
+        };
+        // The first sectors of a track may be defective, too.
+        let at_begin = passed_over(slip.earliest, 1)?;
+        let mut places: Vec<SlipFound> = Vec::new();
+        for place in 0..slip.count {
+            let half = place as f64 + 0.5;
             let (mut before, mut behind) = (slip.earliest, slip.latest);
-            while behind - before > 1 {
+            if at_begin > half {
+                behind = before;
+            }
+            while behind > before + 1 {
                 let middle = u64::midpoint(before, behind);
-                let angle = self.angle_of(middle, reads, [-1, 1])?;
-                let expected = (middle - slip.earliest) as f64 / zone.per_track as f64;
-                if signed(angle - begin - expected) < step / 2.0 {
+                if passed_over(middle, -1)? < half {
                     before = middle;
                 } else {
                     behind = middle;
                 }
             }
-            zone.slips[index] =
-                SlipFound { before: behind, earliest: behind, latest: behind, ..slip };
+            match places.last_mut().filter(|last| last.before == behind) {
+                Some(last) => last.count += 1,
+                None => places.push(SlipFound {
+                    before: behind,
+                    count: 1,
+                    earliest: behind,
+                    latest: behind,
+                }),
+            }
         }
-        Ok(())
+        Ok(places)
     }
 }

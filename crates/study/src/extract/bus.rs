@@ -1,0 +1,130 @@
+//! How long the bus takes for each block.
+//!
+//! A hit ends when its last block is across: its time is linear in its length, and the slope is the
+//! bus's time of a block. Where nothing is kept, a read of several blocks is answered later in the
+//! turn than a read of its last one alone by what the bus is behind the media.
+
+use freewheel_units::{Op, SimDuration};
+
+use super::buffer::Buffer;
+use super::clock::{Clock, agreeing, fold, mean_angle, signed};
+use super::host::Host;
+use super::map::ZoneMap;
+use super::{ExtractError, readable};
+
+/// What was seen of the bus.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bus {
+    /// Of a block.
+    pub block_ns: f64,
+    pub error_ns: f64,
+    /// Blocks of the reads that say so.
+    pub blocks: u32,
+}
+
+/// Lengths of hits that are tried, until one fits into the buffer.
+const LENGTHS: [u32; 4] = [64, 32, 16, 8];
+/// Reads of each.
+const READS: usize = 24;
+/// Times of hits differ by less from the first quarter to the third; those of reads of the media
+/// differ by half a turn, which is 1.5 ms of the fastest spindle.
+const ALIKE: SimDuration = SimDuration::from_us(500);
+/// Between two reads of the same blocks at most: blocks that are not kept come round at random, and
+/// what the drive reads on meanwhile does not take their place.
+const PAUSE_MAX: SimDuration = SimDuration::from_ms(5);
+/// Blocks read where nothing is kept: few enough that a bus of ten times the media's time is less
+/// than half a turn behind.
+const FROM_MEDIA: u64 = 16;
+/// Part of a turn in which answers lie that waited for nothing else.
+const IN_STEP: f64 = 1.0 / 32.0;
+/// Standard errors from which on a time is one.
+const SURE: f64 = 4.0;
+
+/// None when the bus takes no time that shows.
+pub(super) fn measure(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    zones: &[ZoneMap],
+    buffer: Option<Buffer>,
+) -> Result<Option<Bus>, ExtractError> {
+    let bus = match buffer {
+        Some(buffer) => of_hits(host, clock, buffer)?,
+        None => of_media(host, clock, zones)?,
+    };
+    Ok(bus.filter(|bus| bus.block_ns > SURE * bus.error_ns))
+}
+
+fn of_hits(
+    host: &mut Host<'_>,
+    clock: &Clock,
+    buffer: Buffer,
+) -> Result<Option<Bus>, ExtractError> {
+    for blocks in LENGTHS {
+        let mut times = Vec::new();
+        for _ in 0..READS {
+            times.extend(second_read(host, blocks)?);
+        }
+        times.sort_unstable();
+        let quarter = times.len() / 4;
+        if times.is_empty() || times[3 * quarter] - times[quarter] > ALIKE {
+            continue;
+        }
+        // The middle half has no answer that was held up, nor a miss.
+        let middle = &times[quarter..=3 * quarter];
+        let mean = middle.iter().map(|time| time.ns() as f64).sum::<f64>() / middle.len() as f64;
+        let more = f64::from(blocks - 1);
+        let error_ns = (clock.jitter_ns() + 1.0) / (READS as f64 / 4.0).sqrt() / more;
+        return Ok(Some(Bus {
+            block_ns: (mean - buffer.hit.ns() as f64) / more,
+            error_ns,
+            blocks,
+        }));
+    }
+    Ok(None)
+}
+
+/// Time of a read of blocks that were read just before.
+fn second_read(host: &mut Host<'_>, blocks: u32) -> Result<Option<SimDuration>, ExtractError> {
+    let block = host.elsewhere(&[])?.min(host.blocks().saturating_sub(blocks.into()));
+    if readable(host.ask_for(Op::Read, block, blocks))?.is_none() {
+        return Ok(None);
+    }
+    let pause = host.below(PAUSE_MAX.ns());
+    host.sleep(SimDuration::from_ns(pause));
+    Ok(readable(host.ask_for(Op::Read, block, blocks))?.map(|done| done.took()))
+}
+
+fn of_media(
+    host: &mut Host<'_>,
+    clock: &mut Clock,
+    zones: &[ZoneMap],
+) -> Result<Option<Bus>, ExtractError> {
+    let zone = &zones[0];
+    let mut late = Vec::new();
+    let tracks = (zone.blocks / zone.per_track).max(1);
+    for _ in 0..READS {
+        clock.keep(host)?;
+        let block = zone.track_first(host.below(tracks));
+        let last = block + FROM_MEDIA - 1;
+        if last >= zone.end() || zone.track_of(last).0 != zone.track_of(block).0 {
+            continue;
+        }
+        let done = readable(host.ask_for(Op::Read, block, FROM_MEDIA as u32))?;
+        let Some(done) = done.filter(|done| clock.times(done)) else { continue };
+        late.push(fold(clock.angle(done.end) - zone.angle(last)));
+    }
+    let agreed = agreeing(&late, IN_STEP);
+    if 2 * agreed.len() < READS {
+        return Ok(None);
+    }
+    let late_ns = signed(mean_angle(agreed.iter().map(|&at| late[at]))) * clock.period_ns();
+    let error_ns = (clock.jitter_ns() + 1.0) / (agreed.len() as f64).sqrt();
+    if late_ns <= SURE * error_ns {
+        return Ok(None);
+    }
+    // Under the head are all of them, and behind the last comes the time of one in any case.
+    let width_ns = clock.period_ns() / zone.per_track as f64;
+    let more = (FROM_MEDIA - 1) as f64;
+    let block_ns = (late_ns + FROM_MEDIA as f64 * width_ns) / more;
+    Ok(Some(Bus { block_ns, error_ns: error_ns / more, blocks: FROM_MEDIA as u32 }))
+}
