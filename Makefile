@@ -51,9 +51,9 @@ bench-long:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --long
 
 ## The NBD server with a disk in memory beside nbdkit's, with one client for both, and a file by io_uring
-## beside one by threads, in TMPDIR: a minute.
+## beside one by threads, in TMPDIR: a minute. With DEVICE=/dev/sdX also the reads of that, likewise.
 bench-nbd:
-	$(CARGO) run --release --quiet --package freewheel-bench -- --nbd
+	$(CARGO) run --release --quiet --package freewheel-bench -- --nbd $(DEVICE)
 
 ## Every claim of the papers that can be run so far, ours beside theirs: several minutes.
 reproduce:

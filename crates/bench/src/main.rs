@@ -12,8 +12,9 @@
 //! `freewheel-bench --cpu` shows what a scheduler outside a drive takes of a processor.
 //! `freewheel-bench --long` shows instead that memory does not grow with the length of a run: a
 //! generated workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
-//! `freewheel-bench --nbd` sets the NBD server with a disk in memory beside `nbdkit memory`, where that
-//! is installed; and a file that is read and written by `io_uring` beside one by threads.
+//! `freewheel-bench --nbd [DEVICE]` sets the NBD server with a disk in memory beside `nbdkit memory`, where that
+//! is installed; and a file that is read and written by `io_uring` beside one by threads, as well as the
+//! reads of DEVICE, which is not written.
 //!
 //! What invalidates a number: another load on the machine, a debug build, another hash.
 
@@ -38,13 +39,14 @@ fn main() {
         [scale::ONE_ROW, row] => scale::run_row(row),
         ["--cpu"] => cpu::run(),
         ["--long"] => long::run(),
-        ["--nbd"] => nbd::run(),
+        ["--nbd"] => nbd::run(None),
+        ["--nbd", device] => nbd::run(Some(device)),
         [nbd::SERVE, what, socket] => nbd::serve(what, socket),
         ["--freeblock"] => freeblock::run(""),
         ["--freeblock", part] => freeblock::run(part),
         [file] if !file.starts_with('-') => suite::run(Some(file)),
         _ => panic!(
-            "FILE, --scale [FILE], --freeblock [PART], --cpu, --long or --nbd, not {arguments:?}"
+            "FILE, --scale [FILE], --freeblock [PART], --cpu, --long or --nbd [DEVICE], not {arguments:?}"
         ),
     }
 }

@@ -1,5 +1,6 @@
 //! What a request costs over NBD when the device costs nothing: our server beside nbdkit's. And what
-//! the way costs by which a file is read and written: the system's ring beside threads.
+//! the way costs by which a file is read and written: the system's ring beside threads. The same for the
+//! reads of a block device that is named.
 
 mod through;
 
@@ -51,11 +52,18 @@ const fn load(name: &'static str, length: u32, depth: usize, write: bool, reques
 /// Of a file: without the long ones, which say how fast the disk is.
 const FILE_LOADS: std::ops::Range<usize> = 0..4;
 
+/// How a file is read and written.
+const WAYS: [&str; 2] = ["io_uring", "threads"];
+
 /// Commands at a file at a time: as many as the deepest load has in flight.
 const AT_ONCE: u32 = 32;
 
-/// Prints the tables. Servers take turns, so that another load on the machine hits both.
-pub fn run() {
+/// Of a device: a disk answers a hundred requests a second, and memory a hundred thousand.
+const DEVICE_ROUND: Duration = Duration::from_secs(1);
+
+/// Prints the tables, with one of reads of a device if that is given. Servers take turns, so that another
+/// load on the machine hits both.
+pub fn run(device: Option<&str>) {
     crate::print_origin(&Origin::here(), &format!("median of {ROUNDS} rounds"));
     let folder = std::env::temp_dir().join(format!("freewheel-bench-nbd-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for sockets");
@@ -71,13 +79,18 @@ pub fn run() {
     };
     let files = [Some(file("a", "uring")), Some(file("b", "threads"))];
     println!("a file in {}:", std::env::temp_dir().display());
-    table(&LOADS[FILE_LOADS], ["io_uring", "threads"], files);
+    table(&LOADS[FILE_LOADS], WAYS, files);
+    if let Some(device) = device {
+        println!();
+        println!("reads of {device}, {DEVICE_ROUND:?} a round:");
+        device_table(device, &folder);
+    }
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }
 
 /// A row a load, for two servers, of which the second may be missing.
 fn table(loads: &[Load], names: [&str; 2], servers: [Option<ServerProcess>; 2]) {
-    println!("{:<34}{:>16}{:>16}{:>8}", "requests a second", names[0], names[1], "ratio");
+    print_names(names);
     let mut clients: Vec<Client> =
         servers.iter().flatten().map(|server| Client::connect(&server.socket)).collect();
     for client in &mut clients {
@@ -92,10 +105,34 @@ fn print_row(load: &Load, servers: &mut [Client]) {
     let mut rates = vec![Vec::new(); servers.len()];
     for round in 0..ROUNDS {
         for (server, rates) in servers.iter_mut().zip(&mut rates) {
-            let took = server.play(load, round as u64);
-            rates.push(f64::from(load.requests) / took.as_secs_f64());
+            rates.push(server.play(load, round as u64, Duration::MAX));
         }
     }
+    print_medians(load, rates);
+}
+
+/// A row a load that reads, of a device that one server at a time may have.
+fn device_table(device: &str, folder: &Path) {
+    print_names(WAYS);
+    let loads: Vec<&Load> = LOADS.iter().filter(|load| !load.write).collect();
+    let mut rates = vec![vec![Vec::new(); WAYS.len()]; loads.len()];
+    for round in 0..ROUNDS {
+        for (way, how) in ["uring-reads", "threads-reads"].into_iter().enumerate() {
+            let server = ServerProcess::ours(&format!("{how}:{device}"), &folder.join(how));
+            let mut client = Client::connect(&server.socket);
+            for (load, rates) in loads.iter().zip(&mut rates) {
+                rates[way].push(client.play(load, round as u64, DEVICE_ROUND));
+            }
+        }
+    }
+    loads.into_iter().zip(rates).for_each(|(load, rates)| print_medians(load, rates));
+}
+
+fn print_names(names: [&str; 2]) {
+    println!("{:<34}{:>16}{:>16}{:>8}", "requests a second", names[0], names[1], "ratio");
+}
+
+fn print_medians(load: &Load, rates: Vec<Vec<f64>>) {
     let medians: Vec<f64> = rates.into_iter().map(median).collect();
     match medians[..] {
         [ours, other] => {
@@ -110,18 +147,21 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// Serves `memory`, or a file by one of two ways (`uring:PATH`, `threads:PATH`), until it is killed.
+/// Serves `memory`, or a file by one of two ways (`uring:PATH`, `threads:PATH`; `uring-reads:PATH` and
+/// `threads-reads:PATH` open it for reads alone), until it is killed.
 pub fn serve(what: &str, socket: &str) {
-    let file = |path: &str, io| {
-        let file = Through::new(&PathBuf::from(path), io, AT_ONCE);
+    let file = |path: &str, io, writes| {
+        let file = Through::new(&PathBuf::from(path), io, AT_ONCE, writes);
         if !file.is_direct() {
             eprintln!("{path}: through the page cache");
         }
         Arc::new(file)
     };
     let disk: Arc<dyn Service> = match what.split_once(':') {
-        Some(("uring", path)) => file(path, Io::Uring),
-        Some(("threads", path)) => file(path, Io::Threads),
+        Some(("uring", path)) => file(path, Io::Uring, true),
+        Some(("threads", path)) => file(path, Io::Threads, true),
+        Some(("uring-reads", path)) => file(path, Io::Uring, false),
+        Some(("threads-reads", path)) => file(path, Io::Threads, false),
         _ => Arc::new(Memory::new("memory", DISK_BYTES)),
     };
     let notice = |text: &str| eprintln!("{text}");
@@ -164,6 +204,8 @@ impl Drop for ServerProcess {
 struct Client {
     stream: UnixStream,
     session: Session,
+    /// Size of the export.
+    bytes: u64,
     buffer: Vec<u8>,
     spare: Vec<Vec<u8>>,
 }
@@ -180,17 +222,18 @@ impl Client {
         };
         let session = Session::new(Settings::default());
         let (buffer, spare) = (vec![0; 256 << 10], Vec::new());
-        let mut client = Self { stream, session, buffer, spare };
-        let mut begun = false;
-        while !begun {
+        let mut client = Self { stream, session, bytes: 0, buffer, spare };
+        while client.bytes == 0 {
+            let mut bytes = 0;
             client.receive(|event, session, stream| match event {
                 Event::Greeted => {
                     let go = session.go("").expect("the greeting is over");
                     stream.write_all(&go).expect("a server that reads");
                 }
-                Event::Started(_) => begun = true,
+                Event::Started(info) => bytes = info.size,
                 other => panic!("{other:?}"),
             });
+            client.bytes = bytes;
         }
         client
     }
@@ -217,18 +260,23 @@ impl Client {
     /// Gives the whole disk memory, so that what is measured finds it there.
     fn fill(&mut self) {
         let requests = (DISK_BYTES >> 20) as u32;
-        self.play(&Load { requests, ..load("", 1 << 20, 4, true, 0) }, 0);
+        self.play(&Load { requests, ..load("", 1 << 20, 4, true, 0) }, 0, Duration::MAX);
     }
 
-    fn play(&mut self, load: &Load, seed: u64) -> Duration {
-        let places = DISK_BYTES / u64::from(load.length);
+    /// Asks for all of it, or for as much as goes in so long; how many requests a second that were.
+    fn play(&mut self, load: &Load, seed: u64, longest: Duration) -> f64 {
+        let places = self.bytes / u64::from(load.length);
         let mut prng = Prng::new(seed, "places");
         let data = vec![1; load.length as usize];
         let begun = Instant::now();
         let (mut asked, mut answered) = (0, 0);
-        while answered < load.requests {
+        let mut last = load.requests;
+        while answered < last {
+            if begun.elapsed() >= longest {
+                last = asked;
+            }
             let mut parts = Vec::new();
-            while asked < load.requests && self.session.in_flight() < load.depth {
+            while asked < last && self.session.in_flight() < load.depth {
                 let place =
                     if load.random { prng.below(places) } else { u64::from(asked) % places };
                 let offset = place * u64::from(load.length);
@@ -253,7 +301,7 @@ impl Client {
             });
             self.spare = spare;
         }
-        begun.elapsed()
+        f64::from(answered) / begun.elapsed().as_secs_f64()
     }
 
     /// Sends these headers, each with the data behind it.

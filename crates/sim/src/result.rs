@@ -1,16 +1,21 @@
 //! What a run is summed up in.
 
+mod time;
+
 use freewheel_model::external::{Account, MarginInUse};
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
+use self::time::share;
 use crate::background::{Background, BackgroundResult};
 use crate::completion::Completion;
 use crate::device::Work;
 use crate::idle::IdleTime;
 use crate::servo::FreeTime;
 use crate::zoned::{Refusal, RefusedWrites};
+
+pub use self::time::{FreeResult, HeadTime, Stages};
 
 /// Sums while a run goes on, and of several runs. All are integers: however runs are put together,
 /// the sums are the same.
@@ -55,134 +60,6 @@ struct Ended {
     margins: Vec<MarginInUse>,
     /// Of any of the drives, which are all alike.
     media_bytes_per_second: u64,
-}
-
-/// Sums of stage times over all reads and writes. Of a request that several arms serve they are
-/// those of the piece that was done last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Stages {
-    /// Waiting for the head.
-    pub queue_ns: u128,
-    /// Command processing.
-    pub overhead_ns: u128,
-    /// Moving the arm, changing heads, settling.
-    pub seek_ns: u128,
-    /// Rotational latency.
-    pub rotate_ns: u128,
-    /// Wanted sectors under the head.
-    pub transfer_ns: u128,
-    /// Moving data to or from the host beyond what the media transfer hides.
-    pub bus_ns: u128,
-}
-
-impl Stages {
-    fn add(&mut self, other: &Self) {
-        self.queue_ns += other.queue_ns;
-        self.overhead_ns += other.overhead_ns;
-        self.seek_ns += other.seek_ns;
-        self.rotate_ns += other.rotate_ns;
-        self.transfer_ns += other.transfer_ns;
-        self.bus_ns += other.bus_ns;
-    }
-}
-
-/// Sums of what the heads did: for requests, and for writing back what buffers had taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct HeadTime {
-    /// Moving the arm, changing heads, settling.
-    pub seek_ns: u128,
-    /// Rotational latency.
-    pub rotate_ns: u128,
-    /// Wanted sectors under the head.
-    pub transfer_ns: u128,
-}
-
-impl HeadTime {
-    fn of(work: &[Work]) -> Self {
-        let sum = |time: fn(&Work) -> SimDuration| {
-            work.iter().map(|work| u128::from(time(work).ns())).sum()
-        };
-        Self {
-            seek_ns: sum(|work| work.head_time.seek),
-            rotate_ns: sum(|work| work.head_time.rotate),
-            transfer_ns: sum(|work| work.head_time.transfer),
-        }
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.seek_ns += other.seek_ns;
-        self.rotate_ns += other.rotate_ns;
-        self.transfer_ns += other.transfer_ns;
-    }
-
-    /// All of it.
-    pub fn total_ns(&self) -> u128 {
-        self.seek_ns + self.rotate_ns + self.transfer_ns
-    }
-
-    /// Share spent seeking.
-    pub fn seek_share(&self) -> f64 {
-        share(self.seek_ns, self.total_ns())
-    }
-
-    /// Share spent in rotational latency: the potential free bandwidth.
-    pub fn rotate_share(&self) -> f64 {
-        share(self.rotate_ns, self.total_ns())
-    }
-
-    /// Share spent transferring.
-    pub fn transfer_share(&self) -> f64 {
-        share(self.transfer_ns, self.total_ns())
-    }
-}
-
-/// Free work in rotational gaps.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct FreeResult {
-    /// What became of the gaps.
-    #[serde(flatten)]
-    pub time: FreeTime,
-    /// Achieved free bandwidth: bytes read and written for free a second, over all arms.
-    pub bytes_per_second: f64,
-    /// Potential free bandwidth: the mean media rate over the time that heads would only have
-    /// waited (osdi00 section 3), over all arms.
-    pub potential_bytes_per_second: f64,
-    /// The mean media rate.
-    pub media_bytes_per_second: u64,
-}
-
-impl FreeResult {
-    fn new(time: FreeTime, media_bytes_per_second: u64, elapsed_ns: u64) -> Self {
-        let elapsed_ns = u128::from(elapsed_ns);
-        let bytes = u128::from(time.read_bytes + time.write_bytes);
-        Self {
-            time,
-            bytes_per_second: share(bytes * 1_000_000_000, elapsed_ns),
-            potential_bytes_per_second: share(time.potential_ns, elapsed_ns)
-                * media_bytes_per_second as f64,
-            media_bytes_per_second,
-        }
-    }
-
-    /// Share of the rotational latency in which free runs passed under the head.
-    pub fn transfer_share(&self) -> f64 {
-        share(self.time.transfer_ns, self.time.potential_ns)
-    }
-
-    /// Share of the rotational latency that went into further movements.
-    pub fn extra_seek_share(&self) -> f64 {
-        let spent = self.time.extra_seek_ns as f64;
-        if self.time.potential_ns == 0 { 0.0 } else { spent / self.time.potential_ns as f64 }
-    }
-
-    /// Share of the rotational latency that is left.
-    pub fn unused_share(&self) -> f64 {
-        share(self.time.unused_ns, self.time.potential_ns)
-    }
-}
-
-fn share(part: u128, whole: u128) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// A run in numbers, with its distributions for drawing. Of independent drives, what is summed or

@@ -22,8 +22,8 @@ pub struct Through {
 }
 
 impl Through {
-    /// For so many commands at a time.
-    pub fn new(path: &Path, io: Io, at_once: u32) -> Self {
+    /// For so many commands at a time, or for reads alone.
+    pub fn new(path: &Path, io: Io, at_once: u32, writes: bool) -> Self {
         let waiting = Arc::new(Waiting::default());
         let waits = Arc::clone(&waiting);
         let back: Back = Arc::new(move |CameBack { id, result, .. }| {
@@ -34,8 +34,10 @@ impl Through {
                 _ => responder.done(),
             }
         });
-        let device = FileBackend::open(path, Some(io), at_once, back);
-        Self { device: device.expect("a file of our own"), waiting, next: AtomicU64::new(0) }
+        let open = if writes { FileBackend::open } else { FileBackend::open_to_read };
+        let device = open(path, Some(io), at_once, back);
+        let device = device.unwrap_or_else(|error| panic!("{error}"));
+        Self { device, waiting, next: AtomicU64::new(0) }
     }
 
     /// Whether it goes past the page cache.

@@ -33,6 +33,10 @@ use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::target::Target;
 use crate::{number, output};
 
+/// If nothing is said. Linux gives a command to a SCSI disk 30 s and tries it six times (`SD_TIMEOUT`,
+/// `SD_MAX_RETRIES`): a server in front of one may take 180 s to say that a block cannot be read.
+const TIMEOUT: SimDuration = SimDuration::from_secs(240);
+
 /// Shorter ones call a drive gone that tries to read a bad block.
 const TIMEOUT_MIN: SimDuration = SimDuration::from_secs(1);
 
@@ -83,9 +87,10 @@ pub struct ServeArgs {
     /// system lets us, and all else by threads
     #[arg(long, value_name = "HOW")]
     io: Option<HowIo>,
-    /// An NBD server beneath that owes an answer for so long is gone
-    #[arg(long, value_name = "TIME", default_value = "30s")]
-    timeout: SimDuration,
+    /// An NBD server beneath that owes an answer for so long is gone, not counting what data take on
+    /// their way; if not given, 240s, as Linux may try a bad block of a SCSI disk for 180 s
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<SimDuration>,
     /// Free work on the tracks of foreground requests
     #[arg(long, value_name = "HOW", default_value = "merge")]
     same_track: Tracks,
@@ -254,6 +259,12 @@ impl ServeArgs {
                 self.backend
             )));
         }
+        if self.timeout.is_some() && !matches!(target, Target::Export(_)) {
+            return Err(Failure::wrong_use(format!(
+                "--timeout is about NBD servers, and {} is none: leave it away",
+                self.backend
+            )));
+        }
         Ok(match target {
             Target::Device(path) => {
                 // Flushes and retries come beside the scheduler's.
@@ -282,13 +293,13 @@ impl ServeArgs {
 
     /// How long a server beneath may owe an answer.
     fn longest(&self) -> Result<Duration, Failure> {
-        if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&self.timeout) {
+        let timeout = self.timeout.unwrap_or(TIMEOUT);
+        if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&timeout) {
             return Err(Failure::wrong_use(format!(
-                "--timeout {}: {TIMEOUT_MIN} to {TIMEOUT_MAX} are allowed",
-                self.timeout
+                "--timeout {timeout}: {TIMEOUT_MIN} to {TIMEOUT_MAX} are allowed"
             )));
         }
-        Ok(Duration::from_nanos(self.timeout.ns()))
+        Ok(Duration::from_nanos(timeout.ns()))
     }
 
     fn announce(

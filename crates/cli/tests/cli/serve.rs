@@ -18,6 +18,22 @@ pub fn disk(folder: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// Starts a server with `--io uring`; None where the system has no ring or forbids it, which is said.
+fn with_ring(args: &[&str]) -> Option<Running> {
+    let running = Running::start(args);
+    if !running.first_line.is_empty() {
+        return Some(running);
+    }
+    let why = run(args).stderr;
+    let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    let is_disabled = disabled.is_ok_and(|how| how.trim() != "0");
+    // EPERM and ENOSYS.
+    let is_absent = ["(os error 1)", "(os error 38)"].iter().any(|code| why.contains(code));
+    assert!(why.contains("no io_uring") && (is_disabled || is_absent), "{why}");
+    println!("skipped: {why}");
+    None
+}
+
 #[test]
 fn what_was_written_to_a_file_survives_kill_9_of_the_server() {
     for io in ["threads", "uring"] {
@@ -26,11 +42,13 @@ fn what_was_written_to_a_file_survives_kill_9_of_the_server() {
         let socket_text = socket.to_str().unwrap();
         let drive = ["--drive", "atlas10k", "--socket", socket_text, "--scrub", "--io", io];
         let args = [&["serve", &disk], &drive[..]].concat();
-        let mut first = Running::start(&args);
-        if first.first_line.is_empty() && io == "uring" {
-            println!("skipped: the system gives no io_uring");
-            continue;
-        }
+        let mut first = match io {
+            "uring" => match with_ring(&args) {
+                Some(running) => running,
+                None => continue,
+            },
+            _ => Running::start(&args),
+        };
         assert!(first.first_line.contains(&format!(" by {io}")), "{}", first.first_line);
         let mut client = Client::connect(&socket);
         for at in 0..40_u64 {
@@ -180,6 +198,9 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     refused(&nobody, "atlas10k", &["--timeout", "1ms"], 2, &["--timeout 1ms", "1s to"]);
     refused(&nobody, "atlas10k", &[], 1, &[&nobody, "No such file"]);
     refused(emulated, "atlas10k", &["--io", "uring"], 2, &["--io is about files", emulated]);
+    let timeout = ["--timeout", "60s"];
+    refused(emulated, "atlas10k", &timeout, 2, &["--timeout is about NBD servers", emulated]);
+    refused("/no/such", "atlas10k", &timeout, 2, &["--timeout is about NBD servers", "/no/such"]);
     refused("emulated:atlas10k?depth=2", "atlas10k", &[], 2, &["depth", "seek_jitter"]);
     refused("emulated:atlas10k?bad=99999999", "atlas10k", &[], 2, &["last block of atlas10k"]);
 }

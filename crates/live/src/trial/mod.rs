@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use freewheel_sim::config::{ConfigError, Experiment};
 use freewheel_units::SimDuration;
@@ -96,7 +97,7 @@ pub fn run(
     let folder = tempfile::tempdir().map_err(system("a folder"))?;
     let socket = folder.path().join("drive");
     let command = emulator(folder.path(), &socket).map_err(system("the drive's file"))?;
-    let drive = DriveProcess::start(command)?;
+    let drive = DriveProcess::start(command, &socket)?;
     let address = Address::Unix(socket);
     let way = Way::new();
     let device = NbdBackend::connect(&address.uri("", false), None, way.back(), way.gone())?;
@@ -136,34 +137,55 @@ fn play_in_front(
     let front = Address::Unix(in_folder("front"));
     let server = Server::bind(&front, None, vec![service], Limits::default(), |_| {})?;
     let control = ControlServer::start(Arc::clone(serving), &in_folder("control"))?;
+    beside(server, || {
+        if let Some(free) = &experiment.config.freeblock {
+            let task = TaskRequest {
+                block_size_bytes: free.block_size.get(),
+                repeat: true,
+                ..TaskRequest::new(TaskKind::Scan)
+            };
+            ControlClient::new(control.path())?.create(&task)?;
+        }
+        Ok(play(&mut clients, &front.uri("", false), length)?)
+    })
+}
+
+/// Does what there is to do while the server runs.
+fn beside<T>(
+    server: Server,
+    work: impl FnOnce() -> Result<T, TrialError>,
+) -> Result<T, TrialError> {
     let stop = Stop::new().map_err(|source| TrialError::System { what: "a socket", source })?;
     thread::scope(|scope| {
         let running = scope.spawn(|| server.run(&stop));
-        let played = (|| {
-            if let Some(free) = &experiment.config.freeblock {
-                let task = TaskRequest {
-                    block_size_bytes: free.block_size.get(),
-                    repeat: true,
-                    ..TaskRequest::new(TaskKind::Scan)
-                };
-                ControlClient::new(control.path())?.create(&task)?;
-            }
-            Ok(play(&mut clients, &front.uri("", false), length)?)
-        })();
-        stop.stop();
+        let stops = StopsAtEnd(&stop);
+        let done = work();
+        drop(stops);
         let ended = running.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         let what = "the server in front";
         ended.map_err(|source| TrialError::System { what, source })?;
-        played
+        done
     })
 }
+
+/// Stops the server also where something has panicked: the scope waits for its thread.
+struct StopsAtEnd<'a>(&'a Stop);
+
+impl Drop for StopsAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// How often it is looked whether the drive's process serves.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The drive, killed if it is not ended.
 struct DriveProcess(Child);
 
 impl DriveProcess {
-    /// Waits until it serves.
-    fn start(mut command: Command) -> Result<Self, TrialError> {
+    /// Waits until it has said a line and serves at this socket, or has ended.
+    fn start(mut command: Command, socket: &Path) -> Result<Self, TrialError> {
         let what = "the drive's process";
         let system = |source| TrialError::System { what, source };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -171,12 +193,14 @@ impl DriveProcess {
         let mut says = BufReader::new(this.0.stderr.take().expect("it is a pipe"));
         let mut line = String::new();
         says.read_line(&mut line).map_err(system)?;
-        // What it says as it ends is of no interest, unless it is the first that it says.
-        let has_ended = this.0.try_wait().map_err(system)?.is_some();
-        if has_ended || line.is_empty() {
-            // What there is of its last words.
-            let _ = says.read_to_string(&mut line);
-            return Err(TrialError::Drive(line));
+        // Its first line may also say why it is about to end.
+        while !socket.exists() {
+            if let Some(status) = this.0.try_wait().map_err(system)? {
+                // What there is of its last words.
+                let _ = says.read_to_string(&mut line);
+                return Err(TrialError::Drive(format!("{status}: {}", line.trim_end())));
+            }
+            thread::sleep(LOOK_EVERY);
         }
         thread::spawn(move || io::copy(&mut says, &mut io::sink()));
         Ok(this)
@@ -198,5 +222,60 @@ impl Drop for DriveProcess {
         // It may have ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::nbd::Memory;
+
+    /// A process that does this, with its socket for `$1`.
+    fn shell(script: &str, socket: &Path) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(socket);
+        command
+    }
+
+    #[test]
+    fn a_drive_that_says_why_and_ends_later_is_reported_with_all_that_it_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("drive");
+        let script = "echo error: no such drive >&2; sleep 0.3; echo try another >&2; exit 3";
+        match DriveProcess::start(shell(script, &socket), &socket) {
+            Err(TrialError::Drive(text)) => {
+                assert_eq!(text, "exit status: 3: error: no such drive\ntry another");
+            }
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("it serves nothing"),
+        }
+    }
+
+    #[test]
+    fn a_drive_that_serves_is_ended_with_what_it_prints() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("drive");
+        let script = "trap 'echo the end; exit 0' TERM; echo soon >&2; sleep 0.2; : > \"$1\"; \
+                      while :; do sleep 0.05; done";
+        let drive = DriveProcess::start(shell(script, &socket), &socket).unwrap();
+        assert!(socket.exists());
+        assert_eq!(drive.end().unwrap(), "the end\n");
+    }
+
+    #[test]
+    fn a_panic_beside_the_server_stops_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let front = Address::Unix(folder.path().join("front"));
+        let memory: Arc<dyn Service> = Arc::new(Memory::new("memory", 4096));
+        let server = Server::bind(&front, None, vec![memory], Limits::default(), |_| {}).unwrap();
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let panics = || beside::<()>(server, || panic!("as it happens"));
+            tell.send(catch_unwind(AssertUnwindSafe(panics)).is_err()).unwrap();
+        });
+        assert_eq!(told.recv_timeout(Duration::from_secs(60)), Ok(true));
     }
 }

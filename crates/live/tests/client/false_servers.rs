@@ -131,6 +131,73 @@ fn a_server_that_owes_one_answer_for_too_long_has_vanished_whatever_else_it_answ
     assert!(lost.to_string().contains("no answer for 300ms"), "{lost}");
 }
 
+/// A tenth of how long an answer may be owed in the tests of slow ways.
+const STEP: Duration = Duration::from_millis(50);
+
+/// A client of this server, which may owe an answer for ten steps.
+fn impatient(server: &Played) -> Asker {
+    let limits = ClientLimits { answer: Some(10 * STEP), ..ClientLimits::default() };
+    Asker::connect(&server.uri(), limits).unwrap()
+}
+
+#[test]
+fn a_server_whose_data_come_slowly_is_waited_for_also_by_the_requests_behind() {
+    let server = Played::new(|mut stream| {
+        start(&mut stream);
+        let [first, second] = [(); 2].map(|()| request(&mut stream));
+        stream.write_all(&simple_reply(first)).unwrap();
+        for _ in 0..30 {
+            thread::sleep(STEP);
+            stream.write_all(&[1; 1024]).unwrap();
+        }
+        stream.write_all(&[&simple_reply(second)[..], &[2; 512]].concat()).unwrap();
+    });
+    let asker = impatient(&server);
+    asker.ask(Command::read(0, 30 << 10), 0);
+    asker.ask(Command::read(0, 512), 1);
+    for (tag, byte) in [(0, 1), (1, 2)] {
+        let answer = asker.answer();
+        assert_eq!((answer.tag, answer.result), (tag, Ok(())));
+        assert!(answer.data.iter().all(|&it| it == byte));
+    }
+}
+
+#[test]
+fn a_server_that_takes_a_request_slowly_is_waited_for() {
+    let length = 1 << 20;
+    let server = Played::new(move |mut stream| {
+        start(&mut stream);
+        let cookie = request(&mut stream);
+        let mut data = vec![0; length / 30 + 1];
+        let mut left = length;
+        while left > 0 {
+            thread::sleep(STEP);
+            let part = left.min(data.len());
+            stream.read_exact(&mut data[..part]).unwrap();
+            left -= part;
+        }
+        stream.write_all(&simple_reply(cookie)).unwrap();
+    });
+    let asker = impatient(&server);
+    asker.write(0, &vec![1; length], 0);
+    assert_eq!(asker.answer().result, Ok(()));
+}
+
+#[test]
+fn a_server_that_is_silent_within_data_has_vanished() {
+    let server = Played::new(|mut stream| {
+        start(&mut stream);
+        let cookie = request(&mut stream);
+        stream.write_all(&simple_reply(cookie)).unwrap();
+        stream.write_all(&[1; 100]).unwrap();
+        // Until the client goes.
+        let _ = stream.read(&mut [0]);
+    });
+    let asker = impatient(&server);
+    asker.ask(Command::read(0, 4096), 0);
+    assert_lost(&asker, 1, "no answer for 500ms");
+}
+
 #[test]
 fn a_server_that_is_silent_is_waited_for_as_long_as_nothing_is_owed_for_too_long() {
     let pause = Duration::from_millis(100);

@@ -89,7 +89,11 @@ pub fn beside_virtual_time(
         let result = real_time_experiment(seed, scans, seen.requests)?.run()?;
         Ok::<_, ConfigError>(Seen::simulated(&result))
     };
-    let (alone, scanned) = (simulated(without, false)?, simulated(with, true)?);
+    Ok(rows([without, with], [simulated(without, false)?, simulated(with, true)?]))
+}
+
+/// Both without the scan and with it.
+fn rows([without, with]: [Seen; 2], [alone, scanned]: [Seen; 2]) -> Vec<Beside> {
     let row = |quantity, unit, real: f64, simulated: f64| {
         let band = [(1.0 - TOLERANCE) * simulated, (1.0 + TOLERANCE) * simulated];
         within(quantity, unit, real, simulated, band)
@@ -99,14 +103,14 @@ pub fn beside_virtual_time(
     };
     let (rate, response) = ("requests", "mean response");
     let (rate_with, response_with) = ("requests, with the scan", "mean response, with the scan");
-    Ok(vec![
+    vec![
         row(rate, "1/s", without.requests_per_second, alone.requests_per_second),
         row(rate_with, "1/s", with.requests_per_second, scanned.requests_per_second),
         row(response, "ms", without.mean_response_ms, alone.mean_response_ms),
         row(response_with, "ms", with.mean_response_ms, scanned.mean_response_ms),
         row("scan", "MB/s", with.scan_mb_per_second, scanned.scan_mb_per_second),
         within("requests lost to the scan", "%", lost(with, without), lost(scanned, alone), LOST),
-    ])
+    ]
 }
 
 fn within(
@@ -125,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_virtual_time_says_is_inside_and_a_scan_that_is_a_fifth_slower_is_not() {
+    fn what_virtual_time_says_is_inside() {
         let seen = |scans| {
             let result = real_time_experiment(3, scans, 600).unwrap().run().unwrap();
             assert_eq!(result.requests, 600);
@@ -136,9 +140,57 @@ mod tests {
         assert!(with.scan_mb_per_second > 1.0, "{with:?}");
         let rows = beside_virtual_time(3, without, with).unwrap();
         assert!(rows[..5].iter().all(|row| row.inside && row.real == row.simulated), "{rows:?}");
-        let slower = Seen { scan_mb_per_second: 0.8 * with.scan_mb_per_second, ..with };
-        let rows = beside_virtual_time(3, without, slower).unwrap();
-        let outside = rows.iter().filter(|row| !row.inside && row.real != row.simulated);
-        assert_eq!(outside.map(|row| row.quantity).collect::<Vec<_>>(), ["scan"]);
+    }
+
+    /// The clients alone, and with the scan, in virtual time.
+    const SIMULATED: [Seen; 2] = [seen(100.0, 10.0, 0.0), seen(99.0, 11.0, 4.0)];
+
+    const fn seen(rate: f64, response: f64, scan: f64) -> Seen {
+        Seen {
+            requests: 600,
+            requests_per_second: rate,
+            mean_response_ms: response,
+            scan_mb_per_second: scan,
+        }
+    }
+
+    /// Which rows are outside.
+    fn outside(without: Seen, with: Seen) -> Vec<&'static str> {
+        let rows = rows([without, with], SIMULATED);
+        rows.iter().filter(|row| !row.inside).map(|row| row.quantity).collect()
+    }
+
+    #[test]
+    fn each_number_that_is_too_small_or_too_large_is_outside_by_itself() {
+        let [without, with] = SIMULATED;
+        assert_eq!(outside(without, with), [""; 0]);
+        for factor in [0.89, 1.11] {
+            let response =
+                |seen: Seen| Seen { mean_response_ms: factor * seen.mean_response_ms, ..seen };
+            assert_eq!(outside(response(without), with), ["mean response"], "{factor}");
+            let expected = ["mean response, with the scan"];
+            assert_eq!(outside(without, response(with)), expected, "{factor}");
+            let scanned = Seen { scan_mb_per_second: factor * with.scan_mb_per_second, ..with };
+            assert_eq!(outside(without, scanned), ["scan"], "{factor}");
+            let rate = |seen: Seen| Seen {
+                requests_per_second: factor * seen.requests_per_second,
+                ..seen
+            };
+            // Both, so that none are lost to the scan beyond those in virtual time.
+            let expected = ["requests", "requests, with the scan"];
+            assert_eq!(outside(rate(without), rate(with)), expected, "{factor}");
+        }
+    }
+
+    #[test]
+    fn the_scan_may_take_as_much_from_the_clients_as_in_the_claim_and_no_more() {
+        let [without, with] = SIMULATED;
+        let lost = |percent: f64| Seen { requests_per_second: 100.0 - percent, ..with };
+        for percent in [-4.9, 1.9] {
+            assert_eq!(outside(without, lost(percent)), [""; 0], "{percent}");
+        }
+        for percent in [-5.1, 2.1] {
+            assert_eq!(outside(without, lost(percent)), ["requests lost to the scan"], "{percent}");
+        }
     }
 }

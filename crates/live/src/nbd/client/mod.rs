@@ -47,14 +47,15 @@ pub struct ClientLimits {
     /// A server that has not let the client in after so long will not.
     pub negotiation: Duration,
     /// A server that owes an answer for so long has vanished, whatever else it answers; looked at each
-    /// second or more often. For ever when `None`.
+    /// second or more often. What a request takes to be sent does not count, nor what the data of any
+    /// answer take to come: a slow way is not a server that has gone. For ever when `None`.
     pub answer: Option<Duration>,
 }
 
 impl ClientLimits {
     /// How often it is looked whether an answer is overdue.
     fn look_every(&self) -> Option<Duration> {
-        // At most a tenth late.
+        // At most a fifth late: a request may be known a tenth late, and be looked at a tenth late.
         let tenth = |longest: Duration| longest / 10;
         let shortest = Duration::from_millis(1);
         self.answer.map(|longest| tenth(longest).clamp(shortest, Duration::from_secs(1)))
@@ -174,6 +175,18 @@ struct Flight<T> {
     /// Somebody waits until nothing is in flight.
     closing: bool,
     lost: Option<Lost>,
+    /// Since when a request is being sent.
+    sends_since: Option<Instant>,
+    /// What sending those before took.
+    sent_for: Duration,
+}
+
+impl<T> Flight<T> {
+    /// For how long requests have been under way to the server until now.
+    fn sending(&self, now: Instant) -> Duration {
+        let this = self.sends_since.map(|since| now.saturating_duration_since(since));
+        self.sent_for + this.unwrap_or_default()
+    }
 }
 
 /// A panic of another thread leaves nothing half-done in what is locked here.
@@ -221,6 +234,8 @@ impl<T: Send + 'static> Client<T> {
                 bytes: 0,
                 closing: false,
                 lost: None,
+                sends_since: None,
+                sent_for: Duration::ZERO,
             }),
             landed: Condvar::new(),
             is_ending: AtomicBool::new(false),
@@ -263,7 +278,9 @@ impl<T: Send + 'static> Client<T> {
         self.shared.begin(asked, weight(command), tag)?;
         let payload: &[u8] = if is_write { data } else { &[] };
         let mut parts = [IoSlice::new(&head), IoSlice::new(payload)];
-        if let Err(error) = self.shared.stream.write_all(&mut parts) {
+        let sent = self.shared.stream.write_all(&mut parts);
+        self.shared.has_sent();
+        if let Err(error) = sent {
             let stall = self.shared.limits.stall;
             match is_timeout(&error) {
                 true => self.shared.lose(&format!("the server took nothing for {stall:?}")),
@@ -324,7 +341,7 @@ impl<T> Drop for Client<T> {
 }
 
 impl<T> Shared<T> {
-    /// Takes a request into flight.
+    /// Takes a request into flight, which is sent next.
     fn begin(&self, asked: Asked, weight: u64, tag: T) -> Result<(), Refused<T>> {
         let mut flight = lock(&self.flight);
         let Flight { requests, bytes, lost, .. } = &*flight;
@@ -342,7 +359,15 @@ impl<T> Shared<T> {
         flight.requests += 1;
         flight.bytes += weight;
         flight.fresh.push((asked, tag));
+        flight.sends_since = Some(Instant::now());
         Ok(())
+    }
+
+    /// The request that was begun last is on its way.
+    fn has_sent(&self) {
+        let mut flight = lock(&self.flight);
+        flight.sent_for = flight.sending(Instant::now());
+        flight.sends_since = None;
     }
 
     /// A request has been answered.

@@ -21,8 +21,15 @@ pub(super) struct Receiver<T, F> {
     shared: Arc<Shared<T>>,
     session: Session,
     answered: F,
-    /// What the callers want back, by cookie, and since when this thread knows.
-    tags: BTreeMap<u64, (Command, T, Instant)>,
+    /// What the callers want back, by cookie, and since when this thread knows, by `waited`.
+    tags: BTreeMap<u64, (Command, T, Duration)>,
+    begun: Instant,
+    /// For how long data of answers were coming.
+    coming: Duration,
+    /// When something came last.
+    came_at: Instant,
+    /// Time since it began, without that in which requests were being sent or data were coming.
+    waited: Duration,
     /// When it looks whether an answer is overdue.
     looks_at: Instant,
     /// Of [`Flight::fresh`](super::Flight), to be used again.
@@ -42,8 +49,19 @@ enum Ended {
 
 impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
     pub fn new(shared: Arc<Shared<T>>, session: Session, answered: F) -> Self {
-        let (tags, looks_at) = (BTreeMap::new(), Instant::now());
-        Self { shared, session, answered, tags, looks_at, adopted: Vec::new() }
+        let begun = Instant::now();
+        Self {
+            shared,
+            session,
+            answered,
+            tags: BTreeMap::new(),
+            begun,
+            coming: Duration::ZERO,
+            came_at: begun,
+            waited: Duration::ZERO,
+            looks_at: begun,
+            adopted: Vec::new(),
+        }
     }
 
     /// Answers everything, if need be with the loss of the connection, of which `told` hears first.
@@ -87,7 +105,9 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
             let mut bytes = if in_place { &[][..] } else { &buffer[..length] };
             if in_place {
                 self.session.filled(length);
+                self.coming += at - self.came_at;
             }
+            self.came_at = at;
             // What the server answers was asked before.
             self.adopt(at);
             while let Some(event) = self.session.feed(&mut bytes)? {
@@ -109,17 +129,21 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
         };
         self.looks_at = now + pause;
         let oldest = self.tags.first_key_value().map(|(_, &(_, _, since))| since);
-        match oldest.is_some_and(|since| now.saturating_duration_since(since) >= longest) {
+        match oldest.is_some_and(|since| self.waited.saturating_sub(since) >= longest) {
             true => Err(Ended::Overdue(longest)),
             false => Ok(()),
         }
     }
 
-    /// Takes the requests that were made meanwhile.
+    /// Takes the requests that were made meanwhile, and what sending took.
     fn adopt(&mut self, now: Instant) {
-        std::mem::swap(&mut self.adopted, &mut lock(&self.shared.flight).fresh);
+        let mut flight = lock(&self.shared.flight);
+        std::mem::swap(&mut self.adopted, &mut flight.fresh);
+        let moving = self.coming + flight.sending(now);
+        drop(flight);
+        self.waited = now.saturating_duration_since(self.begun).saturating_sub(moving);
         for (asked, tag) in self.adopted.drain(..) {
-            self.tags.insert(asked.cookie(), (asked.command(), tag, now));
+            self.tags.insert(asked.cookie(), (asked.command(), tag, self.waited));
             self.session.expect(asked);
         }
     }

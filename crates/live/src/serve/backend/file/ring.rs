@@ -108,8 +108,12 @@ impl Owner {
         self.listen();
         loop {
             self.begin_all();
-            if self.at_work == 0 && !self.begin_next() {
-                return Ok(());
+            if self.at_work == 0 {
+                if !self.begin_next() {
+                    return Ok(());
+                }
+                // What it has begun may be over already, and the bell is to be awaited before the ring is.
+                continue;
             }
             self.ring.wait()?;
             let done = self.ring.take();
