@@ -6,21 +6,24 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use freewheel::live::control::{
-    BlockStream, ControlClient, Expectation, Record, Task, TaskKind, TaskPriority, TaskRequest,
-    TaskState,
+    BlockStream, ControlClient, Expectation, Record, ServerStatus, Task, TaskKind, TaskPriority,
+    TaskRequest, TaskState,
 };
 use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
 
 use crate::failure::Failure;
-use crate::number;
 use crate::progress::Bars;
 use crate::table::Table;
+use crate::{number, output};
 
 /// How often a server is asked how far a task is.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 
 /// Bytes of a task's data after which it is asked as well.
 const ASK_AFTER: u64 = 4 << 20;
+
+/// Clients that have been away for so long may stay away.
+const STARVED_AFTER: SimDuration = SimDuration::from_secs(5);
 
 /// Which server.
 #[derive(Args)]
@@ -94,11 +97,14 @@ impl PaceArgs {
         }
     }
 
-    /// Begins a task.
+    /// Begins a task; says so when nothing will come of it as things are.
     pub fn begin(&self, client: &ControlClient, request: &TaskRequest) -> Result<Task, Failure> {
         let task = client.create(request)?;
         if self.promote {
             return Ok(client.promote(task.id)?);
+        }
+        if let Some(why) = starved(&client.status()?) {
+            output::note(&why);
         }
         Ok(task)
     }
@@ -169,6 +175,25 @@ pub fn state(state: TaskState) -> &'static str {
         TaskState::Failed => "failed",
         TaskState::Lost => "lost",
     }
+}
+
+/// Why tasks read nothing, and the way out, when clients leave no gaps to read in.
+pub fn starved(status: &ServerStatus) -> Option<String> {
+    let idle = status.idle_ns.filter(|&ns| ns >= STARVED_AFTER.ns())?;
+    let numbers: Vec<String> = status
+        .tasks
+        .iter()
+        .filter(|task| task.needs_gaps())
+        .map(|task| task.id.to_string())
+        .collect();
+    let last = numbers.last()?;
+    Some(format!(
+        "no request of a client has been there for {}, so there are no gaps, and task {} reads \
+         nothing until one comes: `freewheel promote {last}` does not wait for gaps, and a task \
+         begun with --idle-after 20ms uses idle time",
+        number::seconds(idle),
+        numbers.join(", ")
+    ))
 }
 
 /// Bytes of blocks, for people.

@@ -1,10 +1,10 @@
 //! `freewheel tasks`, `abort` and `promote`: background tasks on a running server.
 
 use clap::Args;
-use freewheel::live::control::{self, ServerStatus, Task};
+use freewheel::live::control::{self, ServerStatus, Task, TaskKind};
 use serde::Serialize;
 
-use super::control::{ControlArgs, blocks, name, state};
+use super::control::{ControlArgs, blocks, name, starved, state};
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{number, output};
@@ -79,6 +79,9 @@ impl TasksArgs {
         };
         let status = control.client()?.status()?;
         status.notices.iter().for_each(|notice| output::note(notice));
+        if let Some(why) = starved(&status) {
+            output::note(&why);
+        }
         if self.json {
             return output::print_document(&status);
         }
@@ -107,6 +110,11 @@ pub fn print(task: &Task, json: bool, done: &str) -> Result<(), Failure> {
     }
     let left = blocks(task.blocks_left);
     output::print(&format!("task {} ({}) {done}; {left} are left\n", task.id, name(task.kind)))
+}
+
+/// What clients' writes to what a backup had not read yet have cost: these waited for a read each.
+fn copied(task: &Task) -> String {
+    if task.kind == TaskKind::Backup { blocks(task.copied_blocks) } else { "-".to_owned() }
 }
 
 fn text(status: &ServerStatus) -> String {
@@ -142,8 +150,8 @@ fn text(status: &ServerStatus) -> String {
     if status.tasks.is_empty() {
         return format!("{table}no tasks\n");
     }
-    let mut tasks = Table::new("rllrrrr");
-    tasks.row(["task", "kind", "state", "done", "read", "ends in", "unreadable"]);
+    let mut tasks = Table::new("rllrrrrr");
+    tasks.row(["task", "kind", "state", "done", "read", "copied", "ends in", "unreadable"]);
     for task in &status.tasks {
         let word = if task.promoted { "promoted" } else { state(task.state) };
         tasks.row([
@@ -152,6 +160,7 @@ fn text(status: &ServerStatus) -> String {
             word.to_owned(),
             number::percent(task.done()),
             blocks(task.blocks_read),
+            copied(task),
             task.remaining_ns.map_or("-".to_owned(), number::about),
             task.unreadable_blocks.to_string(),
         ]);

@@ -165,6 +165,30 @@ fn tasks_are_listed_promoted_and_aborted_by_their_numbers() {
 }
 
 #[test]
+fn a_task_without_clients_says_that_there_are_no_gaps_and_the_way_out() {
+    let world = World::emulated("");
+    while world.json("tasks")["idle_ns"].as_u64().unwrap() < 5_000_000_000 {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let uses_idle_time = world.verb("scan --detach --idle-after 10s --priority high");
+    assert_eq!(uses_idle_time.stderr, "");
+    let begun = world.verb("scrub --detach --deadline 1h");
+    assert!(begun.stderr.contains("so there are no gaps, and task 2 reads"), "{}", begun.stderr);
+    assert!(begun.stderr.contains("`freewheel promote 2`"), "{}", begun.stderr);
+    assert!(world.verb("tasks").stderr.contains("and task 2 reads nothing"));
+    let tasks = &world.json("tasks")["tasks"];
+    assert_eq!(tasks[0]["idle_after_ns"], 10_000_000_000_u64);
+    assert_eq!(tasks[0]["priority"], "high");
+    assert_eq!(tasks[1]["deadline_ns"], 3_600_000_000_000_u64);
+    assert_eq!(tasks[1]["priority"], "normal");
+    world.verb("promote 2");
+    assert_eq!(world.verb("tasks").stderr, "", "both go on by themselves");
+    let mut client = world.client();
+    client.write(0, &[1; 512]);
+    assert!(world.json("tasks")["idle_ns"].as_u64().unwrap() < 5_000_000_000);
+}
+
+#[test]
 fn without_a_server_the_way_out_is_said() {
     let ran = run(&["tasks", "--control", "/no/such/socket"]);
     assert_eq!(ran.code, 1);

@@ -228,6 +228,12 @@ pub struct Task {
     pub blocks: u64,
     /// What is read at once, at least.
     pub block_size_bytes: u64,
+    /// Beside other tasks.
+    pub priority: TaskPriority,
+    /// When a round is to be complete, from its beginning.
+    pub deadline_ns: Option<u64>,
+    /// It uses idle time as well, when no client's request has been there for so long.
+    pub idle_after_ns: Option<u64>,
     /// It begins anew when it is done.
     pub repeat: bool,
     /// Its data go to whoever asks for them.
@@ -258,6 +264,7 @@ impl Task {
     /// A report as of `now` since the server began.
     pub fn new(report: &JobReport, now: SimTime) -> Self {
         let JobSpec { kind, range, block_size, repeats, has_reader, .. } = &report.spec;
+        let JobSpec { priority, deadline, idle_after, .. } = &report.spec;
         let until = report.ended.unwrap_or(now);
         Self {
             id: report.id,
@@ -278,6 +285,13 @@ impl Task {
             first_block: range.start.get(),
             blocks: report.blocks.get(),
             block_size_bytes: u64::from(*block_size) * BLOCK_BYTES,
+            priority: match priority {
+                Priority::Low => TaskPriority::Low,
+                Priority::Normal => TaskPriority::Normal,
+                Priority::High => TaskPriority::High,
+            },
+            deadline_ns: deadline.map(SimDuration::ns),
+            idle_after_ns: idle_after.map(SimDuration::ns),
             repeat: *repeats,
             stream: *has_reader,
             rounds: report.rounds,
@@ -296,6 +310,12 @@ impl Task {
     /// The part of the round that is done.
     pub fn done(&self) -> f64 {
         1.0 - self.blocks_left as f64 / self.blocks.max(1) as f64
+    }
+
+    /// Whether it can only go on while requests of clients leave gaps.
+    pub fn needs_gaps(&self) -> bool {
+        let is_over = !matches!(self.state, TaskState::Waiting | TaskState::Running);
+        !is_over && !self.promoted && self.idle_after_ns.is_none()
     }
 }
 
@@ -441,6 +461,8 @@ pub struct ServerStatus {
     pub blocks: u64,
     /// Since when it serves.
     pub uptime_ns: u64,
+    /// For how long no client's request has been there; none while one is.
+    pub idle_ns: Option<u64>,
     /// What the scheduler saw and did.
     pub scheduling: Scheduling,
     /// The margins that it has learned; none with --conservatism TIME.

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use freewheel_nbd::Export;
-use freewheel_units::{BLOCK_BYTES, Blocks, SimTime};
+use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, SimTime};
 use thiserror::Error;
 use tokio::net::UnixListener;
 use tokio::runtime::{self, Runtime};
@@ -127,6 +127,7 @@ impl Controlled {
             drive: self.drive.clone(),
             blocks: self.blocks.get(),
             uptime_ns: status.elapsed.ns(),
+            idle_ns: status.idle.map(SimDuration::ns),
             scheduling: status.account.into(),
             margins: status.margins.into_iter().map(Margin::from).collect(),
             responses: Durations::new(&status.responses),

@@ -225,7 +225,7 @@ impl Desk {
     }
 
     /// Since when no client's request is there.
-    fn idle_since(&self) -> Option<SimTime> {
+    pub fn idle_since(&self) -> Option<SimTime> {
         (self.clients == 0 && !self.is_closing).then_some(self.idle_since)
     }
 

@@ -113,6 +113,8 @@ pub struct Status {
     pub began_unix_ns: u64,
     /// Since then.
     pub elapsed: SimDuration,
+    /// For how long no client's request has been there; none while one is.
+    pub idle: Option<SimDuration>,
     /// What the scheduler saw and did.
     pub account: Account,
     /// The margins of free work that it has learned, where it has.
@@ -396,6 +398,7 @@ impl Works {
         Status {
             began_unix_ns: self.began_unix_ns,
             elapsed: now - SimTime::ZERO,
+            idle: self.desk.idle_since().map(|since| now.saturating_since(since)),
             account: *self.desk.account(),
             margins: self.desk.margins(),
             responses: self.desk.responses().clone(),
