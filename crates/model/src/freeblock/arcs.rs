@@ -66,20 +66,26 @@ impl Spans {
     ) {
         let start = u64::from(place.start().steps());
         let sectors = size.get() as u32;
+        let mut begin = start + place.turned(sector);
         while count > 0 {
-            let (first, last) = slots_of(place, sector, sectors);
-            let mut same = 1;
-            if count > 1 {
-                // Those behind it that begin and end in the same slots.
-                let begin = place.first_sector_from((first + 1) * SLOT_STEPS - start);
-                let ends = place.first_sector_from((last + 1) * SLOT_STEPS - start + 1) - 1;
-                let begins_there = size.divide(u64::from(begin - 1 - sector)).0 as u32 + 1;
-                let ends_there = size.divide(u64::from(ends - sector)).0 as u32;
-                same = begins_there.min(ends_there).min(count);
+            let first = begin / SLOT_STEPS;
+            // Those that end in the slot that they begin in.
+            let end = place.first_sector_from((first + 1) * SLOT_STEPS - start + 1) - 1;
+            let within = (size.divide(u64::from(end - sector)).0 as u32).min(count);
+            if within > 0 {
+                self.add_to(first, first, worth * within);
+                sector += sectors * within;
+                count -= within;
+                begin = start + place.turned(sector);
             }
-            self.add_to(first, last, worth * same);
-            sector += sectors * same;
-            count -= same;
+            // The next one mostly begins there as well.
+            if count > 0 && begin / SLOT_STEPS == first {
+                let end = start + place.turned(sector + sectors);
+                self.add_to(first, (end - 1) / SLOT_STEPS, worth);
+                sector += sectors;
+                count -= 1;
+                begin = end;
+            }
         }
     }
 
@@ -164,33 +170,39 @@ struct Ending<'a> {
     spans: &'a Spans,
     shift: u32,
     /// By the first slot of an arc: what lies in it and ends with it. Twice around, so that each
-    /// row follows from the one before without a wrap: one slot further on.
-    twice: [u16; 2 * SLOTS],
+    /// row follows from the one before without a wrap: one slot further on. Behind that nothing.
+    twice: [u16; 2 * SLOTS + 1],
 }
 
 impl<'a> Ending<'a> {
     fn new(spans: &'a Spans, shift: u32) -> Self {
-        Self { spans, shift, twice: [0; 2 * SLOTS] }
+        Self { spans, shift, twice: [0; 2 * SLOTS + 1] }
     }
 
     /// Goes on to arcs of `added + 1` slots, from one slot less.
     #[inline]
     fn advance(&mut self, added: usize) {
+        // Most things lie in one slot or two.
         if added < self.spans.rows {
-            self.twice.copy_within(1.., 0);
-            for (slot, worth) in self.spans.worth[added].iter().enumerate() {
-                let worth = units(*worth, self.shift);
-                for at in [slot, slot + SLOTS] {
-                    self.twice[at] = self.twice[at].saturating_add(worth);
-                }
+            self.add_row(added);
+        }
+    }
+
+    fn add_row(&mut self, added: usize) {
+        let before = self.twice;
+        let worth = self.spans.worth[added].map(|worth| units(worth, self.shift));
+        for (slot, worth) in worth.into_iter().enumerate() {
+            for at in [slot, slot + SLOTS] {
+                self.twice[at] = before[at + 1].saturating_add(worth);
             }
         }
     }
 
     /// What lies in arcs of `added + 1` slots and ends in their last.
     #[inline]
-    fn at(&self, added: usize) -> &[u16] {
-        &self.twice[(added + 1).saturating_sub(self.spans.rows.max(1))..][..SLOTS]
+    fn at(&self, added: usize) -> &[u16; SLOTS] {
+        let first = (added + 1).saturating_sub(self.spans.rows.max(1));
+        self.twice[first..].first_chunk().expect("no arc has more slots than twice the turn")
     }
 }
 
@@ -219,18 +231,16 @@ impl Apart {
 impl Arcs {
     pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);
 
-    /// What lies wholly in each arc, in units of a power of two, rounded up.
-    pub fn of(spans: &Spans, shift: u32) -> Self {
-        let mut arcs = Self::NONE;
+    /// Raises it to what lies wholly in each arc, in units of a power of two, rounded up.
+    pub fn raise(&mut self, spans: &Spans, shift: u32) {
         let mut sums = [0u16; SLOTS];
         let mut ending = Ending::new(spans, shift);
-        for (added, row) in arcs.0.iter_mut().enumerate() {
+        for (added, row) in self.0[..SLOTS - 1].iter_mut().enumerate() {
             ending.advance(added);
             extend(&mut sums, &[0; SLOTS], ending.at(added));
-            *row = sums;
+            raise_row(row, &sums);
         }
-        arcs.0[SLOTS - 1] = [units(spans.total, shift); SLOTS];
-        arcs
+        raise_row(&mut self.0[SLOTS - 1], &[units(spans.total, shift); SLOTS]);
     }
 
     /// No less than a path over several surfaces takes in each arc: in a slot it is on one of them,
@@ -288,13 +298,6 @@ impl Arcs {
         arcs.0[SLOTS - 1] = [turn.min(units(total, shift)); SLOTS];
         arcs
     }
-
-    /// The greater of both, arc by arc.
-    pub fn raise(&mut self, other: &Self) {
-        for (row, others) in self.0.iter_mut().zip(&other.0) {
-            raise_row(row, others);
-        }
-    }
 }
 
 #[inline]
@@ -306,7 +309,7 @@ fn raise_row(row: &mut [u16; SLOTS], others: &[u16; SLOTS]) {
 
 /// Paths on a surface go on, or begin after those that came from elsewhere, with what ends now.
 #[inline]
-fn extend(path: &mut [u16; SLOTS], came: &[u16; SLOTS], ending: &[u16]) {
+fn extend(path: &mut [u16; SLOTS], came: &[u16; SLOTS], ending: &[u16; SLOTS]) {
     for ((path, came), ending) in path.iter_mut().zip(came).zip(ending) {
         *path = (*path).max(*came).saturating_add(*ending);
     }
@@ -314,7 +317,16 @@ fn extend(path: &mut [u16; SLOTS], came: &[u16; SLOTS], ending: &[u16]) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, LazyLock};
+
+    use super::super::tracks::Tracks;
     use super::*;
+    use crate::drive::{Drive, Position};
+
+    static TRACKS: LazyLock<Tracks> = LazyLock::new(|| {
+        let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+        Tracks::new(&Arc::new(Drive::build(&spec).unwrap()))
+    });
 
     #[test]
     fn a_byte_says_no_less_than_any_worth_and_at_most_a_sixteenth_more() {
@@ -367,6 +379,21 @@ mod tests {
 
     proptest::proptest! {
         #[test]
+        fn a_run_is_its_items_one_by_one(
+            (cylinder, surface) in (0u32..10_000, 0u32..6),
+            (size, from, upto) in (1u32..140, 0.0..1f64, 0.0..1f64),
+            worth in 1u32..300,
+        ) {
+            let place = TRACKS.place(Position { cylinder, surface }).unwrap();
+            let sector = (from * f64::from(place.sectors())) as u32;
+            let count = (upto * f64::from((place.sectors() - sector) / size + 1)) as u32;
+            let (mut run, mut items) = (Spans::NONE, Spans::NONE);
+            run.add_run(&place, sector, Divisor::new(size.into()), count, worth);
+            (0..count).for_each(|item| items.add(&place, sector + item * size, size, worth));
+            proptest::prop_assert_eq!(run, items);
+        }
+
+        #[test]
         fn no_path_takes_more_than_its_arc_offers(
             things in proptest::collection::vec((0usize..4, 0..TURN, 1u64..2500, 1u32..40), 1..40),
             switch in 0u64..2500,
@@ -391,7 +418,9 @@ mod tests {
             // On one surface it is what lies there.
             let on = |thing: &&Thing| thing.0 == 0;
             let there: Vec<Thing> = things.iter().filter(on).copied().collect();
-            let alone = u32::from(Arcs::of(&surfaces[0], 0).0[slots - 1][first as usize]);
+            let mut alone = Arcs::NONE;
+            alone.raise(&surfaces[0], 0);
+            let alone = u32::from(alone.0[slots - 1][first as usize]);
             proptest::prop_assert!(heaviest(&there, (from, from + length), switch) <= alone);
         }
     }

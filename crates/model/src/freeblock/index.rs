@@ -194,7 +194,7 @@ impl Index {
         let surfaces = &self.surfaces[..used];
         let arcs = match self.objective {
             Objective::Track => surfaces.iter().fold(Arcs::NONE, |mut most, spans| {
-                most.raise(&Arcs::of(spans, self.shift));
+                most.raise(spans, self.shift);
                 most
             }),
             Objective::Cylinder => Arcs::of_paths(surfaces, self.apart, self.shift),

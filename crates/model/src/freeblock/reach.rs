@@ -28,6 +28,8 @@ pub(super) struct Reach<'a> {
     /// Length of the gap, seek included.
     length: u64,
     period: u64,
+    /// Stays as long as this might seem to end in the slot they begin in.
+    slots_told_below: u64,
     /// Phase at the beginning of the gap.
     phase: u64,
     /// Slots a nanosecond, in units of 2^-40, rounded down.
@@ -42,6 +44,7 @@ impl<'a> Reach<'a> {
             gap: *gap,
             length: (gap.due - gap.begin).ns(),
             period: rotation.period_ns(),
+            slots_told_below: (rotation.period_ns() * (SLOTS as u64 - 2)).div_ceil(SLOTS as u64),
             phase: rotation.phase_ns(gap.begin),
             slots_per_ns: ((SLOTS as u64) << 40) / rotation.period_ns(),
         }
@@ -137,8 +140,7 @@ impl<'a> Reach<'a> {
     #[inline]
     fn slots_between(&self, from: u64, back: u64) -> Option<(SlotArc, u64)> {
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
-        // Longer ones might seem to end in the slot they begin in.
-        if length * SLOTS as u64 >= self.period * (SLOTS as u64 - 2) {
+        if length >= self.slots_told_below {
             let slots = if length > self.period { SLOTS + 1 } else { SLOTS };
             return Some((SlotArc { first: 0, slots }, length));
         }

@@ -268,6 +268,11 @@ impl Tracks {
         let zone = |cylinder: u32| usize::from(self.zone_of_cylinder[cylinder as usize]);
         let zones = self.drive.layout().zones();
         let (first, last) = (zone(first), zone(last));
+        if first == last
+            && let Some(zone) = zones.get(first)
+        {
+            return zone.blocks_per_track();
+        }
         // Cylinders of no zone may stand at either end.
         let most = |zones: &[Zone]| zones.iter().map(Zone::blocks_per_track).max();
         zones.get(first..=last).map_or_else(|| most(zones), most).unwrap_or(0)
