@@ -105,6 +105,23 @@ fn the_backup_example_has_every_block_and_says_what_was_copied() {
 }
 
 #[test]
+fn the_write_example_writes_each_block_unless_a_request_does_and_delays_none() {
+    let mut arguments = vec!["sim", "examples/write.toml", "--set", "freeblock.length=32MiB"];
+    let text = stdout(&arguments);
+    for words in ["Background task: write", "1 complete", "superseded", "it ended after"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    arguments.push("--json");
+    let document = document(&arguments);
+    let task = &document["result"]["free_work"]["tasks"][0];
+    let delivered = &task["delivered"];
+    let ways = ["in_gaps", "superseded"].map(|way| delivered[way].as_u64().unwrap());
+    assert_eq!((ways[0] + ways[1], task["blocks"].as_u64()), (8192, Some(8192)));
+    assert!(ways[0] > 8000, "{delivered}");
+    assert_eq!(document["result"]["free"]["gaps_late"], 0);
+}
+
+#[test]
 fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
     let text = stdout(&arguments);
