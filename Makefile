@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-vm test-kills lint bench bench-scale bench-freeblock bench-cpu bench-long bench-nbd reproduce install schemas picture clean
+.PHONY: demo test test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-cpu bench-long bench-nbd reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -19,6 +19,12 @@ test: lint
 test-vm:
 	$(CARGO) build --package freewheel-cli
 	vm/run.sh $${CARGO_TARGET_DIR:-target}/debug/freewheel
+
+## nbdinfo, nbdcopy, qemu-img, qemu-io and fio on `freewheel serve` while it scrubs: a minute. Needs
+## Debian's libnbd-bin, qemu-utils and fio.
+test-clients:
+	$(CARGO) build --package freewheel-cli
+	vm/clients.sh $${CARGO_TARGET_DIR:-target}/debug/freewheel
 
 ## 500 servers killed under load, and what they had promised read back: some minutes.
 test-kills:
