@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   buffer    what has to come between two reads of a place          buffer.rs
-//!     -> clock    period, phase, jitter                               clock.rs
+//!     -> clock    period, phase, jitter                               clock.rs, passages.rs
 //!     -> zones    tracks, skews, heads, defects, zones                zones.rs, map.rs
 //!                 spares of cylinders, bands                          runs.rs, bands.rs
 //!     -> timer    command overhead, head switch, order of heads, seeks   seeks.rs, heads.rs
@@ -33,6 +33,7 @@ mod host;
 mod journal;
 mod layout;
 mod map;
+mod passages;
 mod runs;
 mod seeks;
 mod verify;
@@ -45,7 +46,6 @@ use std::io;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
 use freewheel_sim::black_box::{BlackBox, Gone};
-use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -55,6 +55,7 @@ use clock::Clock;
 use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
+use passages::Wander;
 use seeks::{Timer, distances};
 use writes::WriteTimes;
 use zones::Surveyor;
@@ -285,8 +286,8 @@ struct Found {
     bus: Option<Bus>,
     period_ns: f64,
     period_error_ns: f64,
-    /// In parts of the period, and over which time.
-    drift: Option<(f64, SimDuration)>,
+    /// None after a minute only.
+    wander: Option<Wander>,
     jitter_ns: f64,
     zones: Vec<ZoneMap>,
     /// None when the order of heads shows in no time.
@@ -340,7 +341,7 @@ pub fn extract(
         bus,
         period_ns: clock.period_ns(),
         period_error_ns: clock.period_error_ns(),
-        drift: clock.drift(),
+        wander: clock.wander(),
         jitter_ns: clock.jitter_ns(),
         zones,
         mapping: times.mapping,

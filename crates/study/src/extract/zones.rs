@@ -121,7 +121,8 @@ impl Surveyor<'_, '_> {
 
     /// What an angle of [`READS`] reads may be off, in turns.
     pub(super) fn tolerance(&self) -> f64 {
-        (4.0 * self.clock.jitter_ns() + 2_000.0) / self.clock.period_ns()
+        let off_ns = 4.0 * self.clock.jitter_ns() + self.clock.stray_ns() + 2_000.0;
+        off_ns / self.clock.period_ns()
     }
 
     /// A block that is off by no more is on the track where it was expected.
@@ -493,12 +494,34 @@ impl Surveyor<'_, '_> {
         let tracks = zone.position(zone.end() - 1) / zone.per_track;
         let mut errors = Vec::new();
         for _ in 0..CHECKS {
-            let block = zone.track_first(self.host.below(tracks.max(1)));
-            errors.extend(self.error(zone, block)?);
+            let track = self.host.below(tracks.max(1));
+            let error = self.error(zone, zone.track_first(track))?;
+            errors.extend(error.map(|error| ((track / zone.heads) as f64, error)));
         }
-        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
+        self.level(zone, cylinders, &mut errors);
+        let mean = errors.iter().map(|(_, error)| error).sum::<f64>() / errors.len() as f64;
         zone.start = fold(zone.start + mean);
         self.locate_slips(zone)
+    }
+
+    /// Takes the skew of cylinders from how tracks all over the zone are off, by cylinder, and what
+    /// that explains from them. A single one far away was measured when the spindle may have been off.
+    fn level(&self, zone: &mut ZoneMap, cylinders: u64, errors: &mut [(f64, f64)]) {
+        let count = errors.len() as f64;
+        let mean = |of: &dyn Fn(&(f64, f64)) -> f64| errors.iter().map(of).sum::<f64>() / count;
+        let (middle, off) = (mean(&|at| at.0), mean(&|at| at.1));
+        let spread = mean(&|at| (at.0 - middle).powi(2));
+        let is_turned = zone.runs.as_ref().is_some_and(|runs| !runs.steps.is_empty());
+        if is_turned || spread <= 0.0 {
+            return;
+        }
+        let slope = mean(&|at| (at.0 - middle) * (at.1 - off)) / spread;
+        let before = zone.cylinder_step;
+        let tolerance = self.tolerance() * zone.per_track as f64;
+        let skews = cylinders.max(1) as f64 * WHOLE_SECTOR / tolerance.max(WHOLE_SECTOR);
+        zone.cylinder_step = zone.whole_sectors(before + slope, skews.max(1.0));
+        let step = signed(zone.cylinder_step - before);
+        errors.iter_mut().for_each(|(cylinder, error)| *error -= step * *cylinder);
     }
 
     /// Pairs of tracks, so many skews apart, that say what one is to a part of a sector.
