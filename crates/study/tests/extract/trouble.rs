@@ -38,6 +38,10 @@ impl BlackBox for Troubled {
         self.drive.submit(command);
     }
 
+    fn holds(&self, start: Lbn, blocks: u32) -> bool {
+        self.drive.holds(start, blocks)
+    }
+
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
         self.answers_left = self.answers_left.checked_sub(1).ok_or(Gone("it broke".into()))?;
         let answer = self.drive.next_answer(until)?;
