@@ -10,7 +10,7 @@ use freewheel_units::SimDuration;
 
 use super::buffer::Buffer;
 use super::fit::{self, Choice};
-use super::held_out::{self, Batch};
+use super::held_out::{self, Requests};
 use super::host::Host;
 use super::layout;
 use super::passages::Wander;
@@ -25,8 +25,8 @@ pub(super) fn describe(
     found: &Found,
     options: &ExtractOptions,
     host: &Host<'_>,
-    for_fit: &[Batch],
-    held_out: &[Batch],
+    for_fit: &Requests,
+    held_out: &Requests,
 ) -> Extraction {
     let first = spec(found, options);
     let (mut spec, choices) = fit::fitted(first.clone(), for_fit).unwrap_or((first, Vec::new()));

@@ -43,7 +43,7 @@ mod zones;
 use std::collections::VecDeque;
 use std::io;
 
-use freewheel_model::drive::Drive;
+use freewheel_model::drive::BuildDriveError;
 use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
 use freewheel_sim::black_box::{BlackBox, Gone};
 use serde::Serialize;
@@ -151,6 +151,21 @@ pub enum ExtractError {
         /// How many.
         tracks: u64,
     },
+    /// What was found makes another drive.
+    #[error(
+        "what was found makes a drive of {found} blocks, and this one has {blocks}, so no file is written: the drive lays them out in a way that is not understood, or a file cannot say; if something else kept it busy, begin anew on a quiet one or with another seed"
+    )]
+    OtherCapacity {
+        /// Of what was found.
+        found: u64,
+        /// Of the drive.
+        blocks: u64,
+    },
+    /// What was found makes no drive.
+    #[error(
+        "what was found makes no drive, so no file is written: {0}; if something else kept it busy, begin anew on a quiet one or with another seed"
+    )]
+    NoDrive(#[from] BuildDriveError),
     /// A movement that cannot be timed.
     #[error("{what}: its time could not be measured, every read came from the buffer")]
     NoTime {
@@ -354,11 +369,10 @@ pub fn extract(
         verified: 0,
         misplaced: Vec::new(),
     };
-    if let Ok(file) = Drive::build(&describe::spec(&found, options)) {
-        let after = describe::answered_after(&found);
-        (found.verified, found.misplaced) =
-            verify::misplaced(&mut host, &mut clock, &found.zones, &file, after)?;
-    }
+    let file = layout::drive(&describe::spec(&found, options), host.blocks())?;
+    let after = describe::answered_after(&found);
+    (found.verified, found.misplaced) =
+        verify::misplaced(&mut host, &mut clock, &found.zones, &file, after)?;
     let for_fit = held_out::measure_for_fit(&mut host, &mut clock)?;
     let batches = held_out::measure(&mut host, &mut clock, options.writes, progress)?;
     Ok(describe::describe(&found, options, &host, &for_fit, &batches))
