@@ -205,7 +205,7 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     };
     use Confidence::{Approximate, Assumed, Measured, Unobservable};
     push("model", "extracted by timing".into(), Assumed, "the drive was not asked".into());
-    push("year", "0".into(), Assumed, "the drive was not asked".into());
+    push("year", "not known".into(), Assumed, "the drive was not asked".into());
     mechanics(found, spec, &mut push);
     let zones = found.zones.len().to_string();
     let start_us = found.zone_start_error_ns / 1e3;
@@ -264,9 +264,11 @@ fn mechanics(
     let wander = found.wander;
     // What it did meanwhile it may do again.
     let off = wander.map_or(0.0, |wander| wander.most.max(-wander.least) * 1e6);
+    // Of the file, which has whole nanoseconds.
+    let rounded = (found.period_ns.round() - found.period_ns).abs() / found.period_ns * 1e6;
     let how = format!(
         "folded answers over all the extraction, +- {:.6} ppm{}",
-        ppm.max(off),
+        ppm.max(off) + rounded,
         wander.map_or(String::new(), |wander| changes(&wander))
     );
     push("rotation_period", period, Measured, how);
@@ -358,7 +360,7 @@ fn electronics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, St
     let how = "reads elsewhere after which a block is gone, +- 1";
     push("onboard.buffer", buffer.segments.to_string(), Measured, how.into());
     push("onboard.buffer.write_segments", "1".into(), Assumed, "nothing was written".into());
-    let how = "the mean of reads that the buffer served; others as `overhead`; +- 5 us";
+    let how = "the mean of reads that the buffer served; others as overhead.read; +- 5 us";
     push("onboard.overheads", buffer.hit.to_string(), Approximate, how.into());
 }
 
