@@ -175,8 +175,17 @@ impl Fit<'_> {
         for (key, change) in OF_BUFFER {
             self.choose(key, vec![of_buffer(change)]);
         }
-        self.approach("onboard.buffer.segment_blocks", |b| &mut b.segment_blocks);
-        self.approach("onboard.buffer.read_ahead_max_blocks", |b| &mut b.read_ahead_max_blocks);
+        // Where a segment is read full, neither of both is better alone.
+        self.approach("onboard.buffer.segment_blocks", |b, to| {
+            (b.segment_blocks, b.read_ahead_max_blocks) =
+                (to(b.segment_blocks), to(b.segment_blocks));
+        });
+        self.approach("onboard.buffer.segment_blocks", |b, to| {
+            b.segment_blocks = to(b.segment_blocks);
+        });
+        self.approach("onboard.buffer.read_ahead_max_blocks", |b, to| {
+            b.read_ahead_max_blocks = to(b.read_ahead_max_blocks);
+        });
     }
 
     /// A skew may leave a head so little more than the switch takes that one measured a few
@@ -218,14 +227,14 @@ impl Fit<'_> {
         (self.misfit_ns, self.spec) = all.swap_remove(0);
     }
 
-    /// Makes a number greater or less by steps that become shorter.
-    fn approach(&mut self, key: &'static str, number: fn(&mut BufferSpec) -> &mut u32) {
-        let Some(buffer) = &mut self.spec.onboard.buffer else { return };
-        let mut step = *number(buffer) / 2;
+    /// Makes a number of blocks greater or less by steps that become shorter.
+    fn approach(&mut self, key: &'static str, change: fn(&mut BufferSpec, &dyn Fn(u32) -> u32)) {
+        let Some(buffer) = &self.spec.onboard.buffer else { return };
+        let mut step = buffer.segment_blocks.max(buffer.read_ahead_max_blocks) / 2;
         while step > 0 {
             let changes: [AnyChange; 2] = [
-                of_buffer(move |b| *number(b) += step),
-                of_buffer(move |b| *number(b) = number(b).saturating_sub(step).max(1)),
+                of_buffer(move |b| change(b, &|blocks| blocks + step)),
+                of_buffer(move |b| change(b, &|blocks| blocks.saturating_sub(step).max(1))),
             ];
             self.choose(key, changes.into());
             step /= 2;
