@@ -12,6 +12,8 @@ use super::host::Host;
 use super::map::{Runs, SlipFound, ZoneMap};
 use super::{ExtractError, readable};
 
+/// Parts of a sector by which a block has to lie nearer to one place than to another.
+const CLEARLY: f64 = 0.25;
 /// Reads of a block where its angle decides between two cases.
 const READS: usize = 3;
 /// Blocks from which a first track's size is guessed. A track has more of them on any drive with
@@ -66,6 +68,7 @@ impl Surveyor<'_, '_> {
     ) -> Result<ZoneMap, ExtractError> {
         let known = before.map(|before| before.heads);
         let runs_known = before.and_then(|before| before.runs.clone());
+        let first = before.map_or(Ok(first), |before| self.begin_behind(before, first))?;
         let (first, data) = self.first_tracks(first)?;
         // What holds for one zone holds for all.
         let per_track = match before {
@@ -170,13 +173,45 @@ impl Surveyor<'_, '_> {
         Ok(readable(self.clock.measure(self.host, &[block], reads))?.map(|angles| angles[0]))
     }
 
+    /// First block of a zone that was held to begin with `first`. Its first blocks may lie where those
+    /// of the zone before would nearly be, and were taken for some of it: they lie still nearer to where
+    /// their own track goes back to.
+    fn begin_behind(&mut self, before: &ZoneMap, first: u64) -> Result<u64, ExtractError> {
+        let (blocks, turns) = self.first_track(first)?;
+        let begin = self.angle_of_first(first)?;
+        let clearly = (CLEARLY * turns).max(self.tolerance() / 4.0);
+        // By how much a block is nearer to where the zone before has it.
+        let mut nearer_before = |back: u64| -> Result<f64, ExtractError> {
+            let block = first - back;
+            let angle = self.angle(block)?;
+            let own = signed(angle - begin + back as f64 * turns).abs();
+            Ok(own - signed(angle - before.angle(block)).abs())
+        };
+        // Its track has no more.
+        let most = ((1.0 / turns).round() as u64).saturating_sub(blocks).min(before.blocks - 1);
+        if most == 0 || nearer_before(1)? > -clearly {
+            return Ok(first);
+        }
+        let (mut own, mut other) = (1, most + 1);
+        while other - own > 1 {
+            let middle = u64::midpoint(own, other);
+            // Where both have it at one place, too.
+            if nearer_before(middle)? < clearly {
+                own = middle;
+            } else {
+                other = middle;
+            }
+        }
+        Ok(first - own)
+    }
+
     /// First block of a zone, and blocks a track. The end of the zone before may have been taken to
     /// be too late, where its last angles fit by chance: the second track says how long the first
     /// is.
     fn first_tracks(&mut self, first: u64) -> Result<(u64, u64), ExtractError> {
-        let short = self.first_track(first)?;
+        let (short, _) = self.first_track(first)?;
         let second = first + short;
-        let whole = self.first_track(second)?;
+        let (whole, _) = self.first_track(second)?;
         if first > 0 && whole > short + SLIPS_A_TRACK_MAX {
             let first = second.checked_sub(whole);
             let first = first.ok_or(ExtractError::NoTrack { block: second })?;
@@ -186,13 +221,14 @@ impl Surveyor<'_, '_> {
             return Ok((first, whole.max(short)));
         }
         // One of them has a defect, or the second begins with a block that cannot be read.
-        let mut tracks = [short, whole, self.first_track(second + whole)?];
+        let mut tracks = [short, whole, self.first_track(second + whole)?.0];
         tracks.sort_unstable();
         Ok((first, tracks[1]))
     }
 
-    /// Blocks of the track that begins with `first`, of whose size nothing is known.
-    fn first_track(&mut self, first: u64) -> Result<u64, ExtractError> {
+    /// Blocks of the track that begins with `first`, of whose size nothing is known, and turns from one
+    /// to the next.
+    fn first_track(&mut self, first: u64) -> Result<(u64, f64), ExtractError> {
         let blocks = self.host.blocks();
         let begin = self.angle_of_first(first)?;
         let mut turns = 0.0;
@@ -201,11 +237,14 @@ impl Surveyor<'_, '_> {
         let mut off = None;
         let allowed = self.allowed();
         while off.is_none_or(|off| off - on > 1) {
+            let expected = turns * next as f64 / (on as f64).max(1.0);
             if first + next >= blocks {
                 off = Some(blocks - first);
+            } else if expected >= 1.0 + allowed {
+                // No track has more than a turn.
+                off = Some(next);
             } else {
                 let angle = self.angle(first + next)?;
-                let expected = turns * next as f64 / (on as f64).max(1.0);
                 let error = signed(angle - begin - expected);
                 if on == 0 {
                     (on, turns) = (next, fold(angle - begin));
@@ -217,7 +256,8 @@ impl Surveyor<'_, '_> {
             }
             next = off.map_or(2 * on, |off| u64::midpoint(on, off));
         }
-        off.filter(|&off| first + off < blocks).ok_or(ExtractError::NoTrack { block: first })
+        let off = off.filter(|&off| first + off < blocks);
+        off.map(|off| (off, turns / on as f64)).ok_or(ExtractError::NoTrack { block: first })
     }
 
     /// The first tracks of a zone, until the pattern of their skews has come twice, or once where the
@@ -271,8 +311,43 @@ impl Surveyor<'_, '_> {
             }
             at = u64::midpoint(on, off);
         }
+        if off == data && data == per_track {
+            off = self.leap_in(track, per_track)?.unwrap_or(off);
+        }
         let first = track.first + off;
         Ok(Walked { first, angle: self.angle_of_first(first)? })
+    }
+
+    /// Blocks of a track that seems to have as many as it has sectors, the last of them off: defects would
+    /// have moved that one to the next track, so all that are off are of that already.
+    fn leap_in(&mut self, track: Walked, per_track: u64) -> Result<Option<u64>, ExtractError> {
+        let width = 1.0 / per_track as f64;
+        // Of two angles each.
+        let reads = 2 * self.reads_for_sector(width);
+        if reads > READS_FOR_SLIP_MAX {
+            return Ok(None);
+        }
+        // Together: what is wrong with the clock's phase is wrong with both.
+        let mut error = |at: u64| -> Result<f64, ExtractError> {
+            let ends = [track.first, track.first + at];
+            let angles = readable(self.clock.measure(self.host, &ends, reads))?;
+            let turned = angles.map(|angles| angles[1] - angles[0] - at as f64 * width);
+            Ok(turned.map_or(0.0, signed))
+        };
+        let last = error(per_track - 1)?;
+        if last.abs() < 0.5 * width {
+            return Ok(None);
+        }
+        let (mut on, mut off) = (0, per_track - 1);
+        while off - on > 1 {
+            let middle = u64::midpoint(on, off);
+            if error(middle)?.abs() < last.abs() / 2.0 {
+                on = middle;
+            } else {
+                off = middle;
+            }
+        }
+        Ok(Some(off))
     }
 
     /// The first step from track to track that is unlike the very first: it changes cylinders.
@@ -313,8 +388,15 @@ impl Surveyor<'_, '_> {
                 stride *= 2;
                 continue;
             }
-            let bad = self.first_misfit(zone, good, next)?;
-            let Some(end) = self.end_behind(zone, bad)? else {
+            let mut bad = self.first_misfit(zone, good, next)?;
+            let end = loop {
+                let Some(end) = self.end_behind(zone, bad)? else { break None };
+                match self.misfit_before(zone, good, bad)? {
+                    Some(earlier) => bad = self.first_misfit(zone, good, earlier)?,
+                    None => break Some(end),
+                }
+            };
+            let Some(end) = end else {
                 (good, stride) = (bad, 1);
                 continue;
             };
@@ -327,6 +409,23 @@ impl Surveyor<'_, '_> {
             zone.blocks = end - zone.first;
             return Ok(());
         }
+    }
+
+    /// A track shortly before one that does not fit which does not, either: bisection may have come to
+    /// one of another zone that fitted by chance. Of some in a row one does, and of some cylinders.
+    fn misfit_before(
+        &mut self,
+        zone: &ZoneMap,
+        good: u64,
+        bad: u64,
+    ) -> Result<Option<u64>, ExtractError> {
+        for back in [1, 2, 3, zone.heads + 1, 2 * zone.heads + 1] {
+            let track = bad.saturating_sub(back);
+            if track > good && !self.fits(zone, track)? {
+                return Ok(Some(track));
+            }
+        }
+        Ok(None)
     }
 
     /// The first block that does not belong to what came before, in a track that does not fit; None
@@ -570,6 +669,12 @@ impl Surveyor<'_, '_> {
         Ok(angles.map(|angles| signed(angles[1] - angles[0] - expected)))
     }
 
+    /// Reads of a block that tell one sector of this width from the next, by five standard errors.
+    fn reads_for_sector(&self, width: f64) -> usize {
+        let jitter = self.clock.jitter_ns() / self.clock.period_ns();
+        (100.0 * (jitter / width).powi(2)).ceil().max(4.0) as usize
+    }
+
     /// Narrows down where in their tracks defects lie, as far as angles are fine enough.
     fn locate_slips(&mut self, zone: &mut ZoneMap) -> Result<(), ExtractError> {
         let mut located: Vec<SlipFound> = Vec::new();
@@ -587,8 +692,7 @@ impl Surveyor<'_, '_> {
         slip: SlipFound,
     ) -> Result<Vec<SlipFound>, ExtractError> {
         let width = 1.0 / zone.per_track as f64;
-        let jitter = self.clock.jitter_ns() / self.clock.period_ns();
-        let reads = (100.0 * (jitter / width).powi(2)).ceil().max(4.0) as usize;
+        let reads = self.reads_for_sector(width);
         if reads > READS_FOR_SLIP_MAX || slip.earliest == slip.latest {
             return Ok(vec![slip]);
         }
