@@ -178,6 +178,10 @@ impl Surveyor<'_, '_> {
     /// their own track goes back to.
     fn begin_behind(&mut self, before: &ZoneMap, first: u64) -> Result<u64, ExtractError> {
         let (blocks, turns) = self.first_track(first)?;
+        // Where the phase may be off by half a sector, it would be moved to and fro.
+        if 2.0 * self.clock.phase_error_ns() > turns * self.clock.period_ns() {
+            return Ok(first);
+        }
         let begin = self.angle_of_first(first)?;
         let clearly = (CLEARLY * turns).max(self.tolerance() / 4.0);
         // By how much a block is nearer to where the zone before has it.
