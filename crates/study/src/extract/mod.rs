@@ -18,8 +18,12 @@
 //! ```
 //!
 //! Only reads are sent, unless writes are to be timed as well (writes.rs): then blocks are written
-//! with what was read from them. Non-goals for now: drives with more than one arm, spare sectors
-//! before the data of their tracks or cylinders, bands with spares of their own.
+//! with what was read from them. Found are tracks in the order of cylinders, on heads in any of the
+//! orders of a drive file, and bands of cylinders; spares behind the data of zones, tracks, cylinders
+//! and ranges of cylinders; defects that are passed over. Non-goals for now: drives with more than one
+//! arm, spare sectors before the data of their tracks or cylinders, bands with spares of their own or
+//! narrower than the others, sectors moved to spares one by one. What is none of these is refused, or
+//! shows in the blocks that are read in the end.
 
 mod bands;
 mod buffer;
@@ -137,7 +141,7 @@ pub enum ExtractError {
     },
     /// Skews without a pattern.
     #[error(
-        "block {block}: the skews there do not repeat like those before; only tracks in the order of cylinders are understood"
+        "block {block}: the skews there do not repeat like those before; tracks in the order of cylinders, and bands of cylinders, are understood and nothing else; if something kept the drive busy, begin anew on a quiet one or with another seed"
     )]
     NoPattern {
         /// First block of the track.
