@@ -7,7 +7,8 @@
 //! ```text
 //!   buffer    what has to come between two reads of a place          buffer.rs
 //!     -> clock    period, phase, jitter                               clock.rs, passages.rs
-//!     -> zones    tracks, skews, heads, defects, zones                zones.rs, map.rs
+//!     -> zones    tracks, skews, heads, defects, zones                zones.rs, tracks.rs,
+//!                                                                     refine.rs, map.rs
 //!                 spares of cylinders, bands                          runs.rs, bands.rs
 //!     -> timer    command overhead, head switch, order of heads, seeks   seeks.rs, heads.rs
 //!     -> bus      time of a block on the way to the host              bus.rs
@@ -38,8 +39,10 @@ mod journal;
 mod layout;
 mod map;
 mod passages;
+mod refine;
 mod runs;
 mod seeks;
+mod tracks;
 mod verify;
 mod writes;
 mod zones;
@@ -369,7 +372,7 @@ pub fn extract(
         seeks: times.seeks(),
         seek_error_ns: times.error_ns,
         writes,
-        zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
+        zone_start_error_ns: clock.jitter_ns() / refine::START_READS.sqrt(),
         verified: 0,
         misplaced: Vec::new(),
     };
