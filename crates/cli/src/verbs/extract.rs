@@ -12,8 +12,8 @@ use freewheel::model::onboard::spec::WriteCache;
 use freewheel::sim::black_box::{BlackBox, EmulatedDrive, Habits, VirtualDrive};
 use freewheel::sim::library;
 use freewheel::study::{
-    Confidence, ExtractError, ExtractOptions, Extraction, Journal, JournalEntry, JournalHead,
-    extract,
+    Confidence, ExtractError, ExtractOptions, ExtractedMisplaced, Extraction, Journal,
+    JournalEntry, JournalHead, extract,
 };
 use serde::Serialize;
 
@@ -72,6 +72,9 @@ pub struct ExtractArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// Blocks that lie elsewhere which the report names; the JSON document has them all.
+const MISPLACED_SHOWN: usize = 8;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -203,9 +206,10 @@ impl ExtractArgs {
             some => format!("cannot be read: blocks {}\n", some.join(", ")),
         };
         format!(
-            "{table}\n{}\n{bad}{slips} defects passed over; answers vary by {:.1} us; {} commands, {} of \
+            "{table}\n{}\n{}{bad}{slips} defects passed over; answers vary by {:.1} us; {} commands, {} of \
              them writes, in {:.0} s of the drive's time\ndrive file: {}\n",
-            held_out(&found.held_out),
+            worth(found),
+            placed(found),
             found.reply_jitter_ns / 1e3,
             found.commands,
             found.writes,
@@ -213,6 +217,35 @@ impl ExtractArgs {
             self.output.display()
         )
     }
+}
+
+/// What requests say of the file; that there were none, if so.
+fn worth(found: &Extraction) -> String {
+    match found.held_out.is_empty() {
+        true => "no request was held against the file\n".into(),
+        false => held_out(&found.held_out),
+    }
+}
+
+/// Whether blocks lie where the file says, and if not, the first of them.
+fn placed(found: &Extraction) -> String {
+    let (read, misplaced) = (found.verified, &found.misplaced);
+    if misplaced.is_empty() {
+        return format!("of {read} blocks read afterwards all lie where the file says\n");
+    }
+    let off = |block: &ExtractedMisplaced| {
+        format!("block {} by {:.0} us", block.block, block.off_ns as f64 / 1e3)
+    };
+    let shown: Vec<String> = misplaced.iter().take(MISPLACED_SHOWN).map(off).collect();
+    let more = match misplaced.len().saturating_sub(MISPLACED_SHOWN) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let count = misplaced.len();
+    let shown = shown.join(", ");
+    format!(
+        "WRONG: of {read} blocks read afterwards {count} lie elsewhere than the file says: {shown}{more}\n"
+    )
 }
 
 /// The drive in a few numbers; that it builds is shown by the way.

@@ -87,6 +87,51 @@ fn the_same_seeds_find_the_same_bytes_and_a_person_reads_how_sure_each_value_is(
     assert_eq!(find(), (text.clone(), drive));
     assert!(text.contains("rotation_period") && text.contains("approximate"), "{text}");
     assert!(text.contains("0 of them writes"), "{text}");
+    assert!(text.contains("blocks read afterwards all lie where the file says"), "{text}");
+    let shown = stdout(&["drive", "show", &file]);
+    assert!(shown.starts_with("found: extracted by timing\n"), "{shown}");
+    // A sentence, not code.
+    assert!(!text.contains('`') && !shown.contains('`'), "{shown}");
+}
+
+/// Blocks of the second zone that were scratched, and lie in its spares now.
+const SCRATCHED: std::ops::Range<u64> = 6200..6300;
+
+fn scratched() -> String {
+    let places = 30 * 3 * 200;
+    let remaps: Vec<String> =
+        SCRATCHED.map(|at| format!("[{at}, {}]", places - 1 - (at - SCRATCHED.start))).collect();
+    let spares = format!("spares = 117, remaps = [{}]", remaps.join(", "));
+    SMALL.replace("spares = 17", &spares)
+}
+
+#[test]
+fn of_a_drive_that_contradicts_its_file_this_is_said_everywhere_with_exit_code_1() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("scratched.toml", &scratched());
+    let target = format!("emulated:{}?reply_jitter=10us&seed=3", bench.at("scratched.toml"));
+    let file = bench.at("found.toml");
+    let ran = run(&["extract", &target, "-o", &file]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("lie elsewhere than the file says"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("do not use the file"), "{}", ran.stderr);
+    let line = ran.stdout.lines().find(|line| line.starts_with("WRONG: of 2032 blocks")).unwrap();
+    assert!(line.contains(": block 43") && line.contains(" us"), "{line}");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("WRONG: of 2032 blocks"));
+    assert!(stdout(&["drive", "show", &file]).contains("WRONG"));
+
+    std::fs::remove_file(&file).unwrap();
+    let ran = run(&["extract", &target, "-o", &file, "--json"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let misplaced = found["misplaced"].as_array().unwrap();
+    assert!(!misplaced.is_empty());
+    for block in misplaced {
+        let block = block["block"].as_u64().unwrap();
+        assert!(SCRATCHED.contains(&(block - 50 * 3 * 250)), "{block}");
+    }
+    let zones = found["values"].as_array().unwrap().iter().find(|value| value["key"] == "zones");
+    assert_eq!(zones.unwrap()["confidence"], "assumed");
 }
 
 #[test]

@@ -72,6 +72,11 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
             "external: `habits.activity.every` is 0ns: 1ms to 365d are allowed",
         ),
         (
+            "external.habits.spindle_drift",
+            "\"2000ppm/1h\"",
+            "external: `habits.spindle_drift` is 2000ppm/1h: at most 1000ppm, within 1s to 365d",
+        ),
+        (
             "external.scheduler.conservatism",
             "\"1s\"",
             "external: `scheduler.conservatism` is 1s: at most 100ms are allowed",

@@ -86,27 +86,37 @@ pub struct RealDrive {
 /// Data of the blocks that were read last.
 #[derive(Default)]
 struct Kept {
-    data: BTreeMap<u64, Box<[u8]>>,
-    order: VecDeque<u64>,
+    /// With which read they came.
+    data: BTreeMap<u64, (u64, Box<[u8]>)>,
+    /// The block that came with each.
+    order: BTreeMap<u64, u64>,
+    reads: u64,
 }
 
 impl Kept {
     fn keep(&mut self, start: Lbn, data: &[u8]) {
         for (block, bytes) in (start.get()..).zip(data.chunks_exact(BLOCK_BYTES as usize)) {
-            if self.data.insert(block, bytes.into()).is_none() {
-                self.order.push_back(block);
+            self.reads += 1;
+            if let Some((before, _)) = self.data.insert(block, (self.reads, bytes.into())) {
+                self.order.remove(&before);
             }
+            self.order.insert(self.reads, block);
         }
         while self.order.len() > KEPT_MAX {
-            let oldest = self.order.pop_front();
-            oldest.map(|oldest| self.data.remove(&oldest));
+            let oldest = self.order.pop_first();
+            oldest.map(|(_, oldest)| self.data.remove(&oldest));
         }
+    }
+
+    fn holds(&self, start: Lbn, blocks: u32) -> bool {
+        (start.get()..).take(blocks as usize).all(|block| self.data.contains_key(&block))
     }
 
     fn fill(&self, start: Lbn, data: &mut [u8]) {
         for (block, bytes) in (start.get()..).zip(data.chunks_exact_mut(BLOCK_BYTES as usize)) {
-            let kept = self.data.get(&block);
-            bytes.copy_from_slice(kept.expect("whoever writes a block has read it before"));
+            let (_, kept) =
+                self.data.get(&block).expect("whoever writes a block has read it before");
+            bytes.copy_from_slice(kept);
         }
     }
 }
@@ -238,6 +248,10 @@ impl BlackBox for RealDrive {
         self.device.submit(BackendCommand { id, what, start, data });
     }
 
+    fn holds(&self, start: Lbn, blocks: u32) -> bool {
+        self.kept.holds(start, blocks)
+    }
+
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
         if let Some(gone) = &self.gone {
             return Err(gone.clone());
@@ -263,5 +277,30 @@ impl BlackBox for RealDrive {
                 self.early.push_back(answer);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks that are all made of this byte.
+    fn data(byte: u8, blocks: usize) -> Vec<u8> {
+        vec![byte; blocks * BLOCK_BYTES as usize]
+    }
+
+    #[test]
+    fn a_block_that_is_read_again_is_kept_for_as_long_as_one_that_is_new() {
+        let mut kept = Kept::default();
+        kept.keep(Lbn::new(7), &data(1, 1));
+        kept.keep(Lbn::new(1000), &data(2, KEPT_MAX - 1));
+        kept.keep(Lbn::new(7), &data(3, 1));
+        kept.keep(Lbn::new(100_000), &data(4, KEPT_MAX - 1));
+        assert!(kept.holds(Lbn::new(7), 1) && kept.holds(Lbn::new(100_000), KEPT_MAX as u32 - 1));
+        assert!(!kept.holds(Lbn::new(1000), 1) && !kept.holds(Lbn::new(6), 2));
+        let mut back = data(0, 1);
+        kept.fill(Lbn::new(7), &mut back);
+        assert_eq!(back, data(3, 1), "what was read last");
+        assert_eq!(kept.order.len(), kept.data.len());
     }
 }

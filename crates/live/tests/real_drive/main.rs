@@ -61,6 +61,10 @@ impl BlackBox for OverNbd {
         self.drive.submit(command);
     }
 
+    fn holds(&self, start: Lbn, blocks: u32) -> bool {
+        self.drive.holds(start, blocks)
+    }
+
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
         self.drive.next_answer(until)
     }

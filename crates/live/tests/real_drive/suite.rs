@@ -98,6 +98,7 @@ fn a_block_that_was_read_is_written(make: Make) {
     for id in 0..10 {
         let block = 1_700_000 * id + 3;
         ask(&mut *drive, command(2 * id, Op::Read, block));
+        assert!(drive.holds(Lbn::new(block), 1));
         assert_eq!(ask(&mut *drive, command(2 * id + 1, Op::Write, block)).1.bad, None);
     }
 }

@@ -25,7 +25,7 @@ pub struct DriveSpec {
     pub name: String,
     /// Who made it and what it is called.
     pub model: String,
-    /// Year of introduction.
+    /// Year of introduction; 0 if it is not known.
     pub year: u16,
     /// Independent arms on the same spindle, all alike. Everything else in a drive file but
     /// `advertised` and `zoned` is said of one of them and its part of the drive; LBNs run over

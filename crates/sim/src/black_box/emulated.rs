@@ -117,13 +117,12 @@ impl Habits {
             ("reply_jitter", reply_jitter, [none, LATE_MAX]),
             ("reply_jitter_a_block", reply_jitter_a_block, [none, LATE_A_BLOCK_MAX]),
         ];
-        if let Some(SpindleDrift { parts_per_billion, within }) = self.spindle_drift {
-            times.push(("spindle_drift.within", within, DRIFT_WITHIN));
-            if parts_per_billion > DRIFT_MAX {
-                let (value, rule) =
-                    (parts_per_billion.to_string(), "at most a thousandth, 1000000");
-                let key = "spindle_drift.parts_per_billion";
-                return Err(HabitError { key, value, rule: rule.into() });
+        if let Some(drift) = self.spindle_drift {
+            let [least, most] = DRIFT_WITHIN;
+            if drift.parts_per_billion > DRIFT_MAX || !(least..=most).contains(&drift.within) {
+                let most_ppm = DRIFT_MAX / 1000;
+                let rule = format!("at most {most_ppm}ppm, within {least} to {most}, are allowed");
+                return Err(HabitError { key: "spindle_drift", value: drift.to_string(), rule });
             }
         }
         if let Some(Activity { every, lasts }) = self.activity {

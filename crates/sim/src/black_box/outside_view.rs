@@ -34,6 +34,8 @@ pub trait BlackBox {
     /// Whoever sends a write has no data for it: it writes what the last read of its blocks
     /// brought, so that nothing is lost. Reading them before is up to the sender.
     fn submit(&mut self, command: Command);
+    /// Whether what a read of all these blocks brought is at hand, so that they can be written.
+    fn holds(&self, start: Lbn, blocks: u32) -> bool;
     /// Waits for the next answer, at most until a time. None when there is none until then, or
     /// when nothing is under way; an error when no answer will ever come again.
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone>;
@@ -77,6 +79,11 @@ impl BlackBox for VirtualDrive {
 
     fn submit(&mut self, command: Command) {
         self.drive.submit(self.now, command);
+    }
+
+    /// There is nothing in its blocks that could be lost.
+    fn holds(&self, _: Lbn, _: u32) -> bool {
+        true
     }
 
     fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {

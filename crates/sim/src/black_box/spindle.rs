@@ -1,5 +1,6 @@
 //! A spindle whose speed wanders, as temperature and supply do.
 
+use std::fmt;
 use std::str::FromStr;
 
 use freewheel_units::{SimDuration, SimTime};
@@ -7,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How far and how fast the speed of a spindle wanders: evenly from the slowest to the fastest and back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+/// As a text `2.5ppm/30min`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpindleDrift {
     /// It is at most so many parts of 10^9 slower or faster than the drive's file says.
     pub parts_per_billion: u32,
@@ -29,6 +30,37 @@ impl FromStr for SpindleDrift {
         let parts = (ppm * 1e3).round();
         let is_number = (0.0..=f64::from(u32::MAX)).contains(&parts);
         is_number.then_some(Self { parts_per_billion: parts as u32, within }).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for SpindleDrift {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}ppm/{}", f64::from(self.parts_per_billion) / 1e3, self.within)
+    }
+}
+
+impl Serialize for SpindleDrift {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for SpindleDrift {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for SpindleDrift {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "SpindleDrift".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": r"^[0-9.]+ppm/[0-9_.]+ ?(ns|us|ms|s|min|h|d)$",
+            "description": "how far and how fast the speed of a spindle wanders, from the slowest to the fastest and back, as 2.5ppm/30min"
+        })
     }
 }
 
@@ -120,6 +152,13 @@ mod tests {
             [(0, -5000), (HOUR / 4, 0), (HOUR / 2, 5000), (HOUR * 3 / 4, 0), (HOUR, -5000)]
         {
             assert!((speed(at) - parts).abs() <= 10, "{} at {at}", speed(at));
+        }
+    }
+
+    #[test]
+    fn a_drift_is_read_as_it_is_written() {
+        for text in ["2.5ppm/30min", "0.001ppm/1s", "1000ppm/12h"] {
+            assert_eq!(text.parse::<SpindleDrift>().unwrap().to_string(), text);
         }
     }
 

@@ -142,10 +142,13 @@ impl Heading {
         } else {
             String::new()
         };
+        let year = match spec.year {
+            0 => String::new(),
+            year => format!(", {year}"),
+        };
         let lead = format!(
-            "{}, {}: {}, {:.0} rpm, {arms}{} surfaces of {} cylinders.",
+            "{}{year}: {}, {:.0} rpm, {arms}{} surfaces of {} cylinders.",
             spec.name,
-            spec.year,
             drive.total_blocks().bytes().human_decimal(),
             60.0 / spec.rotation_period.as_secs_f64(),
             spec.surfaces,

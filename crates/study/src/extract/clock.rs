@@ -8,11 +8,13 @@
 //! Answers that something else held up, a busy host or the drive itself, lie anywhere. Of all answers
 //! those count that agree, and where too few do, there are more reads.
 
+use std::collections::VecDeque;
 use std::f64::consts::TAU;
 
 use freewheel_units::{SimDuration, SimTime};
 
 use super::host::{Done, Host};
+use super::passages::{self, Passage, Wander, slope, turns_in};
 use super::{ExtractError, readable};
 
 /// Angles are turns in [0, 1): how far the spindle has turned when an answer comes.
@@ -29,18 +31,14 @@ pub(super) struct Clock {
     synchronised: SimTime,
     session: u32,
     /// For each session when the angle was zero, and after how many turns.
-    zeros: Vec<Vec<Zero>>,
+    zeros: Vec<Vec<Passage>>,
+    /// The phase is taken anew after this.
+    every: SimDuration,
+    /// How much further than answers vary it was off the last times.
+    strays_ns: VecDeque<f64>,
     /// Mean square of one answer's deviation, and from how many passes.
     jitter_square: f64,
     passes: f64,
-}
-
-/// A passage of angle zero.
-#[derive(Debug, Clone, Copy)]
-struct Zero {
-    at_ns: f64,
-    /// Since the session began.
-    turns: f64,
 }
 
 /// References beyond those that displace each other from the buffer.
@@ -70,12 +68,13 @@ const MULTIPLES_MAX: usize = 6;
 /// A frequency that is nearly as good leaves the period open.
 const NEARLY_AS_GOOD: f64 = 0.95;
 /// The phase is taken anew after this, or after as long as there are answers, so that no turn is
-/// miscounted.
+/// miscounted; sooner where it was off, down to some times what it takes.
 const SYNCHRONISE_EVERY: SimDuration = SimDuration::from_secs(20);
-/// Passages from which the pace is taken: five minutes, in which a spindle changes little.
-const PACE_OF: usize = 16;
-/// And from which it is seen whether it changes.
-const TREND_OF: usize = 8;
+const SYNCHRONISE_EVERY_MIN: SimDuration = SimDuration::from_secs(2);
+/// What it may be off besides what answers vary: a quarter of the narrowest sectors.
+const STRAY_ALLOWED_NS: f64 = 500.0;
+/// Of so many times the worst counts.
+const STRAYS_OF: usize = 4;
 /// A period from less than this is no better than that of the first passes, which took as long, and
 /// a pace no better than the mean.
 const PERIOD_SPAN_NS: f64 = 10e9;
@@ -138,6 +137,8 @@ impl Clock {
             synchronised: host.now(),
             session: host.session(),
             zeros: vec![Vec::new()],
+            every: SYNCHRONISE_EVERY,
+            strays_ns: VecDeque::new(),
             jitter_square: 0.0,
             passes: 0.0,
         };
@@ -176,6 +177,8 @@ impl Clock {
         // It deviates from itself by nothing.
         (self.jitter_square, self.passes) = (0.0, 0.0);
         passes[1..].iter().for_each(|pass| self.passed(pass));
+        // So early the pace was hardly known.
+        (self.every, self.strays_ns) = (SYNCHRONISE_EVERY, VecDeque::new());
         // A host that has slept for long is later than one that has not: this says nothing beside
         // the passes that follow.
         self.zeros = vec![Vec::new()];
@@ -192,20 +195,24 @@ impl Clock {
 
     /// What the period may be off.
     pub fn period_error_ns(&self) -> f64 {
-        let passage = self.jitter_ns() / (self.references.len() as f64).sqrt() + 1.0;
+        let passage = self.passage_error_ns();
         let longest = self.zeros.iter().map(|zeros| turns_in(zeros)).fold(1.0, f64::max);
         2.0 * passage / longest
     }
 
-    /// By how much the pace at the end differs from that at the beginning, in parts of the period,
-    /// and over which time; None after a few minutes only.
-    pub fn drift(&self) -> Option<(f64, SimDuration)> {
-        let all = self.zeros.iter().max_by_key(|zeros| zeros.len())?;
-        let (first, last) = (all.chunks_exact(PACE_OF).next()?, all.rchunks_exact(PACE_OF).next()?);
-        let apart = last[0].at_ns - first[0].at_ns;
-        let is_known = apart >= first[PACE_OF - 1].at_ns - first[0].at_ns;
-        let change = slope(&[last])? - slope(&[first])?;
-        is_known.then(|| (change / self.period_ns, SimDuration::from_ns(apart as u64)))
+    /// Standard error of a passage.
+    fn passage_error_ns(&self) -> f64 {
+        self.jitter_ns() / (self.references.len() as f64).sqrt() + 1.0
+    }
+
+    /// How the period changed meanwhile; None where nothing of it shows, or after a minute only.
+    pub fn wander(&self) -> Option<Wander> {
+        passages::wander(&self.zeros, self.period_ns, self.passage_error_ns())
+    }
+
+    /// How much further than that of a spindle that does not wander the phase was off lately.
+    pub fn stray_ns(&self) -> f64 {
+        self.strays_ns.iter().copied().fold(0.0, f64::max)
     }
 
     /// Reads every reference once, with a random pause before each: in the same order at the same
@@ -227,7 +234,7 @@ impl Clock {
     pub fn keep(&mut self, host: &mut Host<'_>) -> Result<(), ExtractError> {
         let zeros = self.zeros.last().map_or(&[][..], Vec::as_slice);
         let known = SimDuration::from_ns((turns_in(zeros) * self.period_ns) as u64);
-        let again = self.synchronised + known.min(SYNCHRONISE_EVERY);
+        let again = self.synchronised + known.min(self.every);
         while host.session() != self.session || host.now() >= again {
             let pass = self.pass(host, SimDuration::ZERO)?;
             let session = host.session();
@@ -270,9 +277,37 @@ impl Clock {
         self.passes += 1.0;
         if let Some(zeros) = self.zeros.last_mut() {
             let turns = zeros.last().map_or(0.0, |zero| zero.turns + turns);
-            zeros.push(Zero { at_ns: self.zero_ns, turns });
+            zeros.push(Passage { at_ns: self.zero_ns, turns });
+            if zeros.len() > 1 {
+                self.strayed((late * self.pace_ns).abs());
+            }
         }
         self.take_pace();
+    }
+
+    /// Takes the phase the sooner anew the further it was off.
+    fn strayed(&mut self, off_ns: f64) {
+        let allowed = self.stray_allowed_ns();
+        self.strays_ns.push_back((off_ns - allowed).max(0.0));
+        if self.strays_ns.len() > STRAYS_OF {
+            self.strays_ns.pop_front();
+        }
+        if off_ns > allowed {
+            self.every = (self.every / 2).max(SYNCHRONISE_EVERY_MIN);
+        } else if off_ns < allowed / 4.0 {
+            // What is off grows with the square of the time.
+            self.every = (self.every * 2).min(SYNCHRONISE_EVERY);
+        }
+    }
+
+    /// How far the phase may be off at most, besides what answers vary.
+    pub fn phase_error_ns(&self) -> f64 {
+        self.stray_allowed_ns() + self.stray_ns()
+    }
+
+    /// By what a phase is off whose spindle does not wander.
+    fn stray_allowed_ns(&self) -> f64 {
+        STRAY_ALLOWED_NS + HELD_UP * self.passage_error_ns()
     }
 
     /// Mean and mean square of the deviations that agree.
@@ -293,16 +328,16 @@ impl Clock {
     }
 
     fn take_pace(&mut self) {
-        let all: Vec<&[Zero]> = self.zeros.iter().map(Vec::as_slice).collect();
-        let span_ns = |zeros: &[Zero]| turns_in(zeros) * self.period_ns;
+        let all: Vec<&[Passage]> = self.zeros.iter().map(Vec::as_slice).collect();
+        let before_ns = self.period_ns;
+        let span_ns = |zeros: &[Passage]| turns_in(zeros) * before_ns;
         if all.iter().any(|zeros| span_ns(zeros) >= PERIOD_SPAN_NS) {
-            self.period_ns = slope(&all).unwrap_or(self.period_ns);
+            self.period_ns = slope(&all).unwrap_or(before_ns);
         }
         let zeros = all.last().copied().unwrap_or_default();
-        let last = &zeros[zeros.len().saturating_sub(PACE_OF)..];
-        let is_long = turns_in(last) * self.period_ns >= PACE_SPAN_NS;
-        let pace = if last.len() >= TREND_OF { trend(last) } else { slope(&[last]) };
-        self.pace_ns = pace.filter(|_| is_long).unwrap_or(self.period_ns);
+        let is_known = span_ns(zeros) >= PACE_SPAN_NS || self.every < SYNCHRONISE_EVERY;
+        let pace = passages::pace(zeros, self.stray_allowed_ns()).filter(|_| is_known);
+        self.pace_ns = pace.unwrap_or(self.period_ns);
     }
 
     /// The angle at a time not far from the last synchronisation.
@@ -359,40 +394,9 @@ impl Clock {
     }
 
     fn agreeing(&self, angles: &[f64]) -> Vec<usize> {
-        let width = 2.0 * HELD_UP * self.jitter_ns() + ALWAYS_ALLOWED_NS;
+        let width = 2.0 * (HELD_UP * self.jitter_ns() + self.stray_ns()) + ALWAYS_ALLOWED_NS;
         agreeing(angles, width / self.pace_ns)
     }
-}
-
-/// Turns between the first and the last passage.
-fn turns_in(zeros: &[Zero]) -> f64 {
-    zeros.last().map_or(0.0, |last| last.turns - zeros[0].turns)
-}
-
-/// Time a turn, by least squares over all sessions; None without two passages of one.
-fn slope(sessions: &[&[Zero]]) -> Option<f64> {
-    let (mut above, mut below) = (0.0, 0.0);
-    for zeros in sessions {
-        // From the first, so that large numbers do not take the nanoseconds away.
-        let Some(first) = zeros.first() else { continue };
-        let count = zeros.len() as f64;
-        let since = |zero: &Zero| zero.at_ns - first.at_ns;
-        let turns = zeros.iter().map(|zero| zero.turns).sum::<f64>() / count;
-        let time = zeros.iter().map(since).sum::<f64>() / count;
-        for zero in *zeros {
-            above += (zero.turns - turns) * (since(zero) - time);
-            below += (zero.turns - turns).powi(2);
-        }
-    }
-    (below > 0.0).then(|| above / below)
-}
-
-/// Time a turn at the last of these passages, of a spindle whose speed changes evenly: that of the
-/// second half is its time in the middle of them.
-fn trend(zeros: &[Zero]) -> Option<f64> {
-    let (first, second) = zeros.split_at(zeros.len() / 2);
-    let (first, second) = (slope(&[first])?, slope(&[second])?);
-    Some(second + (second - first) / 2.0)
 }
 
 /// From the first pass over some references to each of the others.

@@ -10,9 +10,10 @@ use freewheel_units::SimDuration;
 
 use super::buffer::Buffer;
 use super::fit::{self, Choice};
-use super::held_out::{self, Batch};
+use super::held_out::{self, Requests};
 use super::host::Host;
 use super::layout;
+use super::passages::Wander;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
 
 /// Standard deviations of an answer within which blocks are where they are thought to be.
@@ -24,8 +25,8 @@ pub(super) fn describe(
     found: &Found,
     options: &ExtractOptions,
     host: &Host<'_>,
-    for_fit: &[Batch],
-    held_out: &[Batch],
+    for_fit: &Requests,
+    held_out: &Requests,
 ) -> Extraction {
     let first = spec(found, options);
     let (mut spec, choices) = fit::fitted(first.clone(), for_fit).unwrap_or((first, Vec::new()));
@@ -204,7 +205,7 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     };
     use Confidence::{Approximate, Assumed, Measured, Unobservable};
     push("model", "extracted by timing".into(), Assumed, "the drive was not asked".into());
-    push("year", "0".into(), Assumed, "the drive was not asked".into());
+    push("year", "not known".into(), Assumed, "the drive was not asked".into());
     mechanics(found, spec, &mut push);
     let zones = found.zones.len().to_string();
     let start_us = found.zone_start_error_ns / 1e3;
@@ -260,16 +261,16 @@ fn mechanics(
     use Confidence::{Approximate, Measured, Unobservable};
     let period = format!("{:.3} ns", found.period_ns);
     let ppm = found.period_error_ns / found.period_ns * 1e6;
-    let drift = found.drift.map_or(String::new(), |(parts, apart)| {
-        let hours = apart.as_secs_f64() / 3600.0;
-        format!(
-            "; from the first minutes to the last it became {:.3} ppm longer in {:.0} s, {:.3} ppm an hour",
-            parts * 1e6,
-            apart.as_secs_f64(),
-            parts * 1e6 / hours
-        )
-    });
-    let how = format!("folded answers over all the extraction, +- {ppm:.6} ppm{drift}");
+    let wander = found.wander;
+    // What it did meanwhile it may do again.
+    let off = wander.map_or(0.0, |wander| wander.most.max(-wander.least) * 1e6);
+    // Of the file, which has whole nanoseconds.
+    let rounded = (found.period_ns.round() - found.period_ns).abs() / found.period_ns * 1e6;
+    let how = format!(
+        "folded answers over all the extraction, +- {:.6} ppm{}",
+        ppm.max(off) + rounded,
+        wander.map_or(String::new(), |wander| changes(&wander))
+    );
     push("rotation_period", period, Measured, how);
     let zone = &found.zones[0];
     let (confidence, how) = match zone.surfaces() {
@@ -305,6 +306,27 @@ fn mechanics(
     push("seek", format!("{} distances", found.seeks.len()), Approximate, how);
 }
 
+/// How the period changed: steadily, or between which times of a turn.
+fn changes(wander: &Wander) -> String {
+    let [least, most] = [wander.least, wander.most].map(|parts| parts * 1e6);
+    let hours = wander.within.as_secs_f64() / 3600.0;
+    let seconds = wander.within.as_secs_f64();
+    match wander.change.map(|parts| parts * 1e6) {
+        Some(change) => {
+            let which = if change < 0.0 { "shorter" } else { "longer" };
+            format!(
+                "; from the first minutes to the last it became {:.3} ppm {which} in {seconds:.0} s, \
+                 {:+.3} ppm an hour",
+                change.abs(),
+                change / hours
+            )
+        }
+        None => format!(
+            "; it wandered between {least:+.3} and {most:+.3} ppm of that in {seconds:.0} s"
+        ),
+    }
+}
+
 /// What was found by writing, or that nothing was written.
 fn writing(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
     use Confidence::{Approximate, Assumed};
@@ -338,7 +360,7 @@ fn electronics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, St
     let how = "reads elsewhere after which a block is gone, +- 1";
     push("onboard.buffer", buffer.segments.to_string(), Measured, how.into());
     push("onboard.buffer.write_segments", "1".into(), Assumed, "nothing was written".into());
-    let how = "the mean of reads that the buffer served; others as `overhead`; +- 5 us";
+    let how = "the mean of reads that the buffer served; others as overhead.read; +- 5 us";
     push("onboard.overheads", buffer.hit.to_string(), Approximate, how.into());
 }
 
@@ -386,5 +408,25 @@ fn chosen(
             true if is_number => push(key, value, Approximate, how),
             true => push(key, value, Measured, how),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::SimDuration;
+
+    use super::*;
+
+    #[test]
+    fn how_a_period_changes_is_told_with_its_direction_and_by_the_hour_only_where_it_is_steady() {
+        let within = SimDuration::from_secs(1800);
+        let wander = Wander { least: -1e-6, most: 2e-6, change: None, within };
+        assert_eq!(
+            changes(&wander),
+            "; it wandered between -1.000 and +2.000 ppm of that in 1800 s"
+        );
+        let steady = |change| changes(&Wander { change: Some(change), ..wander });
+        assert!(steady(3e-6).contains("3.000 ppm longer in 1800 s, +6.000 ppm an hour"));
+        assert!(steady(-3e-6).contains("3.000 ppm shorter in 1800 s, -6.000 ppm an hour"));
     }
 }

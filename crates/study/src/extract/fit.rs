@@ -9,7 +9,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::onboard::spec::{BufferSpec, BusSpec, ReadAhead};
 use freewheel_units::SimDuration;
 
-use super::held_out::{Batch, misfit_ns};
+use super::held_out::{Requests, misfit_ns};
 
 /// What was chosen, and how much worse the best of the other choices explains the requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -117,21 +117,21 @@ const SIZES: [u32; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
 struct Fit<'a> {
     spec: DriveSpec,
     misfit_ns: f64,
-    batches: &'a [Batch],
+    requests: &'a Requests,
     choices: Vec<Choice>,
 }
 
 /// The file with what explains the requests best; None without requests. Choices hang together, so
 /// what no single change betters need not be the best there is: where requests are still off, a buffer
 /// that does all it can is begun from, too.
-pub(super) fn fitted(spec: DriveSpec, batches: &[Batch]) -> Option<(DriveSpec, Vec<Choice>)> {
-    let mut best = settled(spec.clone(), batches)?;
+pub(super) fn fitted(spec: DriveSpec, requests: &Requests) -> Option<(DriveSpec, Vec<Choice>)> {
+    let mut best = settled(spec.clone(), requests)?;
     if best.misfit_ns > WELL_EXPLAINED_NS && spec.onboard.buffer.is_some() {
         let mut other = spec;
         for (_, change) in OF_BUFFER {
             other.onboard.buffer.iter_mut().for_each(change);
         }
-        let other = settled(other, batches)?;
+        let other = settled(other, requests)?;
         if other.misfit_ns < best.misfit_ns {
             best = other;
         }
@@ -140,9 +140,9 @@ pub(super) fn fitted(spec: DriveSpec, batches: &[Batch]) -> Option<(DriveSpec, V
 }
 
 /// Made better until nothing does.
-fn settled(spec: DriveSpec, batches: &[Batch]) -> Option<Fit<'_>> {
-    let misfit_ns = misfit_ns(&spec, batches)?;
-    let mut fit = Fit { spec, misfit_ns, batches, choices: Vec::new() };
+fn settled(spec: DriveSpec, requests: &Requests) -> Option<Fit<'_>> {
+    let misfit_ns = misfit_ns(&spec, requests)?;
+    let mut fit = Fit { spec, misfit_ns, requests, choices: Vec::new() };
     for _ in 0..ROUNDS_MAX {
         let before = fit.misfit_ns;
         fit.choices.clear();
@@ -175,8 +175,17 @@ impl Fit<'_> {
         for (key, change) in OF_BUFFER {
             self.choose(key, vec![of_buffer(change)]);
         }
-        self.approach("onboard.buffer.segment_blocks", |b| &mut b.segment_blocks);
-        self.approach("onboard.buffer.read_ahead_max_blocks", |b| &mut b.read_ahead_max_blocks);
+        // Where a segment is read full, neither of both is better alone.
+        self.approach("onboard.buffer.segment_blocks", |b, to| {
+            (b.segment_blocks, b.read_ahead_max_blocks) =
+                (to(b.segment_blocks), to(b.segment_blocks));
+        });
+        self.approach("onboard.buffer.segment_blocks", |b, to| {
+            b.segment_blocks = to(b.segment_blocks);
+        });
+        self.approach("onboard.buffer.read_ahead_max_blocks", |b, to| {
+            b.read_ahead_max_blocks = to(b.read_ahead_max_blocks);
+        });
     }
 
     /// A skew may leave a head so little more than the switch takes that one measured a few
@@ -185,7 +194,7 @@ impl Fit<'_> {
         for less in SWITCH_LESS {
             let mut spec = self.spec.clone();
             spec.head_switch = spec.head_switch.saturating_sub(less);
-            if let Some(misfit) = misfit_ns(&spec, self.batches)
+            if let Some(misfit) = misfit_ns(&spec, self.requests)
                 && misfit < self.misfit_ns - TURNS_NS
             {
                 (self.misfit_ns, self.spec) = (misfit, spec);
@@ -201,7 +210,7 @@ impl Fit<'_> {
             let mut spec = self.spec.clone();
             change(&mut spec);
             if spec != self.spec
-                && let Some(misfit) = misfit_ns(&spec, self.batches)
+                && let Some(misfit) = misfit_ns(&spec, self.requests)
             {
                 all.push((misfit, spec));
             }
@@ -218,14 +227,14 @@ impl Fit<'_> {
         (self.misfit_ns, self.spec) = all.swap_remove(0);
     }
 
-    /// Makes a number greater or less by steps that become shorter.
-    fn approach(&mut self, key: &'static str, number: fn(&mut BufferSpec) -> &mut u32) {
-        let Some(buffer) = &mut self.spec.onboard.buffer else { return };
-        let mut step = *number(buffer) / 2;
+    /// Makes a number of blocks greater or less by steps that become shorter.
+    fn approach(&mut self, key: &'static str, change: fn(&mut BufferSpec, &dyn Fn(u32) -> u32)) {
+        let Some(buffer) = &self.spec.onboard.buffer else { return };
+        let mut step = buffer.segment_blocks.max(buffer.read_ahead_max_blocks) / 2;
         while step > 0 {
             let changes: [AnyChange; 2] = [
-                of_buffer(move |b| *number(b) += step),
-                of_buffer(move |b| *number(b) = number(b).saturating_sub(step).max(1)),
+                of_buffer(move |b| change(b, &|blocks| blocks + step)),
+                of_buffer(move |b| change(b, &|blocks| blocks.saturating_sub(step).max(1))),
             ];
             self.choose(key, changes.into());
             step /= 2;

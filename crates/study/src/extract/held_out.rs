@@ -79,6 +79,19 @@ impl Batch {
     }
 }
 
+/// Batches that were sent to a drive of so many blocks.
+#[derive(Debug)]
+pub(super) struct Requests {
+    of_blocks: u64,
+    batches: Vec<Batch>,
+}
+
+impl Requests {
+    fn counted(&self) -> impl Iterator<Item = &Request> {
+        self.batches.iter().flat_map(Batch::counted)
+    }
+}
+
 /// What requests are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
@@ -92,13 +105,13 @@ enum Purpose {
 pub(super) fn measure_for_fit(
     host: &mut Host<'_>,
     clock: &mut Clock,
-) -> Result<Vec<Batch>, ExtractError> {
+) -> Result<Requests, ExtractError> {
     let mut batches = Vec::new();
     for _ in 0..FIT_BATCHES {
         clock.keep(host)?;
         batches.push(batch(host, clock, Purpose::Fit)?);
     }
-    Ok(batches)
+    Ok(Requests { of_blocks: host.blocks(), batches })
 }
 
 /// Sends requests of all kinds, writes only if there may be some.
@@ -107,7 +120,7 @@ pub(super) fn measure(
     clock: &mut Clock,
     writes: bool,
     progress: ExtractProgress<'_>,
-) -> Result<Vec<Batch>, ExtractError> {
+) -> Result<Requests, ExtractError> {
     let mut batches = Vec::new();
     for index in 0..BATCHES {
         progress("held-out requests", index as u64, BATCHES as u64);
@@ -115,7 +128,7 @@ pub(super) fn measure(
         batches.push(batch(host, clock, Purpose::HeldOut { writes })?);
     }
     progress("held-out requests", BATCHES as u64, BATCHES as u64);
-    Ok(batches)
+    Ok(Requests { of_blocks: host.blocks(), batches })
 }
 
 /// One batch, shorter where a block cannot be read or a session ends.
@@ -182,23 +195,22 @@ fn choose_near(host: &mut Host<'_>, before: &[Request]) -> (Kind, u64, u32) {
     (Kind::Near, start.min(all.saturating_sub(blocks.into())), blocks)
 }
 
-/// By how much the time of a request is off in the mean, as a drive file has them; None for one that
-/// makes no drive, or without requests.
-pub(super) fn misfit_ns(spec: &DriveSpec, batches: &[Batch]) -> Option<f64> {
-    let foretold = foretold(spec, batches)?;
-    let took = batches.iter().flat_map(Batch::counted).map(|request| request.took.ns() as f64);
+/// By how much the time of a request is off in the mean, as a drive file has them; None for one of
+/// another drive, or without requests.
+pub(super) fn misfit_ns(spec: &DriveSpec, requests: &Requests) -> Option<f64> {
+    let foretold = foretold(spec, requests)?;
+    let took = requests.counted().map(|request| request.took.ns() as f64);
     let off: f64 = took.zip(&foretold).map(|(took, foretold)| (took - foretold).abs()).sum();
     (!foretold.is_empty()).then(|| off / foretold.len() as f64)
 }
 
-/// Holds them against a drive file; nothing for one that makes no drive.
-pub(super) fn compare(spec: &DriveSpec, batches: &[Batch]) -> Vec<HeldOut> {
+/// Holds them against a drive file; nothing for one of another drive.
+pub(super) fn compare(spec: &DriveSpec, sent: &Requests) -> Vec<HeldOut> {
     let mechanics = DriveSpec { onboard: OnboardSpec::default(), ..spec.clone() };
-    let (Some(whole), Some(mechanics)) = (foretold(spec, batches), foretold(&mechanics, batches))
-    else {
+    let (Some(whole), Some(mechanics)) = (foretold(spec, sent), foretold(&mechanics, sent)) else {
         return Vec::new();
     };
-    let requests: Vec<Request> = batches.iter().flat_map(Batch::counted).copied().collect();
+    let requests: Vec<Request> = sent.counted().copied().collect();
     let of = |what: &str, kind: Option<Kind>| {
         let counts = |at: &usize| kind.is_none_or(|kind| requests[*at].kind == kind);
         let chosen: Vec<usize> = (0..requests.len()).filter(counts).collect();
@@ -236,8 +248,9 @@ fn duration(ns: f64) -> SimDuration {
     SimDuration::from_ns(ns.round() as u64)
 }
 
-/// Response times of all requests that count in nanoseconds, as a drive file has them.
-fn foretold(spec: &DriveSpec, batches: &[Batch]) -> Option<Vec<f64>> {
+/// Response times of all requests that count in nanoseconds, as a drive file has them. None for one
+/// that makes no drive, or one with other blocks, which could not serve them all.
+fn foretold(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64>> {
     // As a host sees to it where writes are timed.
     let habits = Habits {
         seek_jitter: Some(SimDuration::ZERO),
@@ -246,9 +259,12 @@ fn foretold(spec: &DriveSpec, batches: &[Batch]) -> Option<Vec<f64>> {
     };
     let drive = EmulatedDrive::new(spec, &spec.name, &habits, BadBlocks::default(), 0).ok()?;
     let mut drive = VirtualDrive::new(drive);
+    if drive.blocks().get() != requests.of_blocks {
+        return None;
+    }
     let mut times = Vec::new();
     let mut id = 0;
-    for batch in batches {
+    for batch in &requests.batches {
         for (at, request) in batch.requests.iter().enumerate() {
             let took = serve(&mut drive, spec.rotation_period, id, request)?;
             id += 1;
@@ -277,6 +293,7 @@ fn serve(drive: &mut VirtualDrive, period: SimDuration, id: u64, request: &Reque
 
 #[cfg(test)]
 mod tests {
+    use freewheel_model::drive::Drive;
     use freewheel_sim::library;
     use freewheel_units::Prng;
 
@@ -301,13 +318,31 @@ mod tests {
         Batch { requests: (0..20).map(request).collect(), warm: 1 }
     }
 
+    fn requests(spec: &DriveSpec, prng: &mut Prng) -> Requests {
+        let of_blocks = Drive::build(spec).unwrap().blocks().get();
+        Requests { of_blocks, batches: (0..10).map(|_| served(spec, prng)).collect() }
+    }
+
+    #[test]
+    fn a_file_of_a_smaller_drive_has_no_demerit() {
+        let spec = library::spec("atlas10k").unwrap();
+        let sent = requests(&spec, &mut Prng::new(1, "batches"));
+        let mut smaller = spec.clone();
+        let last = smaller.zones.last_mut().unwrap();
+        last.last_cylinder -= 1;
+        smaller.cylinders -= 1;
+        assert_eq!(compare(&smaller, &sent), Vec::new());
+        assert_eq!(misfit_ns(&smaller, &sent), None);
+        assert!(misfit_ns(&spec, &sent).is_some());
+    }
+
     #[test]
     fn the_right_file_has_no_demerit_and_one_with_slower_seeks_has_one() {
         let mut spec = library::spec("atlas10k").unwrap();
         spec.seek.tolerance = SimDuration::ZERO;
         let mut prng = Prng::new(1, "batches");
-        let batches: Vec<Batch> = (0..10).map(|_| served(&spec, &mut prng)).collect();
-        let right = compare(&spec, &batches);
+        let requests = requests(&spec, &mut prng);
+        let right = compare(&spec, &requests);
         assert_eq!(right.len(), 2, "all, and those of the one kind there is");
         assert_eq!((right[0].count, right[0].requests.as_str()), (190, "all"));
         // Angles are rounded.
@@ -315,7 +350,7 @@ mod tests {
         assert!(right[0].mechanics_demerit > SimDuration::from_us(100), "it has a slow bus");
         spec.head_switch = spec.head_switch * 8;
         spec.overhead.read = SimDuration::from_ms(1);
-        let wrong = compare(&DriveSpec { onboard: OnboardSpec::default(), ..spec }, &batches);
+        let wrong = compare(&DriveSpec { onboard: OnboardSpec::default(), ..spec }, &requests);
         assert!(wrong[0].demerit > SimDuration::from_us(100), "{wrong:?}");
     }
 }

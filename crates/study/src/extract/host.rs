@@ -44,8 +44,6 @@ pub(super) struct Host<'a> {
     /// This host's time less the drive's, once the drive has been asked.
     ahead: Option<SimDuration>,
     commands: u64,
-    /// How many of them this session's drive was asked.
-    asked: usize,
     writes: u64,
     /// The last blocks, the newest at the back.
     recent: VecDeque<u64>,
@@ -75,7 +73,6 @@ impl<'a> Host<'a> {
             drive,
             journal,
             commands: 0,
-            asked: 0,
             writes: 0,
             recent: VecDeque::new(),
             bad: BTreeSet::new(),
@@ -194,18 +191,30 @@ impl<'a> Host<'a> {
         let session = self.session();
         let ahead = self.ahead.unwrap_or_else(|| self.join());
         self.ahead = Some(ahead);
-        if op == Op::Write && !self.recent.iter().rev().take(self.asked).any(|&read| read == block)
-        {
-            // What was read in another session is not there to be written.
-            self.answer(Op::Read, block, blocks)?;
+        // What was read in another session, or long ago, is not there to be written.
+        let is_held = op != Op::Write || self.drive.holds(Lbn::new(block), blocks);
+        let first = if is_held { op } else { Op::Read };
+        let (mut sent, mut answer) = self.time_at_drive(first, block, blocks, ahead)?;
+        if !is_held && answer.bad.is_none() {
+            (sent, answer) = self.time_at_drive(op, block, blocks, ahead)?;
         }
-        self.drive.sleep_until(SimTime::from_ns(self.now.ns() - ahead.ns()));
-        let sent = self.drive.now() + ahead;
-        let answer = self.answer(op, block, blocks)?;
         let (end, is_bad) = (answer.at + ahead, answer.bad.is_some());
         let entry = JournalEntry { session, op, block, blocks, sent, end, is_bad };
         (self.journal.keep)(&entry)?;
         Ok(entry)
+    }
+
+    /// Sends a command when it is time for it: when it was sent, and its answer.
+    fn time_at_drive(
+        &mut self,
+        op: Op,
+        block: u64,
+        blocks: u32,
+        ahead: SimDuration,
+    ) -> Result<(SimTime, Answer), ExtractError> {
+        self.drive.sleep_until(SimTime::from_ns(self.now.ns() - ahead.ns()));
+        let sent = self.drive.now() + ahead;
+        Ok((sent, self.answer(op, block, blocks)?))
     }
 
     fn answer(&mut self, op: Op, block: u64, blocks: u32) -> Result<Answer, ExtractError> {
@@ -213,7 +222,6 @@ impl<'a> Host<'a> {
         self.drive.submit(Command { id, op, start: Lbn::new(block), blocks });
         let until = self.drive.now() + ANSWER_WITHIN;
         let answer = self.drive.next_answer(until)?.ok_or(ExtractError::NoAnswer { block })?;
-        self.asked += 1;
         Ok(answer)
     }
 
@@ -268,5 +276,103 @@ impl<'a> Host<'a> {
     pub fn read_fresh(&mut self, block: u64) -> Result<Done, ExtractError> {
         self.freshen(&[block])?;
         self.read(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_sim::black_box::Gone;
+    use freewheel_units::Blocks;
+
+    use super::*;
+
+    /// A drive that answers after a millisecond, with blocks that cannot be read, and what was sent.
+    #[derive(Default)]
+    struct Plain {
+        now: SimTime,
+        bad: BTreeSet<u64>,
+        held: BTreeSet<u64>,
+        sent: Vec<(Op, u64, u32)>,
+    }
+
+    impl Plain {
+        fn span(start: Lbn, blocks: u32) -> impl Iterator<Item = u64> {
+            (start.get()..).take(blocks as usize)
+        }
+    }
+
+    impl BlackBox for Plain {
+        fn blocks(&self) -> Blocks {
+            Blocks::new(10_000)
+        }
+
+        fn now(&self) -> SimTime {
+            self.now
+        }
+
+        fn submit(&mut self, Command { op, start, blocks, .. }: Command) {
+            assert!(op == Op::Read || self.holds(start, blocks), "{op:?} of {start:?} has no data");
+            self.sent.push((op, start.get(), blocks));
+        }
+
+        fn holds(&self, start: Lbn, blocks: u32) -> bool {
+            Self::span(start, blocks).all(|block| self.held.contains(&block))
+        }
+
+        fn next_answer(&mut self, _: SimTime) -> Result<Option<Answer>, Gone> {
+            self.now += SimDuration::from_ms(1);
+            let (_, start, blocks) = self.sent[self.sent.len() - 1];
+            let start = Lbn::new(start);
+            let bad = Self::span(start, blocks).find(|block| self.bad.contains(block));
+            if bad.is_none() {
+                self.held.extend(Self::span(start, blocks));
+            }
+            let (id, at) = (self.sent.len() as u64 - 1, self.now);
+            Ok(Some(Answer { id, at, bad: bad.map(Lbn::new) }))
+        }
+
+        fn sleep_until(&mut self, time: SimTime) {
+            self.now = self.now.max(time);
+        }
+    }
+
+    /// Reads of one block each, in a session before.
+    fn read_before(blocks: &[u64]) -> VecDeque<JournalEntry> {
+        let entry = |(at, &block): (u64, &u64)| {
+            let (sent, end) = (SimTime::from_ns(at * 1000), SimTime::from_ns(at * 1000 + 900));
+            JournalEntry { session: 0, op: Op::Read, block, blocks: 1, sent, end, is_bad: false }
+        };
+        (0..).zip(blocks).map(entry).collect()
+    }
+
+    #[test]
+    fn what_was_read_in_a_session_before_is_read_again_before_it_is_written() {
+        let mut drive = Plain { bad: BTreeSet::from([8]), ..Plain::default() };
+        let mut kept = Vec::new();
+        let journal = Journal {
+            past: read_before(&[7, 8]),
+            keep: Box::new(|entry| {
+                kept.push(*entry);
+                Ok(())
+            }),
+        };
+        let mut host = Host::new(&mut drive, 1, journal);
+        host.read(7).unwrap();
+        host.read(8).unwrap();
+        let done = host.write(7).unwrap();
+        assert_eq!(done.took(), SimDuration::from_ms(1), "of the write alone");
+        host.write(7).unwrap();
+        assert!(matches!(host.write(8), Err(ExtractError::Unreadable { block: 8 })));
+        assert_eq!(host.bad().collect::<Vec<_>>(), [8]);
+        // Of several one is at hand.
+        host.ask_for(Op::Write, 5, 3).unwrap();
+        drop(host);
+        let (read, write) = (Op::Read, Op::Write);
+        let due =
+            [(read, 7, 1), (write, 7, 1), (write, 7, 1), (read, 8, 1), (read, 5, 3), (write, 5, 3)];
+        assert_eq!(drive.sent, due);
+        let written: Vec<(u64, bool)> =
+            kept.iter().map(|entry| (entry.block, entry.is_bad)).collect();
+        assert_eq!(written, [(7, false), (7, false), (8, true), (5, false)]);
     }
 }

@@ -1,7 +1,9 @@
 //! Where blocks lie, as a drive file says it.
 
-use freewheel_model::drive::spec::{SpareUnit, Sparing, Turn, ZoneSpec};
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::{DriveSpec, SpareUnit, Sparing, Turn, ZoneSpec};
 
+use super::ExtractError;
 use super::clock::fold;
 use super::map::{Runs, ZoneMap};
 use super::zones::WHOLE_SECTOR;
@@ -16,6 +18,15 @@ const SLACK_MIN: f64 = 2.0;
 
 /// Most zones that a file is given where it takes one for each piece with spares.
 const ZONES_MAX: u64 = 4096;
+
+/// The drive of a file, which has to have as many blocks as the one that it was made for.
+pub(super) fn drive(spec: &DriveSpec, blocks: u64) -> Result<Drive, ExtractError> {
+    let drive = Drive::build(spec)?;
+    match drive.blocks().get() {
+        found if found == blocks => Ok(drive),
+        found => Err(ExtractError::OtherCapacity { found, blocks }),
+    }
+}
 
 /// What has spares of its own, if one answer holds for all of the drive; else every piece with spares
 /// becomes a zone of the file.
@@ -179,4 +190,57 @@ fn skew(turns: f64, per_track: u64, slack: f64) -> Turn {
         return Turn::from_ratio(whole, per_track).unwrap_or_default();
     }
     turn(turns)
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_sim::library;
+
+    use super::*;
+
+    /// A zone with spares of each cylinder and so many cylinders, and one with spares behind its data.
+    fn mixed(cylinders: u64) -> [ZoneMap; 2] {
+        let runs = Runs { tracks: 2, blocks: 195, steps: Vec::new(), slips_stay: true };
+        let spared = ZoneMap {
+            first: 0,
+            blocks: cylinders * runs.blocks,
+            per_track: 100,
+            heads: 2,
+            first_cylinder: 0,
+            start: 0.0,
+            track_skew: 0.25,
+            cylinder_step: 0.5,
+            slips: Vec::new(),
+            runs: Some(runs),
+            in_bands: None,
+        };
+        let (first, first_cylinder) = (spared.end(), cylinders);
+        let plain = ZoneMap { first, blocks: 970, first_cylinder, runs: None, ..spared.clone() };
+        [spared, plain]
+    }
+
+    fn spec_of(maps: &[ZoneMap]) -> DriveSpec {
+        DriveSpec {
+            surfaces: 2,
+            cylinders: maps.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders()) as u32,
+            zones: zones(maps, 0.0, 0.0),
+            sparing: sparing(maps),
+            ..library::spec("atlas10k").unwrap()
+        }
+    }
+
+    #[test]
+    fn what_a_file_cannot_say_in_its_zones_is_refused_and_none_is_made_for_other_blocks() {
+        let few = mixed(4000);
+        let blocks = few[1].end();
+        assert_eq!(drive(&spec_of(&few), blocks).unwrap().blocks().get(), blocks);
+        let many = mixed(5000);
+        let blocks = many[1].end();
+        // Each unit has spares or none, and these few are not those of any.
+        let refused = drive(&spec_of(&many), blocks).unwrap_err();
+        let ExtractError::OtherCapacity { found, blocks: of_drive } = refused else {
+            panic!("{refused}");
+        };
+        assert!(found != blocks && of_drive == blocks, "{found} for {blocks}");
+    }
 }

@@ -6,8 +6,9 @@
 //!
 //! ```text
 //!   buffer    what has to come between two reads of a place          buffer.rs
-//!     -> clock    period, phase, jitter                               clock.rs
-//!     -> zones    tracks, skews, heads, defects, zones                zones.rs, map.rs
+//!     -> clock    period, phase, jitter                               clock.rs, passages.rs
+//!     -> zones    tracks, skews, heads, defects, zones                zones.rs, tracks.rs,
+//!                                                                     refine.rs, map.rs
 //!                 spares of cylinders, bands                          runs.rs, bands.rs
 //!     -> timer    command overhead, head switch, order of heads, seeks   seeks.rs, heads.rs
 //!     -> bus      time of a block on the way to the host              bus.rs
@@ -18,8 +19,12 @@
 //! ```
 //!
 //! Only reads are sent, unless writes are to be timed as well (writes.rs): then blocks are written
-//! with what was read from them. Non-goals for now: drives with more than one arm, spare sectors
-//! before the data of their tracks or cylinders, bands with spares of their own.
+//! with what was read from them. Found are tracks in the order of cylinders, on heads in any of the
+//! orders of a drive file, and bands of cylinders; spares behind the data of zones, tracks, cylinders
+//! and ranges of cylinders; defects that are passed over. Non-goals for now: drives with more than one
+//! arm, spare sectors before the data of their tracks or cylinders, bands with spares of their own or
+//! narrower than the others, sectors moved to spares one by one. What is none of these is refused, or
+//! shows in the blocks that are read in the end.
 
 mod bands;
 mod buffer;
@@ -33,8 +38,11 @@ mod host;
 mod journal;
 mod layout;
 mod map;
+mod passages;
+mod refine;
 mod runs;
 mod seeks;
+mod tracks;
 mod verify;
 mod writes;
 mod zones;
@@ -42,10 +50,9 @@ mod zones;
 use std::collections::VecDeque;
 use std::io;
 
-use freewheel_model::drive::Drive;
+use freewheel_model::drive::BuildDriveError;
 use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
 use freewheel_sim::black_box::{BlackBox, Gone};
-use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -55,6 +62,7 @@ use clock::Clock;
 use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
+use passages::Wander;
 use seeks::{Timer, distances};
 use writes::WriteTimes;
 use zones::Surveyor;
@@ -136,7 +144,7 @@ pub enum ExtractError {
     },
     /// Skews without a pattern.
     #[error(
-        "block {block}: the skews there do not repeat like those before; only tracks in the order of cylinders are understood"
+        "block {block}: the skews there do not repeat like those before; tracks in the order of cylinders, and bands of cylinders, are understood and nothing else; if something kept the drive busy, begin anew on a quiet one or with another seed"
     )]
     NoPattern {
         /// First block of the track.
@@ -150,6 +158,21 @@ pub enum ExtractError {
         /// How many.
         tracks: u64,
     },
+    /// What was found makes another drive.
+    #[error(
+        "what was found makes a drive of {found} blocks, and this one has {blocks}, so no file is written: the drive lays them out in a way that is not understood, or a file cannot say; if something else kept it busy, begin anew on a quiet one or with another seed"
+    )]
+    OtherCapacity {
+        /// Of what was found.
+        found: u64,
+        /// Of the drive.
+        blocks: u64,
+    },
+    /// What was found makes no drive.
+    #[error(
+        "what was found makes no drive, so no file is written: {0}; if something else kept it busy, begin anew on a quiet one or with another seed"
+    )]
+    NoDrive(#[from] BuildDriveError),
     /// A movement that cannot be timed.
     #[error("{what}: its time could not be measured, every read came from the buffer")]
     NoTime {
@@ -285,8 +308,8 @@ struct Found {
     bus: Option<Bus>,
     period_ns: f64,
     period_error_ns: f64,
-    /// In parts of the period, and over which time.
-    drift: Option<(f64, SimDuration)>,
+    /// None after a minute only.
+    wander: Option<Wander>,
     jitter_ns: f64,
     zones: Vec<ZoneMap>,
     /// None when the order of heads shows in no time.
@@ -340,7 +363,7 @@ pub fn extract(
         bus,
         period_ns: clock.period_ns(),
         period_error_ns: clock.period_error_ns(),
-        drift: clock.drift(),
+        wander: clock.wander(),
         jitter_ns: clock.jitter_ns(),
         zones,
         mapping: times.mapping,
@@ -349,15 +372,14 @@ pub fn extract(
         seeks: times.seeks(),
         seek_error_ns: times.error_ns,
         writes,
-        zone_start_error_ns: clock.jitter_ns() / zones::START_READS.sqrt(),
+        zone_start_error_ns: clock.jitter_ns() / refine::START_READS.sqrt(),
         verified: 0,
         misplaced: Vec::new(),
     };
-    if let Ok(file) = Drive::build(&describe::spec(&found, options)) {
-        let after = describe::answered_after(&found);
-        (found.verified, found.misplaced) =
-            verify::misplaced(&mut host, &mut clock, &found.zones, &file, after)?;
-    }
+    let file = layout::drive(&describe::spec(&found, options), host.blocks())?;
+    let after = describe::answered_after(&found);
+    (found.verified, found.misplaced) =
+        verify::misplaced(&mut host, &mut clock, &found.zones, &file, after)?;
     let for_fit = held_out::measure_for_fit(&mut host, &mut clock)?;
     let batches = held_out::measure(&mut host, &mut clock, options.writes, progress)?;
     Ok(describe::describe(&found, options, &host, &for_fit, &batches))

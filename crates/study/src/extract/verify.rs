@@ -37,8 +37,8 @@ pub(super) fn misplaced(
         if zone.slips.iter().any(is_doubtful) {
             continue;
         }
-        let within = SECTORS / zone.per_track as f64
-            + STANDARD_ERRORS * clock.jitter_ns() / clock.period_ns();
+        let varies_ns = STANDARD_ERRORS * clock.jitter_ns() + clock.phase_error_ns();
+        let within = SECTORS / zone.per_track as f64 + varies_ns / clock.period_ns();
         let due = passes(file, block) + answered_after;
         let Some(mut off) = off(host, clock, block, due, 1)? else { continue };
         count += 1;

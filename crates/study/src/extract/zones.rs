@@ -7,16 +7,12 @@
 //! have moved on, or the next zone.
 
 use super::clock::{Clock, fold, signed};
-use super::heads::HEADS_MAX;
 use super::host::Host;
 use super::map::{Runs, SlipFound, ZoneMap};
 use super::{ExtractError, readable};
 
 /// Reads of a block where its angle decides between two cases.
-const READS: usize = 3;
-/// Blocks from which a first track's size is guessed. A track has more of them on any drive with
-/// zones.
-const FIRST_STEP: u64 = 32;
+pub(super) const READS: usize = 3;
 /// A track that is shorter by more than this has not lost them to defects.
 pub(super) const SLIPS_A_TRACK_MAX: u64 = 4;
 /// Unless it was scratched, which shows within the track. The Cheetah 9LP has eight in a row.
@@ -26,22 +22,10 @@ const APART_MAX: u64 = 16;
 /// A block that is off by less than this part of a turn may have been moved by defects in its own
 /// track; skews, in which heads change, are longer. Assumed: 0.1 ms.
 const SKEW_MIN: f64 = 1.0 / 64.0;
-/// Parts of a sector of which one is the standard error of a skew.
-const SKEW_PARTS: f64 = 20.0;
 /// Five standard errors: a skew this near to a whole number of sectors is one.
 pub(super) const WHOLE_SECTOR: f64 = 0.25;
-/// Pairs of tracks that are measured for a skew at most; with more jitter than that allows, the skew
-/// stays what it was measured to be.
-const PAIRS_MAX: f64 = 3000.0;
 /// More unreadable blocks one after the other than this are no defect but a broken drive.
 const BAD_IN_A_ROW_MAX: i64 = 64;
-/// Tracks on which the start of a finished zone is measured.
-const CHECKS: u64 = 24;
-/// Reads from which it follows.
-pub(super) const START_READS: f64 = (CHECKS * READS as u64) as f64;
-/// Reads of a block for one of the steps that locate a defect; where it takes more, its track is
-/// all that is known.
-const READS_FOR_SLIP_MAX: usize = 100;
 
 /// What measures zones, one after the other.
 pub(super) struct Surveyor<'s, 'h> {
@@ -53,7 +37,7 @@ pub(super) struct Surveyor<'s, 'h> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walked {
     pub first: u64,
-    angle: f64,
+    pub angle: f64,
 }
 
 impl Surveyor<'_, '_> {
@@ -66,6 +50,7 @@ impl Surveyor<'_, '_> {
     ) -> Result<ZoneMap, ExtractError> {
         let known = before.map(|before| before.heads);
         let runs_known = before.and_then(|before| before.runs.clone());
+        let first = before.map_or(Ok(first), |before| self.begin_behind(before, first))?;
         let (first, data) = self.first_tracks(first)?;
         // What holds for one zone holds for all.
         let per_track = match before {
@@ -121,15 +106,16 @@ impl Surveyor<'_, '_> {
 
     /// What an angle of [`READS`] reads may be off, in turns.
     pub(super) fn tolerance(&self) -> f64 {
-        (4.0 * self.clock.jitter_ns() + 2_000.0) / self.clock.period_ns()
+        let off_ns = 4.0 * self.clock.jitter_ns() + self.clock.stray_ns() + 2_000.0;
+        off_ns / self.clock.period_ns()
     }
 
     /// A block that is off by no more is on the track where it was expected.
-    fn allowed(&self) -> f64 {
+    pub(super) fn allowed(&self) -> f64 {
         (4.0 * self.tolerance()).max(SKEW_MIN)
     }
 
-    fn angle(&mut self, block: u64) -> Result<f64, ExtractError> {
+    pub(super) fn angle(&mut self, block: u64) -> Result<f64, ExtractError> {
         self.angle_of(block, READS, [-1, 1])
     }
 
@@ -165,134 +151,12 @@ impl Surveyor<'_, '_> {
         Err(ExtractError::Unreadable { block })
     }
 
-    fn angle_if_readable(&mut self, block: u64, reads: usize) -> Result<Option<f64>, ExtractError> {
+    pub(super) fn angle_if_readable(
+        &mut self,
+        block: u64,
+        reads: usize,
+    ) -> Result<Option<f64>, ExtractError> {
         Ok(readable(self.clock.measure(self.host, &[block], reads))?.map(|angles| angles[0]))
-    }
-
-    /// First block of a zone, and blocks a track. The end of the zone before may have been taken to
-    /// be too late, where its last angles fit by chance: the second track says how long the first
-    /// is.
-    fn first_tracks(&mut self, first: u64) -> Result<(u64, u64), ExtractError> {
-        let short = self.first_track(first)?;
-        let second = first + short;
-        let whole = self.first_track(second)?;
-        if first > 0 && whole > short + SLIPS_A_TRACK_MAX {
-            let first = second.checked_sub(whole);
-            let first = first.ok_or(ExtractError::NoTrack { block: second })?;
-            return Ok((first, whole));
-        }
-        if whole.abs_diff(short) == 0 || whole.abs_diff(short) > SLIPS_A_TRACK_MAX {
-            return Ok((first, whole.max(short)));
-        }
-        // One of them has a defect, or the second begins with a block that cannot be read.
-        let mut tracks = [short, whole, self.first_track(second + whole)?];
-        tracks.sort_unstable();
-        Ok((first, tracks[1]))
-    }
-
-    /// Blocks of the track that begins with `first`, of whose size nothing is known.
-    fn first_track(&mut self, first: u64) -> Result<u64, ExtractError> {
-        let blocks = self.host.blocks();
-        let begin = self.angle_of_first(first)?;
-        let mut turns = 0.0;
-        let mut on = 0;
-        let mut next = FIRST_STEP;
-        let mut off = None;
-        let allowed = self.allowed();
-        while off.is_none_or(|off| off - on > 1) {
-            if first + next >= blocks {
-                off = Some(blocks - first);
-            } else {
-                let angle = self.angle(first + next)?;
-                let expected = turns * next as f64 / (on as f64).max(1.0);
-                let error = signed(angle - begin - expected);
-                if on == 0 {
-                    (on, turns) = (next, fold(angle - begin));
-                } else if error.abs() <= allowed {
-                    (on, turns) = (next, expected + error);
-                } else {
-                    off = Some(next);
-                }
-            }
-            next = off.map_or(2 * on, |off| u64::midpoint(on, off));
-        }
-        off.filter(|&off| first + off < blocks).ok_or(ExtractError::NoTrack { block: first })
-    }
-
-    /// The first tracks of a zone, until the pattern of their skews has come twice, or once where the
-    /// number of heads is known; and tracks that are shorter.
-    fn walk(
-        &mut self,
-        first: u64,
-        (data, per_track): (u64, u64),
-        count: Option<u64>,
-    ) -> Result<(Vec<Walked>, Vec<SlipFound>), ExtractError> {
-        let mut tracks = vec![Walked { first, angle: self.angle_of_first(first)? }];
-        let mut slips = Vec::new();
-        let mut wanted = count.unwrap_or(2 * HEADS_MAX) as usize + 1;
-        while tracks.len() < wanted {
-            let last = tracks[tracks.len() - 1];
-            let next = self.next_track(last, (data, per_track))?;
-            let missing = data - (next.first - last.first);
-            if (1..=SLIPS_A_TRACK_MAX).contains(&missing) {
-                let before = u64::midpoint(last.first, next.first);
-                let (earliest, latest) = (last.first, next.first);
-                slips.push(SlipFound { before, count: missing, earliest, latest });
-            }
-            tracks.push(next);
-            if count.is_none()
-                && let Some(switch) = self.first_other_step(&tracks)
-            {
-                wanted = 2 * switch + 3;
-            }
-        }
-        Ok((tracks, slips))
-    }
-
-    fn next_track(
-        &mut self,
-        track: Walked,
-        (data, per_track): (u64, u64),
-    ) -> Result<Walked, ExtractError> {
-        // Over one track nothing adds up: all but defects would show.
-        let slipped = (SLIPS_A_TRACK_MAX + 1) as f64 / per_track as f64;
-        let allowed = (1.5 * self.tolerance()).max(slipped);
-        let mut on = 0;
-        let mut off = data;
-        let mut at = data - 1;
-        while off - on > 1 {
-            let angle = self.angle(track.first + at)?;
-            let error = signed(angle - track.angle - at as f64 / per_track as f64);
-            if error.abs() <= allowed {
-                on = at;
-            } else {
-                off = at;
-            }
-            at = u64::midpoint(on, off);
-        }
-        let first = track.first + off;
-        Ok(Walked { first, angle: self.angle_of_first(first)? })
-    }
-
-    /// The first step from track to track that is unlike the very first: it changes cylinders.
-    fn first_other_step(&self, tracks: &[Walked]) -> Option<usize> {
-        let steps: Vec<f64> = tracks.windows(2).map(|pair| pair[1].angle - pair[0].angle).collect();
-        let differs = |step: &f64| signed(step - steps[0]).abs() > 2.0 * self.tolerance();
-        steps.iter().position(differs)
-    }
-
-    /// Heads, from the pattern of skews.
-    fn heads(&self, tracks: &[Walked]) -> Result<u64, ExtractError> {
-        let Some(switch) = self.first_other_step(tracks) else { return Ok(1) };
-        let step = |index: usize| tracks[index + 1].angle - tracks[index].angle;
-        let allowed = 2.0 * self.tolerance();
-        for index in 0..tracks.len() - 1 {
-            let like = if index % (switch + 1) == switch { switch } else { 0 };
-            if signed(step(index) - step(like)).abs() > allowed {
-                return Err(ExtractError::NoPattern { block: tracks[index + 1].first });
-            }
-        }
-        Ok(switch as u64 + 1)
     }
 
     /// Finds defects and the end of the zone. Tracks before `walked` fit.
@@ -312,8 +176,15 @@ impl Surveyor<'_, '_> {
                 stride *= 2;
                 continue;
             }
-            let bad = self.first_misfit(zone, good, next)?;
-            let Some(end) = self.end_behind(zone, bad)? else {
+            let mut bad = self.first_misfit(zone, good, next)?;
+            let end = loop {
+                let Some(end) = self.end_behind(zone, bad)? else { break None };
+                match self.misfit_before(zone, good, bad)? {
+                    Some(earlier) => bad = self.first_misfit(zone, good, earlier)?,
+                    None => break Some(end),
+                }
+            };
+            let Some(end) = end else {
                 (good, stride) = (bad, 1);
                 continue;
             };
@@ -326,6 +197,23 @@ impl Surveyor<'_, '_> {
             zone.blocks = end - zone.first;
             return Ok(());
         }
+    }
+
+    /// A track shortly before one that does not fit which does not, either: bisection may have come to
+    /// one of another zone that fitted by chance. Of some in a row one does, and of some cylinders.
+    fn misfit_before(
+        &mut self,
+        zone: &ZoneMap,
+        good: u64,
+        bad: u64,
+    ) -> Result<Option<u64>, ExtractError> {
+        for back in [1, 2, 3, zone.heads + 1, 2 * zone.heads + 1] {
+            let track = bad.saturating_sub(back);
+            if track > good && !self.fits(zone, track)? {
+                return Ok(Some(track));
+            }
+        }
+        Ok(None)
     }
 
     /// The first block that does not belong to what came before, in a track that does not fit; None
@@ -481,127 +369,5 @@ impl Surveyor<'_, '_> {
         // Few of them may lie apart, and only the last leaps to the eye.
         let earliest = if count <= APART_MAX { zone.track_first(track) } else { misfit };
         self.is_slip(zone, track, count, (earliest, misfit))
-    }
-
-    /// Takes skews and start from the whole zone.
-    fn refine(&mut self, zone: &mut ZoneMap) -> Result<(), ExtractError> {
-        let cylinders = zone.position(zone.end() - 1) / zone.per_track / zone.heads;
-        if zone.heads > 1 && cylinders > 0 {
-            self.refine_track_skew(zone, cylinders)?;
-        }
-        self.refine_steps(zone)?;
-        let tracks = zone.position(zone.end() - 1) / zone.per_track;
-        let mut errors = Vec::new();
-        for _ in 0..CHECKS {
-            let block = zone.track_first(self.host.below(tracks.max(1)));
-            errors.extend(self.error(zone, block)?);
-        }
-        let mean = errors.iter().sum::<f64>() / errors.len() as f64;
-        zone.start = fold(zone.start + mean);
-        self.locate_slips(zone)
-    }
-
-    /// Pairs of tracks, so many skews apart, that say what one is to a part of a sector.
-    pub(super) fn pairs(&self, zone: &ZoneMap, skews: f64) -> usize {
-        let jitter = self.clock.jitter_ns() / self.clock.period_ns();
-        let ratio = SKEW_PARTS * zone.per_track as f64 * jitter / skews;
-        (2.0 * ratio * ratio / READS as f64).ceil().clamp(4.0, PAIRS_MAX) as usize
-    }
-
-    /// First and last tracks of as many cylinders as it takes to know the skew to a part of a sector;
-    /// then it becomes a whole number of them where it is one.
-    fn refine_track_skew(
-        &mut self,
-        zone: &mut ZoneMap,
-        cylinders: u64,
-    ) -> Result<(), ExtractError> {
-        let switches = (zone.heads - 1) as f64;
-        let pairs = self.pairs(zone, switches);
-        let mut off = 0.0;
-        let mut done = 0;
-        while done < pairs {
-            let track = self.host.below(cylinders) * zone.heads;
-            let Some(turned) = self.turned_between(zone, [track, track + zone.heads - 1])? else {
-                continue;
-            };
-            off += turned;
-            done += 1;
-        }
-        zone.track_skew = zone.whole_sectors(zone.track_skew + off / pairs as f64 / switches, 1.0);
-        Ok(())
-    }
-
-    /// How much further a track is turned against another than expected; None when one of them has
-    /// no data, or begins with a block that cannot be read.
-    pub(super) fn turned_between(
-        &mut self,
-        zone: &ZoneMap,
-        tracks: [u64; 2],
-    ) -> Result<Option<f64>, ExtractError> {
-        let ends = tracks.map(|track| zone.track_first(track));
-        if ends.map(|block| zone.track_of(block).0) != tracks || ends[1] >= zone.end() {
-            return Ok(None);
-        }
-        let angles = readable(self.clock.measure(self.host, &ends, READS))?;
-        let expected = zone.angle(ends[1]) - zone.angle(ends[0]);
-        Ok(angles.map(|angles| signed(angles[1] - angles[0] - expected)))
-    }
-
-    /// Narrows down where in their tracks defects lie, as far as angles are fine enough.
-    fn locate_slips(&mut self, zone: &mut ZoneMap) -> Result<(), ExtractError> {
-        let mut located: Vec<SlipFound> = Vec::new();
-        for slip in zone.slips.clone() {
-            located.extend(self.places_of(zone, slip)?);
-        }
-        zone.slips = located;
-        Ok(())
-    }
-
-    /// The defective places of one track, each where it is: one after the other, or apart.
-    fn places_of(
-        &mut self,
-        zone: &ZoneMap,
-        slip: SlipFound,
-    ) -> Result<Vec<SlipFound>, ExtractError> {
-        let width = 1.0 / zone.per_track as f64;
-        let jitter = self.clock.jitter_ns() / self.clock.period_ns();
-        let reads = (100.0 * (jitter / width).powi(2)).ceil().max(4.0) as usize;
-        if reads > READS_FOR_SLIP_MAX || slip.earliest == slip.latest {
-            return Ok(vec![slip]);
-        }
-        let counted = if slip.before <= slip.earliest { slip.count } else { 0 };
-        let due = zone.angle(slip.earliest) - counted as f64 * width;
-        let mut passed_over = |block: u64, side: i64| -> Result<f64, ExtractError> {
-            let angle = self.angle_of(block, reads, [side, -side])?;
-            Ok(signed(angle - due - (block - slip.earliest) as f64 * width) / width)
-        };
-        // The first sectors of a track may be defective, too.
-        let at_begin = passed_over(slip.earliest, 1)?;
-        let mut places: Vec<SlipFound> = Vec::new();
-        for place in 0..slip.count {
-            let half = place as f64 + 0.5;
-            let (mut before, mut behind) = (slip.earliest, slip.latest);
-            if at_begin > half {
-                behind = before;
-            }
-            while behind > before + 1 {
-                let middle = u64::midpoint(before, behind);
-                if passed_over(middle, -1)? < half {
-                    before = middle;
-                } else {
-                    behind = middle;
-                }
-            }
-            match places.last_mut().filter(|last| last.before == behind) {
-                Some(last) => last.count += 1,
-                None => places.push(SlipFound {
-                    before: behind,
-                    count: 1,
-                    earliest: behind,
-                    latest: behind,
-                }),
-            }
-        }
-        Ok(places)
     }
 }

@@ -79,11 +79,15 @@ fn identity(drive: &DriveIdentity) -> String {
             "{count} actuators, LBNs over the first one's part and then the next one's; of each:\n"
         ),
     };
+    // One that was found out by timing does not say its age.
+    let year = match drive.year {
+        0 => String::new(),
+        year => format!(" ({year})"),
+    };
     format!(
-        "{}: {} ({})\n{} blocks of 512 B, {:.0} rpm ({} a turn)\n{arms}{} surfaces, {} cylinders\n",
+        "{}: {}{year}\n{} blocks of 512 B, {:.0} rpm ({} a turn)\n{arms}{} surfaces, {} cylinders\n",
         drive.name,
         drive.model,
-        drive.year,
         drive.blocks,
         drive.rotation_rpm,
         number::ms(drive.rotation_period_ns as f64),

@@ -1,0 +1,138 @@
+//! Drives of which everything is drawn at random.
+
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::{CurveSpec, Turn};
+use freewheel_model::onboard::spec::WriteCache;
+use freewheel_study::{ExtractOptions, Journal, extract};
+use freewheel_units::{Op, Prng, SimDuration};
+
+use crate::checks::{check_held_out, check_layout, check_mapping, check_seeks, difference};
+use crate::hidden::{Hidden, emulated, extracted, hidden};
+
+fn check(base: &str, seed: u64) {
+    let hidden = hidden(base, seed);
+    let found = extracted(&hidden, false);
+    check_layout(&hidden.spec, &found);
+    check_mapping(&hidden.spec, &found);
+    check_seeks(&hidden.spec, &found);
+    check_held_out(&found);
+    let segments = found.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments);
+    assert_eq!(segments, hidden.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments));
+    let off = difference(&hidden.spec, &found.spec, false);
+    println!(
+        "{base} {seed}: {} commands, {:.0} s, jitter {:.1} us, responses off by {:.1} us",
+        found.commands,
+        found.drive_ns as f64 / 1e9,
+        found.reply_jitter_ns / 1e3,
+        off / 1e3
+    );
+    assert!(off < 100_000.0, "{off} ns");
+}
+
+macro_rules! blind {
+    ($($name:ident: $base:literal, $seed:literal;)*) => {
+        $(#[test]
+        fn $name() {
+            check($base, $seed);
+        })*
+    };
+}
+
+blind! {
+    a_hidden_drive_is_found_out_1: "atlas10k", 1;
+    a_hidden_drive_is_found_out_2: "exos-7e8-8tb", 2;
+    a_hidden_drive_is_found_out_3: "atlas10k", 3;
+    a_hidden_drive_is_found_out_4: "exos-7e8-8tb", 4;
+    a_hidden_drive_is_found_out_5: "exos-7e8-8tb", 5;
+    a_hidden_drive_is_found_out_6: "atlas10k", 6;
+    a_hidden_drive_is_found_out_7: "atlas10k", 7;
+    a_hidden_drive_is_found_out_8: "exos-7e8-8tb", 8;
+    a_hidden_drive_is_found_out_9: "exos-7e8-8tb", 9;
+    a_hidden_drive_is_found_out_10: "atlas10k", 10;
+    a_hidden_drive_is_found_out_11: "atlas10k", 11;
+    a_hidden_drive_is_found_out_12: "exos-7e8-8tb", 12;
+}
+
+/// With times of writes that differ from those of reads.
+fn hidden_writes(base: &str, seed: u64) -> Hidden {
+    let mut hidden = hidden(base, seed);
+    let mut prng = Prng::new(seed, "hidden writes");
+    let mut us = |from: u64, to: u64| SimDuration::from_us(from + prng.below(to - from));
+    hidden.spec.seek.write_settle = us(100, 700);
+    hidden.spec.onboard.read_write_switch = us(0, 900);
+    hidden.habits.write_cache = Some(WriteCache::Off);
+    if let (CurveSpec::PowerLinear { full_ms, .. }, 1) = (&hidden.spec.seek.read, seed % 2) {
+        let full_ms = full_ms + 1.0;
+        hidden.spec.seek.write =
+            Some(CurveSpec::ThreePoint { single_ms: 0.3, average_ms: full_ms / 2.0, full_ms });
+    }
+    hidden
+}
+
+fn check_writes(base: &str, seed: u64) {
+    let hidden = hidden_writes(base, seed);
+    let found = extracted(&hidden, true);
+    check_layout(&hidden.spec, &found);
+    check_seeks(&hidden.spec, &found);
+    let drive = Drive::build(&hidden.spec).unwrap();
+    assert!(!found.write_seeks.is_empty());
+    for &(distance, ns) in &found.write_seeks {
+        let hidden = drive.seek().time_ns(Op::Write, distance, false) as f64;
+        let off = (ns as f64 - hidden).abs();
+        assert!(off < 50_000.0_f64.max(hidden * 0.02), "{distance}: {ns} for {hidden}");
+    }
+    let off = difference(&hidden.spec, &found.spec, true);
+    println!("{base} {seed}: {} commands, responses off by {:.1} us", found.commands, off / 1e3);
+    let (settle, hidden_settle) = (found.spec.seek.write_settle, hidden.spec.seek.write_settle);
+    let (switch, hidden_switch) =
+        (found.spec.onboard.read_write_switch, hidden.spec.onboard.read_write_switch);
+    println!("settle {settle} for {hidden_settle}, switch {switch} for {hidden_switch}");
+    assert!(off < 100_000.0, "{off} ns");
+    if hidden.spec.seek.write.is_none() {
+        assert!(settle.ns().abs_diff(hidden_settle.ns()) < 50_000, "{settle} for {hidden_settle}");
+    }
+    assert!(switch.ns().abs_diff(hidden_switch.ns()) < 50_000, "{switch} for {hidden_switch}");
+}
+
+#[test]
+fn writes_of_a_hidden_drive_are_found_out_1() {
+    check_writes("exos-7e8-8tb", 21);
+}
+
+#[test]
+fn writes_of_a_hidden_drive_are_found_out_2() {
+    check_writes("atlas10k", 22);
+}
+
+#[test]
+fn writes_of_a_hidden_drive_are_found_out_3() {
+    check_writes("exos-7e8-8tb", 24);
+}
+
+#[test]
+fn writes_that_a_cache_answers_are_refused_with_the_way_out() {
+    let mut hidden = hidden_writes("atlas10k", 22);
+    hidden.habits.write_cache = Some(WriteCache::On);
+    let mut drive = emulated(&hidden.spec, &hidden.habits, 1);
+    let options = ExtractOptions { name: "found".into(), seed: 1, writes: true };
+    let error = extract(&mut drive, &options, Journal::default(), &|_, _, _| {}).unwrap_err();
+    assert!(error.to_string().contains("hdparm -W0"), "{error}");
+}
+
+#[test]
+fn heads_are_counted_by_time_where_all_skews_are_alike() {
+    for seed in [4, 8] {
+        let mut hidden = hidden("exos-7e8-8tb", seed);
+        hidden.spec.surfaces = 6;
+        hidden.spec.head_switch = SimDuration::from_us(880);
+        for zone in &mut hidden.spec.zones {
+            let sectors = u64::from(zone.blocks_per_track);
+            zone.cylinder_skew = Turn::from_ratio(sectors / 4, sectors).unwrap();
+            zone.track_skew = zone.cylinder_skew;
+        }
+        let found = extracted(&hidden, false);
+        check_layout(&hidden.spec, &found);
+        check_mapping(&hidden.spec, &found);
+        check_seeks(&hidden.spec, &found);
+    }
+}

@@ -1,0 +1,10 @@
+//! Drives with hidden parameters, extracted and compared afterwards.
+#![allow(missing_docs)]
+
+mod blind;
+mod checks;
+mod hidden;
+mod layouts;
+mod library;
+mod spindle;
+mod trouble;
