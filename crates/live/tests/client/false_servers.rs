@@ -184,6 +184,41 @@ fn a_server_that_takes_a_request_slowly_is_waited_for() {
 }
 
 #[test]
+fn data_that_went_both_ways_at_once_give_a_server_no_longer_to_be_silent() {
+    let length = 1 << 20;
+    let server = Played::new(move |mut stream| {
+        start(&mut stream);
+        let reads = request(&mut stream);
+        stream.write_all(&simple_reply(reads)).unwrap();
+        let writes = request(&mut stream);
+        let mut data = vec![0; length / 30 + 1];
+        let mut left = length;
+        for _ in 0..30 {
+            thread::sleep(STEP);
+            stream.write_all(&[1; 1024]).unwrap();
+            let part = left.min(data.len());
+            stream.read_exact(&mut data[..part]).unwrap();
+            left -= part;
+        }
+        stream.write_all(&simple_reply(writes)).unwrap();
+        // Until the client goes.
+        request(&mut stream);
+        let _ = stream.read(&mut [0]);
+    });
+    let asker = impatient(&server);
+    asker.ask(Command::read(0, 30 << 10), 0);
+    asker.write(0, &vec![1; length], 1);
+    for _ in 0..2 {
+        assert_eq!(asker.answer().result, Ok(()));
+    }
+    let begun = Instant::now();
+    asker.ask(Command::read(0, 512), 2);
+    assert_lost(&asker, 1, "no answer for 500ms");
+    // Twice as long as it may be, on a busy machine; what went both ways took three times as long.
+    assert!(begun.elapsed() < 20 * STEP, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn a_server_that_is_silent_within_data_has_vanished() {
     let server = Played::new(|mut stream| {
         start(&mut stream);

@@ -23,13 +23,13 @@ pub(super) struct Receiver<T, F> {
     answered: F,
     /// What the callers want back, by cookie, and since when this thread knows, by `waited`.
     tags: BTreeMap<u64, (Command, T, Duration)>,
-    begun: Instant,
-    /// For how long data of answers were coming.
-    coming: Duration,
-    /// When something came last.
-    came_at: Instant,
-    /// Time since it began, without that in which requests were being sent or data were coming.
+    /// Time since it began in which neither requests were being sent nor data were coming.
     waited: Duration,
+    /// That time when something came last.
+    waited_when_it_came: Duration,
+    /// When `waited` was brought up to date, and for how long requests had been sent until then.
+    waited_until: Instant,
+    sent_for: Duration,
     /// When it looks whether an answer is overdue.
     looks_at: Instant,
     /// Of [`Flight::fresh`](super::Flight), to be used again.
@@ -55,10 +55,10 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
             session,
             answered,
             tags: BTreeMap::new(),
-            begun,
-            coming: Duration::ZERO,
-            came_at: begun,
             waited: Duration::ZERO,
+            waited_when_it_came: Duration::ZERO,
+            waited_until: begun,
+            sent_for: Duration::ZERO,
             looks_at: begun,
             adopted: Vec::new(),
         }
@@ -103,13 +103,13 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
                 Err(error) => return Err(error.into()),
             };
             let mut bytes = if in_place { &[][..] } else { &buffer[..length] };
-            if in_place {
-                self.session.filled(length);
-                self.coming += at - self.came_at;
-            }
-            self.came_at = at;
             // What the server answers was asked before.
             self.adopt(at);
+            if in_place {
+                self.session.filled(length);
+                self.was_coming();
+            }
+            self.waited_when_it_came = self.waited;
             while let Some(event) = self.session.feed(&mut bytes)? {
                 if let Event::Reply(reply) = event {
                     self.answer(reply, at);
@@ -139,13 +139,23 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
     fn adopt(&mut self, now: Instant) {
         let mut flight = lock(&self.shared.flight);
         std::mem::swap(&mut self.adopted, &mut flight.fresh);
-        let moving = self.coming + flight.sending(now);
+        let sent_for = flight.sending(now);
         drop(flight);
-        self.waited = now.saturating_duration_since(self.begun).saturating_sub(moving);
+        let since_then = now.saturating_duration_since(self.waited_until);
+        self.waited += since_then.saturating_sub(sent_for - self.sent_for);
+        (self.waited_until, self.sent_for) = (now, sent_for);
         for (asked, tag) in self.adopted.drain(..) {
             self.tags.insert(asked.cookie(), (asked.command(), tag, self.waited));
             self.session.expect(asked);
         }
+    }
+
+    /// All the time since something came last, data were coming.
+    fn was_coming(&mut self) {
+        self.waited = self.waited_when_it_came;
+        let of_later =
+            self.tags.values_mut().rev().take_while(|(_, _, since)| *since > self.waited);
+        of_later.for_each(|(_, _, since)| *since = self.waited);
     }
 
     fn answer(&mut self, reply: Reply, at: Instant) {
