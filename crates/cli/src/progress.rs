@@ -67,6 +67,11 @@ impl Bars {
         }
     }
 
+    /// A remark beside the bars.
+    pub fn say(&self, text: &str) {
+        self.screen.suspend(|| output::note(text));
+    }
+
     /// `task` is done.
     pub fn finish(&self, task: &str) {
         let tasks = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);

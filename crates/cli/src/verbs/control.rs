@@ -103,7 +103,10 @@ impl PaceArgs {
         if self.promote {
             return Ok(client.promote(task.id)?);
         }
-        if let Some(why) = starved(&client.status()?) {
+        // The task has begun, whatever becomes of a courtesy.
+        if let Ok(status) = client.status()
+            && let Some(why) = starved(&status)
+        {
             output::note(&why);
         }
         Ok(task)
@@ -131,12 +134,19 @@ impl<'a> Watch<'a> {
         Ok(task)
     }
 
-    /// Waits until it is over.
+    /// Waits until it is over. Where clients stay away meanwhile, it says once that nothing will come of
+    /// it.
     pub fn until_over(&self) -> Result<Task, Failure> {
+        let mut is_told = false;
         loop {
             let task = self.look()?;
             if !matches!(task.state, TaskState::Waiting | TaskState::Running) {
                 return Ok(task);
+            }
+            if !is_told && task.needs_gaps() && task.elapsed_ns >= STARVED_AFTER.ns() {
+                let why = starved(&self.client.status()?);
+                is_told = why.is_some();
+                why.iter().for_each(|why| self.bars.say(why));
             }
             thread::sleep(ASK_EVERY);
         }

@@ -189,6 +189,20 @@ fn a_task_without_clients_says_that_there_are_no_gaps_and_the_way_out() {
 }
 
 #[test]
+fn a_verb_that_waits_for_a_task_without_clients_says_so_after_a_while() {
+    let world = World::emulated("");
+    let control = world.control();
+    let args = ["scan", "--control", control.to_str().unwrap()];
+    let mut waiting = command(&args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = BufReader::new(waiting.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("so there are no gaps, and task 1 reads"), "{line}");
+    world.verb("promote 1");
+    assert!(waiting.wait().unwrap().success());
+}
+
+#[test]
 fn without_a_server_the_way_out_is_said() {
     let ran = run(&["tasks", "--control", "/no/such/socket"]);
     assert_eq!(ran.code, 1);
