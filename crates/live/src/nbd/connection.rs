@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use freewheel_nbd::server::{Event, Request, Session};
@@ -48,6 +49,45 @@ pub(super) struct Connection<'a> {
     pub stopping: &'a AtomicBool,
     /// That of the export, when one was chosen.
     pub service: Option<Arc<dyn Service>>,
+    pub watch: Watch,
+}
+
+/// For how long a thread looks whether the next request comes before it sleeps: about as long as two
+/// threads take to be woken, the client's by the answer and this one by the next request, so that
+/// looking in vain costs no more than sleeping would have (the rule of competitive spinning).
+const WATCH: Duration = Duration::from_micros(50);
+
+/// Looks for the next request of a client that asks again as soon as it has its answer.
+pub(super) struct Watch {
+    /// There is another processor for the client.
+    is_possible: bool,
+    /// The last request of a client that was owed nothing came so soon.
+    is_worth_it: bool,
+}
+
+impl Watch {
+    pub fn new() -> Self {
+        let is_possible = thread::available_parallelism().is_ok_and(|count| count.get() > 1);
+        Self { is_possible, is_worth_it: false }
+    }
+
+    /// Reads, and waits for something to read. What a client is owed will be sent by another thread,
+    /// for which the processor is left free.
+    fn read(&mut self, stream: &Stream, into: &mut [u8], owes_nothing: bool) -> io::Result<usize> {
+        if !owes_nothing || !self.is_possible || !stream.is_plain() {
+            return stream.read(into);
+        }
+        let begun = Instant::now();
+        while self.is_worth_it {
+            if let Some(length) = stream.read_now(into)? {
+                return Ok(length);
+            }
+            self.is_worth_it = begun.elapsed() < WATCH;
+        }
+        let length = stream.read(into)?;
+        self.is_worth_it = begun.elapsed() < WATCH;
+        Ok(length)
+    }
 }
 
 /// Whether a client goes on.
@@ -77,12 +117,13 @@ impl Connection<'_> {
             if self.take(&buffer[..length])? == Goes::Away {
                 return Ok(());
             }
-            self.outbox.flush();
+            let owes_nothing = self.outbox.flush();
             self.bound_negotiation()?;
             // The rest of a payload goes where it belongs, all else through the buffer.
             let space = self.session.space();
             let in_place = space.is_some();
-            length = match self.stream.read(space.unwrap_or(&mut buffer)) {
+            let read = self.watch.read(&self.stream, space.unwrap_or(&mut buffer), owes_nothing);
+            length = match read {
                 Ok(0) => return Ok(self.session.ended()?),
                 Ok(length) if in_place => {
                     if let Some(request) = self.session.filled(length) {
@@ -174,5 +215,41 @@ impl Connection<'_> {
             return Err(Broken::Undecided(longest));
         }
         Ok(self.stream.set_read_timeout(Some(left))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::super::stream::Socket;
+    use super::*;
+
+    #[test]
+    fn it_is_looked_for_requests_only_of_a_client_that_asked_soon_the_last_time() {
+        let (here, mut there) = UnixStream::pair().unwrap();
+        let stream = Stream::new(Socket::Unix(here)).unwrap();
+        let mut watch = Watch { is_possible: true, is_worth_it: false };
+        let mut byte = [0];
+        there.write_all(&[1, 2]).unwrap();
+        assert_eq!(watch.read(&stream, &mut byte, true).unwrap(), 1);
+        assert!(watch.is_worth_it);
+        // What another thread will answer says nothing.
+        assert_eq!(watch.read(&stream, &mut byte, false).unwrap(), 1);
+        assert!(watch.is_worth_it);
+        for _ in 0..2 {
+            let mut late = there.try_clone().unwrap();
+            let later = thread::spawn(move || {
+                thread::sleep(100 * WATCH);
+                late.write_all(&[3]).unwrap();
+            });
+            assert_eq!(watch.read(&stream, &mut byte, true).unwrap(), 1);
+            assert_eq!((byte, watch.is_worth_it), ([3], false));
+            later.join().unwrap();
+        }
+        drop(there);
+        assert_eq!(watch.read(&stream, &mut byte, true).unwrap(), 0);
+        assert_eq!(Watch { is_worth_it: true, ..watch }.read(&stream, &mut byte, true).unwrap(), 0);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
+use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
@@ -23,7 +24,7 @@ const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 /// Something to send.
 pub(super) struct Message {
     front: Front,
-    data: Vec<u8>,
+    data: Data,
     /// Bytes that have been sent.
     sent: usize,
     /// The weight of the request that it answers.
@@ -35,17 +36,58 @@ enum Front {
     Text(Vec<u8>),
 }
 
-impl Message {
-    pub fn short(head: Head) -> Self {
-        Self::with_data(head, Vec::new())
+/// Data of an answer.
+pub(super) enum Data {
+    /// A buffer that is used again.
+    Own(Vec<u8>),
+    /// Parts of what somebody else has as well, in their order.
+    Shared(Vec<SharedPart>),
+}
+
+/// A part of bytes that do not change while it is there.
+#[derive(Debug, Clone)]
+pub struct SharedPart {
+    bytes: Arc<Vec<u8>>,
+    part: Range<usize>,
+}
+
+impl SharedPart {
+    /// These of the bytes. Panics where there are no such.
+    pub fn new(bytes: Arc<Vec<u8>>, part: Range<usize>) -> Self {
+        assert!(part.start <= part.end && part.end <= bytes.len(), "{part:?} of {}", bytes.len());
+        Self { bytes, part }
+    }
+}
+
+impl Data {
+    const NONE: Self = Self::Own(Vec::new());
+
+    fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let (own, shared): (&[u8], &[SharedPart]) = match self {
+            Self::Own(data) => (data, &[]),
+            Self::Shared(parts) => (&[], parts),
+        };
+        let shared = shared.iter().map(|SharedPart { bytes, part }| &bytes[part.clone()]);
+        std::iter::once(own).chain(shared)
     }
 
-    pub fn with_data(head: Head, data: Vec<u8>) -> Self {
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.slices().map(<[u8]>::len).sum()
+    }
+}
+
+impl Message {
+    pub fn short(head: Head) -> Self {
+        Self::with_data(head, Data::NONE)
+    }
+
+    pub fn with_data(head: Head, data: Data) -> Self {
         Self { front: Front::Head(head), data, sent: 0, answers: None }
     }
 
     pub fn text(text: Vec<u8>) -> Self {
-        Self { front: Front::Text(text), data: Vec::new(), sent: 0, answers: None }
+        Self { front: Front::Text(text), data: Data::NONE, sent: 0, answers: None }
     }
 
     /// It answers a request of this weight.
@@ -58,6 +100,10 @@ impl Message {
             Front::Head(head) => head,
             Front::Text(text) => text,
         }
+    }
+
+    fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.front()).chain(self.data.slices())
     }
 
     /// Bytes that have not been sent.
@@ -162,14 +208,15 @@ impl Outbox {
         if message.left() > AT_ONCE_BYTES_MAX {
             return false;
         }
-        let parts = [IoSlice::new(message.front()), IoSlice::new(&message.data)];
+        let parts: Vec<IoSlice<'_>> = message.slices().map(IoSlice::new).collect();
         message.sent = self.stream.write_now(&parts).unwrap_or(0);
         message.left() == 0
     }
 
-    /// Sends what is queued, unless somebody is sending, who then sends it.
-    pub fn flush(&self) {
-        drop(self.flush_locked(self.lock()));
+    /// Sends what is queued, unless somebody is sending, who then sends it. Whether all that was
+    /// asked for has been answered then.
+    pub fn flush(&self) -> bool {
+        self.flush_locked(self.lock()).in_flight == 0
     }
 
     fn flush_locked<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -206,7 +253,7 @@ impl Outbox {
     }
 
     fn send(&self, batch: &VecDeque<Message>) -> io::Result<()> {
-        let parts = batch.iter().flat_map(|message| [message.front(), &message.data]);
+        let parts = batch.iter().flat_map(Message::slices);
         let mut parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
         let mut parts = &mut parts[..];
         IoSlice::advance_slices(&mut parts, batch.front().map_or(0, |first| first.sent));
@@ -286,10 +333,11 @@ impl State {
             self.in_flight -= 1;
             self.weight -= weight;
         }
-        let capacity = message.data.capacity();
-        let keep = (1..=SPARE_BYTES_MAX).contains(&capacity) && self.spare.len() < SPARE_MAX;
-        if keep {
-            self.spare.push(message.data);
+        if let Data::Own(data) = message.data
+            && (1..=SPARE_BYTES_MAX).contains(&data.capacity())
+            && self.spare.len() < SPARE_MAX
+        {
+            self.spare.push(data);
         }
     }
 }

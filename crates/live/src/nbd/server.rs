@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
 use super::address::{Address, ListenError, Listener};
-use super::connection::{Broken, Connection};
+use super::connection::{Broken, Connection, Watch};
 use super::outbox::Outbox;
 use super::service::Service;
 use super::stop::Stop;
@@ -246,6 +246,7 @@ impl Shared {
             limits: &self.limits,
             stopping: &self.stopping,
             service: None,
+            watch: Watch::new(),
         };
         thread::scope(|threads| {
             let sends = &outbox;

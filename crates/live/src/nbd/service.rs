@@ -5,7 +5,8 @@ use std::sync::Arc;
 use freewheel_nbd::server::Ticket;
 use freewheel_nbd::{Command, Errno, Export, Extent};
 
-use super::outbox::{Message, Outbox};
+pub use super::outbox::SharedPart;
+use super::outbox::{Data, Message, Outbox};
 
 /// Something that can be read and written by blocks: one export.
 ///
@@ -52,6 +53,15 @@ impl Responder {
     /// Done, with all the data that were asked for. Panics for anything but a read, and for another
     /// length.
     pub fn data(self, data: Vec<u8>) {
+        self.answer_read(Data::Own(data));
+    }
+
+    /// The same, of parts that follow on each other and are not copied.
+    pub fn shared(self, parts: Vec<SharedPart>) {
+        self.answer_read(Data::Shared(parts));
+    }
+
+    fn answer_read(self, data: Data) {
         assert_eq!(data.len() as u64, self.weight, "a read is answered in full");
         let head = self.ticket.data();
         self.answer(Message::with_data(head, data));

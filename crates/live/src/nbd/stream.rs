@@ -7,7 +7,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::tls::Layer;
 
@@ -56,6 +57,22 @@ impl Stream {
         match self.tls.get() {
             Some(tls) => tls.read(&self.socket, buffer),
             None => self.socket.read(buffer),
+        }
+    }
+
+    /// Whether bytes are what was said.
+    pub fn is_plain(&self) -> bool {
+        self.tls.get().is_none()
+    }
+
+    /// Reads what is there of a plain stream without waiting; `None` when nothing is. For one thread at
+    /// a time.
+    pub fn read_now(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        assert!(self.is_plain(), "bytes of TLS say nothing one by one");
+        match recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
+            Ok((length, _)) => Ok(Some(length)),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 

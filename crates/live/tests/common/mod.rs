@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use freewheel_live::nbd::{Address, Limits, Served, Server, ServerTls, Service, Stop};
 use freewheel_nbd::client::{Event, ExportInfo, Reply, Session, Settings};
 use freewheel_nbd::{Command, Errno, Span, Uri};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Longer than anything here takes, on a machine that has other things to do.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -152,6 +153,13 @@ impl Client {
             Some(Event::Reply(reply)) => reply,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Whether an answer begins to come, of which nothing is taken.
+    pub fn is_told(&self) -> bool {
+        let mut waits = [PollFd::new(&self.stream, PollFlags::IN)];
+        let longest = Timespec::try_from(PATIENCE).unwrap();
+        poll(&mut waits, Some(&longest)).unwrap() == 1
     }
 
     pub fn call(&mut self, command: Command, data: &[u8]) -> Reply {

@@ -2,6 +2,7 @@ use std::thread;
 
 use freewheel_live::nbd::Memory;
 use freewheel_nbd::{Command, Errno, Span};
+use freewheel_units::Prng;
 
 use crate::common::held::{Held, answer};
 use crate::common::{Running, pattern};
@@ -18,6 +19,52 @@ fn what_is_written_is_read_back_over_the_borders_of_its_pieces() {
     client.call(zeroes, &[]).result.unwrap();
     assert!(client.read(1 << 20, 1 << 20).unwrap() == vec![0; 1 << 20]);
     assert!(client.read((1 << 20) - 777, 777).unwrap() == data[..777]);
+}
+
+#[test]
+fn any_mix_of_reads_and_writes_leaves_what_a_plain_array_would_hold() {
+    const PIECE: u64 = 1 << 20;
+    const SIZE: u64 = 4 * PIECE + 8192;
+    let running = Running::of(Memory::new("memory", SIZE));
+    let mut client = running.client();
+    let mut array = vec![0; SIZE as usize];
+    let mut prng = Prng::new(1, "requests");
+    for step in 0..400 {
+        // Pieces as they are, and spans that have nothing to do with them.
+        let length = [512, 4096, 64 << 10, PIECE, PIECE, 3 * PIECE][prng.below(6) as usize];
+        let align = if prng.below(2) == 0 { length.min(PIECE) } else { 512 };
+        let offset = prng.below((SIZE - length) / align + 1) * align;
+        let span = Span { offset, length: length as u32 };
+        let part = &mut array[offset as usize..][..length as usize];
+        match prng.below(5) {
+            0 => {
+                client.call(Command::Trim { span, fua: false }, &[]).result.unwrap();
+                part.fill(0);
+            }
+            1 | 2 => {
+                part.copy_from_slice(&pattern(length as usize, step));
+                client.write(offset, part, false).unwrap();
+            }
+            _ => assert!(client.read(offset, length as u32).unwrap() == part, "step {step}"),
+        }
+    }
+}
+
+#[test]
+fn an_answer_on_its_way_has_what_was_there_when_it_was_given() {
+    let running = Running::of(Memory::new("memory", 8 << 20));
+    let (mut slow, mut other) = (running.client(), running.client());
+    let before = pattern(8 << 20, 1);
+    other.write(0, &before, false).unwrap();
+    // More than sockets hold: the rest of it is still to be sent.
+    slow.ask(Command::read(0, 8 << 20), &[]);
+    assert!(slow.is_told());
+    for at in [0, 7 << 20] {
+        other.write(at, &pattern(1 << 20, 2 + at), false).unwrap();
+    }
+    other.write((3 << 20) + 512, &pattern(4096, 4), false).unwrap();
+    assert!(slow.reply().data == before);
+    assert!(other.read(7 << 20, 1 << 20).unwrap() == pattern(1 << 20, 2 + (7 << 20)));
 }
 
 #[test]
