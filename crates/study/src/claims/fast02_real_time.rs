@@ -3,7 +3,7 @@
 
 use freewheel_sim::RunResult;
 use freewheel_sim::background::TaskResult;
-use freewheel_sim::config::{ConfigError, Experiment, Workload};
+use freewheel_sim::config::{ConfigError, Experiment};
 use serde::Serialize;
 
 use super::fast02::{Setting, mean_ms};
@@ -69,11 +69,7 @@ pub fn real_time_experiment(
     let options = ReproduceOptions { quick: true, seed };
     let paper = setting(&Context { id: REAL_TIME, options: &options, progress: &|_, _| {} });
     let free = if scans { paper.free } else { None };
-    let mut experiment = Setting { free, requests, ..paper }.experiment(seed)?;
-    if let Workload::Closed { requests: in_all, .. } = &mut experiment.config.workload {
-        *in_all = requests;
-    }
-    Ok(experiment)
+    Setting { free, requests, ..paper }.experiment(seed)
 }
 
 /// Sets what came of it without the scan and with it beside as many requests in virtual time.
