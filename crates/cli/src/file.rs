@@ -23,6 +23,17 @@ fn begin(path: &Path, text: &str) -> io::Result<PendingFile> {
     Ok(file)
 }
 
+/// What may have taken hours is not written over.
+pub fn ensure_new(path: &Path) -> Result<(), Failure> {
+    match path.symlink_metadata() {
+        Ok(_) => Err(Failure::failed(format!(
+            "{}: is there already: choose another name, or remove it",
+            path.display()
+        ))),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Finds out before a long run whether a file can be written at `path`.
 pub fn ensure_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {

@@ -74,6 +74,10 @@ impl BackupArgs {
                 return Err(error);
             }
         };
+        self.control.abort_on_signals(id)?;
+        if backup.kept() > 0 {
+            output::note(&goes_on(backup.kept(), range.blocks));
+        }
         let task = match copy(&client, id, &mut backup) {
             Ok(task) => task,
             Err(error) => return Err(keep(backup, error)),
@@ -108,6 +112,11 @@ impl BackupArgs {
             ))),
         }
     }
+}
+
+fn goes_on(kept: u64, all: u64) -> String {
+    let (kept, all) = (blocks(kept), blocks(all));
+    format!("it goes on: {kept} of {all} are there; what clients have written since is read again")
 }
 
 /// Takes what a task reads, to its end.

@@ -1,6 +1,7 @@
 //! What the verbs that talk to a running server have in common.
 
 use std::path::PathBuf;
+use std::process;
 use std::thread;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use freewheel::live::control::{
 };
 use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
 
+use super::listen;
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
@@ -38,7 +40,27 @@ impl ControlArgs {
     pub fn client(&self) -> Result<ControlClient, Failure> {
         Ok(ControlClient::new(&self.control)?)
     }
+
+    /// From now on SIGINT and SIGTERM abort this task, and whoever waits for it ends as it does. The
+    /// second one ends this program, and so does the first where nothing can be aborted.
+    pub fn abort_on_signals(&self, id: u64) -> Result<(), Failure> {
+        let (stop, client) = (listen::stop()?, self.client()?);
+        thread::spawn(move || {
+            stop.wait();
+            thread::spawn(move || {
+                if client.abort(id).is_err() {
+                    process::exit(INTERRUPTED);
+                }
+            });
+            stop.wait();
+            process::exit(INTERRUPTED);
+        });
+        Ok(())
+    }
 }
+
+/// Exit code of what a shell takes for ended by SIGINT.
+const INTERRUPTED: i32 = 130;
 
 /// How a task competes with clients and other tasks.
 #[derive(Args)]
@@ -187,18 +209,19 @@ pub fn state(state: TaskState) -> &'static str {
     }
 }
 
+/// Whether a task reads nothing because no client leaves gaps.
+pub fn is_starved(task: &Task, status: &ServerStatus) -> bool {
+    task.needs_gaps() && status.idle_ns.is_some_and(|idle| idle >= STARVED_AFTER.ns())
+}
+
 /// Why tasks read nothing, and the way out, when clients leave no gaps to read in.
 pub fn starved(status: &ServerStatus) -> Option<String> {
-    let idle = status.idle_ns.filter(|&ns| ns >= STARVED_AFTER.ns())?;
-    let numbers: Vec<String> = status
-        .tasks
-        .iter()
-        .filter(|task| task.needs_gaps())
-        .map(|task| task.id.to_string())
-        .collect();
-    let last = numbers.last()?;
+    let tasks = status.tasks.iter().filter(|task| is_starved(task, status));
+    let numbers: Vec<String> = tasks.map(|task| task.id.to_string()).collect();
+    let (last, idle) = (numbers.last()?, status.idle_ns?);
+    let (word, read) = if numbers.len() > 1 { ("tasks", "read") } else { ("task", "reads") };
     Some(format!(
-        "no request of a client has been there for {}, so there are no gaps, and task {} reads \
+        "no request of a client has been there for {}, so there are no gaps, and {word} {} {read} \
          nothing until one comes: `freewheel promote {last}` does not wait for gaps, and a task \
          begun with --idle-after 20ms uses idle time",
         number::seconds(idle),

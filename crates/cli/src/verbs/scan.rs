@@ -50,6 +50,7 @@ impl ScanArgs {
         if self.wait.detach {
             return tasks::print(&task, self.json, "has begun");
         }
+        self.control.abort_on_signals(id)?;
         let task = match &self.exec {
             None => Watch::new(&client, id).until_over()?,
             Some(command) => feed(&client, id, command)?,

@@ -104,6 +104,7 @@ impl ScrubArgs {
         let client = self.control.client()?;
         let old = self.against.as_deref().map(read).transpose()?;
         if let Some(path) = &self.manifest {
+            file::ensure_new(path)?;
             file::ensure_writable(path)?;
         }
         let mut request = self.pace.request(TaskKind::Scrub);
@@ -113,6 +114,7 @@ impl ScrubArgs {
         if self.wait.detach {
             return tasks::print(&task, self.json, "has begun");
         }
+        self.control.abort_on_signals(task.id)?;
         if !request.stream {
             let task = Watch::new(&client, task.id).until_over()?;
             scan::print(&task, self.json)?;

@@ -1,10 +1,10 @@
 //! `freewheel tasks`, `abort` and `promote`: background tasks on a running server.
 
 use clap::Args;
-use freewheel::live::control::{self, ServerStatus, Task, TaskKind};
+use freewheel::live::control::{self, ServerStatus, Task, TaskKind, TaskState};
 use serde::Serialize;
 
-use super::control::{ControlArgs, blocks, name, starved, state};
+use super::control::{ControlArgs, blocks, is_starved, name, starved, state};
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{number, output};
@@ -153,7 +153,9 @@ fn text(status: &ServerStatus) -> String {
     let mut tasks = Table::new("rllrrrrr");
     tasks.row(["task", "kind", "state", "done", "read", "copied", "ends in", "unreadable"]);
     for task in &status.tasks {
-        let word = if task.promoted { "promoted" } else { state(task.state) };
+        let is_promoted = task.promoted && task.state == TaskState::Running;
+        let word = if is_promoted { "promoted" } else { state(task.state) };
+        let ends = task.remaining_ns.filter(|_| !is_starved(task, status));
         tasks.row([
             task.id.to_string(),
             name(task.kind).to_owned(),
@@ -161,7 +163,7 @@ fn text(status: &ServerStatus) -> String {
             number::percent(task.done()),
             blocks(task.blocks_read),
             copied(task),
-            task.remaining_ns.map_or("-".to_owned(), number::about),
+            ends.map_or("-".to_owned(), number::about),
             task.unreadable_blocks.to_string(),
         ]);
     }

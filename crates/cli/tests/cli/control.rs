@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use freewheel::live::control::{Record, Records, TaskState};
@@ -198,8 +198,24 @@ fn a_verb_that_waits_for_a_task_without_clients_says_so_after_a_while() {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert!(line.contains("so there are no gaps, and task 1 reads"), "{line}");
-    world.verb("promote 1");
-    assert!(waiting.wait().unwrap().success());
+    assert_eq!(world.json("tasks")["tasks"][0]["state"], "running");
+    interrupt(&waiting);
+    assert_eq!(waiting.wait().unwrap().code(), Some(1));
+    assert_eq!(world.json("tasks")["tasks"][0]["state"], "aborted", "nobody waits for it");
+}
+
+fn interrupt(child: &Child) {
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+}
+
+#[test]
+fn a_manifest_is_not_written_over() {
+    let world = World::emulated("");
+    fs::write(world.path("monday"), "kept").unwrap();
+    let ran = world.verb(&format!("scrub --promote --manifest {}", world.path("monday").display()));
+    assert!(ran.code == 1 && ran.stderr.contains("is there already"), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(world.path("monday")).unwrap(), "kept");
 }
 
 #[test]
@@ -330,6 +346,29 @@ fn a_backup_that_was_killed_goes_on_with_what_was_on_record() {
     }
     let ran = run(&args);
     assert!(ran.stderr.contains("is there already"), "{}", ran.stderr);
+}
+
+#[test]
+fn ctrl_c_puts_a_backup_on_record_and_the_same_command_says_that_it_goes_on() {
+    let world = World::emulated("?bad=9000&recovery=1s");
+    let (out, control) = (world.path("copy"), world.control());
+    let args =
+        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
+    let mut first = command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    while world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0) < 8192 {
+        assert!(first.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    interrupt(&first);
+    let ended = first.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("the same command goes on with it"), "{said}");
+    world.client().write(512 * 9000, &[6; 512]);
+    let ran = run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("note: it goes on: "), "{}", ran.stderr);
+    assert!(world.verb("tasks").stdout.contains("backup  aborted"), "not promoted any more");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How a server is told to stop.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
@@ -34,6 +34,12 @@ impl Stop {
     pub fn stop(&self) {
         // When the socket is full it has been told often enough.
         let _ = (&self.tell).write(&[0]);
+    }
+
+    /// Waits until it is told once more.
+    pub fn wait(&self) {
+        // The other end is kept here: nothing but a signal or a stop ends this.
+        let _ = (&self.told).read_exact(&mut [0]);
     }
 
     /// Becomes readable when it is told.
