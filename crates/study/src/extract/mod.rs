@@ -158,6 +158,16 @@ pub enum ExtractError {
         /// How many.
         tracks: u64,
     },
+    /// Bands that are not as wide as the others.
+    #[error(
+        "block {block}: the tracks there are in no whole bands of {cylinders} cylinders, as those elsewhere are, so no file is written: a band that is narrower than the others, or of which spares take a whole surface, is not understood"
+    )]
+    NarrowerBand {
+        /// The first of the zone.
+        block: u64,
+        /// Of a band elsewhere.
+        cylinders: u64,
+    },
     /// What was found makes another drive.
     #[error(
         "what was found makes a drive of {found} blocks, and this one has {blocks}, so no file is written: the drive lays them out in a way that is not understood, or a file cannot say; if something else kept it busy, begin anew on a quiet one or with another seed"
