@@ -83,9 +83,7 @@ pub enum ExtractError {
     #[error("the journal: {0}")]
     Journal(#[from] io::Error),
     /// A journal of something else.
-    #[error(
-        "the journal does not fit at {entry:?}: it is of another drive, or of another version; remove it and begin anew"
-    )]
+    #[error("the journal does not fit at {entry:?}: it is of another drive, or of another version")]
     OtherJournal {
         /// What stands there.
         entry: String,
