@@ -159,7 +159,7 @@ fn in_bands(
         progress("surfaces of a band", surfaces, runs.min(HEADS_MAX));
         let there = lag(surfaces, cylinders_turn && surfaces % 2 == 1)?;
         if (there - switch).abs() > SAME_NS {
-            let found = InBands { surfaces, cylinders_turn, surfaces_turn: false };
+            let found = InBands { surfaces, cylinders_turn, surfaces_turn: None };
             let surfaces_turn = surfaces_turn(&mut timer, index, found, runs)?;
             return Ok(InBands { surfaces_turn, ..found });
         }
@@ -168,15 +168,16 @@ fn in_bands(
 }
 
 /// Whether the second band begins with the last surface: from the first track of the drive's first
-/// surface, the nearest cylinder of the second band is nearer on the same surface.
+/// surface, the nearest cylinder of the second band is nearer on the same surface. None where that shows
+/// in no time, as heads are changed while the arm moves, or there is no second band.
 fn surfaces_turn(
     timer: &mut Timer<'_, '_>,
     zone: usize,
     found: InBands,
     runs: u64,
-) -> Result<bool, ExtractError> {
+) -> Result<Option<bool>, ExtractError> {
     if runs < 2 * found.surfaces {
-        return Ok(false);
+        return Ok(None);
     }
     let map = ZoneMap { in_bands: Some(found), ..timer.zones[zone].clone() };
     let width = width(&map).unwrap_or(1);
@@ -186,7 +187,7 @@ fn surfaces_turn(
         lag.ok_or_else(|| no_time("a movement to the next band"))
     };
     let (first, last) = (lag(0)?, lag(found.surfaces - 1)?);
-    Ok(first - last > SAME_NS)
+    Ok(Some(first > last).filter(|_| (first - last).abs() > SAME_NS))
 }
 
 /// The order of tracks, if they lie in bands.
@@ -196,6 +197,6 @@ pub(super) fn mapping(zones: &[ZoneMap]) -> Option<Mapping> {
     Some(Mapping::Band {
         cylinders: width(zones.first()?)? as u32,
         cylinder_order: order(bands.cylinders_turn),
-        surface_order: order(bands.surfaces_turn),
+        surface_order: order(bands.surfaces_turn == Some(true)),
     })
 }

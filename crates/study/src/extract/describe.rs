@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{Advertised, ByOp, CurveSpec, DriveSpec, SeekSpec, SpareUnit};
+use freewheel_model::drive::spec::{
+    Advertised, ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, SpareUnit,
+};
 use freewheel_model::onboard::spec::{
     AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, ReadAhead,
 };
@@ -203,7 +205,7 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
         };
         values.push(ExtractedValue { key: key.into(), value, confidence, source });
     };
-    use Confidence::{Approximate, Assumed, Measured, Unobservable};
+    use Confidence::{Approximate, Assumed, Measured};
     push("model", "extracted by timing".into(), Assumed, "the drive was not asked".into());
     push("year", "not known".into(), Assumed, "the drive was not asked".into());
     mechanics(found, spec, &mut push);
@@ -232,13 +234,7 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     }
     let how = "the rest of a zone's last cylinder, +- whole cylinders that no block lies in";
     push("zones.spares", "a number each".into(), Approximate, how.into());
-    if let Some(mapping) = found.mapping {
-        let how = "from which tracks of two cylinders are next to each other, exact";
-        push("mapping", format!("{mapping:?}"), Measured, how.into());
-    } else {
-        let how = "the order of heads makes no difference to any time".into();
-        push("mapping", "Cylinder".into(), Unobservable, how);
-    }
+    mapping(found, &mut push);
     let sparing = layout::sparing(&found.zones);
     if sparing.unit == SpareUnit::Zone {
         push("sparing", "zone".into(), Assumed, "spares behind the data of each zone".into());
@@ -304,6 +300,25 @@ fn mechanics(
         None => push("head_switch", us(0.0), Unobservable, "there is one head".into()),
     }
     push("seek", format!("{} distances", found.seeks.len()), Approximate, how);
+}
+
+/// The order of tracks, as far as it shows.
+fn mapping(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
+    use Confidence::{Measured, Unobservable};
+    let hidden = "the order of heads makes no difference to any time";
+    let Some(mapping) = found.mapping else {
+        return push("mapping", "Cylinder".into(), Unobservable, hidden.into());
+    };
+    let how = "from which tracks of two cylinders are next to each other, exact";
+    push("mapping", format!("{mapping:?}"), Measured, how.into());
+    if let Mapping::Band { surface_order, .. } = mapping {
+        let turn = found.zones[0].in_bands.and_then(|bands| bands.surfaces_turn);
+        let (sure, how) = match turn {
+            Some(_) => (Measured, "from which surface a movement to the next band is short, exact"),
+            None => (Unobservable, hidden),
+        };
+        push("mapping.surface_order", format!("{surface_order:?}"), sure, how.into());
+    }
 }
 
 /// How the period changed: steadily, or between which times of a turn.

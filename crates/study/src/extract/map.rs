@@ -59,8 +59,9 @@ pub(super) struct InBands {
     pub surfaces: u64,
     /// Every other surface is run through outwards.
     pub cylinders_turn: bool,
-    /// Every other band is run through from the last surface to the first.
-    pub surfaces_turn: bool,
+    /// Every other band is run through from the last surface to the first; None where it shows in no
+    /// time.
+    pub surfaces_turn: Option<bool>,
 }
 
 /// Index of the zone of a cylinder.
@@ -189,7 +190,7 @@ impl ZoneMap {
     /// Whether a cylinder of the zone begins with the last head, where bands do.
     pub fn turns_back_in_band(&self, cylinder: u64) -> Option<bool> {
         let (bands, width) = self.bands()?;
-        Some(bands.surfaces_turn && cylinder / width % 2 == 1)
+        Some(bands.surfaces_turn == Some(true) && cylinder / width % 2 == 1)
     }
 
     /// Angle at which a track begins.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use freewheel_model::drive::spec::{DriveSpec, Mapping, Order, SpareUnit};
+use freewheel_model::drive::spec::{CurveSpec, DriveSpec, Mapping, Order, SpareUnit};
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_study::{Confidence, Extraction, Journal, extract};
 use freewheel_units::{Prng, SimDuration};
@@ -169,6 +169,28 @@ fn bands_of_cylinders_are_found_with_the_orders_in_them() {
         };
         assert_eq!((u64::from(cylinders), cylinder_order), (width, orders[0]));
         assert_eq!(found.spec.surfaces, hidden.spec.surfaces);
+        // Heads are changed while the arm moves.
+        assert_eq!(confidence(&found, "mapping.surface_order"), Confidence::Unobservable);
+    }
+}
+
+#[test]
+fn the_order_of_surfaces_is_found_where_a_head_switch_takes_longer_than_a_short_seek() {
+    let (on, back) = (Order::Forward, Order::Serpentine);
+    for (seed, width, orders) in
+        [(1, 80, [back, back]), (2, 100, [on, on]), (3, 57, [back, on]), (5, 70, [on, back])]
+    {
+        let mut hidden = banded(seed, width, orders);
+        let spec = &mut hidden.spec;
+        spec.head_switch = SimDuration::from_us(450);
+        let break_cylinders = spec.cylinders / 3;
+        spec.seek.read =
+            CurveSpec::PowerLinear { single_ms: 0.3, break_cylinders, break_ms: 2.0, full_ms: 4.0 };
+        let found = extracted(&hidden, false);
+        assert_eq!(found.spec.mapping, hidden.spec.mapping);
+        assert_eq!(confidence(&found, "mapping.surface_order"), Confidence::Measured);
+        let (same, worst) = layouts(&hidden.spec, &found.spec);
+        assert!(same == [2000; 3] && worst < 25_000.0, "{seed}: {same:?}, {worst} ns");
     }
 }
 
