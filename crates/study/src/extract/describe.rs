@@ -386,7 +386,7 @@ fn chosen(
     choices: &[Choice],
     push: &mut impl FnMut(&str, String, Confidence, String),
 ) {
-    use Confidence::{Approximate, Assumed, Measured, Unobservable};
+    use Confidence::{Approximate, Assumed, Unobservable};
     match found.bus {
         Some(bus) => {
             let how = match found.buffer {
@@ -402,27 +402,27 @@ fn chosen(
         }
     }
     for key in fit::KEYS {
-        // The narrowest comparison counts.
-        let lead = |a: &&Choice, b: &&Choice| a.lead_ns().total_cmp(&b.lead_ns());
-        let of_key = || choices.iter().filter(|choice| choice.key == key);
-        let choice = of_key().filter(|choice| choice.tells()).min_by(lead);
-        let choice = choice.or_else(|| of_key().min_by(lead));
         let Some(value) = fit::value(spec, key) else { continue };
-        let Some(choice) = choice else {
+        let choice = choices.iter().find(|choice| choice.key == key);
+        let Some((choice, other)) = choice.and_then(|choice| Some((choice, choice.nearest()?)))
+        else {
             push(key, value, Assumed, "no requests were served to tell".into());
             continue;
         };
-        let is_number = value.parse::<u32>().is_ok();
-        let (misfit, other) = (us(choice.misfit_ns), us(choice.other_misfit_ns));
+        let [misfit, lead, error] = [choice.misfit_ns, other.lead_ns, other.error_ns].map(us);
         let how = format!(
-            "what explains reads near one another best: they are off by {misfit} in the mean, by {other} \
-             with the next best value"
+            "what explains reads near one another best: they are off by {misfit} in the mean, by {lead} \
+             (+- {error}) more with {}, the next best",
+            other.value
         );
-        match choice.tells() {
-            false => push(key, value, Unobservable, how),
-            true if is_number => push(key, value, Approximate, how),
-            true => push(key, value, Measured, how),
-        }
+        let (sure, how) = match value.parse().map(|number| choice.range(number)) {
+            Err(_) => (choice.confidence(), how),
+            Ok(None) => (Unobservable, how),
+            Ok(Some([least, most])) => {
+                (Approximate, format!("{how}; {least} to {most} explain them as well"))
+            }
+        };
+        push(key, value, sure, how);
     }
 }
 
