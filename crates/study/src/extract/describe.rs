@@ -11,6 +11,7 @@ use freewheel_model::onboard::spec::{
 use freewheel_units::SimDuration;
 
 use super::buffer::Buffer;
+use super::bus::BusFound;
 use super::fit::{self, Choice};
 use super::held_out::{self, Requests};
 use super::host::Host;
@@ -128,7 +129,7 @@ struct Answers {
 
 impl Answers {
     fn of(found: &Found) -> Self {
-        let bus_ns = found.bus.map_or(0.0, |bus| bus.block_ns);
+        let bus_ns = found.bus.time().map_or(0.0, |bus| bus.block_ns);
         // The data of a write are across before.
         let late = found.writes.as_ref().map_or(0.0, |writes| writes.late_ns + bus_ns);
         let late = if late.abs() > found.jitter_ns.max(SAME_ANSWER_NS) { late } else { 0.0 };
@@ -169,12 +170,13 @@ fn overheads(found: &Found) -> OverheadSpec {
 
 fn onboard(found: &Found) -> OnboardSpec {
     let writes = found.writes.as_ref();
-    let is_known = found.buffer.is_some() || writes.is_some() || found.bus.is_some();
+    let is_known = found.buffer.is_some() || writes.is_some() || found.bus.time().is_some();
     OnboardSpec {
         buffer: found.buffer.map(|buffer| buffer_spec(found, buffer)),
         overheads: is_known.then(|| overheads(found)),
         bus: found
             .bus
+            .time()
             .map(|bus| BusSpec { block_time: duration(bus.block_ns), ..BusSpec::default() }),
         read_write_switch: duration(writes.map_or(0.0, |writes| writes.switch_ns)),
         ..OnboardSpec::default()
@@ -388,7 +390,7 @@ fn chosen(
 ) {
     use Confidence::{Approximate, Assumed, Unobservable};
     match found.bus {
-        Some(bus) => {
+        BusFound::Time(bus) => {
             let how = match found.buffer {
                 Some(_) => format!("how much longer hits of {} blocks take", bus.blocks),
                 None => format!("how far the bus is behind after {} blocks", bus.blocks),
@@ -396,9 +398,14 @@ fn chosen(
             let how = format!("{how}, +- {:.3} us", bus.error_ns / 1e3);
             push("onboard.bus.block_time", us(bus.block_ns), Approximate, how);
         }
-        None => {
+        BusFound::NoTime => {
             let how = "longer answers take no longer than the media";
             push("onboard.bus", us(0.0), Unobservable, how.into());
+        }
+        BusFound::NotMeasured => {
+            let how =
+                "not measured: too few reads of several blocks were answered as they were due";
+            push("onboard.bus", us(0.0), Assumed, how.into());
         }
     }
     for key in fit::KEYS {

@@ -57,7 +57,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use buffer::Buffer;
-use bus::Bus;
+use bus::BusFound;
 use clock::Clock;
 use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
@@ -312,8 +312,7 @@ pub type ExtractProgress<'a> = &'a dyn Fn(&str, u64, u64);
 /// All that was measured.
 struct Found {
     buffer: Option<Buffer>,
-    /// If it takes any time that shows.
-    bus: Option<Bus>,
+    bus: BusFound,
     period_ns: f64,
     period_error_ns: f64,
     /// None after a minute only.
