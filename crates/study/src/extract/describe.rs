@@ -211,7 +211,7 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     push("model", "extracted by timing".into(), Assumed, "the drive was not asked".into());
     push("year", "not known".into(), Assumed, "the drive was not asked".into());
     mechanics(found, spec, &mut push);
-    let zones = found.zones.len().to_string();
+    let zones = spec.zones.len().to_string();
     let start_us = found.zone_start_error_ns / 1e3;
     let how = format!(
         "by bisection over the angles of blocks, exact; +- {start_us:.2} us of a zone's first angle"

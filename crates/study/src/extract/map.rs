@@ -223,6 +223,13 @@ impl ZoneMap {
         self.first + self.blocks
     }
 
+    /// Ends the zone earlier, and leaves out what was found behind. None if that leaves nothing of it.
+    pub fn end_at(&mut self, end: u64) -> Option<()> {
+        self.blocks = end.checked_sub(self.first).filter(|&blocks| blocks > 0)?;
+        self.slips.retain(|slip| slip.before < end);
+        Some(())
+    }
+
     /// From the start of a cylinder's last track to that of the next cylinder's first.
     pub fn cylinder_skew(&self) -> f64 {
         fold(self.cylinder_step - (self.heads - 1) as f64 * self.track_skew)
@@ -286,6 +293,26 @@ mod tests {
         assert!((zone.angle(1060) - 0.59).abs() < 1e-12);
         // 504 positions, 150 a cylinder.
         assert_eq!(zone.cylinders(), 4);
+    }
+
+    #[test]
+    fn a_zone_that_ends_earlier_has_no_defects_behind_its_end_and_none_ends_before_it_begins() {
+        let mut zone = ZoneMap {
+            first: 1000,
+            blocks: 500,
+            per_track: 50,
+            heads: 3,
+            first_cylinder: 0,
+            start: 0.0,
+            track_skew: 0.1,
+            cylinder_step: 0.3,
+            slips: vec![slip(1060, 1), slip(1300, 2)],
+            runs: None,
+            in_bands: None,
+        };
+        assert_eq!(zone.end_at(1300), Some(()));
+        assert_eq!((zone.end(), &zone.slips[..]), (1300, &[slip(1060, 1)][..]));
+        assert_eq!([1000, 900].map(|end| zone.end_at(end)), [None; 2]);
     }
 
     #[test]

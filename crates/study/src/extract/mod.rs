@@ -407,7 +407,7 @@ fn survey(
         let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, zones.last())?;
         if let Some(before) = zones.last_mut() {
             // The zone may begin before the block that was thought to be its first.
-            before.blocks = zone.first - before.first;
+            before.end_at(zone.first).ok_or(ExtractError::NoTrack { block: zone.first })?;
             zone.first_cylinder = before.first_cylinder + before.cylinders();
         }
         next = zone.end();
