@@ -240,7 +240,11 @@ fn worth(found: &Extraction) -> String {
 fn placed(found: &Extraction) -> String {
     let (read, misplaced) = (found.verified, &found.misplaced);
     if misplaced.is_empty() {
-        return format!("of {read} blocks read afterwards all lie where the file says\n");
+        let within_us = found.verified_within_ns as f64 / 1e3;
+        return format!(
+            "of {read} blocks read afterwards all lie where the file says, as far as their angles tell: \
+             to {within_us:.1} us\n"
+        );
     }
     let off = |block: &ExtractedMisplaced| {
         format!("block {} by {:.0} us", block.block, block.off_ns as f64 / 1e3)

@@ -49,8 +49,9 @@ pub(super) fn describe(
         reply_jitter_ns: found.jitter_ns,
         slips: slips.collect(),
         unreadable: host.bad().collect(),
-        verified: found.verified,
-        misplaced: found.misplaced.clone(),
+        verified: found.verified.count,
+        verified_within_ns: found.verified.within_ns.round() as u64,
+        misplaced: found.verified.misplaced.clone(),
         seeks: found.seeks.clone(),
         write_seeks: found.writes.as_ref().map_or(Vec::new(), |writes| writes.seeks.clone()),
         values,
@@ -216,13 +217,14 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     let how = format!(
         "by bisection over the angles of blocks, exact; +- {start_us:.2} us of a zone's first angle"
     );
-    let (read, elsewhere) = (found.verified, found.misplaced.len());
+    let (read, elsewhere) = (found.verified.count, found.verified.misplaced.len());
+    let within = us(found.verified.within_ns);
     match elsewhere {
         0 => push(
             "zones",
             zones,
             Measured,
-            format!("{how}; of {read} blocks read afterwards all lie there"),
+            format!("{how}; of {read} blocks read afterwards all pass the head there, +- {within}"),
         ),
         _ => push(
             "zones",

@@ -64,6 +64,7 @@ pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
 use passages::Wander;
 use seeks::{Timer, distances};
+use verify::Verified;
 use writes::WriteTimes;
 use zones::Surveyor;
 
@@ -275,6 +276,8 @@ pub struct Extraction {
     pub unreadable: Vec<u64>,
     /// Blocks that were read to see whether they lie where the file says.
     pub verified: u64,
+    /// One that is off by no more nanoseconds may not have been noticed.
+    pub verified_within_ns: u64,
     /// Those that do not: with any, the file is wrong.
     pub misplaced: Vec<ExtractedMisplaced>,
     /// Seek times before reads: distance in cylinders, and nanoseconds.
@@ -330,9 +333,8 @@ struct Found {
     /// Of the times of movements.
     seek_error_ns: f64,
     zone_start_error_ns: f64,
-    /// Blocks read afterwards, and those that lie elsewhere.
-    verified: u64,
-    misplaced: Vec<ExtractedMisplaced>,
+    /// Blocks read afterwards.
+    verified: Verified,
 }
 
 /// Characterises a drive by reading it. The drive should do nothing else meanwhile.
@@ -380,13 +382,11 @@ pub fn extract(
         seek_error_ns: times.error_ns,
         writes,
         zone_start_error_ns: clock.jitter_ns() / refine::START_READS.sqrt(),
-        verified: 0,
-        misplaced: Vec::new(),
+        verified: Verified::default(),
     };
     let file = layout::drive(&describe::spec(&found, options), host.blocks())?;
     let after = describe::answered_after(&found);
-    (found.verified, found.misplaced) =
-        verify::misplaced(&mut host, &mut clock, &found.zones, &file, after)?;
+    found.verified = verify::verify(&mut host, &mut clock, &found.zones, &file, after)?;
     let for_fit = held_out::measure_for_fit(&mut host, &mut clock)?;
     let batches = held_out::measure(&mut host, &mut clock, options.writes, progress)?;
     Ok(describe::describe(&found, options, &host, &for_fit, &batches))
