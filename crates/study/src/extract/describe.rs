@@ -32,7 +32,8 @@ pub(super) fn describe(
     held_out: &Requests,
 ) -> Extraction {
     let first = spec(found, options);
-    let (mut spec, choices) = fit::fitted(first.clone(), for_fit).unwrap_or((first, Vec::new()));
+    let fitted = fit::fitted(first.clone(), for_fit, duration(found.seek_error_ns));
+    let (mut spec, choices) = fitted.unwrap_or((first, Vec::new()));
     let values = values(found, &spec, &choices);
     let sources = values.iter().map(|value| (value.key.clone(), value.source.clone()));
     spec.sources = sources.collect::<BTreeMap<_, _>>();
@@ -294,11 +295,16 @@ fn mechanics(
     push("overhead.read", us(found.overhead_ns), Approximate, how);
     let how = format!("the least lag with which half of the reads are in time, +- {error}");
     match found.head_switch_ns {
-        Some(_) => {
-            let how = format!(
-                "{how}; up to {} less each time where else reads over the ends of tracks would lose turns",
-                fit::SWITCH_LESS[fit::SWITCH_LESS.len() - 1]
-            );
+        Some(measured) => {
+            let less = measured - spec.head_switch.ns() as f64;
+            // Both are whole nanoseconds but for rounding.
+            let how = match less > 1.0 {
+                true => format!(
+                    "{how}; {} less than that, as else reads over the ends of tracks would lose turns",
+                    us(less)
+                ),
+                false => how.clone(),
+            };
             push("head_switch", us(spec.head_switch.ns() as f64), Approximate, how);
         }
         None => push("head_switch", us(0.0), Unobservable, "there is one head".into()),

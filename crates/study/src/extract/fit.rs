@@ -38,6 +38,8 @@ impl Other {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub key: &'static str,
+    /// Whether the requests are well explained by what was chosen.
+    pub explains: bool,
     /// Mean error of a request.
     pub misfit_ns: f64,
     pub others: Vec<Other>,
@@ -54,7 +56,7 @@ impl Choice {
         let all_show = self.others.iter().all(Other::shows);
         match self.nearest() {
             None => Confidence::Assumed,
-            Some(_) if all_show && self.misfit_ns < WELL_EXPLAINED_NS => Confidence::Measured,
+            Some(_) if all_show && self.explains => Confidence::Measured,
             Some(other) if other.is_like() => Confidence::Unobservable,
             Some(_) => Confidence::Approximate,
         }
@@ -106,17 +108,17 @@ pub(super) fn value(spec: &DriveSpec, key: &str) -> Option<String> {
 
 /// Rounds over all choices at most; in most cases the second changes nothing.
 const ROUNDS_MAX: usize = 4;
-/// Mean error per request that leaves no more than one wrong turn among some hundred.
-const WELL_EXPLAINED_NS: f64 = 50_000.0;
-/// So much shorter a head switch may be than was measured.
-pub(super) const SWITCH_LESS: [SimDuration; 4] = [
+/// Requests are well explained where no more than one of so many is off by a turn, what answers vary by
+/// counted in; and a shorter head switch saves turns if it saves one in so many. Assumed: few enough
+/// that a wrong value that all others hang on shows.
+const REQUESTS_A_TURN: f64 = 300.0;
+/// So much shorter a head switch is tried, as far as the error of its measurement goes.
+const SWITCH_LESS: [SimDuration; 4] = [
     SimDuration::from_us(2),
     SimDuration::from_us(4),
     SimDuration::from_us(8),
     SimDuration::from_us(16),
 ];
-/// Mean error per request of turns lost at the ends of tracks: one of some hundred requests.
-const TURNS_NS: f64 = 20_000.0;
 /// Mean error per request by which a choice is no better than another.
 const SAME_NS: f64 = 1.0;
 /// Standard errors from which on one is.
@@ -170,21 +172,28 @@ struct Fit<'a> {
     errors_ns: Vec<f64>,
     misfit_ns: f64,
     requests: &'a Requests,
+    /// No head switch is shorter, by what was measured.
+    switch_least: SimDuration,
     /// In the last round.
     tried: Vec<Tried>,
 }
 
 /// The file with what explains the requests best; None without requests. Choices hang together, so
 /// what no single change betters need not be the best there is: where requests are still off, a buffer
-/// that does all it can is begun from, too.
-pub(super) fn fitted(spec: DriveSpec, requests: &Requests) -> Option<(DriveSpec, Vec<Choice>)> {
-    let mut best = settled(spec.clone(), requests)?;
-    if best.misfit_ns > WELL_EXPLAINED_NS && spec.onboard.buffer.is_some() {
+/// that does all it can is begun from, too. The head switch may be off by `switch_error`.
+pub(super) fn fitted(
+    spec: DriveSpec,
+    requests: &Requests,
+    switch_error: SimDuration,
+) -> Option<(DriveSpec, Vec<Choice>)> {
+    let switch_least = spec.head_switch.saturating_sub(switch_error);
+    let mut best = settled(spec.clone(), requests, switch_least)?;
+    if !best.explains() && spec.onboard.buffer.is_some() {
         let mut other = spec;
         for (_, change) in OF_BUFFER {
             other.onboard.buffer.iter_mut().for_each(change);
         }
-        let other = settled(other, requests)?;
+        let other = settled(other, requests, switch_least)?;
         if other.misfit_ns < best.misfit_ns {
             best = other;
         }
@@ -194,10 +203,10 @@ pub(super) fn fitted(spec: DriveSpec, requests: &Requests) -> Option<(DriveSpec,
 }
 
 /// Made better until nothing does.
-fn settled(spec: DriveSpec, requests: &Requests) -> Option<Fit<'_>> {
+fn settled(spec: DriveSpec, requests: &Requests, switch_least: SimDuration) -> Option<Fit<'_>> {
     let errors_ns = errors_ns(&spec, requests)?;
     let misfit_ns = mean(&errors_ns);
-    let mut fit = Fit { spec, errors_ns, misfit_ns, requests, tried: Vec::new() };
+    let mut fit = Fit { spec, errors_ns, misfit_ns, requests, switch_least, tried: Vec::new() };
     for _ in 0..ROUNDS_MAX {
         let before = fit.misfit_ns;
         fit.tried.clear();
@@ -210,6 +219,15 @@ fn settled(spec: DriveSpec, requests: &Requests) -> Option<Fit<'_>> {
 }
 
 impl Fit<'_> {
+    /// Mean error of requests of which one in so many is off by a turn.
+    fn turns_ns(&self) -> f64 {
+        self.spec.rotation_period.ns() as f64 / REQUESTS_A_TURN
+    }
+
+    fn explains(&self) -> bool {
+        self.misfit_ns < self.turns_ns()
+    }
+
     fn round(&mut self) {
         for (key, change) in YES_OR_NO {
             if key != "onboard.bus.store_and_forward" || self.spec.onboard.bus.is_some() {
@@ -249,8 +267,11 @@ impl Fit<'_> {
         for less in SWITCH_LESS {
             let mut spec = self.spec.clone();
             spec.head_switch = spec.head_switch.saturating_sub(less);
+            if spec.head_switch < self.switch_least {
+                return;
+            }
             if let Some(errors) = errors_ns(&spec, self.requests)
-                && mean(&errors) < self.misfit_ns - TURNS_NS
+                && mean(&errors) < self.misfit_ns - self.turns_ns()
             {
                 self.take(spec, errors);
                 return;
@@ -295,7 +316,8 @@ impl Fit<'_> {
         let chosen = value(&self.spec, key)?;
         let others = self.tried.iter().filter(|tried| tried.key == key && tried.value != chosen);
         let others: Vec<Other> = others.map(|tried| self.other(tried)).collect();
-        (!others.is_empty()).then_some(Choice { key, misfit_ns: self.misfit_ns, others })
+        let (misfit_ns, explains) = (self.misfit_ns, self.explains());
+        (!others.is_empty()).then_some(Choice { key, explains, misfit_ns, others })
     }
 
     fn other(&self, tried: &Tried) -> Other {
