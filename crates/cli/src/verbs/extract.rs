@@ -158,18 +158,27 @@ impl ExtractArgs {
         let past = std::mem::take(&mut file.past);
         let keep = Box::new(|entry: &JournalEntry| file.keep(entry));
         let found = self.extract(&mut drive, Journal { past, keep });
-        found.map_err(|error| {
-            if error.leaves_it_open() {
-                let path = journal::path(&self.output);
-                let help =
-                    format!("what was measured is in {}; --resume goes on with it", path.display());
-                return Failure::from(error).with_help(help);
-            }
-            let help =
-                "begin anew when nothing else keeps drive and host busy, or with another --seed";
-            journal::remove(&self.output)
-                .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
-        })
+        found.map_err(|error| self.failed(error))
+    }
+
+    /// Keeps the journal where there is sense in it: it may be hours of answers.
+    fn failed(&self, error: ExtractError) -> Failure {
+        let path = journal::path(&self.output);
+        let path = path.display();
+        if error.leaves_it_open() {
+            let help = format!("what was measured is in {path}; --resume goes on with it");
+            return Failure::from(error).with_help(help);
+        }
+        if let ExtractError::OtherJournal { .. } = error {
+            let help = format!(
+                "{path} is left as it is: --resume goes on with it on its own drive and in its own \
+                 version; for this one choose another -o, or remove it"
+            );
+            return Failure::from(error).with_help(help);
+        }
+        let help = "begin anew when nothing else keeps drive and host busy, or with another --seed";
+        journal::remove(&self.output)
+            .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
     }
 
     fn extract(
@@ -231,7 +240,11 @@ fn worth(found: &Extraction) -> String {
 fn placed(found: &Extraction) -> String {
     let (read, misplaced) = (found.verified, &found.misplaced);
     if misplaced.is_empty() {
-        return format!("of {read} blocks read afterwards all lie where the file says\n");
+        let within_us = found.verified_within_ns as f64 / 1e3;
+        return format!(
+            "of {read} blocks read afterwards all lie where the file says, as far as their angles tell: \
+             to {within_us:.1} us\n"
+        );
     }
     let off = |block: &ExtractedMisplaced| {
         format!("block {} by {:.0} us", block.block, block.off_ns as f64 / 1e3)

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use freewheel::study::JournalHead;
 use freewheel::units::SimDuration;
 use serde_json::Value;
 
@@ -152,6 +153,22 @@ fn what_is_no_target_is_refused_and_nothing_is_written() {
     }
     let ran = run(&["extract", "emulated:atlas10k", "--resume", "-o", &file]);
     assert!(ran.code == 2 && ran.stderr.contains("virtual time"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_journal_that_does_not_fit_is_left_as_it_is() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (disk, file) = (bench.at("disk"), bench.at("found.toml"));
+    let journal = format!("{file}.journal");
+    std::fs::write(&disk, vec![0; 2048 * 512]).unwrap();
+    let head = JournalHead { blocks: 2048, seed: 1, writes: false };
+    let answers = format!("{}\n0 r 7777 1 0 5000\n0 r 8888 1 9000 14000\n", head.line());
+    std::fs::write(&journal, &answers).unwrap();
+    let ran = run(&["extract", &disk, "-o", &file, "--resume"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("7777") && ran.stderr.contains("another drive"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is left as it is"), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), answers);
 }
 
 /// Starts an extraction and kills it when its journal has so many lines. False when it has ended

@@ -90,7 +90,8 @@ fn surfaces_as_runs(zone: &mut ZoneMap) {
     zone.track_skew = 0.0;
 }
 
-/// Finds out how many surfaces there are, and in which order cylinders and surfaces come.
+/// Finds out how many surfaces there are, and in which order cylinders and surfaces come. Err for bands
+/// of several widths, of which a file would say that they are as wide everywhere.
 pub(super) fn order(
     host: &mut Host<'_>,
     clock: &mut Clock,
@@ -98,6 +99,10 @@ pub(super) fn order(
     progress: ExtractProgress<'_>,
 ) -> Result<(), ExtractError> {
     let found = in_bands(host, clock, zones, progress)?;
+    let width = zones.iter().filter_map(width).max().unwrap_or(1);
+    if let Some(other) = zones.iter().find(|zone| !is_whole(zone, width, found.surfaces)) {
+        return Err(ExtractError::NarrowerBand { block: other.first, cylinders: width });
+    }
     let mut first_cylinder = 0;
     for zone in zones {
         zone.in_bands = Some(found);
@@ -105,6 +110,18 @@ pub(super) fn order(
         first_cylinder += zone.cylinders();
     }
     Ok(())
+}
+
+/// Cylinders of a band.
+fn width(zone: &ZoneMap) -> Option<u64> {
+    zone.runs.as_ref().map(|runs| runs.tracks)
+}
+
+/// Whether a zone has bands of so many cylinders on so many surfaces and nothing else. A narrower one
+/// looks like a beginning of a wider one, and goes on as a zone of its own.
+fn is_whole(zone: &ZoneMap, cylinders: u64, surfaces: u64) -> bool {
+    let runs = (zone.track_of(zone.end() - 1).0 + 1).div_ceil(cylinders);
+    width(zone) == Some(cylinders) && runs.is_multiple_of(surfaces)
 }
 
 fn in_bands(
@@ -117,7 +134,7 @@ fn in_bands(
     let index = (0..zones.len()).max_by_key(|&at| count(&zones[at])).unwrap_or_default();
     let (zone, runs) = (&zones[index], count(&zones[index]));
 
-    let width = zone.runs.as_ref().map_or(1, |runs| runs.tracks);
+    let width = width(zone).unwrap_or(1);
     let mut timer = Timer::of_reads(host, clock, zones);
     // From the beginning of the first run to the same or the mirrored place of another.
     let mut lag = |run: u64, is_mirrored: bool| {
@@ -142,7 +159,7 @@ fn in_bands(
         progress("surfaces of a band", surfaces, runs.min(HEADS_MAX));
         let there = lag(surfaces, cylinders_turn && surfaces % 2 == 1)?;
         if (there - switch).abs() > SAME_NS {
-            let found = InBands { surfaces, cylinders_turn, surfaces_turn: false };
+            let found = InBands { surfaces, cylinders_turn, surfaces_turn: None };
             let surfaces_turn = surfaces_turn(&mut timer, index, found, runs)?;
             return Ok(InBands { surfaces_turn, ..found });
         }
@@ -151,35 +168,35 @@ fn in_bands(
 }
 
 /// Whether the second band begins with the last surface: from the first track of the drive's first
-/// surface, the nearest cylinder of the second band is nearer on the same surface.
+/// surface, the nearest cylinder of the second band is nearer on the same surface. None where that shows
+/// in no time, as heads are changed while the arm moves, or there is no second band.
 fn surfaces_turn(
     timer: &mut Timer<'_, '_>,
     zone: usize,
     found: InBands,
     runs: u64,
-) -> Result<bool, ExtractError> {
+) -> Result<Option<bool>, ExtractError> {
     if runs < 2 * found.surfaces {
-        return Ok(false);
+        return Ok(None);
     }
     let map = ZoneMap { in_bands: Some(found), ..timer.zones[zone].clone() };
-    let width = map.runs.as_ref().map_or(1, |runs| runs.tracks);
+    let width = width(&map).unwrap_or(1);
     let mut lag = |order: u64| {
         let tracks = [width - 1, map.track_at(width, order)];
         let lag = timer.least_lag_between(|_| tracks.map(|track| Track { zone, track }))?;
         lag.ok_or_else(|| no_time("a movement to the next band"))
     };
     let (first, last) = (lag(0)?, lag(found.surfaces - 1)?);
-    Ok(first - last > SAME_NS)
+    Ok(Some(first > last).filter(|_| (first - last).abs() > SAME_NS))
 }
 
 /// The order of tracks, if they lie in bands.
 pub(super) fn mapping(zones: &[ZoneMap]) -> Option<Mapping> {
     let bands = zones.first()?.in_bands?;
-    let widths = zones.iter().filter_map(|zone| Some(zone.runs.as_ref()?.tracks));
     let order = |turns| if turns { Order::Serpentine } else { Order::Forward };
     Some(Mapping::Band {
-        cylinders: widths.max()? as u32,
+        cylinders: width(zones.first()?)? as u32,
         cylinder_order: order(bands.cylinders_turn),
-        surface_order: order(bands.surfaces_turn),
+        surface_order: order(bands.surfaces_turn == Some(true)),
     })
 }

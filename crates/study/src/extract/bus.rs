@@ -22,6 +22,25 @@ pub(super) struct Bus {
     pub blocks: u32,
 }
 
+/// What can be known of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum BusFound {
+    Time(Bus),
+    /// It takes no time that shows.
+    NoTime,
+    /// Too few answers say anything.
+    NotMeasured,
+}
+
+impl BusFound {
+    pub fn time(self) -> Option<Bus> {
+        match self {
+            Self::Time(bus) => Some(bus),
+            Self::NoTime | Self::NotMeasured => None,
+        }
+    }
+}
+
 /// Lengths of hits that are tried, until one fits into the buffer.
 const LENGTHS: [u32; 4] = [64, 32, 16, 8];
 /// Reads of each.
@@ -40,25 +59,24 @@ const IN_STEP: f64 = 1.0 / 32.0;
 /// Standard errors from which on a time is one.
 const SURE: f64 = 4.0;
 
-/// None when the bus takes no time that shows.
+/// A time only where it is one beyond its error.
 pub(super) fn measure(
     host: &mut Host<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
     buffer: Option<Buffer>,
-) -> Result<Option<Bus>, ExtractError> {
+) -> Result<BusFound, ExtractError> {
     let bus = match buffer {
         Some(buffer) => of_hits(host, clock, buffer)?,
         None => of_media(host, clock, zones)?,
     };
-    Ok(bus.filter(|bus| bus.block_ns > SURE * bus.error_ns))
+    Ok(match bus {
+        BusFound::Time(bus) if bus.block_ns <= SURE * bus.error_ns => BusFound::NoTime,
+        found => found,
+    })
 }
 
-fn of_hits(
-    host: &mut Host<'_>,
-    clock: &Clock,
-    buffer: Buffer,
-) -> Result<Option<Bus>, ExtractError> {
+fn of_hits(host: &mut Host<'_>, clock: &Clock, buffer: Buffer) -> Result<BusFound, ExtractError> {
     for blocks in LENGTHS {
         let mut times = Vec::new();
         for _ in 0..READS {
@@ -74,13 +92,13 @@ fn of_hits(
         let mean = middle.iter().map(|time| time.ns() as f64).sum::<f64>() / middle.len() as f64;
         let more = f64::from(blocks - 1);
         let error_ns = (clock.jitter_ns() + 1.0) / (READS as f64 / 4.0).sqrt() / more;
-        return Ok(Some(Bus {
+        return Ok(BusFound::Time(Bus {
             block_ns: (mean - buffer.hit.ns() as f64) / more,
             error_ns,
             blocks,
         }));
     }
-    Ok(None)
+    Ok(BusFound::NotMeasured)
 }
 
 /// Time of a read of blocks that were read just before.
@@ -98,7 +116,7 @@ fn of_media(
     host: &mut Host<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
-) -> Result<Option<Bus>, ExtractError> {
+) -> Result<BusFound, ExtractError> {
     let zone = &zones[0];
     let mut late = Vec::new();
     let tracks = (zone.blocks / zone.per_track).max(1);
@@ -115,16 +133,16 @@ fn of_media(
     }
     let agreed = agreeing(&late, IN_STEP);
     if 2 * agreed.len() < READS {
-        return Ok(None);
+        return Ok(BusFound::NotMeasured);
     }
     let late_ns = signed(mean_angle(agreed.iter().map(|&at| late[at]))) * clock.period_ns();
     let error_ns = (clock.jitter_ns() + 1.0) / (agreed.len() as f64).sqrt();
     if late_ns <= SURE * error_ns {
-        return Ok(None);
+        return Ok(BusFound::NoTime);
     }
     // Under the head are all of them, and behind the last comes the time of one in any case.
     let width_ns = clock.period_ns() / zone.per_track as f64;
     let more = (FROM_MEDIA - 1) as f64;
     let block_ns = (late_ns + FROM_MEDIA as f64 * width_ns) / more;
-    Ok(Some(Bus { block_ns, error_ns: error_ns / more, blocks: FROM_MEDIA as u32 }))
+    Ok(BusFound::Time(Bus { block_ns, error_ns: error_ns / more, blocks: FROM_MEDIA as u32 }))
 }

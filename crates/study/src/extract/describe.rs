@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{Advertised, ByOp, CurveSpec, DriveSpec, SeekSpec, SpareUnit};
+use freewheel_model::drive::spec::{
+    Advertised, ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, SpareUnit,
+};
 use freewheel_model::onboard::spec::{
     AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, ReadAhead,
 };
 use freewheel_units::SimDuration;
 
 use super::buffer::Buffer;
+use super::bus::BusFound;
 use super::fit::{self, Choice};
 use super::held_out::{self, Requests};
 use super::host::Host;
@@ -29,7 +32,8 @@ pub(super) fn describe(
     held_out: &Requests,
 ) -> Extraction {
     let first = spec(found, options);
-    let (mut spec, choices) = fit::fitted(first.clone(), for_fit).unwrap_or((first, Vec::new()));
+    let fitted = fit::fitted(first.clone(), for_fit, duration(found.seek_error_ns));
+    let (mut spec, choices) = fitted.unwrap_or((first, Vec::new()));
     let values = values(found, &spec, &choices);
     let sources = values.iter().map(|value| (value.key.clone(), value.source.clone()));
     spec.sources = sources.collect::<BTreeMap<_, _>>();
@@ -46,8 +50,9 @@ pub(super) fn describe(
         reply_jitter_ns: found.jitter_ns,
         slips: slips.collect(),
         unreadable: host.bad().collect(),
-        verified: found.verified,
-        misplaced: found.misplaced.clone(),
+        verified: found.verified.count,
+        verified_within_ns: found.verified.within_ns.round() as u64,
+        misplaced: found.verified.misplaced.clone(),
         seeks: found.seeks.clone(),
         write_seeks: found.writes.as_ref().map_or(Vec::new(), |writes| writes.seeks.clone()),
         values,
@@ -126,7 +131,7 @@ struct Answers {
 
 impl Answers {
     fn of(found: &Found) -> Self {
-        let bus_ns = found.bus.map_or(0.0, |bus| bus.block_ns);
+        let bus_ns = found.bus.time().map_or(0.0, |bus| bus.block_ns);
         // The data of a write are across before.
         let late = found.writes.as_ref().map_or(0.0, |writes| writes.late_ns + bus_ns);
         let late = if late.abs() > found.jitter_ns.max(SAME_ANSWER_NS) { late } else { 0.0 };
@@ -167,12 +172,13 @@ fn overheads(found: &Found) -> OverheadSpec {
 
 fn onboard(found: &Found) -> OnboardSpec {
     let writes = found.writes.as_ref();
-    let is_known = found.buffer.is_some() || writes.is_some() || found.bus.is_some();
+    let is_known = found.buffer.is_some() || writes.is_some() || found.bus.time().is_some();
     OnboardSpec {
         buffer: found.buffer.map(|buffer| buffer_spec(found, buffer)),
         overheads: is_known.then(|| overheads(found)),
         bus: found
             .bus
+            .time()
             .map(|bus| BusSpec { block_time: duration(bus.block_ns), ..BusSpec::default() }),
         read_write_switch: duration(writes.map_or(0.0, |writes| writes.switch_ns)),
         ..OnboardSpec::default()
@@ -203,22 +209,23 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
         };
         values.push(ExtractedValue { key: key.into(), value, confidence, source });
     };
-    use Confidence::{Approximate, Assumed, Measured, Unobservable};
+    use Confidence::{Approximate, Assumed, Measured};
     push("model", "extracted by timing".into(), Assumed, "the drive was not asked".into());
     push("year", "not known".into(), Assumed, "the drive was not asked".into());
     mechanics(found, spec, &mut push);
-    let zones = found.zones.len().to_string();
+    let zones = spec.zones.len().to_string();
     let start_us = found.zone_start_error_ns / 1e3;
     let how = format!(
         "by bisection over the angles of blocks, exact; +- {start_us:.2} us of a zone's first angle"
     );
-    let (read, elsewhere) = (found.verified, found.misplaced.len());
+    let (read, elsewhere) = (found.verified.count, found.verified.misplaced.len());
+    let within = us(found.verified.within_ns);
     match elsewhere {
         0 => push(
             "zones",
             zones,
             Measured,
-            format!("{how}; of {read} blocks read afterwards all lie there"),
+            format!("{how}; of {read} blocks read afterwards all pass the head there, +- {within}"),
         ),
         _ => push(
             "zones",
@@ -232,13 +239,7 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     }
     let how = "the rest of a zone's last cylinder, +- whole cylinders that no block lies in";
     push("zones.spares", "a number each".into(), Approximate, how.into());
-    if let Some(mapping) = found.mapping {
-        let how = "from which tracks of two cylinders are next to each other, exact";
-        push("mapping", format!("{mapping:?}"), Measured, how.into());
-    } else {
-        let how = "the order of heads makes no difference to any time".into();
-        push("mapping", "Cylinder".into(), Unobservable, how);
-    }
+    mapping(found, &mut push);
     let sparing = layout::sparing(&found.zones);
     if sparing.unit == SpareUnit::Zone {
         push("sparing", "zone".into(), Assumed, "spares behind the data of each zone".into());
@@ -294,16 +295,40 @@ fn mechanics(
     push("overhead.read", us(found.overhead_ns), Approximate, how);
     let how = format!("the least lag with which half of the reads are in time, +- {error}");
     match found.head_switch_ns {
-        Some(_) => {
-            let how = format!(
-                "{how}; up to {} less each time where else reads over the ends of tracks would lose turns",
-                fit::SWITCH_LESS[fit::SWITCH_LESS.len() - 1]
-            );
+        Some(measured) => {
+            let less = measured - spec.head_switch.ns() as f64;
+            // Both are whole nanoseconds but for rounding.
+            let how = match less > 1.0 {
+                true => format!(
+                    "{how}; {} less than that, as else reads over the ends of tracks would lose turns",
+                    us(less)
+                ),
+                false => how.clone(),
+            };
             push("head_switch", us(spec.head_switch.ns() as f64), Approximate, how);
         }
         None => push("head_switch", us(0.0), Unobservable, "there is one head".into()),
     }
     push("seek", format!("{} distances", found.seeks.len()), Approximate, how);
+}
+
+/// The order of tracks, as far as it shows.
+fn mapping(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
+    use Confidence::{Measured, Unobservable};
+    let hidden = "the order of heads makes no difference to any time";
+    let Some(mapping) = found.mapping else {
+        return push("mapping", "Cylinder".into(), Unobservable, hidden.into());
+    };
+    let how = "from which tracks of two cylinders are next to each other, exact";
+    push("mapping", format!("{mapping:?}"), Measured, how.into());
+    if let Mapping::Band { surface_order, .. } = mapping {
+        let turn = found.zones[0].in_bands.and_then(|bands| bands.surfaces_turn);
+        let (sure, how) = match turn {
+            Some(_) => (Measured, "from which surface a movement to the next band is short, exact"),
+            None => (Unobservable, hidden),
+        };
+        push("mapping.surface_order", format!("{surface_order:?}"), sure, how.into());
+    }
 }
 
 /// How the period changed: steadily, or between which times of a turn.
@@ -371,9 +396,9 @@ fn chosen(
     choices: &[Choice],
     push: &mut impl FnMut(&str, String, Confidence, String),
 ) {
-    use Confidence::{Approximate, Assumed, Measured, Unobservable};
+    use Confidence::{Approximate, Assumed, Unobservable};
     match found.bus {
-        Some(bus) => {
+        BusFound::Time(bus) => {
             let how = match found.buffer {
                 Some(_) => format!("how much longer hits of {} blocks take", bus.blocks),
                 None => format!("how far the bus is behind after {} blocks", bus.blocks),
@@ -381,33 +406,38 @@ fn chosen(
             let how = format!("{how}, +- {:.3} us", bus.error_ns / 1e3);
             push("onboard.bus.block_time", us(bus.block_ns), Approximate, how);
         }
-        None => {
+        BusFound::NoTime => {
             let how = "longer answers take no longer than the media";
             push("onboard.bus", us(0.0), Unobservable, how.into());
         }
+        BusFound::NotMeasured => {
+            let how =
+                "not measured: too few reads of several blocks were answered as they were due";
+            push("onboard.bus", us(0.0), Assumed, how.into());
+        }
     }
     for key in fit::KEYS {
-        // The narrowest comparison counts.
-        let lead = |a: &&Choice, b: &&Choice| a.lead_ns().total_cmp(&b.lead_ns());
-        let of_key = || choices.iter().filter(|choice| choice.key == key);
-        let choice = of_key().filter(|choice| choice.tells()).min_by(lead);
-        let choice = choice.or_else(|| of_key().min_by(lead));
         let Some(value) = fit::value(spec, key) else { continue };
-        let Some(choice) = choice else {
+        let choice = choices.iter().find(|choice| choice.key == key);
+        let Some((choice, other)) = choice.and_then(|choice| Some((choice, choice.nearest()?)))
+        else {
             push(key, value, Assumed, "no requests were served to tell".into());
             continue;
         };
-        let is_number = value.parse::<u32>().is_ok();
-        let (misfit, other) = (us(choice.misfit_ns), us(choice.other_misfit_ns));
+        let [misfit, lead, error] = [choice.misfit_ns, other.lead_ns, other.error_ns].map(us);
         let how = format!(
-            "what explains reads near one another best: they are off by {misfit} in the mean, by {other} \
-             with the next best value"
+            "what explains reads near one another best: they are off by {misfit} in the mean, by {lead} \
+             (+- {error}) more with {}, the next best",
+            other.value
         );
-        match choice.tells() {
-            false => push(key, value, Unobservable, how),
-            true if is_number => push(key, value, Approximate, how),
-            true => push(key, value, Measured, how),
-        }
+        let (sure, how) = match value.parse().map(|number| choice.range(number)) {
+            Err(_) => (choice.confidence(), how),
+            Ok(None) => (Unobservable, how),
+            Ok(Some([least, most])) => {
+                (Approximate, format!("{how}; {least} to {most} explain them as well"))
+            }
+        };
+        push(key, value, sure, how);
     }
 }
 

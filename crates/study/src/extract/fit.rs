@@ -9,24 +9,68 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::onboard::spec::{BufferSpec, BusSpec, ReadAhead};
 use freewheel_units::SimDuration;
 
-use super::held_out::{Requests, misfit_ns};
+use super::Confidence;
+use super::held_out::{Requests, errors_ns};
 
-/// What was chosen, and how much worse the best of the other choices explains the requests.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Another value than the one that was chosen, and by how much worse it explains the requests.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Other {
+    pub value: String,
+    /// Mean error of a request more than with the value that was chosen.
+    pub lead_ns: f64,
+    /// Standard error of that, from request to request.
+    pub error_ns: f64,
+}
+
+impl Other {
+    /// Whether it would have shown.
+    pub fn shows(&self) -> bool {
+        self.lead_ns > SAME_NS && self.lead_ns > SURE * self.error_ns
+    }
+
+    /// Whether nothing sets it apart.
+    fn is_like(&self) -> bool {
+        self.lead_ns <= SAME_NS.max(self.error_ns)
+    }
+}
+
+/// What was chosen, and the other values that were tried for it.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub key: &'static str,
+    /// Whether the requests are well explained by what was chosen.
+    pub explains: bool,
+    /// Mean error of a request.
     pub misfit_ns: f64,
-    pub other_misfit_ns: f64,
+    pub others: Vec<Other>,
 }
 
 impl Choice {
-    pub fn lead_ns(&self) -> f64 {
-        self.other_misfit_ns - self.misfit_ns
+    /// The other value that explains the requests best.
+    pub fn nearest(&self) -> Option<&Other> {
+        self.others.iter().min_by(|a, b| a.lead_ns.total_cmp(&b.lead_ns))
     }
 
-    /// Whether any other would have shown.
-    pub fn tells(&self) -> bool {
-        self.lead_ns() > SAME_NS
+    /// Of a value that is one of a few.
+    pub fn confidence(&self) -> Confidence {
+        let all_show = self.others.iter().all(Other::shows);
+        match self.nearest() {
+            None => Confidence::Assumed,
+            Some(_) if all_show && self.explains => Confidence::Measured,
+            Some(other) if other.is_like() => Confidence::Unobservable,
+            Some(_) => Confidence::Approximate,
+        }
+    }
+
+    /// Of a number, the least and the greatest that was tried and explains the requests as well; None
+    /// if all do.
+    pub fn range(&self, number: u32) -> Option<[u32; 2]> {
+        if !self.others.iter().any(Other::shows) {
+            return None;
+        }
+        let like = self.others.iter().filter(|other| !other.shows());
+        let like = like.filter_map(|other| other.value.parse().ok());
+        Some(like.fold([number; 2], |[least, most], n: u32| [least.min(n), most.max(n)]))
     }
 }
 
@@ -64,19 +108,21 @@ pub(super) fn value(spec: &DriveSpec, key: &str) -> Option<String> {
 
 /// Rounds over all choices at most; in most cases the second changes nothing.
 const ROUNDS_MAX: usize = 4;
-/// Mean error per request that leaves no more than one wrong turn among some hundred.
-const WELL_EXPLAINED_NS: f64 = 50_000.0;
-/// So much shorter a head switch may be than was measured.
-pub(super) const SWITCH_LESS: [SimDuration; 4] = [
+/// Requests are well explained where no more than one of so many is off by a turn, what answers vary by
+/// counted in; and a shorter head switch saves turns if it saves one in so many. Assumed: few enough
+/// that a wrong value that all others hang on shows.
+const REQUESTS_A_TURN: f64 = 300.0;
+/// So much shorter a head switch is tried, as far as the error of its measurement goes.
+const SWITCH_LESS: [SimDuration; 4] = [
     SimDuration::from_us(2),
     SimDuration::from_us(4),
     SimDuration::from_us(8),
     SimDuration::from_us(16),
 ];
-/// Mean error per request of turns lost at the ends of tracks: one of some hundred requests.
-const TURNS_NS: f64 = 20_000.0;
 /// Mean error per request by which a choice is no better than another.
 const SAME_NS: f64 = 1.0;
+/// Standard errors from which on one is.
+const SURE: f64 = 4.0;
 
 type Change = fn(&mut DriveSpec);
 type ChangeBuffer = fn(&mut BufferSpec);
@@ -113,39 +159,57 @@ const READ_AHEAD: [ReadAhead; 5] = [
 /// Sizes of segments that are tried first.
 const SIZES: [u32; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
 
+/// A value that was tried, and by how much each request was off.
+struct Tried {
+    key: &'static str,
+    value: String,
+    errors_ns: Vec<f64>,
+}
+
 /// A drive file that is made better choice by choice.
 struct Fit<'a> {
     spec: DriveSpec,
+    errors_ns: Vec<f64>,
     misfit_ns: f64,
     requests: &'a Requests,
-    choices: Vec<Choice>,
+    /// No head switch is shorter, by what was measured.
+    switch_least: SimDuration,
+    /// In the last round.
+    tried: Vec<Tried>,
 }
 
 /// The file with what explains the requests best; None without requests. Choices hang together, so
 /// what no single change betters need not be the best there is: where requests are still off, a buffer
-/// that does all it can is begun from, too.
-pub(super) fn fitted(spec: DriveSpec, requests: &Requests) -> Option<(DriveSpec, Vec<Choice>)> {
-    let mut best = settled(spec.clone(), requests)?;
-    if best.misfit_ns > WELL_EXPLAINED_NS && spec.onboard.buffer.is_some() {
+/// that does all it can is begun from, too. The head switch may be off by `switch_error`.
+pub(super) fn fitted(
+    spec: DriveSpec,
+    requests: &Requests,
+    switch_error: SimDuration,
+) -> Option<(DriveSpec, Vec<Choice>)> {
+    let switch_least = spec.head_switch.saturating_sub(switch_error);
+    let mut best = settled(spec.clone(), requests, switch_least)?;
+    if !best.explains() && spec.onboard.buffer.is_some() {
         let mut other = spec;
         for (_, change) in OF_BUFFER {
             other.onboard.buffer.iter_mut().for_each(change);
         }
-        let other = settled(other, requests)?;
+        let other = settled(other, requests, switch_least)?;
         if other.misfit_ns < best.misfit_ns {
             best = other;
         }
     }
-    Some((best.spec, best.choices))
+    let choices = KEYS.iter().filter_map(|key| best.choice(key)).collect();
+    Some((best.spec, choices))
 }
 
 /// Made better until nothing does.
-fn settled(spec: DriveSpec, requests: &Requests) -> Option<Fit<'_>> {
-    let misfit_ns = misfit_ns(&spec, requests)?;
-    let mut fit = Fit { spec, misfit_ns, requests, choices: Vec::new() };
+fn settled(spec: DriveSpec, requests: &Requests, switch_least: SimDuration) -> Option<Fit<'_>> {
+    let errors_ns = errors_ns(&spec, requests)?;
+    let misfit_ns = mean(&errors_ns);
+    let mut fit = Fit { spec, errors_ns, misfit_ns, requests, switch_least, tried: Vec::new() };
     for _ in 0..ROUNDS_MAX {
         let before = fit.misfit_ns;
-        fit.choices.clear();
+        fit.tried.clear();
         fit.round();
         if fit.misfit_ns > before - SAME_NS {
             break;
@@ -155,6 +219,15 @@ fn settled(spec: DriveSpec, requests: &Requests) -> Option<Fit<'_>> {
 }
 
 impl Fit<'_> {
+    /// Mean error of requests of which one in so many is off by a turn.
+    fn turns_ns(&self) -> f64 {
+        self.spec.rotation_period.ns() as f64 / REQUESTS_A_TURN
+    }
+
+    fn explains(&self) -> bool {
+        self.misfit_ns < self.turns_ns()
+    }
+
     fn round(&mut self) {
         for (key, change) in YES_OR_NO {
             if key != "onboard.bus.store_and_forward" || self.spec.onboard.bus.is_some() {
@@ -194,37 +267,65 @@ impl Fit<'_> {
         for less in SWITCH_LESS {
             let mut spec = self.spec.clone();
             spec.head_switch = spec.head_switch.saturating_sub(less);
-            if let Some(misfit) = misfit_ns(&spec, self.requests)
-                && misfit < self.misfit_ns - TURNS_NS
+            if spec.head_switch < self.switch_least {
+                return;
+            }
+            if let Some(errors) = errors_ns(&spec, self.requests)
+                && mean(&errors) < self.misfit_ns - self.turns_ns()
             {
-                (self.misfit_ns, self.spec) = (misfit, spec);
+                self.take(spec, errors);
                 return;
             }
         }
     }
 
+    fn take(&mut self, spec: DriveSpec, errors_ns: Vec<f64>) {
+        (self.misfit_ns, self.spec, self.errors_ns) = (mean(&errors_ns), spec, errors_ns);
+    }
+
     /// Takes the best of some changes, if it is better than what there is.
     fn choose(&mut self, key: &'static str, changes: Vec<AnyChange>) {
-        let mut all: Vec<(f64, DriveSpec)> = vec![(self.misfit_ns, self.spec.clone())];
+        let mut best: Option<(DriveSpec, Vec<f64>)> = None;
+        self.note(key, &self.spec.clone(), self.errors_ns.clone());
         for change in changes {
             let mut spec = self.spec.clone();
             change(&mut spec);
-            if spec != self.spec
-                && let Some(misfit) = misfit_ns(&spec, self.requests)
-            {
-                all.push((misfit, spec));
+            if spec == self.spec {
+                continue;
+            }
+            let Some(errors) = errors_ns(&spec, self.requests) else { continue };
+            self.note(key, &spec, errors.clone());
+            let least = best.as_ref().map_or(self.misfit_ns - SAME_NS, |(_, best)| mean(best));
+            if mean(&errors) < least {
+                best = Some((spec, errors));
             }
         }
-        let is_better = all.iter().any(|(misfit, _)| *misfit < self.misfit_ns - SAME_NS);
-        if is_better {
-            all.sort_by(|a, b| a.0.total_cmp(&b.0));
-        } else {
-            all[1..].sort_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((spec, errors)) = best {
+            self.take(spec, errors);
         }
-        if let Some(&(other_misfit_ns, _)) = all.get(1) {
-            self.choices.push(Choice { key, misfit_ns: all[0].0, other_misfit_ns });
+    }
+
+    fn note(&mut self, key: &'static str, spec: &DriveSpec, errors_ns: Vec<f64>) {
+        if let Some(value) = value(spec, key) {
+            self.tried.push(Tried { key, value, errors_ns });
         }
-        (self.misfit_ns, self.spec) = all.swap_remove(0);
+    }
+
+    /// What was tried for a key, against what was chosen in the end; None if nothing was.
+    fn choice(&self, key: &'static str) -> Option<Choice> {
+        let chosen = value(&self.spec, key)?;
+        let others = self.tried.iter().filter(|tried| tried.key == key && tried.value != chosen);
+        let others: Vec<Other> = others.map(|tried| self.other(tried)).collect();
+        let (misfit_ns, explains) = (self.misfit_ns, self.explains());
+        (!others.is_empty()).then_some(Choice { key, explains, misfit_ns, others })
+    }
+
+    fn other(&self, tried: &Tried) -> Other {
+        let pairs = tried.errors_ns.iter().zip(&self.errors_ns);
+        let more: Vec<f64> = pairs.map(|(other, own)| other - own).collect();
+        let (lead_ns, count) = (mean(&more), more.len() as f64);
+        let variance = more.iter().map(|more| (more - lead_ns).powi(2)).sum::<f64>() / count;
+        Other { value: tried.value.clone(), lead_ns, error_ns: (variance / count).sqrt() }
     }
 
     /// Makes a number of blocks greater or less by steps that become shorter.
@@ -240,6 +341,10 @@ impl Fit<'_> {
             step /= 2;
         }
     }
+}
+
+fn mean(times: &[f64]) -> f64 {
+    times.iter().sum::<f64>() / times.len() as f64
 }
 
 fn of_buffer(change: impl Fn(&mut BufferSpec) + 'static) -> AnyChange {

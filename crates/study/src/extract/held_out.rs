@@ -195,13 +195,13 @@ fn choose_near(host: &mut Host<'_>, before: &[Request]) -> (Kind, u64, u32) {
     (Kind::Near, start.min(all.saturating_sub(blocks.into())), blocks)
 }
 
-/// By how much the time of a request is off in the mean, as a drive file has them; None for one of
-/// another drive, or without requests.
-pub(super) fn misfit_ns(spec: &DriveSpec, requests: &Requests) -> Option<f64> {
+/// By how many nanoseconds the time of each request that counts is off, as a drive file has them; None
+/// for one of another drive, or without requests.
+pub(super) fn errors_ns(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64>> {
     let foretold = foretold(spec, requests)?;
     let took = requests.counted().map(|request| request.took.ns() as f64);
-    let off: f64 = took.zip(&foretold).map(|(took, foretold)| (took - foretold).abs()).sum();
-    (!foretold.is_empty()).then(|| off / foretold.len() as f64)
+    let off = took.zip(&foretold).map(|(took, foretold)| (took - foretold).abs()).collect();
+    (!foretold.is_empty()).then_some(off)
 }
 
 /// Holds them against a drive file; nothing for one of another drive.
@@ -332,8 +332,8 @@ mod tests {
         last.last_cylinder -= 1;
         smaller.cylinders -= 1;
         assert_eq!(compare(&smaller, &sent), Vec::new());
-        assert_eq!(misfit_ns(&smaller, &sent), None);
-        assert!(misfit_ns(&spec, &sent).is_some());
+        assert_eq!(errors_ns(&smaller, &sent), None);
+        assert!(errors_ns(&spec, &sent).is_some());
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub enum JournalError {
 }
 
 /// Changes when an extraction asks for other things than before.
-const VERSION: &str = "freewheel extraction 3";
+const VERSION: &str = "freewheel extraction 4";
 
 impl JournalHead {
     /// The first line, without its end.

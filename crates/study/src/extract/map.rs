@@ -59,8 +59,9 @@ pub(super) struct InBands {
     pub surfaces: u64,
     /// Every other surface is run through outwards.
     pub cylinders_turn: bool,
-    /// Every other band is run through from the last surface to the first.
-    pub surfaces_turn: bool,
+    /// Every other band is run through from the last surface to the first; None where it shows in no
+    /// time.
+    pub surfaces_turn: Option<bool>,
 }
 
 /// Index of the zone of a cylinder.
@@ -189,7 +190,7 @@ impl ZoneMap {
     /// Whether a cylinder of the zone begins with the last head, where bands do.
     pub fn turns_back_in_band(&self, cylinder: u64) -> Option<bool> {
         let (bands, width) = self.bands()?;
-        Some(bands.surfaces_turn && cylinder / width % 2 == 1)
+        Some(bands.surfaces_turn == Some(true) && cylinder / width % 2 == 1)
     }
 
     /// Angle at which a track begins.
@@ -220,6 +221,13 @@ impl ZoneMap {
 
     pub fn end(&self) -> u64 {
         self.first + self.blocks
+    }
+
+    /// Ends the zone earlier, and leaves out what was found behind. None if that leaves nothing of it.
+    pub fn end_at(&mut self, end: u64) -> Option<()> {
+        self.blocks = end.checked_sub(self.first).filter(|&blocks| blocks > 0)?;
+        self.slips.retain(|slip| slip.before < end);
+        Some(())
     }
 
     /// From the start of a cylinder's last track to that of the next cylinder's first.
@@ -285,6 +293,26 @@ mod tests {
         assert!((zone.angle(1060) - 0.59).abs() < 1e-12);
         // 504 positions, 150 a cylinder.
         assert_eq!(zone.cylinders(), 4);
+    }
+
+    #[test]
+    fn a_zone_that_ends_earlier_has_no_defects_behind_its_end_and_none_ends_before_it_begins() {
+        let mut zone = ZoneMap {
+            first: 1000,
+            blocks: 500,
+            per_track: 50,
+            heads: 3,
+            first_cylinder: 0,
+            start: 0.0,
+            track_skew: 0.1,
+            cylinder_step: 0.3,
+            slips: vec![slip(1060, 1), slip(1300, 2)],
+            runs: None,
+            in_bands: None,
+        };
+        assert_eq!(zone.end_at(1300), Some(()));
+        assert_eq!((zone.end(), &zone.slips[..]), (1300, &[slip(1060, 1)][..]));
+        assert_eq!([1000, 900].map(|end| zone.end_at(end)), [None; 2]);
     }
 
     #[test]

@@ -57,13 +57,14 @@ use serde::Serialize;
 use thiserror::Error;
 
 use buffer::Buffer;
-use bus::Bus;
+use bus::BusFound;
 use clock::Clock;
 use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
 use passages::Wander;
 use seeks::{Timer, distances};
+use verify::Verified;
 use writes::WriteTimes;
 use zones::Surveyor;
 
@@ -83,9 +84,7 @@ pub enum ExtractError {
     #[error("the journal: {0}")]
     Journal(#[from] io::Error),
     /// A journal of something else.
-    #[error(
-        "the journal does not fit at {entry:?}: it is of another drive, or of another version; remove it and begin anew"
-    )]
+    #[error("the journal does not fit at {entry:?}: it is of another drive, or of another version")]
     OtherJournal {
         /// What stands there.
         entry: String,
@@ -157,6 +156,16 @@ pub enum ExtractError {
     Bands {
         /// How many.
         tracks: u64,
+    },
+    /// Bands that are not as wide as the others.
+    #[error(
+        "block {block}: the tracks there are in no whole bands of {cylinders} cylinders, as those elsewhere are, so no file is written: a band that is narrower than the others, or of which spares take a whole surface, is not understood"
+    )]
+    NarrowerBand {
+        /// The first of the zone.
+        block: u64,
+        /// Of a band elsewhere.
+        cylinders: u64,
     },
     /// What was found makes another drive.
     #[error(
@@ -267,6 +276,8 @@ pub struct Extraction {
     pub unreadable: Vec<u64>,
     /// Blocks that were read to see whether they lie where the file says.
     pub verified: u64,
+    /// One that is off by no more nanoseconds may not have been noticed.
+    pub verified_within_ns: u64,
     /// Those that do not: with any, the file is wrong.
     pub misplaced: Vec<ExtractedMisplaced>,
     /// Seek times before reads: distance in cylinders, and nanoseconds.
@@ -304,8 +315,7 @@ pub type ExtractProgress<'a> = &'a dyn Fn(&str, u64, u64);
 /// All that was measured.
 struct Found {
     buffer: Option<Buffer>,
-    /// If it takes any time that shows.
-    bus: Option<Bus>,
+    bus: BusFound,
     period_ns: f64,
     period_error_ns: f64,
     /// None after a minute only.
@@ -323,9 +333,8 @@ struct Found {
     /// Of the times of movements.
     seek_error_ns: f64,
     zone_start_error_ns: f64,
-    /// Blocks read afterwards, and those that lie elsewhere.
-    verified: u64,
-    misplaced: Vec<ExtractedMisplaced>,
+    /// Blocks read afterwards.
+    verified: Verified,
 }
 
 /// Characterises a drive by reading it. The drive should do nothing else meanwhile.
@@ -373,13 +382,11 @@ pub fn extract(
         seek_error_ns: times.error_ns,
         writes,
         zone_start_error_ns: clock.jitter_ns() / refine::START_READS.sqrt(),
-        verified: 0,
-        misplaced: Vec::new(),
+        verified: Verified::default(),
     };
     let file = layout::drive(&describe::spec(&found, options), host.blocks())?;
     let after = describe::answered_after(&found);
-    (found.verified, found.misplaced) =
-        verify::misplaced(&mut host, &mut clock, &found.zones, &file, after)?;
+    found.verified = verify::verify(&mut host, &mut clock, &found.zones, &file, after)?;
     let for_fit = held_out::measure_for_fit(&mut host, &mut clock)?;
     let batches = held_out::measure(&mut host, &mut clock, options.writes, progress)?;
     Ok(describe::describe(&found, options, &host, &for_fit, &batches))
@@ -400,7 +407,7 @@ fn survey(
         let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, zones.last())?;
         if let Some(before) = zones.last_mut() {
             // The zone may begin before the block that was thought to be its first.
-            before.blocks = zone.first - before.first;
+            before.end_at(zone.first).ok_or(ExtractError::NoTrack { block: zone.first })?;
             zone.first_cylinder = before.first_cylinder + before.cylinders();
         }
         next = zone.end();

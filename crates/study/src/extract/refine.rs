@@ -75,17 +75,14 @@ impl Surveyor<'_, '_> {
     ) -> Result<(), ExtractError> {
         let switches = (zone.heads - 1) as f64;
         let pairs = self.pairs(zone, switches);
-        let mut off = 0.0;
-        let mut done = 0;
-        while done < pairs {
-            let track = self.host.below(cylinders) * zone.heads;
-            let Some(turned) = self.turned_between(zone, [track, track + zone.heads - 1])? else {
-                continue;
-            };
-            off += turned;
-            done += 1;
+        let last = zone.heads - 1;
+        let off = self.mean_turned(zone, pairs, |host| {
+            let track = host.below(cylinders) * (last + 1);
+            [track, track + last]
+        })?;
+        if let Some(off) = off {
+            zone.track_skew = zone.whole_sectors(zone.track_skew + off / switches, 1.0);
         }
-        zone.track_skew = zone.whole_sectors(zone.track_skew + off / pairs as f64 / switches, 1.0);
         Ok(())
     }
 

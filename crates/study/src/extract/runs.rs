@@ -237,9 +237,11 @@ impl Surveyor<'_, '_> {
                 let first = host.below(count) * runs.tracks;
                 [first, first + last]
             })?;
-            let step = zone.cylinder_step + off / within as f64;
-            let whole = zone.whole_sectors(step, within as f64);
-            zone.cylinder_step = if zone.heads == 1 { whole } else { fold(step) };
+            if let Some(off) = off {
+                let step = zone.cylinder_step + off / within as f64;
+                let whole = zone.whole_sectors(step, within as f64);
+                zone.cylinder_step = if zone.heads == 1 { whole } else { fold(step) };
+            }
         }
         for like in self.alike(&runs.steps) {
             self.refine_step(zone, &like, count)?;
@@ -276,6 +278,7 @@ impl Surveyor<'_, '_> {
                 }
             }
         })?;
+        let Some(off) = off else { return Ok(()) };
         let to_last = zone.track_start(runs.tracks - 1) - zone.track_start(0);
         let skew = |step: &f64| step - to_last + off;
         let mean: f64 =
@@ -287,13 +290,14 @@ impl Surveyor<'_, '_> {
         Ok(())
     }
 
-    /// Mean of how much further the second of two tracks is turned than expected.
-    fn mean_turned(
+    /// Mean of how much further the second of two tracks is turned than expected; None if of no pair
+    /// both can be read.
+    pub(super) fn mean_turned(
         &mut self,
         zone: &ZoneMap,
         pairs: usize,
         mut choose: impl FnMut(&mut Host<'_>) -> [u64; 2],
-    ) -> Result<f64, ExtractError> {
+    ) -> Result<Option<f64>, ExtractError> {
         let mut off = Vec::new();
         // A pair may have a block that cannot be read.
         for _ in 0..2 * pairs {
@@ -303,7 +307,8 @@ impl Surveyor<'_, '_> {
                 break;
             }
         }
-        Ok(off.iter().sum::<f64>() / off.len().max(1) as f64)
+        let mean = off.iter().sum::<f64>() / off.len().max(1) as f64;
+        Ok(Some(mean).filter(|_| !off.is_empty()))
     }
 
     /// Numbers of the steps that are the same, as far as a few reads say.

@@ -19,16 +19,28 @@ const STANDARD_ERRORS: f64 = 8.0;
 /// Reads of a block whose first answer was elsewhere: something may have held it up.
 const AGAIN: usize = 5;
 
-/// How many blocks were read, and those of them that lie elsewhere than on the drive of the file. A
-/// block is answered so many turns after it has passed the head.
-pub(super) fn misplaced(
+/// What the sample says.
+#[derive(Debug, Default)]
+pub(super) struct Verified {
+    /// Blocks that were read.
+    pub count: u64,
+    /// One that is off by no more may be held to lie where it should.
+    pub within_ns: f64,
+    /// Those that lie elsewhere than on the drive of the file.
+    pub misplaced: Vec<ExtractedMisplaced>,
+}
+
+/// Holds a sample against the drive of the file. A block is answered so many turns after it has passed
+/// the head. Nothing but angles is compared: cylinders and heads whose tracks begin at the same angle
+/// are alike.
+pub(super) fn verify(
     host: &mut Host<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
     file: &Drive,
     answered_after: f64,
-) -> Result<(u64, Vec<ExtractedMisplaced>), ExtractError> {
-    let (mut count, mut elsewhere) = (0, Vec::new());
+) -> Result<Verified, ExtractError> {
+    let mut verified = Verified::default();
     for block in sample(host, zones) {
         let zone = &zones[zones.partition_point(|zone| zone.first <= block) - 1];
         let is_doubtful = |slip: &SlipFound| {
@@ -37,22 +49,26 @@ pub(super) fn misplaced(
         if zone.slips.iter().any(is_doubtful) {
             continue;
         }
-        let varies_ns = STANDARD_ERRORS * clock.jitter_ns() + clock.phase_error_ns();
-        let within = SECTORS / zone.per_track as f64 + varies_ns / clock.period_ns();
+        let width_ns = clock.period_ns() / zone.per_track as f64;
+        let within_ns = |clock: &Clock, reads: usize| {
+            let varies_ns = STANDARD_ERRORS * clock.jitter_ns() / (reads as f64).sqrt();
+            SECTORS * width_ns + varies_ns + clock.phase_error_ns()
+        };
         let due = passes(file, block) + answered_after;
-        let Some(mut off) = off(host, clock, block, due, 1)? else { continue };
-        count += 1;
-        if off.abs() > within {
-            // It might have been held up.
-            let Some(again) = self::off(host, clock, block, due, AGAIN)? else { continue };
-            off = again;
+        let Some(off_ns) = off_ns(host, clock, block, due, 1)? else { continue };
+        verified.count += 1;
+        verified.within_ns = verified.within_ns.max(within_ns(clock, 1));
+        if off_ns.abs() <= within_ns(clock, 1) {
+            continue;
         }
-        if off.abs() > within {
-            let off_ns = (off * clock.period_ns()).round() as i64;
-            elsewhere.push(ExtractedMisplaced { block, off_ns });
+        // It might have been held up.
+        let Some(off_ns) = self::off_ns(host, clock, block, due, AGAIN)? else { continue };
+        if off_ns.abs() > within_ns(clock, AGAIN) {
+            let off_ns = off_ns.round() as i64;
+            verified.misplaced.push(ExtractedMisplaced { block, off_ns });
         }
     }
-    Ok((count, elsewhere))
+    Ok(verified)
 }
 
 fn sample(host: &mut Host<'_>, zones: &[ZoneMap]) -> Vec<u64> {
@@ -77,8 +93,8 @@ fn passes(file: &Drive, block: u64) -> f64 {
     start.map_or(0.0, |start| start.turns()) + f64::from(run.at.sector + 1) / sectors
 }
 
-/// By how many turns a block is answered later than it is due; None if it cannot be read.
-fn off(
+/// By how much a block is answered later than it is due; None if it cannot be read.
+fn off_ns(
     host: &mut Host<'_>,
     clock: &mut Clock,
     block: u64,
@@ -86,5 +102,5 @@ fn off(
     reads: usize,
 ) -> Result<Option<f64>, ExtractError> {
     let angles = readable(clock.measure(host, &[block], reads))?;
-    Ok(angles.map(|angles| signed(angles[0] - due)))
+    Ok(angles.map(|angles| signed(angles[0] - due) * clock.period_ns()))
 }

@@ -226,7 +226,7 @@ impl Surveyor<'_, '_> {
         let begin = zone.track_first(track);
         let misfit = self.first_misfit_in(zone, track)?;
         let missing = zone.track_first(track + 1) - misfit;
-        let is_slip = missing <= SLIPS_A_TRACK_MAX
+        let is_slip = (1..=SLIPS_A_TRACK_MAX).contains(&missing)
             && self.is_slip(zone, track, missing, (begin, misfit))?
             || self.is_scratch(zone, track, misfit)?;
         Ok((!is_slip).then_some(misfit))

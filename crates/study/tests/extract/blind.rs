@@ -3,11 +3,14 @@
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, Turn};
 use freewheel_model::onboard::spec::WriteCache;
-use freewheel_study::{ExtractOptions, Journal, extract};
+use freewheel_study::{Confidence, ExtractOptions, Journal, extract};
 use freewheel_units::{Op, Prng, SimDuration};
 
 use crate::checks::{check_held_out, check_layout, check_mapping, check_seeks, difference};
 use crate::hidden::{Hidden, emulated, extracted, hidden};
+
+/// Drives with electronics drawn at random.
+const ELECTRONICS: u64 = 24;
 
 fn check(base: &str, seed: u64) {
     let hidden = hidden(base, seed);
@@ -135,4 +138,54 @@ fn heads_are_counted_by_time_where_all_skews_are_alike() {
         check_mapping(&hidden.spec, &found);
         check_seeks(&hidden.spec, &found);
     }
+}
+
+/// A drive whose electronics are drawn at random, and whose answers come late by as much as those of a
+/// busy host.
+fn hidden_electronics(seed: u64) -> Hidden {
+    let mut hidden = hidden("atlas10k", seed);
+    hidden.habits.reply_jitter = SimDuration::from_us(25);
+    // Of fewer the buffer would hold most.
+    hidden.spec.surfaces = hidden.spec.surfaces.max(4);
+    let mut prng = Prng::new(seed, "electronics");
+    let mut flips = || prng.below(2) == 0;
+    if flips() {
+        let on = !hidden.spec.zero_latency.read;
+        (hidden.spec.zero_latency.read, hidden.spec.zero_latency.write) = (on, on);
+    }
+    if let Some(buffer) = &mut hidden.spec.onboard.buffer {
+        buffer.partial_hits ^= flips();
+        buffer.keep_requested ^= flips();
+        buffer.almost_hits ^= flips();
+        buffer.read_ahead_on_hit ^= flips();
+    }
+    hidden
+}
+
+/// Whatever a value is said to be measured to be, in spite of jitter.
+#[test]
+fn of_electronics_that_are_said_to_be_measured_all_are_what_they_were_found_to_be() {
+    let yes = |is: bool| String::from(if is { "yes" } else { "no" });
+    let mut measured = 0;
+    for seed in 1..=ELECTRONICS {
+        let hidden = hidden_electronics(seed);
+        let found = extracted(&hidden, false);
+        let buffer = hidden.spec.onboard.buffer.unwrap();
+        for (key, truth) in [
+            ("zero_latency", yes(hidden.spec.zero_latency.read)),
+            ("onboard.buffer.read_ahead", format!("{:?}", buffer.read_ahead)),
+            ("onboard.buffer.partial_hits", yes(buffer.partial_hits)),
+            ("onboard.buffer.keep_free_blocks_before", yes(buffer.keep_free_blocks_before)),
+            ("onboard.buffer.keep_requested", yes(buffer.keep_requested)),
+            ("onboard.buffer.almost_hits", yes(buffer.almost_hits)),
+            ("onboard.buffer.read_ahead_on_hit", yes(buffer.read_ahead_on_hit)),
+        ] {
+            let value = found.values.iter().find(|value| value.key == key).unwrap();
+            if value.confidence == Confidence::Measured {
+                assert_eq!(value.value, truth, "{seed} {key}: {}", value.source);
+                measured += 1;
+            }
+        }
+    }
+    assert!(measured > ELECTRONICS, "{measured} of {ELECTRONICS} drives");
 }

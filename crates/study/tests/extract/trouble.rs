@@ -1,5 +1,7 @@
 //! Hosts that are busy, drives that break, connections that end.
 
+use freewheel_model::drive::spec::Mapping;
+use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_sim::black_box::{
     Activity, Answer, BadBlocks, BlackBox, Command, EmulatedDrive, Gone, VirtualDrive,
 };
@@ -107,6 +109,32 @@ fn blocks_that_cannot_be_read_are_told_and_passed_over() {
     assert!(found.unreadable.contains(&0) && found.unreadable.len() > 8);
     let are_bad = |block: &u64| bad.first_in(Lbn::new(*block), 1).is_some();
     assert!(found.unreadable.iter().all(are_bad));
+}
+
+/// So small a zone at the end has but one pair of tracks from which its skew is measured.
+#[test]
+fn a_zone_of_two_cylinders_of_which_one_begins_with_a_block_that_cannot_be_read_comes_to_an_end() {
+    let mut hidden = hidden("atlas10k", 10);
+    let spec = &mut hidden.spec;
+    (spec.surfaces, spec.mapping, spec.onboard) = (3, Mapping::Cylinder, OnboardSpec::default());
+    let last = spec.zones.last_mut().unwrap();
+    last.last_cylinder = last.first_cylinder + 1;
+    (last.slips, last.spares) = (Vec::new(), 5);
+    let tracks = u64::from(last.blocks_per_track);
+    spec.cylinders = last.last_cylinder + 1;
+    let blocks = emulated(spec, &hidden.habits, 1).blocks().get();
+    // The last track of the last cylinder but one.
+    let bad = blocks + 5 - 4 * tracks;
+    let bad = BadBlocks::new([Lbn::new(bad)], SimDuration::from_ms(300));
+    let drive = EmulatedDrive::new(&hidden.spec, "hidden", &hidden.habits, bad, 4).unwrap();
+    let mut drive = Troubled {
+        drive: VirtualDrive::new(drive),
+        prng: Prng::new(1, "trouble"),
+        is_busy: false,
+        answers_left: 1_000_000,
+    };
+    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    check_layout(&hidden.spec, &found);
 }
 
 #[test]
