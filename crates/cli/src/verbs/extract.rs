@@ -86,13 +86,7 @@ struct Document<'a> {
 
 impl ExtractArgs {
     pub fn run(self) -> Result<(), Failure> {
-        // It may have taken hours.
-        if self.output.exists() {
-            return Err(Failure::failed(format!(
-                "{}: is there already: choose another name, or remove it",
-                self.output.display()
-            )));
-        }
+        file::ensure_new(&self.output)?;
         file::ensure_writable(&self.output)?;
         let found = match &self.target {
             Target::Emulated(target) => self.emulated(target)?,
