@@ -175,7 +175,8 @@ fn every_example_is_run_by_a_test() {
             "replay.toml",
             "scan.toml",
             "shingled.toml",
-            "tasks.toml"
+            "tasks.toml",
+            "write.toml"
         ]
     );
 }
