@@ -14,7 +14,7 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::black_box::{Activity, Habits, SpindleDrift};
 use freewheel::sim::library;
 use freewheel::units::SimDuration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -118,8 +118,35 @@ struct Document {
     drive: DriveIdentity,
     realtime_priority: bool,
     requests: u64,
-    lateness: Summary,
+    #[serde(flatten)]
+    replies: Replies,
     connections: Served,
+}
+
+/// When the drive's replies were given, in what the verb prints.
+#[derive(Serialize, Deserialize)]
+pub struct Replies {
+    /// From the time of a reply until the drive hands it over.
+    lateness: Summary,
+    /// How long that takes.
+    handing: Summary,
+}
+
+impl Replies {
+    /// The heads of [`Self::rows`] below a name for the table.
+    pub fn heads(name: &str) -> [&str; 7] {
+        [name, "count", "median", "90 %", "99 %", "99.9 %", "most"]
+    }
+
+    /// A row for each of the two: its name, and its times.
+    pub fn rows(&self) -> [[String; 7]; 2] {
+        let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+        [("late by", self.lateness), ("handed over in", self.handing)].map(|(name, times)| {
+            let Summary { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, .. } = times;
+            let [p50, p90, p99, p999, most] = [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(us);
+            [name.to_owned(), count.to_string(), p50, p90, p99, p999, most]
+        })
+    }
 }
 
 impl EmulateArgs {
@@ -203,33 +230,27 @@ impl EmulateArgs {
         connections: Served,
         account: &Account,
     ) -> Result<(), Failure> {
-        let lateness = account.lateness.summary();
+        let replies = Replies {
+            lateness: account.lateness.summary(),
+            handing: account.handing.summary(),
+        };
         if !self.json {
-            return output::print(&text(account.requests, &lateness, &connections));
+            return output::print(&text(&replies, &connections));
         }
         output::print_document(&Document {
             drive: DriveIdentity::new(spec, drive),
             realtime_priority: emulation.device().priority() == Priority::Realtime,
             requests: account.requests,
-            lateness,
+            replies,
             connections,
         })
     }
 }
 
-fn text(requests: u64, lateness: &Summary, connections: &Served) -> String {
+fn text(replies: &Replies, connections: &Served) -> String {
     let Served { connections, refused, broken } = connections;
     let mut table = Table::new("lrrrrrr");
-    table.row(["replies", "count", "median", "90 %", "99 %", "99.9 %", "most"]);
-    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
-    table.row([
-        "late by".to_owned(),
-        requests.to_string(),
-        us(lateness.p50_ns),
-        us(lateness.p90_ns),
-        us(lateness.p99_ns),
-        us(lateness.p999_ns),
-        us(lateness.max_ns),
-    ]);
+    table.row(Replies::heads("replies"));
+    replies.rows().into_iter().for_each(|row| table.row(row));
     format!("{table}{connections} connections, {broken} of them broken, {refused} more refused\n")
 }

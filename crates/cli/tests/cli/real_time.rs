@@ -20,9 +20,11 @@ fn the_scan_runs_by_the_clock_beside_virtual_time_with_the_lateness_of_the_drive
     }
     // Every request is a command of its own, and the scan's come beside them.
     for (late, rate) in [(0, "requests"), (1, "requests, with the scan")] {
-        let count = document["lateness"][late]["count"].as_f64().unwrap();
+        let replies = &document["replies"][late];
+        let count = replies["lateness"]["count"].as_f64().unwrap();
         assert!(count >= row(rate)[0], "more than a second's: {document}");
-        assert!(document["lateness"][late]["max_ns"].as_u64().unwrap() > 0, "{document}");
+        assert!(replies["lateness"]["max_ns"].as_u64().unwrap() > 0, "{document}");
+        assert!(replies["handing"]["min_ns"].as_u64().unwrap() > 0, "{document}");
     }
 }
 

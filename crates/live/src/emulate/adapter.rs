@@ -107,10 +107,11 @@ impl HostAdapter {
         self.drive.next_event().map(|event| event.time())
     }
 
-    /// Lets the next event happen, whose time is `now`, and returns a request if it is done with it.
-    pub fn advance(&mut self, now: SimTime) -> Option<Finished> {
+    /// Lets the next event happen, whose time is `now`. A request that is done with it is told
+    /// first of all: a host does not wait for what the drive is given next.
+    pub fn advance(&mut self, now: SimTime, tell: impl FnOnce(Finished)) {
         self.now = self.now.max(now);
-        let reply = self.drive.advance(now)?;
+        let Some(reply) = self.drive.advance(now) else { return };
         let Sent { request: id, op } =
             self.commands.remove(&reply.id).expect("a command is somebody's");
         self.at_drive -= u32::from(op != Op::Flush);
@@ -118,9 +119,10 @@ impl HostAdapter {
         progress.at_drive -= 1;
         progress.bad = progress.bad.or(reply.bad);
         let finished = Finished { id, at: reply.at, bad: progress.bad };
-        let is_done = self.is_done(id, op);
+        if self.is_done(id, op) {
+            tell(finished);
+        }
         self.send();
-        is_done.then_some(finished)
     }
 
     /// Whether a request is done now that a command of it is. A flush may have to follow.

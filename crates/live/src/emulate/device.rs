@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use freewheel_model::stats::Distribution;
 use freewheel_sim::black_box::EmulatedDrive;
-use freewheel_units::{SimDuration, SimTime};
+use freewheel_units::SimTime;
 use thread_priority::unix::{
     RealtimeThreadSchedulePolicy, ThreadSchedulePolicy, set_thread_priority_and_policy,
     thread_native_id,
@@ -76,8 +76,11 @@ impl Priority {
 pub struct Account {
     /// Requests done.
     pub requests: u64,
-    /// From the time of a reply to its hand-over.
+    /// From the time of a reply until the drive's thread hands it over.
     pub lateness: Distribution,
+    /// How long the hand-over itself takes: mostly the system's time to wake the client, which comes
+    /// to what reaches the client late.
+    pub handing: Distribution,
 }
 
 /// Called with a request that is done, in the device's thread: it must not block.
@@ -229,12 +232,15 @@ impl Works {
     }
 
     fn advance(&mut self, time: SimTime) {
-        let Some(finished) = self.adapter.advance(time) else { return };
-        let done = self.inside.remove(&finished.id).expect("it was submitted");
-        done(&finished);
-        self.account.requests += 1;
-        let late: SimDuration = self.clock.now().saturating_since(finished.at);
-        self.account.lateness.record(late);
+        let Self { clock, adapter, inside, account, .. } = self;
+        adapter.advance(time, |finished| {
+            let done = inside.remove(&finished.id).expect("it was submitted");
+            let begun = clock.now();
+            done(&finished);
+            account.requests += 1;
+            account.lateness.record(begun.saturating_since(finished.at));
+            account.handing.record(clock.now().saturating_since(begun));
+        });
     }
 
     fn submit_next(&mut self) {

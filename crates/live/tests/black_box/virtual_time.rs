@@ -38,7 +38,9 @@ impl BlackBox for Virtual {
             match (self.adapter.next_event(), arrival) {
                 (Some(event), arrival) if arrival.is_none_or(|arrival| event <= arrival) => {
                     self.now = event;
-                    let Some(done) = self.adapter.advance(event) else { continue };
+                    let mut done = None;
+                    self.adapter.advance(event, |finished| done = Some(finished));
+                    let Some(done) = done else { continue };
                     let asked = begin + script[done.id as usize].after;
                     let (due, bad) = (done.at, done.bad);
                     let outcome = Outcome { asked, due, handed: event, bad };

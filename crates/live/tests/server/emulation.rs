@@ -132,5 +132,6 @@ fn a_stop_answers_what_the_drive_still_has_and_counts_it() {
     let done = 1 + taken.count() as u64;
     running.stop();
     let account = emulation.device().finish().unwrap();
-    assert_eq!((account.requests, account.lateness.count()), (done, done));
+    let counts = [account.requests, account.lateness.count(), account.handing.count()];
+    assert_eq!(counts, [done; 3]);
 }

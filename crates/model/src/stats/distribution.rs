@@ -2,7 +2,7 @@
 
 use freewheel_units::SimDuration;
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Durations counted with three significant digits up to an hour, and exact sums beside them.
 ///
@@ -29,7 +29,7 @@ impl Default for Distribution {
 }
 
 /// A distribution in numbers, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct Summary {
     /// How many durations.
     pub count: u64,

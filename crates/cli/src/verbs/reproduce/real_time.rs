@@ -9,11 +9,12 @@ use freewheel::sim::config::Experiment;
 use freewheel::study::claims::{self, Beside, REAL_TIME, Seen};
 use freewheel::study::four_digits;
 use freewheel::units::{BLOCK_BYTES, SimDuration};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output;
 use crate::table::Table;
+use crate::verbs::emulate::Replies;
 
 /// Shorter runs are over before the clients have met.
 const SHORTEST: SimDuration = SimDuration::from_secs(1);
@@ -29,24 +30,8 @@ struct Document {
     id: &'static str,
     length_ns: u64,
     rows: Vec<Beside>,
-    /// How late the drive's replies were, without the scan and with it.
-    lateness: [Lateness; 2],
-}
-
-/// What `freewheel emulate --json` says of it, in nanoseconds.
-#[derive(Serialize, Deserialize)]
-struct Lateness {
-    count: u64,
-    p50_ns: u64,
-    p90_ns: u64,
-    p99_ns: u64,
-    p999_ns: u64,
-    max_ns: u64,
-}
-
-#[derive(Deserialize)]
-struct DriveDocument {
-    lateness: Lateness,
+    /// When the drive gave its replies, without the scan and with it.
+    replies: [Replies; 2],
 }
 
 /// Runs it for `length` without the scan and for as long with it.
@@ -62,11 +47,11 @@ pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result
         )));
     }
     output::note(&format!("two runs of {length} in real time: without the scan, and with it"));
-    let (without, late) = one(seed, false, length)?;
-    let (with, late_with) = one(seed, true, length)?;
+    let (without, replies) = one(seed, false, length)?;
+    let (with, replies_with) = one(seed, true, length)?;
     let rows = claims::beside_virtual_time(seed, without, with)?;
-    let document =
-        Document { id: REAL_TIME, length_ns: length.ns(), rows, lateness: [late, late_with] };
+    let replies = [replies, replies_with];
+    let document = Document { id: REAL_TIME, length_ns: length.ns(), rows, replies };
     match json {
         true => output::print_document(&document)?,
         false => output::print(&text(&document, length))?,
@@ -74,7 +59,7 @@ pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result
     judge(&document.rows, length)
 }
 
-fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Lateness), Failure> {
+fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Replies), Failure> {
     // How many requests there are is found out by the clock.
     let experiment = claims::real_time_experiment(seed, scans, 1)?;
     let emulator = |folder: &Path, socket: &Path| emulator(&experiment, folder, socket);
@@ -87,9 +72,9 @@ fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Lateness), 
         mean_response_ms: played.responses.summary().mean_ns / 1e6,
         scan_mb_per_second: (scanned * BLOCK_BYTES) as f64 / seconds / 1e6,
     };
-    let said: DriveDocument = serde_json::from_str(&drive)
+    let replies = serde_json::from_str(&drive)
         .map_err(|error| Failure::failed(format!("what the drive's process says: {error}")))?;
-    Ok((seen, said.lateness))
+    Ok((seen, replies))
 }
 
 /// This program as the experiment's drive.
@@ -124,12 +109,12 @@ fn text(document: &Document, length: SimDuration) -> String {
         ]);
     }
     let mut late = Table::new("lrrrrrr");
-    late.row(["the drive's replies late by", "count", "median", "90 %", "99 %", "99.9 %", "most"]);
-    let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
-    for (name, of) in ["without the scan", "with the scan"].iter().zip(&document.lateness) {
-        let Lateness { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns } = *of;
-        let times = [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(us);
-        late.row([(*name).to_owned(), count.to_string()].into_iter().chain(times));
+    late.row(Replies::heads("the drive's replies"));
+    for (when, of) in ["without the scan", "with the scan"].iter().zip(&document.replies) {
+        for mut row in of.rows() {
+            row[0] = format!("{when}: {}", row[0]);
+            late.row(row);
+        }
     }
     format!(
         "{}: in real time, {length} each, the drive in a process of its own; virtual time with as many \
