@@ -112,11 +112,12 @@ fn measure(drive: &Arc<Drive>, rule: Rule, size: u32, fill: Fill) -> Measured {
     let layer = scheduler.layer(LayerKey { op: Op::Read, size, offset: 0, weight: 1 });
     want(&mut scheduler, drive, layer, u64::from(size), fill, &mut prng);
     let most_taken = scheduler.wanted(layer) / 100;
-    let mut taken: Vec<Delivered> = Vec::new();
+    let (mut taken, mut blocks_taken): (Vec<Delivered>, u64) = (Vec::new(), 0);
     let mut effort = Effort::default();
     let (mut ns, mut runs, mut hash) = (Vec::new(), Vec::new(), 0u64);
     for decision in 0..WARM_UP + DECISIONS {
-        if taken.iter().map(|blocks| blocks.blocks).sum::<u64>() > most_taken {
+        if blocks_taken > most_taken {
+            blocks_taken = 0;
             for blocks in taken.drain(..) {
                 scheduler.want(layer, blocks.first, blocks.first + blocks.blocks);
             }
@@ -137,7 +138,10 @@ fn measure(drive: &Arc<Drive>, rule: Rule, size: u32, fill: Fill) -> Measured {
             hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
             scheduler.done(run, gap.due);
         }
-        taken.extend(scheduler.deliveries().map(|delivery| delivery.delivered));
+        for delivery in scheduler.deliveries() {
+            blocks_taken += delivery.delivered.blocks;
+            taken.push(delivery.delivered);
+        }
     }
     let nodes = effort.nodes as f64 / DECISIONS as f64;
     ns.sort_by(f64::total_cmp);
