@@ -87,7 +87,6 @@ struct Document<'a> {
 impl ExtractArgs {
     pub fn run(self) -> Result<(), Failure> {
         file::ensure_new(&self.output)?;
-        file::ensure_writable(&self.output)?;
         let found = match &self.target {
             Target::Emulated(target) => self.emulated(target)?,
             Target::Export(uri) => self.real(RealDrive::connect(uri, self.write)?)?,
