@@ -34,6 +34,7 @@ Example:
   freewheel abort 3 --control /tmp/disk.control")]
 pub struct AbortArgs {
     /// The task's number: `freewheel tasks` lists them
+    #[arg(value_parser = task_number)]
     id: u64,
     #[command(flatten)]
     control: ControlArgs,
@@ -52,6 +53,7 @@ Two requests of the task are then among those of the clients at any time, who wa
 ends soon, also where no gap would ever be. There is no way back but to abort it.")]
 pub struct PromoteArgs {
     /// The task's number: `freewheel tasks` lists them
+    #[arg(value_parser = task_number)]
     id: u64,
     #[command(flatten)]
     control: ControlArgs,
@@ -101,6 +103,10 @@ impl PromoteArgs {
         let task = self.control.client()?.promote(self.id)?;
         print(&task, self.json, "is read by foreground requests now")
     }
+}
+
+fn task_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a task is a number, as 3: `freewheel tasks` lists them".into())
 }
 
 /// What a call has done to a task.

@@ -228,6 +228,19 @@ fn without_a_server_the_way_out_is_said() {
 }
 
 #[test]
+fn what_is_no_number_of_a_task_is_refused_with_where_they_are_listed() {
+    for verb in ["promote", "abort"] {
+        for text in ["foo", "-1", "1.5", ""] {
+            let ran = run(&[verb, "--control", "/no/such/socket", "--", text]);
+            assert_eq!(ran.code, 2, "{verb} {text}: {}", ran.stderr);
+            let says =
+                format!("'{text}' for '<ID>': a task is a number, as 3: `freewheel tasks` lists");
+            assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn a_slip_is_answered_with_what_there_is() {
     let world = World::emulated("");
     let export = world.path("socket");
