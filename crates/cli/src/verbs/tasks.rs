@@ -18,12 +18,12 @@ Examples:
   curl --unix-socket /tmp/disk.control http://freewheel/v1/events")]
 pub struct TasksArgs {
     #[command(flatten)]
-    control: Option<ControlArgs>,
+    control: ControlArgs,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
     /// Print the description of the control interface, as OpenAPI
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with = "json")]
     openapi: bool,
 }
 
@@ -73,13 +73,7 @@ impl TasksArgs {
         if self.openapi {
             return output::print(&control::openapi());
         }
-        let Some(control) = self.control else {
-            return Err(Failure::wrong_use(
-                "--control PATH is missing: the control socket of the server, which it names when it \
-                 starts",
-            ));
-        };
-        let status = control.client()?.status()?;
+        let status = self.control.client()?.status()?;
         status.notices.iter().for_each(|notice| output::note(notice));
         if let Some(why) = starved(&status) {
             output::note(&why);

@@ -13,7 +13,7 @@ use freewheel::sim::library;
 use tempfile::TempDir;
 
 use super::nbd::{Client, Running};
-use super::run::{Ran, command, run};
+use super::run::{Ran, command, finish, run};
 
 /// A server of a small drive, and what belongs to it.
 struct World {
@@ -220,11 +220,36 @@ fn a_manifest_is_not_written_over() {
 
 #[test]
 fn without_a_server_the_way_out_is_said() {
-    let ran = run(&["tasks", "--control", "/no/such/socket"]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("/no/such/socket: ") && ran.stderr.contains("PATH.control"));
-    let ran = run(&["tasks"]);
-    assert!(ran.code == 2 && ran.stderr.contains("--control"), "{}", ran.stderr);
+    let by_option = run(&["tasks", "--control", "/no/such/socket"]);
+    let mut command = command(&["promote", "3"]);
+    let by_environment =
+        finish(command.env("FREEWHEEL_CONTROL", "/no/such/socket").output().unwrap());
+    for ran in [by_option, by_environment] {
+        assert_eq!(ran.code, 1);
+        for text in ["/no/such/socket: ", "PATH.control", "--control PATH", "FREEWHEEL_CONTROL"] {
+            assert!(ran.stderr.contains(text), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn the_description_of_the_interface_needs_no_server_and_does_not_mind_one() {
+    let openapi = ["tasks", "--openapi"];
+    let without = finish(command(&openapi).env_remove("FREEWHEEL_CONTROL").output().unwrap());
+    let named = finish(command(&openapi).env("FREEWHEEL_CONTROL", "/no/such").output().unwrap());
+    assert_eq!((without.code, named.code), (0, 0), "{}{}", without.stderr, named.stderr);
+    assert!(without.stdout.contains("/v1/tasks") && without.stdout == named.stdout);
+}
+
+#[test]
+fn who_names_no_server_is_told_both_ways_to_name_one() {
+    for args in [&["tasks"][..], &["abort", "3"], &["scan"], &["scrub"], &["backup", "copy"]] {
+        let ran = finish(command(args).env_remove("FREEWHEEL_CONTROL").output().unwrap());
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
+        for text in ["--control PATH", "FREEWHEEL_CONTROL"] {
+            assert!(ran.stderr.contains(text), "{args:?}: {}", ran.stderr);
+        }
+    }
 }
 
 #[test]
