@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use freewheel::live::control::{Record, Records, TaskState};
+use freewheel::live::control::{Record, Records, Refusal, TaskState};
 use freewheel::sim::library;
 use tempfile::TempDir;
 
@@ -84,10 +84,18 @@ impl World {
     }
 
     fn ask(&self, path: &str) -> BufReader<UnixStream> {
+        self.send(&format!("GET {path}"), "", "")
+    }
+
+    /// Asks with these header lines and this body.
+    fn send(&self, method_and_path: &str, headers: &str, body: &str) -> BufReader<UnixStream> {
         let mut stream = UnixStream::connect(self.control()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let request =
-            format!("GET {path} HTTP/1.1\r\nhost: freewheel\r\nconnection: close\r\n\r\n");
+        let length = body.len();
+        let request = format!(
+            "{method_and_path} HTTP/1.1\r\nhost: freewheel\r\nconnection: close\r\n\
+             content-length: {length}\r\n{headers}\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).unwrap();
         BufReader::new(stream)
     }
@@ -287,6 +295,32 @@ fn a_slip_is_answered_with_what_there_is() {
         assert!(answer.contains(route), "{answer}");
     }
     assert!(answer.contains("The server in the text format of Prometheus"), "{answer}");
+}
+
+#[test]
+fn what_is_not_understood_over_http_is_refused_in_json_with_the_field_and_its_value() {
+    let world = World::emulated("");
+    let json = "content-type: application/json\r\n";
+    for (asked, headers, body, status, says) in [
+        ("POST /v1/tasks", json, r#"{"kind":"scrubb"}"#, 422, "kind: unknown variant `scrubb`"),
+        ("POST /v1/tasks", json, r#"{"kind":"scan","blocks":"all"}"#, 422, "blocks: invalid type"),
+        ("POST /v1/tasks", json, r#"{"kind":"scan","block":1}"#, 422, "unknown field `block`"),
+        ("POST /v1/tasks", json, "{}", 422, "missing field `kind`"),
+        ("POST /v1/tasks", json, r#"{"kind":"#, 400, "EOF while parsing a value at line 1"),
+        ("POST /v1/tasks", "", r#"{"kind":"scan"}"#, 415, "`Content-Type: application/json`"),
+        ("GET /v1/tasks/first", "", "", 400, "`first`"),
+        ("POST /v1/tasks/first/abort", "", "", 400, "`first`"),
+        ("GET /v1/written?since_ns=now", "", "", 400, "since_ns: invalid digit"),
+    ] {
+        let answer = read_until(&mut world.send(asked, headers, body), "\0");
+        let (head, document) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{asked} {body}: {answer}");
+        assert!(head.contains("content-type: application/json"), "{asked} {body}: {answer}");
+        let refusal: Refusal = serde_json::from_str(document).unwrap();
+        assert!(refusal.error.contains(says), "{asked} {body}: {answer}");
+        assert!(refusal.error.contains("`freewheel tasks --openapi`"), "{answer}");
+    }
+    assert_eq!(world.json("tasks")["tasks"], serde_json::json!([]));
 }
 
 #[test]
