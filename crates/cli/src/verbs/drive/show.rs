@@ -200,7 +200,23 @@ pub fn held_out(rows: &[HeldOut]) -> String {
             ms(row.mechanics_demerit),
         ]);
     }
-    table.to_string()
+    // The first are all of them.
+    let harm = match rows.first().is_some_and(is_harmful) {
+        true => {
+            "WRONG: with the electronics that the file has, requests are foretold worse than by the \
+             mechanics alone: remove `onboard` from the file, or extract it again when the host has \
+             nothing else to do\n"
+        }
+        false => "",
+    };
+    format!("{table}{harm}")
+}
+
+/// Whether what was found of the electronics is worse than nothing, by more than chance: an extraction
+/// is right to 0.1 ms.
+fn is_harmful(row: &HeldOut) -> bool {
+    const CHANCE: SimDuration = SimDuration::from_us(100);
+    row.demerit > row.mechanics_demerit + CHANCE
 }
 
 fn sources(sheet: &DriveSheet) -> String {
@@ -245,6 +261,23 @@ fn lines_of(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn electronics_that_foretell_worse_than_none_are_said_to_be_wrong() {
+        let us = SimDuration::from_us;
+        let row = |demerit, mechanics_demerit| HeldOut {
+            requests: "all".into(),
+            count: 40,
+            measured_mean: us(9000),
+            foretold_mean: us(9000),
+            demerit: us(demerit),
+            mechanics_mean: us(9000),
+            mechanics_demerit: us(mechanics_demerit),
+        };
+        assert!(held_out(&[row(1177, 257)]).contains("remove `onboard`"));
+        assert!(!held_out(&[row(300, 257)]).contains("WRONG"));
+        assert!(!held_out(&[row(50, 1200)]).contains("WRONG"));
+    }
 
     #[test]
     fn texts_are_wrapped_between_words() {
