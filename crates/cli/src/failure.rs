@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use freewheel::live::control::{ControlError, ControlServerError};
+use freewheel::live::control::ControlServerError;
 use freewheel::live::copies::BackupError;
 use freewheel::live::emulate::EmulateError;
 use freewheel::live::nbd::{ListenError, TlsError};
@@ -181,12 +181,6 @@ impl From<TlsError> for Failure {
 
 impl From<LogError> for Failure {
     fn from(error: LogError) -> Self {
-        Self::failed(error)
-    }
-}
-
-impl From<ControlError> for Failure {
-    fn from(error: ControlError) -> Self {
         Self::failed(error)
     }
 }

@@ -23,15 +23,16 @@ fn begin(path: &Path, text: &str) -> io::Result<PendingFile> {
     Ok(file)
 }
 
-/// What may have taken hours is not written over.
+/// Finds out before a long run whether a file can be made at `path`. What is there already may have
+/// taken hours, and is not written over.
 pub fn ensure_new(path: &Path) -> Result<(), Failure> {
-    match path.symlink_metadata() {
-        Ok(_) => Err(Failure::failed(format!(
+    if path.symlink_metadata().is_ok() {
+        return Err(Failure::failed(format!(
             "{}: is there already: choose another name, or remove it",
             path.display()
-        ))),
-        Err(_) => Ok(()),
+        )));
     }
+    ensure_writable(path)
 }
 
 /// Finds out before a long run whether a file can be written at `path`.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
 use crate::failure::Failure;
-use crate::output;
+use crate::{file, output};
 
 /// Copy a served drive to a file in its gaps, as of the moment at which it begins
 #[derive(Args)]
@@ -62,6 +62,7 @@ impl BackupArgs {
             ));
         }
         let client = self.control.client()?;
+        file::ensure_new(&self.out)?;
         let status = client.status()?;
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use freewheel::live::control::{
-    BlockStream, ControlClient, Expectation, Record, ServerStatus, Task, TaskKind, TaskPriority,
-    TaskRequest, TaskState,
+    BlockStream, ControlClient, ControlError, Expectation, Record, ServerStatus, Task, TaskKind,
+    TaskPriority, TaskRequest, TaskState,
 };
 use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
 
@@ -27,18 +27,27 @@ const ASK_AFTER: u64 = 4 << 20;
 /// Clients that have been away for so long may stay away.
 const STARVED_AFTER: SimDuration = SimDuration::from_secs(5);
 
+/// What names the server in the environment.
+const CONTROL: &str = "FREEWHEEL_CONTROL";
+
 /// Which server.
 #[derive(Args)]
 pub struct ControlArgs {
     /// Control socket of the server: `freewheel serve` says where it is
-    #[arg(long, value_name = "PATH", env = "FREEWHEEL_CONTROL")]
-    control: PathBuf,
+    #[arg(long, value_name = "PATH", env = CONTROL)]
+    control: Option<PathBuf>,
 }
 
 impl ControlArgs {
     /// A client of it.
     pub fn client(&self) -> Result<ControlClient, Failure> {
-        Ok(ControlClient::new(&self.control)?)
+        let Some(path) = &self.control else {
+            return Err(Failure::wrong_use(format!(
+                "no server is named: give its control socket, which `freewheel serve` names when it \
+                 starts, by --control PATH or in {CONTROL}"
+            )));
+        };
+        Ok(ControlClient::new(path)?)
     }
 
     /// From now on SIGINT and SIGTERM abort this task, and whoever waits for it ends as it does. The
@@ -283,5 +292,16 @@ pub fn ensure_done(task: &Task) -> Result<(), Failure> {
             "{kind}: the server has lost its device: start it again when that is back"
         ))),
         _ => Err(Failure::failed(format!("{kind}: task {id} was aborted"))),
+    }
+}
+
+impl From<ControlError> for Failure {
+    fn from(error: ControlError) -> Self {
+        match error {
+            ControlError::Connect { .. } => Self::failed(error).with_help(format!(
+                "--control PATH names another control socket; without it, {CONTROL} does"
+            )),
+            _ => Self::failed(error),
+        }
     }
 }

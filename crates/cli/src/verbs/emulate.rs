@@ -230,10 +230,8 @@ impl EmulateArgs {
         connections: Served,
         account: &Account,
     ) -> Result<(), Failure> {
-        let replies = Replies {
-            lateness: account.lateness.summary(),
-            handing: account.handing.summary(),
-        };
+        let replies =
+            Replies { lateness: account.lateness.summary(), handing: account.handing.summary() };
         if !self.json {
             return output::print(&text(&replies, &connections));
         }

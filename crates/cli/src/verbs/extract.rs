@@ -73,8 +73,8 @@ pub struct ExtractArgs {
     json: bool,
 }
 
-/// Blocks that lie elsewhere which the report names; the JSON document has them all.
-const MISPLACED_SHOWN: usize = 8;
+/// Blocks of a kind that the report names; the JSON document has them all.
+const SHOWN: usize = 8;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -87,7 +87,6 @@ struct Document<'a> {
 impl ExtractArgs {
     pub fn run(self) -> Result<(), Failure> {
         file::ensure_new(&self.output)?;
-        file::ensure_writable(&self.output)?;
         let found = match &self.target {
             Target::Emulated(target) => self.emulated(target)?,
             Target::Export(uri) => self.real(RealDrive::connect(uri, self.write)?)?,
@@ -203,16 +202,12 @@ impl ExtractArgs {
             table.row([key, text, sure, value.source.as_str()]);
         }
         let slips: u64 = found.slips.iter().map(|slip| slip.count).sum();
-        let bad: Vec<String> = found.unreadable.iter().map(u64::to_string).collect();
-        let bad = match &bad[..] {
-            [] => String::new(),
-            some => format!("cannot be read: blocks {}\n", some.join(", ")),
-        };
         format!(
-            "{table}\n{}\n{}{bad}{slips} defects passed over; answers vary by {:.1} us; {} commands, {} of \
-             them writes, in {:.0} s of the drive's time\ndrive file: {}\n",
+            "{table}\n{}\n{}{}{slips} defects that the drive's layout passes over; answers vary by {:.1} us; \
+             {} commands, {} of them writes, in {:.0} s of the drive's time\ndrive file: {}\n",
             worth(found),
             placed(found),
+            unreadable(found),
             found.reply_jitter_ns / 1e3,
             found.commands,
             found.writes,
@@ -243,16 +238,36 @@ fn placed(found: &Extraction) -> String {
     let off = |block: &ExtractedMisplaced| {
         format!("block {} by {:.0} us", block.block, block.off_ns as f64 / 1e3)
     };
-    let shown: Vec<String> = misplaced.iter().take(MISPLACED_SHOWN).map(off).collect();
-    let more = match misplaced.len().saturating_sub(MISPLACED_SHOWN) {
-        0 => String::new(),
-        more => format!(", and {more} more"),
-    };
-    let count = misplaced.len();
-    let shown = shown.join(", ");
+    let (count, shown) = (misplaced.len(), first(misplaced.iter().map(off)));
     format!(
-        "WRONG: of {read} blocks read afterwards {count} lie elsewhere than the file says: {shown}{more}\n"
+        "WRONG: of {read} blocks read afterwards {count} lie elsewhere than the file says: {shown}\n"
     )
+}
+
+/// What could not be read. Most blocks of a drive are not asked for, so that none says little.
+fn unreadable(found: &Extraction) -> String {
+    let (bad, failed) = (&found.unreadable, found.failed);
+    let what = match (bad.len(), failed) {
+        (0, 0) => "every block that was asked for could be read".into(),
+        (0, _) => format!("{failed} reads of several blocks failed, none of one block"),
+        (count, _) => {
+            let shown = first(bad.iter().map(u64::to_string));
+            format!(
+                "{count} blocks could not be read and were passed over: {shown}; {failed} commands failed"
+            )
+        }
+    };
+    format!("{what}; not all of the drive's blocks were asked for\n")
+}
+
+/// The first of these, and how many more there are.
+fn first(all: impl ExactSizeIterator<Item = String>) -> String {
+    let more = all.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = all.take(SHOWN).collect();
+    match more {
+        0 => shown.join(", "),
+        _ => format!("{}, and {more} more", shown.join(", ")),
+    }
 }
 
 /// The drive in a few numbers; that it builds is shown by the way.

@@ -18,12 +18,12 @@ Examples:
   curl --unix-socket /tmp/disk.control http://freewheel/v1/events")]
 pub struct TasksArgs {
     #[command(flatten)]
-    control: Option<ControlArgs>,
+    control: ControlArgs,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
     /// Print the description of the control interface, as OpenAPI
-    #[arg(long, exclusive = true)]
+    #[arg(long, conflicts_with = "json")]
     openapi: bool,
 }
 
@@ -34,6 +34,7 @@ Example:
   freewheel abort 3 --control /tmp/disk.control")]
 pub struct AbortArgs {
     /// The task's number: `freewheel tasks` lists them
+    #[arg(value_parser = task_number)]
     id: u64,
     #[command(flatten)]
     control: ControlArgs,
@@ -52,6 +53,7 @@ Two requests of the task are then among those of the clients at any time, who wa
 ends soon, also where no gap would ever be. There is no way back but to abort it.")]
 pub struct PromoteArgs {
     /// The task's number: `freewheel tasks` lists them
+    #[arg(value_parser = task_number)]
     id: u64,
     #[command(flatten)]
     control: ControlArgs,
@@ -71,13 +73,7 @@ impl TasksArgs {
         if self.openapi {
             return output::print(&control::openapi());
         }
-        let Some(control) = self.control else {
-            return Err(Failure::wrong_use(
-                "--control PATH is missing: the control socket of the server, which it names when it \
-                 starts",
-            ));
-        };
-        let status = control.client()?.status()?;
+        let status = self.control.client()?.status()?;
         status.notices.iter().for_each(|notice| output::note(notice));
         if let Some(why) = starved(&status) {
             output::note(&why);
@@ -101,6 +97,10 @@ impl PromoteArgs {
         let task = self.control.client()?.promote(self.id)?;
         print(&task, self.json, "is read by foreground requests now")
     }
+}
+
+fn task_number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a task is a number, as 3: `freewheel tasks` lists them".into())
 }
 
 /// What a call has done to a task.

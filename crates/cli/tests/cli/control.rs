@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use freewheel::live::control::{Record, Records, TaskState};
+use freewheel::live::control::{Record, Records, Refusal, TaskState};
 use freewheel::sim::library;
 use tempfile::TempDir;
 
 use super::nbd::{Client, Running};
-use super::run::{Ran, command, run};
+use super::run::{Ran, command, finish, run};
 
 /// A server of a small drive, and what belongs to it.
 struct World {
@@ -84,10 +84,18 @@ impl World {
     }
 
     fn ask(&self, path: &str) -> BufReader<UnixStream> {
+        self.send(&format!("GET {path}"), "", "")
+    }
+
+    /// Asks with these header lines and this body.
+    fn send(&self, method_and_path: &str, headers: &str, body: &str) -> BufReader<UnixStream> {
         let mut stream = UnixStream::connect(self.control()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let request =
-            format!("GET {path} HTTP/1.1\r\nhost: freewheel\r\nconnection: close\r\n\r\n");
+        let length = body.len();
+        let request = format!(
+            "{method_and_path} HTTP/1.1\r\nhost: freewheel\r\nconnection: close\r\n\
+             content-length: {length}\r\n{headers}\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).unwrap();
         BufReader::new(stream)
     }
@@ -220,11 +228,49 @@ fn a_manifest_is_not_written_over() {
 
 #[test]
 fn without_a_server_the_way_out_is_said() {
-    let ran = run(&["tasks", "--control", "/no/such/socket"]);
-    assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("/no/such/socket: ") && ran.stderr.contains("PATH.control"));
-    let ran = run(&["tasks"]);
-    assert!(ran.code == 2 && ran.stderr.contains("--control"), "{}", ran.stderr);
+    let by_option = run(&["tasks", "--control", "/no/such/socket"]);
+    let mut command = command(&["promote", "3"]);
+    let by_environment =
+        finish(command.env("FREEWHEEL_CONTROL", "/no/such/socket").output().unwrap());
+    for ran in [by_option, by_environment] {
+        assert_eq!(ran.code, 1);
+        for text in ["/no/such/socket: ", "PATH.control", "--control PATH", "FREEWHEEL_CONTROL"] {
+            assert!(ran.stderr.contains(text), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn the_description_of_the_interface_needs_no_server_and_does_not_mind_one() {
+    let openapi = ["tasks", "--openapi"];
+    let without = finish(command(&openapi).env_remove("FREEWHEEL_CONTROL").output().unwrap());
+    let named = finish(command(&openapi).env("FREEWHEEL_CONTROL", "/no/such").output().unwrap());
+    assert_eq!((without.code, named.code), (0, 0), "{}{}", without.stderr, named.stderr);
+    assert!(without.stdout.contains("/v1/tasks") && without.stdout == named.stdout);
+}
+
+#[test]
+fn who_names_no_server_is_told_both_ways_to_name_one() {
+    for args in [&["tasks"][..], &["abort", "3"], &["scan"], &["scrub"], &["backup", "copy"]] {
+        let ran = finish(command(args).env_remove("FREEWHEEL_CONTROL").output().unwrap());
+        assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
+        for text in ["--control PATH", "FREEWHEEL_CONTROL"] {
+            assert!(ran.stderr.contains(text), "{args:?}: {}", ran.stderr);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_number_of_a_task_is_refused_with_where_they_are_listed() {
+    for verb in ["promote", "abort"] {
+        for text in ["foo", "-1", "1.5", ""] {
+            let ran = run(&[verb, "--control", "/no/such/socket", "--", text]);
+            assert_eq!(ran.code, 2, "{verb} {text}: {}", ran.stderr);
+            let says =
+                format!("'{text}' for '<ID>': a task is a number, as 3: `freewheel tasks` lists");
+            assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+        }
+    }
 }
 
 #[test]
@@ -249,6 +295,32 @@ fn a_slip_is_answered_with_what_there_is() {
         assert!(answer.contains(route), "{answer}");
     }
     assert!(answer.contains("The server in the text format of Prometheus"), "{answer}");
+}
+
+#[test]
+fn what_is_not_understood_over_http_is_refused_in_json_with_the_field_and_its_value() {
+    let world = World::emulated("");
+    let json = "content-type: application/json\r\n";
+    for (asked, headers, body, status, says) in [
+        ("POST /v1/tasks", json, r#"{"kind":"scrubb"}"#, 422, "kind: unknown variant `scrubb`"),
+        ("POST /v1/tasks", json, r#"{"kind":"scan","blocks":"all"}"#, 422, "blocks: invalid type"),
+        ("POST /v1/tasks", json, r#"{"kind":"scan","block":1}"#, 422, "unknown field `block`"),
+        ("POST /v1/tasks", json, "{}", 422, "missing field `kind`"),
+        ("POST /v1/tasks", json, r#"{"kind":"#, 400, "EOF while parsing a value at line 1"),
+        ("POST /v1/tasks", "", r#"{"kind":"scan"}"#, 415, "`Content-Type: application/json`"),
+        ("GET /v1/tasks/first", "", "", 400, "`first`"),
+        ("POST /v1/tasks/first/abort", "", "", 400, "`first`"),
+        ("GET /v1/written?since_ns=now", "", "", 400, "since_ns: invalid digit"),
+    ] {
+        let answer = read_until(&mut world.send(asked, headers, body), "\0");
+        let (head, document) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{asked} {body}: {answer}");
+        assert!(head.contains("content-type: application/json"), "{asked} {body}: {answer}");
+        let refusal: Refusal = serde_json::from_str(document).unwrap();
+        assert!(refusal.error.contains(says), "{asked} {body}: {answer}");
+        assert!(refusal.error.contains("`freewheel tasks --openapi`"), "{answer}");
+    }
+    assert_eq!(world.json("tasks")["tasks"], serde_json::json!([]));
 }
 
 #[test]

@@ -95,6 +95,43 @@ fn the_same_seeds_find_the_same_bytes_and_a_person_reads_how_sure_each_value_is(
     assert!(!text.contains('`') && !shown.contains('`'), "{shown}");
 }
 
+#[test]
+fn blocks_that_cannot_be_read_are_counted_and_named_and_not_taken_for_none() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("small.toml", SMALL);
+    let file = bench.at("found.toml");
+    let extract = |bad: &str| {
+        let target = format!("emulated:{}?reply_jitter=10us{bad}", bench.at("small.toml"));
+        let text = stdout(&["extract", &target, "-o", &file]);
+        std::fs::remove_file(&file).unwrap();
+        let found = document(&["extract", &target, "-o", &file, "--json"]);
+        std::fs::remove_file(&file).unwrap();
+        (text, found)
+    };
+    let (text, found) = extract("");
+    let asked = "not all of the drive's blocks were asked for\n";
+    assert!(
+        text.contains(&format!("every block that was asked for could be read; {asked}")),
+        "{text}"
+    );
+    assert_eq!((&found["failed"], &found["unreadable"]), (&0.into(), &serde_json::json!([])));
+    let (text, found) = extract("&bad=20000-20099&recovery=1ms");
+    let bad = found["unreadable"].as_array().unwrap();
+    assert!(bad.len() > 8, "{found}");
+    assert!(bad.iter().all(|block| (20_000..20_100).contains(&block.as_u64().unwrap())));
+    let says = format!(
+        "{} blocks could not be read and were passed over: {}, {}, ",
+        bad.len(),
+        bad[0],
+        bad[1]
+    );
+    let failed =
+        format!(", and {} more; {} commands failed; {asked}", bad.len() - 8, found["failed"]);
+    assert!(text.contains(&says) && text.contains(&failed), "{text}");
+    assert!(found["failed"].as_u64().unwrap() > bad.len() as u64, "reads of several blocks, too");
+    assert!(text.contains("\n0 defects that the drive's layout passes over;"), "{text}");
+}
+
 /// Blocks of the second zone that were scratched, and lie in its spares now.
 const SCRATCHED: std::ops::Range<u64> = 6200..6300;
 

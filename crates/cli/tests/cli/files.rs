@@ -44,6 +44,26 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
 }
 
 #[test]
+fn a_folder_that_is_not_there_is_named_before_anything_is_asked_and_has_to_be_created() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (sim, folder, out) = (bench.at("sim.toml"), bench.at("nosuch"), bench.at("nosuch/out"));
+    let control = bench.at("control");
+    for args in [
+        &["extract", "emulated:tr96", "-o", &out][..],
+        &["backup", &out, "--control", &control],
+        &["scrub", "--manifest", &out, "--control", &control],
+        &["sim", &sim, "--report", &out],
+        &["sim", &sim, "--log", &out],
+    ] {
+        let ran = run(args);
+        assert_eq!((ran.code, &*ran.stdout), (1, ""), "{args:?}: {}", ran.stderr);
+        let says = format!("{out}: there is no folder {folder}: create it, or choose another");
+        assert!(ran.stderr.contains(&says), "{args:?}: {}", ran.stderr);
+    }
+    assert_eq!(bench.names(), INPUTS);
+}
+
+#[test]
 fn a_simulation_writes_its_log_and_its_report() {
     let bench = Bench::new(SMALL_TRACE);
     let (log, report) = (bench.at("log.parquet"), bench.at("report.html"));

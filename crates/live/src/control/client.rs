@@ -165,7 +165,7 @@ impl ControlClient {
         let status = response.status();
         let bytes = response.into_body().collect().await?.to_bytes();
         let refusal = serde_json::from_slice(&bytes).map(|Refusal { error }| error);
-        // What axum itself refuses is a plain text.
+        // Something else may listen there.
         let text = || format!("{status}: {}", String::from_utf8_lossy(&bytes));
         Err(ControlError::Refused(refusal.unwrap_or_else(|_| text())))
     }

@@ -23,6 +23,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use freewheel_nbd::Export;
 use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, SimTime};
 use thiserror::Error;
@@ -74,6 +75,14 @@ enum Unanswered {
     /// The scheduler's thread is at its end.
     #[error("the server is ending")]
     Ending,
+    /// What was asked for is not as the description has it.
+    #[error("{why}: `freewheel tasks --openapi` describes what is understood")]
+    NotUnderstood {
+        /// The answer's.
+        status: StatusCode,
+        /// Which field, and what is wrong with it.
+        why: String,
+    },
     /// What was asked for cannot be.
     #[error("{0}")]
     Request(String),

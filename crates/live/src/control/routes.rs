@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -59,12 +60,34 @@ impl IntoResponse for Unanswered {
             Self::Request(_) | Self::Job(JobError::Task(_) | JobError::PartSector { .. }) => {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
+            Self::NotUnderstood { status, .. } => *status,
             Self::Job(JobError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Self::Job(_) => StatusCode::CONFLICT,
         };
         (status, Json(Refusal { error: self.to_string() })).into_response()
     }
 }
+
+impl From<JsonRejection> for Unanswered {
+    fn from(rejection: JsonRejection) -> Self {
+        Self::NotUnderstood { status: rejection.status(), why: rejection.body_text() }
+    }
+}
+
+impl From<PathRejection> for Unanswered {
+    fn from(rejection: PathRejection) -> Self {
+        Self::NotUnderstood { status: rejection.status(), why: rejection.body_text() }
+    }
+}
+
+impl From<QueryRejection> for Unanswered {
+    fn from(rejection: QueryRejection) -> Self {
+        Self::NotUnderstood { status: rejection.status(), why: rejection.body_text() }
+    }
+}
+
+/// The number of a task, which a path names.
+type TaskNumber = Result<Path<u64>, PathRejection>;
 
 /// All that there is to ask for.
 #[utoipa::path(get, path = "/", responses((status = 200, body = Vec<Route>)))]
@@ -107,14 +130,18 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 /// Begins a task.
 #[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
     (status = 201, body = Task),
+    (status = 400, description = "Its body is no JSON", body = Refusal),
     (status = 409, description = "As many as there may be have not ended", body = Refusal),
+    (status = 413, description = "Its body is too large", body = Refusal),
+    (status = 415, description = "Its content type is not that of JSON", body = Refusal),
+    (status = 422, description = "It cannot be had, or is not as described here", body = Refusal),
     (status = 503, description = "The device is gone", body = Refusal),
-    (status = 422, description = "It cannot be had", body = Refusal),
 ))]
 async fn create(
     State(server): Shared,
-    Json(request): Json<TaskRequest>,
+    request: Result<Json<TaskRequest>, JsonRejection>,
 ) -> Result<(StatusCode, Json<Task>), Unanswered> {
+    let Json(request) = request?;
     let spec = request.spec(server.blocks).map_err(Unanswered::Request)?;
     let task = server.about(move |works| works.create(spec)).await?;
     Ok((StatusCode::CREATED, Json(task)))
@@ -123,29 +150,35 @@ async fn create(
 /// A task.
 #[utoipa::path(get, path = "/v1/tasks/{id}", params(("id" = u64, Path)), responses(
     (status = 200, body = Task),
+    (status = 400, description = "What is asked for is no number", body = Refusal),
     (status = 404, description = "There is none", body = Refusal),
 ))]
-async fn show(State(server): Shared, Path(id): Path<u64>) -> Result<Json<Task>, Unanswered> {
+async fn show(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
+    let Path(id) = id?;
     Ok(Json(server.about(move |works| works.job(id)).await?))
 }
 
 /// Ends a task.
 #[utoipa::path(post, path = "/v1/tasks/{id}/abort", params(("id" = u64, Path)), responses(
     (status = 200, body = Task),
+    (status = 400, description = "What is asked for is no number", body = Refusal),
     (status = 404, description = "There is none", body = Refusal),
     (status = 409, description = "It has ended", body = Refusal),
 ))]
-async fn abort(State(server): Shared, Path(id): Path<u64>) -> Result<Json<Task>, Unanswered> {
+async fn abort(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
+    let Path(id) = id?;
     Ok(Json(server.about(move |works| works.abort(id)).await?))
 }
 
 /// Reads what is left of a task by foreground requests, two at a time, beside the clients'.
 #[utoipa::path(post, path = "/v1/tasks/{id}/promote", params(("id" = u64, Path)), responses(
     (status = 200, body = Task),
+    (status = 400, description = "What is asked for is no number", body = Refusal),
     (status = 404, description = "There is none", body = Refusal),
     (status = 409, description = "It has ended", body = Refusal),
 ))]
-async fn promote(State(server): Shared, Path(id): Path<u64>) -> Result<Json<Task>, Unanswered> {
+async fn promote(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
+    let Path(id) = id?;
     Ok(Json(server.about(move |works| works.promote(id)).await?))
 }
 
@@ -155,10 +188,12 @@ async fn promote(State(server): Shared, Path(id): Path<u64>) -> Result<Json<Task
 /// with it.
 #[utoipa::path(get, path = "/v1/tasks/{id}/data", params(("id" = u64, Path)), responses(
     (status = 200, content_type = "application/octet-stream", description = "Records"),
+    (status = 400, description = "What is asked for is no number", body = Refusal),
     (status = 404, description = "There is none", body = Refusal),
     (status = 409, description = "It has ended, or its data go elsewhere", body = Refusal),
 ))]
-async fn data(State(server): Shared, Path(id): Path<u64>) -> Result<Response, Unanswered> {
+async fn data(State(server): Shared, id: TaskNumber) -> Result<Response, Unanswered> {
+    let Path(id) = id?;
     let reader = server.ask(move |works| works.read(id)).await??;
     let magic = Bytes::from_static(MAGIC.as_bytes());
     let body = Body::from_stream(stream::unfold((Some(reader), vec![magic]), next_piece));
@@ -249,11 +284,13 @@ struct Since {
 /// Where clients have written since some time.
 #[utoipa::path(get, path = "/v1/written", params(Since), responses(
     (status = 200, body = WrittenRanges),
+    (status = 400, description = "The time is no number", body = Refusal),
 ))]
 async fn written(
     State(server): Shared,
-    Query(Since { since_ns }): Query<Since>,
+    since: Result<Query<Since>, QueryRejection>,
 ) -> Result<Json<WrittenRanges>, Unanswered> {
+    let Query(Since { since_ns }) = since?;
     let since = SimTime::from_ns(since_ns);
     let (now, began, extents) = server
         .ask(move |works| {

@@ -105,6 +105,7 @@ impl Connection<'_> {
         self.outbox.wait_for_room(0, 0);
         match self.outbox.take_failure() {
             Some(error) if is_timeout(&error) => Err(Broken::Stalled(self.limits.stall)),
+            Some(error) if self.has_only_looked(&error) => ended,
             Some(error) => Err(error.into()),
             None => ended,
         }
@@ -136,9 +137,17 @@ impl Connection<'_> {
                 Err(error) if is_timeout(&error) => {
                     return Err(Broken::Undecided(self.limits.negotiation));
                 }
+                Err(error) if self.has_only_looked(&error) => return Ok(self.session.ended()?),
                 Err(error) => return Err(error.into()),
             };
         }
+    }
+
+    /// Whether the socket failed because a client went that had chosen no export, as probes of ports do:
+    /// nothing is lost, and what it was told it need not read.
+    fn has_only_looked(&self, error: &io::Error) -> bool {
+        let is_gone = matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
+        is_gone && self.service.is_none()
     }
 
     /// Does what these bytes ask for, all of them.

@@ -5,20 +5,21 @@
 //!   play               the experiment's clients, by the clock                       load.rs
 //!     Server, Serving  the scheduler outside the drive, as `freewheel serve` has it
 //!       NbdBackend     to the drive's process, as `freewheel emulate` serves it
+//!   DriveProcess       from its first line to its last                              process.rs
 //! ```
 
 mod load;
+mod process;
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use freewheel_sim::config::{ConfigError, Experiment};
 use freewheel_units::SimDuration;
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use thiserror::Error;
 
@@ -29,6 +30,7 @@ use crate::nbd::{Address, Limits, ListenError, Server, Service, Stop};
 use crate::serve::backend::{ExportError, NbdBackend};
 use crate::serve::{Report, ServeError, Serving, Setup, Way};
 
+use self::process::{DriveProcess, Patience};
 pub use load::{PlayError, Played, play};
 
 /// Why an experiment was not run in real time.
@@ -51,6 +53,19 @@ pub enum TrialError {
     /// The drive's process ended before it served.
     #[error("the drive's process: {0}")]
     Drive(String),
+    /// It does not do what it is waited for.
+    #[error(
+        "the drive's process: waited {limit:?} for {what} in vain: try again when the machine has less \
+         to do; what it said: {said:?}"
+    )]
+    Overdue {
+        /// What is waited for.
+        what: &'static str,
+        /// For how long.
+        limit: Duration,
+        /// What it said meanwhile.
+        said: String,
+    },
     /// There is no connection to it.
     #[error(transparent)]
     Export(#[from] ExportError),
@@ -97,7 +112,7 @@ pub fn run(
     let folder = tempfile::tempdir().map_err(system("a folder"))?;
     let socket = folder.path().join("drive");
     let command = emulator(folder.path(), &socket).map_err(system("the drive's file"))?;
-    let drive = DriveProcess::start(command, &socket)?;
+    let drive = DriveProcess::start(command, &socket, Patience::default())?;
     let address = Address::Unix(socket);
     let way = Way::new();
     let device = NbdBackend::connect(&address.uri("", false), None, way.back(), way.gone())?;
@@ -107,7 +122,7 @@ pub fn run(
     let report = serving.finish();
     let played = played?;
     let report = report.ok_or(TrialError::Scheduler)?;
-    Ok(Outcome { played, report, drive: drive.end().map_err(system("the drive's process"))? })
+    Ok(Outcome { played, report, drive: drive.end()? })
 }
 
 fn setup(experiment: &Experiment) -> Result<Setup, TrialError> {
@@ -177,54 +192,6 @@ impl Drop for StopsAtEnd<'_> {
     }
 }
 
-/// How often it is looked whether the drive's process serves.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
-
-/// The drive, killed if it is not ended.
-struct DriveProcess(Child);
-
-impl DriveProcess {
-    /// Waits until it has said a line and serves at this socket, or has ended.
-    fn start(mut command: Command, socket: &Path) -> Result<Self, TrialError> {
-        let what = "the drive's process";
-        let system = |source| TrialError::System { what, source };
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut this = Self(command.spawn().map_err(system)?);
-        let mut says = BufReader::new(this.0.stderr.take().expect("it is a pipe"));
-        let mut line = String::new();
-        says.read_line(&mut line).map_err(system)?;
-        // Its first line may also say why it is about to end.
-        while !socket.exists() {
-            if let Some(status) = this.0.try_wait().map_err(system)? {
-                // What there is of its last words.
-                let _ = says.read_to_string(&mut line);
-                return Err(TrialError::Drive(format!("{status}: {}", line.trim_end())));
-            }
-            thread::sleep(LOOK_EVERY);
-        }
-        thread::spawn(move || io::copy(&mut says, &mut io::sink()));
-        Ok(this)
-    }
-
-    /// What it prints as it ends in order.
-    fn end(mut self) -> io::Result<String> {
-        kill_process(Pid::from_child(&self.0), Signal::TERM)?;
-        let mut text = String::new();
-        let mut stdout = self.0.stdout.take().expect("it is a pipe");
-        stdout.read_to_string(&mut text)?;
-        self.0.wait()?;
-        Ok(text)
-    }
-}
-
-impl Drop for DriveProcess {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -232,38 +199,6 @@ mod tests {
 
     use super::*;
     use crate::nbd::Memory;
-
-    /// A process that does this, with its socket for `$1`.
-    fn shell(script: &str, socket: &Path) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", script, "sh"]).arg(socket);
-        command
-    }
-
-    #[test]
-    fn a_drive_that_says_why_and_ends_later_is_reported_with_all_that_it_said() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("drive");
-        let script = "echo error: no such drive >&2; sleep 0.3; echo try another >&2; exit 3";
-        match DriveProcess::start(shell(script, &socket), &socket) {
-            Err(TrialError::Drive(text)) => {
-                assert_eq!(text, "exit status: 3: error: no such drive\ntry another");
-            }
-            Err(other) => panic!("{other}"),
-            Ok(_) => panic!("it serves nothing"),
-        }
-    }
-
-    #[test]
-    fn a_drive_that_serves_is_ended_with_what_it_prints() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("drive");
-        let script = "trap 'echo the end; exit 0' TERM; echo soon >&2; sleep 0.2; : > \"$1\"; \
-                      while :; do sleep 0.05; done";
-        let drive = DriveProcess::start(shell(script, &socket), &socket).unwrap();
-        assert!(socket.exists());
-        assert_eq!(drive.end().unwrap(), "the end\n");
-    }
 
     #[test]
     fn a_panic_beside_the_server_stops_it() {

@@ -134,6 +134,42 @@ fn a_client_that_vanishes_with_requests_in_flight_frees_its_place_when_they_are_
 }
 
 #[test]
+fn who_looks_and_goes_is_not_reported_and_who_goes_within_a_message_is() {
+    let running = limited(Memory::new("memory", 1 << 20), Limits::default());
+    let greeted = || {
+        let mut stream = UnixStream::connect(running.socket()).unwrap();
+        stream.read_exact(&mut [0; 18]).unwrap();
+        stream
+    };
+    for _ in 0..20 {
+        // Without a look at the greeting, and with one.
+        drop(UnixStream::connect(running.socket()).unwrap());
+        drop(greeted());
+        let mut flags = greeted();
+        flags.write_all(&[0, 0, 0, 3]).unwrap();
+        drop(flags);
+        // A list of the exports that nobody waits for.
+        greeted().write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x03\0\0\0\0").unwrap();
+    }
+    greeted().write_all(&[0, 0]).unwrap();
+    greeted().write_all(b"\0\0\0\x03IHAVE").unwrap();
+    // Those before it have been taken.
+    running.client().read(0, 512).unwrap();
+    let notices = Arc::clone(&running.notices);
+    let served = running.stop();
+    let mut notices = notices.lock().unwrap().clone();
+    notices.sort();
+    assert_eq!(
+        notices,
+        [
+            "connection 80: the connection ended within the greeting",
+            "connection 81: the connection ended within an option"
+        ]
+    );
+    assert_eq!((served.connections, served.broken), (83, 2));
+}
+
+#[test]
 fn nonsense_ends_the_connection_that_sent_it_with_a_notice_and_no_other() {
     let running = limited(Memory::new("memory", 1 << 20), Limits::default());
     let mut client = running.client();

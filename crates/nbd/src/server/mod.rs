@@ -270,7 +270,12 @@ impl Session {
     pub fn ended(&self) -> Result<(), Violation> {
         let within = match &self.state {
             State::Broken(violation) => return Err(violation.clone()),
-            State::OptionHead | State::RequestHead if self.inbox.is_empty() => return Ok(()),
+            // A client may look who is there and go.
+            State::Greeting | State::ClientFlags | State::OptionHead | State::RequestHead
+                if self.inbox.is_empty() =>
+            {
+                return Ok(());
+            }
             State::Closed => return Ok(()),
             State::Greeting | State::ClientFlags => "the greeting",
             State::OptionHead | State::OptionData { .. } | State::OptionSkip { .. } => "an option",

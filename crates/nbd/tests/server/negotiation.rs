@@ -367,6 +367,15 @@ fn a_server_that_shuts_down_refuses_options_but_abort() {
 }
 
 #[test]
+fn a_client_may_go_when_it_was_greeted_and_not_within_its_flags() {
+    let mut server = Server::new(Settings::default());
+    assert_eq!(server.session.ended(), Ok(()));
+    server.feed(&hex("0000"));
+    let error = server.session.ended().unwrap_err();
+    assert_eq!(error.to_string(), "the connection ended within the greeting");
+}
+
+#[test]
 fn a_connection_that_ends_within_an_option_ended_too_early() {
     let mut server = Server::of(disk());
     assert_eq!(server.session.ended(), Ok(()));

@@ -49,6 +49,7 @@ pub(super) fn describe(
         drive_ns: host.now().ns(),
         reply_jitter_ns: found.jitter_ns,
         slips: slips.collect(),
+        failed: host.failed(),
         unreadable: host.bad().collect(),
         verified: found.verified.count,
         verified_within_ns: found.verified.within_ns.round() as u64,

@@ -45,6 +45,7 @@ pub(super) struct Host<'a> {
     ahead: Option<SimDuration>,
     commands: u64,
     writes: u64,
+    failed: u64,
     /// The last blocks, the newest at the back.
     recent: VecDeque<u64>,
     bad: BTreeSet<u64>,
@@ -74,6 +75,7 @@ impl<'a> Host<'a> {
             journal,
             commands: 0,
             writes: 0,
+            failed: 0,
             recent: VecDeque::new(),
             bad: BTreeSet::new(),
             bad_in_a_row: 0,
@@ -96,6 +98,11 @@ impl<'a> Host<'a> {
 
     pub fn writes(&self) -> u64 {
         self.writes
+    }
+
+    /// Commands for which something could not be read.
+    pub fn failed(&self) -> u64 {
+        self.failed
     }
 
     /// Blocks that could not be read.
@@ -172,6 +179,7 @@ impl<'a> Host<'a> {
             self.recent.pop_front();
         }
         if entry.is_bad {
+            self.failed += 1;
             // Of several it is not known which.
             if blocks == 1 {
                 self.bad.insert(block);

@@ -272,7 +272,9 @@ pub struct Extraction {
     pub values: Vec<ExtractedValue>,
     /// Defects.
     pub slips: Vec<ExtractedSlip>,
-    /// Blocks that could not be read.
+    /// Commands that failed because something could not be read.
+    pub failed: u64,
+    /// Blocks that could not be read, of those that were asked for one by one.
     pub unreadable: Vec<u64>,
     /// Blocks that were read to see whether they lie where the file says.
     pub verified: u64,

@@ -8,7 +8,7 @@ mod csv;
 mod parquet;
 
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 pub use csv::CsvWriter;
@@ -115,10 +115,11 @@ impl PendingFile {
 }
 
 fn reason(folder: &Path, error: &io::Error) -> String {
-    if folder.is_dir() {
-        format!("cannot write in the folder {}: {}", folder.display(), error.kind())
-    } else {
-        format!("{} is not a folder", folder.display())
+    let name = folder.display();
+    match error.kind() {
+        ErrorKind::NotFound => format!("there is no folder {name}: create it, or choose another"),
+        ErrorKind::NotADirectory => format!("{name} is not a folder: choose another"),
+        kind => format!("cannot write in the folder {name}: {kind}"),
     }
 }
 
@@ -182,6 +183,22 @@ mod tests {
     fn another_name_is_refused_with_the_allowed_endings() {
         let error = TraceWriter::create(Path::new("out.txt")).err().map(|error| error.to_string());
         assert!(error.is_some_and(|text| text.contains("out.txt") && text.contains(EXTENSIONS)));
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_told_from_one_that_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let (missing, file) = (folder.path().join("missing"), folder.path().join("file"));
+        std::fs::write(&file, "").unwrap();
+        let reason = |folder: &Path| match PendingFile::create(&folder.join("x.csv")) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{} is no folder", folder.display()),
+        };
+        let named = |folder: &Path| format!("there is no folder {}: create it", folder.display());
+        assert!(reason(&missing).starts_with(&named(&missing)), "{}", reason(&missing));
+        let none = format!("{} is not a folder: choose another", file.display());
+        assert_eq!(reason(&file), none);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]
