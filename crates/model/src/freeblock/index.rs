@@ -9,9 +9,10 @@ use std::ops::Range;
 
 use freewheel_units::{Bytes, Op};
 
-use super::arcs::{Apart, Arcs, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_of, worth};
+use super::arcs::{Arcs, Collect, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_of, worth};
 use super::bitmap::Bitmap;
-use super::tracks::{TrackId, Tracks};
+use super::path_arcs::{Apart, Surface};
+use super::tracks::{TrackId, TrackPlace, Tracks};
 use super::wanted::Wanted;
 use crate::drive::Position;
 
@@ -102,10 +103,10 @@ pub(super) struct Index {
     stale: Bitmap,
     /// Worth of all that is wanted on each track, as in a table.
     by_track: Vec<u8>,
-    /// How far apart in the turn a path visits two surfaces.
-    apart: Apart,
-    /// What is wanted on the surfaces of the cylinder at hand: memory that is used again.
-    surfaces: Vec<Spans>,
+    /// What is wanted on the track, or the surfaces of the cylinder, at hand: memory that is used
+    /// again.
+    track: Box<Spans<1>>,
+    surfaces: Vec<Surface>,
 }
 
 impl Index {
@@ -118,9 +119,11 @@ impl Index {
             size = size.div_ceil(FANOUT);
             levels.push(Level::new(size));
         }
-        let apart = apart(tracks);
-        let surfaces = vec![Spans::NONE; tracks.surfaces() as usize];
-        let mut index = Self { objective, levels, shift: 0, stale, by_track, apart, surfaces };
+        let (track, surfaces) = (Box::new(Spans::NONE), Vec::new());
+        let mut index = Self { objective, levels, shift: 0, stale, by_track, track, surfaces };
+        if objective == Objective::Cylinder {
+            index.surfaces = vec![Surface::NONE; tracks.surfaces() as usize];
+        }
         index.rebuild(tracks, wanted);
         index
     }
@@ -177,29 +180,40 @@ impl Index {
     }
 
     fn cylinder(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Table {
-        let mut used = 0;
-        let begins = wanted.begins_on(cylinder);
+        Table::of(&match self.objective {
+            Objective::Track => self.best_track(tracks, wanted, cylinder),
+            Objective::Cylinder => self.best_path(tracks, wanted, cylinder),
+        })
+    }
+
+    fn best_track(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
+        let mut most = Arcs::NONE;
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
-            let track = tracks.track(cylinder, surface);
-            let spans = &mut self.surfaces[used];
-            spans.clear();
-            tracks.for_each_stretch(track, |stretch| {
-                wanted.add_spans(stretch, &place, begins, spans);
-            });
-            self.by_track[track as usize] = byte_of(spans.total(), self.shift);
-            used += usize::from(spans.total() > 0);
+            collect(tracks, wanted, (at, &place), &mut *self.track);
+            let total = self.track.total();
+            self.by_track[tracks.track(cylinder, surface) as usize] = byte_of(total, self.shift);
+            if total > 0 {
+                most.raise(&self.track, self.shift);
+            }
         }
-        let surfaces = &self.surfaces[..used];
-        let arcs = match self.objective {
-            Objective::Track => surfaces.iter().fold(Arcs::NONE, |mut most, spans| {
-                most.raise(spans, self.shift);
-                most
-            }),
-            Objective::Cylinder => Arcs::of_paths(surfaces, self.apart, self.shift),
-        };
-        Table::of(&arcs)
+        most
+    }
+
+    fn best_path(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
+        let (mut used, mut sectors) = (0, 1);
+        for surface in 0..tracks.surfaces() {
+            let at = Position { cylinder, surface };
+            let Some(place) = tracks.place(at) else { continue };
+            let into = &mut self.surfaces[used];
+            collect(tracks, wanted, (at, &place), into);
+            let total = into.total();
+            self.by_track[tracks.track(cylinder, surface) as usize] = byte_of(total, self.shift);
+            used += usize::from(total > 0);
+            sectors = place.sectors();
+        }
+        Arcs::of_paths(&self.surfaces[..used], apart(tracks, wanted, sectors), self.shift)
     }
 
     /// No more is wanted on a track.
@@ -294,13 +308,28 @@ fn shift(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> u32 {
     (u64::BITS - (most / UNITS_MAX).leading_zeros()).min(16)
 }
 
-/// Between the ends of what is read on two surfaces there is a change of heads, and a sector.
-fn apart(tracks: &Tracks) -> Apart {
+/// What is wanted on a track, and nothing else.
+fn collect(
+    tracks: &Tracks,
+    wanted: &Wanted,
+    (at, place): (Position, &TrackPlace<'_>),
+    into: &mut impl Collect,
+) {
+    into.clear();
+    let begins = wanted.begins_on(at.cylinder);
+    tracks.for_each_stretch(tracks.track(at.cylinder, at.surface), |stretch| {
+        wanted.collect(stretch, place, begins, into);
+    });
+}
+
+/// How far apart ends of what is read on two surfaces lie where a track has so many sectors.
+fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> Apart {
     let drive = tracks.fastest();
     let switches = [Op::Read, Op::Write].map(|op| drive.seek().time_ns(op, 0, true));
-    let sectors = u64::from(tracks.sectors_max((0, tracks.cylinders() - 1))).max(1);
+    let switch = switches[0].min(switches[1]);
     let period = drive.rotation().period_ns();
+    let smallest = wanted.layers().iter().map(|layer| layer.key.size).min().unwrap_or(1);
     // Edges are whole nanoseconds: at both of them one may be missing.
-    let sector = (period / sectors).saturating_sub(2);
-    Apart::new(switches[0].min(switches[1]) + sector, period.div_ceil(SLOTS as u64))
+    let passes = |blocks: u32| (period * u64::from(blocks) / u64::from(sectors)).saturating_sub(2);
+    Apart::new(switch + passes(smallest), switch + passes(1), period)
 }

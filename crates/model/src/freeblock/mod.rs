@@ -15,6 +15,7 @@ mod idle;
 mod idle_timer;
 mod index;
 mod opportunity;
+mod path_arcs;
 mod paths;
 mod prices;
 mod reach;

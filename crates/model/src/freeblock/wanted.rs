@@ -10,7 +10,7 @@ mod next;
 
 use freewheel_units::{Blocks, Bytes, Op};
 
-use super::arcs::Spans;
+use super::arcs::Collect;
 use super::bitmap::Bitmap;
 use super::reach::{Reach, Stay};
 use super::tracks::{Passing, Stretch, TrackPlace, Tracks, blocks_in};
@@ -361,14 +361,14 @@ impl Wanted {
         });
     }
 
-    /// Adds what may be taken on a stretch of the track at `place`, where blocks are begun or not, if
+    /// Shows what may be taken on a stretch of the track at `place`, where blocks are begun or not, if
     /// there is room.
-    pub fn add_spans(
+    pub fn collect(
         &self,
         stretch: &Stretch,
         place: &TrackPlace<'_>,
         begins: bool,
-        spans: &mut Spans,
+        into: &mut impl Collect,
     ) {
         let sector = |block: u64| stretch.sector + (block - stretch.first) as u32;
         for layer in &self.layers {
@@ -376,14 +376,14 @@ impl Wanted {
             let (first, end) = layer.whole(stretch.first, stretch.end());
             layer.wanted.for_each_run(first, end, |from, to| {
                 let count = (to - from) as u32;
-                spans.add_run(place, sector(layer.start(from)), layer.size, count, size * weight);
+                into.add_run(place, sector(layer.start(from)), layer.size, count, size * weight);
             });
             let takeable = layer.takeable(begins);
             if takeable.has_of_pair(2 * u64::from(stretch.id)) {
                 for piece in layer.pieces_of(stretch).into_iter().flatten() {
                     if takeable.contains(piece.bit) {
                         let blocks = (piece.to - piece.from) as u32;
-                        spans.add(place, sector(piece.from), blocks, blocks * weight);
+                        into.add_piece(place, sector(piece.from), blocks, blocks * weight);
                     }
                 }
             }
