@@ -127,9 +127,12 @@ fn hear(lines: &Receiver<String>, until: Instant, text: &mut String) -> bool {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match lines.recv_timeout(left) {
-            Ok(line) if !left.is_zero() => *text += &line,
+            Ok(line) => *text += &line,
             Err(RecvTimeoutError::Disconnected) => return true,
-            _ => return false,
+            Err(RecvTimeoutError::Timeout) => return false,
+        }
+        if left.is_zero() {
+            return false;
         }
     }
 }

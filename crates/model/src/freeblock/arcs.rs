@@ -205,15 +205,15 @@ pub(super) struct Ending<'a, const PARTS: usize> {
 #[derive(Debug, Clone, Copy)]
 struct Around {
     /// Twice around, so that no arc needs a wrap.
-    twice: [u16; 2 * SLOTS + 1],
-    /// What an arc of some slots lacks at its beginning is what an arc lacks that begins a slot
-    /// later and has one less: so many slots later is to be looked.
+    twice: [u16; 2 * SLOTS],
+    /// Where nothing new begins in its first slot, an arc holds what one holds that begins a slot
+    /// later and ends as it does: so many slots later it is to be looked up.
     later: usize,
     is_empty: bool,
 }
 
 impl Around {
-    const NONE: Self = Self { twice: [0; 2 * SLOTS + 1], later: 0, is_empty: true };
+    const NONE: Self = Self { twice: [0; 2 * SLOTS], later: 0, is_empty: true };
 
     #[inline]
     fn get(&self) -> &[u16; SLOTS] {
@@ -242,7 +242,7 @@ impl<'a, const PARTS: usize> Ending<'a, PARTS> {
                 *all = all.saturating_add(units(*here, self.shift));
             }
             ending.twice[..SLOTS].copy_from_slice(&worth);
-            ending.twice[SLOTS..2 * SLOTS].copy_from_slice(&worth);
+            ending.twice[SLOTS..].copy_from_slice(&worth);
             (ending.later, ending.is_empty) = (0, false);
         }
         (!ending.is_empty).then(|| ending.get())

@@ -236,7 +236,9 @@ impl Index {
     /// Memory it takes.
     pub fn memory(&self) -> Bytes {
         let families: usize = self.levels.iter().map(|level| level.families.capacity()).sum();
-        let flat = families * size_of::<Family>() + self.by_track.capacity();
+        let flat = families * size_of::<Family>()
+            + self.by_track.capacity()
+            + self.surfaces.capacity() * size_of::<Surface>();
         Bytes::new(flat as u64) + self.stale.memory()
     }
 
@@ -328,7 +330,9 @@ fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> Apart {
     let switches = [Op::Read, Op::Write].map(|op| drive.seek().time_ns(op, 0, true));
     let switch = switches[0].min(switches[1]);
     let period = drive.rotation().period_ns();
-    let smallest = wanted.layers().iter().map(|layer| layer.key.size).min().unwrap_or(1);
+    // Where more becomes wanted the cylinder is worked out anew.
+    let sizes = wanted.layers().iter().filter(|layer| !layer.is_empty());
+    let smallest = sizes.map(|layer| layer.key.size).min().unwrap_or(1);
     // Edges are whole nanoseconds: at both of them one may be missing.
     let passes = |blocks: u32| (period * u64::from(blocks) / u64::from(sectors)).saturating_sub(2);
     Apart::new(switch + passes(smallest), switch + passes(1), period)

@@ -64,7 +64,9 @@ impl Apart {
     /// For a time to change heads and then to read a block, or the smallest piece, in a turn.
     pub fn new(block_ns: u64, piece_ns: u64, turn_ns: u64) -> Self {
         let part = turn_ns.div_ceil((SLOTS * PARTS) as u64).max(1);
-        Self { block: (block_ns / part) as usize, piece: (piece_ns / part) as usize }
+        // What ends beyond a turn counts as if it ended with it: up to a slot too early.
+        let parts = |ns: u64| (ns / part).min(((SLOTS - 1) * PARTS) as u64) as usize;
+        Self { block: parts(block_ns), piece: parts(piece_ns) }
     }
 }
 
@@ -72,7 +74,8 @@ impl Arcs {
     /// No less than a path over several surfaces takes in each arc.
     pub fn of_paths(surfaces: &[Surface], apart: Apart, shift: u32) -> Self {
         let total = surfaces.iter().map(Surface::total).sum();
-        let best = match apart.piece {
+        let has_pieces = surfaces.iter().any(|surface| surface.pieces.total() > 0);
+        let best = match if has_pieces { apart.piece } else { apart.block } {
             0 => everything(surfaces, shift),
             _ => best_paths(surfaces, apart, shift),
         };
@@ -190,10 +193,14 @@ mod tests {
             .collect();
         passing.sort_by_key(|&(_, at, ..)| at);
         let mut weights: Vec<u32> = Vec::new();
-        for (number, &(surface, at, _, worth)) in passing.iter().enumerate() {
+        for (number, &(surface, at, long, worth)) in passing.iter().enumerate() {
             let before = (0..number).filter(|&before| {
                 let (on, begin, length, _) = passing[before];
-                begin + length + if on == surface { 0 } else { switch } <= at
+                // Of one surface all is read that passes, also what other tasks want of it.
+                match on == surface {
+                    true => begin + length <= at + long,
+                    false => begin + length + switch <= at,
+                }
             });
             weights.push(worth + before.map(|before| weights[before]).max().unwrap_or(0));
         }
@@ -208,40 +215,46 @@ mod tests {
         u32::from(arcs.0[slots - 1][first as usize])
     }
 
-    fn surfaces(things: &[Thing], count: usize) -> Vec<Surface> {
+    fn surfaces(things: &[Thing], count: usize, block: u64) -> Vec<Surface> {
         let mut surfaces = vec![Surface::NONE; count];
         for &(surface, at, length, worth) in things {
             let (first, last) = (at / SLOT, (at + length - 1) / PART);
             surfaces[surface].all.add_to(first, last, worth);
-            if length < BLOCK {
+            if length < block {
                 surfaces[surface].pieces.add_to(first, last, worth);
             }
         }
         surfaces
     }
 
-    /// Blocks, and pieces among them or none.
-    fn things() -> impl Strategy<Value = Vec<Thing>> {
-        let shortest = prop_oneof![Just(1), Just(BLOCK)];
-        let things = shortest.prop_flat_map(|shortest| {
-            prop::collection::vec((0usize..4, 0..TURN, shortest..2500, 1u32..40), 1..60)
-        });
-        things.prop_map(|mut things| {
-            things.retain(|&(_, at, length, _)| at + length <= TURN);
-            things
+    /// Blocks of two sizes or more, and pieces among them or none.
+    fn things(block: u64) -> impl Strategy<Value = Vec<Thing>> {
+        let lengths = prop_oneof![
+            (Just(block), block..=TURN),
+            (Just(block), block..=(2 * block).min(TURN)),
+            (1..=block, block..=block),
+        ];
+        lengths.prop_flat_map(|(shortest, longest)| {
+            let length = prop_oneof![Just(shortest), shortest..=longest, Just(longest)];
+            prop::collection::vec((0usize..4, 0..TURN, length, 1u32..40), 1..60)
         })
+    }
+
+    /// The smallest block: mostly a short one.
+    fn block() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(BLOCK), BLOCK..2500, 14 * SLOT..TURN]
     }
 
     proptest! {
         #[test]
         fn no_path_takes_more_than_its_arc_offers(
-            things in things(),
-            switch in 0u64..2500,
-            (from, length) in (0..TURN, 1..=TURN),
+            (block, things) in block().prop_flat_map(|block| (Just(block), things(block))),
+            switch in prop_oneof![0u64..2500, 400u64..600],
+            (from, length) in (0..TURN, prop_oneof![1..=TURN, TURN - 2 * SLOT..=TURN]),
         ) {
-            let surfaces = surfaces(&things, 4);
-            let shortest = things.iter().map(|thing| thing.2).min().unwrap_or(1).min(BLOCK);
-            let apart = Apart::new(switch + BLOCK, switch + shortest, TURN);
+            let surfaces = surfaces(&things, 4, block);
+            let shortest = things.iter().map(|thing| thing.2).min().unwrap_or(1).min(block);
+            let apart = Apart::new(switch + block, switch + shortest, TURN);
             let arcs = Arcs::of_paths(&surfaces, apart, 0);
             let offered = offered(&arcs, (from, length));
             let taken = heaviest(&things, (from, from + length), switch);
@@ -250,7 +263,7 @@ mod tests {
 
         #[test]
         fn on_one_track_an_arc_offers_what_lies_there(
-            things in things(),
+            things in things(BLOCK),
             (from, length) in (0..TURN, 1..=TURN),
         ) {
             let mut spans = Spans::<1>::NONE;
@@ -272,8 +285,11 @@ mod tests {
             .map(|number| (number as usize % 2, number * BLOCK, BLOCK, 1))
             .collect();
         let switch = 2 * BLOCK;
-        let arcs =
-            Arcs::of_paths(&surfaces(&things, 2), Apart::new(switch + BLOCK, switch + 1, TURN), 0);
+        let arcs = Arcs::of_paths(
+            &surfaces(&things, 2, BLOCK),
+            Apart::new(switch + BLOCK, switch + 1, TURN),
+            0,
+        );
         let half = (0, TURN / 2);
         // Staying, every other block; a change of heads takes the time of one more each.
         assert_eq!(heaviest(&things, half, switch), 10);

@@ -60,6 +60,11 @@ impl Layer {
         }
     }
 
+    /// Whether nothing of it is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
     /// Number of the first wanted-block boundary at or behind `at`, in blocks of 512 B.
     #[inline]
     pub(super) fn up(&self, at: u64) -> u64 {
