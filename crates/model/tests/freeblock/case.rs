@@ -129,6 +129,37 @@ impl Case {
         self.scheduler.deliveries().for_each(drop);
     }
 
+    /// In a random region blocks of another size become wanted in the place of those of the first
+    /// layer.
+    pub fn change_size(&mut self) {
+        let Some(&LayerKey { op, size, offset, weight }) = self.oracle.layers.first() else {
+            return;
+        };
+        let capacity = self.oracle.drive.blocks().get();
+        let begin = self.prng.below(capacity);
+        let end = begin + 1 + self.prng.below(capacity - begin);
+        let (size, offset) = (u64::from(size), u64::from(offset));
+        let first = begin.saturating_sub(offset) / size;
+        let last = (end.saturating_sub(offset).div_ceil(size)).min(self.blocks(0));
+        if first < last {
+            self.scheduler.unwant(0, first, last);
+            self.oracle.wanted.retain(|&(_, block), _| !(first..last).contains(&block));
+        }
+        let key = LayerKey { op, size: 1 + self.prng.below(12) as u32, offset: 0, weight };
+        if self.oracle.layers.contains(&key) || u64::from(key.size) > capacity {
+            return;
+        }
+        let layer = self.scheduler.layer(key);
+        self.oracle.layers.push(key);
+        let size = u64::from(key.size);
+        for block in begin.div_ceil(size)..end / size {
+            if self.prng.chance(0.5) {
+                assert_eq!(self.scheduler.want(layer, block, block + 1), 1);
+                self.oracle.want(layer, block);
+            }
+        }
+    }
+
     /// From now on movements take longer than on `plain`, by a random margin for each class of them.
     pub fn slow_down(&mut self, plain: &Drive) {
         let mut margins = SeekMargins::constant(SimDuration::ZERO);

@@ -83,6 +83,22 @@ proptest! {
         }
     }
 
+    #[test]
+    fn so_it_does_when_blocks_of_another_size_become_wanted_meanwhile(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options = Options { rule: Rule::Paths, prices: false, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for number in 0..30 {
+            if number == 5 {
+                case.change_size();
+            }
+            let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
     /// Prices are worked out anew every so many decisions.
     #[test]
     fn with_prices_a_plan_is_worth_no_less_than_the_path_of_greatest_price(
