@@ -121,7 +121,7 @@ fn copies(task: &TaskWork) -> String {
         0 => "none: no request wrote over what was not read yet".to_owned(),
         _ => format!(
             "{blocks} blocks in {requests} requests of their own, {} of the heads: read before requests \
-             wrote over them, which waited",
+             wrote over them, which waited; what responses grew by, the same run without `freeblock` tells",
             seconds(came.copied_head_ns)
         ),
     }

@@ -106,11 +106,21 @@ fn gaps(
         _ => format!("{gaps}, of them {gaps_used} used, with {runs} runs"),
     };
     let late = match gaps_late {
+        0 if work.is_some_and(has_requests) => {
+            "none by gaps: none ended late; what requests of its own cost is told apart".to_owned()
+        }
         0 => "none: no gap ended late".to_owned(),
         _ => format!("{} ms, late behind {gaps_late} gaps", ms(*foreground_delay_ns as f64)),
     };
     rows.extend([("latency", latency), ("gaps", count), ("foreground delay", late)]);
     rows
+}
+
+/// Whether any free work was done by requests of its own.
+fn has_requests(work: &FreeWork) -> bool {
+    work.tasks
+        .iter()
+        .any(|task| task.delivered.copied_requests + task.delivered.promoted_requests > 0)
 }
 
 fn promotion(work: &FreeWork) -> Vec<(&'static str, String)> {
