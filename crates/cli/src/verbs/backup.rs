@@ -56,7 +56,8 @@ struct Document<'a> {
 impl BackupArgs {
     pub fn run(self) -> Result<(), Failure> {
         let asked = self.pace.request(TaskKind::Backup);
-        if !(REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(asked.block_size_bytes.max(1)) {
+        let fits = |bytes: u64| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(bytes.max(1));
+        if !asked.block_size_bytes.is_none_or(fits) {
             return Err(Failure::wrong_use(
                 "--block: a backup goes on by whole MiB, so a power of two up to 1MiB is allowed",
             ));

@@ -74,9 +74,10 @@ const INTERRUPTED: i32 = 130;
 /// How a task competes with clients and other tasks.
 #[derive(Args)]
 pub struct PaceArgs {
-    /// What it reads at once, at least
-    #[arg(long = "block", value_name = "SIZE", default_value = "64KiB")]
-    block: Bytes,
+    /// What it reads at once, at least; if not given, about an eighth of a track of the drive, from 4KiB to
+    /// 64KiB
+    #[arg(long = "block", value_name = "SIZE")]
+    block: Option<Bytes>,
     /// What its blocks are worth beside those of other tasks
     #[arg(long, value_name = "PRIORITY", default_value = "normal")]
     priority: PriorityName,
@@ -116,7 +117,7 @@ impl PaceArgs {
     /// A task with them, over the whole drive.
     pub fn request(&self, kind: TaskKind) -> TaskRequest {
         TaskRequest {
-            block_size_bytes: self.block.get(),
+            block_size_bytes: self.block.map(Bytes::get),
             priority: match self.priority {
                 PriorityName::Low => TaskPriority::Low,
                 PriorityName::Normal => TaskPriority::Normal,

@@ -25,17 +25,22 @@ struct World {
 impl World {
     /// 7 MB of an Atlas 10K, emulated, with these options behind its name.
     fn emulated(options: &str) -> Self {
-        Self::start(|drive| format!("emulated:{drive}{options}"))
+        Self::start("atlas10k", |drive| format!("emulated:{drive}{options}"))
     }
 
-    /// The same drive, taken to be a file, beside its data.
+    /// 1.4 MB of a drive whose tracks have 35 KiB, emulated.
+    fn of_short_tracks() -> Self {
+        Self::start("tr96", |drive| format!("emulated:{drive}"))
+    }
+
+    /// The first drive, taken to be a file, beside its data.
     fn file() -> Self {
-        Self::start(|drive| drive.replace("small.toml", "data"))
+        Self::start("atlas10k", |drive| drive.replace("small.toml", "data"))
     }
 
-    fn start(backend: impl Fn(&str) -> String) -> Self {
+    fn start(name: &str, backend: impl Fn(&str) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut spec = library::spec("atlas10k").unwrap();
+        let mut spec = library::spec(name).unwrap();
         spec.onboard = Default::default();
         (spec.surfaces, spec.cylinders) = (2, 20);
         spec.zones.truncate(1);
@@ -541,4 +546,22 @@ fn a_control_socket_that_is_in_use_is_refused_and_one_left_behind_replaced() {
     second.signal("-TERM");
     let rest = second.end().0;
     assert!(rest.contains("foreground"), "{rest}");
+}
+
+#[test]
+fn a_scrub_for_which_no_blocks_are_asked_has_such_as_fit_the_tracks_of_the_drive() {
+    let size = |task: &serde_json::Value| task["task"]["block_size_bytes"].as_u64().unwrap();
+    let world = World::of_short_tracks();
+    assert_eq!(size(&world.json("scrub --detach")), 4096, "of 35 KiB");
+    assert_eq!(size(&world.json("scan --detach --block 64KiB")), 65_536);
+    // Of blocks of 64 KiB, none of which lies on less than two tracks, as many gaps read hardly any but
+    // for what is left at the end.
+    let mut client = world.client();
+    for at in 0..60 {
+        client.read(at * 7919 % (world.blocks - 8) * 512, 4096);
+    }
+    let tasks = &world.json("tasks")["tasks"];
+    let read: Vec<u64> = (0..2).map(|at| tasks[at]["blocks_read"].as_u64().unwrap()).collect();
+    assert!(read[0] > 500 && read[1] <= 128 + world.blocks % 128, "{tasks}");
+    assert_eq!(size(&World::emulated("").json("scrub --detach")), 16_384, "of 167 KiB");
 }
