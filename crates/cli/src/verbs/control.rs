@@ -131,17 +131,25 @@ impl PaceArgs {
 
     /// Begins a task; says so when nothing will come of it as things are.
     pub fn begin(&self, client: &ControlClient, request: &TaskRequest) -> Result<Task, Failure> {
-        let task = client.create(request)?;
-        if self.promote {
-            return Ok(client.promote(task.id)?);
-        }
-        // The task has begun, whatever becomes of a courtesy.
-        if let Ok(status) = client.status()
-            && let Some(why) = starved(&status)
-        {
-            output::note(&why);
-        }
+        let task = self.create(client, request)?;
+        self.remark(client);
         Ok(task)
+    }
+
+    /// Begins a task and says nothing.
+    pub fn create(&self, client: &ControlClient, request: &TaskRequest) -> Result<Task, Failure> {
+        let task = client.create(request)?;
+        if self.promote { Ok(client.promote(task.id)?) } else { Ok(task) }
+    }
+
+    /// Says what makes a task that has begun slow, or keeps it from ending, as things are.
+    pub fn remark(&self, client: &ControlClient) {
+        // The task has begun, whatever becomes of a courtesy.
+        let Some(status) = client.status().ok().filter(|_| !self.promote) else { return };
+        // A server that does not say how long tracks are has 0.
+        let track = Some(Bytes::new(status.track_bytes_min)).filter(|track| *track > Bytes::ZERO);
+        let pieces = self.block.zip(track).and_then(|(block, track)| in_pieces(block, track));
+        pieces.iter().chain(&starved(&status)).for_each(|text| output::note(text));
     }
 }
 
@@ -294,6 +302,17 @@ pub fn ensure_done(task: &Task) -> Result<(), Failure> {
         ))),
         _ => Err(Failure::failed(format!("{kind}: task {id} was aborted"))),
     }
+}
+
+/// What it costs that blocks are longer than the shortest tracks of a drive, if they are.
+pub fn in_pieces(block: Bytes, track: Bytes) -> Option<String> {
+    (block > track).then(|| {
+        format!(
+            "blocks of {block} lie on several tracks, the shortest of which have {}: they come in pieces, \
+             and hardly any is whole before much of the drive was read; smaller ones come sooner",
+            track.human()
+        )
+    })
 }
 
 impl From<ControlError> for Failure {

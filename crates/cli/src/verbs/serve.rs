@@ -194,9 +194,10 @@ impl ServeArgs {
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)?;
         self.announce(&spec, &drive, how, (&server, &control))?;
-        if let Some(text) = slow_bus(&spec, &drive) {
-            output::note(&text);
-        }
+        let track = Bytes::new(u64::from(serve::shortest_track(&drive)) * BLOCK_BYTES);
+        let pieces = self.scrub_block.filter(|_| self.scrub);
+        let pieces = pieces.and_then(|block| control::in_pieces(block, track));
+        slow_bus(&spec, &drive).iter().chain(&pieces).for_each(|text| output::note(text));
         let served = listen::serve(server, &stop)?;
         let report = serving.finish();
         drop(control);

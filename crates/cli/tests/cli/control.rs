@@ -565,3 +565,24 @@ fn a_scrub_for_which_no_blocks_are_asked_has_such_as_fit_the_tracks_of_the_drive
     assert!(read[0] > 500 && read[1] <= 128 + world.blocks % 128, "{tasks}");
     assert_eq!(size(&World::emulated("").json("scrub --detach")), 16_384, "of 167 KiB");
 }
+
+#[test]
+fn blocks_longer_than_the_shortest_track_are_remarked_on_and_no_others() {
+    let world = World::of_short_tracks();
+    assert_eq!(world.verb("scan --detach --block 32KiB").stderr, "");
+    let ran = world.verb("scan --detach --block 64KiB");
+    let says = "note: blocks of 64KiB lie on several tracks, the shortest of which have 35.0 KiB";
+    assert!(ran.code == 0 && ran.stderr.starts_with(says), "{}", ran.stderr);
+    assert_eq!(world.verb("scan --detach --block 64KiB --promote").stderr, "", "no gaps");
+    let drive = world.path("small.toml");
+    let (drive, socket) = (drive.to_str().unwrap(), world.path("another"));
+    let backend = format!("emulated:{drive}");
+    let args = ["serve", &backend, "--drive", drive, "--socket", socket.to_str().unwrap()];
+    let scrub = [&args[..], &["--scrub", "--scrub-block", "64KiB"]].concat();
+    let mut server = command(&scrub).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    interrupt(&server);
+    assert!(said.starts_with(says), "{said}");
+    assert!(server.wait().unwrap().success());
+}

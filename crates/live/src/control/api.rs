@@ -459,6 +459,9 @@ pub struct ServerStatus {
     pub drive: String,
     /// Its size.
     pub blocks: u64,
+    /// Bytes of its shortest track: blocks of a task that are longer lie on several and come in pieces.
+    #[serde(default)]
+    pub track_bytes_min: u64,
     /// Since when it serves.
     pub uptime_ns: u64,
     /// For how long no client's request has been there; none while one is.

@@ -43,7 +43,7 @@ use self::works::Ask;
 use crate::nbd::{Responder, Service};
 
 pub use freewheel_model::freeblock::Foretold;
-pub use jobs::{JobError, JobReport, JobSpec, Kind, State, usual_block};
+pub use jobs::{JobError, JobReport, JobSpec, Kind, State, shortest_track, usual_block};
 pub use works::{Item, News, Reader, Status, Works};
 pub use written::REGION_BLOCKS;
 

@@ -146,6 +146,13 @@ pub fn usual_block(drive: &Drive, sector_blocks: u32) -> u32 {
     uses::block_size(drive, bounds).get() as u32
 }
 
+/// The shortest track of a drive, in blocks of 512 B: longer blocks of a task lie on several and come in
+/// pieces.
+pub fn shortest_track(drive: &Drive) -> u32 {
+    let zones = drive.layout().zones().iter();
+    zones.map(|zone| zone.blocks_per_track()).min().unwrap_or(u32::MAX)
+}
+
 /// The first task of a drive costs an index of it, which takes a large one a second: now, as nobody
 /// waits yet.
 fn prepare(tasks: &mut Tasks, usual_block: u32) {
