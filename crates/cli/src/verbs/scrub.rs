@@ -30,11 +30,11 @@ pub struct ScrubArgs {
     control: ControlArgs,
     #[command(flatten)]
     pace: PaceArgs,
-    /// Write checksums of what was read to this file
-    #[arg(long, value_name = "FILE", conflicts_with = "detach")]
+    /// Write checksums of what was read to this file, when all of it was: not of a scrub that begins anew
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat"])]
     manifest: Option<PathBuf>,
     /// Say what has changed since this manifest was written
-    #[arg(long, value_name = "FILE", conflicts_with = "detach")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat"])]
     against: Option<PathBuf>,
     #[command(flatten)]
     wait: DetachArgs,

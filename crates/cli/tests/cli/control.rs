@@ -586,3 +586,14 @@ fn blocks_longer_than_the_shortest_track_are_remarked_on_and_no_others() {
     assert!(said.starts_with(says), "{said}");
     assert!(server.wait().unwrap().success());
 }
+
+#[test]
+fn what_never_ends_writes_no_manifest_and_is_refused_with_one() {
+    for option in ["--manifest", "--against"] {
+        for args in [&["--repeat"][..], &["--detach"], &["--repeat", "--detach"]] {
+            let ran = run(&[&["scrub", "--control", "/no/such", option, "file"], args].concat());
+            assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains("cannot be used with"), "{args:?}: {}", ran.stderr);
+        }
+    }
+}
