@@ -1,5 +1,6 @@
 //! What the verbs that talk to a running server have in common.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::process;
 use std::thread;
@@ -14,7 +15,7 @@ use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
 
 use super::listen;
 use crate::failure::Failure;
-use crate::progress::Bars;
+use crate::progress::{Bars, Rest};
 use crate::table::Table;
 use crate::{number, output};
 
@@ -159,34 +160,42 @@ pub struct Watch<'a> {
     bars: Bars,
     id: u64,
     unasked: u64,
+    /// It has said that nothing comes of it.
+    is_told: Cell<bool>,
 }
 
 impl<'a> Watch<'a> {
     pub fn new(client: &'a ControlClient, id: u64) -> Self {
-        Self { client, bars: Bars::default(), id, unasked: 0 }
+        Self { client, bars: Bars::default(), id, unasked: 0, is_told: Cell::new(false) }
     }
 
-    fn look(&self) -> Result<Task, Failure> {
+    /// Shows how far it is. Where clients stay away, it says once that nothing will come of it.
+    pub fn look(&self) -> Result<Task, Failure> {
         let task = self.client.task(self.id)?;
-        let left = task.remaining_ns.map(Duration::from_nanos);
+        let status = task.needs_gaps().then(|| self.client.status()).transpose()?;
+        let status = status.filter(|status| is_starved(&task, status));
+        let rest = match (&status, task.remaining_ns) {
+            (Some(_), _) => Rest::Endless("no gaps"),
+            (None, Some(ns)) => Rest::Expected(Duration::from_nanos(ns)),
+            (None, None) => Rest::ByMeanRate,
+        };
         let done = task.blocks.saturating_sub(task.blocks_left);
-        self.bars.expect(name(task.kind), done, task.blocks, left);
+        self.bars.expect(name(task.kind), done, task.blocks, rest);
+        if task.elapsed_ns >= STARVED_AFTER.ns()
+            && let Some(why) = status.as_ref().and_then(starved)
+            && !self.is_told.replace(true)
+        {
+            self.bars.say(&why);
+        }
         Ok(task)
     }
 
-    /// Waits until it is over. Where clients stay away meanwhile, it says once that nothing will come of
-    /// it.
+    /// Waits until it is over.
     pub fn until_over(&self) -> Result<Task, Failure> {
-        let mut is_told = false;
         loop {
             let task = self.look()?;
             if !matches!(task.state, TaskState::Waiting | TaskState::Running) {
                 return Ok(task);
-            }
-            if !is_told && task.needs_gaps() && task.elapsed_ns >= STARVED_AFTER.ns() {
-                let why = starved(&self.client.status()?);
-                is_told = why.is_some();
-                why.iter().for_each(|why| self.bars.say(why));
             }
             thread::sleep(ASK_EVERY);
         }
@@ -194,15 +203,21 @@ impl<'a> Watch<'a> {
 
     /// The next record of its data.
     pub fn next_record(&mut self, data: &mut BlockStream<'_>) -> Result<Record, Failure> {
-        if self.unasked >= ASK_AFTER {
-            self.look()?;
-            self.unasked = 0;
+        loop {
+            if self.unasked >= ASK_AFTER {
+                self.look()?;
+                self.unasked = 0;
+            }
+            match data.next_record(ASK_EVERY)? {
+                Some(record) => {
+                    if let Record::Data { data, .. } = &record {
+                        self.unasked += data.len() as u64;
+                    }
+                    return Ok(record);
+                }
+                None => self.unasked = ASK_AFTER,
+            }
         }
-        let record = data.next_record()?;
-        if let Record::Data { data, .. } = &record {
-            self.unasked += data.len() as u64;
-        }
-        Ok(record)
     }
 }
 

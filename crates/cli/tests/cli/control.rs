@@ -211,6 +211,9 @@ fn a_verb_that_waits_for_a_task_without_clients_says_so_after_a_while() {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert!(line.contains("so there are no gaps, and task 1 reads"), "{line}");
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "scan: 0 %, no end in sight: no gaps\n");
     assert_eq!(world.json("tasks")["tasks"][0]["state"], "running");
     interrupt(&waiting);
     assert_eq!(waiting.wait().unwrap().code(), Some(1));

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::runtime::{self, Runtime};
+use tokio::time::timeout_at;
 
 use super::api::{Refusal, ServerStatus, Task, TaskRequest, WrittenRanges};
 use super::stream::{NotARecord, Record, Records};
@@ -179,13 +181,16 @@ pub struct BlockStream<'a> {
 }
 
 impl BlockStream<'_> {
-    /// The next record. The last one is [`Record::End`]; what comes to an end without it was cut off.
-    pub fn next_record(&mut self) -> Result<Record, ControlError> {
+    /// The next record, unless none comes within so long. The last one is [`Record::End`]; what comes to an
+    /// end without it was cut off.
+    pub fn next_record(&mut self, within: Duration) -> Result<Option<Record>, ControlError> {
+        let until = Instant::now() + within;
         loop {
             if let Some(record) = self.records.next_record()? {
-                return Ok(record);
+                return Ok(Some(record));
             }
-            let frame = self.client.runtime.block_on(self.body.frame());
+            let frame = async { timeout_at(until.into(), self.body.frame()).await };
+            let Ok(frame) = self.client.runtime.block_on(frame) else { return Ok(None) };
             let Some(frame) = frame.transpose()? else { return Err(ControlError::CutOff) };
             if let Some(bytes) = frame.data_ref() {
                 self.records.push(bytes);
