@@ -68,8 +68,11 @@ impl BackupArgs {
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };
         let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
+        if backup.foreign() > 0 {
+            output::note(&begins_anew(backup.foreign()));
+        }
         let request = backup.request(&asked);
-        let id = match self.pace.begin(&client, &request) {
+        let id = match self.pace.create(&client, &request) {
             Ok(task) => task.id,
             Err(error) => {
                 backup.discard();
@@ -77,16 +80,40 @@ impl BackupArgs {
             }
         };
         self.control.abort_on_signals(id)?;
-        if backup.kept() > 0 {
-            output::note(&goes_on(backup.kept(), range.blocks));
-        }
-        let task = match copy(&client, id, &mut backup) {
+        let task = match self.copy(&client, id, &mut backup, *blocks) {
             Ok(task) => task,
             Err(error) => return Err(keep(backup, error)),
         };
         let manifest = backup.finish()?;
         // Of what was there, clients may have written over some.
         self.print(&task, range.blocks - task.blocks, &manifest)
+    }
+
+    /// Takes what a task of the drive's `all` blocks reads, to its end.
+    fn copy(
+        &self,
+        client: &ControlClient,
+        id: u64,
+        backup: &mut Backup,
+        all: u64,
+    ) -> Result<Task, Failure> {
+        let mut watch = Watch::new(client, id);
+        let mut data = client.data(id)?;
+        if backup.kept() > 0 {
+            // Since it began, the task knows what clients have written of what was there.
+            output::note(&goes_on(all - client.task(id)?.blocks, all));
+        }
+        self.pace.remark(client);
+        loop {
+            let record = watch.next_record(&mut data)?;
+            backup.take(&record)?;
+            if let Record::End(_) = record {
+                break;
+            }
+        }
+        let task = watch.look()?;
+        ensure_done(&task)?;
+        Ok(task)
     }
 
     fn print(&self, task: &Task, kept: u64, manifest: &Manifest) -> Result<(), Failure> {
@@ -117,24 +144,15 @@ impl BackupArgs {
 }
 
 fn goes_on(kept: u64, all: u64) -> String {
-    let (kept, all) = (blocks(kept), blocks(all));
-    format!("it goes on: {kept} of {all} are there; what clients have written since is read again")
+    format!("going on: {} of {} are there and unchanged", blocks(kept), blocks(all))
 }
 
-/// Takes what a task reads, to its end.
-fn copy(client: &ControlClient, id: u64, backup: &mut Backup) -> Result<Task, Failure> {
-    let mut watch = Watch::new(client, id);
-    let mut data = client.data(id)?;
-    loop {
-        let record = watch.next_record(&mut data)?;
-        backup.take(&record)?;
-        if let Record::End(_) = record {
-            break;
-        }
-    }
-    let task = client.task(id)?;
-    ensure_done(&task)?;
-    Ok(task)
+fn begins_anew(foreign: u64) -> String {
+    format!(
+        "beginning anew: the {} that are there came from another server, or from this one before it was \
+         started again, so nobody knows what has been written since",
+        blocks(foreign)
+    )
 }
 
 /// Puts what has come on record, and says how it goes on.
