@@ -82,7 +82,10 @@ impl BackupArgs {
         self.control.abort_on_signals(id)?;
         let task = match self.copy(&client, id, &mut backup, *blocks) {
             Ok(task) => task,
-            Err(error) => return Err(keep(backup, error)),
+            Err(error) => {
+                let is_there = client.status().is_ok_and(|now| now.instance == *instance);
+                return Err(keep(backup, error, is_there));
+            }
         };
         let manifest = backup.finish()?;
         // Of what was there, clients may have written over some.
@@ -155,9 +158,14 @@ fn begins_anew(foreign: u64) -> String {
     )
 }
 
-/// Puts what has come on record, and says how it goes on.
-fn keep(mut backup: Backup, error: Failure) -> Failure {
-    let help = "the same command goes on with it, if the server still runs";
+/// Puts what has come on record, and says how it goes on, if the server is still there.
+fn keep(mut backup: Backup, error: Failure, is_there: bool) -> Failure {
+    let help = if is_there {
+        "the same command goes on with it, if the server still runs"
+    } else {
+        "when a server runs again the same command begins anew: what clients have written since, only the \
+         one that has gone knew"
+    };
     match backup.put_on_record() {
         Ok(()) => error.with_help(help),
         Err(why) => error.with_help(format!(

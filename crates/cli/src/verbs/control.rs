@@ -171,8 +171,8 @@ impl<'a> Watch<'a> {
 
     /// Shows how far it is. Where clients stay away, it says once that nothing will come of it.
     pub fn look(&self) -> Result<Task, Failure> {
-        let task = self.client.task(self.id)?;
-        let status = task.needs_gaps().then(|| self.client.status()).transpose()?;
+        let task = self.client.task(self.id).map_err(gone)?;
+        let status = task.needs_gaps().then(|| self.client.status().map_err(gone)).transpose()?;
         let status = status.filter(|status| is_starved(&task, status));
         let rest = match (&status, task.remaining_ns) {
             (Some(_), _) => Rest::Endless("no gaps"),
@@ -208,7 +208,7 @@ impl<'a> Watch<'a> {
                 self.look()?;
                 self.unasked = 0;
             }
-            match data.next_record(ASK_EVERY)? {
+            match data.next_record(ASK_EVERY).map_err(gone)? {
                 Some(record) => {
                     if let Record::Data { data, .. } = &record {
                         self.unasked += data.len() as u64;
@@ -328,6 +328,15 @@ pub fn in_pieces(block: Bytes, track: Bytes) -> Option<String> {
             track.human()
         )
     })
+}
+
+/// Why there is no answer of a server that has answered before.
+fn gone(error: ControlError) -> Failure {
+    if !error.is_gone() {
+        return error.into();
+    }
+    Failure::failed("the server has gone, and the task with it: it was ended, or has failed")
+        .with_help("start `freewheel serve` again, and then this command")
 }
 
 impl From<ControlError> for Failure {

@@ -122,7 +122,7 @@ impl ScrubArgs {
         }
         let new = sum_up(&client, task.id)?;
         let changed = old.map(|old| changes(&client, &new, &old)).transpose()?;
-        let task = client.task(task.id)?;
+        let task = Watch::new(&client, task.id).look()?;
         ensure_done(&task)?;
         if let Some(path) = &self.manifest {
             file::write_together(&[(path, &new.text())])?;

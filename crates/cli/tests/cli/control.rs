@@ -601,3 +601,43 @@ fn what_never_ends_writes_no_manifest_and_is_refused_with_one() {
         }
     }
 }
+
+#[test]
+fn whoever_waits_for_a_server_that_goes_is_told_so_and_its_backup_begins_anew() {
+    let mut world = World::emulated("?bad=9000&recovery=1s");
+    let (out, control) = (world.path("copy"), world.control());
+    let control = control.to_str().unwrap();
+    let copy = ["backup", out.to_str().unwrap(), "--promote", "--control", control];
+    let start = |args: &[&str]| {
+        let mut command = command(args);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let copying = start(&copy);
+    while world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0) < 8192 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let waiting = start(&["scan", "--control", control]);
+    while world.json("tasks")["tasks"].as_array().unwrap().len() < 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.server.signal("-KILL");
+    world.server.end();
+    for (child, help) in [
+        (copying, "when a server runs again the same command begins anew"),
+        (waiting, "start `freewheel serve` again, and then this command"),
+    ] {
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains("error: the server has gone"), "{said}");
+        assert!(said.contains(help) && !said.contains("--control"), "{said}");
+    }
+    let (drive, socket) = (world.path("small.toml"), world.path("socket"));
+    let (drive, socket) = (drive.to_str().unwrap(), socket.to_str().unwrap());
+    let backend = format!("emulated:{drive}");
+    world.server = Running::start(&["serve", &backend, "--drive", drive, "--socket", socket]);
+    let ran = run(&copy);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("note: beginning anew: the "), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("were there from before"), "{}", ran.stdout);
+}

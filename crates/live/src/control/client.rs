@@ -77,6 +77,14 @@ fn nobody(source: &io::Error) -> &'static str {
     }
 }
 
+impl ControlError {
+    /// Whether it says that a server which had answered before is not there any more.
+    pub fn is_gone(&self) -> bool {
+        use ControlError::{Connect, Connection, CutOff, NoAnswer};
+        matches!(self, Connect { .. } | NoAnswer { .. } | Connection(_) | CutOff)
+    }
+}
+
 /// A client, for one thread.
 pub struct ControlClient {
     path: PathBuf,
