@@ -16,6 +16,18 @@ const REDRAW: Duration = Duration::from_millis(250);
 /// sooner says nothing.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
+/// What is known of how much longer a task takes.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Rest {
+    /// Nothing but how far it is.
+    #[default]
+    ByMeanRate,
+    /// Somebody knows better.
+    Expected(Duration),
+    /// As things are it never ends, and why.
+    Endless(&'static str),
+}
+
 /// A bar for each task that has reported, in order of their first report. All vanish at the end.
 #[derive(Default)]
 pub struct Bars {
@@ -26,8 +38,7 @@ pub struct Bars {
 struct Task {
     bar: ProgressBar,
     said: Said,
-    /// How much longer it takes, if somebody knows better than by the mean rate.
-    expected: Arc<Mutex<Option<Duration>>>,
+    rest: Arc<Mutex<Rest>>,
 }
 
 /// When a task has last said how far it is, since it began.
@@ -48,22 +59,22 @@ impl Said {
 impl Bars {
     /// `task` has done so much; its bar vanishes when that is all. From any thread.
     pub fn set(&self, task: &str, done: u64, total: u64) {
-        self.expect(task, done, total, None);
+        self.expect(task, done, total, Rest::ByMeanRate);
     }
 
-    /// The same, of a task that is expected to take so much longer.
-    pub fn expect(&self, task: &str, done: u64, total: u64, expected: Option<Duration>) {
+    /// The same, of a task of which so much is known.
+    pub fn expect(&self, task: &str, done: u64, total: u64, rest: Rest) {
         if done >= total {
             return self.finish(task);
         }
         let mut tasks = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
         let known = tasks.entry(task.to_owned()).or_insert_with(|| self.start(task, total));
-        let Task { bar, said, expected: shown } = known;
-        *shown.lock().unwrap_or_else(PoisonError::into_inner) = expected;
+        let Task { bar, said, rest: shown } = known;
+        *shown.lock().unwrap_or_else(PoisonError::into_inner) = rest;
         bar.set_length(total);
         bar.set_position(done);
         if self.screen.is_hidden() && said.is_due(bar.elapsed()) {
-            output::aside(&line(task, done, total, (bar.elapsed(), expected)));
+            output::aside(&line(task, done, total, (bar.elapsed(), rest)));
         }
     }
 
@@ -83,18 +94,18 @@ impl Bars {
     fn start(&self, task: &str, total: u64) -> Task {
         let style = ProgressStyle::with_template(TEMPLATE).expect("a constant template");
         let bar = self.screen.add(ProgressBar::new(total));
-        let expected = Arc::default();
-        let shown: Arc<Mutex<Option<Duration>>> = Arc::clone(&expected);
+        let rest = Arc::default();
+        let shown: Arc<Mutex<Rest>> = Arc::clone(&rest);
         let style = style.with_key("left", move |state: &ProgressState, text: &mut dyn Write| {
             // A bar that cannot be drawn is lost without harm.
             let total = state.len().unwrap_or_default();
-            let expected = *shown.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = text.write_str(&left(state.pos(), total, (state.elapsed(), expected)));
+            let rest = *shown.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = text.write_str(&left(state.pos(), total, (state.elapsed(), rest)));
         });
         bar.set_style(style.progress_chars("=> "));
         bar.set_message(task.to_owned());
         bar.enable_steady_tick(REDRAW);
-        Task { bar, said: Said::default(), expected }
+        Task { bar, said: Said::default(), rest }
     }
 }
 
@@ -106,17 +117,20 @@ impl Drop for Bars {
 }
 
 /// How far a task is, in words.
-fn line(task: &str, done: u64, total: u64, times: (Duration, Option<Duration>)) -> String {
+fn line(task: &str, done: u64, total: u64, times: (Duration, Rest)) -> String {
     let percent = 100 * u128::from(done) / u128::from(total);
     format!("{task}: {percent} %{}\n", left(done, total, times))
 }
 
-/// The time left as it is expected, or if the rest goes on at the mean rate until now; nothing while none is known. What
-/// the last seconds took says little where one step takes as long as a hundred others.
-fn left(done: u64, total: u64, (elapsed, expected): (Duration, Option<Duration>)) -> String {
-    let rest = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / done as f64);
-    let mean = Duration::try_from_secs_f64(rest).ok().filter(|_| done > 0);
-    let rest = expected.or(mean);
+/// The time left as it is expected, or if the rest goes on at the mean rate until now; nothing while none is
+/// known. What the last seconds took says little where one step takes as long as a hundred others.
+fn left(done: u64, total: u64, (elapsed, rest): (Duration, Rest)) -> String {
+    let mean = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / done as f64);
+    let rest = match rest {
+        Rest::Endless(why) => return format!(", no end in sight: {why}"),
+        Rest::Expected(rest) => Some(rest),
+        Rest::ByMeanRate => Duration::try_from_secs_f64(mean).ok().filter(|_| done > 0),
+    };
     rest.map_or(String::new(), |rest| format!(", {} left", HumanDuration(rest)))
 }
 
@@ -139,11 +153,13 @@ mod tests {
 
     #[test]
     fn a_line_has_the_part_that_is_done_and_the_time_left_where_it_is_known() {
-        let elapsed = (Duration::from_secs(60), None);
+        let elapsed = (Duration::from_secs(60), Rest::ByMeanRate);
         assert_eq!(line("simulating", 1, 3, elapsed), "simulating: 33 %, 2 minutes left\n");
         assert_eq!(line("scrub", 0, 3, elapsed), "scrub: 0 %\n");
-        let expected = (Duration::from_secs(60), Some(Duration::from_secs(7200)));
+        let expected = (Duration::from_secs(60), Rest::Expected(Duration::from_secs(7200)));
         assert_eq!(line("scrub", 1, 3, expected), "scrub: 33 %, 2 hours left\n");
+        let endless = (Duration::from_secs(60), Rest::Endless("no gaps"));
+        assert_eq!(line("scrub", 1, 3, endless), "scrub: 33 %, no end in sight: no gaps\n");
         assert_eq!(line("scrub", u64::MAX - 1, u64::MAX, elapsed), "scrub: 99 %, 0 seconds left\n");
     }
 }

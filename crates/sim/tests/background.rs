@@ -424,11 +424,12 @@ fn a_wrong_value_of_the_promotion_is_refused_by_its_key() {
 }
 
 #[test]
-fn more_rounds_than_can_be_counted_are_refused_by_their_key() {
-    for (rounds, array) in [
-        ("0", ""),
-        ("9000000000000000000", ""),
-        ("9000000000000000", "array = { drives = 100, layout = \"independent\" }\n"),
+fn no_rounds_and_more_than_can_be_counted_are_refused_by_their_key() {
+    let drives = "array = { drives = 100, layout = \"independent\" }\n";
+    for (rounds, array, says) in [
+        ("0", "", "at least 1 is needed; without `rounds`"),
+        ("9000000000000000000", "", "with "),
+        ("9000000000000000", drives, "with "),
     ] {
         let text =
             format!("{array}workload = {{ kind = \"closed\" }}\nfreeblock.rounds = {rounds}\n");
@@ -436,7 +437,7 @@ fn more_rounds_than_can_be_counted_are_refused_by_their_key() {
         for error in [Experiment::check(&config).err(), Experiment::new(config).err()] {
             let error = error.unwrap().to_string();
             assert!(
-                error.starts_with(&format!("freeblock: `rounds` is {rounds}: 1 to")),
+                error.starts_with(&format!("freeblock: `rounds` is {rounds}: {says}")),
                 "{error}"
             );
         }

@@ -56,7 +56,8 @@ struct Document<'a> {
 impl BackupArgs {
     pub fn run(self) -> Result<(), Failure> {
         let asked = self.pace.request(TaskKind::Backup);
-        if !(REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(asked.block_size_bytes.max(1)) {
+        let fits = |bytes: u64| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(bytes.max(1));
+        if !asked.block_size_bytes.is_none_or(fits) {
             return Err(Failure::wrong_use(
                 "--block: a backup goes on by whole MiB, so a power of two up to 1MiB is allowed",
             ));
@@ -67,8 +68,11 @@ impl BackupArgs {
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };
         let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
+        if backup.foreign() > 0 {
+            output::note(&begins_anew(backup.foreign()));
+        }
         let request = backup.request(&asked);
-        let id = match self.pace.begin(&client, &request) {
+        let id = match self.pace.create(&client, &request) {
             Ok(task) => task.id,
             Err(error) => {
                 backup.discard();
@@ -76,16 +80,43 @@ impl BackupArgs {
             }
         };
         self.control.abort_on_signals(id)?;
-        if backup.kept() > 0 {
-            output::note(&goes_on(backup.kept(), range.blocks));
-        }
-        let task = match copy(&client, id, &mut backup) {
+        let task = match self.copy(&client, id, &mut backup, *blocks) {
             Ok(task) => task,
-            Err(error) => return Err(keep(backup, error)),
+            Err(error) => {
+                let is_there = client.status().is_ok_and(|now| now.instance == *instance);
+                return Err(keep(backup, error, is_there));
+            }
         };
         let manifest = backup.finish()?;
         // Of what was there, clients may have written over some.
         self.print(&task, range.blocks - task.blocks, &manifest)
+    }
+
+    /// Takes what a task of the drive's `all` blocks reads, to its end.
+    fn copy(
+        &self,
+        client: &ControlClient,
+        id: u64,
+        backup: &mut Backup,
+        all: u64,
+    ) -> Result<Task, Failure> {
+        let mut watch = Watch::new(client, id);
+        let mut data = client.data(id)?;
+        if backup.kept() > 0 {
+            // Since it began, the task knows what clients have written of what was there.
+            output::note(&goes_on(all - client.task(id)?.blocks, all));
+        }
+        self.pace.remark(client);
+        loop {
+            let record = watch.next_record(&mut data)?;
+            backup.take(&record)?;
+            if let Record::End(_) = record {
+                break;
+            }
+        }
+        let task = watch.look()?;
+        ensure_done(&task)?;
+        Ok(task)
     }
 
     fn print(&self, task: &Task, kept: u64, manifest: &Manifest) -> Result<(), Failure> {
@@ -116,29 +147,25 @@ impl BackupArgs {
 }
 
 fn goes_on(kept: u64, all: u64) -> String {
-    let (kept, all) = (blocks(kept), blocks(all));
-    format!("it goes on: {kept} of {all} are there; what clients have written since is read again")
+    format!("going on: {} of {} are there and unchanged", blocks(kept), blocks(all))
 }
 
-/// Takes what a task reads, to its end.
-fn copy(client: &ControlClient, id: u64, backup: &mut Backup) -> Result<Task, Failure> {
-    let mut watch = Watch::new(client, id);
-    let mut data = client.data(id)?;
-    loop {
-        let record = watch.next_record(&mut data)?;
-        backup.take(&record)?;
-        if let Record::End(_) = record {
-            break;
-        }
-    }
-    let task = client.task(id)?;
-    ensure_done(&task)?;
-    Ok(task)
+fn begins_anew(foreign: u64) -> String {
+    format!(
+        "beginning anew: the {} that are there came from another server, or from this one before it was \
+         started again, so nobody knows what has been written since",
+        blocks(foreign)
+    )
 }
 
-/// Puts what has come on record, and says how it goes on.
-fn keep(mut backup: Backup, error: Failure) -> Failure {
-    let help = "the same command goes on with it, if the server still runs";
+/// Puts what has come on record, and says how it goes on, if the server is still there.
+fn keep(mut backup: Backup, error: Failure, is_there: bool) -> Failure {
+    let help = if is_there {
+        "the same command goes on with it, if the server still runs"
+    } else {
+        "when a server runs again the same command begins anew: what clients have written since, only the \
+         one that has gone knew"
+    };
     match backup.put_on_record() {
         Ok(()) => error.with_help(help),
         Err(why) => error.with_help(format!(

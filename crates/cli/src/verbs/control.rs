@@ -1,5 +1,6 @@
 //! What the verbs that talk to a running server have in common.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::process;
 use std::thread;
@@ -14,7 +15,7 @@ use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
 
 use super::listen;
 use crate::failure::Failure;
-use crate::progress::Bars;
+use crate::progress::{Bars, Rest};
 use crate::table::Table;
 use crate::{number, output};
 
@@ -74,9 +75,10 @@ const INTERRUPTED: i32 = 130;
 /// How a task competes with clients and other tasks.
 #[derive(Args)]
 pub struct PaceArgs {
-    /// What it reads at once, at least
-    #[arg(long = "block", value_name = "SIZE", default_value = "64KiB")]
-    block: Bytes,
+    /// What it reads at once, at least; if not given, about an eighth of a track of the drive, from 4KiB to
+    /// 64KiB
+    #[arg(long = "block", value_name = "SIZE")]
+    block: Option<Bytes>,
     /// What its blocks are worth beside those of other tasks
     #[arg(long, value_name = "PRIORITY", default_value = "normal")]
     priority: PriorityName,
@@ -116,7 +118,7 @@ impl PaceArgs {
     /// A task with them, over the whole drive.
     pub fn request(&self, kind: TaskKind) -> TaskRequest {
         TaskRequest {
-            block_size_bytes: self.block.get(),
+            block_size_bytes: self.block.map(Bytes::get),
             priority: match self.priority {
                 PriorityName::Low => TaskPriority::Low,
                 PriorityName::Normal => TaskPriority::Normal,
@@ -130,17 +132,25 @@ impl PaceArgs {
 
     /// Begins a task; says so when nothing will come of it as things are.
     pub fn begin(&self, client: &ControlClient, request: &TaskRequest) -> Result<Task, Failure> {
-        let task = client.create(request)?;
-        if self.promote {
-            return Ok(client.promote(task.id)?);
-        }
-        // The task has begun, whatever becomes of a courtesy.
-        if let Ok(status) = client.status()
-            && let Some(why) = starved(&status)
-        {
-            output::note(&why);
-        }
+        let task = self.create(client, request)?;
+        self.remark(client);
         Ok(task)
+    }
+
+    /// Begins a task and says nothing.
+    pub fn create(&self, client: &ControlClient, request: &TaskRequest) -> Result<Task, Failure> {
+        let task = client.create(request)?;
+        if self.promote { Ok(client.promote(task.id)?) } else { Ok(task) }
+    }
+
+    /// Says what makes a task that has begun slow, or keeps it from ending, as things are.
+    pub fn remark(&self, client: &ControlClient) {
+        // The task has begun, whatever becomes of a courtesy.
+        let Some(status) = client.status().ok().filter(|_| !self.promote) else { return };
+        // A server that does not say how long tracks are has 0.
+        let track = Some(Bytes::new(status.track_bytes_min)).filter(|track| *track > Bytes::ZERO);
+        let pieces = self.block.zip(track).and_then(|(block, track)| in_pieces(block, track));
+        pieces.iter().chain(&starved(&status)).for_each(|text| output::note(text));
     }
 }
 
@@ -150,34 +160,42 @@ pub struct Watch<'a> {
     bars: Bars,
     id: u64,
     unasked: u64,
+    /// It has said that nothing comes of it.
+    is_told: Cell<bool>,
 }
 
 impl<'a> Watch<'a> {
     pub fn new(client: &'a ControlClient, id: u64) -> Self {
-        Self { client, bars: Bars::default(), id, unasked: 0 }
+        Self { client, bars: Bars::default(), id, unasked: 0, is_told: Cell::new(false) }
     }
 
-    fn look(&self) -> Result<Task, Failure> {
-        let task = self.client.task(self.id)?;
-        let left = task.remaining_ns.map(Duration::from_nanos);
+    /// Shows how far it is. Where clients stay away, it says once that nothing will come of it.
+    pub fn look(&self) -> Result<Task, Failure> {
+        let task = self.client.task(self.id).map_err(gone)?;
+        let status = task.needs_gaps().then(|| self.client.status().map_err(gone)).transpose()?;
+        let status = status.filter(|status| is_starved(&task, status));
+        let rest = match (&status, task.remaining_ns) {
+            (Some(_), _) => Rest::Endless("no gaps"),
+            (None, Some(ns)) => Rest::Expected(Duration::from_nanos(ns)),
+            (None, None) => Rest::ByMeanRate,
+        };
         let done = task.blocks.saturating_sub(task.blocks_left);
-        self.bars.expect(name(task.kind), done, task.blocks, left);
+        self.bars.expect(name(task.kind), done, task.blocks, rest);
+        if task.elapsed_ns >= STARVED_AFTER.ns()
+            && let Some(why) = status.as_ref().and_then(starved)
+            && !self.is_told.replace(true)
+        {
+            self.bars.say(&why);
+        }
         Ok(task)
     }
 
-    /// Waits until it is over. Where clients stay away meanwhile, it says once that nothing will come of
-    /// it.
+    /// Waits until it is over.
     pub fn until_over(&self) -> Result<Task, Failure> {
-        let mut is_told = false;
         loop {
             let task = self.look()?;
             if !matches!(task.state, TaskState::Waiting | TaskState::Running) {
                 return Ok(task);
-            }
-            if !is_told && task.needs_gaps() && task.elapsed_ns >= STARVED_AFTER.ns() {
-                let why = starved(&self.client.status()?);
-                is_told = why.is_some();
-                why.iter().for_each(|why| self.bars.say(why));
             }
             thread::sleep(ASK_EVERY);
         }
@@ -185,15 +203,21 @@ impl<'a> Watch<'a> {
 
     /// The next record of its data.
     pub fn next_record(&mut self, data: &mut BlockStream<'_>) -> Result<Record, Failure> {
-        if self.unasked >= ASK_AFTER {
-            self.look()?;
-            self.unasked = 0;
+        loop {
+            if self.unasked >= ASK_AFTER {
+                self.look()?;
+                self.unasked = 0;
+            }
+            match data.next_record(ASK_EVERY).map_err(gone)? {
+                Some(record) => {
+                    if let Record::Data { data, .. } = &record {
+                        self.unasked += data.len() as u64;
+                    }
+                    return Ok(record);
+                }
+                None => self.unasked = ASK_AFTER,
+            }
         }
-        let record = data.next_record()?;
-        if let Record::Data { data, .. } = &record {
-            self.unasked += data.len() as u64;
-        }
-        Ok(record)
     }
 }
 
@@ -293,6 +317,26 @@ pub fn ensure_done(task: &Task) -> Result<(), Failure> {
         ))),
         _ => Err(Failure::failed(format!("{kind}: task {id} was aborted"))),
     }
+}
+
+/// What it costs that blocks are longer than the shortest tracks of a drive, if they are.
+pub fn in_pieces(block: Bytes, track: Bytes) -> Option<String> {
+    (block > track).then(|| {
+        format!(
+            "blocks of {block} lie on several tracks, the shortest of which have {}: they come in pieces, \
+             and hardly any is whole before much of the drive was read; smaller ones come sooner",
+            track.human()
+        )
+    })
+}
+
+/// Why there is no answer of a server that has answered before.
+fn gone(error: ControlError) -> Failure {
+    if !error.is_gone() {
+        return error.into();
+    }
+    Failure::failed("the server has gone, and the task with it: it was ended, or has failed")
+        .with_help("start `freewheel serve` again, and then this command")
 }
 
 impl From<ControlError> for Failure {

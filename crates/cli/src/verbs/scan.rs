@@ -82,7 +82,7 @@ fn feed(client: &ControlClient, id: u64, command: &str) -> Result<Task, Failure>
     match (fed, ended) {
         // A command that ends has its reason.
         (_, Err(why)) => Err(failed(why)),
-        (fed, Ok(())) => fed.and_then(|()| Ok(client.task(id)?)),
+        (fed, Ok(())) => fed.and_then(|()| Watch::new(client, id).look()),
     }
 }
 

@@ -30,11 +30,11 @@ pub struct ScrubArgs {
     control: ControlArgs,
     #[command(flatten)]
     pace: PaceArgs,
-    /// Write checksums of what was read to this file
-    #[arg(long, value_name = "FILE", conflicts_with = "detach")]
+    /// Write checksums of what was read to this file, when all of it was: not of a scrub that begins anew
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat"])]
     manifest: Option<PathBuf>,
     /// Say what has changed since this manifest was written
-    #[arg(long, value_name = "FILE", conflicts_with = "detach")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat"])]
     against: Option<PathBuf>,
     #[command(flatten)]
     wait: DetachArgs,
@@ -122,7 +122,7 @@ impl ScrubArgs {
         }
         let new = sum_up(&client, task.id)?;
         let changed = old.map(|old| changes(&client, &new, &old)).transpose()?;
-        let task = client.task(task.id)?;
+        let task = Watch::new(&client, task.id).look()?;
         ensure_done(&task)?;
         if let Some(path) = &self.manifest {
             file::write_together(&[(path, &new.text())])?;

@@ -97,9 +97,10 @@ pub struct ServeArgs {
     /// Read the whole device over and over in the gaps, and list what cannot be read
     #[arg(long)]
     scrub: bool,
-    /// Blocks that a scrub reads at once
-    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
-    scrub_block: Bytes,
+    /// Blocks that a scrub reads at once; if not given, about an eighth of a track of the drive, from 4KiB to
+    /// 64KiB
+    #[arg(long, value_name = "SIZE")]
+    scrub_block: Option<Bytes>,
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
     #[arg(long)]
     json: bool,
@@ -164,7 +165,10 @@ impl ServeArgs {
         let drive = Arc::new(drive);
         let stop = Arc::new(listen::stop()?);
         let config = self.external()?;
-        let scrub_blocks = block_size("--scrub-block", self.scrub_block)?;
+        let scrub_block =
+            self.scrub_block.map(|size| block_size("--scrub-block", size)).transpose()?;
+        let way = Way::new();
+        let (device, how) = self.device(&way)?;
         let setup = Setup {
             scheduler: config.scheduler(&spec, &drive, self.policy)?,
             drive: Arc::clone(&drive),
@@ -172,7 +176,10 @@ impl ServeArgs {
             rule: Rule::Paths,
             job: self.scrub.then(|| {
                 let whole = Extent::new(0, drive.blocks().get());
-                JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, scrub_blocks) }
+                let size = scrub_block.unwrap_or_else(|| {
+                    serve::usual_block(&drive, device.abilities().sector_blocks())
+                });
+                JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, size) }
             }),
             notice: Box::new(output::note),
             ended: {
@@ -181,17 +188,16 @@ impl ServeArgs {
                 Box::new(move || stop.stop())
             },
         };
-        let way = Way::new();
-        let (device, how) = self.device(&way)?;
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let server = self.listen.bind(service)?;
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)?;
         self.announce(&spec, &drive, how, (&server, &control))?;
-        if let Some(text) = slow_bus(&spec, &drive) {
-            output::note(&text);
-        }
+        let track = Bytes::new(u64::from(serve::shortest_track(&drive)) * BLOCK_BYTES);
+        let pieces = self.scrub_block.filter(|_| self.scrub);
+        let pieces = pieces.and_then(|block| control::in_pieces(block, track));
+        slow_bus(&spec, &drive).iter().chain(&pieces).for_each(|text| output::note(text));
         let served = listen::serve(server, &stop)?;
         let report = serving.finish();
         drop(control);

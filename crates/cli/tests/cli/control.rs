@@ -16,26 +16,31 @@ use super::nbd::{Client, Running};
 use super::run::{Ran, command, finish, run};
 
 /// A server of a small drive, and what belongs to it.
-struct World {
+pub struct World {
     folder: TempDir,
-    server: Running,
-    blocks: u64,
+    pub server: Running,
+    pub blocks: u64,
 }
 
 impl World {
     /// 7 MB of an Atlas 10K, emulated, with these options behind its name.
-    fn emulated(options: &str) -> Self {
-        Self::start(|drive| format!("emulated:{drive}{options}"))
+    pub fn emulated(options: &str) -> Self {
+        Self::start("atlas10k", |drive| format!("emulated:{drive}{options}"))
     }
 
-    /// The same drive, taken to be a file, beside its data.
-    fn file() -> Self {
-        Self::start(|drive| drive.replace("small.toml", "data"))
+    /// 1.4 MB of a drive whose tracks have 35 KiB, emulated.
+    fn of_short_tracks() -> Self {
+        Self::start("tr96", |drive| format!("emulated:{drive}"))
     }
 
-    fn start(backend: impl Fn(&str) -> String) -> Self {
+    /// The first drive, taken to be a file, beside its data.
+    pub fn file() -> Self {
+        Self::start("atlas10k", |drive| drive.replace("small.toml", "data"))
+    }
+
+    fn start(name: &str, backend: impl Fn(&str) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut spec = library::spec("atlas10k").unwrap();
+        let mut spec = library::spec(name).unwrap();
         spec.onboard = Default::default();
         (spec.surfaces, spec.cylinders) = (2, 20);
         spec.zones.truncate(1);
@@ -54,26 +59,26 @@ impl World {
         Self { server, blocks, folder }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn client(&self) -> Client {
+    pub fn client(&self) -> Client {
         Client::connect(&self.path("socket"))
     }
 
-    fn control(&self) -> PathBuf {
+    pub fn control(&self) -> PathBuf {
         self.path("socket.control")
     }
 
     /// A verb of this server, with the words of `args`.
-    fn verb(&self, args: &str) -> Ran {
+    pub fn verb(&self, args: &str) -> Ran {
         let control = self.control();
         let args: Vec<&str> = args.split(' ').collect();
         run(&[&args[..], &["--control", control.to_str().unwrap()]].concat())
     }
 
-    fn json(&self, args: &str) -> serde_json::Value {
+    pub fn json(&self, args: &str) -> serde_json::Value {
         let ran = self.verb(&format!("{args} --json"));
         serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr))
     }
@@ -206,13 +211,16 @@ fn a_verb_that_waits_for_a_task_without_clients_says_so_after_a_while() {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert!(line.contains("so there are no gaps, and task 1 reads"), "{line}");
+    line.clear();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "scan: 0 %, no end in sight: no gaps\n");
     assert_eq!(world.json("tasks")["tasks"][0]["state"], "running");
     interrupt(&waiting);
     assert_eq!(waiting.wait().unwrap().code(), Some(1));
     assert_eq!(world.json("tasks")["tasks"][0]["state"], "aborted", "nobody waits for it");
 }
 
-fn interrupt(child: &Child) {
+pub fn interrupt(child: &Child) {
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
 }
@@ -355,140 +363,6 @@ fn a_scrub_tells_what_clients_wrote_from_what_changed_silently() {
 }
 
 #[test]
-fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
-    let mut world = World::file();
-    let mut client = world.client();
-    for at in 0..world.blocks / 64 {
-        client.write(at * 64 * 512, &[at as u8 + 1; 64 * 512]);
-    }
-    let before = fs::read(world.path("data")).unwrap();
-    let (out, control) = (world.path("copy"), world.control());
-    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
-    let mut first = command(&args).spawn().unwrap();
-    while world.json("tasks")["tasks"].as_array().unwrap().is_empty() {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    // Reads make gaps; writes overtake what has not been read.
-    for at in 0..40 {
-        client.write((at * 7919 % world.blocks) / 8 * 4096, &[0xaa; 512]);
-    }
-    let copied = world.json("tasks")["tasks"][0]["copied_blocks"].as_u64().unwrap();
-    assert!(copied > 100, "{copied}");
-    world.verb("promote 1");
-    assert!(first.wait().unwrap().success());
-    assert!(fs::read(&out).unwrap() == before);
-    assert!(fs::read(world.path("data")).unwrap() != before);
-    assert!(world.path("copy.manifest").exists() && !world.path("copy.partial").exists());
-    world.server.signal("-TERM");
-    assert_eq!(world.server.end().1, Some(0));
-    assert!(!world.control().exists());
-}
-
-#[test]
-fn a_backup_that_was_killed_goes_on_with_what_was_on_record() {
-    // Reading the bad block again and again leaves the time to kill.
-    let world = World::emulated("?bad=9000&recovery=1s");
-    let mut client = world.client();
-    client.write(512 * 100, &[5; 8192]);
-    std::thread::sleep(Duration::from_millis(1100));
-    let (out, control) = (world.path("copy"), world.control());
-    let args =
-        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
-    let mut first = command(&args).stderr(Stdio::null()).spawn().unwrap();
-    let record = || fs::read_to_string(world.path("copy.partial.manifest")).unwrap_or_default();
-    while !record().contains("\nregion 6144 2048 ") {
-        assert!(first.try_wait().unwrap().is_none(), "it ended without a record");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    first.kill().unwrap();
-    first.wait().unwrap();
-    // A block that is written can be read again.
-    client.write(512 * 9000, &[6; 512]);
-    let ran = run(&args);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stdout.contains("read back and right"), "{}", ran.stdout);
-    let tasks = world.json("tasks");
-    assert_eq!(tasks["tasks"][0]["state"], "aborted", "its reader went");
-    let read = tasks["tasks"][1]["blocks"].as_u64().unwrap();
-    assert!(read <= world.blocks - 4 * 2048, "four MiB at least are kept: {read}");
-    let copy = fs::read(&out).unwrap();
-    for at in 0..world.blocks / 64 {
-        let here = &copy[at as usize * 64 * 512..][..64 * 512];
-        assert!(here == client.read(at * 64 * 512, 64 * 512), "{at}");
-    }
-    let ran = run(&args);
-    assert!(ran.stderr.contains("is there already"), "{}", ran.stderr);
-}
-
-#[test]
-fn ctrl_c_puts_a_backup_on_record_and_the_same_command_says_that_it_goes_on() {
-    let world = World::emulated("?bad=9000&recovery=1s");
-    let (out, control) = (world.path("copy"), world.control());
-    let args =
-        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
-    let mut first = command(&args).stderr(Stdio::piped()).spawn().unwrap();
-    while world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0) < 8192 {
-        assert!(first.try_wait().unwrap().is_none(), "it ended early");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    interrupt(&first);
-    let ended = first.wait_with_output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("the same command goes on with it"), "{said}");
-    world.client().write(512 * 9000, &[6; 512]);
-    let ran = run(&args);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert!(ran.stderr.contains("note: it goes on: "), "{}", ran.stderr);
-    assert!(world.verb("tasks").stdout.contains("backup  aborted"), "not promoted any more");
-}
-
-#[test]
-fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() {
-    // Reading the bad block again and again leaves the time to abort.
-    let world = World::emulated("?bad=9000&recovery=300ms");
-    let mut client = world.client();
-    // A block that is written can be read again.
-    for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {
-        client.write(at * 64 * 512, &[at as u8 + 1; 64 * 512]);
-    }
-    // What was written in the second before counts as written since.
-    std::thread::sleep(Duration::from_millis(1100));
-    let (out, control) = (world.path("copy"), world.control());
-    let args =
-        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
-    let mut first = command(&args).stderr(Stdio::null()).spawn().unwrap();
-    let read = || world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0);
-    while read() < 8400 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    world.verb("abort 1");
-    assert_eq!(first.wait().unwrap().code(), Some(1));
-    client.write(3000 * 512, &[0xbb; 512]);
-    // Long enough that it was not written since the second began, only since the first.
-    std::thread::sleep(Duration::from_millis(1100));
-    let waiting = args.iter().filter(|&&arg| arg != "--promote").copied().collect::<Vec<_>>();
-    let mut second = command(&waiting).stderr(Stdio::null()).spawn().unwrap();
-    while world.json("tasks")["tasks"][1]["state"] != "running" {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    world.verb("abort 2");
-    assert_eq!(second.wait().unwrap().code(), Some(1));
-    // It was not promoted: what was written has mostly not been sent again, and is on record as it
-    // was.
-    let ran = run(&args);
-    assert!(ran.stderr.contains("1 blocks could not be read"), "{}", ran.stderr);
-    assert!(ran.stdout.contains("MiB were there from before"), "{}", ran.stdout);
-    let task = &world.json("tasks")["tasks"][2];
-    assert!(task["blocks"].as_u64().unwrap() < world.blocks - 2 * 2048, "{task}");
-    let copy = fs::read(&out).unwrap();
-    for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {
-        let here = &copy[at as usize * 64 * 512..][..64 * 512];
-        assert!(here == client.read(at * 64 * 512, 64 * 512), "{at}");
-    }
-}
-
-#[test]
 fn the_control_socket_is_the_users_alone_and_speaks_http() {
     let world = World::emulated("");
     let mode = fs::metadata(world.control()).unwrap().permissions().mode();
@@ -541,4 +415,54 @@ fn a_control_socket_that_is_in_use_is_refused_and_one_left_behind_replaced() {
     second.signal("-TERM");
     let rest = second.end().0;
     assert!(rest.contains("foreground"), "{rest}");
+}
+
+#[test]
+fn a_scrub_for_which_no_blocks_are_asked_has_such_as_fit_the_tracks_of_the_drive() {
+    let size = |task: &serde_json::Value| task["task"]["block_size_bytes"].as_u64().unwrap();
+    let world = World::of_short_tracks();
+    assert_eq!(size(&world.json("scrub --detach")), 4096, "of 35 KiB");
+    assert_eq!(size(&world.json("scan --detach --block 64KiB")), 65_536);
+    // Of blocks of 64 KiB, none of which lies on less than two tracks, as many gaps read hardly any but
+    // for what is left at the end.
+    let mut client = world.client();
+    for at in 0..60 {
+        client.read(at * 7919 % (world.blocks - 8) * 512, 4096);
+    }
+    let tasks = &world.json("tasks")["tasks"];
+    let read: Vec<u64> = (0..2).map(|at| tasks[at]["blocks_read"].as_u64().unwrap()).collect();
+    assert!(read[0] > 500 && read[1] <= 128 + world.blocks % 128, "{tasks}");
+    assert_eq!(size(&World::emulated("").json("scrub --detach")), 16_384, "of 167 KiB");
+}
+
+#[test]
+fn blocks_longer_than_the_shortest_track_are_remarked_on_and_no_others() {
+    let world = World::of_short_tracks();
+    assert_eq!(world.verb("scan --detach --block 32KiB").stderr, "");
+    let ran = world.verb("scan --detach --block 64KiB");
+    let says = "note: blocks of 64KiB lie on several tracks, the shortest of which have 35.0 KiB";
+    assert!(ran.code == 0 && ran.stderr.starts_with(says), "{}", ran.stderr);
+    assert_eq!(world.verb("scan --detach --block 64KiB --promote").stderr, "", "no gaps");
+    let drive = world.path("small.toml");
+    let (drive, socket) = (drive.to_str().unwrap(), world.path("another"));
+    let backend = format!("emulated:{drive}");
+    let args = ["serve", &backend, "--drive", drive, "--socket", socket.to_str().unwrap()];
+    let scrub = [&args[..], &["--scrub", "--scrub-block", "64KiB"]].concat();
+    let mut server = command(&scrub).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    interrupt(&server);
+    assert!(said.starts_with(says), "{said}");
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn what_never_ends_writes_no_manifest_and_is_refused_with_one() {
+    for option in ["--manifest", "--against"] {
+        for args in [&["--repeat"][..], &["--detach"], &["--repeat", "--detach"]] {
+            let ran = run(&[&["scrub", "--control", "/no/such", option, "file"], args].concat());
+            assert_eq!(ran.code, 2, "{args:?}: {}", ran.stderr);
+            assert!(ran.stderr.contains("cannot be used with"), "{args:?}: {}", ran.stderr);
+        }
+    }
 }

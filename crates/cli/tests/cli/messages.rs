@@ -62,6 +62,11 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
         ("array.drives", "0", "array: `drives` is 0: 1 to "),
         ("freeblock.enough", "2", "freeblock: `enough` is 2: from 0.000001 to 1 is allowed"),
         (
+            "freeblock.rounds",
+            "0",
+            "freeblock: `rounds` is 0: at least 1 is needed; without `rounds`",
+        ),
+        (
             "freeblock.start",
             "\"18446744073709551104B\"",
             "freeblock: `start` is 18446744073709551104B: a whole number of blocks of 512 B is needed",

@@ -79,9 +79,10 @@ pub struct TaskRequest {
     /// the server began.
     #[serde(default)]
     pub skip_since_ns: u64,
-    /// What is read at once, at least: a multiple of 512 up to 1 MiB.
-    #[serde(default = "default_block_size")]
-    pub block_size_bytes: u64,
+    /// What is read at once, at least: a multiple of 512 up to 1 MiB. When absent the server chooses: about
+    /// an eighth of a track of the drive, from 4 KiB to 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_size_bytes: Option<u64>,
     /// Beside other tasks.
     #[serde(default)]
     pub priority: TaskPriority,
@@ -101,13 +102,8 @@ pub struct TaskRequest {
     pub stream: bool,
 }
 
-/// 64 KiB.
-fn default_block_size() -> u64 {
-    64 << 10
-}
-
 impl TaskRequest {
-    /// All of a drive in blocks of 64 KiB, once.
+    /// All of a drive in blocks that fit it, once.
     pub fn new(kind: TaskKind) -> Self {
         Self {
             kind,
@@ -115,7 +111,7 @@ impl TaskRequest {
             blocks: None,
             skip: Vec::new(),
             skip_since_ns: 0,
-            block_size_bytes: default_block_size(),
+            block_size_bytes: None,
             priority: TaskPriority::default(),
             deadline_ns: None,
             idle_after_ns: None,
@@ -124,17 +120,10 @@ impl TaskRequest {
         }
     }
 
-    /// What the server is asked for, on a drive of this size.
-    pub(super) fn spec(&self, capacity: Blocks) -> Result<JobSpec, String> {
-        let size = self.block_size_bytes / BLOCK_BYTES;
-        let is_whole = self.block_size_bytes.is_multiple_of(BLOCK_BYTES);
-        if !is_whole || !(1..=u64::from(BLOCK_SIZE_MAX)).contains(&size) {
-            return Err(format!(
-                "block_size_bytes is {}: a multiple of 512 up to {} is allowed",
-                self.block_size_bytes,
-                u64::from(BLOCK_SIZE_MAX) * BLOCK_BYTES
-            ));
-        }
+    /// What the server is asked for, on a drive of this size, in blocks of `usual_block` x 512 B if nothing
+    /// else is asked for.
+    pub(super) fn spec(&self, capacity: Blocks, usual_block: u32) -> Result<JobSpec, String> {
+        let size = self.block_size_bytes.map_or(Ok(usual_block), block_size)?;
         if self.repeat && self.kind == TaskKind::Backup {
             return Err("repeat: a backup is of one moment; leave it out".into());
         }
@@ -165,8 +154,19 @@ impl TaskRequest {
             idle_after: time("idle_after_ns", self.idle_after_ns)?,
             repeats: self.repeat,
             has_reader: self.stream,
-            ..JobSpec::new(kind, Extent::new(self.first_block, blocks), size as u32)
+            ..JobSpec::new(kind, Extent::new(self.first_block, blocks), size)
         })
+    }
+}
+
+/// A size of a task's blocks, in blocks of 512 B.
+fn block_size(bytes: u64) -> Result<u32, String> {
+    match u32::try_from(bytes / BLOCK_BYTES) {
+        Ok(size @ 1..=BLOCK_SIZE_MAX) if bytes.is_multiple_of(BLOCK_BYTES) => Ok(size),
+        _ => Err(format!(
+            "block_size_bytes is {bytes}: a multiple of 512 up to {} is allowed",
+            u64::from(BLOCK_SIZE_MAX) * BLOCK_BYTES
+        )),
     }
 }
 
@@ -459,6 +459,9 @@ pub struct ServerStatus {
     pub drive: String,
     /// Its size.
     pub blocks: u64,
+    /// Bytes of its shortest track: blocks of a task that are longer lie on several and come in pieces.
+    #[serde(default)]
+    pub track_bytes_min: u64,
     /// Since when it serves.
     pub uptime_ns: u64,
     /// For how long no client's request has been there; none while one is.
@@ -533,7 +536,7 @@ mod tests {
     use super::*;
 
     fn refused(request: TaskRequest) -> String {
-        request.spec(Blocks::new(1 << 20)).unwrap_err()
+        request.spec(Blocks::new(1 << 20), 8).unwrap_err()
     }
 
     #[test]
@@ -544,7 +547,7 @@ mod tests {
         let deadline = TaskRequest { deadline_ns: Some(TIME_MAX.ns() + 1), ..scrub.clone() };
         assert!(refused(deadline).starts_with("deadline_ns is "));
         let most = TaskRequest { deadline_ns: Some(TIME_MAX.ns()), ..scrub };
-        assert!(most.spec(Blocks::new(1 << 20)).is_ok());
+        assert!(most.spec(Blocks::new(1 << 20), 8).is_ok());
     }
 
     #[test]
@@ -552,6 +555,6 @@ mod tests {
         let backup = TaskRequest::new(TaskKind::Backup);
         assert!(refused(backup.clone()).starts_with("stream: "));
         let taken = TaskRequest { stream: true, ..backup };
-        assert!(taken.spec(Blocks::new(1 << 20)).is_ok());
+        assert!(taken.spec(Blocks::new(1 << 20), 8).is_ok());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -14,6 +15,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::runtime::{self, Runtime};
+use tokio::time::timeout_at;
 
 use super::api::{Refusal, ServerStatus, Task, TaskRequest, WrittenRanges};
 use super::stream::{NotARecord, Record, Records};
@@ -72,6 +74,14 @@ fn nobody(source: &io::Error) -> &'static str {
             "its server was killed, or it is no socket: start `freewheel serve` again"
         }
         _ => "is `freewheel serve` running, with this control socket, as this user?",
+    }
+}
+
+impl ControlError {
+    /// Whether it says that a server which had answered before is not there any more.
+    pub fn is_gone(&self) -> bool {
+        use ControlError::{Connect, Connection, CutOff, NoAnswer};
+        matches!(self, Connect { .. } | NoAnswer { .. } | Connection(_) | CutOff)
     }
 }
 
@@ -179,13 +189,16 @@ pub struct BlockStream<'a> {
 }
 
 impl BlockStream<'_> {
-    /// The next record. The last one is [`Record::End`]; what comes to an end without it was cut off.
-    pub fn next_record(&mut self) -> Result<Record, ControlError> {
+    /// The next record, unless none comes within so long. The last one is [`Record::End`]; what comes to an
+    /// end without it was cut off.
+    pub fn next_record(&mut self, within: Duration) -> Result<Option<Record>, ControlError> {
+        let until = Instant::now() + within;
         loop {
             if let Some(record) = self.records.next_record()? {
-                return Ok(record);
+                return Ok(Some(record));
             }
-            let frame = self.client.runtime.block_on(self.body.frame());
+            let frame = async { timeout_at(until.into(), self.body.frame()).await };
+            let Ok(frame) = self.client.runtime.block_on(frame) else { return Ok(None) };
             let Some(frame) = frame.transpose()? else { return Err(ControlError::CutOff) };
             if let Some(bytes) = frame.data_ref() {
                 self.records.push(bytes);

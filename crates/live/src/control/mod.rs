@@ -32,7 +32,7 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::{Semaphore, watch};
 
 use crate::nbd::{ListenError, Service, SocketFile, bind_unix};
-use crate::serve::{JobError, JobReport, Serving, Works};
+use crate::serve::{JobError, JobReport, Serving, Works, shortest_track};
 
 use self::peers::Peers;
 pub use api::{
@@ -135,6 +135,7 @@ impl Controlled {
             instance: status.began_unix_ns.to_string(),
             drive: self.drive.clone(),
             blocks: self.blocks.get(),
+            track_bytes_min: u64::from(shortest_track(self.serving.drive())) * BLOCK_BYTES,
             uptime_ns: status.elapsed.ns(),
             idle_ns: status.idle.map(SimDuration::ns),
             scheduling: status.account.into(),

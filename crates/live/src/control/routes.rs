@@ -142,7 +142,8 @@ async fn create(
     request: Result<Json<TaskRequest>, JsonRejection>,
 ) -> Result<(StatusCode, Json<Task>), Unanswered> {
     let Json(request) = request?;
-    let spec = request.spec(server.blocks).map_err(Unanswered::Request)?;
+    let spec =
+        request.spec(server.blocks, server.serving.usual_block()).map_err(Unanswered::Request)?;
     let task = server.about(move |works| works.create(spec)).await?;
     Ok((StatusCode::CREATED, Json(task)))
 }

@@ -116,6 +116,8 @@ pub struct Backup {
     kept: Vec<BlockRange>,
     /// What it is a copy as of, when all has come.
     began_ns: u64,
+    /// Blocks that another server had sent, of which nothing is kept.
+    foreign: u64,
     /// Nothing was ever written to the file: what is not written is zeros.
     is_fresh: bool,
     recorded: Instant,
@@ -140,6 +142,7 @@ impl Backup {
             file,
             manifest: Manifest::new(drive, range, instance, now_ns),
             kept: Vec::new(),
+            foreign: 0,
             began_ns: now_ns,
             is_fresh: true,
             recorded: Instant::now(),
@@ -173,7 +176,9 @@ impl Backup {
         let old = Manifest::parse(&text)
             .and_then(|old| self.manifest.ensure_same(&old).map(|()| old))
             .map_err(|source| BackupError::Manifest { path, source })?;
-        if old.instance == self.manifest.instance && length == old.range.blocks * BLOCK_BYTES {
+        if old.instance != self.manifest.instance {
+            self.foreign = old.blocks();
+        } else if length == old.range.blocks * BLOCK_BYTES {
             self.keep(old)?;
         }
         Ok(())
@@ -202,6 +207,12 @@ impl Backup {
     /// Blocks that are there from before, unless clients have written there since.
     pub fn kept(&self) -> u64 {
         self.kept.iter().map(|range| range.blocks).sum()
+    }
+
+    /// Blocks that were there and are read again: they came from another server, or from this one before it
+    /// was started again, so nobody knows what clients have written since.
+    pub fn foreign(&self) -> u64 {
+        self.foreign
     }
 
     /// What a server is to be asked for.
@@ -568,8 +579,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
-        assert_eq!(open(&out, "2").unwrap().kept(), 0);
+        let anew = open(&out, "2").unwrap();
+        assert_eq!((anew.kept(), anew.foreign() > 0), (0, true));
+        drop(anew);
         begin(&out);
+        assert_eq!(open(&out, "1").unwrap().foreign(), 0);
         let file = fs::OpenOptions::new().write(true).open(partial(&out)).unwrap();
         file.write_all_at(&[99], 5).unwrap();
         assert_eq!(open(&out, "1").unwrap().kept(), 2048, "the other region");

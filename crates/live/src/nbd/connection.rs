@@ -49,6 +49,8 @@ pub(super) struct Connection<'a> {
     pub stopping: &'a AtomicBool,
     /// That of the export, when one was chosen.
     pub service: Option<Arc<dyn Service>>,
+    /// The client has said that it is done.
+    pub is_done: bool,
     pub watch: Watch,
 }
 
@@ -105,7 +107,8 @@ impl Connection<'_> {
         self.outbox.wait_for_room(0, 0);
         match self.outbox.take_failure() {
             Some(error) if is_timeout(&error) => Err(Broken::Stalled(self.limits.stall)),
-            Some(error) if self.has_only_looked(&error) => ended,
+            // What could not be sent was owed, but to a client that does not want it any more.
+            Some(error) if has_gone(&error) && self.wants_nothing() => ended,
             Some(error) => Err(error.into()),
             None => ended,
         }
@@ -137,17 +140,19 @@ impl Connection<'_> {
                 Err(error) if is_timeout(&error) => {
                     return Err(Broken::Undecided(self.limits.negotiation));
                 }
-                Err(error) if self.has_only_looked(&error) => return Ok(self.session.ended()?),
+                // Of answers that were sent it need not have read the last bytes.
+                Err(error) if has_gone(&error) && (self.wants_nothing() || self.outbox.flush()) => {
+                    return Ok(self.session.ended()?);
+                }
                 Err(error) => return Err(error.into()),
             };
         }
     }
 
-    /// Whether the socket failed because a client went that had chosen no export, as probes of ports do:
-    /// nothing is lost, and what it was told it need not read.
-    fn has_only_looked(&self, error: &io::Error) -> bool {
-        let is_gone = matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset);
-        is_gone && self.service.is_none()
+    /// Whether a client is owed nothing, whatever is in flight: it has said that it is done, or it has chosen
+    /// no export and goes, as probes of ports do. What it was told it need not read.
+    fn wants_nothing(&self) -> bool {
+        self.is_done || self.service.is_none()
     }
 
     /// Does what these bytes ask for, all of them.
@@ -170,7 +175,10 @@ impl Connection<'_> {
                 }
                 Some(Event::Request(request)) => self.submit(request),
                 Some(Event::StartTls) => self.encrypt(std::mem::take(&mut bytes))?,
-                Some(Event::Close(_)) => return Ok(Goes::Away),
+                Some(Event::Close(_)) => {
+                    self.is_done = true;
+                    return Ok(Goes::Away);
+                }
                 None if bytes.is_empty() => return Ok(Goes::On),
                 None => {
                     let in_flight_max = self.limits.in_flight_max.saturating_sub(1);
@@ -225,6 +233,11 @@ impl Connection<'_> {
         }
         Ok(self.stream.set_read_timeout(Some(left))?)
     }
+}
+
+/// Whether the socket failed because the client is not there any more.
+fn has_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }
 
 #[cfg(test)]

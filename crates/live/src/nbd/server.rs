@@ -246,6 +246,7 @@ impl Shared {
             limits: &self.limits,
             stopping: &self.stopping,
             service: None,
+            is_done: false,
             watch: Watch::new(),
         };
         thread::scope(|threads| {

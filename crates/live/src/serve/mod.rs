@@ -43,7 +43,7 @@ use self::works::Ask;
 use crate::nbd::{Responder, Service};
 
 pub use freewheel_model::freeblock::Foretold;
-pub use jobs::{JobError, JobReport, JobSpec, Kind, State};
+pub use jobs::{JobError, JobReport, JobSpec, Kind, State, shortest_track, usual_block};
 pub use works::{Item, News, Reader, Status, Works};
 pub use written::REGION_BLOCKS;
 
@@ -174,6 +174,8 @@ enum Message {
 /// A device that is served.
 pub struct Serving {
     export: Export,
+    drive: Arc<Drive>,
+    usual_block: u32,
     news: broadcast::Sender<News>,
     inbox: Mutex<Sender<Message>>,
     thread: Mutex<Option<JoinHandle<Report>>>,
@@ -223,13 +225,14 @@ impl Serving {
         if found != wanted {
             return Err(ServeError::Size { name: setup.name, found, wanted });
         }
-        let Setup { name, scheduler, rule, job, notice, ended, .. } = setup;
+        let Setup { drive, name, scheduler, rule, job, notice, ended } = setup;
         let options =
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
         let abilities = device.abilities();
         let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
         let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
-        let mut jobs = Jobs::new(tasks, abilities.sector_blocks());
+        let usual_block = usual_block(&drive, abilities.sector_blocks());
+        let mut jobs = Jobs::new(tasks, abilities.sector_blocks(), usual_block);
         if let Some(job) = job {
             jobs.create(SimTime::ZERO, job)?;
         }
@@ -247,7 +250,7 @@ impl Serving {
             works.run()
         });
         let thread = Mutex::new(Some(thread.map_err(ServeError::Thread)?));
-        Ok(Self { export, news, inbox: Mutex::new(inbox), thread })
+        Ok(Self { export, drive, usual_block, news, inbox: Mutex::new(inbox), thread })
     }
 
     /// Ends it when all that is in flight has come back. `None` when it has ended before.
@@ -269,6 +272,16 @@ impl Serving {
             let _ = answer.send(ask(works));
         })));
         receiver
+    }
+
+    /// The drive that the device is taken for.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// Blocks of 512 B that a task reads at once if nothing else is asked for.
+    pub fn usual_block(&self) -> u32 {
+        self.usual_block
     }
 
     /// Hears from now on what becomes of background tasks.
@@ -371,6 +384,20 @@ mod tests {
         }
 
         fn submit(&self, _: BackendCommand) {}
+    }
+
+    #[test]
+    fn blocks_that_nobody_asked_for_are_whole_sectors_and_shorter_than_the_tracks_of_any_drive() {
+        for name in library::names() {
+            let (_, drive) = library::drive(name).unwrap();
+            let zones = drive.layout().zones().iter();
+            let shortest = zones.map(|zone| zone.blocks_per_track()).min().unwrap();
+            let sizes = [1, 8, 16].map(|sector| (usual_block(&drive, sector), sector));
+            for (size, sector) in sizes {
+                assert!(size.is_multiple_of(sector) && 2 * size <= shortest, "{name}: {size}");
+                assert!((8..=128).contains(&size), "{name}: {size}");
+            }
+        }
     }
 
     #[test]

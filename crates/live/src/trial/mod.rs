@@ -155,7 +155,7 @@ fn play_in_front(
     beside(server, || {
         if let Some(free) = &experiment.config.freeblock {
             let task = TaskRequest {
-                block_size_bytes: free.block_size.get(),
+                block_size_bytes: Some(free.block_size.get()),
                 repeat: true,
                 ..TaskRequest::new(TaskKind::Scan)
             };

@@ -170,6 +170,36 @@ fn who_looks_and_goes_is_not_reported_and_who_goes_within_a_message_is() {
 }
 
 #[test]
+fn who_goes_without_its_last_answers_is_reported_only_if_it_was_owed_them() {
+    let held = Held::default();
+    let running = limited(held.clone(), Limits::default());
+    for says_so in [true, false] {
+        let mut client = running.client();
+        client.ask(Command::read(0, 1 << 20), &[]);
+        let taken = held.take(1);
+        if says_so {
+            let head = client.session.disconnect().unwrap();
+            client.stream.write_all(&head).unwrap();
+        }
+        client.vanish();
+        thread::sleep(Duration::from_millis(50));
+        taken.into_iter().for_each(|request| answer(request, 1));
+    }
+    // All of this answer is sent, and nobody reads it.
+    let mut client = running.client();
+    client.ask(Command::read(0, 512), &[]);
+    held.take(1).into_iter().for_each(|request| answer(request, 1));
+    assert!(client.is_told());
+    drop(client);
+    assert!(eventually(|| running.notices.lock().unwrap().len() == 1));
+    let notices = Arc::clone(&running.notices);
+    let served = running.stop();
+    assert_eq!((served.connections, served.broken), (3, 1));
+    let notices = notices.lock().unwrap();
+    assert!(notices[0].starts_with("connection 1: "), "{notices:?}");
+}
+
+#[test]
 fn nonsense_ends_the_connection_that_sent_it_with_a_notice_and_no_other() {
     let running = limited(Memory::new("memory", 1 << 20), Limits::default());
     let mut client = running.client();

@@ -6,12 +6,13 @@ use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskError, TaskSpec, Until};
 use freewheel_model::freeblock::uses::{
     Compare, CompareError, Pair, PrefetchError, Prefetcher, Prewriter, Versions, backup,
-    data_mining, sample, scrub,
+    block_size, data_mining, sample, scrub,
 };
 use freewheel_model::freeblock::{Foreground, FreeRun, Planner};
 use freewheel_units::{Blocks, Bytes, Lbn, Prng, SimTime};
 
 use crate::arm::{Arm, READ, WRITE, delivered, is_done, spec_of};
+use crate::common::random_spec;
 
 const NOW: SimTime = SimTime::ZERO;
 /// Of the blocks that the tests use.
@@ -423,4 +424,24 @@ fn prefetching_without_memory_is_refused() {
     let error = Prefetcher::new(&mut arm.tasks, NOW, 8, memory, 1).unwrap_err();
     assert_eq!(error, PrefetchError::Memory { memory, block });
     assert_eq!(arm.tasks.ids().count(), 0);
+}
+
+#[test]
+fn blocks_of_a_scan_are_the_power_of_two_next_to_an_eighth_of_a_mean_track() {
+    let most = Blocks::new(1 << 20);
+    let size = |drive: &Drive| block_size(drive, Blocks::new(1)..=most).get();
+    let one_zone = (16..600).map(|per_track| spec_of(5, 1, per_track));
+    let specs = one_zone.chain((0..100).map(random_spec));
+    let drives: Vec<Drive> = specs.filter_map(|spec| Drive::build(&spec).ok()).collect();
+    assert!(drives.len() > 600, "some at random cannot be built: {}", drives.len());
+    for drive in drives {
+        let turn = drive.rotation().period().as_secs_f64();
+        let eighth = drive.mean_media_rate_bytes_per_second() * turn / 512.0 / 8.0;
+        let away = |size: &u64| (*size as f64 / eighth).ln().abs();
+        let sizes = (0..20).map(|power| 1_u64 << power);
+        let nearest = sizes.min_by(|a, b| away(a).total_cmp(&away(b))).unwrap();
+        assert_eq!(size(&drive), nearest, "{eighth}");
+        let bounds = Blocks::new(8)..=Blocks::new(16);
+        assert_eq!(block_size(&drive, bounds).get(), nearest.clamp(8, 16));
+    }
 }

@@ -219,12 +219,14 @@ impl FreeblockConfig {
             let kind = self.first().kind().words();
             return Err(format!("`rounds` is {rounds}: a {kind} has 1, and is complete then"));
         }
-        if (1..=most).contains(&rounds) {
-            return Ok(());
+        let without = "without `rounds` the work goes on as long as the workload";
+        match rounds {
+            0 => Err(format!("`rounds` is 0: at least 1 is needed; {without}")),
+            _ if rounds > most => Err(format!(
+                "`rounds` is {rounds}: with {blocks} blocks in a round and {arms} arms more than {most} cannot be counted; {without}"
+            )),
+            _ => Ok(()),
         }
-        Err(format!(
-            "`rounds` is {rounds}: 1 to {most} can be counted, with {blocks} blocks in a round and {arms} arms; without `rounds` the work goes on as long as the workload"
-        ))
     }
 
     /// The first task, by which rounds are counted.

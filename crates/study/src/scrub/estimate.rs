@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::tasks::BLOCK_SIZE_MAX;
+use freewheel_model::freeblock::uses;
 use freewheel_model::freeblock::{FreeRun, Opportunity, Planner, Spent};
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};
 use freewheel_sim::source::{Request, Source, SourceError};
-use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
 use super::curve::{self, At};
@@ -179,13 +181,10 @@ pub(crate) fn estimate(
     Ok(estimate)
 }
 
-/// About an eighth of a mean track, a power of two of blocks of 512 B. A part of a gap smaller than a
-/// block is lost at its ends, and what is wanted takes a bit a block.
+/// What is wanted takes a bit a block and nothing waits for one, so larger ones than a server takes are as
+/// good where tracks are long.
 fn block_size(drive: &Drive) -> Bytes {
-    let turn = drive.rotation().period().as_secs_f64();
-    let track = drive.mean_media_rate_bytes_per_second() * turn / 512.0;
-    let eighth = libm::log2((track / 8.0).max(1.0)).round() as u32;
-    Bytes::new(512 << eighth)
+    uses::block_size(drive, Blocks::new(1)..=Blocks::new(BLOCK_SIZE_MAX.into())).bytes()
 }
 
 /// Runs the whole trace and measures for each arm the share of the time that is in gaps.

@@ -79,7 +79,7 @@ impl World {
             Habits { seek_jitter: Some(us(50)), queue_depth: Some(8), ..Habits::default() };
         let drive = EmulatedDrive::new(&spec, "small", &habits, bad, 1).unwrap();
         let media = vec![0; drive.blocks().bytes().get() as usize];
-        let desk = Desk::new(scheduler, Jobs::new(tasks, sector), abilities);
+        let desk = Desk::new(scheduler, Jobs::new(tasks, sector, 128), abilities);
         let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
         let now = SimTime::ZERO;
         let (slow, late, refuses) = (None, None, false);

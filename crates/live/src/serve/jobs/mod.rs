@@ -19,8 +19,10 @@ mod spec;
 
 use std::collections::BTreeMap;
 
+use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, Tasks, Which};
-use freewheel_units::{BLOCK_BYTES, Lbn, SimDuration, SimTime};
+use freewheel_model::freeblock::uses;
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
 use self::job::Job;
@@ -33,8 +35,10 @@ pub use pieces::Source;
 pub use reads::{Copies, OwnRead};
 pub use spec::{JobSpec, Kind};
 
-/// Blocks of 512 B that most tasks read at once: 64 KiB.
-const USUAL_BLOCK: u64 = 128;
+/// Shortest and longest blocks of a task for which none are asked: 4 KiB, a page, which is what file
+/// systems and clients write; and 64 KiB, for which a write may have to wait where a backup reads.
+const USUAL_BLOCK_MIN: Blocks = Blocks::new(8);
+const USUAL_BLOCK_MAX: Blocks = Blocks::new(128);
 
 /// Jobs that have ended and are remembered.
 const ENDED_MAX: usize = 100;
@@ -134,10 +138,25 @@ pub enum Output {
     },
 }
 
+/// Blocks of 512 B that a task reads at once if nothing else is asked for, on a device with sectors of so
+/// many: what fits the tracks of the drive, and is whole sectors.
+pub fn usual_block(drive: &Drive, sector_blocks: u32) -> u32 {
+    let sector = Blocks::new(sector_blocks.into());
+    let bounds = USUAL_BLOCK_MIN.max(sector)..=USUAL_BLOCK_MAX.max(sector);
+    uses::block_size(drive, bounds).get() as u32
+}
+
+/// The shortest track of a drive, in blocks of 512 B: longer blocks of a task lie on several and come in
+/// pieces.
+pub fn shortest_track(drive: &Drive) -> u32 {
+    let zones = drive.layout().zones().iter();
+    zones.map(|zone| zone.blocks_per_track()).min().unwrap_or(u32::MAX)
+}
+
 /// The first task of a drive costs an index of it, which takes a large one a second: now, as nobody
 /// waits yet.
-fn prepare(tasks: &mut Tasks) {
-    let usual = JobSpec::new(Kind::Scan, Extent::new(0, USUAL_BLOCK), USUAL_BLOCK as u32);
+fn prepare(tasks: &mut Tasks, usual_block: u32) {
+    let usual = JobSpec::new(Kind::Scan, Extent::new(0, usual_block.into()), usual_block);
     // A drive smaller than that needs no time.
     if let Ok(task) = tasks.register(SimTime::ZERO, usual.task(Some(usual.range))) {
         tasks.refresh();
@@ -164,9 +183,10 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// No jobs yet, on a device with sectors of so many blocks.
-    pub fn new(mut tasks: Tasks, sector_blocks: u32) -> Self {
-        prepare(&mut tasks);
+    /// No jobs yet, on a device with sectors of so many blocks, of which most will have blocks of this
+    /// size.
+    pub fn new(mut tasks: Tasks, sector_blocks: u32, usual_block: u32) -> Self {
+        prepare(&mut tasks, usual_block);
         Self {
             tasks,
             sector_blocks,

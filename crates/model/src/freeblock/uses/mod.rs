@@ -1,10 +1,12 @@
 //! What free bandwidth is used for (osdi00 section 2.2): small state machines on the task interface.
 
+mod block_size;
 mod compare;
 mod prefetch;
 mod prewrite;
 mod scan;
 
+pub use block_size::block_size;
 pub use compare::{Compare, CompareCounts, CompareError, Pair, Versions};
 pub use prefetch::{PrefetchCounts, PrefetchError, Prefetcher};
 pub use prewrite::{PrewriteCounts, Prewriter};

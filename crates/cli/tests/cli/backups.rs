@@ -1,0 +1,184 @@
+//! Copies of a served drive, by the verb.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use super::control::{World, interrupt};
+use super::nbd::Running;
+use super::run::{command, run};
+
+#[test]
+fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
+    let mut world = World::file();
+    let mut client = world.client();
+    for at in 0..world.blocks / 64 {
+        client.write(at * 64 * 512, &[at as u8 + 1; 64 * 512]);
+    }
+    let before = fs::read(world.path("data")).unwrap();
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let mut first = command(&args).spawn().unwrap();
+    while world.json("tasks")["tasks"].as_array().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Reads make gaps; writes overtake what has not been read.
+    for at in 0..40 {
+        client.write((at * 7919 % world.blocks) / 8 * 4096, &[0xaa; 512]);
+    }
+    let copied = world.json("tasks")["tasks"][0]["copied_blocks"].as_u64().unwrap();
+    assert!(copied > 100, "{copied}");
+    world.verb("promote 1");
+    assert!(first.wait().unwrap().success());
+    assert!(fs::read(&out).unwrap() == before);
+    assert!(fs::read(world.path("data")).unwrap() != before);
+    assert!(world.path("copy.manifest").exists() && !world.path("copy.partial").exists());
+    world.server.signal("-TERM");
+    assert_eq!(world.server.end().1, Some(0));
+    assert!(!world.control().exists());
+}
+
+#[test]
+fn a_backup_that_was_killed_goes_on_with_what_was_on_record() {
+    // Reading the bad block again and again leaves the time to kill.
+    let world = World::emulated("?bad=9000&recovery=1s");
+    let mut client = world.client();
+    client.write(512 * 100, &[5; 8192]);
+    std::thread::sleep(Duration::from_millis(1100));
+    let (out, control) = (world.path("copy"), world.control());
+    let args =
+        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
+    let mut first = command(&args).stderr(Stdio::null()).spawn().unwrap();
+    let record = || fs::read_to_string(world.path("copy.partial.manifest")).unwrap_or_default();
+    while !record().contains("\nregion 6144 2048 ") {
+        assert!(first.try_wait().unwrap().is_none(), "it ended without a record");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // A block that is written can be read again.
+    client.write(512 * 9000, &[6; 512]);
+    let ran = run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("read back and right"), "{}", ran.stdout);
+    let tasks = world.json("tasks");
+    assert_eq!(tasks["tasks"][0]["state"], "aborted", "its reader went");
+    let read = tasks["tasks"][1]["blocks"].as_u64().unwrap();
+    assert!(read <= world.blocks - 4 * 2048, "four MiB at least are kept: {read}");
+    let copy = fs::read(&out).unwrap();
+    for at in 0..world.blocks / 64 {
+        let here = &copy[at as usize * 64 * 512..][..64 * 512];
+        assert!(here == client.read(at * 64 * 512, 64 * 512), "{at}");
+    }
+    let ran = run(&args);
+    assert!(ran.stderr.contains("is there already"), "{}", ran.stderr);
+}
+
+#[test]
+fn ctrl_c_puts_a_backup_on_record_and_the_same_command_says_that_it_goes_on() {
+    let world = World::emulated("?bad=9000&recovery=1s");
+    let (out, control) = (world.path("copy"), world.control());
+    let args =
+        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
+    let mut first = command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    while world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0) < 8192 {
+        assert!(first.try_wait().unwrap().is_none(), "it ended early");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    interrupt(&first);
+    let ended = first.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    assert!(said.contains("the same command goes on with it"), "{said}");
+    world.client().write(512 * 9000, &[6; 512]);
+    let ran = run(&args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("note: going on: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains(" are there and unchanged\n"), "{}", ran.stderr);
+    assert!(world.verb("tasks").stdout.contains("backup  aborted"), "not promoted any more");
+}
+
+#[test]
+fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() {
+    // Reading the bad block again and again leaves the time to abort.
+    let world = World::emulated("?bad=9000&recovery=300ms");
+    let mut client = world.client();
+    // A block that is written can be read again.
+    for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {
+        client.write(at * 64 * 512, &[at as u8 + 1; 64 * 512]);
+    }
+    // What was written in the second before counts as written since.
+    std::thread::sleep(Duration::from_millis(1100));
+    let (out, control) = (world.path("copy"), world.control());
+    let args =
+        ["backup", out.to_str().unwrap(), "--promote", "--control", control.to_str().unwrap()];
+    let mut first = command(&args).stderr(Stdio::null()).spawn().unwrap();
+    let read = || world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0);
+    while read() < 8400 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.verb("abort 1");
+    assert_eq!(first.wait().unwrap().code(), Some(1));
+    client.write(3000 * 512, &[0xbb; 512]);
+    // Long enough that it was not written since the second began, only since the first.
+    std::thread::sleep(Duration::from_millis(1100));
+    let waiting = args.iter().filter(|&&arg| arg != "--promote").copied().collect::<Vec<_>>();
+    let mut second = command(&waiting).stderr(Stdio::null()).spawn().unwrap();
+    while world.json("tasks")["tasks"][1]["state"] != "running" {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.verb("abort 2");
+    assert_eq!(second.wait().unwrap().code(), Some(1));
+    // It was not promoted: what was written has mostly not been sent again, and is on record as it
+    // was.
+    let ran = run(&args);
+    assert!(ran.stderr.contains("1 blocks could not be read"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("MiB were there from before"), "{}", ran.stdout);
+    let task = &world.json("tasks")["tasks"][2];
+    assert!(task["blocks"].as_u64().unwrap() < world.blocks - 2 * 2048, "{task}");
+    let copy = fs::read(&out).unwrap();
+    for at in (0..world.blocks / 64).filter(|&at| at != 9000 / 64) {
+        let here = &copy[at as usize * 64 * 512..][..64 * 512];
+        assert!(here == client.read(at * 64 * 512, 64 * 512), "{at}");
+    }
+}
+
+#[test]
+fn whoever_waits_for_a_server_that_goes_is_told_so_and_its_backup_begins_anew() {
+    let mut world = World::emulated("?bad=9000&recovery=1s");
+    let (out, control) = (world.path("copy"), world.control());
+    let control = control.to_str().unwrap();
+    let copy = ["backup", out.to_str().unwrap(), "--promote", "--control", control];
+    let start = |args: &[&str]| {
+        let mut command = command(args);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let copying = start(&copy);
+    while world.json("tasks")["tasks"][0]["blocks_read"].as_u64().unwrap_or(0) < 8192 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let waiting = start(&["scan", "--control", control]);
+    while world.json("tasks")["tasks"].as_array().unwrap().len() < 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    world.server.signal("-KILL");
+    world.server.end();
+    for (child, help) in [
+        (copying, "when a server runs again the same command begins anew"),
+        (waiting, "start `freewheel serve` again, and then this command"),
+    ] {
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains("error: the server has gone"), "{said}");
+        assert!(said.contains(help) && !said.contains("--control"), "{said}");
+    }
+    let (drive, socket) = (world.path("small.toml"), world.path("socket"));
+    let (drive, socket) = (drive.to_str().unwrap(), socket.to_str().unwrap());
+    let backend = format!("emulated:{drive}");
+    world.server = Running::start(&["serve", &backend, "--drive", drive, "--socket", socket]);
+    let ran = run(&copy);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("note: beginning anew: the "), "{}", ran.stderr);
+    assert!(!ran.stdout.contains("were there from before"), "{}", ran.stdout);
+}
