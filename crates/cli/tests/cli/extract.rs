@@ -230,7 +230,7 @@ fn break_off(args: &[&str], journal: &str, count: usize) -> bool {
 #[ignore = "times a drive in real time, so `make test` runs it after the others, by itself"]
 fn a_drive_behind_nbd_is_found_out_in_real_time_though_it_breaks_off_in_between() {
     let bench = Bench::new(SMALL_TRACE);
-    // Small enough for half a minute.
+    // Small enough for some minutes, most of which are requests held against the file.
     let tiny = SMALL
         .replace("cylinders = 80", "cylinders = 26")
         .replace("last_cylinder = 49", "last_cylinder = 15")
