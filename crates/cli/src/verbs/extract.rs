@@ -12,7 +12,7 @@ use freewheel::model::onboard::spec::WriteCache;
 use freewheel::sim::black_box::{BlackBox, EmulatedDrive, Habits, VirtualDrive};
 use freewheel::sim::library;
 use freewheel::study::{
-    Confidence, ExtractError, ExtractOptions, ExtractedMisplaced, Extraction, Journal,
+    Confidence, ExtractError, ExtractOptions, ExtractStep, ExtractedMisplaced, Extraction, Journal,
     JournalEntry, JournalHead, extract,
 };
 use serde::Serialize;
@@ -24,7 +24,7 @@ use crate::verbs::drive::{DriveIdentity, held_out};
 use crate::verbs::emulated::Emulated;
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::target::Target;
-use crate::{file, output};
+use crate::{file, number, output};
 
 /// Find out what a drive is by timing reads of it, and write a drive file
 ///
@@ -180,7 +180,9 @@ impl ExtractArgs {
         journal: Journal<'_>,
     ) -> Result<Extraction, ExtractError> {
         let bars = Bars::default();
-        extract(drive, &self.options(), journal, &|step, done, total| bars.set(step, done, total))
+        extract(drive, &self.options(), journal, &|step| {
+            bars.remark(step.name, step.done, step.total, &sent(step));
+        })
     }
 
     fn drive_name(&self) -> String {
@@ -215,6 +217,13 @@ impl ExtractArgs {
             self.output.display()
         )
     }
+}
+
+/// What a step is at, and what all steps have taken until now.
+fn sent(step: &ExtractStep<'_>) -> String {
+    let part = if step.part.is_empty() { String::new() } else { format!("{}, ", step.part) };
+    let time = number::about(step.drive_time.ns());
+    format!("{part}{} commands in {time}", step.commands)
 }
 
 /// What requests say of the file; that there were none, if so.

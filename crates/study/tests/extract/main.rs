@@ -6,5 +6,6 @@ mod checks;
 mod hidden;
 mod layouts;
 mod library;
+mod progress;
 mod spindle;
 mod trouble;
