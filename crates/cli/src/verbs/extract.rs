@@ -73,6 +73,11 @@ pub struct ExtractArgs {
     json: bool,
 }
 
+/// The way out for whoever asks what has no rotation.
+const NO_DISK: &str = "give a hard disk itself, as /dev/sdX, and not a file, a solid-state drive or a volume behind a cache; \
+     with one that is busy, begin anew on a quiet one; emulated:NAME is a drive to try this on \
+     (freewheel drive list)";
+
 /// Blocks of a kind that the report names; the JSON document has them all.
 const SHOWN: usize = 8;
 
@@ -169,7 +174,10 @@ impl ExtractArgs {
             );
             return Failure::from(error).with_help(help);
         }
-        let help = "begin anew when nothing else keeps drive and host busy, or with another --seed";
+        let help = match error {
+            ExtractError::NoTurn { .. } | ExtractError::NoRotation => NO_DISK,
+            _ => "begin anew when nothing else keeps drive and host busy, or with another --seed",
+        };
         journal::remove(&self.output)
             .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
     }

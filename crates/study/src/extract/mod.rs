@@ -54,6 +54,7 @@ use std::io;
 use freewheel_model::drive::BuildDriveError;
 use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
 use freewheel_sim::black_box::{BlackBox, Gone};
+use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -129,6 +130,21 @@ pub enum ExtractError {
         block: u64,
         /// Of the drive.
         blocks: u64,
+    },
+    /// Answers come too evenly.
+    #[error(
+        "half of {count} reads at random places took {:.0} to {:.0} us, which is too much alike for a platter that \
+         turns, even at 20,000 rpm: this is no spinning disk, or a cache answers for it",
+        from.ns() as f64 / 1e3,
+        to.ns() as f64 / 1e3
+    )]
+    NoTurn {
+        /// How many were read.
+        count: usize,
+        /// The quarter that came soonest took no longer.
+        from: SimDuration,
+        /// The quarter that came last took no less.
+        to: SimDuration,
     },
     /// Answers have no period.
     #[error(
