@@ -290,6 +290,10 @@ fn a_slip_is_answered_with_what_there_is() {
     assert!(ran.stderr.contains("PATH.control"), "{}", ran.stderr);
     let ran = world.verb("abort 7");
     assert!(ran.code == 1 && ran.stderr.contains("no task 7: `freewheel tasks`"), "{}", ran.stderr);
+    let ran = world.verb("scrub --against /no/such/manifest");
+    let says = "error: --against /no/such/manifest: there is no such file\n";
+    assert!(ran.code == 1 && ran.stderr.starts_with(says), "{}", ran.stderr);
+    assert!(ran.stderr.contains("help: give what `freewheel scrub --manifest"), "{}", ran.stderr);
     let answer = world.get("/v1/task", "\0");
     assert!(
         answer.starts_with("HTTP/1.1 404") && answer.contains("there is no /v1/task: GET / lists")
