@@ -47,7 +47,7 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
 fn a_folder_that_is_not_there_is_named_before_anything_is_asked_and_has_to_be_created() {
     let bench = Bench::new(SMALL_TRACE);
     let (sim, folder, out) =
-        (bench.at("sim.toml"), bench.at("nosuch"), bench.at("nosuch/out"));
+        (bench.at("sim.toml"), bench.at("nosuch"), bench.at("nosuch/out.parquet"));
     let control = bench.at("control");
     for args in [
         &["extract", "emulated:tr96", "-o", &out][..],
@@ -60,6 +60,19 @@ fn a_folder_that_is_not_there_is_named_before_anything_is_asked_and_has_to_be_cr
         assert_eq!((ran.code, &*ran.stdout), (1, ""), "{args:?}: {}", ran.stderr);
         let says = format!("{out}: there is no folder {folder}: create it, or choose another");
         assert!(ran.stderr.contains(&says), "{args:?}: {}", ran.stderr);
+    }
+    assert_eq!(bench.names(), INPUTS);
+}
+
+#[test]
+fn a_log_by_another_name_than_that_of_parquet_is_refused_before_the_run() {
+    let bench = Bench::new(SMALL_TRACE);
+    for name in ["log.csv", "log.csv.zst", "log"] {
+        let ran = run(&["sim", &bench.at("sim.toml"), "--log", &bench.at(name)]);
+        assert_eq!((ran.code, &*ran.stdout), (2, ""), "{name}: {}", ran.stderr);
+        for says in [&bench.at(name), "--log", "ends in .parquet"] {
+            assert!(ran.stderr.contains(says), "{name}: {}", ran.stderr);
+        }
     }
     assert_eq!(bench.names(), INPUTS);
 }
