@@ -231,7 +231,7 @@ impl ExtractArgs {
 fn sent(step: &ExtractStep<'_>) -> String {
     let part = if step.part.is_empty() { String::new() } else { format!("{}, ", step.part) };
     let time = number::about(step.drive_time.ns());
-    format!("{part}{} commands in {time}", step.commands)
+    format!("{part}{} commands in {time} of the drive", step.commands)
 }
 
 /// What requests say of the file; that there were none, if so.
