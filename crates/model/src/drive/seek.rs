@@ -89,6 +89,23 @@ impl SeekCurve {
         self.with_least(self.floor.of(distance))
     }
 
+    /// No movement over this distance or a longer one and to another surface takes less, whatever the
+    /// operation.
+    #[inline]
+    pub(crate) fn switch_floor_ns(&self, distance: u32) -> u64 {
+        let switch = self.read_switch_ns.min(self.write_switch_ns);
+        self.with_least(self.floor.of(distance).max(switch))
+    }
+
+    /// No such movement that ends with `op` takes less.
+    #[inline]
+    pub(crate) fn switch_floor_for_ns(&self, op: Op, distance: u32) -> u64 {
+        match op {
+            Op::Write => self.with_least(self.write_floor.of(distance).max(self.write_switch_ns)),
+            _ => self.switch_floor_ns(distance),
+        }
+    }
+
     /// No seek of this distance or a longer one that ends with `op` takes less.
     #[inline]
     pub(crate) fn floor_for_ns(&self, op: Op, distance: u32) -> u64 {

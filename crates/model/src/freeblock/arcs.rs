@@ -56,33 +56,6 @@ pub(super) trait Collect {
     fn clear(&mut self);
 }
 
-/// Shows it to both.
-impl<A: Collect, B: Collect> Collect for (A, B) {
-    #[inline]
-    fn add_run(
-        &mut self,
-        place: &TrackPlace<'_>,
-        sector: u32,
-        size: Divisor,
-        count: u32,
-        worth: u32,
-    ) {
-        self.0.add_run(place, sector, size, count, worth);
-        self.1.add_run(place, sector, size, count, worth);
-    }
-
-    #[inline]
-    fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
-        self.0.add_piece(place, sector, size, worth);
-        self.1.add_piece(place, sector, size, worth);
-    }
-
-    fn clear(&mut self) {
-        self.0.clear();
-        self.1.clear();
-    }
-}
-
 impl<const PARTS: usize> Spans<PARTS> {
     pub const NONE: Self = Self { worth: [[[0; SLOTS]; SLOTS]; PARTS], used: 0, total: 0 };
 
@@ -210,12 +183,6 @@ impl Table {
         }
         table
     }
-}
-
-/// A worth in a byte.
-#[inline]
-pub(super) fn byte_of(worth: u32, shift: u32) -> u8 {
-    byte(units(worth, shift))
 }
 
 /// The least byte that stands for more than a worth.

@@ -3,21 +3,22 @@
 //! For every cylinder there is a table of all arcs of the turn with the worth of what lies in them;
 //! above them stands a tree whose nodes hold the greatest of their children, arc by arc. Since the
 //! greatest is taken for each arc apart, the bound stays close even over thousands of cylinders with
-//! small pieces on each.
+//! small pieces on each. Of single tracks there are [`Marks`] as well.
+//!
+//! On a large drive that is far more than a cache holds, and searches wait for memory most of their
+//! time: so what they need of many nodes lies in one line, and is asked for before they come to it.
 
 use std::ops::Range;
 
 use freewheel_units::{Bytes, Op};
 use prefetch_index::prefetch_index;
 
-use super::arcs::{
-    Arcs, Collect, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_above, byte_of, worth,
-};
+use super::arcs::{Arcs, Collect, SLOTS, SlotArc, Table, UNITS_MAX, byte_above, units, worth};
 use super::bitmap::Bitmap;
-use super::marks::Marks;
+use super::marks::{Marks, Track};
 use super::path_arcs::{Apart, Surface};
 use super::tracks::{TrackPlace, Tracks};
-use super::wanted::Wanted;
+use super::wanted::{LayerKey, Wanted};
 use crate::drive::Position;
 
 /// Children of a node: a power of two.
@@ -94,6 +95,31 @@ impl Family {
     }
 }
 
+/// Worth and sectors of blocks, each the least of them.
+#[derive(Debug, Clone, Copy)]
+struct Least {
+    worth: u32,
+    sectors: u32,
+}
+
+impl Least {
+    /// Of no blocks.
+    const NONE: Self = Self { worth: u32::MAX, sectors: u32::MAX };
+
+    /// Of all that are wanted.
+    fn of(wanted: &Wanted) -> Self {
+        let keys = wanted.layers().iter().filter(|layer| !layer.is_empty()).map(|layer| layer.key);
+        keys.fold(Self::NONE, |least, LayerKey { size, weight, .. }| {
+            least.and(Self { worth: size * weight, sectors: size })
+        })
+    }
+
+    fn and(self, other: Self) -> Self {
+        let (worth, sectors) = (self.worth.min(other.worth), self.sectors.min(other.sectors));
+        Self { worth, sectors }
+    }
+}
+
 /// A node of the tree: level 0 holds the cylinders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Node {
@@ -124,13 +150,16 @@ pub(super) struct Index {
     /// Cylinders of which less is wanted than their tables say: bounds that are too high still
     /// hold, so they are worked out anew only when a search comes by.
     stale: Bitmap,
-    /// Worth of all that is wanted on each track, as in a table.
-    by_track: Vec<u8>,
-    /// Where on each track it lies, if tables say what single tracks offer.
+    /// If tables say what single tracks offer, the worth of all that is wanted on each track, in units;
+    /// the greatest stands for any.
+    totals: Vec<u16>,
+    /// Where on each of them blocks begin.
     marks: Vec<Marks>,
+    /// Of all blocks that are marked, the least.
+    least: Least,
     /// What is wanted on the track, or the surfaces of the cylinder, at hand: memory that is used
     /// again.
-    track: Box<(Spans<1>, Marks)>,
+    track: Box<Track>,
     surfaces: Vec<Surface>,
 }
 
@@ -138,19 +167,27 @@ impl Index {
     pub fn new(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> Self {
         let mut size = tracks.cylinders() as usize;
         let stale = Bitmap::new(size as u64);
-        let by_track = vec![0; size * tracks.surfaces() as usize];
+        let surfaces = tracks.surfaces() as usize;
         let mut levels = vec![Level::new(size)];
         while size > 1 {
             size = size.div_ceil(FANOUT);
             levels.push(Level::new(size));
         }
-        let (marks, surfaces) = match objective {
-            Objective::Track => (vec![Marks::NONE; by_track.len()], Vec::new()),
-            Objective::Cylinder => (Vec::new(), vec![Surface::NONE; tracks.surfaces() as usize]),
+        let (by_track, by_surface) = match objective {
+            Objective::Track => (levels[0].nodes * surfaces, 0),
+            Objective::Cylinder => (0, surfaces),
         };
-        let track = Box::new((Spans::NONE, Marks::NONE));
-        let mut index =
-            Self { objective, levels, shift: 0, stale, by_track, marks, track, surfaces };
+        let mut index = Self {
+            objective,
+            levels,
+            shift: 0,
+            stale,
+            totals: vec![0; by_track],
+            marks: vec![Marks::NONE; by_track],
+            least: Least::NONE,
+            track: Box::new(Track::NONE),
+            surfaces: vec![Surface::NONE; by_surface],
+        };
         index.rebuild(tracks, wanted);
         index
     }
@@ -159,6 +196,7 @@ impl Index {
     pub fn rebuild(&mut self, tracks: &Tracks, wanted: &Wanted) {
         self.shift = shift(tracks, wanted, self.objective);
         self.stale = Bitmap::new(tracks.cylinders().into());
+        self.least = Least::NONE;
         for cylinder in 0..tracks.cylinders() {
             let table = self.cylinder(tracks, wanted, cylinder);
             self.set(0, cylinder as usize, &table);
@@ -215,13 +253,14 @@ impl Index {
 
     fn best_track(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
         let mut most = Arcs::NONE;
+        self.least = self.least.and(Least::of(wanted));
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
             collect(tracks, wanted, (at, &place), &mut *self.track);
             let track = tracks.track(cylinder, surface) as usize;
-            let (spans, marks) = &*self.track;
-            self.by_track[track] = byte_of(spans.total(), self.shift);
+            let Track { spans, marks } = &*self.track;
+            self.totals[track] = units(spans.total(), self.shift);
             self.marks[track] = *marks;
             if spans.total() > 0 {
                 most.raise(spans, self.shift);
@@ -238,38 +277,43 @@ impl Index {
             let into = &mut self.surfaces[used];
             collect(tracks, wanted, (at, &place), into);
             let total = into.total();
-            self.by_track[tracks.track(cylinder, surface) as usize] = byte_of(total, self.shift);
             used += usize::from(total > 0);
             sectors = place.sectors();
         }
         Arcs::of_paths(&self.surfaces[..used], apart(tracks, wanted, sectors), self.shift)
     }
 
-    /// Of these surfaces of a cylinder those on which more than `things` may lie in a window: the lowest
-    /// bit for the first one.
+    /// Of these surfaces of a cylinder those on which more than `known` may be had of blocks that begin
+    /// in a window and of pieces: the lowest bit for the first one.
     #[inline]
-    pub fn having_more(
+    pub fn promising(
         &self,
         tracks: &Tracks,
-        (cylinder, surfaces): (u32, u64),
-        things: u32,
+        (cylinder, mut surfaces): (u32, u64),
+        known: u32,
         window: Marks,
     ) -> u64 {
-        let marks = &self.marks[tracks.track(cylinder, 0) as usize..];
-        those(&marks[..tracks.surfaces() as usize], surfaces, |on| on.has_more(things, window))
+        let first = tracks.track(cylinder, 0) as usize;
+        let (totals, marks) = (&self.totals[first..], &self.marks[first..]);
+        let mut promising = 0;
+        while surfaces != 0 {
+            let surface = surfaces.trailing_zeros() as usize;
+            surfaces &= surfaces - 1;
+            let total = match totals[surface] {
+                u16::MAX => u32::MAX,
+                units => u32::from(units) << self.shift,
+            };
+            if total > known {
+                let outside = self.least.worth.saturating_mul(marks[surface].outside(window));
+                promising |= u64::from(total.saturating_sub(outside) > known) << surface;
+            }
+        }
+        promising
     }
 
-    /// Of these surfaces of a cylinder those on which more than `known` may be wanted.
-    #[inline]
-    pub fn offering_more(
-        &self,
-        tracks: &Tracks,
-        (cylinder, surfaces): (u32, u64),
-        known: u32,
-    ) -> u64 {
-        let least = byte_above(known, self.shift);
-        let totals = &self.by_track[tracks.track(cylinder, 0) as usize..];
-        those(&totals[..tracks.surfaces() as usize], surfaces, |&total| total >= least)
+    /// The least sectors of a block that is marked.
+    pub fn least_sectors(&self) -> u32 {
+        self.least.sectors
     }
 
     /// Whether anything may be wanted under a node.
@@ -287,7 +331,7 @@ impl Index {
     pub fn memory(&self) -> Bytes {
         let families: usize = self.levels.iter().map(|level| level.families.capacity()).sum();
         let flat = families * size_of::<Family>()
-            + self.by_track.capacity()
+            + self.totals.capacity() * size_of::<u16>()
             + self.marks.capacity() * size_of::<Marks>()
             + self.surfaces.capacity() * size_of::<Surface>();
         Bytes::new(flat as u64) + self.stale.memory()
@@ -349,8 +393,9 @@ impl Index {
     pub fn prefetch_cylinder(&self, tracks: &Tracks, cylinder: u32) {
         let first = tracks.track(cylinder, 0) as usize;
         let last = first + tracks.surfaces() as usize - 1;
-        prefetch_index(&self.by_track, first);
-        for track in (first..last + 8).step_by(8).filter(|_| !self.marks.is_empty()) {
+        prefetch_index(&self.totals, first);
+        prefetch_index(&self.totals, last);
+        for track in (first..last + 8).step_by(8) {
             prefetch_index(&self.marks, track.min(last));
         }
     }
@@ -382,17 +427,6 @@ impl Index {
         let families = &self.levels[node.level as usize].families;
         families[family].worth(arc, sibling, self.shift)
     }
-}
-
-/// Of these surfaces those whose entry is as told.
-#[inline]
-fn those<T>(entries: &[T], surfaces: u64, is_so: impl Fn(&T) -> bool) -> u64 {
-    if surfaces.is_power_of_two() {
-        return if is_so(&entries[surfaces.trailing_zeros() as usize]) { surfaces } else { 0 };
-    }
-    let bits =
-        entries.iter().enumerate().map(|(surface, entry)| u64::from(is_so(entry)) << surface);
-    surfaces & bits.fold(0, |all, bit| all | bit)
 }
 
 /// The least shift by which the worth of a whole track or cylinder fits a table's entry.

@@ -1,81 +1,111 @@
-//! In which parts of the turn anything is wanted, track by track.
+//! In which parts of the turn blocks begin, track by track.
 //!
 //! A table of the index speaks for all tracks of a cylinder. Before any of them is looked at closely,
-//! a word for each tells how many things at most lie in a window: that leaves most of them out where
-//! what is wanted comes in blocks no shorter than a part of the turn.
+//! a word for each says how much of what is wanted there lies outside a window: that leaves most of
+//! them out.
 
-use super::arcs::Collect;
+use super::arcs::{Collect, Spans};
 use super::tracks::TrackPlace;
 use crate::drive::Divisor;
 
 /// Parts of a turn: bits of a word.
-pub(super) const PARTS: u64 = u64::BITS as u64;
+const PARTS: u64 = u64::BITS as u64;
 
 /// Steps of an angle in a part.
 const STEPS: u64 = (1 << 32) / PARTS;
 
-/// For everything on a track one of the parts that it touches, and no two the same; all where they do
-/// not suffice, which stands for any number of things.
+/// Parts of the turn. Of a track those in which at least one block begins; pieces of blocks are left
+/// out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Marks(u64);
+
+/// Time as parts of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Turn {
+    period: u64,
+    /// In units of 2^-40, rounded down.
+    parts_per_ns: u64,
+}
+
+impl Turn {
+    pub fn new(period: u64) -> Self {
+        Self { period, parts_per_ns: (PARTS << 40) / period }
+    }
+
+    /// The parts of which anything passes in `length` nanoseconds from a phase on, whole turns not
+    /// taken off.
+    #[inline]
+    pub fn window(&self, phase: u64, length: u64) -> Marks {
+        // Edges are rounded up to whole nanoseconds: what begins at this one may lie one before it.
+        let begin = phase + self.period - 1;
+        let first = (begin * self.parts_per_ns) >> 40;
+        let last = ((begin + 1 + length.min(self.period)) * (self.parts_per_ns + 1)) >> 40;
+        Marks::between(first, last)
+    }
+}
 
 impl Marks {
     pub const NONE: Self = Self(0);
 
-    /// The parts that angles of `from..=to` steps touch, whole turns not taken off.
+    /// The parts `first..=last`, whole turns not taken off.
     #[inline]
-    pub fn touching((from, to): (u64, u64)) -> Self {
-        let (first, parts) = (from / STEPS, to / STEPS - from / STEPS + 1);
+    fn between(first: u64, last: u64) -> Self {
+        let parts = last - first + 1;
         Self((u64::MAX >> PARTS.saturating_sub(parts)).rotate_left((first % PARTS) as u32))
     }
 
-    /// Whether blocks of so many sectors touch a part that no other touches, on tracks of `on_track`.
-    pub fn tell(sectors: u32, on_track: u32) -> bool {
-        u64::from(sectors) * PARTS >= u64::from(on_track)
-    }
-
-    /// Whether more than `things` may lie in a window.
+    /// No fewer blocks begin outside a window.
     #[inline]
-    pub fn has_more(self, things: u32, window: Self) -> bool {
-        self.0 == u64::MAX || (self.0 & window.0).count_ones() > things
+    pub fn outside(self, window: Self) -> u32 {
+        (self.0 & !window.0).count_ones()
     }
 
-    fn add(&mut self, begin: u64, end: u64) {
-        let free =
-            (begin / STEPS..=(end - 1) / STEPS).find(|part| self.0 >> (part % PARTS) & 1 == 0);
-        self.0 = free.map_or(u64::MAX, |part| self.0 | 1 << (part % PARTS));
+    /// Adds `count` blocks of `sectors` each that follow on each other from `sector` on.
+    fn add_run(&mut self, place: &TrackPlace<'_>, sector: u32, sectors: u32, count: u32) {
+        let start = u64::from(place.start().steps());
+        let part = |sector: u32| (start + place.turned(sector)) / STEPS;
+        if place.turned(sectors) < STEPS {
+            // One begins in each part from that of the first to that of the last.
+            let last = sector + (count - 1) * sectors;
+            self.0 |= Self::between(part(sector), part(last)).0;
+        } else {
+            let parts = (0..count).map(|block| part(sector + block * sectors));
+            self.0 |= parts.fold(0, |all, part| all | 1 << (part % PARTS));
+        }
     }
 }
 
-impl Collect for Marks {
+/// What is wanted on a track, by arcs and by marks.
+#[derive(Debug, Clone)]
+pub(super) struct Track {
+    pub spans: Spans<1>,
+    pub marks: Marks,
+}
+
+impl Track {
+    pub const NONE: Self = Self { spans: Spans::NONE, marks: Marks::NONE };
+}
+
+impl Collect for Track {
     fn add_run(
         &mut self,
         place: &TrackPlace<'_>,
         sector: u32,
         size: Divisor,
         count: u32,
-        _worth: u32,
+        worth: u32,
     ) {
-        let (start, size) = (u64::from(place.start().steps()), size.get() as u32);
-        if !Self::tell(size, place.sectors()) {
-            *self = Self(u64::MAX);
-            return;
-        }
-        let mut begin = start + place.turned(sector);
-        for item in 1..=count {
-            let end = start + place.turned(sector + item * size);
-            self.add(begin, end);
-            begin = end;
-        }
+        self.spans.add_run(place, sector, size, count, worth);
+        self.marks.add_run(place, sector, size.get() as u32, count);
     }
 
-    fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, _worth: u32) {
-        let start = u64::from(place.start().steps());
-        self.add(start + place.turned(sector), start + place.turned(sector + size));
+    fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
+        self.spans.add_piece(place, sector, size, worth);
     }
 
     fn clear(&mut self) {
-        *self = Self::NONE;
+        self.spans.clear();
+        self.marks = Marks::NONE;
     }
 }
 
@@ -95,62 +125,46 @@ mod tests {
         Tracks::new(&Arc::new(Drive::build(&spec).unwrap()))
     });
 
-    /// Marks of things, their first sectors and sizes, and those of them that pass wholly in a window.
-    fn marks(
-        place: &TrackPlace<'_>,
-        things: &[(u32, u32)],
-        (begin, length): (u64, u64),
-    ) -> (Marks, Marks, u32) {
-        let mut marks = Marks::NONE;
-        things.iter().for_each(|&(sector, size)| marks.add_piece(place, sector, size, 1));
-        let window = TRACKS.window(SimTime::from_ns(begin), length);
-        let passing = TRACKS.passing(place, &window);
+    /// How many of these blocks pass wholly in a window.
+    fn inside(place: &TrackPlace<'_>, blocks: &[u32], size: u32, window: (SimTime, u64)) -> u32 {
+        let passing = TRACKS.passing(place, &TRACKS.window(window.0, window.1));
         let parts = passing.parts(place.sectors());
-        let passes = |&&(sector, size): &&(u32, u32)| {
-            parts.iter().any(|&(from, to)| from <= sector && sector + size <= to)
-        };
-        let inside = things.iter().filter(passes).count() as u32;
-        (marks, Marks::touching(TRACKS.steps(&window)), inside)
+        let passes =
+            |&&sector: &&u32| parts.iter().any(|&(from, to)| from <= sector && sector + size <= to);
+        blocks.iter().filter(passes).count() as u32
     }
 
     proptest! {
         #[test]
-        fn no_fewer_things_are_marked_in_a_window_than_pass_in_it(
+        fn no_more_blocks_are_marked_outside_a_window_than_do_not_pass_in_it(
             (cylinder, surface) in (0u32..10_000, 0u32..6),
-            sizes in prop::collection::vec((1u32..90, any::<bool>()), 1..60),
+            (size, runs) in (1u32..140, prop::collection::vec((0u32..9, 1u32..40), 1..9)),
             (begin, length) in (0u64..1 << 40, 1u64..5_985_000),
         ) {
             let place = TRACKS.place(Position { cylinder, surface }).unwrap();
-            let (mut sector, mut things) = (0, Vec::new());
-            for (size, is_wanted) in sizes {
-                if is_wanted && sector + size <= place.sectors() {
-                    things.push((sector, size));
+            let (mut marks, mut blocks, mut sector) = (Marks::NONE, Vec::new(), 0);
+            for (gap, count) in runs {
+                sector += gap;
+                let count = count.min((place.sectors() - sector.min(place.sectors())) / size);
+                if count > 0 {
+                    marks.add_run(&place, sector, size, count);
+                    blocks.extend((0..count).map(|block| sector + block * size));
+                    sector += count * size;
                 }
-                sector += size;
             }
-            let (marks, window, inside) = marks(&place, &things, (begin, length));
-            prop_assert!((0..inside).all(|fewer| marks.has_more(fewer, window)));
+            let rotation = TRACKS.drive().rotation();
+            let begin = SimTime::from_ns(begin);
+            let inside = inside(&place, &blocks, size, (begin, length));
+            let passes = rotation.period_ns() * u64::from(size) / u64::from(place.sectors());
+            // Edges are whole nanoseconds.
+            let begins_in = length.saturating_sub(passes.saturating_sub(2));
+            let turn = Turn::new(rotation.period_ns());
+            let outside = marks.outside(turn.window(rotation.phase_ns(begin), begins_in));
+            prop_assert!(inside + outside <= blocks.len() as u32, "{inside} and {outside}");
+            // Where blocks are longer than parts, few are neither.
+            if place.turned(size) >= STEPS {
+                prop_assert!(inside + outside + 3 >= blocks.len() as u32, "{inside} {outside}");
+            }
         }
-
-        #[test]
-        fn where_every_block_has_its_parts_no_more_are_marked_than_touch_a_window(
-            (cylinder, surface) in (0u32..10_000, 0u32..6),
-            (begin, length) in (0u64..1 << 40, 1u64..5_000_000),
-        ) {
-            let place = TRACKS.place(Position { cylinder, surface }).unwrap();
-            let size = place.sectors() / 20;
-            let things: Vec<_> = (0..20).map(|block| (block * size, size)).collect();
-            let (marks, window, inside) = marks(&place, &things, (begin, length));
-            prop_assert!(!marks.has_more(inside + 3, window), "{inside}");
-        }
-    }
-
-    #[test]
-    fn things_too_small_to_be_told_apart_stand_for_any_number() {
-        let place = TRACKS.place(Position { cylinder: 0, surface: 0 }).unwrap();
-        let mut marks = Marks::NONE;
-        marks.add_run(&place, 0, Divisor::new(1), 9, 1);
-        assert!(marks.has_more(u32::MAX, Marks::NONE));
-        assert!(!Marks::tell(1, place.sectors()) && Marks::tell(64, place.sectors()));
     }
 }

@@ -4,6 +4,7 @@ use freewheel_units::{Op, SimDuration, SimTime};
 
 use super::Opportunity;
 use super::arcs::{SLOTS, SlotArc};
+use super::marks::{Marks, Turn};
 use crate::drive::{Departure, Drive, Position};
 
 /// A stay on a track, in nanoseconds from the beginning of the gap.
@@ -34,6 +35,7 @@ pub(super) struct Reach<'a> {
     phase: u64,
     /// Slots a nanosecond, in units of 2^-40, rounded down.
     slots_per_ns: u64,
+    turn: Turn,
 }
 
 impl<'a> Reach<'a> {
@@ -47,6 +49,7 @@ impl<'a> Reach<'a> {
             slots_told_below: (rotation.period_ns() * (SLOTS as u64 - 2)).div_ceil(SLOTS as u64),
             phase: rotation.phase_ns(gap.begin),
             slots_per_ns: ((SLOTS as u64) << 40) / rotation.period_ns(),
+            turn: Turn::new(rotation.period_ns()),
         }
     }
 
@@ -128,11 +131,43 @@ impl<'a> Reach<'a> {
     /// No way to the destination over `distance` cylinders or more takes less.
     #[inline]
     fn back_ns(&self, distance: u32) -> u64 {
-        match self.drive.seek().floor_for_ns(self.gap.op, distance) {
-            // Where nothing moves there is no error either.
-            0 => 0,
-            floor => floor.saturating_add_signed(self.gap.seek_error_ns),
-        }
+        self.with_error(self.drive.seek().floor_for_ns(self.gap.op, distance))
+    }
+
+    #[inline]
+    fn with_error(&self, seek: u64) -> u64 {
+        // Where nothing moves there is no error either.
+        if seek > 0 { seek.saturating_add_signed(self.gap.seek_error_ns) } else { 0 }
+    }
+
+    /// The longest stay on a cylinder, on surfaces neither of source nor of destination or on any: from
+    /// when on, from the beginning of the gap, and its length. None when there is no time.
+    #[inline]
+    pub fn longest_at(&self, cylinder: u32, switches: bool) -> Option<(u64, u64)> {
+        let [from, to] = [self.gap.from, self.gap.to].map(|at| at.cylinder.abs_diff(cylinder));
+        let seek = self.drive.seek();
+        let (from, back) = if switches {
+            let back = seek.switch_floor_for_ns(self.gap.op, to);
+            (seek.switch_floor_ns(from), self.with_error(back))
+        } else {
+            (seek.floor_ns(from), self.back_ns(to))
+        };
+        let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
+        Some((from, length))
+    }
+
+    /// The parts of the turn in which blocks begin that take no less than `block_ns` and pass in a stay
+    /// of `length` from `from` on.
+    #[inline]
+    pub fn begins_in(&self, (from, length): (u64, u64), block_ns: u64) -> Marks {
+        self.turn.window(self.phase + from, length.saturating_sub(block_ns))
+    }
+
+    /// No so many sectors of a track of `on_track` pass in less.
+    #[inline]
+    pub fn passing_ns(&self, sectors: u32, on_track: u32) -> u64 {
+        // Edges are whole nanoseconds: at both of them one may be missing.
+        (self.period * u64::from(sectors) / u64::from(on_track.max(1))).saturating_sub(2)
     }
 
     /// Slots of a stay that begins `from` nanoseconds after the gap and ends `back` before its end,

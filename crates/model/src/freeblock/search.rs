@@ -11,7 +11,6 @@ use freewheel_units::Op;
 
 use super::arcs::SlotArc;
 use super::index::{Index, Node};
-use super::marks::Marks;
 use super::reach::Reach;
 use super::tracks::{Tracks, Window};
 use super::wanted::{Ceiling, Wanted};
@@ -136,16 +135,21 @@ impl Search<'_> {
         mut visit: impl FnMut(&Field<'_>, u32, u64) -> u64,
     ) {
         let ceiling = field.ceiling();
-        let bound = |Field { tracks, index, .. }: &Field<'_>, node: Node| {
+        let bound = |Field { tracks, index, .. }: &Field<'_>, node: Node, best: u64| {
             let cylinders = index.cylinders(node);
             let (arc, length) = reach.arc(cylinders)?;
+            let (price, wanted) = (price(node), index.bound(node, arc).into());
+            if wanted * price <= best {
+                return None;
+            }
             // Of what is wanted, and of what can pass in the time, the lesser.
             let passing = ceiling.of(reach.sectors_in(length, tracks.sectors_max(cylinders)));
-            Some((u64::from(index.bound(node, arc)).min(passing) * price(node), arc))
+            let bound = passing.min(wanted) * price;
+            (bound > best).then_some((bound, arc))
         };
         self.frontier.clear();
         let root = field.index.root();
-        if let Some((bound, arc)) = bound(field, root) {
+        if let Some((bound, arc)) = bound(field, root, best) {
             self.frontier.push(Candidate::new(bound, root, arc));
         }
         while let Some(candidate) = self.frontier.pop() {
@@ -177,7 +181,7 @@ impl Search<'_> {
             // The slots of the whole node leave most children out before their own are worked out.
             let known = u32::try_from(best / price(node)).unwrap_or(u32::MAX);
             for child in field.index.children(node, candidate.arc(), known) {
-                if let Some((bound, arc)) = bound(field, child).filter(|&(bound, _)| bound > best) {
+                if let Some((bound, arc)) = bound(field, child, best) {
                     self.frontier.push(Candidate::new(bound, child, arc));
                 }
             }
@@ -206,18 +210,16 @@ struct Limits {
     /// Directions in which anything is wanted.
     ops: &'static [Op],
     ceiling: Ceiling,
-    /// Worth of any one thing at most; none where there are things too small to be told apart.
-    each: Option<u32>,
+    /// No block takes less.
+    block_ns: u64,
 }
 
 impl Limits {
-    fn of(field: &Field<'_>) -> Self {
-        let Field { tracks, wanted, .. } = field;
+    fn of(field: &Field<'_>, reach: &Reach<'_>) -> Self {
+        let Field { tracks, wanted, index } = field;
         let sectors = tracks.sectors_max((0, tracks.cylinders() - 1));
-        let layers = wanted.layers().iter().filter(|layer| !layer.is_empty());
-        let tell = layers.clone().all(|layer| Marks::tell(layer.key.size, sectors));
-        let each = layers.map(|layer| layer.key.size * layer.key.weight).max();
-        Self { ops: wanted.ops(), ceiling: field.ceiling(), each: each.filter(|_| tell) }
+        let block_ns = reach.passing_ns(index.least_sectors(), sectors);
+        Self { ops: wanted.ops(), ceiling: field.ceiling(), block_ns }
     }
 }
 
@@ -258,36 +260,25 @@ impl Visits {
 }
 
 /// Surfaces of a cylinder on which more than `known` may be had, the lowest bit for the first.
-fn promising(
+#[inline]
+fn promising_on(
     Field { tracks, index, .. }: &Field<'_>,
     reach: &Reach<'_>,
     limits: &Limits,
     (cylinder, known): (u32, u32),
-    visits: &mut Visits,
 ) -> u64 {
-    let sectors = tracks.sectors_max((cylinder, cylinder));
     let all = u64::MAX >> (u64::BITS - tracks.surfaces());
     let ends = [reach.gap.from.surface, reach.gap.to.surface];
-    let others = all & !ends.iter().fold(0, |bits, surface| bits | 1 << surface);
-    // All others are like the first of them.
-    let alike = ends.map(|surface| 1 << surface).into_iter().chain(Some(others));
-    let mut promising = 0;
-    for surfaces in alike.filter(|&surfaces: &u64| surfaces > 0) {
-        let at = Position { cylinder, surface: surfaces.trailing_zeros() };
-        for &op in limits.ops {
-            let visit = visits.get(tracks, reach, limits, (at, op), sectors);
-            if visit.most > known.into() {
-                promising |= match limits.each {
-                    Some(each) => {
-                        let window = Marks::touching(tracks.steps(&visit.window));
-                        index.having_more(tracks, (cylinder, surfaces), known / each, window)
-                    }
-                    None => index.offering_more(tracks, (cylinder, surfaces), known),
-                };
-            }
-        }
-    }
-    promising
+    let ends = ends.into_iter().fold(0, |bits, surface| bits | 1 << surface);
+    let sectors = tracks.sectors_max((cylinder, cylinder));
+    let of = |surfaces: u64, switches: bool| {
+        let stay = reach.longest_at(cylinder, switches)?;
+        let passing = limits.ceiling.of(reach.sectors_in(stay.1, sectors));
+        let begins_in = reach.begins_in(stay, limits.block_ns);
+        (passing > known.into())
+            .then(|| index.promising(tracks, (cylinder, surfaces), known, begins_in))
+    };
+    of(ends, false).unwrap_or(0) | of(all & !ends, true).unwrap_or(0)
 }
 
 /// What can be had on one track in the gap when no other is visited, if it is worth more than
@@ -325,23 +316,26 @@ pub(super) fn best_track(
     search: &mut Search<'_>,
 ) -> Option<Best> {
     let mut best: Option<Best> = None;
-    let limits = Limits::of(field);
+    let limits = Limits::of(field, reach);
     let mut consider = |field: &Field<'_>, cylinder: u32, first: u32| {
-        let surfaces = field.tracks.surfaces();
-        let mut visits = Visits::default();
-        let known = best.map_or(0, |best| best.value);
-        let promising = promising(field, reach, &limits, (cylinder, known), &mut visits);
+        let mut known = best.map_or(0, |best| best.value);
+        let mut promising = promising_on(field, reach, &limits, (cylinder, known));
         if promising == 0 {
             return known.into();
         }
         field.tracks.prefetch(cylinder);
-        let order = (first..surfaces).chain(0..first);
-        for surface in order.filter(|surface| promising >> surface & 1 == 1) {
-            let known = best.map_or(0, |best| best.value);
+        let mut visits = Visits::default();
+        for surface in (first..field.tracks.surfaces()).chain(0..first) {
             let at = Position { cylinder, surface };
-            best = better_on(known, field, reach, &limits, at, &mut visits).or(best);
+            if promising >> surface & 1 == 1
+                && let Some(better) = better_on(known, field, reach, &limits, at, &mut visits)
+            {
+                known = better.value;
+                best = Some(better);
+                promising = promising_on(field, reach, &limits, (cylinder, known));
+            }
         }
-        best.map_or(0, |best| best.value.into())
+        known.into()
     };
     for at in [reach.gap.from, reach.gap.to] {
         if let Some(arc) = reach.arc_at(at.cylinder) {

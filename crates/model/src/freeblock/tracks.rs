@@ -304,18 +304,6 @@ impl Tracks {
         Window { phase, at, at_end, is_turn }
     }
 
-    /// Angles of whatever passes wholly within a window: from the first step to the last, whole turns
-    /// not taken off.
-    #[inline]
-    pub fn steps(&self, window: &Window) -> (u64, u64) {
-        const TURN: u64 = 1 << 32;
-        // Edges are rounded up to nanoseconds: so many steps before it have the same.
-        let same = TURN / self.drive.rotation().period_ns() + 1;
-        let span = if window.is_turn { TURN } else { (window.at_end - window.at).steps().into() };
-        let at = 2 * TURN + u64::from(window.at.steps());
-        (at - same, at + span)
-    }
-
     /// Sectors of `place` that pass wholly within a window.
     #[inline]
     pub fn passing(&self, place: &TrackPlace<'_>, window: &Window) -> Passing {
