@@ -22,6 +22,8 @@ pub enum Rest {
     /// Nothing but how far it is.
     #[default]
     ByMeanRate,
+    /// Too little has come to tell.
+    Unknown,
     /// Somebody knows better.
     Expected(Duration),
     /// As things are it never ends, and why.
@@ -128,6 +130,7 @@ fn left(done: u64, total: u64, (elapsed, rest): (Duration, Rest)) -> String {
     let mean = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / done as f64);
     let rest = match rest {
         Rest::Endless(why) => return format!(", no end in sight: {why}"),
+        Rest::Unknown => return ", time left not known yet".into(),
         Rest::Expected(rest) => Some(rest),
         Rest::ByMeanRate => Duration::try_from_secs_f64(mean).ok().filter(|_| done > 0),
     };
@@ -160,6 +163,8 @@ mod tests {
         assert_eq!(line("scrub", 1, 3, expected), "scrub: 33 %, 2 hours left\n");
         let endless = (Duration::from_secs(60), Rest::Endless("no gaps"));
         assert_eq!(line("scrub", 1, 3, endless), "scrub: 33 %, no end in sight: no gaps\n");
+        let unknown = (Duration::from_secs(60), Rest::Unknown);
+        assert_eq!(line("scrub", 1, 3, unknown), "scrub: 33 %, time left not known yet\n");
         assert_eq!(line("scrub", u64::MAX - 1, u64::MAX, elapsed), "scrub: 99 %, 0 seconds left\n");
     }
 }
