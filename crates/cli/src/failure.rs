@@ -52,6 +52,12 @@ impl Failure {
         self
     }
 
+    /// The option whose value is to blame goes before what is said.
+    pub fn of_option(mut self, option: &str) -> Self {
+        self.diagnostic.message = format!("{option} {}", self.diagnostic.message);
+        self
+    }
+
     /// Tells the person and gives the exit code.
     pub fn report(self) -> ExitCode {
         // A closed stderr leaves only the exit code to tell.

@@ -9,7 +9,7 @@ use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, Progre
 
 use crate::output;
 
-const TEMPLATE: &str = "{msg:24} [{bar:32}] {percent:>3} %{left}";
+const TEMPLATE: &str = "{msg:20} [{bar:20}] {percent:>3} %{left}";
 /// The time left is shown anew this often, also when nothing was reported.
 const REDRAW: Duration = Duration::from_millis(250);
 /// At least so long between two lines of a task where there is no terminal: a task that is over
@@ -40,7 +40,15 @@ pub struct Bars {
 struct Task {
     bar: ProgressBar,
     said: Said,
-    rest: Arc<Mutex<Rest>>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// What is said of a task besides how far it is.
+struct Shown {
+    /// How far it was when it was first heard of: what was done before has taken no time here.
+    first: u64,
+    rest: Rest,
+    remark: String,
 }
 
 /// When a task has last said how far it is, since it began.
@@ -66,18 +74,31 @@ impl Bars {
 
     /// The same, of a task of which so much is known.
     pub fn expect(&self, task: &str, done: u64, total: u64, rest: Rest) {
+        self.show(task, (done, total), rest, "");
+    }
+
+    /// The same as [`Self::set`], with a remark behind the time left.
+    pub fn remark(&self, task: &str, done: u64, total: u64, remark: &str) {
+        self.show(task, (done, total), Rest::ByMeanRate, remark);
+    }
+
+    fn show(&self, task: &str, (done, total): (u64, u64), rest: Rest, remark: &str) {
         if done >= total {
             return self.finish(task);
         }
         let mut tasks = self.by_task.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = tasks.entry(task.to_owned()).or_insert_with(|| self.start(task, total));
-        let Task { bar, said, rest: shown } = known;
-        *shown.lock().unwrap_or_else(PoisonError::into_inner) = rest;
+        let known = tasks.entry(task.to_owned()).or_insert_with(|| self.start(task, done, total));
+        let Task { bar, said, shown } = known;
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.rest = rest;
+        remark.clone_into(&mut shown.remark);
+        if self.screen.is_hidden() && said.is_due(bar.elapsed()) {
+            output::aside(&shown.line(task, done, total, bar.elapsed()));
+        }
+        // It may be drawn at once.
+        drop(shown);
         bar.set_length(total);
         bar.set_position(done);
-        if self.screen.is_hidden() && said.is_due(bar.elapsed()) {
-            output::aside(&line(task, done, total, (bar.elapsed(), rest)));
-        }
     }
 
     /// A remark beside the bars.
@@ -93,21 +114,22 @@ impl Bars {
         }
     }
 
-    fn start(&self, task: &str, total: u64) -> Task {
+    fn start(&self, task: &str, first: u64, total: u64) -> Task {
         let style = ProgressStyle::with_template(TEMPLATE).expect("a constant template");
         let bar = self.screen.add(ProgressBar::new(total));
-        let rest = Arc::default();
-        let shown: Arc<Mutex<Rest>> = Arc::clone(&rest);
+        let shown = Shown { first, rest: Rest::default(), remark: String::new() };
+        let shown = Arc::new(Mutex::new(shown));
+        let drawn = Arc::clone(&shown);
         let style = style.with_key("left", move |state: &ProgressState, text: &mut dyn Write| {
             // A bar that cannot be drawn is lost without harm.
             let total = state.len().unwrap_or_default();
-            let rest = *shown.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = text.write_str(&left(state.pos(), total, (state.elapsed(), rest)));
+            let drawn = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = text.write_str(&drawn.rest(state.pos(), total, state.elapsed()));
         });
         bar.set_style(style.progress_chars("=> "));
         bar.set_message(task.to_owned());
         bar.enable_steady_tick(REDRAW);
-        Task { bar, said: Said::default(), rest }
+        Task { bar, said: Said::default(), shown }
     }
 }
 
@@ -118,23 +140,33 @@ impl Drop for Bars {
     }
 }
 
-/// How far a task is, in words.
-fn line(task: &str, done: u64, total: u64, times: (Duration, Rest)) -> String {
-    let percent = 100 * u128::from(done) / u128::from(total);
-    format!("{task}: {percent} %{}\n", left(done, total, times))
-}
+impl Shown {
+    /// How far a task is, in words.
+    fn line(&self, task: &str, done: u64, total: u64, elapsed: Duration) -> String {
+        let percent = 100 * u128::from(done) / u128::from(total);
+        format!("{task}: {percent} %{}\n", self.rest(done, total, elapsed))
+    }
 
-/// The time left as it is expected, or if the rest goes on at the mean rate until now; nothing while none is
-/// known. What the last seconds took says little where one step takes as long as a hundred others.
-fn left(done: u64, total: u64, (elapsed, rest): (Duration, Rest)) -> String {
-    let mean = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / done as f64);
-    let rest = match rest {
-        Rest::Endless(why) => return format!(", no end in sight: {why}"),
-        Rest::Unknown => return ", time left not known yet".into(),
-        Rest::Expected(rest) => Some(rest),
-        Rest::ByMeanRate => Duration::try_from_secs_f64(mean).ok().filter(|_| done > 0),
-    };
-    rest.map_or(String::new(), |rest| format!(", {} left", HumanDuration(rest)))
+    /// What comes behind the percentage.
+    fn rest(&self, done: u64, total: u64, elapsed: Duration) -> String {
+        let separator = if self.remark.is_empty() { "" } else { ", " };
+        format!("{}{separator}{}", self.left(done, total, elapsed), self.remark)
+    }
+
+    /// The time left as it is expected, or if the rest goes on at the mean rate until now; nothing while
+    /// none is known. What the last seconds took says little where one step takes as long as a hundred
+    /// others.
+    fn left(&self, done: u64, total: u64, elapsed: Duration) -> String {
+        let here = done.saturating_sub(self.first);
+        let mean = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / here as f64);
+        let rest = match self.rest {
+            Rest::Endless(why) => return format!(", no end in sight: {why}"),
+            Rest::Unknown => return ", time left not known yet".into(),
+            Rest::Expected(rest) => Some(rest),
+            Rest::ByMeanRate => Duration::try_from_secs_f64(mean).ok().filter(|_| here > 0),
+        };
+        rest.map_or(String::new(), |rest| format!(", {} left", HumanDuration(rest)))
+    }
 }
 
 #[cfg(test)]
@@ -156,15 +188,27 @@ mod tests {
 
     #[test]
     fn a_line_has_the_part_that_is_done_and_the_time_left_where_it_is_known() {
-        let elapsed = (Duration::from_secs(60), Rest::ByMeanRate);
-        assert_eq!(line("simulating", 1, 3, elapsed), "simulating: 33 %, 2 minutes left\n");
-        assert_eq!(line("scrub", 0, 3, elapsed), "scrub: 0 %\n");
-        let expected = (Duration::from_secs(60), Rest::Expected(Duration::from_secs(7200)));
-        assert_eq!(line("scrub", 1, 3, expected), "scrub: 33 %, 2 hours left\n");
-        let endless = (Duration::from_secs(60), Rest::Endless("no gaps"));
-        assert_eq!(line("scrub", 1, 3, endless), "scrub: 33 %, no end in sight: no gaps\n");
-        let unknown = (Duration::from_secs(60), Rest::Unknown);
-        assert_eq!(line("scrub", 1, 3, unknown), "scrub: 33 %, time left not known yet\n");
-        assert_eq!(line("scrub", u64::MAX - 1, u64::MAX, elapsed), "scrub: 99 %, 0 seconds left\n");
+        let line = |rest, done, total| {
+            let shown = Shown { first: 0, rest, remark: String::new() };
+            shown.line("scrub", done, total, Duration::from_secs(60))
+        };
+        assert_eq!(line(Rest::ByMeanRate, 1, 3), "scrub: 33 %, 2 minutes left\n");
+        assert_eq!(line(Rest::ByMeanRate, 0, 3), "scrub: 0 %\n");
+        let expected = Rest::Expected(Duration::from_secs(7200));
+        assert_eq!(line(expected, 1, 3), "scrub: 33 %, 2 hours left\n");
+        let endless = Rest::Endless("no gaps");
+        assert_eq!(line(endless, 1, 3), "scrub: 33 %, no end in sight: no gaps\n");
+        assert_eq!(line(Rest::Unknown, 1, 3), "scrub: 33 %, time left not known yet\n");
+        let last = line(Rest::ByMeanRate, u64::MAX - 1, u64::MAX);
+        assert_eq!(last, "scrub: 99 %, 0 seconds left\n");
+    }
+
+    #[test]
+    fn what_was_done_before_a_task_went_on_has_no_part_in_its_rate() {
+        let remark = String::from("70 commands");
+        let shown = Shown { first: 60, rest: Rest::ByMeanRate, remark };
+        let line = |done| shown.line("zones", done, 100, Duration::from_secs(600));
+        assert_eq!(line(70), "zones: 70 %, 30 minutes left, 70 commands\n");
+        assert_eq!(line(60), "zones: 60 %, 70 commands\n");
     }
 }

@@ -13,6 +13,7 @@ pub mod black_box;
 pub mod control;
 pub mod copies;
 pub mod emulate;
+mod folder;
 mod holes;
 pub mod nbd;
 pub mod serve;

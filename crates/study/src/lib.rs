@@ -20,9 +20,9 @@ pub use advise::{
 };
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 pub use extract::{
-    Confidence, ExtractError, ExtractOptions, ExtractProgress, ExtractedMisplaced, ExtractedSlip,
-    ExtractedValue, Extraction, Journal, JournalEntry, JournalError, JournalHead, KeepEntry,
-    extract, read_journal,
+    Confidence, ExtractError, ExtractOptions, ExtractProgress, ExtractStep, ExtractedMisplaced,
+    ExtractedSlip, ExtractedValue, Extraction, Journal, JournalEntry, JournalError, JournalHead,
+    KeepEntry, extract, read_journal,
 };
 pub use free_work::{
     DeadlineWork, Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, TaskWork, free_work_parts,

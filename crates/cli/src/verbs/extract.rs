@@ -12,7 +12,7 @@ use freewheel::model::onboard::spec::WriteCache;
 use freewheel::sim::black_box::{BlackBox, EmulatedDrive, Habits, VirtualDrive};
 use freewheel::sim::library;
 use freewheel::study::{
-    Confidence, ExtractError, ExtractOptions, ExtractedMisplaced, Extraction, Journal,
+    Confidence, ExtractError, ExtractOptions, ExtractStep, ExtractedMisplaced, Extraction, Journal,
     JournalEntry, JournalHead, extract,
 };
 use serde::Serialize;
@@ -24,7 +24,7 @@ use crate::verbs::drive::{DriveIdentity, held_out};
 use crate::verbs::emulated::Emulated;
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::target::Target;
-use crate::{file, output};
+use crate::{file, number, output};
 
 /// Find out what a drive is by timing reads of it, and write a drive file
 ///
@@ -72,6 +72,11 @@ pub struct ExtractArgs {
     #[arg(long)]
     json: bool,
 }
+
+/// The way out for whoever asks what has no rotation.
+const NO_DISK: &str = "give a hard disk itself, as /dev/sdX, and not a file, a solid-state drive or a volume behind a cache; \
+     with one that is busy, begin anew on a quiet one; emulated:NAME is a drive to try this on \
+     (freewheel drive list)";
 
 /// Blocks of a kind that the report names; the JSON document has them all.
 const SHOWN: usize = 8;
@@ -169,7 +174,10 @@ impl ExtractArgs {
             );
             return Failure::from(error).with_help(help);
         }
-        let help = "begin anew when nothing else keeps drive and host busy, or with another --seed";
+        let help = match error {
+            ExtractError::NoTurn { .. } | ExtractError::NoRotation => NO_DISK,
+            _ => "begin anew when nothing else keeps drive and host busy, or with another --seed",
+        };
         journal::remove(&self.output)
             .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
     }
@@ -180,7 +188,9 @@ impl ExtractArgs {
         journal: Journal<'_>,
     ) -> Result<Extraction, ExtractError> {
         let bars = Bars::default();
-        extract(drive, &self.options(), journal, &|step, done, total| bars.set(step, done, total))
+        extract(drive, &self.options(), journal, &|step| {
+            bars.remark(step.name, step.done, step.total, &sent(step));
+        })
     }
 
     fn drive_name(&self) -> String {
@@ -215,6 +225,13 @@ impl ExtractArgs {
             self.output.display()
         )
     }
+}
+
+/// What a step is at, and what all steps have taken until now.
+fn sent(step: &ExtractStep<'_>) -> String {
+    let part = if step.part.is_empty() { String::new() } else { format!("{}, ", step.part) };
+    let time = number::about(step.drive_time.ns());
+    format!("{part}{} commands in {time} of the drive", step.commands)
 }
 
 /// What requests say of the file; that there were none, if so.

@@ -32,7 +32,9 @@ impl ListenArgs {
     pub fn bind(&self, service: Arc<dyn Service>) -> Result<Server, Failure> {
         let notice = |text: &str| output::note(text);
         let tls = self.tls.load()?;
-        Ok(Server::bind(&self.address(), tls, vec![service], Limits::default(), notice)?)
+        let option = if self.socket.is_some() { "--socket" } else { "--listen" };
+        Server::bind(&self.address(), tls, vec![service], Limits::default(), notice)
+            .map_err(|error| Failure::from(error).of_option(option))
     }
 
     fn address(&self) -> Address {

@@ -1,5 +1,6 @@
 //! `freewheel scrub`: whether every block of a served drive can be read, and is what it was.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -142,8 +143,15 @@ impl ScrubArgs {
 }
 
 fn read(path: &Path) -> Result<Manifest, Failure> {
-    let at = |error: String| Failure::failed(format!("{}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
+    let at = |error: String| {
+        Failure::failed(format!("{}: {error}", path.display())).of_option("--against")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => at("there is no such file".into()).with_help(
+            "give what `freewheel scrub --manifest FILE` wrote, or a backup's F.manifest",
+        ),
+        _ => at(error.to_string()),
+    })?;
     Manifest::parse(&text).map_err(|error| at(error.to_string()))
 }
 

@@ -192,7 +192,8 @@ impl ServeArgs {
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let server = self.listen.bind(service)?;
         let control = self.control(&server)?;
-        let control = ControlServer::start(Arc::clone(&serving), &control)?;
+        let control = ControlServer::start(Arc::clone(&serving), &control)
+            .map_err(|error| Failure::from(error).of_option("--control"))?;
         self.announce(&spec, &drive, how, (&server, &control))?;
         let track = Bytes::new(u64::from(serve::shortest_track(&drive)) * BLOCK_BYTES);
         let pieces = self.scrub_block.filter(|_| self.scrub);

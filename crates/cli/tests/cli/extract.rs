@@ -8,6 +8,7 @@ use freewheel::study::JournalHead;
 use freewheel::units::SimDuration;
 use serde_json::Value;
 
+use super::control::World;
 use super::nbd::Running;
 use super::run::{Bench, SMALL_TRACE, command, document, run, stdout};
 
@@ -190,6 +191,20 @@ fn what_is_no_target_is_refused_and_nothing_is_written() {
     }
     let ran = run(&["extract", "emulated:atlas10k", "--resume", "-o", &file]);
     assert!(ran.code == 2 && ran.stderr.contains("virtual time"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_has_no_rotation_is_refused_with_the_way_out_and_leaves_nothing_to_resume() {
+    // A file, served from memory.
+    let world = World::file();
+    let target = format!("nbd+unix:///?socket={}", world.path("socket").display());
+    let file = world.path("found.toml");
+    let ran = run(&["extract", &target, "-o", file.to_str().unwrap()]);
+    assert_eq!((ran.code, &*ran.stdout), (1, ""), "{}", ran.stderr);
+    for says in ["this is no spinning disk", "help: give a hard disk itself, as /dev/sdX"] {
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    }
+    assert!(!file.exists() && !world.path("found.toml.journal").exists());
 }
 
 #[test]

@@ -46,7 +46,8 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
 #[test]
 fn a_folder_that_is_not_there_is_named_before_anything_is_asked_and_has_to_be_created() {
     let bench = Bench::new(SMALL_TRACE);
-    let (sim, folder, out) = (bench.at("sim.toml"), bench.at("nosuch"), bench.at("nosuch/out"));
+    let (sim, folder, out) =
+        (bench.at("sim.toml"), bench.at("nosuch"), bench.at("nosuch/out.parquet"));
     let control = bench.at("control");
     for args in [
         &["extract", "emulated:tr96", "-o", &out][..],
@@ -60,6 +61,44 @@ fn a_folder_that_is_not_there_is_named_before_anything_is_asked_and_has_to_be_cr
         let says = format!("{out}: there is no folder {folder}: create it, or choose another");
         assert!(ran.stderr.contains(&says), "{args:?}: {}", ran.stderr);
     }
+    assert_eq!(bench.names(), INPUTS);
+}
+
+#[test]
+fn a_log_by_another_name_than_that_of_parquet_is_refused_before_the_run() {
+    let bench = Bench::new(SMALL_TRACE);
+    for name in ["log.csv", "log.csv.zst", "log"] {
+        let ran = run(&["sim", &bench.at("sim.toml"), "--log", &bench.at(name)]);
+        assert_eq!((ran.code, &*ran.stdout), (2, ""), "{name}: {}", ran.stderr);
+        for says in [&bench.at(name), "--log", "ends in .parquet"] {
+            assert!(ran.stderr.contains(says), "{name}: {}", ran.stderr);
+        }
+    }
+    assert_eq!(bench.names(), INPUTS);
+}
+
+#[test]
+fn a_socket_in_a_folder_that_is_not_there_is_named_with_its_option_and_the_folder() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (socket, folder) = (bench.at("nosuch/socket"), bench.at("nosuch"));
+    let at_hand = bench.at("socket");
+    let serve = ["serve", "emulated:tr96", "--drive", "tr96", "--socket"];
+    for (option, args) in [
+        ("--socket", &["emulate", "tr96", "--socket", &socket][..]),
+        ("--socket", &[&serve[..], &[&socket]].concat()),
+        ("--control", &[&serve[..], &[&at_hand, "--control", &socket]].concat()),
+    ] {
+        let ran = run(args);
+        assert_eq!((ran.code, &*ran.stdout), (1, ""), "{args:?}: {}", ran.stderr);
+        let says = format!(
+            "error: {option} {socket}: there is no folder {folder}: create it, or choose another"
+        );
+        assert!(ran.stderr.starts_with(&says), "{args:?}: {}", ran.stderr);
+    }
+    let store = bench.at("nosuch/store");
+    let ran = run(&["emulate", "tr96", "--socket", &at_hand, "--store", &store]);
+    let says = format!("{store}: there is no folder {folder}: create it");
+    assert!(ran.code == 1 && ran.stderr.contains(&says), "{}", ran.stderr);
     assert_eq!(bench.names(), INPUTS);
 }
 

@@ -8,6 +8,7 @@
 //! The runtime is for this interface alone: nothing that is timed runs on it.
 
 mod api;
+mod asked;
 mod client;
 mod metrics;
 mod peers;

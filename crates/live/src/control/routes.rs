@@ -12,6 +12,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use utoipa::{IntoParams, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -22,6 +23,7 @@ use freewheel_units::SimTime;
 use super::api::{
     LaggedNews, Refusal, Route, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges,
 };
+use super::asked;
 use super::metrics;
 use super::stream::{MAGIC, Record};
 use super::{Controlled, Unanswered};
@@ -65,24 +67,6 @@ impl IntoResponse for Unanswered {
             Self::Job(_) => StatusCode::CONFLICT,
         };
         (status, Json(Refusal { error: self.to_string() })).into_response()
-    }
-}
-
-impl From<JsonRejection> for Unanswered {
-    fn from(rejection: JsonRejection) -> Self {
-        Self::NotUnderstood { status: rejection.status(), why: rejection.body_text() }
-    }
-}
-
-impl From<PathRejection> for Unanswered {
-    fn from(rejection: PathRejection) -> Self {
-        Self::NotUnderstood { status: rejection.status(), why: rejection.body_text() }
-    }
-}
-
-impl From<QueryRejection> for Unanswered {
-    fn from(rejection: QueryRejection) -> Self {
-        Self::NotUnderstood { status: rejection.status(), why: rejection.body_text() }
     }
 }
 
@@ -139,9 +123,12 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 ))]
 async fn create(
     State(server): Shared,
-    request: Result<Json<TaskRequest>, JsonRejection>,
+    body: Result<Json<Value>, JsonRejection>,
 ) -> Result<(StatusCode, Json<Task>), Unanswered> {
-    let Json(request) = request?;
+    let Json(body) = body?;
+    let request: TaskRequest = asked::understood(&body).map_err(|why| {
+        Unanswered::NotUnderstood { status: StatusCode::UNPROCESSABLE_ENTITY, why }
+    })?;
     let spec =
         request.spec(server.blocks, server.serving.usual_block()).map_err(Unanswered::Request)?;
     let task = server.about(move |works| works.create(spec)).await?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use freewheel_units::Bytes;
 use thiserror::Error;
 
-use crate::holes;
+use crate::{folder, holes};
 
 /// Data without a name are in files of this size at most: ext4 ends at 16 TiB.
 const PIECE_BYTES: u64 = 8 << 40;
@@ -72,7 +72,10 @@ impl Store {
     /// The store of a drive of `size` bytes in this file, which is made when there is none. It is
     /// kept, and while it is open no other store has it.
     pub fn open(path: &Path, size: Bytes) -> Result<Self, StoreError> {
-        let at = |source| StoreError::System { path: path.into(), source };
+        let at = |error| {
+            let source = folder::explain(path, error);
+            StoreError::System { path: path.into(), source }
+        };
         let create = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let (file, is_new) = match create {
             Ok(file) => (file, true),

@@ -13,6 +13,7 @@ use freewheel_nbd::{self as protocol, Uri};
 use thiserror::Error;
 
 use super::stream::{Socket, Stream};
+use crate::folder;
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +179,10 @@ pub(crate) fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), Liste
 }
 
 fn bind(path: &Path) -> Result<UnixListener, ListenError> {
-    let at = |source| ListenError::System { address: Address::Unix(path.into()), source };
+    let at = |error| {
+        let source = folder::explain(path, error);
+        ListenError::System { address: Address::Unix(path.into()), source }
+    };
     let in_use = match UnixListener::bind(path) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => error,
         bound => return bound.map_err(at),
@@ -197,6 +201,14 @@ fn bind(path: &Path) -> Result<UnixListener, ListenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = bind_unix(&folder.path().join("no/such/socket")).unwrap_err().to_string();
+        let says = format!("there is no folder {}/no/such: create it", folder.path().display());
+        assert!(error.contains(&says), "{error}");
+    }
 
     #[test]
     fn a_socket_takes_its_own_file_with_it_and_no_other() {

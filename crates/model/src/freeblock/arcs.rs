@@ -52,11 +52,35 @@ pub(super) trait Collect {
     /// A piece of a block: `size` sectors at `sector` of a track.
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32);
 
-    /// Worth of all of it.
-    fn total(&self) -> u32;
-
     /// Forgets it.
     fn clear(&mut self);
+}
+
+/// Shows it to both.
+impl<A: Collect, B: Collect> Collect for (A, B) {
+    #[inline]
+    fn add_run(
+        &mut self,
+        place: &TrackPlace<'_>,
+        sector: u32,
+        size: Divisor,
+        count: u32,
+        worth: u32,
+    ) {
+        self.0.add_run(place, sector, size, count, worth);
+        self.1.add_run(place, sector, size, count, worth);
+    }
+
+    #[inline]
+    fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
+        self.0.add_piece(place, sector, size, worth);
+        self.1.add_piece(place, sector, size, worth);
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+        self.1.clear();
+    }
 }
 
 impl<const PARTS: usize> Spans<PARTS> {
@@ -64,6 +88,11 @@ impl<const PARTS: usize> Spans<PARTS> {
 
     /// Steps of an angle in a part of a slot.
     const STEPS: u64 = SLOT_STEPS / PARTS as u64;
+
+    /// Worth of all of it.
+    pub fn total(&self) -> u32 {
+        self.total
+    }
 
     /// Adds what begins in a slot and ends in a part of one, whole turns not taken off.
     #[inline]
@@ -118,10 +147,6 @@ impl<const PARTS: usize> Collect for Spans<PARTS> {
         let start = u64::from(place.start().steps());
         let end = start + place.turned(sector + size);
         self.add_to((start + place.turned(sector)) / SLOT_STEPS, (end - 1) / Self::STEPS, worth);
-    }
-
-    fn total(&self) -> u32 {
-        self.total
     }
 
     fn clear(&mut self) {
@@ -191,6 +216,12 @@ impl Table {
 #[inline]
 pub(super) fn byte_of(worth: u32, shift: u32) -> u8 {
     byte(units(worth, shift))
+}
+
+/// The least byte that stands for more than a worth.
+#[inline]
+pub(super) fn byte_above(known: u32, shift: u32) -> u8 {
+    byte(u16::try_from((known >> shift).saturating_add(1)).unwrap_or(u16::MAX))
 }
 
 /// What ends in the last part of arcs that begin with a slot and grow part by part.
@@ -318,6 +349,17 @@ mod tests {
         assert_eq!((byte(0), byte(1), byte(u16::MAX)), (0, 1, u8::MAX));
         let most = UNITS_MAX as u16;
         assert_eq!((byte(most), byte(most + 1)), (u8::MAX - 1, u8::MAX));
+    }
+
+    #[test]
+    fn the_byte_above_a_worth_is_the_least_that_stands_for_more() {
+        for shift in [0, 3, 16] {
+            for known in (0..1 << 20).chain(u32::MAX - 9..=u32::MAX) {
+                let above = byte_above(known, shift);
+                assert!(worth(above, shift) > known || above == u8::MAX, "{known}");
+                assert!(worth(above - 1, shift) <= known, "{known}");
+            }
+        }
     }
 
     proptest! {

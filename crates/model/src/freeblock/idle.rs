@@ -60,9 +60,8 @@ fn nearest<T>(
             continue;
         }
         if node.level > 0 {
-            let children = field.index.children(node, WHOLE);
-            let offering = children.filter(|&(_, most)| most > 0);
-            let with_distance = |(child, _)| (distance(field.index.cylinders(child)), child);
+            let offering = field.index.children(node, WHOLE, 0);
+            let with_distance = |child| (distance(field.index.cylinders(child)), child);
             frontier.extend(offering.map(with_distance).map(Reverse));
             continue;
         }

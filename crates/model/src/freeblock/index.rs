@@ -8,16 +8,23 @@
 use std::ops::Range;
 
 use freewheel_units::{Bytes, Op};
+use prefetch_index::prefetch_index;
 
-use super::arcs::{Arcs, Collect, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_of, worth};
+use super::arcs::{
+    Arcs, Collect, SLOTS, SlotArc, Spans, Table, UNITS_MAX, byte_above, byte_of, worth,
+};
 use super::bitmap::Bitmap;
+use super::marks::Marks;
 use super::path_arcs::{Apart, Surface};
-use super::tracks::{TrackId, TrackPlace, Tracks};
+use super::tracks::{TrackPlace, Tracks};
 use super::wanted::Wanted;
 use crate::drive::Position;
 
 /// Children of a node: a power of two.
-pub(super) const FANOUT: usize = 4;
+pub(super) const FANOUT: usize = 16;
+
+/// First slots of arcs that lie side by side in a [`Family`].
+const NEAR: usize = 4;
 
 /// Any window up to a turn.
 pub(super) const WHOLE: SlotArc = SlotArc { first: 0, slots: SLOTS };
@@ -31,22 +38,24 @@ pub(super) enum Objective {
     Cylinder,
 }
 
-/// The tables of up to [`FANOUT`] siblings, row by row: a search looks at about the same arc of all
-/// of them, which is one line of the cache.
+/// The tables of up to [`FANOUT`] siblings: `[number of slots - 1][first slot / NEAR][sibling][first
+/// slot % NEAR]`. A search looks at about the same arc of all of them, which is one line of the cache.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
-struct Family([[[u8; SLOTS]; FANOUT]; SLOTS]);
+struct Family([[[[u8; NEAR]; FANOUT]; SLOTS / NEAR]; SLOTS]);
 
 impl Family {
-    const NONE: Self = Self([[[0; SLOTS]; FANOUT]; SLOTS]);
+    const NONE: Self = Self([[[[0; NEAR]; FANOUT]; SLOTS / NEAR]; SLOTS]);
 
     /// The greatest of the siblings, arc by arc.
     fn greatest(&self) -> Table {
         let mut greatest = Table::NONE;
         for (row, siblings) in greatest.0.iter_mut().zip(&self.0) {
-            for sibling in siblings {
-                for (worth, other) in row.iter_mut().zip(sibling) {
-                    *worth = (*worth).max(*other);
+            for (near, siblings) in row.as_chunks_mut::<NEAR>().0.iter_mut().zip(siblings) {
+                for sibling in siblings {
+                    for (worth, other) in near.iter_mut().zip(sibling) {
+                        *worth = (*worth).max(*other);
+                    }
                 }
             }
         }
@@ -57,15 +66,29 @@ impl Family {
     #[inline]
     fn worth(&self, arc: SlotArc, sibling: usize, shift: u32) -> u32 {
         let row = self.0.get(arc.slots - 1);
-        row.map_or(u32::MAX, |row| worth(row[sibling][arc.first], shift))
+        let near = |row: &[[[u8; NEAR]; FANOUT]; SLOTS / NEAR]| row[arc.first / NEAR][sibling];
+        row.map_or(u32::MAX, |row| worth(near(row)[arc.first % NEAR], shift))
+    }
+
+    /// Siblings that may offer `least` or more in an arc, the lowest bit for the first.
+    #[inline]
+    fn offering(&self, arc: SlotArc, least: u8) -> u32 {
+        let Some(row) = self.0.get(arc.slots - 1) else { return u32::MAX };
+        let mut offering = 0;
+        for (sibling, near) in row[arc.first / NEAR].iter().enumerate() {
+            offering |= u32::from(near[arc.first % NEAR] >= least) << sibling;
+        }
+        offering
     }
 
     /// Replaces the table of a sibling; whether it was another.
     fn set(&mut self, sibling: usize, table: &Table) -> bool {
         let mut differs = false;
         for (row, new) in self.0.iter_mut().zip(&table.0) {
-            differs |= row[sibling] != *new;
-            row[sibling] = *new;
+            for (near, new) in row.iter_mut().zip(new.as_chunks::<NEAR>().0) {
+                differs |= near[sibling] != *new;
+                near[sibling] = *new;
+            }
         }
         differs
     }
@@ -103,9 +126,11 @@ pub(super) struct Index {
     stale: Bitmap,
     /// Worth of all that is wanted on each track, as in a table.
     by_track: Vec<u8>,
+    /// Where on each track it lies, if tables say what single tracks offer.
+    marks: Vec<Marks>,
     /// What is wanted on the track, or the surfaces of the cylinder, at hand: memory that is used
     /// again.
-    track: Box<Spans<1>>,
+    track: Box<(Spans<1>, Marks)>,
     surfaces: Vec<Surface>,
 }
 
@@ -119,11 +144,13 @@ impl Index {
             size = size.div_ceil(FANOUT);
             levels.push(Level::new(size));
         }
-        let (track, surfaces) = (Box::new(Spans::NONE), Vec::new());
-        let mut index = Self { objective, levels, shift: 0, stale, by_track, track, surfaces };
-        if objective == Objective::Cylinder {
-            index.surfaces = vec![Surface::NONE; tracks.surfaces() as usize];
-        }
+        let (marks, surfaces) = match objective {
+            Objective::Track => (vec![Marks::NONE; by_track.len()], Vec::new()),
+            Objective::Cylinder => (Vec::new(), vec![Surface::NONE; tracks.surfaces() as usize]),
+        };
+        let track = Box::new((Spans::NONE, Marks::NONE));
+        let mut index =
+            Self { objective, levels, shift: 0, stale, by_track, marks, track, surfaces };
         index.rebuild(tracks, wanted);
         index
     }
@@ -192,10 +219,12 @@ impl Index {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
             collect(tracks, wanted, (at, &place), &mut *self.track);
-            let total = self.track.total();
-            self.by_track[tracks.track(cylinder, surface) as usize] = byte_of(total, self.shift);
-            if total > 0 {
-                most.raise(&self.track, self.shift);
+            let track = tracks.track(cylinder, surface) as usize;
+            let (spans, marks) = &*self.track;
+            self.by_track[track] = byte_of(spans.total(), self.shift);
+            self.marks[track] = *marks;
+            if spans.total() > 0 {
+                most.raise(spans, self.shift);
             }
         }
         most
@@ -216,10 +245,31 @@ impl Index {
         Arcs::of_paths(&self.surfaces[..used], apart(tracks, wanted, sectors), self.shift)
     }
 
-    /// No more is wanted on a track.
+    /// Of these surfaces of a cylinder those on which more than `things` may lie in a window: the lowest
+    /// bit for the first one.
     #[inline]
-    pub fn most_on(&self, track: TrackId) -> u32 {
-        worth(self.by_track[track as usize], self.shift)
+    pub fn having_more(
+        &self,
+        tracks: &Tracks,
+        (cylinder, surfaces): (u32, u64),
+        things: u32,
+        window: Marks,
+    ) -> u64 {
+        let marks = &self.marks[tracks.track(cylinder, 0) as usize..];
+        those(&marks[..tracks.surfaces() as usize], surfaces, |on| on.has_more(things, window))
+    }
+
+    /// Of these surfaces of a cylinder those on which more than `known` may be wanted.
+    #[inline]
+    pub fn offering_more(
+        &self,
+        tracks: &Tracks,
+        (cylinder, surfaces): (u32, u64),
+        known: u32,
+    ) -> u64 {
+        let least = byte_above(known, self.shift);
+        let totals = &self.by_track[tracks.track(cylinder, 0) as usize..];
+        those(&totals[..tracks.surfaces() as usize], surfaces, |&total| total >= least)
     }
 
     /// Whether anything may be wanted under a node.
@@ -238,6 +288,7 @@ impl Index {
         let families: usize = self.levels.iter().map(|level| level.families.capacity()).sum();
         let flat = families * size_of::<Family>()
             + self.by_track.capacity()
+            + self.marks.capacity() * size_of::<Marks>()
             + self.surfaces.capacity() * size_of::<Surface>();
         Bytes::new(flat as u64) + self.stale.memory()
     }
@@ -252,17 +303,16 @@ impl Index {
         self.levels[level as usize].nodes
     }
 
-    /// Number of the node `levels` above a node.
+    /// Cylinders under a node of a level, but for the last one, as a power of two.
     #[inline]
-    pub fn ancestor(number: u32, levels: u32) -> usize {
-        (number >> (FANOUT.trailing_zeros() * levels)) as usize
+    pub const fn shift(level: u32) -> u32 {
+        FANOUT.trailing_zeros() * level
     }
 
-    /// Numbers of a node's children, of which there are `nodes` on their level.
+    /// The first level whose nodes have more cylinders than a power of two.
     #[inline]
-    pub fn child_numbers(number: usize, nodes: usize) -> Range<usize> {
-        let first = number * FANOUT;
-        first..(first + FANOUT).min(nodes)
+    pub const fn level_beyond(shift: u32) -> u32 {
+        shift / FANOUT.trailing_zeros() + 1
     }
 
     pub fn root(&self) -> Node {
@@ -272,23 +322,57 @@ impl Index {
     /// Cylinders under a node: the first and the last.
     #[inline]
     pub fn cylinders(&self, node: Node) -> (u32, u32) {
-        let span = 1 << (FANOUT.trailing_zeros() * node.level);
+        let span = 1 << Self::shift(node.level);
         let first = node.number * span;
         (first, (first + (span - 1)).min(self.levels[0].nodes as u32 - 1))
     }
 
-    /// Children of a node that is no cylinder, with their bounds in a window.
+    /// Children of a node that is no cylinder that may offer more than `known` in a window.
     #[inline]
-    pub fn children(&self, node: Node, arc: SlotArc) -> impl Iterator<Item = (Node, u32)> {
+    pub fn children(&self, node: Node, arc: SlotArc, known: u32) -> impl Iterator<Item = Node> {
         let level = node.level - 1;
         let below = &self.levels[level as usize];
-        let family = &below.families[node.number as usize];
-        Self::child_numbers(node.number as usize, below.nodes).enumerate().map(
-            move |(sibling, number)| {
-                let most = family.worth(arc, sibling, self.shift);
-                (Node { level, number: number as u32 }, most)
-            },
-        )
+        let least = byte_above(known, self.shift);
+        let first = node.number * FANOUT as u32;
+        let children = (below.nodes as u32 - first).min(FANOUT as u32);
+        let offering = below.families[node.number as usize].offering(arc, least);
+        let mut offering = offering & (u32::MAX >> (u32::BITS - children));
+        std::iter::from_fn(move || {
+            let sibling = offering.trailing_zeros();
+            offering &= offering.checked_sub(1)?;
+            Some(Node { level, number: first + sibling })
+        })
+    }
+
+    /// Asks for the memory that looking at the tracks of a cylinder takes first.
+    #[inline]
+    pub fn prefetch_cylinder(&self, tracks: &Tracks, cylinder: u32) {
+        let first = tracks.track(cylinder, 0) as usize;
+        let last = first + tracks.surfaces() as usize - 1;
+        prefetch_index(&self.by_track, first);
+        for track in (first..last + 8).step_by(8).filter(|_| !self.marks.is_empty()) {
+            prefetch_index(&self.marks, track.min(last));
+        }
+    }
+
+    /// Asks for the memory that opening a node in a window takes.
+    #[inline]
+    pub fn prefetch(&self, tracks: &Tracks, node: Node, arc: SlotArc) {
+        match node.level.checked_sub(1) {
+            Some(level) => {
+                self.prefetch_bound(Node { level, number: node.number * FANOUT as u32 }, arc);
+            }
+            None => self.prefetch_cylinder(tracks, node.number),
+        }
+    }
+
+    /// Asks for the memory of a node's bound, which is that of its siblings.
+    #[inline]
+    pub fn prefetch_bound(&self, node: Node, arc: SlotArc) {
+        let family = &self.levels[node.level as usize].families[node.number as usize / FANOUT];
+        if let Some(row) = family.0.get(arc.slots - 1) {
+            prefetch_index(row, arc.first / NEAR);
+        }
     }
 
     /// No track, or no cylinder, under the node offers more in the window.
@@ -298,6 +382,17 @@ impl Index {
         let families = &self.levels[node.level as usize].families;
         families[family].worth(arc, sibling, self.shift)
     }
+}
+
+/// Of these surfaces those whose entry is as told.
+#[inline]
+fn those<T>(entries: &[T], surfaces: u64, is_so: impl Fn(&T) -> bool) -> u64 {
+    if surfaces.is_power_of_two() {
+        return if is_so(&entries[surfaces.trailing_zeros() as usize]) { surfaces } else { 0 };
+    }
+    let bits =
+        entries.iter().enumerate().map(|(surface, entry)| u64::from(is_so(entry)) << surface);
+    surfaces & bits.fold(0, |all, bit| all | bit)
 }
 
 /// The least shift by which the worth of a whole track or cylinder fits a table's entry.

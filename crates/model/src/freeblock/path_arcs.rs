@@ -21,6 +21,11 @@ pub(super) struct Surface {
 
 impl Surface {
     pub const NONE: Self = Self { all: Spans::NONE, pieces: Spans::NONE };
+
+    /// Worth of all of it.
+    pub fn total(&self) -> u32 {
+        self.all.total()
+    }
 }
 
 impl Collect for Surface {
@@ -38,10 +43,6 @@ impl Collect for Surface {
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
         self.all.add_piece(place, sector, size, worth);
         self.pieces.add_piece(place, sector, size, worth);
-    }
-
-    fn total(&self) -> u32 {
-        self.all.total()
     }
 
     fn clear(&mut self) {

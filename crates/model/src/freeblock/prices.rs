@@ -16,7 +16,7 @@ const ONE: u64 = 1 << 8;
 const PRICE_MAX: u64 = 1 << 24;
 
 /// Most regions: more say no more, and the last blocks of small ones are noise.
-const REGIONS: usize = 64;
+const REGIONS: u32 = 64;
 
 /// Decisions between two changes of prices: they move little from one to the next.
 const EVERY: u64 = 64;
@@ -24,10 +24,13 @@ const EVERY: u64 = 64;
 /// Prices of regions, in fixed point.
 #[derive(Debug, Clone)]
 pub(super) struct Prices {
-    /// Level of the tree whose nodes are the regions.
-    level: u32,
-    /// By level from the regions upwards, the greatest below each node.
-    prices: Vec<Vec<u64>>,
+    /// Cylinders of a region, as a power of two.
+    shift: u32,
+    /// By region.
+    prices: Vec<u64>,
+    /// Of the levels of the tree whose nodes hold several regions, upwards: the greatest price under
+    /// each node.
+    above: Vec<Vec<u64>>,
     regions: Vec<Region>,
     all: Region,
     /// Decisions until the prices are worked out anew.
@@ -43,12 +46,15 @@ struct Region {
 
 impl Prices {
     pub fn new(index: &Index) -> Self {
-        let sizes: Vec<usize> = (0..index.levels()).map(|level| index.nodes(level)).collect();
-        let level = sizes.iter().position(|&size| size <= REGIONS).unwrap_or(0);
+        let cylinders = index.nodes(0) as u32;
+        let shift = cylinders.div_ceil(REGIONS).next_power_of_two().trailing_zeros();
+        let regions = cylinders.div_ceil(1 << shift) as usize;
+        let above = (0..index.levels()).filter(|&level| Index::shift(level) > shift);
         Self {
-            level: level as u32,
-            prices: sizes[level..].iter().map(|&size| vec![ONE; size]).collect(),
-            regions: vec![Region::default(); sizes[level]],
+            shift,
+            prices: vec![ONE; regions],
+            above: above.map(|level| vec![ONE; index.nodes(level)]).collect(),
+            regions: vec![Region::default(); regions],
             all: Region::default(),
             due: 0,
         }
@@ -56,22 +62,24 @@ impl Prices {
 
     #[inline]
     fn region(&self, cylinder: u32) -> usize {
-        Index::ancestor(cylinder, self.level)
+        (cylinder >> self.shift) as usize
     }
 
     /// The price on a cylinder.
     #[inline]
     pub fn of_cylinder(&self, cylinder: u32) -> u64 {
-        self.prices[0][self.region(cylinder)]
+        self.prices[self.region(cylinder)]
     }
 
     /// The greatest price under a node.
     #[inline]
     pub fn of_node(&self, node: Node) -> u64 {
-        match node.level.checked_sub(self.level) {
-            Some(above) => self.prices[above as usize][node.number as usize],
-            None => self.prices[0][Index::ancestor(node.number, self.level - node.level)],
+        let cylinders = Index::shift(node.level);
+        if cylinders <= self.shift {
+            return self.prices[(node.number >> (self.shift - cylinders)) as usize];
         }
+        let first_above = Index::level_beyond(self.shift);
+        self.above[(node.level - first_above) as usize][node.number as usize]
     }
 
     /// Blocks of 512 B that are still wanted.
@@ -125,12 +133,8 @@ impl Prices {
     }
 
     fn set_to_one(&mut self, region: usize) {
-        self.prices[0][region] = ONE;
-        let mut node = region as u32;
-        for above in 1..self.prices.len() {
-            node = Index::ancestor(node, 1) as u32;
-            self.raise(above, node as usize);
-        }
+        self.prices[region] = ONE;
+        self.raise();
     }
 
     fn for_each_part(
@@ -161,23 +165,25 @@ impl Prices {
         }
         self.due = EVERY - 1;
         let Region { asked: all_asked, left: all_left } = self.all;
-        for (price, region) in self.prices[0].iter_mut().zip(&self.regions) {
+        for (price, region) in self.prices.iter_mut().zip(&self.regions) {
             let part = u128::from(region.left) * u128::from(all_asked);
             let whole = u128::from(region.asked.max(1)) * u128::from(all_left);
             let exact = part * u128::from(ONE) / whole;
             // Where nothing is left any price holds, and the least makes bounds close.
             *price = exact.clamp(1, PRICE_MAX.into()) as u64;
         }
-        for above in 1..self.prices.len() {
-            (0..self.prices[above].len()).for_each(|node| self.raise(above, node));
-        }
+        self.raise();
     }
 
-    /// Gives a node the greatest price of its children.
-    fn raise(&mut self, above: usize, node: usize) {
-        let below = &self.prices[above - 1];
-        let greatest = Index::child_numbers(node, below.len()).map(|child| below[child]).max();
-        self.prices[above][node] = greatest.unwrap_or(ONE);
+    /// Gives the nodes above the greatest prices of their regions.
+    fn raise(&mut self) {
+        let first_above = Index::level_beyond(self.shift);
+        for (level, nodes) in (first_above..).zip(&mut self.above) {
+            let regions = self.prices.chunks(1 << (Index::shift(level) - self.shift));
+            for (price, regions) in nodes.iter_mut().zip(regions) {
+                *price = regions.iter().copied().max().unwrap_or(ONE);
+            }
+        }
     }
 }
 
@@ -234,7 +240,9 @@ mod tests {
         prices.delivered(&tracks, capacity / 2, capacity);
         prices.wanted(&tracks, 0, capacity);
         prices.refresh();
-        assert!(prices.prices.iter().flatten().all(|&price| price == ONE));
+        assert!(
+            prices.prices.iter().chain(prices.above.iter().flatten()).all(|&price| price == ONE)
+        );
         // The same beside another task that has hardly begun.
         let (tracks, mut prices, capacity) = half_read();
         prices.wanted(&tracks, 0, capacity);
@@ -315,7 +323,7 @@ mod tests {
             }
             let asked: u64 = plain.iter().map(|region| region.asked).sum();
             let left: u64 = plain.iter().map(|region| region.left).sum();
-            for (region, price) in plain.iter().zip(&prices.prices[0]) {
+            for (region, price) in plain.iter().zip(&prices.prices) {
                 let part = region.left as f64 / region.asked.max(1) as f64;
                 let exact = (part / (left as f64 / asked as f64) * ONE as f64).max(1.0);
                 prop_assert!((*price as f64 - exact).abs() <= 1.0, "{} for {}", price, exact);

@@ -9,7 +9,9 @@ use std::collections::BinaryHeap;
 
 use freewheel_units::Op;
 
+use super::arcs::SlotArc;
 use super::index::{Index, Node};
+use super::marks::Marks;
 use super::reach::Reach;
 use super::tracks::{Tracks, Window};
 use super::wanted::{Ceiling, Wanted};
@@ -39,6 +41,10 @@ impl Field<'_> {
     }
 }
 
+/// Nodes for which memory is asked before they are looked at: to wait for it takes several times as long
+/// as to look.
+const AHEAD: usize = 3;
+
 /// Nodes that still might hold something better, with their bounds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Frontier {
@@ -65,6 +71,13 @@ impl Frontier {
         self.heap.push(less);
     }
 
+    /// Some of the greatest, the greatest of them among these.
+    #[inline]
+    fn next(&self) -> impl Iterator<Item = &Candidate> {
+        let heap = self.heap.as_slice();
+        self.latest.iter().chain(&heap[..heap.len().min(AHEAD)])
+    }
+
     /// Takes the greatest.
     #[inline]
     fn pop(&mut self) -> Option<Candidate> {
@@ -78,15 +91,18 @@ impl Frontier {
     }
 }
 
-/// A bound and the node it is of, in one number that orders them: by the bound, and among equals the
-/// node nearest to the leaves, since the first one of these ends the search of the others.
+/// A bound, the node it is of and the window in which it holds, in one number that orders them: by the
+/// bound, and among equals the node nearest to the leaves, since the first one of these ends the
+/// search of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate(u128);
 
 impl Candidate {
     #[inline]
-    fn new(bound: u64, node: Node) -> Self {
-        Self(u128::from(bound) << 64 | u128::from(!node.level) << 32 | u128::from(node.number))
+    fn new(bound: u64, node: Node, arc: SlotArc) -> Self {
+        let height = u64::from(u8::MAX - node.level as u8);
+        let of = height << 56 | u64::from(node.number) << 24 | (arc.first << 8 | arc.slots) as u64;
+        Self(u128::from(bound) << 64 | u128::from(of))
     }
 
     #[inline]
@@ -96,7 +112,13 @@ impl Candidate {
 
     #[inline]
     fn node(self) -> Node {
-        Node { level: !((self.0 >> 32) as u32), number: self.0 as u32 }
+        let level = u8::MAX - (self.0 >> 56) as u8;
+        Node { level: level.into(), number: (self.0 >> 24) as u32 }
+    }
+
+    #[inline]
+    fn arc(self) -> SlotArc {
+        SlotArc { first: usize::from((self.0 >> 8) as u16), slots: usize::from(self.0 as u8) }
     }
 }
 
@@ -119,12 +141,12 @@ impl Search<'_> {
             let (arc, length) = reach.arc(cylinders)?;
             // Of what is wanted, and of what can pass in the time, the lesser.
             let passing = ceiling.of(reach.sectors_in(length, tracks.sectors_max(cylinders)));
-            Some(u64::from(index.bound(node, arc)).min(passing) * price(node))
+            Some((u64::from(index.bound(node, arc)).min(passing) * price(node), arc))
         };
         self.frontier.clear();
         let root = field.index.root();
-        if let Some(bound) = bound(field, root) {
-            self.frontier.push(Candidate::new(bound, root));
+        if let Some((bound, arc)) = bound(field, root) {
+            self.frontier.push(Candidate::new(bound, root, arc));
         }
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
@@ -136,6 +158,9 @@ impl Search<'_> {
                 break;
             }
             self.looked.nodes += 1;
+            for next in self.frontier.next() {
+                field.index.prefetch(field.tracks, next.node(), next.arc());
+            }
             if node.level == 0 {
                 let [from, to] = [reach.gap.from.cylinder, reach.gap.to.cylinder];
                 if node.number != from && node.number != to {
@@ -150,12 +175,10 @@ impl Search<'_> {
                 continue;
             }
             // The slots of the whole node leave most children out before their own are worked out.
-            let Some((arc, _)) = reach.arc(field.index.cylinders(node)) else { continue };
-            for (child, most) in field.index.children(node, arc) {
-                if u64::from(most).saturating_mul(price(child)) > best
-                    && let Some(bound) = bound(field, child).filter(|&bound| bound > best)
-                {
-                    self.frontier.push(Candidate::new(bound, child));
+            let known = u32::try_from(best / price(node)).unwrap_or(u32::MAX);
+            for child in field.index.children(node, candidate.arc(), known) {
+                if let Some((bound, arc)) = bound(field, child).filter(|&(bound, _)| bound > best) {
+                    self.frontier.push(Candidate::new(bound, child, arc));
                 }
             }
         }
@@ -183,6 +206,19 @@ struct Limits {
     /// Directions in which anything is wanted.
     ops: &'static [Op],
     ceiling: Ceiling,
+    /// Worth of any one thing at most; none where there are things too small to be told apart.
+    each: Option<u32>,
+}
+
+impl Limits {
+    fn of(field: &Field<'_>) -> Self {
+        let Field { tracks, wanted, .. } = field;
+        let sectors = tracks.sectors_max((0, tracks.cylinders() - 1));
+        let layers = wanted.layers().iter().filter(|layer| !layer.is_empty());
+        let tell = layers.clone().all(|layer| Marks::tell(layer.key.size, sectors));
+        let each = layers.map(|layer| layer.key.size * layer.key.weight).max();
+        Self { ops: wanted.ops(), ceiling: field.ceiling(), each: each.filter(|_| tell) }
+    }
 }
 
 /// When the head can be on a surface of a cylinder, and what passes then at most.
@@ -221,21 +257,50 @@ impl Visits {
     }
 }
 
+/// Surfaces of a cylinder on which more than `known` may be had, the lowest bit for the first.
+fn promising(
+    Field { tracks, index, .. }: &Field<'_>,
+    reach: &Reach<'_>,
+    limits: &Limits,
+    (cylinder, known): (u32, u32),
+    visits: &mut Visits,
+) -> u64 {
+    let sectors = tracks.sectors_max((cylinder, cylinder));
+    let all = u64::MAX >> (u64::BITS - tracks.surfaces());
+    let ends = [reach.gap.from.surface, reach.gap.to.surface];
+    let others = all & !ends.iter().fold(0, |bits, surface| bits | 1 << surface);
+    // All others are like the first of them.
+    let alike = ends.map(|surface| 1 << surface).into_iter().chain(Some(others));
+    let mut promising = 0;
+    for surfaces in alike.filter(|&surfaces: &u64| surfaces > 0) {
+        let at = Position { cylinder, surface: surfaces.trailing_zeros() };
+        for &op in limits.ops {
+            let visit = visits.get(tracks, reach, limits, (at, op), sectors);
+            if visit.most > known.into() {
+                promising |= match limits.each {
+                    Some(each) => {
+                        let window = Marks::touching(tracks.steps(&visit.window));
+                        index.having_more(tracks, (cylinder, surfaces), known / each, window)
+                    }
+                    None => index.offering_more(tracks, (cylinder, surfaces), known),
+                };
+            }
+        }
+    }
+    promising
+}
+
 /// What can be had on one track in the gap when no other is visited, if it is worth more than
 /// `best`: reads or writes, since a sector that passes can be either.
 #[inline]
 fn better_on(
     best: u32,
-    Field { tracks, wanted, index }: &Field<'_>,
+    Field { tracks, wanted, .. }: &Field<'_>,
     reach: &Reach<'_>,
     limits: &Limits,
     at: Position,
     visits: &mut Visits,
 ) -> Option<Best> {
-    let track = tracks.track(at.cylinder, at.surface);
-    if index.most_on(track) <= best {
-        return None;
-    }
     let place = tracks.place(at)?;
     let mut better = None;
     let mut known = best;
@@ -260,18 +325,30 @@ pub(super) fn best_track(
     search: &mut Search<'_>,
 ) -> Option<Best> {
     let mut best: Option<Best> = None;
-    let limits = Limits { ops: field.wanted.ops(), ceiling: field.ceiling() };
+    let limits = Limits::of(field);
     let mut consider = |field: &Field<'_>, cylinder: u32, first: u32| {
         let surfaces = field.tracks.surfaces();
         let mut visits = Visits::default();
-        for number in first..first + surfaces {
+        let known = best.map_or(0, |best| best.value);
+        let promising = promising(field, reach, &limits, (cylinder, known), &mut visits);
+        if promising == 0 {
+            return known.into();
+        }
+        field.tracks.prefetch(cylinder);
+        let order = (first..surfaces).chain(0..first);
+        for surface in order.filter(|surface| promising >> surface & 1 == 1) {
             let known = best.map_or(0, |best| best.value);
-            let surface = if number < surfaces { number } else { number - surfaces };
             let at = Position { cylinder, surface };
             best = better_on(known, field, reach, &limits, at, &mut visits).or(best);
         }
         best.map_or(0, |best| best.value.into())
     };
+    for at in [reach.gap.from, reach.gap.to] {
+        if let Some(arc) = reach.arc_at(at.cylinder) {
+            field.index.prefetch_bound(Node { level: 0, number: at.cylinder }, arc);
+        }
+        field.index.prefetch_cylinder(field.tracks, at.cylinder);
+    }
     // The tracks of source and destination need no seek of their own, their cylinders at most one
     // head switch more.
     let mut known = 0;

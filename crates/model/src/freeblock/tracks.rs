@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freewheel_units::{Angle, Bytes, Lbn, SimTime};
+use prefetch_index::prefetch_index;
 
 use crate::drive::{Drive, Position, Zone};
 
@@ -216,6 +217,17 @@ impl Tracks {
         Position { cylinder: track / surfaces, surface: track % surfaces }
     }
 
+    /// Asks for the memory of the tracks of a cylinder.
+    #[inline]
+    pub fn prefetch(&self, cylinder: u32) {
+        prefetch_index(&self.zone_of_cylinder, cylinder as usize);
+        let first = self.track(cylinder, 0) as usize;
+        let last = first + self.surfaces() as usize - 1;
+        for track in (first..last + 5).step_by(5) {
+            prefetch_index(&self.only, track.min(last));
+        }
+    }
+
     /// Stretches of a track, in order of their sectors.
     #[inline]
     pub fn for_each_stretch(&self, track: TrackId, mut show: impl FnMut(&Stretch)) {
@@ -290,6 +302,18 @@ impl Tracks {
         let is_turn = length_ns >= rotation.period_ns();
         let (at, at_end) = (rotation.angle_at(phase), rotation.angle_at(end_phase));
         Window { phase, at, at_end, is_turn }
+    }
+
+    /// Angles of whatever passes wholly within a window: from the first step to the last, whole turns
+    /// not taken off.
+    #[inline]
+    pub fn steps(&self, window: &Window) -> (u64, u64) {
+        const TURN: u64 = 1 << 32;
+        // Edges are rounded up to nanoseconds: so many steps before it have the same.
+        let same = TURN / self.drive.rotation().period_ns() + 1;
+        let span = if window.is_turn { TURN } else { (window.at_end - window.at).steps().into() };
+        let at = 2 * TURN + u64::from(window.at.steps());
+        (at - same, at + span)
     }
 
     /// Sectors of `place` that pass wholly within a window.

@@ -12,7 +12,7 @@ use super::heads::{HEADS_MAX, SAME_NS};
 use super::host::Host;
 use super::map::{InBands, Runs, ZoneMap};
 use super::seeks::{Timer, Track};
-use super::{ExtractError, ExtractProgress, no_time};
+use super::{ExtractError, no_time};
 
 /// Bands of fewer cylinders look like the heads of a cylinder in every respect.
 const WIDTH_MIN: u64 = 3;
@@ -96,9 +96,8 @@ pub(super) fn order(
     host: &mut Host<'_>,
     clock: &mut Clock,
     zones: &mut [ZoneMap],
-    progress: ExtractProgress<'_>,
 ) -> Result<(), ExtractError> {
-    let found = in_bands(host, clock, zones, progress)?;
+    let found = in_bands(host, clock, zones)?;
     let width = zones.iter().filter_map(width).max().unwrap_or(1);
     if let Some(other) = zones.iter().find(|zone| !is_whole(zone, width, found.surfaces)) {
         return Err(ExtractError::NarrowerBand { block: other.first, cylinders: width });
@@ -128,16 +127,17 @@ fn in_bands(
     host: &mut Host<'_>,
     clock: &mut Clock,
     zones: &[ZoneMap],
-    progress: ExtractProgress<'_>,
 ) -> Result<InBands, ExtractError> {
     let count = |zone: &ZoneMap| zone.blocks / zone.runs.as_ref().map_or(1, |runs| runs.blocks);
     let index = (0..zones.len()).max_by_key(|&at| count(&zones[at])).unwrap_or_default();
     let (zone, runs) = (&zones[index], count(&zones[index]));
 
     let width = width(zone).unwrap_or(1);
+    host.begin("surfaces of a band", runs.min(HEADS_MAX));
     let mut timer = Timer::of_reads(host, clock, zones);
     // From the beginning of the first run to the same or the mirrored place of another.
     let mut lag = |run: u64, is_mirrored: bool| {
+        timer.host.reached(run);
         let lag = timer.least_lag_between(|host| {
             let step = host.below(width.div_ceil(8));
             let there = if is_mirrored { width - 1 - step } else { step };
@@ -156,7 +156,6 @@ fn in_bands(
     let cylinders_turn = mirrored < plain;
     let switch = plain.min(mirrored);
     for surfaces in 2..runs.min(HEADS_MAX) {
-        progress("surfaces of a band", surfaces, runs.min(HEADS_MAX));
         let there = lag(surfaces, cylinders_turn && surfaces % 2 == 1)?;
         if (there - switch).abs() > SAME_NS {
             let found = InBands { surfaces, cylinders_turn, surfaces_turn: None };

@@ -27,6 +27,12 @@ pub(super) struct Buffer {
 const PAIRS: usize = 32;
 /// A drive serves no second read of a block from the media in less: a turn of 20,000 rpm.
 const SHORTEST_TURN: SimDuration = SimDuration::from_ms(3);
+/// Reads at random places that say whether a platter turns, where those of the pairs leave it open.
+const PLACES_SURE: usize = 128;
+/// Whatever seeks take, answers come at an angle that is as good as random: the middle half of them spans
+/// half a turn or more. No half of 32 lies within an eighth of the shortest one with a probability of one
+/// in a million (binomial), and of 128 within a quarter with one in a thousand million.
+const TURN_PARTS: u64 = 4;
 /// Trials for each number of reads in between. Two of three hits decide: what is far from a hit
 /// looks like one in less than a tenth of all cases.
 const TRIALS: usize = 9;
@@ -41,13 +47,16 @@ const PAUSE_MIN: SimDuration = SimDuration::from_ms(25);
 const PAUSE_A_BLOCK: SimDuration = SimDuration::from_us(50);
 const PAUSE_MAX: SimDuration = SimDuration::from_ms(450);
 
-/// Looks for a buffer; None when a block read twice in a row comes from the media again.
+/// Looks for a buffer; None when a block read twice in a row comes from the media again, or when it comes
+/// no sooner than one that was never read. Err where no platter turns.
 pub(super) fn measure(host: &mut Host<'_>) -> Result<Option<Buffer>, ExtractError> {
-    let mut times = Vec::new();
+    let (mut firsts, mut times) = (Vec::new(), Vec::new());
     for _ in 0..PAIRS {
-        let (block, _) = host.read_elsewhere(&[])?;
+        let (block, first) = host.read_elsewhere(&[])?;
+        firsts.push(first.took());
         times.push(host.read(block)?.took());
     }
+    ensure_turning(host, &mut firsts)?;
     times.sort_unstable();
     let median = times[PAIRS / 2];
     if median >= SHORTEST_TURN {
@@ -56,6 +65,10 @@ pub(super) fn measure(host: &mut Host<'_>) -> Result<Option<Buffer>, ExtractErro
     // Twice the slowest of the faster half: jitter of answers is allowed for.
     let spread = median - times[0];
     let hit_below = times[PAIRS * 3 / 4] + spread * 2 + SimDuration::from_us(20);
+    // Nothing sets hits apart: the clock finds out whether there is a period at all.
+    if firsts[firsts.len() * 3 / 4] < hit_below {
+        return Ok(None);
+    }
     let hits: Vec<u64> = times.iter().filter(|t| **t < hit_below).map(|t| t.ns()).collect();
     let hit = SimDuration::from_ns(hits.iter().sum::<u64>() / hits.len() as u64);
     let mut buffer = Buffer { hit, hit_below, segments: 0, ahead: 0, behind: 0 };
@@ -64,6 +77,29 @@ pub(super) fn measure(host: &mut Host<'_>) -> Result<Option<Buffer>, ExtractErro
     buffer.ahead = reach(host, &buffer, |block, by| block.checked_add(by))?;
     buffer.behind = reach(host, &buffer, |block, by| block.checked_sub(by))?;
     Ok(Some(buffer))
+}
+
+/// Makes sure that the times of reads at random places differ as those of a turning platter do. Few of
+/// one may be alike by chance, so that more are read. Sorts them.
+fn ensure_turning(host: &mut Host<'_>, times: &mut Vec<SimDuration>) -> Result<(), ExtractError> {
+    times.sort_unstable();
+    if middle_half(times) >= SHORTEST_TURN / 2 {
+        return Ok(());
+    }
+    while times.len() < PLACES_SURE {
+        times.push(host.read_elsewhere(&[])?.1.took());
+    }
+    times.sort_unstable();
+    if middle_half(times) >= SHORTEST_TURN / TURN_PARTS {
+        return Ok(());
+    }
+    let count = times.len();
+    Err(ExtractError::NoTurn { count, from: times[count / 4], to: times[count * 3 / 4] })
+}
+
+/// What the middle half of sorted times spans.
+fn middle_half(times: &[SimDuration]) -> SimDuration {
+    times[times.len() * 3 / 4] - times[times.len() / 4]
 }
 
 fn segments(host: &mut Host<'_>, hit_below: SimDuration) -> Result<u32, ExtractError> {
@@ -153,5 +189,31 @@ impl Buffer {
     pub fn shadow(&self) -> Shadow {
         let segments = self.segments as usize;
         Shadow { reads: segments + segments / 8 + 1, reach: 5 * self.ahead.max(self.behind) / 2 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Prng;
+
+    use super::*;
+
+    /// Times of reads at random places of a disk that takes no time for seeks.
+    fn times(prng: &mut Prng, turn: SimDuration, count: usize) -> Vec<SimDuration> {
+        let overhead = SimDuration::from_us(100);
+        let mut times: Vec<SimDuration> =
+            (0..count).map(|_| overhead + SimDuration::from_ns(prng.below(turn.ns()))).collect();
+        times.sort_unstable();
+        times
+    }
+
+    #[test]
+    fn the_shortest_turn_alone_is_never_taken_for_none_and_what_is_shorter_is() {
+        let mut prng = Prng::new(1, "turns");
+        let least = SHORTEST_TURN / TURN_PARTS;
+        for _ in 0..20_000 {
+            assert!(middle_half(&times(&mut prng, SHORTEST_TURN, PLACES_SURE)) > least);
+            assert!(middle_half(&times(&mut prng, SHORTEST_TURN / 4, PLACES_SURE)) < least);
+        }
     }
 }

@@ -81,6 +81,7 @@ const PERIOD_SPAN_NS: f64 = 10e9;
 const PACE_SPAN_NS: f64 = 60e9;
 /// The period is known well enough, in parts of it: a fifth of a millionth.
 const WELL_KNOWN: f64 = 2e-7;
+const PERCENT: u64 = 100;
 /// Answers of one pass lie within this part of a turn, or they were held up.
 const PASS_WIDTH: f64 = 1.0 / 8.0;
 /// Standard deviations beyond which an answer was held up, and deviations that are always allowed.
@@ -128,6 +129,7 @@ pub(super) fn mean_angle(angles: impl Iterator<Item = f64> + Clone) -> f64 {
 impl Clock {
     /// Finds the period, from nothing but answers.
     pub fn find(host: &mut Host<'_>) -> Result<Self, ExtractError> {
+        host.begin("rotation", FIRST_PASSES_MAX as u64);
         let mut clock = Self {
             references: references(host)?,
             angles: Vec::new(),
@@ -144,18 +146,19 @@ impl Clock {
         };
         let mut passes = vec![clock.pass(host, PAUSE_MAX)?];
         let took = (host.now() - clock.synchronised).max(LONGER_PAUSE_MIN);
-        for _ in 1..FIRST_PASSES_MAX {
+        for pass in 1..FIRST_PASSES_MAX {
+            host.reached(pass as u64);
             // Passes of one length would be as good for periods that differ by a turn a pass.
             let pause = host.below(2 * took.ns());
             host.sleep(SimDuration::from_ns(pause));
-            let pass = clock.pass(host, PAUSE_MAX)?;
-            if pass.iter().flatten().any(|done| done.session != clock.session) {
+            let answers = clock.pass(host, PAUSE_MAX)?;
+            if answers.iter().flatten().any(|done| done.session != clock.session) {
                 // Times of two sessions have nothing to do with each other.
                 clock.session = host.session();
                 passes = vec![clock.pass(host, PAUSE_MAX)?];
                 continue;
             }
-            passes.push(pass);
+            passes.push(answers);
             if passes.len() >= FIRST_PASSES {
                 let spans = spans(&passes);
                 if let Some(guess) = period_of(&spans) {
@@ -252,7 +255,11 @@ impl Clock {
 
     /// Waits until the period is known well.
     pub fn settle(&mut self, host: &mut Host<'_>) -> Result<(), ExtractError> {
+        host.begin("rotation to the end", PERCENT);
         while self.period_error_ns() > WELL_KNOWN * self.period_ns {
+            // What it may be off falls with the time it was followed.
+            let known = WELL_KNOWN * self.period_ns / self.period_error_ns();
+            host.reached((known * PERCENT as f64) as u64);
             host.sleep(SYNCHRONISE_EVERY);
             self.keep(host)?;
         }

@@ -7,7 +7,7 @@ use super::clock::{Clock, fold};
 use super::host::Host;
 use super::map::{ZoneMap, zone_of};
 use super::seeks::Timer;
-use super::{ExtractError, ExtractProgress, no_time};
+use super::{ExtractError, no_time};
 
 /// Two times that differ by less are the same: four times what bisection leaves open, and seeks vary.
 pub(super) const SAME_NS: f64 = 40_000.0;
@@ -23,10 +23,9 @@ pub(super) fn regroup(
     host: &mut Host<'_>,
     clock: &mut Clock,
     mut zones: Vec<ZoneMap>,
-    progress: ExtractProgress<'_>,
 ) -> Result<Vec<ZoneMap>, ExtractError> {
     if bands::are_bands(host, clock, &mut zones)? {
-        bands::order(host, clock, &mut zones, progress)?;
+        bands::order(host, clock, &mut zones)?;
         return Ok(zones);
     }
     if zones.iter().any(|zone| zone.heads > 1) {
@@ -34,17 +33,17 @@ pub(super) fn regroup(
     }
     let tracks = zones.iter().map(ZoneMap::cylinders).min().unwrap_or_default();
     let count = (2 * HEADS_MAX).min(tracks.saturating_sub(1));
+    host.begin("heads", count);
     let mut timer = Timer::of_reads(host, clock, &zones);
     let mut lags = Vec::new();
     for track in 1..=count {
-        progress("heads", track - 1, count);
         let lag = timer.least_lag_ns(|host| {
             let zone = &zones[host.below(zones.len() as u64) as usize];
             (zone.first_cylinder, 0, zone.first_cylinder + track, 0)
         })?;
         lags.push(lag.ok_or_else(|| no_time("a movement near the start of a zone"))?);
+        timer.host.reached(track);
     }
-    progress("heads", count, count);
     let heads = heads_of(&lags);
     let mut first_cylinder = 0;
     for zone in &mut zones {

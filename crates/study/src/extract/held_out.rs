@@ -12,7 +12,7 @@ use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use super::clock::{Clock, fold};
 use super::host::Host;
-use super::{ExtractError, ExtractProgress, readable};
+use super::{ExtractError, readable};
 use crate::validate::demerit;
 
 /// Batches, and the requests of one that count.
@@ -107,7 +107,9 @@ pub(super) fn measure_for_fit(
     clock: &mut Clock,
 ) -> Result<Requests, ExtractError> {
     let mut batches = Vec::new();
-    for _ in 0..FIT_BATCHES {
+    host.begin("requests near others", FIT_BATCHES as u64);
+    for index in 0..FIT_BATCHES {
+        host.reached(index as u64);
         clock.keep(host)?;
         batches.push(batch(host, clock, Purpose::Fit)?);
     }
@@ -119,15 +121,14 @@ pub(super) fn measure(
     host: &mut Host<'_>,
     clock: &mut Clock,
     writes: bool,
-    progress: ExtractProgress<'_>,
 ) -> Result<Requests, ExtractError> {
     let mut batches = Vec::new();
+    host.begin("held-out requests", BATCHES as u64);
     for index in 0..BATCHES {
-        progress("held-out requests", index as u64, BATCHES as u64);
+        host.reached(index as u64);
         clock.keep(host)?;
         batches.push(batch(host, clock, Purpose::HeldOut { writes })?);
     }
-    progress("held-out requests", BATCHES as u64, BATCHES as u64);
     Ok(Requests { of_blocks: host.blocks(), batches })
 }
 

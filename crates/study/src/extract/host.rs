@@ -6,7 +6,8 @@ use freewheel_sim::black_box::{Answer, BlackBox, Command};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
 use super::journal::JournalEntry;
-use super::{ExtractError, Journal, readable};
+use super::progress::Progress;
+use super::{ExtractError, ExtractProgress, Journal, readable};
 
 /// How the buffer gets in the way of measurements: what a read leaves in it, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,6 +53,7 @@ pub(super) struct Host<'a> {
     bad_in_a_row: u32,
     shadow: Shadow,
     prng: Prng,
+    progress: Progress<'a>,
 }
 
 /// An answer is waited for so long; drives that recover from errors take some seconds.
@@ -66,7 +68,12 @@ const PLACES_TRIED: usize = 10_000;
 const BETWEEN_SESSIONS: SimDuration = SimDuration::from_secs(1);
 
 impl<'a> Host<'a> {
-    pub fn new(drive: &'a mut dyn BlackBox, seed: u64, journal: Journal<'a>) -> Self {
+    pub fn new(
+        drive: &'a mut dyn BlackBox,
+        seed: u64,
+        journal: Journal<'a>,
+        progress: ExtractProgress<'a>,
+    ) -> Self {
         Self {
             now: SimTime::ZERO,
             session: 0,
@@ -81,6 +88,7 @@ impl<'a> Host<'a> {
             bad_in_a_row: 0,
             shadow: Shadow::default(),
             prng: Prng::new(seed, "extraction"),
+            progress: Progress::new(progress),
         }
     }
 
@@ -108,6 +116,41 @@ impl<'a> Host<'a> {
     /// Blocks that could not be read.
     pub fn bad(&self) -> impl Iterator<Item = u64> {
         self.bad.iter().copied()
+    }
+
+    /// Ends the step before, and begins one of so many units.
+    pub fn begin(&mut self, step: &'static str, total: u64) {
+        self.end();
+        self.progress.begin(step, total);
+        self.tell();
+    }
+
+    /// The step is as far as that.
+    pub fn reached(&mut self, done: u64) {
+        self.progress.reached(done);
+    }
+
+    /// The step goes on with this part of it.
+    pub fn part(&mut self, part: String) {
+        self.progress.part(part);
+    }
+
+    /// Ends the last step.
+    pub fn end(&mut self) {
+        if self.is_live() {
+            self.progress.end(self.now, self.commands);
+        }
+    }
+
+    fn tell(&mut self) {
+        if self.is_live() {
+            self.progress.tell(self.now, self.commands);
+        }
+    }
+
+    /// Whether the drive is asked, and not the journal.
+    fn is_live(&self) -> bool {
+        self.journal.past.is_empty()
     }
 
     pub fn shadow(&self) -> Shadow {
@@ -174,6 +217,9 @@ impl<'a> Host<'a> {
         self.commands += 1;
         self.writes += u64::from(op == Op::Write);
         (self.session, self.now) = (entry.session, entry.end);
+        if self.progress.is_due(self.now) {
+            self.tell();
+        }
         self.recent.push_back(block);
         if self.recent.len() > RECENT_MAX {
             self.recent.pop_front();
@@ -364,7 +410,7 @@ mod tests {
                 Ok(())
             }),
         };
-        let mut host = Host::new(&mut drive, 1, journal);
+        let mut host = Host::new(&mut drive, 1, journal, &|_| {});
         host.read(7).unwrap();
         host.read(8).unwrap();
         let done = host.write(7).unwrap();

@@ -39,6 +39,7 @@ mod journal;
 mod layout;
 mod map;
 mod passages;
+mod progress;
 mod refine;
 mod runs;
 mod seeks;
@@ -53,6 +54,7 @@ use std::io;
 use freewheel_model::drive::BuildDriveError;
 use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
 use freewheel_sim::black_box::{BlackBox, Gone};
+use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -63,6 +65,7 @@ use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
 use passages::Wander;
+pub use progress::{ExtractProgress, ExtractStep};
 use seeks::{Timer, distances};
 use verify::Verified;
 use writes::WriteTimes;
@@ -127,6 +130,21 @@ pub enum ExtractError {
         block: u64,
         /// Of the drive.
         blocks: u64,
+    },
+    /// Answers come too evenly.
+    #[error(
+        "half of {count} reads at random places took {:.0} to {:.0} us, which is too much alike for a platter that \
+         turns, even at 20,000 rpm: this is no spinning disk, or a cache answers for it",
+        from.ns() as f64 / 1e3,
+        to.ns() as f64 / 1e3
+    )]
+    NoTurn {
+        /// How many were read.
+        count: usize,
+        /// The quarter that came soonest took no longer.
+        from: SimDuration,
+        /// The quarter that came last took no less.
+        to: SimDuration,
     },
     /// Answers have no period.
     #[error(
@@ -311,9 +329,6 @@ impl Default for Journal<'_> {
     }
 }
 
-/// Told which step is how far: its name, what is done, and what there is.
-pub type ExtractProgress<'a> = &'a dyn Fn(&str, u64, u64);
-
 /// All that was measured.
 struct Found {
     buffer: Option<Buffer>,
@@ -346,26 +361,24 @@ pub fn extract(
     journal: Journal<'_>,
     progress: ExtractProgress<'_>,
 ) -> Result<Extraction, ExtractError> {
-    let mut host = Host::new(drive, options.seed, journal);
-    progress("buffer", 0, 1);
+    let mut host = Host::new(drive, options.seed, journal, progress);
+    host.begin("buffer", 1);
     let buffer = buffer::measure(&mut host)?;
     host.set_shadow(buffer.map_or(Shadow::default(), |buffer| buffer.shadow()));
-    progress("buffer", 1, 1);
-    progress("rotation", 0, 1);
     let mut clock = Clock::find(&mut host)?;
-    progress("rotation", 1, 1);
     let write_late_ns = match options.writes {
         true => writes::reach_the_media(&mut host, &mut clock)?,
         false => 0.0,
     };
-    let zones = survey(&mut host, &mut clock, progress)?;
-    let zones = heads::regroup(&mut host, &mut clock, zones, progress)?;
+    let zones = survey(&mut host, &mut clock)?;
+    let zones = heads::regroup(&mut host, &mut clock, zones)?;
+    host.begin("bus", 1);
     let bus = bus::measure(&mut host, &mut clock, &zones, buffer)?;
     let mut timer = Timer::of_reads(&mut host, &mut clock, &zones);
     timer.write_late_ns = write_late_ns;
-    let times = movements(&mut timer, progress)?;
+    let times = movements(&mut timer)?;
     let writes = match options.writes {
-        true => Some(writes::measure(&mut timer, &times, progress)?),
+        true => Some(writes::measure(&mut timer, &times)?),
         false => None,
     };
     clock.settle(&mut host)?;
@@ -390,23 +403,25 @@ pub fn extract(
     let after = describe::answered_after(&found);
     found.verified = verify::verify(&mut host, &mut clock, &found.zones, &file, after)?;
     let for_fit = held_out::measure_for_fit(&mut host, &mut clock)?;
-    let batches = held_out::measure(&mut host, &mut clock, options.writes, progress)?;
-    Ok(describe::describe(&found, options, &host, &for_fit, &batches))
+    let batches = held_out::measure(&mut host, &mut clock, options.writes)?;
+    host.begin("electronics", 1);
+    let found = describe::describe(&found, options, &host, &for_fit, &batches);
+    host.end();
+    Ok(found)
 }
 
 /// All zones, one after the other.
-fn survey(
-    host: &mut Host<'_>,
-    clock: &mut Clock,
-    progress: ExtractProgress<'_>,
-) -> Result<Vec<ZoneMap>, ExtractError> {
+fn survey(host: &mut Host<'_>, clock: &mut Clock) -> Result<Vec<ZoneMap>, ExtractError> {
     let blocks = host.blocks();
+    // Each counts when its zone is found, and again when that is measured all over.
+    host.begin("tracks and zones", 2 * blocks);
     let mut zones: Vec<ZoneMap> = Vec::new();
     let mut next = 0;
     while next < blocks {
-        progress("tracks and zones", next, blocks);
+        host.reached(2 * next);
         let first_cylinder = zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders());
-        let mut zone = Surveyor { host, clock }.zone(next, first_cylinder, zones.last())?;
+        let number = zones.len() + 1;
+        let mut zone = Surveyor { host, clock, number }.zone(next, first_cylinder, zones.last())?;
         if let Some(before) = zones.last_mut() {
             // The zone may begin before the block that was thought to be its first.
             before.end_at(zone.first).ok_or(ExtractError::NoTrack { block: zone.first })?;
@@ -415,7 +430,6 @@ fn survey(
         next = zone.end();
         zones.push(zone);
     }
-    progress("tracks and zones", blocks, blocks);
     Ok(zones)
 }
 
@@ -453,34 +467,37 @@ impl Movements {
 /// Times of one movement that say how much one may be off.
 const REPEATS: usize = 8;
 
-fn movements(
-    timer: &mut Timer<'_, '_>,
-    progress: ExtractProgress<'_>,
-) -> Result<Movements, ExtractError> {
+fn movements(timer: &mut Timer<'_, '_>) -> Result<Movements, ExtractError> {
+    timer.host.begin("order of heads", 1);
     let mapping = heads::mapping(timer)?;
-    movements_of(timer, mapping, "seeks", progress)
+    movements_of(timer, mapping, "seeks")
 }
 
 /// Times all movements, as the timer is set.
 fn movements_of(
     timer: &mut Timer<'_, '_>,
     mapping: Option<Mapping>,
-    step: &str,
-    progress: ExtractProgress<'_>,
+    step: &'static str,
 ) -> Result<Movements, ExtractError> {
     let all = distances(timer.cylinders());
-    let count = all.len() as u64;
+    // Behind them come a command without movement and a change of heads.
+    timer.host.begin(step, (all.len() + REPEATS + 2) as u64);
+    let mut timed = 0;
+    let mut lag_ns = |timer: &mut Timer<'_, '_>, distance| {
+        let lag = heads::seek_lag_ns(timer, mapping, distance)?;
+        timed += 1;
+        timer.host.reached(timed);
+        Ok::<f64, ExtractError>(lag)
+    };
     let mut lags = Vec::new();
-    for (index, &distance) in all.iter().enumerate() {
-        progress(step, index as u64, count);
-        lags.push((distance, heads::seek_lag_ns(timer, mapping, distance)?));
+    for distance in all {
+        lags.push((distance, lag_ns(timer, distance)?));
     }
-    progress(step, count, count);
     let known = lags.get(lags.len() / 2).copied();
     let (distance, lag) = known.ok_or_else(|| no_time("a seek of a single cylinder"))?;
     let mut again = Vec::new();
     for _ in 0..REPEATS {
-        again.push(heads::seek_lag_ns(timer, mapping, distance)?);
+        again.push(lag_ns(timer, distance)?);
     }
     let (least, most) = again.iter().fold((lag, lag), |(a, b), &x| (a.min(x), b.max(x)));
     let at_rest = timer.least_lag_at_rest_ns(timer.to, distance, lag)?;

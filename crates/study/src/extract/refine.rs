@@ -36,6 +36,7 @@ impl Surveyor<'_, '_> {
         self.level(zone, cylinders, &mut errors);
         let mean = errors.iter().map(|(_, error)| error).sum::<f64>() / errors.len() as f64;
         zone.start = fold(zone.start + mean);
+        self.goes_on_with("defects");
         self.locate_slips(zone)
     }
 

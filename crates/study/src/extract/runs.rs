@@ -301,6 +301,7 @@ impl Surveyor<'_, '_> {
         let mut off = Vec::new();
         // A pair may have a block that cannot be read.
         for _ in 0..2 * pairs {
+            self.measured(zone, off.len() as f64 / pairs as f64);
             let tracks = choose(self.host);
             off.extend(self.turned_between(zone, tracks)?);
             if off.len() == pairs {

@@ -130,6 +130,7 @@ impl Surveyor<'_, '_> {
                 slips.push(SlipFound { before, count: missing, earliest, latest });
             }
             tracks.push(next);
+            self.goes_on_with(&format!("track {}", tracks.len()));
             if count.is_none()
                 && let Some(switch) = self.first_other_step(&tracks)
             {

@@ -41,7 +41,10 @@ pub(super) fn verify(
     answered_after: f64,
 ) -> Result<Verified, ExtractError> {
     let mut verified = Verified::default();
-    for block in sample(host, zones) {
+    let sample = sample(host, zones);
+    host.begin("blocks of a sample", sample.len() as u64);
+    for (at, block) in (0..).zip(sample) {
+        host.reached(at);
         let zone = &zones[zones.partition_point(|zone| zone.first <= block) - 1];
         let is_doubtful = |slip: &SlipFound| {
             slip.earliest < slip.latest && (slip.earliest..=slip.latest).contains(&block)

@@ -7,7 +7,7 @@ use super::clock::{Clock, agreeing, fold, mean_angle, signed};
 use super::heads::seek_lag_ns;
 use super::host::Host;
 use super::seeks::Timer;
-use super::{ExtractError, ExtractProgress, Movements, movements_of, no_time, readable};
+use super::{ExtractError, Movements, movements_of, no_time, readable};
 
 /// What differs in writes.
 #[derive(Debug, Clone)]
@@ -41,8 +41,10 @@ const IN_STEP: f64 = 1.0 / 32.0;
 /// Makes sure that writes are answered when they are on the media: at the angle at which a read of the
 /// same block is, and so many nanoseconds later, as no data go to the host.
 pub(super) fn reach_the_media(host: &mut Host<'_>, clock: &mut Clock) -> Result<f64, ExtractError> {
+    host.begin("writes", TRIED as u64);
     let mut off = Vec::new();
     while off.len() < TRIED {
+        host.reached(off.len() as u64);
         let block = host.elsewhere(&[])?;
         let Some(angles) = readable(clock.measure(host, &[block], 1))? else { continue };
         host.read_elsewhere(&[block])?;
@@ -71,8 +73,8 @@ struct Changes {
 pub(super) fn measure(
     timer: &mut Timer<'_, '_>,
     reads: &Movements,
-    progress: ExtractProgress<'_>,
 ) -> Result<WriteTimes, ExtractError> {
+    timer.host.begin("changes to writes", 1);
     let (distance, lag) = reads.known();
     let at_rest = timer.least_lag_at_rest_ns(Op::Write, distance, lag)?;
     let movement = |timer: &mut Timer<'_, '_>, from, to| {
@@ -85,7 +87,7 @@ pub(super) fn measure(
         write_after_read_at_rest_ns: at_rest.ok_or_else(|| no_time("a write after a read"))?,
     };
     (timer.from, timer.to) = (Op::Write, Op::Write);
-    let writes = movements_of(timer, reads.mapping, "seeks before writes", progress)?;
+    let writes = movements_of(timer, reads.mapping, "seeks before writes")?;
     let late_ns = timer.write_late_ns;
     Ok(WriteTimes { late_ns, ..differences(reads, &writes, &changes) })
 }

@@ -31,6 +31,8 @@ const BAD_IN_A_ROW_MAX: i64 = 64;
 pub(super) struct Surveyor<'s, 'h> {
     pub host: &'s mut Host<'h>,
     pub clock: &'s mut Clock,
+    /// Which zone is measured, from 1; for reports only.
+    pub number: usize,
 }
 
 /// A track that was walked over: its first block and the angle of that.
@@ -48,6 +50,7 @@ impl Surveyor<'_, '_> {
         first_cylinder: u64,
         before: Option<&ZoneMap>,
     ) -> Result<ZoneMap, ExtractError> {
+        self.goes_on_with("first tracks");
         let known = before.map(|before| before.heads);
         let runs_known = before.and_then(|before| before.runs.clone());
         let first = before.map_or(Ok(first), |before| self.begin_behind(before, first))?;
@@ -98,7 +101,9 @@ impl Surveyor<'_, '_> {
                 zone.cylinder_step = fold(zone.cylinder_step + error / cylinders as f64);
             }
         }
+        self.goes_on_with("tracks");
         self.extend(&mut zone, tracks.len() as u64 - 1, runs_known.as_ref())?;
+        self.goes_on_with("skews");
         self.find_slips_of_runs(&mut zone)?;
         self.refine(&mut zone)?;
         Ok(zone)
@@ -172,6 +177,7 @@ impl Surveyor<'_, '_> {
             let next = (good / zone.heads + stride) * zone.heads;
             if self.fits(zone, next)? {
                 good = next;
+                self.found(zone, good);
                 self.tighten(zone, next)?;
                 stride *= 2;
                 continue;
@@ -186,6 +192,7 @@ impl Surveyor<'_, '_> {
             };
             let Some(end) = end else {
                 (good, stride) = (bad, 1);
+                self.found(zone, good);
                 continue;
             };
             if zone.runs.is_none()
@@ -195,8 +202,24 @@ impl Surveyor<'_, '_> {
                 continue;
             }
             zone.blocks = end - zone.first;
+            self.found(zone, zone.track_of(end - 1).0);
             return Ok(());
         }
+    }
+
+    pub(super) fn goes_on_with(&mut self, what: &str) {
+        self.host.part(format!("zone {}: {what}", self.number));
+    }
+
+    /// Blocks before this track follow the pattern. All before the zone count twice.
+    fn found(&mut self, zone: &ZoneMap, track: u64) {
+        self.host.reached(zone.first + zone.track_first(track));
+    }
+
+    /// The skews of a zone that was found to its end are known to this part. Where it has several kinds
+    /// of skews, the first counts: nobody knows before how many there are.
+    pub(super) fn measured(&mut self, zone: &ZoneMap, part: f64) {
+        self.host.reached(zone.first + zone.end() + (part * zone.blocks as f64) as u64);
     }
 
     /// A track shortly before one that does not fit which does not, either: bisection may have come to

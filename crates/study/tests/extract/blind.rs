@@ -118,7 +118,7 @@ fn writes_that_a_cache_answers_are_refused_with_the_way_out() {
     hidden.habits.write_cache = Some(WriteCache::On);
     let mut drive = emulated(&hidden.spec, &hidden.habits, 1);
     let options = ExtractOptions { name: "found".into(), seed: 1, writes: true };
-    let error = extract(&mut drive, &options, Journal::default(), &|_, _, _| {}).unwrap_err();
+    let error = extract(&mut drive, &options, Journal::default(), &|_| {}).unwrap_err();
     assert!(error.to_string().contains("hdparm -W0"), "{error}");
 }
 

@@ -88,7 +88,7 @@ pub fn emulated(spec: &DriveSpec, habits: &Habits, seed: u64) -> VirtualDrive {
 pub fn extracted(hidden: &Hidden, writes: bool) -> Extraction {
     let mut drive = emulated(&hidden.spec, &hidden.habits, hidden.seed);
     let options = ExtractOptions { name: "found".into(), seed: 1, writes };
-    extract(&mut drive, &options, Journal::default(), &|_, _, _| {}).unwrap()
+    extract(&mut drive, &options, Journal::default(), &|_| {}).unwrap()
 }
 
 pub fn options() -> ExtractOptions {

@@ -46,7 +46,7 @@ fn spares_of(
 /// Whether all blocks lie where the file says. If not, there is none, or this is said.
 fn check_or_said(hidden: &Hidden) -> bool {
     let mut drive = emulated(&hidden.spec, &hidden.habits, hidden.seed);
-    let Ok(found) = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}) else {
+    let Ok(found) = extract(&mut drive, &options(), Journal::default(), &|_| {}) else {
         return false;
     };
     let (same, worst) = layouts(&hidden.spec, &found.spec);

@@ -16,7 +16,7 @@ fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
     for name in ["exos-x24-24tb", "cheetah9lp"] {
         let truth = library::spec(name).unwrap();
         let mut drive = emulated(&truth, &Habits::default(), 1);
-        let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+        let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
         assert_eq!(found.spec.surfaces, truth.surfaces);
         let tracks = |spec: &DriveSpec| -> Vec<u32> {
             spec.zones.iter().map(|zone| zone.blocks_per_track).collect()
@@ -30,7 +30,7 @@ fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
 fn the_cheetah_4lp_with_spares_for_every_12_cylinders_is_found_as_it_is() {
     let truth = library::spec("cheetah4lp").unwrap();
     let mut drive = emulated(&truth, &Habits::default(), 1);
-    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     assert_eq!(found.spec.sparing, truth.sparing);
     let slips = |spec: &DriveSpec| -> Vec<Vec<u64>> {
         spec.zones.iter().map(|zone| zone.slips.clone()).collect()
@@ -50,7 +50,7 @@ fn electronics_of_old_drives_are_found_and_requests_of_all_kinds_are_foretold() 
         for onboard in [truth.onboard.clone(), OnboardSpec::default()] {
             truth.onboard = onboard;
             let mut drive = emulated(&truth, &Habits::default(), 1);
-            let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+            let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
             for row in &found.held_out {
                 assert!(row.demerit < SimDuration::from_us(100), "{name}: {row:?}");
             }
@@ -68,7 +68,7 @@ fn electronics_of_old_drives_are_found_and_requests_of_all_kinds_are_foretold() 
 fn zones_one_after_the_other_that_are_alike_stay_what_they_are() {
     let truth = library::spec("ultrastar9es").unwrap();
     let mut drive = emulated(&truth, &Habits::default(), 1);
-    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     let (same, worst) = layouts(&truth, &found.spec);
     assert!(same[0] == 2000 && same[2] == 2000 && worst < 1_000.0, "{same:?} {worst}");
     assert_eq!(found.spec.zones.len(), truth.zones.len());

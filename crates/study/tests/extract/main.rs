@@ -6,5 +6,7 @@ mod checks;
 mod hidden;
 mod layouts;
 mod library;
+mod no_disk;
+mod progress;
 mod spindle;
 mod trouble;

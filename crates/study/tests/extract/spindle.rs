@@ -50,7 +50,7 @@ fn the_cheetah_4lp_is_found_as_it_is_though_its_spindle_wanders() {
     let drift = Some("2ppm/30min".parse().unwrap());
     let truth = library::spec("cheetah4lp").unwrap();
     let mut drive = emulated(&truth, &Habits { spindle_drift: drift, ..Habits::default() }, 1);
-    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     let (same, _) = layouts(&truth, &found.spec);
     assert!(same[0] == 2000 && same[2] == 2000, "{same:?}");
     assert_eq!(found.spec.zones.len(), truth.zones.len());
@@ -62,7 +62,7 @@ fn how_fast_a_spindle_changes_is_told_where_it_takes_an_hour() {
     let drift = Some("5ppm/10h".parse().unwrap());
     let truth = library::spec("cheetah9lp").unwrap();
     let mut drive = emulated(&truth, &Habits { spindle_drift: drift, ..Habits::default() }, 1);
-    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     let period = found.values.iter().find(|value| value.key == "rotation_period").unwrap();
     let (before, _) = period.source.split_once(" ppm an hour").unwrap();
     let (_, an_hour) = before.rsplit_once(' ').unwrap();

@@ -74,7 +74,7 @@ fn a_busy_host_is_stood() {
         let drive = emulated(&hidden.spec, &hidden.habits, seed);
         let prng = Prng::new(seed, "trouble");
         let mut drive = Troubled { drive, prng, is_busy: true, answers_left: u64::MAX };
-        let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+        let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
         check_layout(&hidden.spec, &found);
         check_mapping(&hidden.spec, &found);
         check_seeks(&hidden.spec, &found);
@@ -103,7 +103,7 @@ fn blocks_that_cannot_be_read_are_told_and_passed_over() {
     let bad = BadBlocks::new(bad.into_iter().map(Lbn::new), SimDuration::from_ms(300));
     let drive = EmulatedDrive::new(&hidden.spec, "hidden", &hidden.habits, bad.clone(), 4).unwrap();
     let mut drive = VirtualDrive::new(drive);
-    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     check_layout(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
     assert!(found.unreadable.contains(&0) && found.unreadable.len() > 8);
@@ -133,7 +133,7 @@ fn a_zone_of_two_cylinders_of_which_one_begins_with_a_block_that_cannot_be_read_
         is_busy: false,
         answers_left: 1_000_000,
     };
-    let found = extract(&mut drive, &options(), Journal::default(), &|_, _, _| {}).unwrap();
+    let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     check_layout(&hidden.spec, &found);
 }
 
@@ -155,7 +155,7 @@ fn an_extraction_that_breaks_off_again_and_again_goes_on_and_finds_the_same() {
             text += &(entry.line() + "\n");
             Ok(())
         });
-        match extract(&mut drive, &options(), Journal { past, keep }, &|_, _, _| {}) {
+        match extract(&mut drive, &options(), Journal { past, keep }, &|_| {}) {
             Ok(found) => break found,
             Err(ExtractError::Gone(_)) => {}
             Err(error) => panic!("{error}"),
@@ -182,6 +182,6 @@ fn a_journal_of_another_drive_is_refused() {
     };
     let journal = Journal { past: [entry].into(), ..Journal::default() };
     let mut drive = emulated(&hidden.spec, &hidden.habits, 1);
-    let error = extract(&mut drive, &options(), journal, &|_, _, _| {}).unwrap_err();
+    let error = extract(&mut drive, &options(), journal, &|_| {}).unwrap_err();
     assert!(error.to_string().contains("another drive"), "{error}");
 }

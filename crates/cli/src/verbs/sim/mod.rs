@@ -42,7 +42,7 @@ pub struct SimArgs {
     #[arg(long, value_name = "F.html")]
     report: Option<PathBuf>,
     /// Write every completion with its stage times
-    #[arg(long, value_name = "F.parquet")]
+    #[arg(long, value_name = "F.parquet", value_parser = parquet)]
     log: Option<PathBuf>,
     /// Print the JSON Schema of an experiment and do nothing else
     #[arg(long)]
@@ -158,6 +158,16 @@ impl SimArgs {
             Some(help) => failure.with_help(help),
             None => failure,
         }
+    }
+}
+
+/// A name for a file in the one form that a log has.
+fn parquet(text: &str) -> Result<PathBuf, String> {
+    match Path::new(text).extension() {
+        Some(ending) if ending == "parquet" => Ok(text.into()),
+        _ => Err("a log is written as Parquet: give a name that ends in .parquet, which DuckDB, Polars and \
+                  pandas read and make CSV of"
+            .into()),
     }
 }
 

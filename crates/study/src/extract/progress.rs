@@ -1,0 +1,87 @@
+//! How far an extraction is, told as its commands go.
+
+use freewheel_units::{SimDuration, SimTime};
+
+/// How far an extraction is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtractStep<'a> {
+    /// What is measured.
+    pub name: &'a str,
+    /// Of what, where a step has parts of which nobody knows how many there are; may be empty.
+    pub part: &'a str,
+    /// Of `total`, in units of the step's own.
+    pub done: u64,
+    /// What there is to do.
+    pub total: u64,
+    /// Commands in all steps until now, also those of sessions before.
+    pub commands: u64,
+    /// Time on the drive until now, also of sessions before.
+    pub drive_time: SimDuration,
+}
+
+/// Told how far an extraction is: at the beginning and at the end of every step, and between them with
+/// the first answer after half a second of the drive's time. Of what a journal holds it is told nothing,
+/// as that takes no time.
+pub type ExtractProgress<'a> = &'a dyn Fn(&ExtractStep<'_>);
+
+/// From a report to the next within a step.
+const TELL_EVERY: SimDuration = SimDuration::from_ms(500);
+
+/// The step that goes on.
+pub(super) struct Progress<'a> {
+    tell: ExtractProgress<'a>,
+    name: &'static str,
+    part: String,
+    done: u64,
+    total: u64,
+    told: SimTime,
+}
+
+impl<'a> Progress<'a> {
+    pub fn new(tell: ExtractProgress<'a>) -> Self {
+        let (part, told) = (String::new(), SimTime::ZERO);
+        Self { tell, name: "", part, done: 0, total: 0, told }
+    }
+
+    /// Another step goes on from now.
+    pub fn begin(&mut self, name: &'static str, total: u64) {
+        (self.name, self.done, self.total) = (name, 0, total);
+        self.part.clear();
+    }
+
+    /// The step is as far as that. What proves to be not as far is said to be no less.
+    pub fn reached(&mut self, done: u64) {
+        self.done = self.done.max(done);
+    }
+
+    /// It goes on with this.
+    pub fn part(&mut self, part: String) {
+        self.part = part;
+    }
+
+    /// Whether it is time to tell again.
+    pub fn is_due(&self, now: SimTime) -> bool {
+        !self.name.is_empty() && now >= self.told + TELL_EVERY
+    }
+
+    /// Tells how far the step is. It is not over before it is said to be.
+    pub fn tell(&mut self, now: SimTime, commands: u64) {
+        self.told = now;
+        self.say(self.done.min(self.total.saturating_sub(1)), now, commands);
+    }
+
+    /// Tells that the step is over.
+    pub fn end(&mut self, now: SimTime, commands: u64) {
+        self.say(self.total, now, commands);
+        self.name = "";
+    }
+
+    fn say(&self, done: u64, now: SimTime, commands: u64) {
+        let Self { name, part, total, .. } = self;
+        if !name.is_empty() {
+            let drive_time = now.saturating_since(SimTime::ZERO);
+            let (total, part) = (*total, part.as_str());
+            (self.tell)(&ExtractStep { name, part, done, total, commands, drive_time });
+        }
+    }
+}
