@@ -22,6 +22,8 @@ pub enum Rest {
     /// Nothing but how far it is.
     #[default]
     ByMeanRate,
+    /// Too little has come to tell.
+    Unknown,
     /// Somebody knows better.
     Expected(Duration),
     /// As things are it never ends, and why.
@@ -159,6 +161,7 @@ impl Shown {
         let mean = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / here as f64);
         let rest = match self.rest {
             Rest::Endless(why) => return format!(", no end in sight: {why}"),
+            Rest::Unknown => return ", time left not known yet".into(),
             Rest::Expected(rest) => Some(rest),
             Rest::ByMeanRate => Duration::try_from_secs_f64(mean).ok().filter(|_| here > 0),
         };
@@ -195,6 +198,7 @@ mod tests {
         assert_eq!(line(expected, 1, 3), "scrub: 33 %, 2 hours left\n");
         let endless = Rest::Endless("no gaps");
         assert_eq!(line(endless, 1, 3), "scrub: 33 %, no end in sight: no gaps\n");
+        assert_eq!(line(Rest::Unknown, 1, 3), "scrub: 33 %, time left not known yet\n");
         let last = line(Rest::ByMeanRate, u64::MAX - 1, u64::MAX);
         assert_eq!(last, "scrub: 99 %, 0 seconds left\n");
     }

@@ -177,7 +177,7 @@ impl<'a> Watch<'a> {
         let rest = match (&status, task.remaining_ns) {
             (Some(_), _) => Rest::Endless("no gaps"),
             (None, Some(ns)) => Rest::Expected(Duration::from_nanos(ns)),
-            (None, None) => Rest::ByMeanRate,
+            (None, None) => Rest::Unknown,
         };
         let done = task.blocks.saturating_sub(task.blocks_left);
         self.bars.expect(name(task.kind), done, task.blocks, rest);

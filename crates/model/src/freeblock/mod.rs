@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-pub use estimate::{Estimate, Foretold};
+pub use estimate::{Estimate, Foretold, Wear};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};

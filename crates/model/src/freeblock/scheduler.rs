@@ -201,6 +201,11 @@ impl Scheduler {
         self.wanted.held()
     }
 
+    /// Whether blocks that come in pieces are begun a few at a time, for want of memory.
+    pub(super) fn is_rationed(&self) -> bool {
+        self.wanted.is_rationed()
+    }
+
     /// Memory for finding what is wanted: tracks, the tree of bounds, and where blocks are begun.
     pub(super) fn index_memory(&self) -> Bytes {
         self.tracks.memory() + self.index.memory() + self.wanted.begins_memory()

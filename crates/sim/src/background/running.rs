@@ -67,10 +67,11 @@ impl Running {
             began: SimTime::ZERO,
             note_at: 0,
             steps: steps(blocks),
-            estimate: Estimate::new(blocks, SimTime::ZERO),
+            estimate: Estimate::new(blocks, 1, SimTime::ZERO),
             is_steady: false,
         };
         running.note_at = running.first_step();
+        running.estimate.wears(tasks.wear(id)?);
         Ok(running)
     }
 
@@ -136,8 +137,10 @@ impl Running {
             Way::Copy => &mut self.round.copied.blocks,
         };
         *count += blocks;
-        if matches!(way, Way::Idle | Way::Promotion | Way::Copy) {
-            self.estimate.read_by_foreground(blocks);
+        match way {
+            Way::Gap => {}
+            Way::Passing | Way::Copy => self.estimate.met(blocks),
+            Way::Idle | Way::Promotion => self.estimate.asked(blocks),
         }
         self.note(at);
         blocks
@@ -147,7 +150,7 @@ impl Running {
     pub fn superseded(&mut self, blocks: Blocks, at: SimTime) -> u64 {
         let blocks = blocks.get() / u64::from(self.spec.block_size);
         self.round.superseded += blocks;
-        self.estimate.read_by_foreground(blocks);
+        self.estimate.met(blocks);
         self.note(at);
         blocks
     }
@@ -177,11 +180,14 @@ impl Running {
         self.rounds.push(round);
         self.began = at;
         self.note_at = self.first_step();
-        self.estimate = Estimate::new(self.blocks, at);
+        self.estimate = Estimate::new(self.blocks, 1, at);
         self.is_steady = false;
         if !self.is_done() && tasks.progress(self.id, at).is_err() {
             let begun = tasks.register(at, self.spec.clone());
             self.id = begun.expect("what could be registered before");
+        }
+        if let Ok(wear) = tasks.wear(self.id) {
+            self.estimate.wears(wear);
         }
     }
 

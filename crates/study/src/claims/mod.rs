@@ -2,6 +2,7 @@
 //!
 //! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
 
+mod beyond_ends;
 mod beyond_margins;
 mod beyond_scrub;
 mod beyond_tasks;
@@ -177,6 +178,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "How good the estimate of a scrub's time is: against whole scans",
         setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie; bands are what the README says of estimates",
         run: beyond_scrub::scrub,
+    },
+    Claim {
+        id: "beyond.ends",
+        title: "When a background task ends, as it is foretold after 300 requests of the foreground",
+        setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K: whole rounds; 24 TB: against the time that beyond.scrub is about",
+        run: beyond_ends::ends,
     },
 ];
 

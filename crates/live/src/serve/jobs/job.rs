@@ -120,7 +120,7 @@ impl Job {
             room: 0,
             kept_room: 0,
             overdue: 0,
-            estimate: Estimate::new(spec.blocks(), SimTime::ZERO),
+            estimate: Estimate::new(spec.blocks(), spec.block_size.into(), SimTime::ZERO),
             spec,
         }
     }

@@ -35,11 +35,6 @@ pub use pieces::Source;
 pub use reads::{Copies, OwnRead};
 pub use spec::{JobSpec, Kind};
 
-/// Shortest and longest blocks of a task for which none are asked: 4 KiB, a page, which is what file
-/// systems and clients write; and 64 KiB, for which a write may have to wait where a backup reads.
-const USUAL_BLOCK_MIN: Blocks = Blocks::new(8);
-const USUAL_BLOCK_MAX: Blocks = Blocks::new(128);
-
 /// Jobs that have ended and are remembered.
 const ENDED_MAX: usize = 100;
 
@@ -139,11 +134,9 @@ pub enum Output {
 }
 
 /// Blocks of 512 B that a task reads at once if nothing else is asked for, on a device with sectors of so
-/// many: what fits the tracks of the drive, and is whole sectors.
+/// many.
 pub fn usual_block(drive: &Drive, sector_blocks: u32) -> u32 {
-    let sector = Blocks::new(sector_blocks.into());
-    let bounds = USUAL_BLOCK_MIN.max(sector)..=USUAL_BLOCK_MAX.max(sector);
-    uses::block_size(drive, bounds).get() as u32
+    uses::usual_block(drive, Blocks::new(sector_blocks.into())).get() as u32
 }
 
 /// The shortest track of a drive, in blocks of 512 B: longer blocks of a task lie on several and come in
@@ -309,6 +302,7 @@ impl Jobs {
         job.state = State::Running;
         job.began.get_or_insert(now);
         job.estimate.begin(job.blocks, now);
+        job.estimate.wears(self.tasks.wear(task)?);
         rest.into_iter().for_each(|rest| job.read_later(rest));
         Ok(())
     }
@@ -325,6 +319,9 @@ impl Jobs {
             let Some(portion) = job.ahead.take_first(job.portion()) else { continue };
             if self.tasks.extend(now, task, &[portion]).is_err() {
                 job.read_later(portion);
+            }
+            if let Ok(wear) = self.tasks.wear(task) {
+                job.estimate.wears(wear);
             }
             self.tasks.refresh();
             return;
@@ -444,7 +441,7 @@ impl Jobs {
                 && let Some(&id) = self.by_task.get(&task)
             {
                 if let Some(job) = self.jobs.get_mut(&id).filter(|_| is_promoted) {
-                    job.estimate.read_by_foreground(extent.blocks.get());
+                    job.estimate.asked(extent.blocks.get());
                 }
                 self.delivered(id, extent, source, now);
             }
@@ -537,7 +534,11 @@ impl Jobs {
         for id in running {
             let left = self.left(id);
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            job.estimate.at(left, now);
+            match job.ahead.blocks() {
+                0 => job.estimate.at(left, now),
+                // Gaps reach no more than what the planner knows of.
+                _ => job.estimate.watch(left, now),
+            }
             if left > 0 {
                 continue;
             }

@@ -298,6 +298,7 @@ impl Jobs {
         match data {
             Some(data) if cannot_wait => {
                 job.copied += extent.blocks.get();
+                job.estimate.met(extent.blocks.get());
                 let overdue = job.spec.has_reader && job.room < data.len() as u64;
                 job.overdue += if overdue { data.len() as u64 } else { 0 };
                 if job.overdue > OVERDUE_MAX {

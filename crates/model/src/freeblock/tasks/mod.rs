@@ -55,7 +55,7 @@ use self::task::{Task, count};
 use self::weights::{Contest, Rival, by_deadline};
 use self::writes::{Writer, WritesUnderWay, bounds};
 use super::bitmap::Bitmap;
-use super::{Foreground, FreeRun, Opportunity, Options, Planner, PromotionId, Scheduler};
+use super::{Foreground, FreeRun, Opportunity, Options, Planner, PromotionId, Scheduler, Wear};
 use crate::drive::{Departure, Drive};
 
 pub use memory::Memory;
@@ -249,6 +249,12 @@ impl Tasks {
     /// How far a task is.
     pub fn progress(&self, id: TaskId, now: SimTime) -> Result<Progress, TaskError> {
         Ok(self.task(id)?.progress(self.free(id), self.weight(id), now))
+    }
+
+    /// How what a task wants gets slower, by all that is wanted now.
+    pub fn wear(&self, id: TaskId) -> Result<Wear, TaskError> {
+        let is_rationed = self.task(id)?.spec.holds_pieces && self.scheduler.is_rationed();
+        Ok(if is_rationed { Wear::Rationed } else { Wear::Even })
     }
 
     /// Whether a task still wants its block that begins at `start`; not at all where none of its

@@ -6,6 +6,17 @@ use freewheel_units::Blocks;
 
 use crate::drive::Drive;
 
+/// Shortest and longest blocks of a task for which none are asked: 4 KiB, a page, which is what file
+/// systems and clients write; and 64 KiB, for which a write may have to wait where a backup reads.
+const USUAL_MIN: Blocks = Blocks::new(8);
+const USUAL_MAX: Blocks = Blocks::new(128);
+
+/// What a task reads at once if nothing else is asked for, on a device with sectors of so many blocks of
+/// 512 B: what fits the tracks of the drive, and is whole sectors. Estimates of a scrub take the same.
+pub fn usual_block(drive: &Drive, sector: Blocks) -> Blocks {
+    block_size(drive, USUAL_MIN.max(sector)..=USUAL_MAX.max(sector))
+}
+
 /// About an eighth of a mean track: a power of two of blocks of 512 B, within `bounds`, which are powers
 /// of two as well. A part of a gap that is smaller than a block is lost, so blocks are a small part of a
 /// track; blocks as long as a track or longer lie on several, come in pieces and are seldom whole. Much

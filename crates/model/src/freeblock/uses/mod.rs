@@ -6,7 +6,7 @@ mod prefetch;
 mod prewrite;
 mod scan;
 
-pub use block_size::block_size;
+pub use block_size::{block_size, usual_block};
 pub use compare::{Compare, CompareCounts, CompareError, Pair, Versions};
 pub use prefetch::{PrefetchCounts, PrefetchError, Prefetcher};
 pub use prewrite::{PrewriteCounts, Prewriter};

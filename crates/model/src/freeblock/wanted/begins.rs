@@ -121,13 +121,23 @@ impl Wanted {
         self.begins.closed > 0 && !self.begins.is_full
     }
 
-    /// Says anew where blocks are begun, by what is wanted and how much memory is left.
-    pub fn ration(&mut self) -> Ration {
+    /// Whether far more blocks that come in pieces are wanted than there is memory for.
+    pub fn is_rationed(&self) -> bool {
+        self.in_pieces().0 > ENOUGH * self.held_max
+    }
+
+    /// Memory for all wanted blocks that come in pieces, and for the largest, in blocks of 512 B.
+    fn in_pieces(&self) -> (u64, u64) {
         let layers = self.layers.iter().filter(|layer| layer.in_pieces > 0);
-        let (all, most) = layers.fold((0, 0), |(all, most), layer| {
+        layers.fold((0, 0), |(all, most), layer| {
             let block = layer.block_held();
             (all + layer.in_pieces * block, block.max(most))
-        });
+        })
+    }
+
+    /// Says anew where blocks are begun, by what is wanted and how much memory is left.
+    pub fn ration(&mut self) -> Ration {
+        let (all, most) = self.in_pieces();
         let room = self.room();
         let (is_rationed, is_full) = (all > ENOUGH * self.held_max, most > room);
         let begins = &mut self.begins;

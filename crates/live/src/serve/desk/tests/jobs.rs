@@ -460,8 +460,44 @@ fn the_end_of_a_scan_in_the_gaps_is_known_from_its_half_on_but_for_a_half() {
         }
         let report = world.job(id);
         let end = report.ended.unwrap();
-        assert_eq!(report.foretold.len(), 7, "at every mark");
+        assert_eq!(report.foretold.len(), 8, "at every mark");
         for foretold in report.foretold.iter().filter(|foretold| foretold.percent >= 50) {
+            let rest = end.saturating_since(foretold.at).ns() as f64;
+            let expected = foretold.end.saturating_since(foretold.at).ns() as f64;
+            let error = expected / rest - 1.0;
+            assert!(error.abs() < 0.5, "load {seed} at {} %: {error:.2}", foretold.percent);
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_backup_under_writes_and_beside_a_scrub_is_known_but_for_a_half() {
+    for (seed, writes, is_beside) in [(1, 0.3, false), (2, 0.3, true), (3, 0.8, true)] {
+        let mut world = World::sized(60, 512, &[], SameTrack::Merge);
+        let backup = JobSpec { has_reader: true, ..world.whole(Kind::Backup) };
+        let id = world.create(JobSpec { block_size: 32, ..backup });
+        if is_beside {
+            world.create(JobSpec { block_size: 32, repeats: true, ..world.whole(Kind::Scrub) });
+        }
+        let mut prng = Prng::new(seed, "requests of a client");
+        let mut asked = 0;
+        while !world.job(id).state.is_over() {
+            while asked < world.answers.len() + 3 {
+                let start = prng.below(world.blocks() - 16);
+                if prng.chance(writes) {
+                    world.write(start, vec![7; 16 * 512], false);
+                } else {
+                    world.read(start, 16);
+                }
+                asked += 1;
+            }
+            world.run_until(world.now + us(500));
+            world.heard();
+        }
+        let report = world.job(id);
+        assert!(report.copied.get() > report.blocks.get() / 100, "{:?}", report.copied);
+        let end = report.ended.unwrap();
+        for foretold in report.foretold.iter().filter(|foretold| foretold.percent >= 25) {
             let rest = end.saturating_since(foretold.at).ns() as f64;
             let expected = foretold.end.saturating_since(foretold.at).ns() as f64;
             let error = expected / rest - 1.0;
