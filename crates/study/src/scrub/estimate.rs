@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::tasks::BLOCK_SIZE_MAX;
 use freewheel_model::freeblock::uses;
 use freewheel_model::freeblock::{FreeRun, Opportunity, Planner, Spent};
 use freewheel_sim::RunResult;
@@ -180,9 +181,10 @@ pub(crate) fn estimate(
     Ok(estimate)
 }
 
-/// As a server scrubs in on whose drive nobody asks for others.
+/// What is wanted takes a bit a block and nothing waits for one, so larger ones than a server takes are as
+/// good where tracks are long.
 fn block_size(drive: &Drive) -> Bytes {
-    uses::usual_block(drive, Blocks::new(1)).bytes()
+    uses::block_size(drive, Blocks::new(1)..=Blocks::new(BLOCK_SIZE_MAX.into())).bytes()
 }
 
 /// Runs the whole trace and measures for each arm the share of the time that is in gaps.
