@@ -214,6 +214,28 @@ mod tests {
     }
 
     #[test]
+    fn no_movement_to_another_surface_takes_less_than_its_floor() {
+        let us = SimDuration::from_us;
+        let plain = curve();
+        let slower = plain.with_margins(SeekMargins::constant(us(4)));
+        for curve in [plain, slower] {
+            for (floor_of, of) in (0..=3).flat_map(|floor| (floor..=3).map(move |of| (floor, of))) {
+                for op in [Op::Read, Op::Write] {
+                    let time = curve.time_ns(op, of, true);
+                    assert!(curve.switch_floor_ns(floor_of) <= time, "{op:?} {floor_of} {of}");
+                    assert!(curve.switch_floor_for_ns(op, floor_of) <= time, "{floor_of} {of}");
+                }
+            }
+            let write = curve.time_ns(Op::Write, 0, true);
+            assert_eq!(
+                curve.switch_floor_for_ns(Op::Write, 0),
+                write,
+                "the change of heads counts"
+            );
+        }
+    }
+
+    #[test]
     fn a_floor_told_in_steps_holds_and_is_close() {
         let arm: Vec<SimDuration> =
             (1..100_000).map(|d: u64| SimDuration::from_ns(400_000 + 20_000 * d.isqrt())).collect();

@@ -110,7 +110,7 @@ impl Least {
     fn of(wanted: &Wanted) -> Self {
         let keys = wanted.layers().iter().filter(|layer| !layer.is_empty()).map(|layer| layer.key);
         keys.fold(Self::NONE, |least, LayerKey { size, weight, .. }| {
-            least.and(Self { worth: size * weight, sectors: size })
+            least.and(Self { worth: size.saturating_mul(weight), sectors: size })
         })
     }
 
@@ -155,7 +155,8 @@ pub(super) struct Index {
     totals: Vec<u16>,
     /// Where on each of them blocks begin.
     marks: Vec<Marks>,
-    /// Of all blocks that are marked, the least.
+    /// No block that is marked is less: of all that were wanted since everything was worked out anew,
+    /// since marks of what has gone stay until their cylinder is.
     least: Least,
     /// What is wanted on the track, or the surfaces of the cylinder, at hand: memory that is used
     /// again.
@@ -196,7 +197,7 @@ impl Index {
     pub fn rebuild(&mut self, tracks: &Tracks, wanted: &Wanted) {
         self.shift = shift(tracks, wanted, self.objective);
         self.stale = Bitmap::new(tracks.cylinders().into());
-        self.least = Least::NONE;
+        self.least = Least::of(wanted);
         for cylinder in 0..tracks.cylinders() {
             let table = self.cylinder(tracks, wanted, cylinder);
             self.set(0, cylinder as usize, &table);
@@ -233,6 +234,7 @@ impl Index {
     /// Works out anew what is wanted on `cylinder`.
     pub fn update(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
         let mut number = cylinder as usize;
+        self.least = self.least.and(Least::of(wanted));
         self.stale.remove(cylinder.into(), u64::from(cylinder) + 1);
         let mut table = self.cylinder(tracks, wanted, cylinder);
         for level in 0..self.levels.len() {
@@ -253,7 +255,6 @@ impl Index {
 
     fn best_track(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
         let mut most = Arcs::NONE;
-        self.least = self.least.and(Least::of(wanted));
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
@@ -311,7 +312,7 @@ impl Index {
         promising
     }
 
-    /// The least sectors of a block that is marked.
+    /// No block that is marked has fewer sectors.
     pub fn least_sectors(&self) -> u32 {
         self.least.sectors
     }
@@ -349,14 +350,14 @@ impl Index {
 
     /// Cylinders under a node of a level, but for the last one, as a power of two.
     #[inline]
-    pub const fn shift(level: u32) -> u32 {
+    pub const fn cylinders_log2(level: u32) -> u32 {
         FANOUT.trailing_zeros() * level
     }
 
     /// The first level whose nodes have more cylinders than a power of two.
     #[inline]
-    pub const fn level_beyond(shift: u32) -> u32 {
-        shift / FANOUT.trailing_zeros() + 1
+    pub const fn level_beyond(cylinders_log2: u32) -> u32 {
+        cylinders_log2 / FANOUT.trailing_zeros() + 1
     }
 
     pub fn root(&self) -> Node {
@@ -366,12 +367,12 @@ impl Index {
     /// Cylinders under a node: the first and the last.
     #[inline]
     pub fn cylinders(&self, node: Node) -> (u32, u32) {
-        let span = 1 << Self::shift(node.level);
+        let span = 1 << Self::cylinders_log2(node.level);
         let first = node.number * span;
         (first, (first + (span - 1)).min(self.levels[0].nodes as u32 - 1))
     }
 
-    /// Children of a node that is no cylinder that may offer more than `known` in a window.
+    /// Of a node above the cylinders the children that may offer more than `known` in a window.
     #[inline]
     pub fn children(&self, node: Node, arc: SlotArc, known: u32) -> impl Iterator<Item = Node> {
         let level = node.level - 1;
@@ -391,6 +392,9 @@ impl Index {
     /// Asks for the memory that looking at the tracks of a cylinder takes first.
     #[inline]
     pub fn prefetch_cylinder(&self, tracks: &Tracks, cylinder: u32) {
+        if self.objective == Objective::Cylinder {
+            return tracks.prefetch(cylinder);
+        }
         let first = tracks.track(cylinder, 0) as usize;
         let last = first + tracks.surfaces() as usize - 1;
         prefetch_index(&self.totals, first);

@@ -32,6 +32,13 @@ impl Turn {
         Self { period, parts_per_ns: (PARTS << 40) / period }
     }
 
+    /// How long a block of `sectors` takes to pass, at least, on a track of `on_track`.
+    #[inline]
+    pub fn passing_ns(&self, sectors: u32, on_track: u32) -> u64 {
+        // Edges are whole nanoseconds: at both of them one may be missing.
+        (self.period * u64::from(sectors) / u64::from(on_track.max(1))).saturating_sub(2)
+    }
+
     /// The parts of which anything passes in `length` nanoseconds from a phase on, whole turns not
     /// taken off.
     #[inline]
@@ -139,7 +146,9 @@ mod tests {
         fn no_more_blocks_are_marked_outside_a_window_than_do_not_pass_in_it(
             (cylinder, surface) in (0u32..10_000, 0u32..6),
             (size, runs) in (1u32..140, prop::collection::vec((0u32..9, 1u32..40), 1..9)),
-            (begin, length) in (0u64..1 << 40, 1u64..5_985_000),
+            (turns, at, length) in (0u64..1000, 0u64..5_985_000, 1u64..7_000_000),
+            (from, to) in (prop::option::of(0usize..300), prop::option::of(0usize..300)),
+            off in -1i64..=1,
         ) {
             let place = TRACKS.place(Position { cylinder, surface }).unwrap();
             let (mut marks, mut blocks, mut sector) = (Marks::NONE, Vec::new(), 0);
@@ -153,17 +162,57 @@ mod tests {
                 }
             }
             let rotation = TRACKS.drive().rotation();
-            let begin = SimTime::from_ns(begin);
-            let inside = inside(&place, &blocks, size, (begin, length));
-            let passes = rotation.period_ns() * u64::from(size) / u64::from(place.sectors());
-            // Edges are whole nanoseconds.
-            let begins_in = length.saturating_sub(passes.saturating_sub(2));
-            let turn = Turn::new(rotation.period_ns());
-            let outside = marks.outside(turn.window(rotation.phase_ns(begin), begins_in));
+            let period = rotation.period_ns();
+            let turn = Turn::new(period);
+            // Mostly windows that begin and end just where blocks do.
+            let edge = |block: Option<usize>, behind: u32| {
+                let sector = *blocks.get(block?)? + behind;
+                Some(TRACKS.edge_ns(&place, sector))
+            };
+            let begin = edge(from, 0).unwrap_or(at % period);
+            let begin = (turns * period + begin).saturating_add_signed(off);
+            let phase = rotation.phase_ns(SimTime::from_ns(begin));
+            let length = edge(to, size).map_or(length, |end| rotation.forward_ns(phase, end));
+            let length = length.min(period);
+            prop_assume!(length > 0);
+            let inside = inside(&place, &blocks, size, (SimTime::from_ns(begin), length));
+            let begins_in = length.saturating_sub(turn.passing_ns(size, place.sectors()));
+            // A stay begins some turns after the phase of its gap.
+            let outside = marks.outside(turn.window(phase + turns % 7 * period, begins_in));
             prop_assert!(inside + outside <= blocks.len() as u32, "{inside} and {outside}");
             // Where blocks are longer than parts, few are neither.
             if place.turned(size) >= STEPS {
                 prop_assert!(inside + outside + 3 >= blocks.len() as u32, "{inside} {outside}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_block_passes_in_less_than_is_told() {
+        let rotation = TRACKS.drive().rotation();
+        let turn = Turn::new(rotation.period_ns());
+        for (cylinder, size) in [(0, 1), (0, 7), (5_000, 8), (9_000, 128)] {
+            let place = TRACKS.place(Position { cylinder, surface: 1 }).unwrap();
+            for sector in 0..place.sectors() - size {
+                let [begin, end] = [sector, sector + size].map(|at| TRACKS.edge_ns(&place, at));
+                let passes = rotation.forward_ns(begin, end);
+                assert!(turn.passing_ns(size, place.sectors()) <= passes, "{size} at {sector}");
+                assert!(turn.passing_ns(size, place.sectors()) + 4 >= passes, "it is close");
+            }
+        }
+    }
+
+    #[test]
+    fn what_begins_in_the_nanosecond_of_an_edge_begins_in_the_window() {
+        // Angles and edges of 2^32 steps in a turn that is no power of two.
+        let rotation = TRACKS.drive().rotation();
+        let turn = Turn::new(rotation.period_ns());
+        for part in 1..PARTS {
+            for step in part * STEPS - 2..part * STEPS + 2 {
+                let edge = rotation.edge_ns(freewheel_units::Angle::from_steps(step as u32));
+                let its_part = Marks::between(step / STEPS, step / STEPS);
+                assert_eq!(its_part.outside(turn.window(edge, 0)), 0, "step {step} passes then");
+                assert_eq!(its_part.outside(turn.window(edge - 5, 5)), 0, "step {step} ends it");
             }
         }
     }

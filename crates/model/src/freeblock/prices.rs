@@ -49,7 +49,7 @@ impl Prices {
         let cylinders = index.nodes(0) as u32;
         let shift = cylinders.div_ceil(REGIONS).next_power_of_two().trailing_zeros();
         let regions = cylinders.div_ceil(1 << shift) as usize;
-        let above = (0..index.levels()).filter(|&level| Index::shift(level) > shift);
+        let above = (0..index.levels()).filter(|&level| Index::cylinders_log2(level) > shift);
         Self {
             shift,
             prices: vec![ONE; regions],
@@ -74,9 +74,9 @@ impl Prices {
     /// The greatest price under a node.
     #[inline]
     pub fn of_node(&self, node: Node) -> u64 {
-        let cylinders = Index::shift(node.level);
-        if cylinders <= self.shift {
-            return self.prices[(node.number >> (self.shift - cylinders)) as usize];
+        let log2 = Index::cylinders_log2(node.level);
+        if log2 <= self.shift {
+            return self.prices[(node.number >> (self.shift - log2)) as usize];
         }
         let first_above = Index::level_beyond(self.shift);
         self.above[(node.level - first_above) as usize][node.number as usize]
@@ -179,7 +179,7 @@ impl Prices {
     fn raise(&mut self) {
         let first_above = Index::level_beyond(self.shift);
         for (level, nodes) in (first_above..).zip(&mut self.above) {
-            let regions = self.prices.chunks(1 << (Index::shift(level) - self.shift));
+            let regions = self.prices.chunks(1 << (Index::cylinders_log2(level) - self.shift));
             for (price, regions) in nodes.iter_mut().zip(regions) {
                 *price = regions.iter().copied().max().unwrap_or(ONE);
             }
@@ -200,7 +200,11 @@ mod tests {
     use crate::drive::Drive;
 
     fn prices() -> (Tracks, Index, Prices) {
-        let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+        prices_on(include_str!("../../../../drives/atlas10k.toml"))
+    }
+
+    fn prices_on(drive: &str) -> (Tracks, Index, Prices) {
+        let spec = toml::from_str(drive).unwrap();
         let tracks = Tracks::new(&Arc::new(Drive::build(&spec).unwrap()));
         let index = Index::new(&tracks, &Wanted::new(&tracks, 0), Objective::Cylinder);
         let prices = Prices::new(&index);
@@ -267,9 +271,14 @@ mod tests {
         #[test]
         fn prices_are_the_parts_left_and_bounds_their_plain_maximum(
             seed: u64, steps in 1u64..60,
+            // Whose regions are nodes of the tree, and lie between two levels of it.
+            drive in prop::sample::select(vec![
+                include_str!("../../../../drives/atlas10k.toml"),
+                include_str!("../../../../drives/tr96.toml"),
+            ]),
         ) {
             const CHUNKS: u64 = 97;
-            let (tracks, index, mut prices) = prices();
+            let (tracks, index, mut prices) = prices_on(drive);
             let prng = &mut Prng::new(seed, "prices");
             let capacity = tracks.drive().blocks().get();
             let bounds = |chunk: u64| (capacity * chunk / CHUNKS, capacity * (chunk + 1) / CHUNKS);

@@ -163,11 +163,10 @@ impl<'a> Reach<'a> {
         self.turn.window(self.phase + from, length.saturating_sub(block_ns))
     }
 
-    /// No so many sectors of a track of `on_track` pass in less.
+    /// How long a block of `sectors` takes to pass, at least, on a track of `on_track`.
     #[inline]
     pub fn passing_ns(&self, sectors: u32, on_track: u32) -> u64 {
-        // Edges are whole nanoseconds: at both of them one may be missing.
-        (self.period * u64::from(sectors) / u64::from(on_track.max(1))).saturating_sub(2)
+        self.turn.passing_ns(sectors, on_track)
     }
 
     /// Slots of a stay that begins `from` nanoseconds after the gap and ends `back` before its end,

@@ -40,8 +40,8 @@ impl Field<'_> {
     }
 }
 
-/// Nodes for which memory is asked before they are looked at: to wait for it takes several times as long
-/// as to look.
+/// Nodes of the heap's top for which memory is asked before they are looked at: to wait for it takes
+/// several times as long as to look.
 const AHEAD: usize = 3;
 
 /// Nodes that still might hold something better, with their bounds.
@@ -70,7 +70,7 @@ impl Frontier {
         self.heap.push(less);
     }
 
-    /// Some of the greatest, the greatest of them among these.
+    /// The greatest, and some that are among the next.
     #[inline]
     fn next(&self) -> impl Iterator<Item = &Candidate> {
         let heap = self.heap.as_slice();
