@@ -44,6 +44,8 @@ const PURE_DEPENDENCIES: &[&str] = &[
     "hdrhistogram",
     "libm",
     "percent-encoding",
+    // Says what will be read soon; what is read is the same.
+    "prefetch-index",
     "schemars",
     "serde",
     "thiserror",
