@@ -49,6 +49,10 @@ pub(super) trait Collect {
         worth: u32,
     );
 
+    /// Of blocks of `size` sectors each that follow on each other on a track from `sector` on those whose
+    /// bits are set, each of the same worth: they are no long runs.
+    fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32);
+
     /// A piece of a block: `size` sectors at `sector` of a track.
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32);
 
@@ -70,15 +74,45 @@ impl<const PARTS: usize> Spans<PARTS> {
     /// Adds what begins in a slot and ends in a part of one, whole turns not taken off.
     #[inline]
     pub(super) fn add_to(&mut self, first: u64, last_part: u64, worth: u32) {
+        self.used |= self.add_at(first, last_part, worth);
+        self.total += worth;
+    }
+
+    /// Of [`Self::add_to`] only the worth; the bit of what is used then.
+    #[inline]
+    fn add_at(&mut self, first: u64, last_part: u64, worth: u32) -> u64 {
         let on = ((last_part - first * PARTS as u64) as usize).min(SLOTS * PARTS - 1);
         self.worth[on % PARTS][on / PARTS][first as usize % SLOTS] += worth;
-        self.used |= 1 << on;
-        self.total += worth;
+        1 << on
+    }
+
+    /// As [`Collect::add_each`], and shows the angles at which the blocks begin, whole turns not taken
+    /// off.
+    #[inline]
+    pub fn add_each(
+        &mut self,
+        place: &TrackPlace<'_>,
+        (sector, size): (u32, u32),
+        mut bits: u64,
+        worth: u32,
+        mut show: impl FnMut(u64),
+    ) {
+        let start = u64::from(place.start().steps());
+        let (mut used, total) = (0, worth * bits.count_ones());
+        while bits != 0 {
+            let from = sector + bits.trailing_zeros() * size;
+            bits &= bits - 1;
+            let begin = start + place.turned(from);
+            let end = start + place.turned(from + size);
+            used |= self.add_at(begin / SLOT_STEPS, (end - 1) / Self::STEPS, worth);
+            show(begin);
+        }
+        self.used |= used;
+        self.total += total;
     }
 }
 
 impl<const PARTS: usize> Collect for Spans<PARTS> {
-    #[inline]
     fn add_run(
         &mut self,
         place: &TrackPlace<'_>,
@@ -116,10 +150,13 @@ impl<const PARTS: usize> Collect for Spans<PARTS> {
     }
 
     #[inline]
+    fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
+        self.add_each(place, (sector, size), bits, worth, |_| {});
+    }
+
+    #[inline]
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
-        let start = u64::from(place.start().steps());
-        let end = start + place.turned(sector + size);
-        self.add_to((start + place.turned(sector)) / SLOT_STEPS, (end - 1) / Self::STEPS, worth);
+        self.add_each(place, (sector, size), 1, worth, |_| {});
     }
 
     fn clear(&mut self) {
@@ -135,7 +172,10 @@ impl<const PARTS: usize> Collect for Spans<PARTS> {
 /// Worth in units of a power of two, rounded up; the greatest stands for any more than it can say.
 #[inline]
 pub(super) fn units(worth: u32, shift: u32) -> u16 {
-    u16::try_from((worth + (1 << shift) - 1) >> shift).unwrap_or(u16::MAX)
+    let is_more = u32::from(worth & ((1 << shift) - 1) != 0);
+    // With bits left over there is room for one more. Many are worked out at once where nothing is
+    // checked.
+    (worth >> shift).wrapping_add(is_more).min(u16::MAX.into()) as u16
 }
 
 /// Significant bits below the first one of a byte that stands for a worth.
@@ -235,9 +275,9 @@ impl<'a, const PARTS: usize> Ending<'a, PARTS> {
             ending.later += 1;
         }
         if row < SLOTS && self.spans.used >> added & 1 == 1 {
-            let mut worth = *ending.get();
-            for (all, here) in worth.iter_mut().zip(&self.spans.worth[part][row]) {
-                *all = all.saturating_add(units(*here, self.shift));
+            let mut worth = self.spans.worth[part][row].map(|here| units(here, self.shift));
+            for (all, before) in worth.iter_mut().zip(ending.get()) {
+                *all = all.saturating_add(*before);
             }
             ending.twice[..SLOTS].copy_from_slice(&worth);
             ending.twice[SLOTS..].copy_from_slice(&worth);
@@ -329,7 +369,40 @@ mod tests {
         }
     }
 
+    #[test]
+    fn units_are_rounded_up_and_never_too_few() {
+        for worth in (0..1 << 20).chain([1 << 31, u32::MAX - 1, u32::MAX]) {
+            for shift in [0, 3, 16] {
+                let exact = (f64::from(worth) / f64::from(1u32 << shift)).ceil();
+                assert_eq!(f64::from(units(worth, shift)), exact.min(65_535.0), "{worth}");
+            }
+        }
+    }
+
     proptest! {
+        #[test]
+        fn each_that_is_wanted_is_an_item(
+            (cylinder, surface) in (0u32..10_000, 0u32..6),
+            (size, from, bits, worth) in (1u32..140, 0.0..1f64, any::<u64>(), 1u32..300),
+        ) {
+            let place = TRACKS.place(Position { cylinder, surface }).unwrap();
+            let sector = (from * f64::from(place.sectors())) as u32;
+            let fit = (place.sectors() - sector) / size;
+            let bits = if fit < 64 { bits & ((1 << fit) - 1) } else { bits };
+            let (mut each, mut items) = (Spans::<4>::NONE, Spans::<4>::NONE);
+            let mut begins = Vec::new();
+            each.add_each(&place, (sector, size), bits, worth, |begin| begins.push(begin));
+            let mut plain = Vec::new();
+            for item in (0..64).filter(|item| bits >> item & 1 == 1) {
+                let first = sector + item * size;
+                let begin = u64::from(place.start().steps()) + place.turned(first);
+                let end = u64::from(place.start().steps()) + place.turned(first + size);
+                items.add_to(begin / SLOT_STEPS, (end - 1) / Spans::<4>::STEPS, worth);
+                plain.push(begin);
+            }
+            prop_assert_eq!((each, begins), (items, plain));
+        }
+
         #[test]
         fn a_run_is_its_items_one_by_one(
             (cylinder, surface) in (0u32..10_000, 0u32..6),

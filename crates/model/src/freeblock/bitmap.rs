@@ -22,6 +22,28 @@ struct Chunk {
     count: u32,
 }
 
+/// Members side by side that are a long run.
+pub(super) const LONG_RUN: u32 = 16;
+
+/// Takes the first of the runs out of a word that have [`LONG_RUN`] members or more: the number of its
+/// first bit, and how many.
+#[inline]
+pub(super) fn take_long_run(bits: &mut u64) -> Option<(u32, u32)> {
+    let mut begins = *bits;
+    let mut length = 1;
+    while length < LONG_RUN {
+        begins &= begins >> length;
+        length *= 2;
+    }
+    if begins == 0 {
+        return None;
+    }
+    let begin = begins.trailing_zeros();
+    let count = (*bits >> begin).trailing_ones();
+    *bits &= !mask(begin, begin + count);
+    Some((begin, count))
+}
+
 /// The bits `from..to` of a word; `to` may be 64.
 #[inline]
 const fn mask(from: u32, to: u32) -> u64 {
@@ -249,6 +271,28 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn runs_are_taken_out_of_a_word_if_and_only_if_they_are_long(
+            ends in prop::collection::vec(0u32..=64, 0..9), noise: u64,
+        ) {
+            // Members between every two ends, and others where chance says so.
+            let mut bits = 0;
+            for ends in ends.chunks_exact(2) {
+                let (from, to) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+                bits |= if from < to { mask(from, to) } else { noise };
+            }
+            let (mut left, mut taken) = (bits, 0);
+            while let Some((begin, count)) = take_long_run(&mut left) {
+                prop_assert!(count >= LONG_RUN);
+                let run = mask(begin, begin + count);
+                prop_assert_eq!((run & bits, run & (taken | left)), (run, 0), "whole, and once");
+                taken |= run;
+            }
+            prop_assert_eq!(taken | left, bits, "nothing is lost");
+            let length = |begin: u32| (left >> begin).trailing_ones();
+            prop_assert!((0..64).all(|begin| length(begin) < LONG_RUN), "{:b}", left);
+        }
+
         #[test]
         fn agrees_with_a_set(
             steps in prop::collection::vec((any::<bool>(), 0u64..20_000, 0u64..9_000), 1..40)

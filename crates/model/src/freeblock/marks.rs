@@ -106,6 +106,15 @@ impl Collect for Track {
         self.marks.add_run(place, sector, size.get() as u32, count);
     }
 
+    #[inline]
+    fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
+        let mut marks = 0;
+        self.spans.add_each(place, (sector, size), bits, worth, |begin| {
+            marks |= 1 << (begin / STEPS % PARTS);
+        });
+        self.marks.0 |= marks;
+    }
+
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
         self.spans.add_piece(place, sector, size, worth);
     }
@@ -152,15 +161,18 @@ mod tests {
         ) {
             let place = TRACKS.place(Position { cylinder, surface }).unwrap();
             let (mut marks, mut blocks, mut sector) = (Marks::NONE, Vec::new(), 0);
+            let mut track = Track::NONE;
             for (gap, count) in runs {
                 sector += gap;
                 let count = count.min((place.sectors() - sector.min(place.sectors())) / size);
                 if count > 0 {
                     marks.add_run(&place, sector, size, count);
+                    track.add_each(&place, sector, size, u64::MAX >> (64 - count), 1);
                     blocks.extend((0..count).map(|block| sector + block * size));
                     sector += count * size;
                 }
             }
+            prop_assert_eq!(marks, track.marks, "in runs or each alone");
             let rotation = TRACKS.drive().rotation();
             let period = rotation.period_ns();
             let turn = Turn::new(period);

@@ -40,6 +40,11 @@ impl Collect for Surface {
         self.all.add_run(place, sector, size, count, worth);
     }
 
+    #[inline]
+    fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
+        self.all.add_each(place, (sector, size), bits, worth, |_| {});
+    }
+
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
         self.all.add_piece(place, sector, size, worth);
         self.pieces.add_piece(place, sector, size, worth);

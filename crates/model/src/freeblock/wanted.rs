@@ -11,7 +11,7 @@ mod next;
 use freewheel_units::{Blocks, Bytes, Op};
 
 use super::arcs::Collect;
-use super::bitmap::Bitmap;
+use super::bitmap::{Bitmap, take_long_run};
 use super::reach::{Reach, Stay};
 use super::tracks::{Passing, Stretch, TrackPlace, Tracks, blocks_in};
 use crate::drive::Position;
@@ -374,9 +374,17 @@ impl Wanted {
         for layer in &self.layers {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(stretch.first, stretch.end());
-            layer.wanted.for_each_run(first, end, |from, to| {
-                let count = (to - from) as u32;
-                into.add_run(place, sector(layer.start(from)), layer.size, count, size * weight);
+            let sector_of = |block: u64| sector(layer.start(block));
+            layer.wanted.for_each_word(first, end, |word, mut bits| {
+                while let Some((begin, count)) = take_long_run(&mut bits) {
+                    let from = sector_of(word + u64::from(begin));
+                    into.add_run(place, from, layer.size, count, size * weight);
+                }
+                if bits != 0 {
+                    let begin = bits.trailing_zeros();
+                    let from = sector_of(word + u64::from(begin));
+                    into.add_each(place, from, size, bits >> begin, size * weight);
+                }
             });
             let takeable = layer.takeable(begins);
             if takeable.has_of_pair(2 * u64::from(stretch.id)) {
