@@ -48,17 +48,18 @@ struct Family([[[[u8; NEAR]; FANOUT]; SLOTS / NEAR]; SLOTS]);
 impl Family {
     const NONE: Self = Self([[[[0; NEAR]; FANOUT]; SLOTS / NEAR]; SLOTS]);
 
-    /// The greatest of the siblings, arc by arc.
-    fn greatest(&self) -> Table {
-        let mut greatest = Table::NONE;
-        for (row, siblings) in greatest.0.iter_mut().zip(&self.0) {
-            for (near, siblings) in row.as_chunks_mut::<NEAR>().0.iter_mut().zip(siblings) {
-                for sibling in siblings {
-                    for (worth, other) in near.iter_mut().zip(sibling) {
-                        *worth = (*worth).max(*other);
-                    }
-                }
-            }
+    /// Of the siblings the greatest worth of some arcs side by side.
+    #[inline]
+    fn greatest(&self, arcs: usize) -> [u8; NEAR] {
+        let near = self.0.as_flattened()[arcs].as_flattened();
+        // Four siblings at a time, and then these.
+        let mut four = [0; 4 * NEAR];
+        for siblings in near.as_chunks().0 {
+            raise(&mut four, siblings);
+        }
+        let mut greatest = [0; NEAR];
+        for sibling in four.as_chunks().0 {
+            raise(&mut greatest, sibling);
         }
         greatest
     }
@@ -82,16 +83,21 @@ impl Family {
         offering
     }
 
-    /// Replaces the table of a sibling; whether it was another.
-    fn set(&mut self, sibling: usize, table: &Table) -> bool {
-        let mut differs = false;
-        for (row, new) in self.0.iter_mut().zip(&table.0) {
-            for (near, new) in row.iter_mut().zip(new.as_chunks::<NEAR>().0) {
-                differs |= near[sibling] != *new;
-                near[sibling] = *new;
-            }
-        }
-        differs
+    /// Replaces what a sibling offers in arcs side by side; whether that was different.
+    #[inline]
+    fn set(&mut self, sibling: usize, arcs: usize, worths: [u8; NEAR]) -> bool {
+        let before = &mut self.0.as_flattened_mut()[arcs][sibling];
+        std::mem::replace(before, worths) != worths
+    }
+}
+
+/// Arcs side by side, [`NEAR`] each, of a table: a bit for each in a word.
+const NEARS: usize = SLOTS * SLOTS / NEAR;
+
+#[inline]
+fn raise<const N: usize>(worths: &mut [u8; N], others: &[u8; N]) {
+    for (worth, other) in worths.iter_mut().zip(others) {
+        *worth = (*worth).max(*other);
     }
 }
 
@@ -199,19 +205,41 @@ impl Index {
         self.stale = Bitmap::new(tracks.cylinders().into());
         self.least = Least::of(wanted);
         for cylinder in 0..tracks.cylinders() {
-            let table = self.cylinder(tracks, wanted, cylinder);
-            self.set(0, cylinder as usize, &table);
+            self.set(tracks, wanted, cylinder);
         }
         for level in 1..self.levels.len() {
             for number in 0..self.levels[level].nodes {
-                let table = self.levels[level - 1].families[number].greatest();
-                self.set(level, number, &table);
+                self.follow(level, number, u64::MAX);
             }
         }
     }
 
-    fn set(&mut self, level: usize, number: usize, table: &Table) -> bool {
-        self.levels[level].families[number / FANOUT].set(number % FANOUT, table)
+    /// Works the table of a cylinder out anew: a bit for each of [`NEARS`] that changed.
+    fn set(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> u64 {
+        let table = self.cylinder(tracks, wanted, cylinder);
+        let (family, sibling) = (cylinder as usize / FANOUT, cylinder as usize % FANOUT);
+        let family = &mut self.levels[0].families[family];
+        let worths = table.0.as_flattened().as_chunks().0.iter().enumerate();
+        worths.fold(0, |changed, (arcs, worths)| {
+            changed | u64::from(family.set(sibling, arcs, *worths)) << arcs
+        })
+    }
+
+    /// Brings a node up to date with those below it, of which these arcs changed: a bit for each of
+    /// its own that changed thereby.
+    fn follow(&mut self, level: usize, number: usize, mut changed_below: u64) -> u64 {
+        const { assert!(NEARS as u32 == u64::BITS, "a bit for each") };
+        let (below, above) = self.levels.split_at_mut(level);
+        let below = &below[level - 1].families[number];
+        let family = &mut above[0].families[number / FANOUT];
+        let mut changed = 0;
+        while changed_below != 0 {
+            let arcs = changed_below.trailing_zeros() as usize;
+            changed_below &= changed_below - 1;
+            let is_other = family.set(number % FANOUT, arcs, below.greatest(arcs));
+            changed |= u64::from(is_other) << arcs;
+        }
+        changed
     }
 
     /// Less is wanted on `cylinder` than before.
@@ -233,16 +261,15 @@ impl Index {
 
     /// Works out anew what is wanted on `cylinder`.
     pub fn update(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
-        let mut number = cylinder as usize;
         self.least = self.least.and(Least::of(wanted));
         self.stale.remove(cylinder.into(), u64::from(cylinder) + 1);
-        let mut table = self.cylinder(tracks, wanted, cylinder);
-        for level in 0..self.levels.len() {
-            if !self.set(level, number, &table) {
+        let (mut number, mut changed) = (cylinder as usize, self.set(tracks, wanted, cylinder));
+        for level in 1..self.levels.len() {
+            if changed == 0 {
                 return;
             }
             number /= FANOUT;
-            table = self.levels[level].families[number].greatest();
+            changed = self.follow(level, number, changed);
         }
     }
 

@@ -58,16 +58,15 @@ impl Frontier {
         self.heap.clear();
     }
 
+    /// Whether it is the greatest that came since one was last taken.
     #[inline]
-    fn push(&mut self, candidate: Candidate) {
-        let less = match self.latest {
-            Some(latest) if latest > candidate => candidate,
-            _ => match self.latest.replace(candidate) {
-                Some(less) => less,
-                None => return,
-            },
-        };
-        self.heap.push(less);
+    fn push(&mut self, candidate: Candidate) -> bool {
+        let is_greatest = self.latest.is_none_or(|latest| latest <= candidate);
+        let less = if is_greatest { self.latest.replace(candidate) } else { Some(candidate) };
+        if let Some(less) = less {
+            self.heap.push(less);
+        }
+        is_greatest
     }
 
     /// The greatest, and some that are among the next.
@@ -181,8 +180,11 @@ impl Search<'_> {
             // The slots of the whole node leave most children out before their own are worked out.
             let known = u32::try_from(best / price(node)).unwrap_or(u32::MAX);
             for child in field.index.children(node, candidate.arc(), known) {
-                if let Some((bound, arc)) = bound(field, child, best) {
-                    self.frontier.push(Candidate::new(bound, child, arc));
+                if let Some((bound, arc)) = bound(field, child, best)
+                    && self.frontier.push(Candidate::new(bound, child, arc))
+                {
+                    // Looked at next, unless a sibling is greater still.
+                    field.index.prefetch(field.tracks, child, arc);
                 }
             }
         }
