@@ -1,4 +1,5 @@
-//! Ends of background tasks that are foretold early, against whole rounds.
+//! When background tasks end on a drive with the tracks of a large one: foretold early, against whole
+//! rounds, and in blocks of several sizes.
 #![allow(missing_docs)]
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use freewheel_model::freeblock::uses;
 use freewheel_sim::background::TaskResult;
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::library;
-use freewheel_units::Blocks;
+use freewheel_units::{Blocks, Bytes};
 
 /// Cylinders of the smaller drive: a whole scan takes some 27,000 gaps.
 const CYLINDERS: u32 = 600;
@@ -29,16 +30,21 @@ fn fewer_cylinders() -> DriveSpec {
     spec
 }
 
-/// A scrub behind ten clients that ends after so many requests, or with its first round.
-fn scrub(requests: u64, until: &str) -> TaskResult {
+/// What a task without a size reads at once there.
+fn usual_block() -> Bytes {
+    let drive = library::build(&fewer_cylinders(), "fewer cylinders").unwrap();
+    uses::usual_block(&drive, Blocks::new(1)).bytes()
+}
+
+/// A task behind ten clients that ends after so many requests, or with its first round.
+fn task(kind: &str, block: Bytes, requests: u64, until: &str) -> TaskResult {
     let spec = fewer_cylinders();
     let drive = library::build(&spec, "fewer cylinders").unwrap();
-    let block = uses::usual_block(&drive, Blocks::new(1)).bytes();
     let text = format!(
         "electronics = false\n\
          workload = {{ kind = \"closed\", outstanding = 10, think = \"30ms\", requests = {requests}, \
          pattern = {{ size = \"8KiB\", align = \"4KiB\" }} }}\n\
-         [freeblock]\nrule = \"paths\"\ntask = \"scrub\"\nblock_size = \"{block}\"\n{until}"
+         [freeblock]\nrule = \"paths\"\ntask = \"{kind}\"\nblock_size = \"{block}\"\n{until}"
     );
     let mut experiment = Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap();
     experiment.striping = Striping::single(drive.blocks());
@@ -46,15 +52,36 @@ fn scrub(requests: u64, until: &str) -> TaskResult {
     experiment.run().unwrap().background.swap_remove(0).tasks.swap_remove(0)
 }
 
+/// When its first round is complete.
+fn round_ns(kind: &str, block: Bytes) -> u64 {
+    let whole = task(kind, block, 300, "rounds = 1");
+    let [round] = &whole.rounds[..] else { panic!("one round: {}", whole.rounds.len()) };
+    round.elapsed_ns
+}
+
 #[test]
 fn the_end_foretold_early_is_within_a_sixth_of_the_true_one_on_a_large_drive() {
-    let whole = scrub(300, "rounds = 1");
-    let [round] = &whole.rounds[..] else { panic!("one round: {}", whole.rounds.len()) };
+    let block = usual_block();
+    let whole_ns = round_ns("scrub", block) as f64;
     for (requests, part) in [(300, 0.01..0.02), (1000, 0.03..0.06)] {
-        let begun = scrub(requests, "");
+        let begun = task("scrub", block, requests, "");
         let read = begun.unfinished.blocks() as f64 / begun.blocks as f64;
         assert!(part.contains(&read), "{read} after {requests} requests");
-        let foretold = begun.expected_end_ns.unwrap() as f64 / round.elapsed_ns as f64;
+        let foretold = begun.expected_end_ns.unwrap() as f64 / whole_ns;
         assert!((foretold - 1.0).abs() < 1.0 / 6.0, "{foretold:.3} after {requests} requests");
+    }
+}
+
+#[test]
+fn larger_blocks_than_the_usual_ones_make_no_task_faster_on_long_tracks() {
+    let usual = usual_block();
+    assert!(usual < Bytes::from_kib(256), "an eighth of a track");
+    for kind in ["scrub", "data-mining"] {
+        let seconds = [usual, Bytes::from_kib(256)].map(|block| {
+            let seconds = round_ns(kind, block) as f64 / 1e9;
+            println!("{kind} in blocks of {block}: {seconds:.0} s");
+            seconds
+        });
+        assert!(seconds[0] < 1.01 * seconds[1], "{kind}: {seconds:?} s");
     }
 }

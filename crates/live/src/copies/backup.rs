@@ -22,12 +22,12 @@ use std::time::{Duration, Instant};
 
 use freewheel_units::BLOCK_BYTES;
 use rustix::fs::{Advice, fadvise};
-use thiserror::Error;
 
+use super::error::BackupError;
 use super::files::{
     ensure_free, give_name, manifest_of, open_partial, partial, record, replace, sync_folder,
 };
-use super::manifest::{Manifest, ManifestError, REGION_BLOCKS};
+use super::manifest::{Manifest, REGION_BLOCKS};
 use crate::control::{BlockRange, Record, TaskKind, TaskRequest};
 
 /// Time between two records of what is there, at least: so much is lost when it is killed.
@@ -35,77 +35,6 @@ const RECORD_EVERY: Duration = Duration::from_secs(2);
 
 /// And so many times what it takes to write one: that of a large drive is large itself.
 const RECORD_PART: u32 = 16;
-
-/// Why there is no copy.
-#[derive(Debug, Error)]
-pub enum BackupError {
-    /// The system refuses.
-    #[error("{}: {source}", path.display())]
-    System {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// There is one.
-    #[error("{}: is there already: choose another name, or remove it", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
-    /// There is another file where one is made.
-    #[error(
-        "{}: is not what is left of a backup: choose another name, or remove it", path.display()
-    )]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process makes it.
-    #[error("{}: another backup writes it", path.display())]
-    InUse {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The record of what is there is none, or of something else.
-    #[error("{}: {source}: remove it and begin anew", path.display())]
-    Manifest {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: ManifestError,
-    },
-    /// What was written is not what came.
-    #[error(
-        "{}: {count} ranges read back differ from what was written, the first from block {} on: the \
-         disk that it is on is not to be trusted",
-        path.display(), first.first_block
-    )]
-    Differs {
-        /// The file.
-        path: PathBuf,
-        /// The first range.
-        first: BlockRange,
-        /// How many.
-        count: usize,
-    },
-    /// Blocks have not come.
-    #[error("{missing} blocks have not come: {} is not complete", path.display())]
-    Missing {
-        /// The file.
-        path: PathBuf,
-        /// How many blocks.
-        missing: u64,
-    },
-    /// Blocks have come more than once, so their checksums are worth nothing.
-    #[error("{extra} blocks have come twice: {} is not sound", path.display())]
-    Twice {
-        /// The file.
-        path: PathBuf,
-        /// How many blocks.
-        extra: u64,
-    },
-}
 
 /// A copy that is being made.
 pub struct Backup {

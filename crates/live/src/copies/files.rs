@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FlockOperation, OFlags, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 
-use super::backup::BackupError;
+use super::error::BackupError;
 
 fn with(out: &Path, ending: &str) -> PathBuf {
     let mut name = out.as_os_str().to_owned();

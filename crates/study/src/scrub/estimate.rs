@@ -181,8 +181,8 @@ pub(crate) fn estimate(
     Ok(estimate)
 }
 
-/// What is wanted takes a bit a block and nothing waits for one, so larger ones than a server takes are as
-/// good where tracks are long.
+/// Larger ones than a server takes where tracks are long: there are fewer bursts before the gaps reach next
+/// to nothing, and until then a scan reads nearly as much in them.
 fn block_size(drive: &Drive) -> Bytes {
     uses::block_size(drive, Blocks::new(1)..=Blocks::new(BLOCK_SIZE_MAX.into())).bytes()
 }
