@@ -13,19 +13,14 @@ use std::ops::Range;
 use freewheel_units::{Bytes, Op};
 use prefetch_index::prefetch_index;
 
-use super::arcs::{Arcs, Collect, SLOTS, SlotArc, Table, UNITS_MAX, byte_above, units, worth};
+use super::arcs::{Arcs, Collect, SLOTS, SlotArc, Table, UNITS_MAX, byte_above, units};
 use super::bitmap::Bitmap;
+use super::family::{FANOUT, Family, NEARS};
 use super::marks::{Marks, Track};
 use super::path_arcs::{Apart, Surface};
 use super::tracks::{TrackPlace, Tracks};
 use super::wanted::{LayerKey, Wanted};
 use crate::drive::Position;
-
-/// Children of a node: a power of two.
-pub(super) const FANOUT: usize = 16;
-
-/// First slots of arcs that lie side by side in a [`Family`].
-const NEAR: usize = 4;
 
 /// Any window up to a turn.
 pub(super) const WHOLE: SlotArc = SlotArc { first: 0, slots: SLOTS };
@@ -37,68 +32,6 @@ pub(super) enum Objective {
     Track,
     /// The most that a path over all of them takes.
     Cylinder,
-}
-
-/// The tables of up to [`FANOUT`] siblings: `[number of slots - 1][first slot / NEAR][sibling][first
-/// slot % NEAR]`. A search looks at about the same arc of all of them, which is one line of the cache.
-#[derive(Debug, Clone)]
-#[repr(align(64))]
-struct Family([[[[u8; NEAR]; FANOUT]; SLOTS / NEAR]; SLOTS]);
-
-impl Family {
-    const NONE: Self = Self([[[[0; NEAR]; FANOUT]; SLOTS / NEAR]; SLOTS]);
-
-    /// Of the siblings the greatest worth of some arcs side by side.
-    #[inline]
-    fn greatest(&self, arcs: usize) -> [u8; NEAR] {
-        let near = self.0.as_flattened()[arcs].as_flattened();
-        // Four siblings at a time, and then these.
-        let mut four = [0; 4 * NEAR];
-        for siblings in near.as_chunks().0 {
-            raise(&mut four, siblings);
-        }
-        let mut greatest = [0; NEAR];
-        for sibling in four.as_chunks().0 {
-            raise(&mut greatest, sibling);
-        }
-        greatest
-    }
-
-    /// What a sibling offers at most in an arc; any for more than a turn.
-    #[inline]
-    fn worth(&self, arc: SlotArc, sibling: usize, shift: u32) -> u32 {
-        let row = self.0.get(arc.slots - 1);
-        let near = |row: &[[[u8; NEAR]; FANOUT]; SLOTS / NEAR]| row[arc.first / NEAR][sibling];
-        row.map_or(u32::MAX, |row| worth(near(row)[arc.first % NEAR], shift))
-    }
-
-    /// Siblings that may offer `least` or more in an arc, the lowest bit for the first.
-    #[inline]
-    fn offering(&self, arc: SlotArc, least: u8) -> u32 {
-        let Some(row) = self.0.get(arc.slots - 1) else { return u32::MAX };
-        let mut offering = 0;
-        for (sibling, near) in row[arc.first / NEAR].iter().enumerate() {
-            offering |= u32::from(near[arc.first % NEAR] >= least) << sibling;
-        }
-        offering
-    }
-
-    /// Replaces what a sibling offers in arcs side by side; whether that was different.
-    #[inline]
-    fn set(&mut self, sibling: usize, arcs: usize, worths: [u8; NEAR]) -> bool {
-        let before = &mut self.0.as_flattened_mut()[arcs][sibling];
-        std::mem::replace(before, worths) != worths
-    }
-}
-
-/// Arcs side by side, [`NEAR`] each, of a table: a bit for each in a word.
-const NEARS: usize = SLOTS * SLOTS / NEAR;
-
-#[inline]
-fn raise<const N: usize>(worths: &mut [u8; N], others: &[u8; N]) {
-    for (worth, other) in worths.iter_mut().zip(others) {
-        *worth = (*worth).max(*other);
-    }
 }
 
 /// Worth and sectors of blocks, each the least of them.
@@ -445,10 +378,7 @@ impl Index {
     /// Asks for the memory of a node's bound, which is that of its siblings.
     #[inline]
     pub fn prefetch_bound(&self, node: Node, arc: SlotArc) {
-        let family = &self.levels[node.level as usize].families[node.number as usize / FANOUT];
-        if let Some(row) = family.0.get(arc.slots - 1) {
-            prefetch_index(row, arc.first / NEAR);
-        }
+        self.levels[node.level as usize].families[node.number as usize / FANOUT].prefetch(arc);
     }
 
     /// No track, or no cylinder, under the node offers more in the window.
