@@ -183,7 +183,8 @@ impl Running {
         self.estimate = Estimate::new(self.blocks, 1, at);
         self.is_steady = false;
         if !self.is_done() && tasks.progress(self.id, at).is_err() {
-            let begun = tasks.register(at, self.spec.clone());
+            let spec = TaskSpec { begins_anew: true, ..self.spec.clone() };
+            let begun = tasks.register(at, spec);
             self.id = begun.expect("what could be registered before");
         }
         if let Ok(wear) = tasks.wear(self.id) {
