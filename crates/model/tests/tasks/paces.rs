@@ -157,86 +157,6 @@ fn lateness_raises_a_weight_above_that_of_any_priority() {
     }
 }
 
-fn weight(arm: &Arm, task: TaskId) -> u32 {
-    arm.tasks.progress(task, arm.now).unwrap().weight
-}
-
-#[test]
-fn a_further_round_yields_and_one_that_begins_when_nobody_is_there_does_not() {
-    let normal = Priority::Normal.weight();
-    let mut arm = arm();
-    let all = TaskSpec { until: Until::All, ..stripes(&arm, 0) };
-    let once = arm.tasks.register(NOW, all).unwrap();
-    // One block, which comes with a request.
-    let start = arm.capacity() - 8;
-    let block = vec![Extent::new(start, 8)];
-    let spec = TaskSpec { until: Until::Repeated, ..TaskSpec::new(READ, 8, block) };
-    let repeated = arm.tasks.register(NOW, spec).unwrap();
-    assert_eq!(weight(&arm, repeated), normal, "the first round");
-    arm.serve(READ, start, 8);
-    assert_eq!([once, repeated].map(|task| weight(&arm, task)), [normal, 1]);
-    arm.tasks.abort(arm.now, once, Which::All).unwrap();
-    assert_eq!(weight(&arm, repeated), 1, "alone it need not be worth more");
-    arm.serve(READ, start, 8);
-    assert_eq!(weight(&arm, repeated), normal);
-}
-
-#[test]
-fn rounds_yield_at_their_priority_and_to_higher_ones_as_long_as_nobody_has_a_lower_one() {
-    let weight_beside = |other: Priority, spec: &dyn Fn(TaskSpec) -> TaskSpec| {
-        let mut arm = arm();
-        let once = TaskSpec { priority: other, until: Until::All, ..stripes(&arm, 0) };
-        arm.tasks.register(NOW, once).unwrap();
-        let spec = spec(TaskSpec { begins_anew: true, ..stripes(&arm, 1) });
-        let task = arm.tasks.register(NOW, spec).unwrap();
-        (weight(&arm, task), arm, task)
-    };
-    let normal = Priority::Normal.weight();
-    let plain = |spec| spec;
-    assert_eq!(weight_beside(Priority::Normal, &plain).0, 1);
-    assert_eq!(weight_beside(Priority::High, &plain).0, 1);
-    assert_eq!(weight_beside(Priority::Low, &plain).0, normal);
-    let pace = Pace::Deadline(SimDuration::from_secs(1000));
-    let due = |spec| TaskSpec { pace, ..spec };
-    assert_eq!(weight_beside(Priority::Normal, &due).0, normal, "its deadline sets its pace");
-    // When somebody with a lower priority comes, that must be worth less.
-    let (_, mut arm, task) = weight_beside(Priority::Normal, &plain);
-    let low = TaskSpec { priority: Priority::Low, ..stripes(&arm, 0) };
-    arm.tasks.register(NOW, low).unwrap();
-    serve(&mut arm, 100, 1);
-    assert_eq!(weight(&arm, task), normal);
-}
-
-#[test]
-fn the_last_blocks_of_a_task_hardly_wait_for_a_round_that_begins_anew() {
-    // After nine tenths another one wants everything, if any does.
-    let end = |begins_anew: Option<bool>| {
-        let drive = Drive::build(&plain_spec(CYLINDERS)).unwrap();
-        let options = Options { rule: Rule::Paths, ..Options::default() };
-        let mut arm = Arm::with_options(drive, options, SimDuration::from_ms(500));
-        let once = TaskSpec { until: Until::All, ..stripes(&arm, 0) };
-        let blocks = once.blocks();
-        let once = arm.tasks.register(NOW, once).unwrap();
-        let (mut seed, mut rival) = (0, None);
-        while let Ok(progress) = arm.tasks.progress(once, arm.now) {
-            if let Some(begins_anew) = begins_anew
-                && rival.is_none()
-                && 10 * progress.wanted < blocks
-            {
-                let spec = TaskSpec { begins_anew, ..stripes(&arm, 1) };
-                rival = Some(arm.tasks.register(arm.now, spec).unwrap());
-            }
-            serve(&mut arm, 10, seed);
-            seed += 1;
-        }
-        (arm.now.ns(), rival.map_or(0, |rival| got(&arm, rival)))
-    };
-    let (alone, _) = end(None);
-    let [(yielding, behind), (equal, _)] = [true, false].map(|anew| end(Some(anew)));
-    assert!(4 * (yielding - alone) < equal - alone, "{alone} {yielding} {equal}");
-    assert!(behind > 100, "{behind} blocks came in what is left of the gaps");
-}
-
 /// By how much of itself the ratio of what two tasks with these shares have got is off, after each
 /// thousand of 16,000 gaps: some ten rounds of each, at whose ends little is left of one of them.
 fn errors(rule: Rule, shares: (u32, u32)) -> Vec<f64> {
@@ -306,9 +226,9 @@ fn a_changed_weight_decides_as_if_it_had_been_there_from_the_beginning() {
         let weights_now = tasks.map(|task| arm.tasks.progress(task, arm.now).unwrap().weight);
         // Only the ratio of weights matters.
         let priorities = match weights_now {
-            [64, 64] => Some([Priority::Normal, Priority::Normal]),
-            [256, 64] => Some([Priority::High, Priority::Normal]),
-            [1024, 64] => Some([Priority::High, Priority::Low]),
+            [4, 4] => Some([Priority::Normal, Priority::Normal]),
+            [16, 4] => Some([Priority::High, Priority::Normal]),
+            [64, 4] => Some([Priority::High, Priority::Low]),
             _ => None,
         };
         if (nth % 20 == 0 || weights != weights_now)
@@ -336,8 +256,8 @@ fn a_changed_weight_decides_as_if_it_had_been_there_from_the_beginning() {
             }
         }
     }
-    let late = compared[&[256, 64]] + compared[&[1024, 64]];
-    assert!(compared[&[64, 64]] > 20 && late > 20, "{compared:?}");
+    let late = compared[&[16, 4]] + compared[&[64, 4]];
+    assert!(compared[&[4, 4]] > 20 && late > 20, "{compared:?}");
 }
 
 #[test]

@@ -183,8 +183,7 @@ impl Running {
         self.estimate = Estimate::new(self.blocks, 1, at);
         self.is_steady = false;
         if !self.is_done() && tasks.progress(self.id, at).is_err() {
-            let spec = TaskSpec { begins_anew: true, ..self.spec.clone() };
-            let begun = tasks.register(at, spec);
+            let begun = tasks.register(at, self.spec.clone());
             self.id = begun.expect("what could be registered before");
         }
         if let Ok(wear) = tasks.wear(self.id) {

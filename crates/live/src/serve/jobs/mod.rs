@@ -20,7 +20,7 @@ mod spec;
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Which};
+use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, Tasks, Which};
 use freewheel_model::freeblock::uses;
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
@@ -295,8 +295,7 @@ impl Jobs {
         let (rows, rest) = job.spec.cut();
         rows.into_iter().for_each(|row| job.ahead.insert(row));
         let first = job.ahead.take_first(job.portion());
-        let spec = TaskSpec { begins_anew: job.rounds > 0, ..job.spec.task(first) };
-        let task = self.tasks.register(now, spec)?;
+        let task = self.tasks.register(now, job.spec.task(first))?;
         self.by_task.insert(task, id);
         job.task = Some(task);
         job.begun_behind = self.last_command;

@@ -42,7 +42,7 @@ const WINDOW: u64 = 1 << 16;
 impl Shape {
     fn new(id: TaskId, task: &Task, offset: u32) -> Self {
         let weight = match task.spec.pace {
-            Pace::ByPriority => Weight::Fixed(task.weight()),
+            Pace::ByPriority => Weight::Fixed(task.spec.priority.weight()),
             Pace::Deadline(_) | Pace::Share(_) => Weight::Of(id),
         };
         let TaskSpec { op, block_size, counts, holds_pieces, .. } = task.spec;
@@ -89,32 +89,6 @@ impl Tasks {
             None => {
                 self.layers.push(new);
                 self.scheduler.add_layer(key, shape.holds_pieces)
-            }
-        }
-    }
-
-    /// Whether a round yields to others.
-    pub(super) fn yields(&self, id: TaskId, task: &Task) -> bool {
-        let TaskSpec { priority, pace, .. } = task.spec;
-        if pace != Pace::ByPriority || !task.is_anew() {
-            return false;
-        }
-        let mut others = self.tasks.iter().filter(|&(&other, _)| other != id);
-        let is_before = |(&id, other): (&TaskId, &Task)| !other.is_anew() && self.free(id) > 0;
-        others.clone().any(is_before) && others.all(|(_, other)| other.spec.priority >= priority)
-    }
-
-    /// Gives the layers of a task the weight of the tasks on them. Where blocks are wanted it only
-    /// rises, so that bounds stay close.
-    pub(super) fn reweigh(&mut self, id: TaskId) {
-        for part in &self.tasks[&id].parts {
-            let Layer { shape, members } = &mut self.layers[part.layer];
-            let Weight::Fixed(known) = shape.weight else { continue };
-            let weights = members.iter().map(|member| self.tasks[member].weight());
-            let weight = weights.max().unwrap_or(known);
-            if weight > known || self.scheduler.blocks(part.layer).is_empty() {
-                shape.weight = Weight::Fixed(weight);
-                self.scheduler.set_weight(part.layer, weight);
             }
         }
     }

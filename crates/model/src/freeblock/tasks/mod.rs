@@ -197,8 +197,7 @@ impl Tasks {
             _ => {}
         }
         let id = TaskId(self.tasks_begun);
-        let mut task = Task::new(spec, now);
-        task.yields = self.yields(id, &task);
+        let task = Task::new(spec, now);
         self.check_room(id, &task, &runs)?;
         self.tasks_begun += 1;
         self.tasks.insert(id, task);
@@ -312,34 +311,15 @@ impl Tasks {
         task.round += 1;
         task.since = at;
         task.delivered = 0;
-        let yields = self.yields(id, &self.tasks[&id]);
-        self.set_yields(id, yields);
-        for part in 0..self.tasks[&id].parts.len() {
+        for part in 0..task.parts.len() {
             let runs = self.tasks[&id].parts[part].repeats.clone();
             self.want_reads(id, part, &runs);
         }
     }
 
-    fn set_yields(&mut self, id: TaskId, yields: bool) {
-        if let Some(task) = self.tasks.get_mut(&id) {
-            task.yields = yields;
-            self.reweigh(id);
-        }
-    }
-
-    /// Rounds yield no longer than there is somebody to yield to. Alone a weight says nothing, and one
-    /// that rises costs a new index.
-    fn yield_no_longer(&mut self) {
-        let yielding = self.tasks.iter().filter(|(_, task)| task.yields && self.tasks.len() > 1);
-        let over = yielding.filter(|&(&id, task)| !self.yields(id, task));
-        let over: Vec<TaskId> = over.map(|(&id, _)| id).collect();
-        over.into_iter().for_each(|id| self.set_yields(id, false));
-    }
-
     /// Looks at the weights of tasks with deadlines and shares; when `is_due`, also at what they have
     /// got since the last time.
     fn weigh(&mut self, now: SimTime, is_due: bool) {
-        self.yield_no_longer();
         let mut rivals = Vec::new();
         let mut weights = Vec::new();
         for (&id, task) in &self.tasks {
@@ -367,7 +347,7 @@ impl Tasks {
     fn weight(&self, id: TaskId) -> u32 {
         let task = &self.tasks[&id];
         let own = task.parts.first().map(|part| self.scheduler.weight(part.layer));
-        own.unwrap_or(task.weight())
+        own.unwrap_or(task.spec.priority.weight())
     }
 
     /// The run to do next with the head like this, while no foreground request is there: what is

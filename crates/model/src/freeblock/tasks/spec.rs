@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::grid::BlockRun;
-use super::weights::{WEIGHT_LOW, WEIGHT_STEP};
+use super::weights::WEIGHT_STEP;
 
 /// Largest block of a task, in blocks of 512 B: 1 MiB. Assumed: sixteen times the largest block
 /// that osdi00 looks at, and less than a track of a drive of today.
@@ -79,12 +79,12 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// Weight of a block of 512 B, in sixteenths: there is room for a round that yields below the lowest.
+    /// Weight of a block of 512 B.
     pub const fn weight(self) -> u32 {
         match self {
-            Self::Low => WEIGHT_LOW,
-            Self::Normal => WEIGHT_LOW * WEIGHT_STEP,
-            Self::High => WEIGHT_LOW * WEIGHT_STEP * WEIGHT_STEP,
+            Self::Low => 1,
+            Self::Normal => WEIGHT_STEP,
+            Self::High => WEIGHT_STEP * WEIGHT_STEP,
         }
     }
 }
@@ -116,8 +116,7 @@ pub enum Until {
     All,
     /// When any so many of its blocks have been delivered; the rest is aborted.
     Enough(u64),
-    /// Never: when all blocks have been delivered, all are wanted anew. Reads only. Such further rounds
-    /// yield as those that [begin anew](TaskSpec::begins_anew).
+    /// Never: when all blocks have been delivered, all are wanted anew. Reads only.
     Repeated,
     /// Not by itself: blocks are added as they come up.
     Standing,
@@ -161,12 +160,6 @@ pub struct TaskSpec {
     pub precedes_writes: bool,
     /// When it ends.
     pub until: Until,
-    /// Whether it is a further round of what is done again and again. Nobody waits for the end of one.
-    /// So one whose priority sets its pace yields to what was there before it, or is no such round, at
-    /// its priority or a higher one: whoever has few blocks left would get them by chance alone, while
-    /// gaps are full of a task that wants everything again. It does not where some task has a lower
-    /// priority, which would be worth more than it then.
-    pub begins_anew: bool,
 }
 
 impl TaskSpec {
@@ -182,7 +175,6 @@ impl TaskSpec {
             holds_pieces: true,
             precedes_writes: false,
             until: Until::All,
-            begins_anew: false,
         }
     }
 

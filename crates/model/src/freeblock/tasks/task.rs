@@ -4,7 +4,6 @@ use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
 
 use super::grid::{BlockRun, Grid};
 use super::spec::{TaskSpec, Until};
-use super::weights::WEIGHT_YIELDING;
 use crate::freeblock::bitmap::Bitmap;
 
 /// A task that has not ended.
@@ -20,8 +19,6 @@ pub(super) struct Task {
     pub delivered: u64,
     /// Blocks delivered in all rounds.
     pub delivered_total: u64,
-    /// This round yields to others.
-    pub yields: bool,
 }
 
 /// Blocks of a task with one alignment, which are on one layer of the scheduler.
@@ -77,18 +74,7 @@ pub struct Wanted {
 impl Task {
     pub fn new(spec: TaskSpec, since: SimTime) -> Self {
         let spec = TaskSpec { extents: Vec::new(), ..spec };
-        let (parts, yields) = (Vec::new(), false);
-        Self { spec, parts, round: 0, since, delivered: 0, delivered_total: 0, yields }
-    }
-
-    /// Whether the round under way is a further one of what is done again and again.
-    pub fn is_anew(&self) -> bool {
-        self.spec.begins_anew || self.round > 0
-    }
-
-    /// Worth of a block of 512 B, if nothing else sets its pace.
-    pub fn weight(&self) -> u32 {
-        if self.yields { WEIGHT_YIELDING } else { self.spec.priority.weight() }
+        Self { spec, parts: Vec::new(), round: 0, since, delivered: 0, delivered_total: 0 }
     }
 
     /// Blocks that may still be delivered in this round.

@@ -11,18 +11,8 @@ use super::task::Task;
 /// of another's where both can be had, and the paper gives no weights.
 pub(super) const WEIGHT_STEP: u32 = 4;
 
-/// Weight of the lowest priority: below it there is room for rounds that yield.
-pub(super) const WEIGHT_LOW: u32 = WEIGHT_STEP * WEIGHT_STEP;
-
-/// Weight of a round that yields to others: the least there is. What they want then counts for more
-/// than a track full of what it wants, and what is left of a gap beside that is its own.
-pub(super) const WEIGHT_YIELDING: u32 = 1;
-
-/// Greatest weight over that of the lowest priority: above the highest one there is room for lateness.
-const RANGE: u32 = WEIGHT_STEP * WEIGHT_STEP * WEIGHT_STEP;
-
-/// Greatest weight.
-pub(super) const WEIGHT_MAX: u32 = WEIGHT_LOW * RANGE;
+/// Greatest weight: above the highest priority there is room for lateness.
+pub(super) const WEIGHT_MAX: u32 = WEIGHT_STEP * WEIGHT_STEP * WEIGHT_STEP;
 
 /// By how much a task with a deadline must be worth more than its priority says: as many times as it
 /// must become faster to make it, in powers of two, since every change may cost a new index; `most`
@@ -40,8 +30,8 @@ fn lateness(delivered: u64, left: u64, elapsed_ns: u64, remaining_ns: u64, most:
     factor
 }
 
-/// The most by which weights of shares are apart, as a power of two.
-const POWER_MAX: u32 = RANGE.ilog2();
+/// The same as a power of two.
+const POWER_MAX: u32 = WEIGHT_MAX.ilog2();
 
 /// Looks at the weights within which a task is to be back at its share. Assumed: the fewer, the
 /// more often weights change, and after many it swings about its share for long.
@@ -195,9 +185,9 @@ impl Contest {
         let powers: Vec<u32> =
             self.powers(rivals).into_iter().map(|power| power.min(POWER_MAX)).collect();
         let greatest = powers.iter().copied().max().unwrap_or(0);
-        let priorities = rivals.iter().map(|rival| (rival.priority / WEIGHT_LOW).ilog2());
-        let least = priorities.max().unwrap_or(0).saturating_sub(greatest);
-        powers.into_iter().map(|power| WEIGHT_LOW << (least + power)).collect()
+        let priority = rivals.iter().map(|rival| rival.priority.ilog2()).max().unwrap_or(0);
+        let least = priority.saturating_sub(greatest);
+        powers.into_iter().map(|power| 1 << (least + power)).collect()
     }
 }
 
@@ -235,7 +225,7 @@ mod tests {
         let rival = |task, share, delivered, left| Rival {
             task: TaskId(task),
             share,
-            priority: 4 * WEIGHT_LOW,
+            priority: 4,
             delivered,
             left,
         };
@@ -243,7 +233,7 @@ mod tests {
     }
 
     fn weights(of: Vec<(TaskId, u32)>) -> Vec<u32> {
-        of.into_iter().map(|(_, weight)| weight / WEIGHT_LOW).collect()
+        of.into_iter().map(|(_, weight)| weight).collect()
     }
 
     #[test]
@@ -254,7 +244,7 @@ mod tests {
         assert_eq!(weigh((4, 1), (1000, 1000)), [4, 1]);
         assert_eq!(weigh((1, 1), (1000, 125)), [1, 8], "little is left of the second");
         assert_eq!(weigh((4, 1), (1000, 250)), [4, 4]);
-        assert_eq!(weigh((1, 1), (1 << 40, 1)), [1, RANGE], "at its limit");
+        assert_eq!(weigh((1, 1), (1 << 40, 1)), [1, WEIGHT_MAX], "at its limit");
     }
 
     #[test]
@@ -264,7 +254,7 @@ mod tests {
             |delivered, left, is_due| weights(contest.weigh(&two((1, 1), delivered, left), is_due));
         assert_eq!(at((0, 0), (1000, 1000), true), [4, 4]);
         assert_eq!(at((900, 900), (100, 100), true), [4, 4]);
-        assert_eq!(at((1000, 999), (1000, 1), false), [1, RANGE]);
+        assert_eq!(at((1000, 999), (1000, 1), false), [1, WEIGHT_MAX]);
         assert_eq!(at((1001, 1000), (999, 1000), false), [4, 4]);
     }
 
@@ -284,10 +274,10 @@ mod tests {
             second += 100;
             at((900, second));
         }
-        assert_eq!(at((900, second + 100)), [RANGE, 1], "at its limit");
+        assert_eq!(at((900, second + 100)), [WEIGHT_MAX, 1], "at its limit");
         // And not beyond: when it gets all, that is soon over.
         let mut first = 900;
-        while at((first, second + 100)) == [RANGE, 1] {
+        while at((first, second + 100)) == [WEIGHT_MAX, 1] {
             first += 2000;
         }
         assert!(first < 12_000, "{first}");
