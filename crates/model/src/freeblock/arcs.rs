@@ -29,6 +29,8 @@ pub(super) struct Spans<const PARTS: usize> {
     worth: [[[u32; SLOTS]; SLOTS]; PARTS],
     /// By the number of parts, the lowest bit for one: whether anything of that is there.
     used: u64,
+    /// By number of slots, the most of runs around most of the turn that any arc holds, wherever it begins.
+    around: Option<[u32; SLOTS]>,
     total: u32,
 }
 
@@ -61,7 +63,8 @@ pub(super) trait Collect {
 }
 
 impl<const PARTS: usize> Spans<PARTS> {
-    pub const NONE: Self = Self { worth: [[[0; SLOTS]; SLOTS]; PARTS], used: 0, total: 0 };
+    pub const NONE: Self =
+        Self { worth: [[[0; SLOTS]; SLOTS]; PARTS], used: 0, around: None, total: 0 };
 
     /// Steps of an angle in a part of a slot.
     const STEPS: u64 = SLOT_STEPS / PARTS as u64;
@@ -84,6 +87,17 @@ impl<const PARTS: usize> Spans<PARTS> {
         let on = ((last_part - first * PARTS as u64) as usize).min(SLOTS * PARTS - 1);
         self.worth[on % PARTS][on / PARTS][first as usize % SLOTS] += worth;
         1 << on
+    }
+
+    /// Adds a run of blocks around most of the turn. Where there is one nearly everywhere, it hardly
+    /// matters where each of its blocks lies: an arc holds no more than fit its length.
+    pub fn add_around(&mut self, place: &TrackPlace<'_>, size: Divisor, count: u32, worth: u32) {
+        let around = self.around.get_or_insert([0; SLOTS]);
+        for (steps, most) in (1..).map(|slots| slots * SLOT_STEPS).zip(around) {
+            let fit = size.divide(place.sectors_within(steps)).0.min(count.into());
+            *most += worth * fit as u32;
+        }
+        self.total += worth * count;
     }
 
     /// As [`Collect::add_each`], and shows the angles at which the blocks begin, whole turns not taken
@@ -165,6 +179,7 @@ impl<const PARTS: usize> Collect for Spans<PARTS> {
             self.worth[on % PARTS][on / PARTS] = [0; SLOTS];
             self.used &= self.used - 1;
         }
+        self.around = None;
         self.total = 0;
     }
 }
@@ -298,7 +313,13 @@ impl Arcs {
             if let Some(ending) = ending.advance(added) {
                 extend(&mut sums, &[0; SLOTS], ending);
             }
-            raise_row(row, &sums);
+            match &spans.around {
+                None => raise_row(row, &sums),
+                Some(around) => {
+                    let around = units(around[added], shift);
+                    raise_row(row, &sums.map(|sum| sum.saturating_add(around)));
+                }
+            }
         }
         raise_row(&mut self.0[SLOTS - 1], &[units(spans.total, shift); SLOTS]);
     }
@@ -401,6 +422,40 @@ mod tests {
                 plain.push(begin);
             }
             prop_assert_eq!((each, begins), (items, plain));
+        }
+
+        #[test]
+        fn of_a_run_around_the_turn_no_arc_holds_more_than_is_said_and_some_hold_nearly_that(
+            (cylinder, surface) in (0u32..10_000, 0u32..6),
+            (size, from, worth) in (1u32..60, 0.0..1f64, 1u32..150),
+        ) {
+            let place = TRACKS.place(Position { cylinder, surface }).unwrap();
+            let sector = (from * f64::from(place.sectors() / 8)) as u32;
+            let count = (place.sectors() - sector) / size;
+            let size = Divisor::new(size.into());
+            let raised = |add: &dyn Fn(&mut Spans<1>)| {
+                let (mut spans, mut arcs) = (Spans::NONE, Arcs::NONE);
+                // Beside something else.
+                spans.add_piece(&place, 0, 1, worth);
+                add(&mut spans);
+                arcs.raise(&spans, 0);
+                spans.clear();
+                prop_assert_eq!(&spans, &Spans::NONE);
+                Ok(arcs)
+            };
+            let said = raised(&|spans| spans.add_around(&place, size, count, worth))?;
+            let exact = raised(&|spans| spans.add_run(&place, sector, size, count, worth))?;
+            for (slots, (said, exact)) in (1..).zip(said.0.iter().zip(&exact.0)) {
+                prop_assert!(said.iter().zip(exact).all(|(said, exact)| said >= exact));
+                // Longer arcs may all meet the part of the turn that the run leaves out.
+                if slots > SLOTS / 2 {
+                    continue;
+                }
+                let most = |row: &[u16; SLOTS]| row.iter().copied().fold(0, u16::max);
+                // One block more, and the other thing, which may lie elsewhere.
+                let more = 2 * worth as u16;
+                prop_assert!(most(said) <= most(exact) + more, "{:?} for {:?}", said, exact);
+            }
         }
 
         #[test]

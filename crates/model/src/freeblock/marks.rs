@@ -14,6 +14,9 @@ const PARTS: u64 = u64::BITS as u64;
 /// Steps of an angle in a part.
 const STEPS: u64 = (1 << 32) / PARTS;
 
+/// Steps of an angle that are most of a turn: seven eighths.
+const MOST_OF_TURN: u64 = 7 << 29;
+
 /// Parts of the turn. Of a track those in which at least one block begins; pieces of blocks are left
 /// out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -102,7 +105,11 @@ impl Collect for Track {
         count: u32,
         worth: u32,
     ) {
-        self.spans.add_run(place, sector, size, count, worth);
+        if place.turned(count * size.get() as u32) >= MOST_OF_TURN {
+            self.spans.add_around(place, size, count, worth);
+        } else {
+            self.spans.add_run(place, sector, size, count, worth);
+        }
         self.marks.add_run(place, sector, size.get() as u32, count);
     }
 

@@ -183,7 +183,7 @@ impl Search<'_> {
                 if let Some((bound, arc)) = bound(field, child, best)
                     && self.frontier.push(Candidate::new(bound, child, arc))
                 {
-                    // Looked at next, unless a sibling is greater still.
+                    // Mostly the next one.
                     field.index.prefetch(field.tracks, child, arc);
                 }
             }

@@ -359,6 +359,13 @@ impl TrackPlace<'_> {
         self.zone.sector_steps(sector)
     }
 
+    /// No more sectors lie wholly within so many steps of an angle.
+    #[inline]
+    pub fn sectors_within(&self, steps: u64) -> u64 {
+        // Both ends are rounded down to steps, so that one of them may be missing.
+        ((steps + 1) * u64::from(self.sectors())) >> 32
+    }
+
     /// The first sector that begins so many steps of an angle behind the track's beginning, or after
     /// it; no less than the number of sectors from a turn on.
     #[inline]

@@ -375,17 +375,24 @@ impl Wanted {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(stretch.first, stretch.end());
             let sector_of = |block: u64| sector(layer.start(block));
-            layer.wanted.for_each_word(first, end, |word, mut bits| {
-                while let Some((begin, count)) = take_long_run(&mut bits) {
-                    let from = sector_of(word + u64::from(begin));
-                    into.add_run(place, from, layer.size, count, size * weight);
+            if u64::from(layer.wanted.count_in(first, end)) == end - first {
+                if first < end {
+                    let count = (end - first) as u32;
+                    into.add_run(place, sector_of(first), layer.size, count, size * weight);
                 }
-                if bits != 0 {
-                    let begin = bits.trailing_zeros();
-                    let from = sector_of(word + u64::from(begin));
-                    into.add_each(place, from, size, bits >> begin, size * weight);
-                }
-            });
+            } else {
+                layer.wanted.for_each_word(first, end, |word, mut bits| {
+                    while let Some((begin, count)) = take_long_run(&mut bits) {
+                        let from = sector_of(word + u64::from(begin));
+                        into.add_run(place, from, layer.size, count, size * weight);
+                    }
+                    if bits != 0 {
+                        let begin = bits.trailing_zeros();
+                        let from = sector_of(word + u64::from(begin));
+                        into.add_each(place, from, size, bits >> begin, size * weight);
+                    }
+                });
+            }
             let takeable = layer.takeable(begins);
             if takeable.has_of_pair(2 * u64::from(stretch.id)) {
                 for piece in layer.pieces_of(stretch).into_iter().flatten() {
