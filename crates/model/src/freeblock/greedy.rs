@@ -6,7 +6,7 @@ use super::wanted::Timed;
 
 /// Adds to `items` what can be had on the best track.
 pub(super) fn plan(
-    field: &mut Field<'_>,
+    field: &Field<'_>,
     reach: &Reach<'_>,
     search: &mut Search<'_>,
     items: &mut Vec<Timed>,

@@ -39,7 +39,7 @@ impl Paths {
     /// other what is left then: who comes last must not starve.
     pub fn plan(
         &mut self,
-        field: &mut Field<'_>,
+        field: &Field<'_>,
         reach: &Reach<'_>,
         search: &mut Search<'_>,
         prices: &Prices,
@@ -64,7 +64,7 @@ impl Paths {
     /// counted.
     fn plan_for(
         &mut self,
-        field: &mut Field<'_>,
+        field: &Field<'_>,
         reach: &Reach<'_>,
         search: &mut Search<'_>,
         prices: &Prices,
@@ -75,7 +75,7 @@ impl Paths {
         let (from, to) = (reach.gap.from, reach.gap.to);
         let length = reach.length();
         let (known, split) = {
-            let Field { tracks, wanted, .. } = &*field;
+            let Field { tracks, wanted, .. } = field;
             let here = |at: Position| (at, prices.of_cylinder(at.cylinder));
             gather_and_solve(at_source, tracks, wanted, reach, here(from), op, None);
             gather_and_solve(at_destination, tracks, wanted, reach, here(to), op, Some(length));
@@ -105,7 +105,7 @@ impl Paths {
             take_reversed(at_destination, split.1, length, items);
             return known;
         };
-        let Field { tracks, wanted, .. } = &*field;
+        let Field { tracks, wanted, .. } = field;
         let here = (third, prices.of_cylinder(third.cylinder));
         let best = gather_and_solve(at_third, tracks, wanted, reach, here, op, None);
         take(at_third, best, items);

@@ -102,7 +102,8 @@ pub struct Scheduler {
     wanted: Wanted,
     index: Index,
     frontier: Frontier,
-    /// Cylinders on which something has changed since the index was brought up to date.
+    /// Cylinders on which something has changed since the index was brought up to date, and such as were
+    /// looked at in vain.
     touched: Vec<u32>,
     /// So much has changed that the index is worked out anew.
     is_stale: bool,
@@ -339,7 +340,8 @@ impl Scheduler {
         self.wanted.begins_on(cylinder)
     }
 
-    /// Does now what the next decision would have to do first, after much has become wanted.
+    /// Does now what the next decision would have to do first, after one was made or more has become
+    /// wanted.
     pub fn refresh(&mut self) {
         match self.wanted.ration() {
             Ration::Same => {}
@@ -415,11 +417,14 @@ impl Planner for Scheduler {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         runs.clear();
         self.refresh();
-        let Self { options, tracks, wanted, index, frontier, prices, items, paths, .. } = self;
+        let Self {
+            options, tracks, wanted, index, touched, frontier, prices, items, paths, ..
+        } = self;
         let drive = Arc::clone(tracks.drive());
         let reach = Reach::new(&drive, gap);
-        let field = &mut Field { tracks, wanted, index };
-        let mut search = Search { frontier, budget: options.budget, looked: Looked::default() };
+        let field = &Field { tracks, wanted, index };
+        let (budget, looked) = (options.budget, Looked::default());
+        let mut search = Search { frontier, vain: touched, budget, looked };
         items.clear();
         match options.rule {
             Rule::Greedy => greedy::plan(field, &reach, &mut search, items),

@@ -127,7 +127,7 @@ impl Search<'_> {
     /// times the price of the node.
     pub fn run(
         &mut self,
-        field: &mut Field<'_>,
+        field: &Field<'_>,
         reach: &Reach<'_>,
         price: impl Fn(Node) -> u64,
         mut best: u64,
@@ -168,10 +168,9 @@ impl Search<'_> {
                 let [from, to] = [reach.gap.from.cylinder, reach.gap.to.cylinder];
                 if node.number != from && node.number != to {
                     let better = visit(field, node.number, best);
-                    let Field { tracks, wanted, index } = field;
-                    // What is best now will be taken, and then be worked out anew anyway.
-                    if better <= best && index.is_stale(node.number) {
-                        index.update(tracks, wanted, node.number);
+                    // What is best now will be taken, and is stale then anyway.
+                    if better <= best && field.index.is_stale(node.number) {
+                        self.vain.push(node.number);
                     }
                     best = best.max(better);
                 }
@@ -194,6 +193,9 @@ impl Search<'_> {
 /// A search with what it may look at and has looked at.
 pub(super) struct Search<'a> {
     pub frontier: &'a mut Frontier,
+    /// Cylinders that were looked at in vain and offer less than their tables say: to be worked out
+    /// anew when the decision is made, as it changes nothing for this one.
+    pub vain: &'a mut Vec<u32>,
     /// Most nodes to look at.
     pub budget: u64,
     pub looked: Looked,
@@ -313,7 +315,7 @@ fn better_on(
 
 /// The best track of all: the source's, the destination's, or a third. None when nothing can be had.
 pub(super) fn best_track(
-    field: &mut Field<'_>,
+    field: &Field<'_>,
     reach: &Reach<'_>,
     search: &mut Search<'_>,
 ) -> Option<Best> {

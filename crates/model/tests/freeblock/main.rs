@@ -10,3 +10,4 @@ mod idle;
 mod memory;
 mod oracle;
 mod rules;
+mod upkeep;

@@ -312,7 +312,8 @@ impl Jobs {
         self.by_task.values().any(|id| self.jobs[id].ahead.blocks() > 0)
     }
 
-    /// Gives the planner some more blocks, of one job.
+    /// Gives the planner some more blocks, of one job, and time for what the next decision would have to
+    /// do first.
     pub fn give_more(&mut self, now: SimTime) {
         for (&task, id) in &self.by_task {
             let Some(job) = self.jobs.get_mut(id) else { continue };
@@ -323,9 +324,9 @@ impl Jobs {
             if let Ok(wear) = self.tasks.wear(task) {
                 job.estimate.wears(wear);
             }
-            self.tasks.refresh();
-            return;
+            break;
         }
+        self.tasks.refresh();
     }
 
     /// Somebody is there for the data of a job, which begins with that. He takes `room` bytes now;

@@ -159,8 +159,8 @@ impl Tasks {
         &self.scheduler
     }
 
-    /// Does now what the next decision would have to do first, after tasks have begun or been
-    /// extended: time that nobody waits for may be there now, and not then.
+    /// Does now what the next decision would have to do first, after one was made or tasks have begun or
+    /// been extended: time that nobody waits for may be there now, and not then.
     pub fn refresh(&mut self) {
         self.scheduler.refresh();
     }

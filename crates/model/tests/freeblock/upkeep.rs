@@ -1,0 +1,47 @@
+//! That the index is kept up between decisions, whoever asks for it.
+
+use std::sync::Arc;
+
+use freewheel_model::drive::Drive;
+use freewheel_model::freeblock::{LayerKey, Options, Planner, Rule, Scheduler};
+use freewheel_units::{Op, Prng, SimTime};
+
+use crate::case::any_gap;
+
+#[test]
+fn what_was_looked_at_in_vain_is_left_alone_by_the_next_decision_with_and_without_a_refresh() {
+    let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+    let drive = Arc::new(Drive::build(&spec).unwrap());
+    for rule in [Rule::Greedy, Rule::Paths] {
+        let mut schedulers = [(), ()].map(|()| {
+            let mut scheduler = Scheduler::new(&drive, Options { rule, ..Options::default() });
+            let layer = scheduler.layer(LayerKey { op: Op::Read, size: 8, offset: 0, weight: 1 });
+            let prng = &mut Prng::new(1, "upkeep");
+            for _ in 0..20_000 {
+                let block = prng.below(drive.blocks().get() / 8);
+                scheduler.want(layer, block, block + 1);
+            }
+            scheduler
+        });
+        let prng = &mut Prng::new(2, "upkeep");
+        let (mut runs, mut nodes) = ([Vec::new(), Vec::new()], [0, 0]);
+        for _ in 0..300 {
+            let gap = any_gap(prng, &drive);
+            for nodes in &mut nodes {
+                let before = schedulers[0].effort().nodes;
+                for (scheduler, runs) in schedulers.iter_mut().zip(&mut runs) {
+                    scheduler.plan(&gap, runs);
+                }
+                schedulers[1].refresh();
+                *nodes += schedulers[0].effort().nodes - before;
+                assert_eq!(runs[0], runs[1], "{rule:?}");
+                assert_eq!(schedulers[0].effort(), schedulers[1].effort(), "{rule:?}");
+            }
+            for (scheduler, runs) in schedulers.iter_mut().zip(&runs) {
+                runs.iter().for_each(|run| scheduler.done(run, SimTime::ZERO));
+            }
+        }
+        // Of one gap after the other, nothing done between.
+        assert!(nodes[1] < nodes[0], "{rule:?}: {nodes:?}");
+    }
+}
