@@ -124,17 +124,24 @@ impl Chains {
         for surface in surfaces {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
-            wanted.timed(tracks, reach, at, op, reach.stay(at, op), &mut |Timed { at, item }| {
-                let phase = rotation.phase_ns(reach.time(at));
-                let sector = tracks.sector_on(tracks.track(cylinder, surface), item.first);
-                let end = tracks.edge_ns(&place, sector + item.blocks);
-                let span = match rotation.forward_ns(phase, end) {
-                    0 => rotation.period_ns(),
-                    span => span,
-                };
-                let worth = u64::from(item.value) * price;
-                self.steps.push(Step { start: at, end: at + span, surface, item, worth });
-            });
+            wanted.timed(
+                tracks,
+                reach,
+                at,
+                op,
+                reach.stay(at, op),
+                &mut |Timed { at: start, item }| {
+                    let phase = rotation.phase_ns(reach.time(start));
+                    let sector = tracks.sector_on(at, item.first);
+                    let end = tracks.edge_ns(&place, sector + item.blocks);
+                    let span = match rotation.forward_ns(phase, end) {
+                        0 => rotation.period_ns(),
+                        span => span,
+                    };
+                    let worth = u64::from(item.value) * price;
+                    self.steps.push(Step { start, end: start + span, surface, item, worth });
+                },
+            );
         }
     }
 

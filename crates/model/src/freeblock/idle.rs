@@ -155,7 +155,7 @@ mod tests {
     fn is_wanted(tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> bool {
         let on = |surface| {
             let mut any = false;
-            tracks.for_each_stretch(tracks.track(cylinder, surface), |stretch| {
+            tracks.for_each_stretch(Position { cylinder, surface }, |stretch| {
                 let blocks = stretch.first..stretch.end();
                 any |= blocks.into_iter().any(|block| wanted.blocks(0).contains(block));
             });

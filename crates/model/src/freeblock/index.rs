@@ -353,7 +353,7 @@ impl Index {
     #[inline]
     pub fn prefetch_cylinder(&self, tracks: &Tracks, cylinder: u32) {
         if self.objective == Objective::Cylinder {
-            return tracks.prefetch(cylinder);
+            return;
         }
         let first = tracks.track(cylinder, 0) as usize;
         let last = first + tracks.surfaces() as usize - 1;
@@ -409,7 +409,7 @@ fn collect(
 ) {
     into.clear();
     let begins = wanted.begins_on(at.cylinder);
-    tracks.for_each_stretch(tracks.track(at.cylinder, at.surface), |stretch| {
+    tracks.for_each_stretch(at, |stretch| {
         wanted.collect(stretch, place, begins, into);
     });
 }

@@ -9,6 +9,7 @@ mod arcs;
 mod bitmap;
 mod chains;
 mod estimate;
+mod even;
 mod family;
 mod foreground;
 mod greedy;

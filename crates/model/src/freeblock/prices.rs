@@ -146,8 +146,8 @@ impl Prices {
     ) {
         let mut at = from;
         while at < to {
-            let (track, stretch) = tracks.stretch_of(at);
-            let region = self.region(tracks.position(track).cylinder);
+            let (on, stretch) = tracks.stretch_of(at);
+            let region = self.region(on.cylinder);
             let end = stretch.end().min(to);
             visit(self, region, end - at);
             at = end;
@@ -213,7 +213,7 @@ mod tests {
 
     /// Cylinder of a block of 512 B.
     fn cylinder(tracks: &Tracks, block: u64) -> u32 {
-        tracks.position(tracks.stretch_of(block).0).cylinder
+        tracks.stretch_of(block).0.cylinder
     }
 
     /// Half of the disk has been had, and all of a region in it.

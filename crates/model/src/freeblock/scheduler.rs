@@ -264,10 +264,9 @@ impl Scheduler {
     fn touch(&mut self, from: u64, to: u64) {
         let mut block = from;
         while block < to {
-            let (track, stretch) = self.tracks.stretch_of(block);
-            let cylinder = self.tracks.position(track).cylinder;
-            if self.touched.last() != Some(&cylinder) {
-                self.touched.push(cylinder);
+            let (at, stretch) = self.tracks.stretch_of(block);
+            if self.touched.last() != Some(&at.cylinder) {
+                self.touched.push(at.cylinder);
             }
             block = stretch.end();
         }
@@ -319,9 +318,8 @@ impl Scheduler {
             return run;
         }
         // Nothing is left but blocks in pieces where none are begun yet.
-        let track = self.tracks.track(head.from.cylinder, head.from.surface);
         let mut here = 0;
-        self.tracks.for_each_stretch(track, |stretch| here = stretch.first);
+        self.tracks.for_each_stretch(head.from, |stretch| here = stretch.first);
         self.next_run(here, most).or_else(|| self.next_run(0, most))
     }
 
@@ -387,8 +385,8 @@ impl Scheduler {
         });
         let mut block = from;
         while is_less && block < to {
-            let (track, stretch) = self.tracks.stretch_of(block);
-            self.index.fewer(self.tracks.position(track).cylinder);
+            let (at, stretch) = self.tracks.stretch_of(block);
+            self.index.fewer(at.cylinder);
             block = stretch.end();
         }
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freewheel_units::{Angle, Bytes, Lbn, SimTime};
-use prefetch_index::prefetch_index;
 
-use crate::drive::{Drive, Position, Zone};
+use super::even::Even;
+use crate::drive::{Drive, Physical, Position, Zone};
 
 /// Number of a track: cylinder times surfaces plus surface.
 pub(super) type TrackId = u32;
@@ -25,6 +25,9 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
+    /// Of no blocks.
+    pub const NONE: Self = Self { id: 0, first: 0, sector: 0, blocks: 0 };
+
     /// Behind its last block.
     #[inline]
     pub fn end(&self) -> u64 {
@@ -66,45 +69,11 @@ pub(super) struct Tracks {
     /// With the shortest seeks that it may ever have: bounds that are kept hold for them.
     fastest: Arc<Drive>,
     zone_of_cylinder: Vec<u16>,
-    /// By track; of tracks with other than one stretch, `blocks` is zero.
-    only: Vec<Packed>,
+    /// Of tracks with one.
+    only: Even,
     /// Tracks with several stretches: them in order of their sectors.
     several: BTreeMap<TrackId, Vec<Stretch>>,
     stretches: u32,
-}
-
-/// A stretch in twelve bytes: there is one a track.
-#[derive(Debug, Clone, Copy, Default)]
-struct Packed {
-    first_low: u32,
-    first_high: u8,
-    sector: u16,
-    blocks: [u8; 3],
-}
-
-impl Packed {
-    fn new(stretch: &Stretch) -> Self {
-        let [b0, b1, b2, b3] = stretch.blocks.to_le_bytes();
-        assert_eq!(b3, 0, "a track below 2^24 blocks");
-        Self {
-            first_low: stretch.first as u32,
-            first_high: u8::try_from(stretch.first >> 32).expect("a drive below 2^40 blocks"),
-            sector: u16::try_from(stretch.sector).expect("a track below 65,536 blocks"),
-            blocks: [b0, b1, b2],
-        }
-    }
-
-    #[inline]
-    fn stretch(self, id: TrackId) -> Option<Stretch> {
-        let [b0, b1, b2] = self.blocks;
-        let blocks = u32::from_le_bytes([b0, b1, b2, 0]);
-        (blocks > 0).then(|| Stretch {
-            id,
-            first: u64::from(self.first_high) << 32 | u64::from(self.first_low),
-            sector: self.sector.into(),
-            blocks,
-        })
-    }
 }
 
 impl Tracks {
@@ -117,7 +86,7 @@ impl Tracks {
             drive: Arc::clone(drive),
             fastest: Arc::clone(drive),
             zone_of_cylinder: (0..cylinders).map(zone_of).collect(),
-            only: vec![Packed::default(); tracks as usize],
+            only: Even::NONE,
             several: BTreeMap::new(),
             stretches: tracks,
         };
@@ -127,6 +96,7 @@ impl Tracks {
 
     fn find_stretches(&mut self) {
         let drive = Arc::clone(&self.drive);
+        let mut only = vec![Stretch::NONE; self.stretches as usize];
         let (mut at, end) = (0, drive.blocks().get());
         let mut last: Option<(TrackId, Stretch)> = None;
         while at < end {
@@ -142,32 +112,33 @@ impl Tracks {
                     let (sector, blocks) = (run.at.sector, run.blocks);
                     let next = (track, Stretch { id: track, first: at, sector, blocks });
                     if let Some((on, stretch)) = last.replace(next) {
-                        self.add(on, stretch);
+                        self.add(&mut only, on, stretch);
                     }
                 }
             }
             at += u64::from(run.blocks);
         }
         if let Some((on, stretch)) = last {
-            self.add(on, stretch);
+            self.add(&mut only, on, stretch);
         }
         for stretches in self.several.values_mut() {
             stretches.sort_unstable_by_key(|stretch| stretch.sector);
         }
+        self.only = Even::new(&only, self.surfaces());
     }
 
     /// The first stretch of a track has the track's number, others have numbers beyond all tracks.
-    fn add(&mut self, track: TrackId, stretch: Stretch) {
-        let only = &mut self.only[track as usize];
+    fn add(&mut self, only: &mut [Stretch], track: TrackId, stretch: Stretch) {
+        let only = &mut only[track as usize];
         if let Some(several) = self.several.get_mut(&track) {
             several.push(Stretch { id: self.stretches, ..stretch });
             self.stretches += 1;
-        } else if let Some(before) = only.stretch(track) {
-            *only = Packed::default();
+        } else if only.blocks > 0 {
+            let before = std::mem::replace(only, Stretch::NONE);
             self.several.insert(track, vec![before, Stretch { id: self.stretches, ..stretch }]);
             self.stretches += 1;
         } else {
-            *only = Packed::new(&stretch);
+            *only = stretch;
         }
     }
 
@@ -195,10 +166,9 @@ impl Tracks {
 
     /// Memory they take.
     pub fn memory(&self) -> Bytes {
-        let only = self.only.capacity() * size_of::<Packed>();
         let several = self.several.values().map(Vec::capacity).sum::<usize>();
         let zones = self.zone_of_cylinder.capacity() * size_of::<u16>();
-        Bytes::new((only + several * size_of::<Stretch>() + zones) as u64)
+        Bytes::new((several * size_of::<Stretch>() + zones) as u64) + self.only.memory()
     }
 
     /// Above all numbers of stretches.
@@ -211,27 +181,11 @@ impl Tracks {
         cylinder * self.surfaces() + surface
     }
 
-    #[inline]
-    pub fn position(&self, track: TrackId) -> Position {
-        let surfaces = self.surfaces();
-        Position { cylinder: track / surfaces, surface: track % surfaces }
-    }
-
-    /// Asks for the memory of the tracks of a cylinder.
-    #[inline]
-    pub fn prefetch(&self, cylinder: u32) {
-        prefetch_index(&self.zone_of_cylinder, cylinder as usize);
-        let first = self.track(cylinder, 0) as usize;
-        let last = first + self.surfaces() as usize - 1;
-        for track in (first..last + 5).step_by(5) {
-            prefetch_index(&self.only, track.min(last));
-        }
-    }
-
     /// Stretches of a track, in order of their sectors.
     #[inline]
-    pub fn for_each_stretch(&self, track: TrackId, mut show: impl FnMut(&Stretch)) {
-        if let Some(stretch) = self.only[track as usize].stretch(track) {
+    pub fn for_each_stretch(&self, at: Position, mut show: impl FnMut(&Stretch)) {
+        let track = self.track(at.cylinder, at.surface);
+        if let Some(stretch) = self.only.stretch(track, at) {
             show(&stretch);
         } else if !self.several.is_empty()
             && let Some(several) = self.several.get(&track)
@@ -242,22 +196,22 @@ impl Tracks {
 
     /// The track of `block` and its stretch there.
     #[inline]
-    pub fn stretch_of(&self, block: u64) -> (TrackId, Stretch) {
-        let at = self.drive.layout().locate(Lbn::new(block));
-        let track = self.track(at.cylinder, at.surface);
-        if let Some(stretch) = self.only[track as usize].stretch(track) {
-            return (track, stretch);
+    pub fn stretch_of(&self, block: u64) -> (Position, Stretch) {
+        let Physical { cylinder, surface, sector } = self.drive.layout().locate(Lbn::new(block));
+        let (at, track) = (Position { cylinder, surface }, self.track(cylinder, surface));
+        if let Some(stretch) = self.only.stretch(track, at) {
+            return (at, stretch);
         }
         let several = &self.several[&track];
-        let found = several.partition_point(|stretch| stretch.sector <= at.sector);
-        (track, several[found - 1])
+        let found = several.partition_point(|stretch| stretch.sector <= sector);
+        (at, several[found - 1])
     }
 
-    /// Sector of a block that lies on `track`.
+    /// Sector of a block that lies on the track at `at`.
     #[inline]
-    pub fn sector_on(&self, track: TrackId, block: u64) -> u32 {
+    pub fn sector_on(&self, at: Position, block: u64) -> u32 {
         let mut sector = 0;
-        self.for_each_stretch(track, |stretch| {
+        self.for_each_stretch(at, |stretch| {
             if (stretch.first..stretch.end()).contains(&block) {
                 sector = stretch.sector + (block - stretch.first) as u32;
             }

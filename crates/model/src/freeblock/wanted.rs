@@ -264,6 +264,21 @@ impl Wanted {
         }
     }
 
+    /// Asks for the memory of what is wanted on a track: mostly a line, or two side by side, since
+    /// what follows on them comes by itself.
+    #[inline]
+    pub fn prefetch(&self, tracks: &Tracks, at: Position) {
+        tracks.for_each_stretch(at, |stretch| {
+            for layer in &self.layers {
+                let (first, end) = layer.whole(stretch.first, stretch.end());
+                layer.wanted.prefetch(first);
+                if end > first + 64 {
+                    layer.wanted.prefetch(end - 1);
+                }
+            }
+        });
+    }
+
     /// Worth of all that may be had on the track at `at` in direction `op` and lies wholly in the
     /// sectors that pass. If that is no more than `known`, pieces may be left out.
     #[inline]
@@ -310,7 +325,7 @@ impl Wanted {
         (passing, op): (Passing, Op),
         show: &mut impl FnMut(&Layer, &Stretch, (u64, u64)),
     ) {
-        tracks.for_each_stretch(tracks.track(at.cylinder, at.surface), |stretch| {
+        tracks.for_each_stretch(at, |stretch| {
             for part in passing.parts(place.sectors()) {
                 let (from, to) = blocks_in(stretch, part);
                 if from < to {
@@ -349,14 +364,13 @@ impl Wanted {
         stay: Stay,
         show: &mut impl FnMut(Timed),
     ) {
-        let track = tracks.track(at.cylinder, at.surface);
         let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { return };
         let rotation = tracks.drive().rotation();
         let begin = reach.time(stay.from);
         let phase = rotation.phase_ns(begin);
         let passing = tracks.passing(&place, &tracks.window(begin, stay.length()));
         self.items(tracks, at, &place, (passing, op), &mut |item| {
-            let edge = tracks.edge_ns(&place, tracks.sector_on(track, item.first));
+            let edge = tracks.edge_ns(&place, tracks.sector_on(at, item.first));
             show(Timed { at: stay.from + rotation.forward_ns(phase, edge), item });
         });
     }
@@ -468,11 +482,11 @@ impl Wanted {
         let size = layer.block_held();
         let has_room = self.held + size <= self.held_max;
         let (mut taken, mut left, mut was_held) = (Vec::new(), Vec::new(), false);
-        layer.for_each_piece(tracks, block, |track, piece| {
+        layer.for_each_piece(tracks, block, |on, piece| {
             was_held |= layer.is_held(piece);
             if layer.pieces.contains(piece.bit) {
                 let is_taken = from <= piece.from && piece.to <= to;
-                (if is_taken { &mut taken } else { &mut left }).push((track, piece.bit));
+                (if is_taken { &mut taken } else { &mut left }).push((on, piece.bit));
             }
         });
         let is_held = !left.is_empty();
@@ -485,10 +499,10 @@ impl Wanted {
             layer.pieces.remove(bit, bit + 1);
             layer.pieces_of_held.remove(bit, bit + 1);
         }
-        for (track, bit) in left {
+        for (on, bit) in left {
             if layer.pieces_of_held.insert(bit, bit + 1) > 0 {
-                let cylinder = tracks.position(track).cylinder;
-                self.raised.extend((!self.begins.is_open(cylinder)).then_some(cylinder));
+                let is_open = self.begins.is_open(on.cylinder);
+                self.raised.extend((!is_open).then_some(on.cylinder));
             }
         }
         self.held = self.held + size * u64::from(is_held) - size * u64::from(was_held);

@@ -2,9 +2,9 @@
 
 use freewheel_units::Op;
 
-use crate::drive::Divisor;
+use crate::drive::{Divisor, Position};
 use crate::freeblock::bitmap::Bitmap;
-use crate::freeblock::tracks::{Stretch, TrackId, Tracks};
+use crate::freeblock::tracks::{Stretch, Tracks};
 
 /// What the blocks of a layer have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,14 +128,14 @@ impl Layer {
         &self,
         tracks: &Tracks,
         block: u64,
-        mut show: impl FnMut(TrackId, &Piece),
+        mut show: impl FnMut(Position, &Piece),
     ) {
         let (mut at, end) = (self.start(block), self.start(block) + self.size.get());
         while at < end {
-            let (track, stretch) = tracks.stretch_of(at);
+            let (on, stretch) = tracks.stretch_of(at);
             for piece in self.pieces_of(&stretch).into_iter().flatten() {
                 if piece.block == block {
-                    show(track, &piece);
+                    show(on, &piece);
                 }
             }
             at = stretch.end();
