@@ -201,7 +201,7 @@ impl Works {
         }
     }
 
-    /// Gives the planner more of what is wanted, unless a decision is near.
+    /// Gives the planner more of what is wanted, and time for its index, unless a decision is near.
     fn give_more(&mut self) {
         let now = self.time(Instant::now());
         if self.desk.decides_at().is_none_or(|at| at > now + NEAR) {

@@ -122,26 +122,18 @@ impl Chains {
         self.steps.clear();
         let rotation = tracks.drive().rotation();
         for surface in surfaces {
-            let at = Position { cylinder, surface };
-            let Some(place) = tracks.place(at) else { continue };
-            wanted.timed(
-                tracks,
-                reach,
-                at,
-                op,
-                reach.stay(at, op),
-                &mut |Timed { at: start, item }| {
-                    let phase = rotation.phase_ns(reach.time(start));
-                    let sector = tracks.sector_on(at, item.first);
-                    let end = tracks.edge_ns(&place, sector + item.blocks);
-                    let span = match rotation.forward_ns(phase, end) {
-                        0 => rotation.period_ns(),
-                        span => span,
-                    };
-                    let worth = u64::from(item.value) * price;
-                    self.steps.push(Step { start, end: start + span, surface, item, worth });
-                },
-            );
+            let on = Position { cylinder, surface };
+            let Some(place) = tracks.place(on) else { continue };
+            wanted.timed(tracks, reach, on, op, reach.stay(on, op), &mut |Timed { at, item }| {
+                let phase = rotation.phase_ns(reach.time(at));
+                let end = tracks.edge_ns(&place, tracks.sector_on(on, item.first) + item.blocks);
+                let span = match rotation.forward_ns(phase, end) {
+                    0 => rotation.period_ns(),
+                    span => span,
+                };
+                let worth = u64::from(item.value) * price;
+                self.steps.push(Step { start: at, end: at + span, surface, item, worth });
+            });
         }
     }
 

@@ -314,6 +314,7 @@ impl Scheduler {
         let Self { tracks, wanted, index, items, .. } = self;
         let drive = Arc::clone(tracks.drive());
         let run = idle::plan(&mut Field { tracks, wanted, index }, &drive, head, most, items);
+        wanted.decided();
         if run.is_some() || !self.wanted.has_room_elsewhere() {
             return run;
         }
@@ -440,6 +441,7 @@ impl Planner for Scheduler {
         // In the order they pass.
         items.sort_unstable_by_key(|timed| (timed.at, timed.item.first));
         wanted.fit(items);
+        wanted.decided();
         merge(items, runs);
     }
 

@@ -204,7 +204,7 @@ impl Search<'_> {
 pub(super) struct Search<'a> {
     pub frontier: &'a mut Frontier,
     /// Cylinders that were looked at in vain and offer less than their tables say: to be worked out
-    /// anew when the decision is made, as it changes nothing for this one.
+    /// anew when the decision is made, as it changes nothing for this search.
     pub vain: &'a mut Vec<u32>,
     /// Most nodes to look at.
     pub budget: u64,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::{LayerKey, Options, Planner, Rule, Scheduler};
-use freewheel_units::{Op, Prng, SimTime};
+use freewheel_units::{Blocks, Op, Prng, SimTime};
 
 use crate::case::any_gap;
 
@@ -43,5 +43,34 @@ fn what_was_looked_at_in_vain_is_left_alone_by_the_next_decision_with_and_withou
         }
         // Of one gap after the other, nothing done between.
         assert!(nodes[1] < nodes[0], "{rule:?}: {nodes:?}");
+    }
+}
+
+#[test]
+fn where_memory_is_short_a_decision_opens_one_cylinder_however_often_there_is_a_refresh_before_it()
+{
+    let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+    let drive = Arc::new(Drive::build(&spec).unwrap());
+    let size = 128;
+    let held_max = Blocks::new(40 * u64::from(size)).bytes();
+    for rule in [Rule::Greedy, Rule::Paths] {
+        let mut schedulers = [(), ()].map(|()| {
+            let options = Options { rule, held_max, ..Options::default() };
+            let mut scheduler = Scheduler::new(&drive, options);
+            let layer = scheduler.layer(LayerKey { op: Op::Read, size, offset: 0, weight: 1 });
+            scheduler.want(layer, 0, drive.blocks().get() / u64::from(size));
+            scheduler
+        });
+        let prng = &mut Prng::new(1, "upkeep");
+        let mut runs = [Vec::new(), Vec::new()];
+        for _ in 0..300 {
+            let gap = any_gap(prng, &drive);
+            for (scheduler, runs) in schedulers.iter_mut().zip(&mut runs) {
+                scheduler.plan(&gap, runs);
+                runs.iter().for_each(|run| scheduler.done(run, SimTime::ZERO));
+            }
+            assert_eq!(runs[0], runs[1], "{rule:?}");
+            (0..prng.below(4)).for_each(|_| schedulers[1].refresh());
+        }
     }
 }

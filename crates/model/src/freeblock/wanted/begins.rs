@@ -34,6 +34,8 @@ pub(super) struct Begins {
     /// How many are closed: those from the next one on.
     closed: u32,
     is_opening: bool,
+    /// One was opened since the last decision.
+    has_opened: bool,
     /// Far more is wanted than there is memory for.
     is_rationed: bool,
     /// There is no memory for another block.
@@ -60,6 +62,7 @@ impl Begins {
             next: 0,
             closed: 0,
             is_opening: false,
+            has_opened: false,
             is_rationed: false,
             is_full: false,
         }
@@ -100,6 +103,7 @@ impl Begins {
         self.closed -= 1;
         self.next = (cylinder + 1) % self.cylinders();
         self.is_opening = self.closed > 0;
+        self.has_opened = true;
         cylinder
     }
 }
@@ -135,7 +139,8 @@ impl Wanted {
         })
     }
 
-    /// Says anew where blocks are begun, by what is wanted and how much memory is left.
+    /// Says anew where blocks are begun, by what is wanted and how much memory is left. Until the next
+    /// [`Self::decided`] no more than one cylinder is opened, however often it is asked for.
     pub fn ration(&mut self) -> Ration {
         let (all, most) = self.in_pieces();
         let room = self.room();
@@ -147,10 +152,15 @@ impl Wanted {
             return Ration::Closed(begins.close());
         }
         let goes_on = begins.is_opening || room >= self.held_max / AGAIN;
-        if begins.closed > 0 && (!is_rationed || !is_full && goes_on) {
+        if begins.closed > 0 && !begins.has_opened && (!is_rationed || !is_full && goes_on) {
             return Ration::Opened(begins.open());
         }
         Ration::Same
+    }
+
+    /// A decision was made: another cylinder may be opened.
+    pub fn decided(&mut self) {
+        self.begins.has_opened = false;
     }
 
     /// Takes the cylinders on which more may be taken than when their bounds were worked out.
