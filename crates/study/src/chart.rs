@@ -334,18 +334,17 @@ fn text(
     area.draw(&Text::new(words.to_string(), at, style))
 }
 
-/// A number on an axis: no more digits than it needs.
+/// A number on an axis: no more digits than it needs to differ from its neighbours.
 fn short(value: f64) -> String {
     let size = value.abs();
     if size >= 10_000.0 {
-        format!("{value:.0e}")
-    } else if size >= 10.0 || value == value.round() {
-        format!("{value:.0}")
-    } else if size >= 0.1 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.3}").trim_end_matches('0').to_string()
+        return format!("{value:.1e}").replace(".0e", "e");
     }
+    if size >= 10.0 || value == value.round() {
+        return format!("{value:.0}");
+    }
+    let decimals = if size >= 0.1 { 2 } else { 3 };
+    format!("{value:.decimals$}").trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
 #[cfg(test)]
@@ -358,6 +357,15 @@ mod tests {
         let svg = lines(&[line], &Axes { x: "x", y: "y", log_x: true });
         assert!(svg.starts_with("<svg viewBox="), "{}", &svg[..80]);
         assert!(!svg.contains("href"));
+    }
+
+    #[test]
+    fn labels_a_step_apart_differ() {
+        for step in [0.005, 0.05, 0.25, 0.5, 2.0, 5000.0] {
+            let labels: Vec<String> = (0..20).map(|at| short(f64::from(at) * step)).collect();
+            assert!(labels.windows(2).all(|pair| pair[0] != pair[1]), "{labels:?}");
+        }
+        assert_eq!([0.1 + 0.2, 1.0 - 1e-9, 15_000.0].map(short), ["0.3", "1", "1.5e4"]);
     }
 
     #[test]

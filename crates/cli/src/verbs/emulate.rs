@@ -200,11 +200,11 @@ impl EmulateArgs {
         let clients = match server.address() {
             _ if uri.tls => format!("nbdinfo '{uri}', with the client's certificates in DIR"),
             Address::Unix(path) => format!(
-                "nbdinfo '{uri}' | qemu-img info '{uri}' | nbd-client -unix {} /dev/nbd0",
+                "nbdinfo '{uri}', qemu-img info '{uri}', or nbd-client -unix {} /dev/nbd0",
                 path.display()
             ),
             Address::Tcp(at) => format!(
-                "nbdinfo '{uri}' | qemu-img info '{uri}' | nbd-client {} {} /dev/nbd0",
+                "nbdinfo '{uri}', qemu-img info '{uri}', or nbd-client {} {} /dev/nbd0",
                 at.ip(),
                 at.port()
             ),

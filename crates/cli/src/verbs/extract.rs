@@ -44,8 +44,8 @@ Examples:
 
 TARGET is a block device, an NBD export, or a drive of this program in virtual time by its name or
 file. A real one should do nothing else meanwhile; it takes tens of minutes for a drive of 10,000
-cylinders, hours for one of today. Answers are kept in F.toml.journal until the drive's file is there,
-so that --resume can go on.")]
+cylinders, hours for one of today. Answers are kept in F.toml.journal until the drive's file is
+there, so that --resume can go on.")]
 pub struct ExtractArgs {
     /// What to characterise: a block device or file, an NBD export by its URI, or
     /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&reply_jitter=TIME&spindle_drift=PPM/TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]

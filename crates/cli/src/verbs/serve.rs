@@ -57,8 +57,9 @@ Then, from another terminal:
   freewheel backup /backups/disk.img --control /tmp/disk.control
 
 The scheduler sees the device as blocks and as the times at which commands come back, and predicts
-the head from the drive's file: that must be the file of this very drive. Switch a real drive's write
-cache off (hdparm -W0): the end of a write that is not on the media says nothing about the head.
+the head from the drive's file: that must be the file of this very drive. Switch a real drive's
+write cache off (hdparm -W0): the end of a write that is not on the media says nothing about the
+head.
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
 pub struct ServeArgs {
     /// A file, a block device, an NBD export by its URI, or a drive that exists in arithmetic only:
@@ -320,8 +321,8 @@ impl ServeArgs {
         let size = number::capacity(drive.total_blocks().bytes().get());
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         let text = format!(
-            "{} as {} ({size}){how} at {uri}{work}: nbdinfo '{uri}' | qemu-img info '{uri}' | freewheel \
-             tasks --control {}\n",
+            "{} as {} ({size}){how} at {uri}{work}: nbdinfo '{uri}', qemu-img info '{uri}', or \
+             freewheel tasks --control {}\n",
             self.backend,
             spec.name,
             control.path().display()

@@ -43,6 +43,12 @@ pub enum ListenError {
         /// The socket.
         path: PathBuf,
     },
+    /// Something else has the path of the socket.
+    #[error("{}: is there already and is no socket: remove it, or give another path", path.display())]
+    NoSocket {
+        /// The path.
+        path: PathBuf,
+    },
     /// The system refuses.
     #[error("{address}: {source}")]
     System {
@@ -102,7 +108,7 @@ impl Listener {
                 (Listening::Unix(listener), address.clone(), Some(file))
             }
             Address::Tcp(wanted) => {
-                let listener = TcpListener::bind(wanted).map_err(at)?;
+                let listener = TcpListener::bind(wanted).map_err(port_in_use).map_err(at)?;
                 let bound = listener.local_addr().map_err(at)?;
                 (Listening::Tcp(listener), Address::Tcp(bound), None)
             }
@@ -194,8 +200,19 @@ fn bind(path: &Path) -> Result<UnixListener, ListenError> {
             fs::remove_file(path).map_err(at)?;
             UnixListener::bind(path).map_err(at)
         }
+        Err(_) if !is_socket => Err(ListenError::NoSocket { path: path.into() }),
         Err(_) => Err(at(in_use)),
     }
+}
+
+/// What the system says, with the way out if somebody has the port.
+fn port_in_use(error: io::Error) -> io::Error {
+    if error.kind() != ErrorKind::AddrInUse {
+        return error;
+    }
+    let says =
+        "another server listens here; stop it, or give another port: port 0 takes a free one";
+    io::Error::new(error.kind(), says)
 }
 
 #[cfg(test)]
@@ -208,6 +225,18 @@ mod tests {
         let error = bind_unix(&folder.path().join("no/such/socket")).unwrap_err().to_string();
         let says = format!("there is no folder {}/no/such: create it", folder.path().display());
         assert!(error.contains(&says), "{error}");
+    }
+
+    #[test]
+    fn what_has_the_place_is_named_with_the_way_out() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = bind_unix(file.path()).unwrap_err().to_string();
+        assert!(error.ends_with("is no socket: remove it, or give another path"), "{error}");
+
+        let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
+        let first = Listener::bind(&any).unwrap();
+        let error = Listener::bind(first.address()).err().unwrap().to_string();
+        assert!(error.contains("give another port"), "{error}");
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub enum ServeError {
     /// The drive's file and the device are not the same size.
     #[error(
         "the device has {found} of 512 B and {name} has {wanted}: give the file of this drive \
-         with --drive, or for a trial on a file make it as large: truncate --size {}",
+         with --drive, or for a trial make a new file as large: truncate --size {} NEW",
         wanted.bytes().get()
     )]
     Size {

@@ -78,6 +78,6 @@ fn a_file_that_is_no_socket_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes");
     std::fs::write(&path, "mine").unwrap();
-    assert!(matches!(bind(&Address::Unix(path.clone())), Err(ListenError::System { .. })));
+    assert!(matches!(bind(&Address::Unix(path.clone())), Err(ListenError::NoSocket { .. })));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
 }

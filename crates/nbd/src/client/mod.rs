@@ -333,7 +333,7 @@ impl Session {
             State::OptionReply | State::OptionData { .. } => "an answer to an option",
             State::ExportName => "the answer to EXPORT_NAME, as servers do that lack the export",
             State::Tls => "the TLS handshake",
-            State::Transmission(_) => "transmission, which is the client's to end",
+            State::Transmission(_) => "transmission, which only the client may end",
         };
         Err(Violation::Ended { within })
     }

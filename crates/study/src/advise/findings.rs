@@ -304,7 +304,7 @@ fn assumed(study: &Study) -> Option<Finding> {
     let count = study.drive.assumed.len();
     (count > 0).then(|| Finding {
         headline: format!(
-            "{count} groups of values of this drive's model are assumed, at least in part."
+            "Groups of values of this drive's model that are assumed, at least in part: {count}."
         ),
         detail: "They are listed at the end of the report; judge the absolute times accordingly."
             .into(),

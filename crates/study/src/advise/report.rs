@@ -213,7 +213,7 @@ fn words() -> Markup {
         ),
         (
             "potential",
-            "bandwidth that lies in the rotational latency; no scheduler can get more than that from it",
+            "the mean media rate times the rotational latency; may be exceeded while much is wanted",
         ),
         ("scrub", "reading every block of the drive, to find those that cannot be read any more"),
         ("flush", "a command that is done when all earlier writes are on the media"),
@@ -250,7 +250,7 @@ fn setting(study: &Study) -> Markup {
         }
         @if !drive.assumed.is_empty() {
             details {
-                summary { (drive.assumed.len()) " assumed values" }
+                summary { "Assumed values: " (drive.assumed.len()) }
                 ul { @for line in &drive.assumed { li { (line) } } }
             }
         }

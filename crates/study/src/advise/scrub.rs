@@ -38,7 +38,7 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         ScrubEnd::OutOfReach | ScrubEnd::NoGaps => "hardly any gap reaches the rest",
     };
     format!(
-        "A scrub would read about {reached} of this drive in {time} under your load, {cost}; {rest}."
+        "A scrub would read {reached} of this drive in about {time} under your load, {cost}; {rest}."
     )
 }
 
