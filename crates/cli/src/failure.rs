@@ -5,7 +5,7 @@
 //! which something is wrong, be it in its file or in what overrides that.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use freewheel::live::control::ControlServerError;
@@ -92,6 +92,8 @@ impl From<TraceError> for Failure {
             TraceError::Malformed(_) => {
                 Self::failed(error).with_help("--lenient counts and skips malformed records")
             }
+            TraceError::UnknownFormat { .. } => Self::failed(error)
+                .with_help("`freewheel trace formats` says how each of them begins"),
             TraceError::NeedsOneDevice { .. } => {
                 Self::failed(error).with_help("--device N keeps only device N")
             }
@@ -163,7 +165,15 @@ impl From<TrialError> for Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
-        Self::failed(error)
+        match &error {
+            OpenError::System { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                Self::failed(error).with_help(
+                    "what is served is opened for writing too: a file needs chmod u+w, a device its \
+                     group or root",
+                )
+            }
+            _ => Self::failed(error),
+        }
     }
 }
 

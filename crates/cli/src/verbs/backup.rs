@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
 use crate::failure::Failure;
-use crate::{file, output};
+use crate::{file, number, output};
 
 /// Copy a served drive to a file in its gaps, as of the moment at which it begins
 #[derive(Args)]
@@ -68,6 +68,10 @@ impl BackupArgs {
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };
         let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
+        let (left, missing) = (backup.room()?, (range.blocks - backup.kept()) * BLOCK_BYTES);
+        if left.get() < missing {
+            output::note(&is_short(left.get(), missing));
+        }
         if backup.foreign() > 0 {
             output::note(&begins_anew(backup.foreign()));
         }
@@ -144,6 +148,13 @@ impl BackupArgs {
             ))),
         }
     }
+}
+
+fn is_short(left: u64, missing: u64) -> String {
+    let [left, missing] = [left, missing].map(number::capacity);
+    format!(
+        "{left} are left where the copy is to be and {missing} may come: what is zeros takes none"
+    )
 }
 
 fn goes_on(kept: u64, all: u64) -> String {

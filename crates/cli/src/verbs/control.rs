@@ -70,7 +70,7 @@ impl ControlArgs {
 }
 
 /// Exit code of what a shell takes for ended by SIGINT.
-const INTERRUPTED: i32 = 130;
+pub const INTERRUPTED: i32 = 130;
 
 /// How a task competes with clients and other tasks.
 #[derive(Args)]

@@ -3,6 +3,7 @@
 mod journal;
 
 use std::path::{Path, PathBuf};
+use std::{process, thread};
 
 use clap::Args;
 use freewheel::live::black_box::{RealDrive, RealDriveError};
@@ -20,9 +21,11 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::table::Table;
+use crate::verbs::control::INTERRUPTED;
 use crate::verbs::drive::{DriveIdentity, held_out};
 use crate::verbs::emulated::Emulated;
 use crate::verbs::extract::journal::JournalFile;
+use crate::verbs::listen;
 use crate::verbs::target::Target;
 use crate::{file, number, output};
 
@@ -153,20 +156,31 @@ impl ExtractArgs {
         let head =
             JournalHead { blocks: drive.blocks().get(), seed: self.seed, writes: self.write };
         let mut file = JournalFile::open(&self.output, &head, self.resume)?;
+        self.tell_when_interrupted()?;
         let past = std::mem::take(&mut file.past);
         let keep = Box::new(|entry: &JournalEntry| file.keep(entry));
         let found = self.extract(&mut drive, Journal { past, keep });
         found.map_err(|error| self.failed(error))
     }
 
+    /// Says of what a signal ends how it goes on.
+    fn tell_when_interrupted(&self) -> Result<(), Failure> {
+        let (stop, goes_on) = (listen::stop()?, goes_on(&journal::path(&self.output)));
+        thread::spawn(move || {
+            stop.wait();
+            output::note(&goes_on);
+            process::exit(INTERRUPTED);
+        });
+        Ok(())
+    }
+
     /// Keeps the journal where there is sense in it: it may be hours of answers.
     fn failed(&self, error: ExtractError) -> Failure {
         let path = journal::path(&self.output);
-        let path = path.display();
         if error.leaves_it_open() {
-            let help = format!("what was measured is in {path}; --resume goes on with it");
-            return Failure::from(error).with_help(help);
+            return Failure::from(error).with_help(goes_on(&path));
         }
+        let path = path.display();
         if let ExtractError::OtherJournal { .. } = error {
             let help = format!(
                 "{path} is left as it is: --resume goes on with it on its own drive and in its own \
@@ -225,6 +239,10 @@ impl ExtractArgs {
             self.output.display()
         )
     }
+}
+
+fn goes_on(journal: &Path) -> String {
+    format!("what was measured is in {}; --resume goes on with it", journal.display())
 }
 
 /// What a step is at, and what all steps have taken until now.

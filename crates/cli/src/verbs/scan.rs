@@ -1,6 +1,6 @@
 //! `freewheel scan`: every block of a served drive, for whatever a command makes of it.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use clap::Args;
@@ -21,6 +21,7 @@ Examples:
 The command's standard input is a line `freewheel-blocks 1`, and then records as they come, in
 any order: `data FIRST BLOCKS NS` with BLOCKS x 512 bytes behind it, `unreadable FIRST BLOCKS`,
 and at the end `end done`, or `end aborted`. Where that line is missing the stream was cut off.
+With --json what it prints goes to standard error.
 
 Without requests of clients there are no gaps: --idle-after 20ms uses idle time too, --promote
 does not wait for either.")]
@@ -53,7 +54,7 @@ impl ScanArgs {
         self.control.abort_on_signals(id)?;
         let task = match &self.exec {
             None => Watch::new(&client, id).until_over()?,
-            Some(command) => feed(&client, id, command)?,
+            Some(command) => feed(&client, id, command, self.json)?,
         };
         print(&task, self.json)?;
         ensure_done(&task)
@@ -68,11 +69,13 @@ pub fn print(task: &Task, json: bool) -> Result<(), Failure> {
     output::print(&summary(task))
 }
 
-fn feed(client: &ControlClient, id: u64, command: &str) -> Result<Task, Failure> {
+fn feed(client: &ControlClient, id: u64, command: &str, json: bool) -> Result<Task, Failure> {
     let failed = |error| Failure::failed(format!("--exec {command:?}: {error}"));
     let mut child = Command::new("sh")
         .args(["-c", command])
         .stdin(Stdio::piped())
+        // A document stands on standard output alone.
+        .stdout(if json { Stdio::from(io::stderr()) } else { Stdio::inherit() })
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
     let Some(mut stdin) = child.stdin.take() else { return Err(failed("no pipe".into())) };

@@ -125,21 +125,29 @@ impl ScrubArgs {
         let changed = old.map(|old| changes(&client, &new, &old)).transpose()?;
         let task = Watch::new(&client, task.id).look()?;
         ensure_done(&task)?;
-        if let Some(path) = &self.manifest {
-            file::write_together(&[(path, &new.text())])?;
-        }
-        self.print(&task, changed.as_ref())?;
+        let written = self.manifest.as_deref().map(|path| (path, write(path, &new)));
+        let manifest =
+            written.as_ref().filter(|(_, written)| written.is_ok()).map(|(path, _)| *path);
+        // What a scrub has found may have taken days: it is said whatever becomes of the manifest.
+        self.print(&Document { task: &task, manifest, changed: changed.as_ref() })?;
+        written.map_or(Ok(()), |(_, written)| written)?;
         verdict(&task, changed.as_ref())
     }
 
-    fn print(&self, task: &Task, changed: Option<&Changed>) -> Result<(), Failure> {
-        if !self.json {
-            let changes = changed.map(Changed::text).unwrap_or_default();
-            return output::print(&format!("{}{changes}", summary(task)));
+    fn print(&self, document: &Document<'_>) -> Result<(), Failure> {
+        if self.json {
+            return output::print_document(document);
         }
-        let manifest = self.manifest.as_deref();
-        output::print_document(&Document { task, manifest, changed })
+        let Document { task, manifest, changed } = document;
+        let changes = changed.map(Changed::text).unwrap_or_default();
+        let checksums = manifest.map(|path| format!("checksums: {}\n", path.display()));
+        output::print(&format!("{}{changes}{}", summary(task), checksums.unwrap_or_default()))
     }
+}
+
+fn write(path: &Path, manifest: &Manifest) -> Result<(), Failure> {
+    file::write_together(&[(path, &manifest.text())])
+        .map_err(|failure| failure.of_option("--manifest"))
 }
 
 fn read(path: &Path) -> Result<Manifest, Failure> {

@@ -428,7 +428,7 @@ fn text(report: &Report, tasks: &[Task]) -> String {
         let (read, rate) = (control::blocks(task.blocks_read), number::rate(rate));
         let unreadable = task.unreadable_blocks;
         let row = format!(
-            "{state}: {read}, {rate}, {} rounds, {unreadable} blocks unreadable",
+            "{state}: {read}, {rate}, complete rounds {}, {unreadable} blocks unreadable",
             task.rounds
         );
         table.row([&format!("{kind} {}", task.id), &row]);

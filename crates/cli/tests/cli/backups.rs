@@ -1,12 +1,13 @@
 //! Copies of a served drive, by the verb.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::Duration;
 
 use super::control::{World, interrupt};
 use super::nbd::Running;
-use super::run::{command, run};
+use super::run::{command, run, run_with_files_of};
 
 #[test]
 fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
@@ -33,9 +34,30 @@ fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
     assert!(fs::read(&out).unwrap() == before);
     assert!(fs::read(world.path("data")).unwrap() != before);
     assert!(world.path("copy.manifest").exists() && !world.path("copy.partial").exists());
+    for name in ["copy", "copy.manifest"] {
+        let mode = world.path(name).metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name} is for whoever made it alone");
+    }
     world.server.signal("-TERM");
     assert_eq!(world.server.end().1, Some(0));
     assert!(!world.control().exists());
+}
+
+#[test]
+fn where_no_file_is_as_large_as_the_drive_no_backup_begins_and_nothing_is_left() {
+    let world = World::emulated("");
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    // Room for the record, but not for the copy.
+    for (blocks, says) in
+        [(1000, "copy.partial: its file system has no files of "), (0, "too large")]
+    {
+        let ran = run_with_files_of(blocks, &args);
+        assert!(ran.code == 1 && ran.stderr.contains(says), "{}", ran.stderr);
+        assert!(!world.path("copy.partial").exists());
+        assert!(!world.path("copy.partial.manifest").exists());
+    }
+    assert_eq!(world.json("tasks")["tasks"].as_array().unwrap().len(), 0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use freewheel::sim::library;
 use tempfile::TempDir;
 
 use super::nbd::{Client, Running};
-use super::run::{Ran, command, finish, run};
+use super::run::{Ran, command, finish, run, run_with_files_of};
 
 /// A server of a small drive, and what belongs to it.
 pub struct World {
@@ -152,6 +152,9 @@ fn a_scan_feeds_every_block_to_its_command() {
     let ran = run(&["scan", "--promote", "--exec", "exit 3", "--control", args[5]]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("exit status: 3"), "{}", ran.stderr);
+    let ran = run(&["scan", "--promote", "--exec", "wc -c", "--json", "--control", args[5]]);
+    let document: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(document["task"]["state"], "done", "what the command says stands elsewhere");
 }
 
 #[test]
@@ -232,6 +235,22 @@ fn a_manifest_is_not_written_over() {
     let ran = world.verb(&format!("scrub --promote --manifest {}", world.path("monday").display()));
     assert!(ran.code == 1 && ran.stderr.contains("is there already"), "{}", ran.stderr);
     assert_eq!(fs::read_to_string(world.path("monday")).unwrap(), "kept");
+}
+
+#[test]
+fn what_a_scrub_has_found_is_said_though_its_manifest_cannot_be_written() {
+    let world = World::emulated("");
+    let (path, control) = (world.path("monday"), world.control());
+    let [path, control] = [&path, &control].map(|path| path.to_str().unwrap());
+    let ran =
+        run_with_files_of(0, &["scrub", "--promote", "--manifest", path, "--control", control]);
+    assert!(ran.stdout.starts_with("scrub    done\nread "), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("checksums"), "{}", ran.stdout);
+    let says = format!("error: --manifest {path}: File too large");
+    assert!(ran.code == 1 && ran.stderr.contains(&says), "{}", ran.stderr);
+    assert!(!ran.stderr.contains(".part"), "of the file that was asked for: {}", ran.stderr);
+    let ran = run(&["scrub", "--promote", "--manifest", path, "--control", control]);
+    assert!(ran.stdout.ends_with(&format!("checksums: {path}\n")), "{}", ran.stdout);
 }
 
 #[test]

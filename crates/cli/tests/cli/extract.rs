@@ -1,16 +1,16 @@
 //! `freewheel extract`, on emulated drives.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use freewheel::study::JournalHead;
 use freewheel::units::SimDuration;
 use serde_json::Value;
 
-use super::control::World;
+use super::control::{World, interrupt};
 use super::nbd::Running;
-use super::run::{Bench, SMALL_TRACE, command, document, run, stdout};
+use super::run::{Bench, SMALL_TRACE, command, document, finish, run, stdout};
 
 /// A drive small enough to be found out in a moment.
 const SMALL: &str = r#"
@@ -208,6 +208,27 @@ fn what_has_no_rotation_is_refused_with_the_way_out_and_leaves_nothing_to_resume
 }
 
 #[test]
+fn ctrl_c_ends_an_extraction_with_how_it_goes_on() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("small.toml", SMALL);
+    let (socket, file) = (bench.at("socket"), bench.at("found.toml"));
+    let _drive = Running::start(&["emulate", &bench.at("small.toml"), "--socket", &socket]);
+    let journal = format!("{file}.journal");
+    let target = format!("nbd+unix:///?socket={socket}");
+    let mut child = command(&["extract", &target, "-o", &file])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_answers(&mut child, &journal, 20);
+    interrupt(&child);
+    let ran = finish(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, 130, "{}", ran.stderr);
+    let says = format!("note: what was measured is in {journal}; --resume goes on with it\n");
+    assert!(ran.stderr.ends_with(&says), "{}", ran.stderr);
+}
+
+#[test]
 fn a_journal_that_does_not_fit_is_left_as_it_is() {
     let bench = Bench::new(SMALL_TRACE);
     let (disk, file) = (bench.at("disk"), bench.at("found.toml"));
@@ -227,6 +248,16 @@ fn a_journal_that_does_not_fit_is_left_as_it_is() {
 /// before, as it does where other tests hold up most of its answers.
 fn break_off(args: &[&str], journal: &str, count: usize) -> bool {
     let mut child = command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    if !wait_for_answers(&mut child, journal, count) {
+        return false;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    true
+}
+
+/// Waits until a journal has so many lines. False when the extraction has ended before.
+fn wait_for_answers(child: &mut Child, journal: &str, count: usize) -> bool {
     let begun = Instant::now();
     let lines = || std::fs::read_to_string(journal).unwrap_or_default().lines().count();
     while lines() < count {
@@ -236,8 +267,6 @@ fn break_off(args: &[&str], journal: &str, count: usize) -> bool {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
     true
 }
 

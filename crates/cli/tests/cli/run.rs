@@ -23,6 +23,14 @@ pub fn run(args: &[&str]) -> Ran {
     finish(command(args).output().unwrap())
 }
 
+/// Runs where no file may have more than `blocks` of 512 B, as on a disk that is full.
+pub fn run_with_files_of(blocks: u64, args: &[&str]) -> Ran {
+    let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\"");
+    let mut command = Command::new("sh");
+    command.args(["-c", &limited, "sh", env!("CARGO_BIN_EXE_freewheel")]).args(args);
+    finish(command.output().unwrap())
+}
+
 pub fn finish(output: Output) -> Ran {
     Ran {
         code: output.status.code().expect("an exit code, not a signal"),

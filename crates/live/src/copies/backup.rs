@@ -20,8 +20,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use freewheel_units::BLOCK_BYTES;
-use rustix::fs::{Advice, fadvise};
+use freewheel_units::{BLOCK_BYTES, Bytes};
+use rustix::fs::{Advice, fadvise, fstatvfs};
 
 use super::error::BackupError;
 use super::files::{
@@ -79,12 +79,31 @@ impl Backup {
         };
         backup.go_on()?;
         if backup.is_fresh {
-            // First of all: it tells that the file is ours.
-            backup.put_on_record()?;
-            backup.at_file(backup.file.set_len(0))?;
-            backup.at_file(backup.file.set_len(range.blocks * BLOCK_BYTES))?;
+            // First of all the record: it tells that the file is ours.
+            if let Err(error) = backup.put_on_record().and_then(|()| backup.lay_out()) {
+                backup.discard();
+                return Err(error);
+            }
         }
         Ok(backup)
+    }
+
+    /// Makes the file as large as the drive, all of it zeros.
+    fn lay_out(&self) -> Result<(), BackupError> {
+        let bytes = self.manifest.range.blocks * BLOCK_BYTES;
+        self.at_file(self.file.set_len(0))?;
+        match self.file.set_len(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Err(BackupError::TooLarge { path: partial(&self.out), bytes: Bytes::new(bytes) })
+            }
+            set => self.at_file(set),
+        }
+    }
+
+    /// Bytes that its file system has left. Where a drive has nothing but zeros its copy takes none.
+    pub fn room(&self) -> Result<Bytes, BackupError> {
+        let system = self.at_file(fstatvfs(&self.file).map_err(io::Error::from))?;
+        Ok(Bytes::new(system.f_bavail.saturating_mul(system.f_frsize)))
     }
 
     fn at_file<T>(&self, result: io::Result<T>) -> Result<T, BackupError> {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use freewheel_units::Bytes;
 use thiserror::Error;
 
 use super::manifest::ManifestError;
@@ -24,6 +25,14 @@ pub enum BackupError {
     Exists {
         /// The file.
         path: PathBuf,
+    },
+    /// No file of its file system is as large as the drive.
+    #[error("{}: its file system has no files of {bytes}: choose another one", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The size of the drive.
+        bytes: Bytes,
     },
     /// There is another file where one is made.
     #[error(

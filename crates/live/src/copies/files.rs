@@ -47,7 +47,8 @@ pub fn ensure_free(out: &Path) -> Result<(), BackupError> {
 pub fn open_partial(path: &Path) -> Result<File, BackupError> {
     let system = |source| BackupError::System { path: path.into(), source };
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
+    // What was whose business on the drive nobody knows here.
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
     // To follow a link would be to write over a file of another name.
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
     let file = options.open(path).map_err(|error| match Errno::from_io_error(&error) {

@@ -117,7 +117,9 @@ impl PendingFile {
 fn reason(folder: &Path, error: &io::Error) -> String {
     let name = folder.display();
     match error.kind() {
-        ErrorKind::NotFound => format!("there is no folder {name}: create it, or choose another"),
+        ErrorKind::NotFound if !folder.exists() => {
+            format!("there is no folder {name}: create it, or choose another")
+        }
         ErrorKind::NotADirectory => format!("{name} is not a folder: choose another"),
         kind => format!("cannot write in the folder {name}: {kind}"),
     }
@@ -125,11 +127,12 @@ fn reason(folder: &Path, error: &io::Error) -> String {
 
 impl Write for PendingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
+        // Its own errors name the temporary file, which tells nobody anything.
+        self.file.as_file_mut().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.file.as_file_mut().flush()
     }
 }
 

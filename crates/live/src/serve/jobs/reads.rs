@@ -1,5 +1,6 @@
 //! What jobs read like clients: beside the gaps, in order with everybody's requests.
 
+use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, TaskId, Which};
 use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
@@ -7,10 +8,10 @@ use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 use super::job::{Job, State, split};
 use super::runs::Runs;
 use super::spec::Kind;
-use super::{Jobs, Output};
+use super::{Jobs, Output, shortest_track};
 
-/// Most blocks of 512 B that are read at once in idle time or for a promoted job, unless its blocks
-/// are larger: a client's request waits for it.
+/// Most blocks of 512 B that are read at once in idle time, unless a job's blocks are larger: a client's
+/// request waits for it.
 const OWN_READ_MAX: u32 = 256;
 
 /// Most blocks of 512 B that are read at once before a client's write: the largest block of a task. A
@@ -20,6 +21,13 @@ const COPY_MAX: u64 = BLOCK_SIZE_MAX as u64;
 /// Bytes that may have been handed on and not been taken, of a job whose data cannot be read again:
 /// beyond it the job fails, for clients must not wait.
 const OVERDUE_MAX: u64 = 64 << 20;
+
+/// Most blocks of 512 B that are read at once for a promoted job of a drive, unless its blocks are
+/// larger: about half of a turn. Each read of it waits for the one before, so that of 128 KiB on a long
+/// track most of a turn would be lost.
+fn promoted_max(drive: &Drive) -> u32 {
+    (shortest_track(drive) / 2).clamp(OWN_READ_MAX, BLOCK_SIZE_MAX)
+}
 
 /// A read that a job makes like a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,9 +215,11 @@ impl Jobs {
     /// None when there is one.
     pub fn next_read(&mut self, now: SimTime, idle_since: Option<SimTime>) -> Option<OwnRead> {
         let running: Vec<(TaskId, u64)> = self.by_task.iter().map(|(&t, &id)| (t, id)).collect();
+        let promoted_max = promoted_max(self.tasks.drive());
         for (task, id) in running {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            let most = u64::from(job.spec.block_size.max(OWN_READ_MAX));
+            let most = if job.is_promoted { promoted_max } else { OWN_READ_MAX };
+            let most = u64::from(job.spec.block_size.max(most));
             if !job.has_room_for(2 * most) {
                 continue;
             }
