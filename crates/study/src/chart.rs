@@ -334,17 +334,20 @@ fn text(
     area.draw(&Text::new(words.to_string(), at, style))
 }
 
-/// A number on an axis: no more digits than it needs to differ from its neighbours.
+/// A number on an axis: four digits, but for zeros at the end.
 fn short(value: f64) -> String {
-    let size = value.abs();
-    if size >= 10_000.0 {
-        return format!("{value:.1e}").replace(".0e", "e");
+    let trimmed = |digits: &str| match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => digits.to_owned(),
+    };
+    if value.abs() >= 10_000.0 {
+        let text = format!("{value:.3e}");
+        let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{power}", trimmed(digits));
     }
-    if size >= 10.0 || value == value.round() {
-        return format!("{value:.0}");
-    }
-    let decimals = if size >= 0.1 { 2 } else { 3 };
-    format!("{value:.decimals$}").trim_end_matches('0').trim_end_matches('.').to_string()
+    // Four digits that say something.
+    let decimals = (3 - value.abs().max(0.1).log10().floor() as i32) as usize;
+    trimmed(&format!("{value:.decimals$}"))
 }
 
 #[cfg(test)]
@@ -361,8 +364,8 @@ mod tests {
 
     #[test]
     fn labels_a_step_apart_differ() {
-        for step in [0.005, 0.05, 0.25, 0.5, 2.0, 5000.0] {
-            let labels: Vec<String> = (0..20).map(|at| short(f64::from(at) * step)).collect();
+        for step in [0.005, 0.05, 0.25, 0.5, 2.0, 5000.0, 40_000.0] {
+            let labels: Vec<String> = (0..100).map(|at| short(f64::from(at) * step)).collect();
             assert!(labels.windows(2).all(|pair| pair[0] != pair[1]), "{labels:?}");
         }
         assert_eq!([0.1 + 0.2, 1.0 - 1e-9, 15_000.0].map(short), ["0.3", "1", "1.5e4"]);

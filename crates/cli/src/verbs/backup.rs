@@ -68,8 +68,8 @@ impl BackupArgs {
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };
         let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
-        let (left, missing) = (backup.room()?, (range.blocks - backup.kept()) * BLOCK_BYTES);
-        if left.get() < missing {
+        let missing = (range.blocks - backup.kept()) * BLOCK_BYTES;
+        if let Some(left) = backup.room().filter(|left| left.get() < missing) {
             output::note(&is_short(left.get(), missing));
         }
         if backup.foreign() > 0 {

@@ -165,10 +165,13 @@ impl ExtractArgs {
 
     /// Says of what a signal ends how it goes on.
     fn tell_when_interrupted(&self) -> Result<(), Failure> {
-        let (stop, goes_on) = (listen::stop()?, goes_on(&journal::path(&self.output)));
+        let (stop, journal) = (listen::stop()?, journal::path(&self.output));
         thread::spawn(move || {
             stop.wait();
-            output::note(&goes_on);
+            // When the drive's file is there, it is not.
+            if journal.exists() {
+                output::note(&goes_on(&journal));
+            }
             process::exit(INTERRUPTED);
         });
         Ok(())

@@ -49,15 +49,29 @@ fn where_no_file_is_as_large_as_the_drive_no_backup_begins_and_nothing_is_left()
     let (out, control) = (world.path("copy"), world.control());
     let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
     // Room for the record, but not for the copy.
-    for (blocks, says) in
-        [(1000, "copy.partial: its file system has no files of "), (0, "too large")]
-    {
+    for (blocks, says) in [(1000, "copy.partial: no file here may have "), (0, "too large")] {
         let ran = run_with_files_of(blocks, &args);
         assert!(ran.code == 1 && ran.stderr.contains(says), "{}", ran.stderr);
         assert!(!world.path("copy.partial").exists());
         assert!(!world.path("copy.partial.manifest").exists());
     }
     assert_eq!(world.json("tasks")["tasks"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn what_another_server_sent_is_still_there_when_no_record_can_be_written() {
+    let (before, world) = (World::emulated(""), World::emulated(""));
+    let [partial, record] = ["copy.partial", "copy.partial.manifest"]
+        .map(|name| world.path(name).display().to_string());
+    let ran = before.verb(&format!("scrub --promote --manifest {record}"));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    fs::write(&partial, "days of it").unwrap();
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let ran = run_with_files_of(0, &args);
+    assert!(ran.code == 1 && ran.stderr.contains("too large"), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(&partial).unwrap(), "days of it");
+    assert!(fs::metadata(&record).unwrap().len() > 0);
 }
 
 #[test]

@@ -81,7 +81,10 @@ impl Backup {
         if backup.is_fresh {
             // First of all the record: it tells that the file is ours.
             if let Err(error) = backup.put_on_record().and_then(|()| backup.lay_out()) {
-                backup.discard();
+                // What another server sent is of no use to this one, but not gone yet.
+                if backup.at_file(backup.file.metadata())?.len() == 0 {
+                    backup.discard();
+                }
                 return Err(error);
             }
         }
@@ -100,10 +103,11 @@ impl Backup {
         }
     }
 
-    /// Bytes that its file system has left. Where a drive has nothing but zeros its copy takes none.
-    pub fn room(&self) -> Result<Bytes, BackupError> {
-        let system = self.at_file(fstatvfs(&self.file).map_err(io::Error::from))?;
-        Ok(Bytes::new(system.f_bavail.saturating_mul(system.f_frsize)))
+    /// Bytes that its file system has left, if it says so. Where a drive has nothing but zeros its copy
+    /// takes none.
+    pub fn room(&self) -> Option<Bytes> {
+        let system = fstatvfs(&self.file).ok()?;
+        Some(Bytes::new(system.f_bavail.saturating_mul(system.f_frsize)))
     }
 
     fn at_file<T>(&self, result: io::Result<T>) -> Result<T, BackupError> {

@@ -26,8 +26,8 @@ pub enum BackupError {
         /// The file.
         path: PathBuf,
     },
-    /// No file of its file system is as large as the drive.
-    #[error("{}: its file system has no files of {bytes}: choose another one", path.display())]
+    /// No file is allowed there to be as large as the drive.
+    #[error("{}: no file here may have {bytes}: choose another file system, or raise ulimit -f", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,

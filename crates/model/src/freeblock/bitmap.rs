@@ -102,7 +102,7 @@ impl Bitmap {
     #[inline]
     pub fn prefetch(&self, number: u64) {
         if let Some(Some(chunk)) = self.chunks.get((number / CHUNK) as usize) {
-            prefetch_index(chunk.words, (number % CHUNK) as usize / 64);
+            prefetch_index(chunk.words.as_slice(), (number % CHUNK) as usize / 64);
         }
     }
 

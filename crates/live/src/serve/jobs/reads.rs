@@ -23,10 +23,18 @@ const COPY_MAX: u64 = BLOCK_SIZE_MAX as u64;
 const OVERDUE_MAX: u64 = 64 << 20;
 
 /// Most blocks of 512 B that are read at once for a promoted job of a drive, unless its blocks are
-/// larger: about half of a turn. Each read of it waits for the one before, so that of 128 KiB on a long
-/// track most of a turn would be lost.
+/// larger: half of its shortest track. The drive is given one read of a track at a time, so that with
+/// 128 KiB of a long one most of a turn would be lost.
 fn promoted_max(drive: &Drive) -> u32 {
     (shortest_track(drive) / 2).clamp(OWN_READ_MAX, BLOCK_SIZE_MAX)
+}
+
+impl Job {
+    /// Most blocks of 512 B of its own reads, where those of a promoted one have at most so many.
+    fn most_at_once(&self, promoted_max: u32) -> u64 {
+        let most = if self.is_promoted { promoted_max } else { OWN_READ_MAX };
+        self.spec.block_size.max(most).into()
+    }
 }
 
 /// A read that a job makes like a client.
@@ -218,8 +226,7 @@ impl Jobs {
         let promoted_max = promoted_max(self.tasks.drive());
         for (task, id) in running {
             let Some(job) = self.jobs.get_mut(&id) else { continue };
-            let most = if job.is_promoted { promoted_max } else { OWN_READ_MAX };
-            let most = u64::from(job.spec.block_size.max(most));
+            let most = job.most_at_once(promoted_max);
             if !job.has_room_for(2 * most) {
                 continue;
             }
@@ -242,11 +249,11 @@ impl Jobs {
 
     /// When [`Self::next_read`] has something in idle time that began then, if nothing happens before.
     pub fn wakes_at(&self, idle_since: Option<SimTime>) -> Option<SimTime> {
-        let since = idle_since?;
+        let (since, promoted_max) = (idle_since?, promoted_max(self.tasks.drive()));
         let jobs = self.by_task.iter().filter_map(|(&task, id)| {
             let job = self.jobs.get(id)?;
             let after = job.spec.idle_after?;
-            let most = u64::from(job.spec.block_size.max(OWN_READ_MAX));
+            let most = job.most_at_once(promoted_max);
             let is_free = job.promoted_reads == 0 && job.has_room_for(2 * most);
             let has_more = self
                 .tasks

@@ -34,8 +34,8 @@ pub(super) struct Begins {
     /// How many are closed: those from the next one on.
     closed: u32,
     is_opening: bool,
-    /// One was opened since the last decision.
-    has_opened: bool,
+    /// One was opened, or all were closed, since the last decision.
+    has_moved: bool,
     /// Far more is wanted than there is memory for.
     is_rationed: bool,
     /// There is no memory for another block.
@@ -62,7 +62,7 @@ impl Begins {
             next: 0,
             closed: 0,
             is_opening: false,
-            has_opened: false,
+            has_moved: false,
             is_rationed: false,
             is_full: false,
         }
@@ -94,6 +94,7 @@ impl Begins {
         self.round += 1;
         self.closed = all;
         self.is_opening = false;
+        self.has_moved = true;
         ranges
     }
 
@@ -103,7 +104,7 @@ impl Begins {
         self.closed -= 1;
         self.next = (cylinder + 1) % self.cylinders();
         self.is_opening = self.closed > 0;
-        self.has_opened = true;
+        self.has_moved = true;
         cylinder
     }
 }
@@ -152,7 +153,7 @@ impl Wanted {
             return Ration::Closed(begins.close());
         }
         let goes_on = begins.is_opening || room >= self.held_max / AGAIN;
-        if begins.closed > 0 && !begins.has_opened && (!is_rationed || !is_full && goes_on) {
+        if begins.closed > 0 && !begins.has_moved && (!is_rationed || !is_full && goes_on) {
             return Ration::Opened(begins.open());
         }
         Ration::Same
@@ -160,7 +161,7 @@ impl Wanted {
 
     /// A decision was made: another cylinder may be opened.
     pub fn decided(&mut self) {
-        self.begins.has_opened = false;
+        self.begins.has_moved = false;
     }
 
     /// Takes the cylinders on which more may be taken than when their bounds were worked out.
