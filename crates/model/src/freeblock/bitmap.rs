@@ -1,7 +1,6 @@
 //! A set of block numbers that takes memory only where it has members.
 
 use freewheel_units::Bytes;
-use prefetch_index::prefetch_index;
 
 /// Words of a chunk; a chunk holds 4096 numbers.
 const WORDS: usize = 64;
@@ -96,14 +95,6 @@ impl Bitmap {
         let chunks = self.chunks.iter().flatten().count();
         let slots = size_of::<Option<Box<Chunk>>>() * self.chunks.capacity();
         Bytes::new((slots + size_of::<Chunk>() * chunks) as u64)
-    }
-
-    /// Asks for the memory of a number.
-    #[inline]
-    pub fn prefetch(&self, number: u64) {
-        if let Some(Some(chunk)) = self.chunks.get((number / CHUNK) as usize) {
-            prefetch_index(chunk.words.as_slice(), (number % CHUNK) as usize / 64);
-        }
     }
 
     /// Members in `from..to`.

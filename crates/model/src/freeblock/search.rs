@@ -38,16 +38,6 @@ impl Field<'_> {
     fn ceiling(&self) -> Ceiling {
         self.wanted.ceiling(self.tracks.sectors_max((0, self.tracks.cylinders() - 1)))
     }
-
-    /// Asks for the memory of what is wanted on surfaces of a cylinder, the lowest bit for the first.
-    #[inline]
-    fn prefetch(&self, cylinder: u32, mut surfaces: u64) {
-        while surfaces != 0 {
-            let surface = surfaces.trailing_zeros();
-            surfaces &= surfaces - 1;
-            self.wanted.prefetch(self.tracks, Position { cylinder, surface });
-        }
-    }
 }
 
 /// Nodes of the heap's top for which memory is asked before they are looked at: to wait for it takes
@@ -337,7 +327,6 @@ pub(super) fn best_track(
         if promising == 0 {
             return known.into();
         }
-        field.prefetch(cylinder, promising);
         let mut visits = Visits::default();
         for surface in (first..field.tracks.surfaces()).chain(0..first) {
             let at = Position { cylinder, surface };

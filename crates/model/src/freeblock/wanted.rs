@@ -264,21 +264,6 @@ impl Wanted {
         }
     }
 
-    /// Asks for the memory of what is wanted on a track: mostly a line, or two side by side, since
-    /// what follows on them comes by itself.
-    #[inline]
-    pub fn prefetch(&self, tracks: &Tracks, at: Position) {
-        tracks.for_each_stretch(at, |stretch| {
-            for layer in &self.layers {
-                let (first, end) = layer.whole(stretch.first, stretch.end());
-                layer.wanted.prefetch(first);
-                if end > first + 64 {
-                    layer.wanted.prefetch(end - 1);
-                }
-            }
-        });
-    }
-
     /// Worth of all that may be had on the track at `at` in direction `op` and lies wholly in the
     /// sectors that pass. If that is no more than `known`, pieces may be left out.
     #[inline]
