@@ -1,5 +1,6 @@
 //! Drives by name: those that ship with Freewheel, and files.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use freewheel_model::drive::spec::DriveSpec;
@@ -80,8 +81,13 @@ pub fn names() -> Vec<&'static str> {
 
 /// The spec of a shipped drive, or of the drive file at this path.
 pub fn spec(name_or_path: &str) -> Result<DriveSpec, DriveError> {
-    if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
-        return parse(text, name);
+    parse(&text(name_or_path)?, name_or_path)
+}
+
+/// The file of a shipped drive, or the one at this path, as it is.
+pub fn text(name_or_path: &str) -> Result<Cow<'static, str>, DriveError> {
+    if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
+        return Ok(Cow::Borrowed(text));
     }
     let path = Path::new(name_or_path);
     if !path.exists() && !name_or_path.contains(['/', '.']) {
@@ -89,7 +95,7 @@ pub fn spec(name_or_path: &str) -> Result<DriveSpec, DriveError> {
     }
     let text = std::fs::read_to_string(path)
         .map_err(|source| DriveError::Read { path: path.into(), source })?;
-    parse(&text, name_or_path)
+    Ok(Cow::Owned(text))
 }
 
 /// The drive of that name or file, ready to answer.

@@ -26,6 +26,7 @@ ol.findings li::before { content: counter(finding); position: absolute; left: 0;
 ol.findings li:first-child::before { top: 0; }
 ol.findings strong { display: block; }
 .scroll { overflow-x: auto; }
+.scroll + .scroll { margin-top: 18px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
 th, td { padding: 6px 8px; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use freewheel::live::control::{ControlServer, Task};
+use freewheel::live::control::{ControlServer, Task, TaskState};
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
@@ -424,7 +424,7 @@ fn text(report: &Report, tasks: &[Task]) -> String {
     }
     for task in tasks {
         let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
-        let (kind, state) = (control::name(task.kind), control::state(task.state));
+        let (kind, state) = (control::name(task.kind), end_state(task.state));
         let (read, rate) = (control::blocks(task.blocks_read), number::rate(rate));
         let unreadable = task.unreadable_blocks;
         let row = format!(
@@ -434,6 +434,17 @@ fn text(report: &Report, tasks: &[Task]) -> String {
         table.row([&format!("{kind} {}", task.id), &row]);
     }
     table.to_string()
+}
+
+/// What became of a task, now that its server has ended.
+fn end_state(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Waiting => "not begun",
+        TaskState::Running => "cut short",
+        TaskState::Done | TaskState::Aborted | TaskState::Failed | TaskState::Lost => {
+            control::state(state)
+        }
+    }
 }
 
 /// The margins in a line; None where none were learned.

@@ -58,7 +58,8 @@ pub struct StudyArgs {
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::seed())]
     seed: u64,
-    /// Folder for report.html and report.json [default: out/<name of the trace>]
+    /// Folder for report.html and report.json [default: out/<name of the trace>, and after a `-` that
+    /// of the drive if one is given]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print the JSON document instead of the findings
@@ -88,7 +89,7 @@ impl From<Replay> for ReplayMode {
 
 impl StudyArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let folder = self.out.clone().unwrap_or_else(|| default_folder(&self.trace));
+        let folder = self.out.clone().unwrap_or_else(|| default_folder(&self.trace, &self.drive));
         file::ensure_writable_folder(&folder)?;
         let study = self.study()?;
         let page = folder.join("report.html");
@@ -140,12 +141,17 @@ impl StudyArgs {
     }
 }
 
-/// `out/pgbench` for `data/pgbench.csv.zst`.
-fn default_folder(trace: &Path) -> PathBuf {
+/// `out/pgbench` for `data/pgbench.csv.zst` on the usual drive, `out/pgbench-mine` on `./mine.toml`.
+fn default_folder(trace: &Path, drive: &str) -> PathBuf {
     let compression = trace.extension().and_then(OsStr::to_str);
     let is_compressed = matches!(compression, Some("gz" | "zst"));
     let plain = if is_compressed { trace.with_extension("") } else { trace.to_owned() };
-    Path::new("out").join(plain.file_stem().unwrap_or(OsStr::new("study")))
+    let mut name = plain.file_stem().unwrap_or(OsStr::new("study")).to_owned();
+    if drive != DEFAULT_DRIVE {
+        name.push("-");
+        name.push(Path::new(drive).file_stem().unwrap_or(OsStr::new("drive")));
+    }
+    Path::new("out").join(name)
 }
 
 fn text(study: &Study, page: &Path) -> String {
@@ -160,9 +166,16 @@ mod tests {
 
     #[test]
     fn the_folder_is_named_after_the_trace_without_its_endings() {
-        let folder = |trace: &str| default_folder(Path::new(trace)).display().to_string();
-        assert_eq!(folder("data/pgbench-ext4.csv.zst"), "out/pgbench-ext4");
-        assert_eq!(folder("usr.0.parquet"), "out/usr.0");
-        assert_eq!(folder("cello"), "out/cello");
+        let folder = |trace: &str| default_folder(Path::new(trace), DEFAULT_DRIVE);
+        assert_eq!(folder("data/pgbench-ext4.csv.zst"), Path::new("out/pgbench-ext4"));
+        assert_eq!(folder("usr.0.parquet"), Path::new("out/usr.0"));
+        assert_eq!(folder("cello"), Path::new("out/cello"));
+    }
+
+    #[test]
+    fn studies_of_one_trace_on_two_drives_do_not_share_a_folder() {
+        let folder = |drive: &str| default_folder(Path::new("usr.csv"), drive);
+        assert_eq!(folder("atlas10k"), Path::new("out/usr-atlas10k"));
+        assert_eq!(folder("./drives/mine.toml"), Path::new("out/usr-mine"));
     }
 }

@@ -100,6 +100,16 @@ fn the_page_of_a_drive_needs_nothing_beside_it() {
 }
 
 #[test]
+fn the_file_of_a_shipped_drive_can_be_printed_and_is_one() {
+    let printed = stdout(&["drive", "show", "tr96", "--toml"]);
+    let bench = Bench::new(SMALL_TRACE);
+    let path = bench.at("mine.toml");
+    std::fs::write(&*path, &printed).unwrap();
+    assert_eq!(stdout(&["drive", "show", &path]), stdout(&["drive", "show", "tr96"]));
+    assert_eq!(stdout(&["drive", "show", &path, "--toml"]), printed);
+}
+
+#[test]
 fn a_page_that_cannot_be_written_is_an_error_that_names_it() {
     let ran = run(&["drive", "show", "tr96", "--html", "no/such/folder/tr96.html"]);
     assert_eq!(ran.code, 1);

@@ -452,7 +452,10 @@ impl Desk {
     ) -> Option<Foreground> {
         let finished = self.scheduler.finished(command.id, self.now, self.jobs.planner());
         let Finished { done, error_ns, .. } = finished;
-        self.foresight.came_back(error_ns);
+        // Reads of jobs alone follow on each other, so that a buffer answers them; and no gap is lost.
+        if command.foreground.is_some() {
+            self.foresight.came_back(error_ns);
+        }
         if let Some(error) = error_ns {
             self.errors.record(SimDuration::from_ns(error.unsigned_abs()));
         }

@@ -9,7 +9,7 @@ const COMMANDS: u32 = 1000;
 /// section 5.2.
 const NEAR_NS: u64 = 150_000;
 
-/// Of commands that have come back, how many ended where they were foreseen.
+/// Of commands for clients that have come back, how many ended where they were foreseen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Foresight {
     commands: u32,
@@ -28,7 +28,7 @@ impl fmt::Display for Little {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "of the last {COMMANDS} commands {} % ended within {} us of when they were foreseen to, so \
+            "of the last {COMMANDS} commands for clients {} % ended within {} us of when they were foreseen to, so \
              little can be read in gaps: is the drive's file that of this very drive (`freewheel \
              extract` writes one), and its write cache off (hdparm -W0)? On a host \
              that is busy, of a drive whose bus is slower than its media, of one that is no disk, and \
@@ -40,7 +40,7 @@ impl fmt::Display for Little {
 }
 
 impl Foresight {
-    /// A command has come back, off by so much from its prediction, if there was one.
+    /// A command of a client has come back, off by so much from its prediction, if there was one.
     pub fn came_back(&mut self, error_ns: Option<i64>) {
         self.commands += 1;
         self.foreseen += u32::from(error_ns.is_some_and(|error| error.unsigned_abs() <= NEAR_NS));

@@ -1,5 +1,6 @@
 //! What follows from the numbers, in plain words.
 
+use freewheel_model::stats::Summary;
 use freewheel_sim::source::{Fit, REPLAY_WINDOW};
 use freewheel_units::Bytes;
 use serde::Serialize;
@@ -21,18 +22,38 @@ pub struct Finding {
 const SLIVER: f64 = 0.05;
 /// Improvement of the mean response below which policies count as equal.
 const NOTICEABLE: f64 = 0.02;
+/// Uncertainty of the mean response, as a share of it, from which it is said.
+const UNCERTAIN: f64 = 0.1;
 /// Improvement from which it is clearer to say how many times shorter.
 const MANIFOLD: f64 = 0.9;
 
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
     // They say whether the rest is to be believed.
     let mut list = shingled_cautions(study.drive.zoned, &study.fcfs().result);
+    list.extend(few(&study.fcfs().result.response));
     list.extend(scrub::finding(study));
     list.extend([head_time(study), potential(study)]);
     list.extend(policy(study));
     list.extend([load(study), workload(study)]);
     list.extend(cautions(study));
     list
+}
+
+/// None when there are enough requests for a mean.
+fn few(response: &Summary) -> Option<Finding> {
+    // Two standard errors: were responses independent, 95 % of all such traces would lie within.
+    let uncertainty =
+        2.0 * response.coefficient_of_variation / (response.count.max(1) as f64).sqrt();
+    (response.count < 2 || uncertainty > UNCERTAIN).then(|| Finding {
+        headline: format!(
+            "This trace is short: with {} requests all that follows is a hint at most.",
+            response.count
+        ),
+        detail: format!(
+            "Another piece of the same load may well have a mean response time that is {} higher or lower, and more where requests come in bursts. Record for longer.",
+            percent(uncertainty)
+        ),
+    })
 }
 
 fn head_time(study: &Study) -> Finding {
@@ -320,4 +341,22 @@ fn unclean(study: &Study) -> Option<Finding> {
             info.skipped, info.arrival_regressions
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_of_few_requests_is_called_a_hint() {
+        let of = |count, coefficient_of_variation| Summary {
+            count,
+            coefficient_of_variation,
+            ..Summary::default()
+        };
+        assert!(few(&of(99, 0.5)).is_some_and(|finding| finding.headline.contains("99 requests")));
+        assert_eq!(few(&of(101, 0.5)), None);
+        assert!(few(&of(1, 0.0)).is_some());
+        assert!(few(&of(3000, 5.0)).is_some(), "a mean of bursts needs more of them");
+    }
 }

@@ -23,7 +23,8 @@ use crate::{file, number, output};
 Examples:
   freewheel drive show atlas10k
   freewheel drive show exos-x24-24tb --html exos.html
-  freewheel drive show my-drive.toml --json")]
+  freewheel drive show my-drive.toml --json
+  freewheel drive show exos-x24-24tb --toml > mine.toml")]
 pub struct ShowArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
     name: String,
@@ -33,6 +34,9 @@ pub struct ShowArgs {
     /// Write a page with charts of seeks and rates
     #[arg(long, value_name = "F.html")]
     html: Option<PathBuf>,
+    /// Print the drive file itself: the start of one of your own
+    #[arg(long, conflicts_with_all = ["json", "html"])]
+    toml: bool,
 }
 
 /// Everything that is shown.
@@ -45,6 +49,9 @@ struct Document {
 
 impl ShowArgs {
     pub fn run(self) -> Result<(), Failure> {
+        if self.toml {
+            return output::print(&library::text(&self.name)?);
+        }
         let (spec, drive) = library::drive(&self.name)?;
         let sheet = DriveSheet::new(&spec, &drive);
         if let Some(path) = &self.html {
