@@ -4,6 +4,7 @@
 
 mod budget;
 mod case;
+mod changes;
 #[path = "../common/mod.rs"]
 mod common;
 mod idle;

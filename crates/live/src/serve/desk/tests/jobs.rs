@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use freewheel_model::drive::{Departure, Position};
+use freewheel_units::Blocks;
+
 use super::*;
 use crate::serve::jobs::{JobError, JobReport, State};
 
@@ -503,5 +506,41 @@ fn the_end_of_a_backup_under_writes_and_beside_a_scrub_is_known_but_for_a_half()
             let error = expected / rest - 1.0;
             assert!(error.abs() < 0.5, "load {seed} at {} %: {error:.2}", foretold.percent);
         }
+    }
+}
+
+/// Of what is done then a planner shows where blocks that come in pieces are begun; its bounds are brought
+/// up to date in the same step.
+#[test]
+fn what_a_decision_would_have_to_do_first_is_done_when_the_planner_is_given_more() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    let drive = Arc::clone(world.desk.jobs_mut().planner().drive());
+    // Longer than a track, and there is memory for one of them.
+    let size = 512;
+    let held_max = Blocks::new(size.into()).bytes();
+    let tasks = Tasks::new(&drive, Options { held_max, ..Options::default() }, CADENCE);
+    let mut jobs = Jobs::new(tasks, 1, 128);
+    let spec = JobSpec { block_size: size, has_reader: true, ..world.whole(Kind::Scan) };
+    let id = jobs.create(world.now, spec).unwrap();
+    jobs.reader_came(world.now, id, ROOM, &[]).unwrap();
+    let open = |jobs: &mut Jobs| {
+        let planner = jobs.planner().scheduler();
+        (0..=drive.seek().distance_max()).filter(|&cylinder| planner.begins_on(cylinder)).count()
+    };
+    while jobs.has_ahead() {
+        jobs.give_more(world.now);
+    }
+    assert_eq!(open(&mut jobs), 0, "all were closed as soon as far more was wanted than fits");
+    let head = Departure {
+        begin: world.now,
+        from: Position::default(),
+        last_op: Op::Read,
+        read_write_switch: SimDuration::ZERO,
+    };
+    for decisions in 1..=5 {
+        jobs.planner().plan_idle(&head, size).unwrap();
+        assert_eq!(open(&mut jobs), decisions - 1, "nothing was left for the decision");
+        jobs.give_more(world.now);
+        assert_eq!(open(&mut jobs), decisions, "each opens one for the next");
     }
 }
