@@ -38,6 +38,7 @@ pub(super) enum Broken {
 
 /// The reading side of a connection.
 pub(super) struct Connection<'a> {
+    pub number: u64,
     pub stream: Arc<Stream>,
     /// When it came.
     pub begun: Instant,
@@ -213,7 +214,7 @@ impl Connection<'_> {
             _ => 0,
         };
         self.outbox.began(weight);
-        let responder = Responder::new(ticket, Arc::clone(&self.outbox), weight);
+        let responder = Responder::new(ticket, self.number, Arc::clone(&self.outbox), weight);
         // Without one the responder says so; but requests come only after an export was chosen.
         if let Some(service) = &self.service {
             service.submit(command, &mut data, responder);

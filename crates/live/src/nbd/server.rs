@@ -237,6 +237,7 @@ impl Shared {
             },
         });
         let mut connection = Connection {
+            number,
             stream,
             begun: Instant::now(),
             tls: self.tls.as_ref(),

@@ -26,6 +26,7 @@ pub trait Service: Send + Sync {
 #[must_use = "a client waits for the answer"]
 pub struct Responder {
     ticket: Ticket,
+    connection: u64,
     outbox: Arc<Outbox>,
     /// Bytes by which the request counts against the connection's memory.
     weight: u64,
@@ -33,8 +34,13 @@ pub struct Responder {
 }
 
 impl Responder {
-    pub(super) fn new(ticket: Ticket, outbox: Arc<Outbox>, weight: u64) -> Self {
-        Self { ticket, outbox, weight, answered: false }
+    pub(super) fn new(ticket: Ticket, connection: u64, outbox: Arc<Outbox>, weight: u64) -> Self {
+        Self { ticket, connection, outbox, weight, answered: false }
+    }
+
+    /// Number of the connection by which the request came, unique as long as the server runs.
+    pub fn connection(&self) -> u64 {
+        self.connection
     }
 
     /// A buffer of this length for data. What is in it is arbitrary.

@@ -6,7 +6,7 @@ mod sectors;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_model::external::{Account, Command, External, Finished, MarginInUse, Part};
+use freewheel_model::external::{Account, Client, Command, External, Finished, MarginInUse, Part};
 use freewheel_model::freeblock::Foreground;
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::Errno;
@@ -36,10 +36,10 @@ pub(super) type Answer = (u64, Result<Vec<u8>, Failed>);
 /// Who is told of the end of a request.
 #[derive(Clone)]
 enum Whose {
-    Client,
+    Client(Client),
     Job(OwnRead),
-    /// The one that has its place.
-    Erasure,
+    /// The one that has its place, of a client.
+    Erasure(Client),
 }
 
 /// A foreground request that is not answered.
@@ -234,8 +234,8 @@ impl Desk {
         self.answers.drain(..)
     }
 
-    /// A request has come at `now`; the number it is answered with.
-    pub fn arrived(&mut self, request: Request, now: SimTime) -> u64 {
+    /// A request of a client has come at `now`; the number it is answered with.
+    pub fn arrived(&mut self, request: Request, client: Client, now: SimTime) -> u64 {
         self.now = self.now.max(now);
         self.clients += 1;
         match request {
@@ -244,12 +244,14 @@ impl Desk {
                 self.flush(id);
                 id
             }
-            Request::Erase { how, start, blocks, fua } => self.erase(how, start, blocks, fua),
+            Request::Erase { how, start, blocks, fua } => {
+                self.erase(how, start, blocks, fua, client)
+            }
             Request::Transfer { op, start, data, fua } => {
                 if op == Op::Write {
                     self.prepare_write(start.get(), data.len() as u64 / BLOCK_BYTES);
                 }
-                self.take(op, start, data, fua, Whose::Client)
+                self.take(op, start, data, fua, Whose::Client(client))
             }
         }
     }
@@ -335,12 +337,13 @@ impl Desk {
         }
         let Pending { op, start, blocks, ref whose, .. } = self.pending[&id];
         let blocks = blocks as u32;
-        let promotion = match whose {
-            Whose::Job(read) => read.promotion,
-            _ => None,
+        let (client, promotion) = match whose {
+            Whose::Client(client) | Whose::Erasure(client) => (Some(*client), None),
+            // Those are few at once.
+            Whose::Job(read) => (None, read.promotion),
         };
         let request = Foreground { op, start, blocks, sequence: id, promotion };
-        self.scheduler.arrived(request, self.now, self.jobs.planner());
+        self.scheduler.arrived(request, client, self.now, self.jobs.planner());
     }
 
     /// The next command for the device at `now`; None when it has enough.
@@ -540,8 +543,8 @@ impl Desk {
         };
         match whose {
             Whose::Job(read) => self.read_done(&read, place, result.ok()),
-            Whose::Erasure => self.erased(place, blocks, result.err()),
-            Whose::Client => {
+            Whose::Erasure(_) => self.erased(place, blocks, result.err()),
+            Whose::Client(_) => {
                 self.responses.record(self.now.saturating_since(arrival));
                 self.client_gone();
                 self.answers.push((id, result));

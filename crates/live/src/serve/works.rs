@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use freewheel_model::external::{Account, MarginInUse};
+use freewheel_model::external::{Account, Client, MarginInUse};
 use freewheel_model::freeblock::tasks::Extent;
 use freewheel_model::stats::Distribution;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
@@ -217,7 +217,8 @@ impl Works {
         match message {
             Message::Arrived(at, request, responder) => {
                 let reads = matches!(request, Request::Transfer { op: Op::Read, .. });
-                let id = self.desk.arrived(request, self.time(at));
+                let client = Client(responder.connection());
+                let id = self.desk.arrived(request, client, self.time(at));
                 self.responders.insert(id, (reads, responder));
             }
             Message::CameBack(CameBack { id, at, result }) => {

@@ -18,8 +18,9 @@ mod forecast;
 mod free;
 mod learner;
 mod spec;
+mod turns;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
@@ -28,6 +29,7 @@ use self::clock::{Clock, Observed, PLAUSIBLE};
 use self::forecast::{Forecast, Head};
 use self::free::{Filling, FreeCommand};
 use self::learner::{Learner, Movement};
+use self::turns::{Limit, Turns};
 use crate::drive::spec::ByOp;
 use crate::drive::{Departure, Drive, Rest, Target};
 use crate::freeblock::{Foreground, FreeRun, Planner};
@@ -36,6 +38,7 @@ use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 pub use account::Account;
 pub use learner::MarginInUse;
 pub use spec::{Conservatism, ExternalSpec, SameTrack};
+pub use turns::Client;
 
 /// What to send to the drive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +121,10 @@ struct OpenGap {
 /// A foreground request that is not done.
 struct Pending {
     request: Foreground,
+    client: Option<Client>,
+    arrival: SimTime,
+    /// It has not been picked.
+    waits: bool,
     /// Blocks that have not come back.
     left: u32,
 }
@@ -136,7 +143,11 @@ pub struct External {
     read_write_switch: SimDuration,
     /// Requests are cut at multiples of so many blocks.
     sector_blocks: u32,
+    by: PolicySpec,
     policy: Box<dyn Policy>,
+    /// What the policy still has though it was picked when some clients had to let others go first.
+    passed_over: BTreeSet<u64>,
+    turns: Turns,
     waiting: BTreeMap<u64, Pending>,
     next: Option<Next>,
     /// What is left of a request of which the first part has been sent.
@@ -179,6 +190,9 @@ impl External {
             read_write_switch,
             sector_blocks: 1,
             policy: policy.build()?,
+            by: policy,
+            passed_over: BTreeSet::new(),
+            turns: Turns::new(longest_track(drive)),
             spec,
             waiting: BTreeMap::new(),
             next: None,
@@ -219,13 +233,28 @@ impl External {
     }
 
     /// A foreground request has arrived. What overlaps with one that is not done, and is a write or
-    /// meets one, must be held back by the caller.
-    pub fn arrived(&mut self, request: Foreground, now: SimTime, planner: &mut dyn Planner) {
-        let Foreground { op, start, blocks, sequence, .. } = request;
-        let target = self.drive.target(start, Blocks::new(blocks.into()), op);
-        self.waiting.insert(sequence, Pending { request, left: blocks });
-        self.policy.push(Waiting { target, arrival: now, sequence });
+    /// meets one, must be held back by the caller. Clients have turns; what is no client's goes as the
+    /// policy has it.
+    pub fn arrived(
+        &mut self,
+        request: Foreground,
+        client: Option<Client>,
+        now: SimTime,
+        planner: &mut dyn Planner,
+    ) {
+        let Foreground { blocks, sequence, .. } = request;
+        let pending = Pending { request, client, arrival: now, waits: true, left: blocks };
+        self.policy.push(self.to_pick(&pending));
+        client.into_iter().for_each(|client| self.turns.arrived(client));
+        self.waiting.insert(sequence, pending);
         planner.foreground_arrived(&request, now);
+    }
+
+    /// A request as the policy sees it.
+    fn to_pick(&self, pending: &Pending) -> Waiting {
+        let Foreground { op, start, blocks, sequence, .. } = pending.request;
+        let target = self.drive.target(start, Blocks::new(blocks.into()), op);
+        Waiting { target, arrival: pending.arrival, sequence }
     }
 
     /// The next command to send at `now`; None when the drive has enough or nothing waits.
@@ -280,7 +309,7 @@ impl External {
         let needed_ns = ends_ns.saturating_sub(self.turnaround.of(Op::Write).ns());
         let before_ns = needed_ns.saturating_sub(self.spec.decide_before.ns());
         let decides_at = self.clock.host(SimTime::from_ns(before_ns));
-        let is_early = self.head.is_known && now < decides_at && !self.policy.is_empty();
+        let is_early = self.head.is_known && now < decides_at && self.any_waits();
         self.decides_at = is_early.then_some(decides_at);
         is_early
     }
@@ -342,8 +371,17 @@ impl External {
     /// commands while there is free work: most of a turn lies between them.
     fn pick(&mut self, now: SimTime) -> Option<(Part, Op)> {
         let head = self.tail(now, Op::Read);
-        let moment = Moment { now: head.at, head: head.position, drive: &self.drive };
-        let Waiting { target, sequence, .. } = self.policy.pick(&moment)?;
+        let drive = Arc::clone(&self.drive);
+        let moment = Moment { now: head.at, head: head.position, drive: &drive };
+        let Waiting { target, sequence, .. } = match self.turns.limit() {
+            None => self.pick_of_all(&moment)?,
+            Some(limit) => self.pick_of_those_behind(limit, &moment)?,
+        };
+        let pending = self.waiting.get_mut(&sequence).expect("it is not done");
+        pending.waits = false;
+        if let Some(client) = pending.client {
+            self.turns.picked(client, pending.request.blocks);
+        }
         let Target { start, blocks, op, .. } = target;
         let whole = Part { sequence, start, blocks };
         if !(self.has_work && head.is_known) {
@@ -365,6 +403,43 @@ impl External {
         }
         self.rest = Some((Part { blocks: before, ..whole }, op));
         Some((Part { sequence, start: Lbn::new(cut), blocks: blocks - before }, op))
+    }
+
+    /// Whether a request has not been picked.
+    fn any_waits(&self) -> bool {
+        self.policy.len() > self.passed_over.len()
+    }
+
+    fn pick_of_all(&mut self, moment: &Moment<'_>) -> Option<Waiting> {
+        loop {
+            let picked = self.policy.pick(moment)?;
+            if !self.passed_over.remove(&picked.sequence) {
+                return Some(picked);
+            }
+        }
+    }
+
+    /// Picks by the policy among what clients want that are not ahead.
+    fn pick_of_those_behind(&mut self, limit: Limit, moment: &Moment<'_>) -> Option<Waiting> {
+        let may_go = |client| self.turns.may_go(client, limit);
+        let is_behind = |pending: &Pending| pending.client.is_none_or(may_go);
+        let picked = self.policy_of(is_behind).pick(moment)?;
+        self.passed_over.insert(picked.sequence);
+        // What a policy would not pick for long is not to fill it.
+        if 2 * self.passed_over.len() > self.policy.len() {
+            let is_left = |pending: &Pending| pending.request.sequence != picked.sequence;
+            self.policy = self.policy_of(is_left);
+            self.passed_over.clear();
+        }
+        Some(picked)
+    }
+
+    /// The policy with those that wait and are `of` a kind.
+    fn policy_of(&self, of: impl Fn(&Pending) -> bool) -> Box<dyn Policy> {
+        let mut policy = self.by.build().expect("it was built before");
+        let waiting = self.waiting.values().filter(|pending| pending.waits && of(pending));
+        waiting.for_each(|pending| policy.push(self.to_pick(pending)));
+        policy
     }
 
     /// Whether the first block has passed when the head gets to a target's track, however early that
@@ -525,6 +600,11 @@ impl External {
         planner.foreground_done(&request, now);
         Some(request)
     }
+}
+
+fn longest_track(drive: &Drive) -> Blocks {
+    let tracks = drive.layout().zones().iter().map(|zone| zone.blocks_per_track());
+    Blocks::new(tracks.max().expect("a drive has a zone").into())
 }
 
 #[cfg(test)]

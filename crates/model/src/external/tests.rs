@@ -17,7 +17,7 @@ fn behind_free_work(drive: &Drive, starts: [u64; 2]) -> External {
     for (sequence, start) in (0..).zip(starts) {
         let (op, start, blocks) = (Op::Read, Lbn::new(start), 8);
         let request = Foreground { op, start, blocks, sequence, promotion: None };
-        external.arrived(request, SimTime::ZERO, &mut Nothing);
+        external.arrived(request, None, SimTime::ZERO, &mut Nothing);
         external.next_command(SimTime::ZERO, &mut Nothing).unwrap();
     }
     external

@@ -131,7 +131,7 @@ impl Device for Outside<'_> {
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         let promotion = self.promotions.get(&waiting.sequence).copied();
         let request = foreground(waiting, promotion);
-        self.with_planner(|scheduler, planner| scheduler.arrived(request, now, planner));
+        self.with_planner(|scheduler, planner| scheduler.arrived(request, None, now, planner));
         self.send(now);
     }
 

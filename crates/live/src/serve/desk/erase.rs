@@ -5,6 +5,7 @@
 //! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot make
 //! them. What is not needed any more and cannot be given up stays as it is: TRIM is advice.
 
+use freewheel_model::external::Client;
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 
@@ -42,6 +43,7 @@ pub(super) struct Erasure {
     /// From here on nothing has been erased.
     next: u64,
     fua: bool,
+    client: Client,
     /// What is to be read before.
     copies: Copies,
     /// The next of it, for which there was no room yet.
@@ -59,7 +61,14 @@ pub(super) struct Piece {
 
 impl Desk {
     /// A client wants `blocks` of 512 B from `start` on erased.
-    pub(super) fn erase(&mut self, how: Erase, start: Lbn, blocks: u64, fua: bool) -> u64 {
+    pub(super) fn erase(
+        &mut self,
+        how: Erase,
+        start: Lbn,
+        blocks: u64,
+        fua: bool,
+        client: Client,
+    ) -> u64 {
         if !self.does(how) {
             let id = self.number();
             self.client_gone();
@@ -70,8 +79,17 @@ impl Desk {
         self.written.mark(from, to, self.now);
         let copies = self.jobs.before_erasure(from, to, self.now);
         let id = self.number();
-        let erasure =
-            Erasure { how, from, to, next: from, fua, copies, next_copy: None, failed: None };
+        let erasure = Erasure {
+            how,
+            from,
+            to,
+            next: from,
+            fua,
+            client,
+            copies,
+            next_copy: None,
+            failed: None,
+        };
         self.erasures.insert(id, erasure);
         if self.order.arrived(id, from..to, true) {
             self.erase_on(id);
@@ -104,6 +122,7 @@ impl Desk {
         }
         self.without_room.remove(&id);
         let (how, start, to) = (erasure.how, Lbn::new(erasure.next), erasure.to);
+        let whose = Whose::Erasure(erasure.client);
         // Where there is no flush, only writes can be asked to be on the media.
         let fua = erasure.fua && !self.abilities.flush && how != Erase::Trim;
         if erasure.failed.is_some() || start.get() == to || !self.does(how) {
@@ -122,7 +141,7 @@ impl Desk {
         }
         let bytes = (end(WRITTEN_AT_ONCE) - start.get()) * BLOCK_BYTES;
         let zeroes = vec![0; bytes as usize];
-        let write = self.add(Op::Write, start, zeroes, fua, Whose::Erasure, id);
+        let write = self.add(Op::Write, start, zeroes, fua, whose, id);
         self.begin(write);
     }
 

@@ -1,5 +1,6 @@
 //! The desk against a drive in virtual time whose data are kept.
 
+mod clients;
 mod erase;
 mod jobs;
 
@@ -26,6 +27,8 @@ struct World {
     /// Commands at the drive with their data.
     inside: BTreeMap<u64, BackendCommand>,
     now: SimTime,
+    /// Who asks.
+    client: Client,
     answers: Vec<(SimTime, Answer)>,
     outputs: Vec<Output>,
     /// A command whose data are taken and whose reply is still on its way, and what it will say.
@@ -81,9 +84,9 @@ impl World {
         let media = vec![0; drive.blocks().bytes().get() as usize];
         let desk = Desk::new(scheduler, Jobs::new(tasks, sector, 128), abilities);
         let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let now = SimTime::ZERO;
+        let (now, client) = (SimTime::ZERO, Client::default());
         let (slow, late, refuses) = (None, None, false);
-        Self { desk, drive, media, inside, now, answers, outputs, slow, late, refuses }
+        Self { desk, drive, media, inside, now, client, answers, outputs, slow, late, refuses }
     }
 
     fn blocks(&self) -> u64 {
@@ -174,19 +177,27 @@ impl World {
     fn read(&mut self, start: u64, blocks: u64) -> u64 {
         let data = vec![0; (blocks * BLOCK_BYTES) as usize];
         let start = Lbn::new(start);
-        self.desk.arrived(Request::Transfer { op: Op::Read, start, data, fua: false }, self.now)
+        self.desk.arrived(
+            Request::Transfer { op: Op::Read, start, data, fua: false },
+            self.client,
+            self.now,
+        )
     }
 
     fn write(&mut self, start: u64, data: Vec<u8>, fua: bool) -> u64 {
         let start = Lbn::new(start);
-        self.desk.arrived(Request::Transfer { op: Op::Write, start, data, fua }, self.now)
+        self.desk.arrived(
+            Request::Transfer { op: Op::Write, start, data, fua },
+            self.client,
+            self.now,
+        )
     }
 }
 
 impl World {
     fn erase(&mut self, how: Erase, start: u64, blocks: u64, fua: bool) -> u64 {
         let start = Lbn::new(start);
-        self.desk.arrived(Request::Erase { how, start, blocks, fua }, self.now)
+        self.desk.arrived(Request::Erase { how, start, blocks, fua }, self.client, self.now)
     }
 }
 
@@ -222,7 +233,7 @@ fn load(world: &mut World, requests: u64, seed: u64) -> BTreeMap<u64, (u64, Vec<
             reads.insert(id, (start, should_be[place].to_vec()));
         }
         if number % 97 == 0 {
-            world.desk.arrived(Request::Flush, world.now);
+            world.desk.arrived(Request::Flush, world.client, world.now);
         }
         // Several at once now and then.
         if prng.chance(0.6) {

@@ -1,0 +1,46 @@
+//! Several clients at once.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// Answers to one client while another, who asks for one block after the other far away, waits for one of
+/// its own: the most of 50 times.
+fn most_before(depth: u64) -> usize {
+    let mut world = World::sized(100, 512, &[], SameTrack::Merge);
+    let mut prng = Prng::new(1, "flood");
+    let mut of_flood = BTreeSet::new();
+    let (flood, victim) = (Client(1), Client(2));
+    let far = world.blocks() - 8;
+    let mut most = 0;
+    for number in 0..50 {
+        world.client = victim;
+        let id = world.read(far - 8 * number, 8);
+        let mut before = 0;
+        world.answers.clear();
+        while !world.answers.iter().any(|(_, answer)| answer.0 == id) {
+            before +=
+                world.answers.drain(..).filter(|(_, answer)| of_flood.remove(&answer.0)).count();
+            world.client = flood;
+            while (of_flood.len() as u64) < depth {
+                let first = 8 * prng.below(256);
+                of_flood.insert(world.read(first, 8));
+            }
+            let next = world.now + us(100);
+            world.run_until(next);
+            assert!(before < 1000, "it starves");
+        }
+        most = most.max(before);
+    }
+    most
+}
+
+#[test]
+fn a_client_that_floods_holds_another_one_up_for_a_few_requests_however_many_it_has() {
+    // What is at the drive when one arrives, one that is chosen already, and the lead.
+    let few = 2 + 1 + 4;
+    for depth in [16, 256] {
+        let most = most_before(depth);
+        assert!((1..=few).contains(&most), "{depth}: {most}");
+    }
+}
