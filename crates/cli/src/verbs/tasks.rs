@@ -50,7 +50,9 @@ Example:
   freewheel promote 3 --control /tmp/disk.control
 
 Two requests of the task are then among those of the clients at any time, who wait for them: it
-ends soon, also where no gap would ever be. There is no way back but to abort it.")]
+ends soon, also where no gap would ever be. A policy that takes what is near, as the server's own
+choice sptf-sw, may leave clients waiting until then; asatf and fcfs do not. There is no way back
+but to abort it.")]
 pub struct PromoteArgs {
     /// The task's number: `freewheel tasks` lists them
     #[arg(value_parser = task_number)]
