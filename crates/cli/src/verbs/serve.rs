@@ -410,13 +410,18 @@ fn text(report: &Report, tasks: &[Task]) -> String {
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("ll");
     table.row(["foreground", &format!("{} requests", responses.count)]);
-    let mean = format!("{:.2} ms", responses.mean_ns / 1e6);
-    let tail = format!("mean {mean}, p50 {}, p99 {}", ms(responses.p50_ns), ms(responses.p99_ns));
-    table.row(["response", &tail]);
-    let within = share(seen.within_150us);
-    let predicted =
-        format!("{}, {within} within 150 us, {} turns late", seen.predicted, share(seen.late));
-    table.row(["predicted", &predicted]);
+    if responses.count > 0 {
+        let mean = format!("{:.2} ms", responses.mean_ns / 1e6);
+        let tail =
+            format!("mean {mean}, p50 {}, p99 {}", ms(responses.p50_ns), ms(responses.p99_ns));
+        table.row(["response", &tail]);
+    }
+    if seen.predicted > 0 {
+        let within = share(seen.within_150us);
+        let predicted =
+            format!("{}, {within} within 150 us, {} turns late", seen.predicted, share(seen.late));
+        table.row(["predicted", &predicted]);
+    }
     table.row(["surprises", &seen.surprises.to_string()]);
     table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
     if let Some(learned) = learned(&report.margins) {

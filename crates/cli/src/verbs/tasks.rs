@@ -49,10 +49,9 @@ pub struct AbortArgs {
 Example:
   freewheel promote 3 --control /tmp/disk.control
 
-Two requests of the task are then among those of the clients at any time, who wait for them: it
-ends soon, also where no gap would ever be. A policy that takes what is near, as the server's own
-choice sptf-sw, may leave clients waiting until then; asatf and fcfs do not. There is no way back
-but to abort it.")]
+Two requests of the task are then among those of the clients at any time, and have turns as those
+of one more connection: clients wait longer, and it ends soon, also where no gap would ever be.
+There is no way back but to abort it.")]
 pub struct PromoteArgs {
     /// The task's number: `freewheel tasks` lists them
     #[arg(value_parser = task_number)]

@@ -126,6 +126,9 @@ pub(super) struct Desk {
     now: SimTime,
 }
 
+/// Whose turns reads of promoted tasks have: no connection has this number.
+const PROMOTED: Client = Client(u64::MAX);
+
 /// Numbers of commands that the scheduler knows nothing of.
 const OWN_COMMANDS: u64 = 1 << 62;
 
@@ -339,8 +342,8 @@ impl Desk {
         let blocks = blocks as u32;
         let (client, promotion) = match whose {
             Whose::Client(client) | Whose::Erasure(client) => (Some(*client), None),
-            // Those are few at once.
-            Whose::Job(read) => (None, read.promotion),
+            // What is read again, or before a write, is little and should not wait.
+            Whose::Job(read) => (read.promotion.map(|_| PROMOTED), read.promotion),
         };
         let request = Foreground { op, start, blocks, sequence: id, promotion };
         self.scheduler.arrived(request, client, self.now, self.jobs.planner());
@@ -456,7 +459,8 @@ impl Desk {
         let finished = self.scheduler.finished(command.id, self.now, self.jobs.planner());
         let Finished { done, error_ns, .. } = finished;
         // Reads of jobs alone follow on each other, so that a buffer answers them; and no gap is lost.
-        if command.foreground.is_some() {
+        let pending = command.foreground.map(|part| &self.pending[&part.sequence]);
+        if pending.is_some_and(|pending| matches!(pending.whose, Whose::Client(_))) {
             self.foresight.came_back(error_ns);
         }
         if let Some(error) = error_ns {

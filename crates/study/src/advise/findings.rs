@@ -159,6 +159,10 @@ fn policy(study: &Study) -> Option<Finding> {
 
 fn own_queue_is_best(own: &PolicyRun, best: &PolicyRun, fcfs: &PolicyRun) -> Finding {
     let mean = |run: &PolicyRun| ms(run.result.response.mean_ns);
+    let beside_fcfs = match best.title == fcfs.title {
+        true => String::new(),
+        false => format!(" and {} ms under FCFS", mean(fcfs)),
+    };
     Finding {
         headline: format!(
             "No policy outside the drive does better than the {}, which has a mean response time of {} ms.",
@@ -166,10 +170,10 @@ fn own_queue_is_best(own: &PolicyRun, best: &PolicyRun, fcfs: &PolicyRun) -> Fin
             mean(own)
         ),
         detail: format!(
-            "Given one command at a time, the drive has {} ms under {} and {} ms under FCFS: while it works on one, the next can neither be taken into its buffer nor served from it. Reads alone take {} ms in the drive's queue and {} ms under {}; p99 is {} ms against {} ms.",
+            "Given one command at a time, the drive has {} ms under {}{}: while it works on one, the next can neither be taken into its buffer nor served from it. Reads alone take {} ms in the drive's queue and {} ms under {}; p99 is {} ms against {} ms.",
             mean(best),
             best.title,
-            mean(fcfs),
+            beside_fcfs,
             ms(own.result.read_response.mean_ns),
             ms(best.result.read_response.mean_ns),
             best.title,
@@ -297,6 +301,10 @@ fn fit(study: &Study) -> Option<Finding> {
     let used = study.trace_space_bytes as f64 / study.drive.capacity_bytes as f64;
     let space = Bytes::new(study.trace_space_bytes).human_decimal();
     match study.options.trace.fit {
+        Fit::Scale if used > 1.0 => Some(Finding {
+            headline: "The trace's addresses were squeezed onto the drive (--scale).".into(),
+            detail: format!("It reaches {space}, and the drive has {}. Seeks are those of a full drive, shorter than where the trace was recorded.", Bytes::new(study.drive.capacity_bytes).human_decimal()),
+        }),
         Fit::Scale => Some(Finding {
             headline: "The trace's addresses were spread over the whole drive (--scale).".into(),
             detail: format!("It reaches {space}, {} of the drive. Seeks are those of a full drive; without --scale they would be those of a nearly empty one.", percent(used)),

@@ -44,3 +44,25 @@ fn a_client_that_floods_holds_another_one_up_for_a_few_requests_however_many_it_
         assert!((1..=few).contains(&most), "{depth}: {most}");
     }
 }
+
+#[test]
+fn a_promoted_task_whose_next_blocks_are_always_the_nearest_leaves_clients_their_turns() {
+    let mut world = World::sized(100, 512, &[], SameTrack::Merge);
+    let scrub = JobSpec { repeats: true, ..world.whole(Kind::Scrub) };
+    let id = world.desk.jobs_mut().create(world.now, scrub).unwrap();
+    world.desk.jobs_mut().promote(world.now, id).unwrap();
+    let mut prng = Prng::new(1, "requests of a client");
+    for _ in 0..50 {
+        let asked = world.now;
+        let start = 8 * prng.below(world.blocks() / 8);
+        let read = world.read(start, 8);
+        world.answers.clear();
+        while !world.answers.iter().any(|(_, answer)| answer.0 == read) {
+            let next = world.now + us(100);
+            world.run_until(next);
+            // A few turns of 6 ms of the promoted task, and its own.
+            assert!(world.now - asked < us(100_000), "a client starves");
+        }
+    }
+    assert!(world.desk.jobs().report(id, world.now).unwrap().delivered.get() > 1000);
+}
