@@ -94,6 +94,33 @@ pub struct PaceArgs {
     promote: bool,
 }
 
+/// Which part of the drive a task reads.
+#[derive(Args)]
+pub struct RangeArgs {
+    /// Begin so far behind the drive's beginning, as 1GiB
+    #[arg(long, value_name = "SIZE", default_value = "0B")]
+    start: Bytes,
+    /// Read so much from there on, and not all to the drive's end
+    #[arg(long, value_name = "SIZE")]
+    length: Option<Bytes>,
+}
+
+impl RangeArgs {
+    /// Lets a task be for that part alone.
+    pub fn limit(&self, request: &mut TaskRequest) -> Result<(), Failure> {
+        request.first_block = in_blocks("--start", self.start)?;
+        request.blocks = self.length.map(|length| in_blocks("--length", length)).transpose()?;
+        Ok(())
+    }
+}
+
+fn in_blocks(option: &str, size: Bytes) -> Result<u64, Failure> {
+    match size.get() % BLOCK_BYTES {
+        0 => Ok(size.get() / BLOCK_BYTES),
+        _ => Err(Failure::wrong_use(format!("{option} {size}: a multiple of 512B is allowed"))),
+    }
+}
+
 /// Whether the verb waits for its task.
 #[derive(Args)]
 pub struct DetachArgs {

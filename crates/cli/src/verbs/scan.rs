@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use clap::Args;
 use freewheel::live::control::{ControlClient, Record, Task, TaskKind};
 
-use super::control::{ControlArgs, DetachArgs, PaceArgs, Watch, ensure_done, summary};
+use super::control::{ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, ensure_done, summary};
 use crate::failure::Failure;
 use crate::output;
 use crate::verbs::tasks;
@@ -30,6 +30,8 @@ pub struct ScanArgs {
     control: ControlArgs,
     #[command(flatten)]
     pace: PaceArgs,
+    #[command(flatten)]
+    range: RangeArgs,
     /// Command that the blocks are fed to, by sh -c
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["detach", "repeat"])]
     exec: Option<String>,
@@ -44,6 +46,7 @@ impl ScanArgs {
     pub fn run(self) -> Result<(), Failure> {
         let client = self.control.client()?;
         let mut request = self.pace.request(TaskKind::Scan);
+        self.range.limit(&mut request)?;
         request.repeat = self.wait.repeat;
         request.stream = self.exec.is_some();
         let task = self.pace.begin(&client, &request)?;

@@ -8,7 +8,9 @@ use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, 
 use freewheel::live::copies::{Cause, Change, Manifest};
 use serde::Serialize;
 
-use super::control::{ControlArgs, DetachArgs, PaceArgs, Watch, blocks, ensure_done, summary};
+use super::control::{
+    ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, blocks, ensure_done, summary,
+};
 use crate::failure::Failure;
 use crate::verbs::{scan, tasks};
 use crate::{file, output};
@@ -20,6 +22,7 @@ Examples:
   freewheel scrub --control /tmp/disk.control
   freewheel scrub --control /tmp/disk.control --manifest today --against yesterday
   freewheel scrub --control /tmp/disk.control --detach --repeat
+  freewheel scrub --control /tmp/disk.control --start 1TiB --length 10GiB
 
 A manifest has a checksum for each MiB. --against says which of them are other than they were,
 and whether clients have written there since: the server knows of writes as long as it runs, in
@@ -31,11 +34,13 @@ pub struct ScrubArgs {
     control: ControlArgs,
     #[command(flatten)]
     pace: PaceArgs,
+    #[command(flatten)]
+    range: RangeArgs,
     /// Write checksums of what was read to this file, when all of it was: not of a scrub that begins anew
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat", "start", "length"])]
     manifest: Option<PathBuf>,
     /// Say what has changed since this manifest was written
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["detach", "repeat", "start", "length"])]
     against: Option<PathBuf>,
     #[command(flatten)]
     wait: DetachArgs,
@@ -108,6 +113,7 @@ impl ScrubArgs {
             file::ensure_new(path)?;
         }
         let mut request = self.pace.request(TaskKind::Scrub);
+        self.range.limit(&mut request)?;
         request.repeat = self.wait.repeat;
         request.stream = self.manifest.is_some() || old.is_some();
         let task = self.pace.begin(&client, &request)?;

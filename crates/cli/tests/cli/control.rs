@@ -158,6 +158,33 @@ fn a_scan_feeds_every_block_to_its_command() {
 }
 
 #[test]
+fn a_task_may_be_for_a_part_of_the_drive() {
+    let world = World::emulated("");
+    let out = world.path("out");
+    let control = world.control();
+    let control = control.to_str().unwrap();
+    let range = ["--start", "64KiB", "--length", "96KiB", "--promote", "--control", control];
+    let exec = format!("grep -a ^data > {}", out.display());
+    let ran = run(&[&["scan", "--exec", &exec][..], &range].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let blocks: u64 = std::fs::read_to_string(&out)
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let words: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
+            assert!(words[0] >= 128 && words[0] + words[1] <= 128 + 192, "{line}");
+            words[1]
+        })
+        .sum();
+    assert_eq!(blocks, 192);
+    let scrub = run(&[&["scrub", "--json"][..], &range].concat());
+    let document: serde_json::Value = serde_json::from_str(&scrub.stdout).unwrap();
+    assert_eq!(document["task"]["blocks"], 192);
+    let odd = run(&["scan", "--start", "1000B", "--control", control]);
+    assert!(odd.code == 2 && odd.stderr.contains("multiple of 512B"), "{}", odd.stderr);
+}
+
+#[test]
 fn tasks_are_listed_promoted_and_aborted_by_their_numbers() {
     let world = World::emulated("");
     assert!(world.verb("tasks").stdout.contains("no tasks"));
