@@ -54,6 +54,16 @@ pub enum OpenError {
         /// What the system says.
         source: io::Error,
     },
+    /// It takes no writes.
+    #[error(
+        "{}: the device is read-only, and it is to be written: have the system offer it for writing \
+         (blockdev --setrw, losetup without --read-only, the write protection of a card or drive)",
+        path.display()
+    )]
+    ReadOnly {
+        /// The device.
+        path: PathBuf,
+    },
     /// There is nothing in it.
     #[error("{}: is empty: make it as large as the drive, as with truncate --size", path.display())]
     Empty {
@@ -177,6 +187,10 @@ impl Opened {
         };
         let metadata = file.metadata().map_err(system)?;
         let is_device = metadata.file_type().is_block_device();
+        // The system opens it all the same, and refuses every write.
+        if is_device && writes && is_read_only(&sysfs_of(&file).map_err(system)?) {
+            return Err(OpenError::ReadOnly { path: path.into() });
+        }
         let bytes = match is_device {
             true => file.seek(SeekFrom::End(0)).map_err(system)?,
             false => metadata.len(),
@@ -312,6 +326,11 @@ fn sysfs_of(device: &File) -> io::Result<PathBuf> {
     let number = device.metadata()?.rdev();
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     Ok(format!("/sys/dev/block/{major}:{minor}").into())
+}
+
+/// Whether a block device takes no writes. `sysfs` is its directory, or one of its partitions.
+fn is_read_only(sysfs: &Path) -> bool {
+    std::fs::read_to_string(sysfs.join("ro")).is_ok_and(|says| says.trim() == "1")
 }
 
 /// Whether a block device can give blocks up: one that cannot may still make zeroes by itself, and takes
