@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use freewheel_nbd::Errno;
-use freewheel_units::{BLOCK_BYTES, Blocks};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blksszget};
 use thiserror::Error;
 
 use self::buffer::Buffer;
 use self::ring::Ringer;
 use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
-use crate::holes;
+use crate::{Room, holes};
 
 /// Why a file or device cannot be served.
 #[derive(Debug, Error)]
@@ -63,6 +63,19 @@ pub enum OpenError {
     ReadOnly {
         /// The device.
         path: PathBuf,
+    },
+    /// Nothing can be written to its holes.
+    #[error(
+        "{}: its file system has no room left, and writes to the file's holes may take {}: make room, \
+         or move the file to another (cp --sparse=always)",
+        path.display(),
+        wanted.human_decimal()
+    )]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// What its holes may take.
+        wanted: Bytes,
     },
     /// There is nothing in it.
     #[error("{}: is empty: make it as large as the drive, as with truncate --size", path.display())]
@@ -136,6 +149,11 @@ impl FileBackend {
         self.opened.is_direct
     }
 
+    /// What its file system has for the holes of a file, if it says so; None for a device.
+    pub fn room(&self) -> Option<Room> {
+        self.opened.room()
+    }
+
     /// How the system is asked.
     pub fn io(&self) -> Io {
         if self.ringer.is_some() { Io::Uring } else { Io::Threads }
@@ -207,7 +225,15 @@ impl Opened {
         let file = if is_direct { file } else { open(OFlags::empty()).map_err(system)? };
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::InUse { path: path.into() })?;
-        Ok(Self { file: Arc::new(file), bytes, sector_bytes, is_direct, is_device })
+        let opened = Self { file: Arc::new(file), bytes, sector_bytes, is_direct, is_device };
+        match opened.room().filter(|room| writes && room.is_used_up()) {
+            Some(Room { wanted, .. }) => Err(OpenError::NoRoom { path: path.into(), wanted }),
+            None => Ok(opened),
+        }
+    }
+
+    fn room(&self) -> Option<Room> {
+        if self.is_device { None } else { Room::for_holes(&self.file) }
     }
 
     /// Lays a command out for the file, in memory of `spare` where it needs some. What the file cannot
