@@ -307,6 +307,7 @@ fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
         // Where the device has none, zeroes are written.
         write_zeroes: true,
         rotational: true,
+        cache: true,
         multi_conn: true,
         ..Features::default()
     };
@@ -355,7 +356,15 @@ impl Service for Serving {
             Command::WriteZeroes { span, fua, no_hole, .. } => {
                 erase(Erase::Zeroes { keep: no_hole }, span, fua)
             }
-            _ => return responder.error(Errno::NotSup, "not offered"),
+            // Its data are in memory for a while, as those of a read.
+            Command::Cache { span } if span.length > REQUEST_BYTES_MAX => {
+                return responder.error(Errno::Inval, "it is longer than the longest read");
+            }
+            Command::Cache { span } => Request::Cache {
+                start: Lbn::new(span.offset / BLOCK_BYTES),
+                blocks: u64::from(span.length) / BLOCK_BYTES,
+            },
+            Command::BlockStatus { .. } => return responder.error(Errno::NotSup, "not offered"),
         };
         self.tell(Message::Arrived(arrival, request, responder));
     }
