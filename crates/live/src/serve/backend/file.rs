@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
-use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blksszget};
+use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blkpbszget, ioctl_blksszget};
 use thiserror::Error;
 
 use self::buffer::Buffer;
@@ -109,6 +109,7 @@ struct Opened {
     /// Its size when it was opened.
     bytes: u64,
     sector_bytes: u32,
+    physical_bytes: u32,
     is_direct: bool,
     is_device: bool,
 }
@@ -216,16 +217,21 @@ impl Opened {
         if bytes < BLOCK_BYTES {
             return Err(OpenError::Empty { path: path.into() });
         }
-        let sector_bytes = match is_device {
-            true => ioctl_blksszget(&file).map_err(|error| system(error.into()))?,
-            false => BLOCK_BYTES as u32,
+        let refused = |error: rustix::io::Errno| system(error.into());
+        let (sector_bytes, physical_bytes) = match is_device {
+            true => (
+                ioctl_blksszget(&file).map_err(refused)?,
+                ioctl_blkpbszget(&file).map_err(refused)?,
+            ),
+            false => (BLOCK_BYTES as u32, BLOCK_BYTES as u32),
         };
         // Where a file system's sectors are larger, single blocks go through the page cache.
         let is_direct = is_direct && takes_single_sectors(&file, sector_bytes, bytes);
         let file = if is_direct { file } else { open(OFlags::empty()).map_err(system)? };
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::InUse { path: path.into() })?;
-        let opened = Self { file: Arc::new(file), bytes, sector_bytes, is_direct, is_device };
+        let file = Arc::new(file);
+        let opened = Self { file, bytes, sector_bytes, physical_bytes, is_direct, is_device };
         match opened.room().filter(|room| writes && room.is_used_up()) {
             Some(Room { wanted, .. }) => Err(OpenError::NoRoom { path: path.into(), wanted }),
             None => Ok(opened),
@@ -310,10 +316,11 @@ impl Backend for FileBackend {
     }
 
     fn abilities(&self) -> Abilities {
-        let (sector_bytes, trim) = (self.opened.sector_bytes, self.trims);
-        let write_zeroes_kept = !self.opened.is_device;
+        let Opened { sector_bytes, physical_bytes, is_device, .. } = *self.opened;
+        let (trim, write_zeroes_kept) = (self.trims, !is_device);
         Abilities {
             sector_bytes,
+            physical_bytes,
             flush: true,
             fua: false,
             trim,

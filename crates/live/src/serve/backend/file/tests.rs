@@ -176,6 +176,16 @@ fn a_device_that_takes_no_writes_is_refused_unless_it_is_only_to_be_read() {
 }
 
 #[test]
+fn the_sectors_of_a_device_are_those_that_the_system_tells_of() {
+    let file = NamedTempFile::new().unwrap();
+    file.as_file().set_len(1 << 20).unwrap();
+    let Some(device) = LoopDevice::new(file.path(), &["--sector-size", "4096"]) else { return };
+    let opened = FileBackend::open(&device.0, None, 1, back().0).unwrap();
+    let Abilities { sector_bytes, physical_bytes, .. } = opened.abilities();
+    assert_eq!((sector_bytes, physical_bytes), (4096, 4096));
+}
+
+#[test]
 fn a_read_past_the_end_fails_by_itself() {
     for io in ways() {
         let trial = opened(1 << 20, io);
@@ -247,8 +257,9 @@ fn all_that_was_sent_is_done_when_the_device_is_let_go() {
 /// The ring's thread with this file for a device, after it has slept a while for want of commands.
 fn slept(file: File) -> Option<(Sender<BackendCommand>, Ringer, Receiver<CameBack>)> {
     let (file, bytes) = (Arc::new(file), 1 << 20);
-    let (sector_bytes, is_direct, is_device) = (512, false, true);
-    let opened = Arc::new(Opened { file, bytes, sector_bytes, is_direct, is_device });
+    let (sector_bytes, physical_bytes, is_direct, is_device) = (512, 512, false, true);
+    let opened =
+        Arc::new(Opened { file, bytes, sector_bytes, physical_bytes, is_direct, is_device });
     let (back, told) = back();
     let started = ring::start(&opened, 4, &back).map_err(|error| uring::skip(&error));
     let (commands, ringer) = started.ok()?;
