@@ -16,5 +16,8 @@ pub mod emulate;
 mod folder;
 mod holes;
 pub mod nbd;
+mod room;
 pub mod serve;
 pub mod trial;
+
+pub use room::Room;

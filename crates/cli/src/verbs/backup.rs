@@ -9,8 +9,9 @@ use freewheel::units::BLOCK_BYTES;
 use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
+use super::room;
 use crate::failure::Failure;
-use crate::{file, number, output};
+use crate::{file, output};
 
 /// Copy a served drive to a file in its gaps, as of the moment at which it begins
 #[derive(Args)]
@@ -68,10 +69,7 @@ impl BackupArgs {
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };
         let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
-        let missing = (range.blocks - backup.kept()) * BLOCK_BYTES;
-        if let Some(left) = backup.room().filter(|left| left.get() < missing) {
-            output::note(&is_short(left.get(), missing));
-        }
+        room::note(backup.room(), "the copy is to be", "what is zeros takes none");
         if backup.foreign() > 0 {
             output::note(&begins_anew(backup.foreign()));
         }
@@ -148,13 +146,6 @@ impl BackupArgs {
             ))),
         }
     }
-}
-
-fn is_short(left: u64, missing: u64) -> String {
-    let [left, missing] = [left, missing].map(number::capacity);
-    format!(
-        "{left} are left where the copy is to be and {missing} may come: what is zeros takes none"
-    )
 }
 
 fn goes_on(kept: u64, all: u64) -> String {

@@ -21,6 +21,7 @@ use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
 use crate::verbs::emulated::{BadRange, bad_blocks};
 use crate::verbs::listen::{self, ListenArgs};
+use crate::verbs::room;
 use crate::{number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -161,6 +162,10 @@ impl EmulateArgs {
         let options = self.options(&drive)?;
         let stop = listen::stop()?;
         let emulation = Arc::new(Emulation::start(&spec, &self.drive, options)?);
+        if let Some(store) = &self.store {
+            let place = format!("{} is", store.display());
+            room::note(emulation.room(), &place, room::WRITES_FAIL);
+        }
         let service: Arc<dyn Service> = Arc::clone(&emulation) as Arc<dyn Service>;
         let server = self.listen.bind(service)?;
         self.announce(&spec, &drive, &server, &emulation)?;

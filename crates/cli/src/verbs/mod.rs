@@ -8,6 +8,7 @@ mod emulated;
 mod extract;
 mod listen;
 mod reproduce;
+mod room;
 mod scan;
 mod scrub;
 mod serve;

@@ -30,6 +30,7 @@ use crate::verbs::control;
 use crate::verbs::drive::DriveIdentity;
 use crate::verbs::emulated::Emulated;
 use crate::verbs::listen::{self, ListenArgs};
+use crate::verbs::room;
 use crate::verbs::target::Target;
 use crate::{number, output};
 
@@ -278,6 +279,7 @@ impl ServeArgs {
                 // Flushes and retries come beside the scheduler's.
                 let io = self.io.map(Io::from);
                 let file = FileBackend::open(&path, io, at_once() + 2, way.back())?;
+                room::note(file.room(), &format!("{} is", path.display()), room::WRITES_FAIL);
                 let how = match file.io() {
                     Io::Uring => " by uring",
                     Io::Threads => " by threads",

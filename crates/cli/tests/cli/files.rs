@@ -1,4 +1,4 @@
-use super::run::{Bench, SMALL_TRACE, run, stdout};
+use super::run::{Bench, Ran, SMALL_TRACE, run, run_with_room_of, stdout};
 
 const INPUTS: [&str; 2] = ["sim.toml", "trace.csv"];
 
@@ -135,4 +135,48 @@ fn a_converted_trace_holds_what_the_original_did() {
     let back = bench.at("back.csv");
     stdout(&["trace", "convert", &copy, &back]);
     assert_eq!(std::fs::read_to_string(back).unwrap(), SMALL_TRACE);
+}
+
+/// Makes `disk`, as large as the Atlas 10K, of which nothing is there.
+const DISK: &str = "truncate -s 9199079936 disk";
+
+/// Runs a server in such a folder, which has none for its socket.
+fn serve_with_room(bytes: u64, prepare: &str, args: &[&str]) -> Option<Ran> {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run_with_room_of(bytes, folder.path(), prepare, args)?;
+    assert_eq!(ran.code, 1, "{args:?}: {}", ran.stderr);
+    Some(ran)
+}
+
+const SERVE: [&str; 6] = ["serve", "disk", "--drive", "atlas10k", "--socket", "nosuch/socket"];
+const EMULATE: [&str; 6] = ["emulate", "atlas10k", "--store", "store", "--socket", "nosuch/socket"];
+
+#[test]
+fn a_server_on_a_full_file_system_does_not_start_and_leaves_nothing_behind() {
+    let full = format!("{DISK}; cat /dev/zero > fill 2> /dev/null || true; export TMPDIR=.");
+    let unnamed = [&EMULATE[..2], &EMULATE[4..]].concat();
+    for (args, texts) in [
+        (&SERVE[..], &["disk: its file system has no room left", "cp --sparse=always"]),
+        (&EMULATE, &["store: its file system has no room left", "--store FILE"]),
+        (&unnamed, &[".: its file system has no room left", "TMPDIR"]),
+    ] {
+        let Some(ran) = serve_with_room(1 << 20, &full, args) else { return };
+        for text in texts.iter().chain(&["may take 9.20 GB"]) {
+            assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
+        }
+        assert_eq!(ran.stdout, "disk\nfill\n");
+    }
+}
+
+#[test]
+fn a_server_whose_file_has_more_holes_than_there_is_room_says_so() {
+    for (args, name) in [(SERVE, "disk"), (EMULATE, "store")] {
+        let text = format!("note: 0.001 GB are left where {name} is and 9.199 GB may come: ");
+        for (room, is_short) in [(1 << 20, true), (10 << 30, false)] {
+            let Some(ran) = serve_with_room(room, DISK, &args) else { return };
+            assert!(ran.stderr.contains("there is no folder nosuch"), "{}", ran.stderr);
+            assert_eq!(ran.stderr.contains(&text), is_short, "{}", ran.stderr);
+            assert_eq!(ran.stderr.contains("note: "), is_short, "{}", ran.stderr);
+        }
+    }
 }

@@ -31,6 +31,30 @@ pub fn run_with_files_of(blocks: u64, args: &[&str]) -> Ran {
     finish(command.output().unwrap())
 }
 
+/// Runs `prepare`, a command of the shell, and then the program in a folder whose file system has room
+/// for `bytes` and nobody else sees; the names of the files there in the end follow on stdout. None where
+/// no such file system may be made, which is said.
+pub fn run_with_room_of(bytes: u64, folder: &Path, prepare: &str, args: &[&str]) -> Option<Ran> {
+    let mount = format!("mount -t tmpfs -o size={bytes} tmpfs \"$0\"");
+    let unshare = |script: &str, args: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-ec", script]).arg(folder);
+        command.args(args).output()
+    };
+    let why = match unshare(&mount, &[]) {
+        Ok(output) if output.status.success() => {
+            let script =
+                format!("{mount}; cd \"$0\"; {prepare}; \"$@\" || code=$?; ls; exit $code");
+            let program = [&[env!("CARGO_BIN_EXE_freewheel")], args].concat();
+            return Some(finish(unshare(&script, &program).unwrap()));
+        }
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => error.to_string(),
+    };
+    println!("skipped: a file system with little room: unshare: {why}");
+    None
+}
+
 pub fn finish(output: Output) -> Ran {
     Ran {
         code: output.status.code().expect("an exit code, not a signal"),

@@ -20,14 +20,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use freewheel_units::{BLOCK_BYTES, Bytes};
-use rustix::fs::{Advice, fadvise, fstatvfs};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
+use rustix::fs::{Advice, fadvise};
 
 use super::error::BackupError;
 use super::files::{
     ensure_free, give_name, manifest_of, open_partial, partial, record, replace, sync_folder,
 };
 use super::manifest::{Manifest, REGION_BLOCKS};
+use crate::Room;
 use crate::control::{BlockRange, Record, TaskKind, TaskRequest};
 
 /// Time between two records of what is there, at least: so much is lost when it is killed.
@@ -103,11 +104,10 @@ impl Backup {
         }
     }
 
-    /// Bytes that its file system has left, if it says so. Where a drive has nothing but zeros its copy
-    /// takes none.
-    pub fn room(&self) -> Option<Bytes> {
-        let system = fstatvfs(&self.file).ok()?;
-        Some(Bytes::new(system.f_bavail.saturating_mul(system.f_frsize)))
+    /// What its file system has for what is still to come, if it says so.
+    pub fn room(&self) -> Option<Room> {
+        let missing = self.manifest.range.blocks - self.kept();
+        Room::for_more(&self.file, Blocks::new(missing).bytes())
     }
 
     fn at_file<T>(&self, result: io::Result<T>) -> Result<T, BackupError> {

@@ -25,6 +25,7 @@ use freewheel_sim::library::DriveError;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op};
 use thiserror::Error;
 
+use crate::Room;
 use crate::nbd::{Responder, Service};
 
 pub use adapter::{COMMAND_BLOCKS_MAX, Finished, HostAdapter, Request};
@@ -108,6 +109,11 @@ impl Emulation {
     /// Its blocks of 512 B.
     pub fn blocks(&self) -> Blocks {
         Blocks::new(self.export.size / BLOCK_BYTES)
+    }
+
+    /// What the file system of [`Options::store`] has for all that may be written, if it says so.
+    pub fn room(&self) -> Option<Room> {
+        self.store.room()
     }
 
     /// Its data.

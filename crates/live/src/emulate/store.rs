@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use freewheel_units::Bytes;
 use thiserror::Error;
 
-use crate::{folder, holes};
+use crate::{Room, folder, holes};
 
 /// Data without a name are in files of this size at most: ext4 ends at 16 TiB.
 const PIECE_BYTES: u64 = 8 << 40;
@@ -50,6 +50,19 @@ pub enum StoreError {
         /// The drive's size.
         wanted: Bytes,
     },
+    /// Nothing can be written to it.
+    #[error(
+        "{}: its file system has no room left, and the drive's data may take {}: make room, or choose \
+         another with --store FILE or, without it, TMPDIR",
+        path.display(),
+        wanted.human_decimal()
+    )]
+    NoRoom {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the holes of its files may take.
+        wanted: Bytes,
+    },
     /// The system refuses.
     #[error("{}: {source}", path.display())]
     System {
@@ -72,10 +85,7 @@ impl Store {
     /// The store of a drive of `size` bytes in this file, which is made when there is none. It is
     /// kept, and while it is open no other store has it.
     pub fn open(path: &Path, size: Bytes) -> Result<Self, StoreError> {
-        let at = |error| {
-            let source = folder::explain(path, error);
-            StoreError::System { path: path.into(), source }
-        };
+        let at = |error| refused(path, folder::explain(path, error));
         let create = OpenOptions::new().read(true).write(true).create_new(true).open(path);
         let (file, is_new) = match create {
             Ok(file) => (file, true),
@@ -91,21 +101,20 @@ impl Store {
             }
             Err(fs::TryLockError::Error(error)) => return Err(at(error)),
         }
-        if is_new && let Err(error) = file.set_len(size.get()) {
-            // What cannot be a store is not left behind.
-            let _ = fs::remove_file(path);
-            return Err(match error.kind() {
-                ErrorKind::FileTooLarge | ErrorKind::InvalidInput => {
-                    StoreError::TooLarge { path: path.into(), wanted: size }
-                }
-                _ => at(error),
-            });
-        }
-        let found = Bytes::new(file.metadata().map_err(at)?.len());
-        if found != size {
-            return Err(StoreError::Size { path: path.into(), found, wanted: size });
+        let fits = if is_new { lay_out(&file, path, size) } else { ensure_size(&file, path, size) };
+        if let Err(error) = fits.and_then(|()| ensure_room(&file, path)) {
+            if is_new {
+                // What cannot be a store is not left behind.
+                let _ = fs::remove_file(path);
+            }
+            return Err(error);
         }
         Ok(Self { files: vec![file], piece: size.get().max(1) })
+    }
+
+    /// What its file system has for the holes of its first file, if it says so.
+    pub fn room(&self) -> Option<Room> {
+        self.files.first().and_then(Room::for_holes)
     }
 
     /// The store of a drive of `size` bytes that is gone with the process.
@@ -114,12 +123,14 @@ impl Store {
     }
 
     fn in_pieces(size: Bytes, piece: u64) -> Result<Self, StoreError> {
-        let at = |source| StoreError::System { path: std::env::temp_dir(), source };
+        let folder = std::env::temp_dir();
+        let at = |error| refused(&folder, error);
         let mut files = Vec::new();
         let mut begin = 0;
         while begin < size.get() {
             let file = tempfile::tempfile().map_err(at)?;
             file.set_len(piece.min(size.get() - begin)).map_err(at)?;
+            ensure_room(&file, &folder)?;
             files.push(file);
             begin += piece;
         }
@@ -172,6 +183,37 @@ impl Store {
             at += length;
         }
         Ok(())
+    }
+}
+
+fn refused(path: &Path, source: io::Error) -> StoreError {
+    StoreError::System { path: path.into(), source }
+}
+
+/// Makes a file as large as the drive, all of it a hole.
+fn lay_out(file: &File, path: &Path, size: Bytes) -> Result<(), StoreError> {
+    file.set_len(size.get()).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge | ErrorKind::InvalidInput => {
+            StoreError::TooLarge { path: path.into(), wanted: size }
+        }
+        _ => refused(path, error),
+    })
+}
+
+/// That a file is as large as the drive.
+fn ensure_size(file: &File, path: &Path, size: Bytes) -> Result<(), StoreError> {
+    let metadata = file.metadata().map_err(|error| refused(path, error))?;
+    match Bytes::new(metadata.len()) {
+        found if found != size => Err(StoreError::Size { path: path.into(), found, wanted: size }),
+        _ => Ok(()),
+    }
+}
+
+/// That something can be written to the holes of a file, if it has any.
+fn ensure_room(file: &File, path: &Path) -> Result<(), StoreError> {
+    match Room::for_holes(file).filter(Room::is_used_up) {
+        Some(Room { wanted, .. }) => Err(StoreError::NoRoom { path: path.into(), wanted }),
+        None => Ok(()),
     }
 }
 

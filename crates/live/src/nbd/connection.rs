@@ -210,7 +210,10 @@ impl Connection<'_> {
     fn submit(&mut self, request: Request) {
         let Request { ticket, command, mut data } = request;
         let weight = match command {
-            Command::Read { span, .. } | Command::Write { span, .. } => u64::from(span.length),
+            // A service may do the last as a read.
+            Command::Read { span, .. } | Command::Write { span, .. } | Command::Cache { span } => {
+                u64::from(span.length)
+            }
             _ => 0,
         };
         self.outbox.began(weight);

@@ -86,6 +86,8 @@ pub struct Abilities {
     /// Bytes of a logical sector, of which all that it is asked is whole ones: a power of two, at least
     /// 512.
     pub sector_bytes: u32,
+    /// Bytes of a physical sector, as far as it is known: a write of less is read, changed and written.
+    pub physical_bytes: u32,
     /// Everything that has come back is on the media when a flush does.
     pub flush: bool,
     /// A write is on the media when it comes back, if that is asked for.
@@ -101,10 +103,10 @@ pub struct Abilities {
 impl Default for Abilities {
     /// Sectors of 512 B, and nothing else.
     fn default() -> Self {
-        let sector_bytes = BLOCK_BYTES as u32;
+        let (sector_bytes, physical_bytes) = (BLOCK_BYTES as u32, BLOCK_BYTES as u32);
         let (flush, fua, trim) = (false, false, false);
         let (write_zeroes, write_zeroes_kept) = (false, false);
-        Self { sector_bytes, flush, fua, trim, write_zeroes, write_zeroes_kept }
+        Self { sector_bytes, physical_bytes, flush, fua, trim, write_zeroes, write_zeroes_kept }
     }
 }
 

@@ -24,6 +24,8 @@ use super::written::Written;
 pub(super) enum Request {
     /// Blocks, with room for what is read or what is written.
     Transfer { op: Op, start: Lbn, data: Vec<u8>, fua: bool },
+    /// So many blocks of 512 B are to be read, for what the device keeps of them.
+    Cache { start: Lbn, blocks: u64 },
     /// So many blocks of 512 B are to be erased.
     Erase { how: Erase, start: Lbn, blocks: u64, fua: bool },
     /// Everything that has been answered is to be on the media.
@@ -246,6 +248,10 @@ impl Desk {
                 let id = self.number();
                 self.flush(id);
                 id
+            }
+            Request::Cache { start, blocks } => {
+                let data = vec![0; (blocks * BLOCK_BYTES) as usize];
+                self.take(Op::Read, start, data, false, Whose::Client(client))
             }
             Request::Erase { how, start, blocks, fua } => {
                 self.erase(how, start, blocks, fua, client)

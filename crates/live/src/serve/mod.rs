@@ -297,7 +297,7 @@ impl Serving {
 }
 
 fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
-    let Abilities { sector_bytes, flush, fua, trim, .. } = abilities;
+    let Abilities { flush, fua, trim, .. } = abilities;
     let features = Features {
         flush,
         // Where there is none, a write and a flush behind it.
@@ -307,22 +307,31 @@ fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
         // Where the device has none, zeroes are written.
         write_zeroes: true,
         rotational: true,
+        cache: true,
         multi_conn: true,
         ..Features::default()
-    };
-    // What is no whole sector is refused: a client reads it first, or a write would wait for a turn.
-    let block_sizes = BlockSizes {
-        minimum: sector_bytes,
-        preferred: sector_bytes.max(4096),
-        payload_max: REQUEST_BYTES_MAX,
     };
     Export {
         description: format!("{name} behind Freewheel"),
         name,
         size: blocks.bytes().get(),
         features,
-        block_sizes,
+        block_sizes: block_sizes(abilities),
         block_sizes_required: false,
+    }
+}
+
+/// What is no whole logical sector is refused: a client reads it first, or a write would wait for a turn.
+/// Of physical ones it is the drive that reads first, and waits.
+fn block_sizes(abilities: Abilities) -> BlockSizes {
+    let Abilities { sector_bytes, physical_bytes, .. } = abilities;
+    // The protocol has powers of two, no more than the longest payload.
+    let can_be = physical_bytes.is_power_of_two() && physical_bytes <= REQUEST_BYTES_MAX;
+    let physical_bytes = if can_be { physical_bytes } else { 0 };
+    BlockSizes {
+        minimum: sector_bytes,
+        preferred: sector_bytes.max(physical_bytes).max(4096),
+        payload_max: REQUEST_BYTES_MAX,
     }
 }
 
@@ -355,7 +364,15 @@ impl Service for Serving {
             Command::WriteZeroes { span, fua, no_hole, .. } => {
                 erase(Erase::Zeroes { keep: no_hole }, span, fua)
             }
-            _ => return responder.error(Errno::NotSup, "not offered"),
+            // Its data are in memory for a while, as those of a read.
+            Command::Cache { span } if span.length > REQUEST_BYTES_MAX => {
+                return responder.error(Errno::Inval, "it is longer than the longest read");
+            }
+            Command::Cache { span } => Request::Cache {
+                start: Lbn::new(span.offset / BLOCK_BYTES),
+                blocks: u64::from(span.length) / BLOCK_BYTES,
+            },
+            Command::BlockStatus { .. } => return responder.error(Errno::NotSup, "not offered"),
         };
         self.tell(Message::Arrived(arrival, request, responder));
     }
@@ -397,6 +414,23 @@ mod tests {
                 assert!(size.is_multiple_of(sector) && 2 * size <= shortest, "{name}: {size}");
                 assert!((8..=128).contains(&size), "{name}: {size}");
             }
+        }
+    }
+
+    #[test]
+    fn physical_sectors_are_preferred_and_logical_ones_are_the_least() {
+        let sizes = |sector_bytes, physical_bytes| {
+            let sizes =
+                block_sizes(Abilities { sector_bytes, physical_bytes, ..Abilities::default() });
+            (sizes.minimum, sizes.preferred)
+        };
+        assert_eq!(sizes(512, 512), (512, 4096));
+        assert_eq!(sizes(512, 4096), (512, 4096));
+        assert_eq!(sizes(512, 16_384), (512, 16_384));
+        assert_eq!(sizes(4096, 4096), (4096, 4096));
+        assert_eq!(sizes(8192, 512), (8192, 8192));
+        for no_size in [0, 12_288, 64 << 20] {
+            assert_eq!(sizes(512, no_size), (512, 4096), "{no_size}");
         }
     }
 

@@ -120,7 +120,11 @@ fn what_the_server_would_refuse_or_the_limits_do_is_not_sent() {
     for (command, data, text) in [
         (Command::read(1 << 30, 512), &[][..], "beyond the end"),
         (Command::write(0, 512), &[0; 511][..], "511 bytes of data"),
-        (Command::Cache { span: Span { offset: 0, length: 512 } }, &[][..], "not offered"),
+        (
+            Command::Trim { span: Span { offset: 0, length: 512 }, fua: false },
+            &[][..],
+            "not offered",
+        ),
     ] {
         let why = why(command, data);
         assert!(matches!(&why, Refusal::Invalid(said) if said.contains(text)), "{why}");

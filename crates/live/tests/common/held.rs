@@ -34,7 +34,7 @@ impl Held {
 
 impl Service for Held {
     fn export(&self) -> Export {
-        let features = Features { flush: true, ..Features::default() };
+        let features = Features { flush: true, cache: true, ..Features::default() };
         Export { name: "held".into(), size: 1 << 30, features, ..Export::default() }
     }
 

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use freewheel_live::nbd::{Limits, Memory};
-use freewheel_nbd::Command;
+use freewheel_nbd::{Command, Span};
 use std::sync::Arc;
 
 use crate::common::held::{Held, answer};
@@ -42,15 +42,18 @@ fn no_more_data_are_in_flight_than_the_limit_and_one_request() {
     let limits = Limits { bytes_in_flight_max: 10_000, ..Limits::default() };
     let running = limited(held.clone(), limits);
     let mut client = running.client();
-    for _ in 0..4 {
-        client.ask(Command::read(0, 6000), &[]);
+    let cache = Command::Cache { span: Span { offset: 0, length: 6000 } };
+    for (command, answered) in [(Command::read(0, 6000), 6000), (cache, 0)] {
+        for _ in 0..4 {
+            client.ask(command, &[]);
+        }
+        let taken = held.take(2);
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(held.count(), 0, "{command:?}");
+        taken.into_iter().for_each(|request| answer(request, 1));
+        held.take(2).into_iter().for_each(|request| answer(request, 1));
+        (0..4).for_each(|_| assert_eq!(client.reply().data.len(), answered));
     }
-    let taken = held.take(2);
-    thread::sleep(Duration::from_millis(50));
-    assert_eq!(held.count(), 0);
-    taken.into_iter().for_each(|request| answer(request, 1));
-    held.take(2).into_iter().for_each(|request| answer(request, 1));
-    (0..4).for_each(|_| assert_eq!(client.reply().data.len(), 6000));
 }
 
 #[test]

@@ -139,6 +139,27 @@ fn what_is_erased_is_erased_beneath_by_what_the_server_there_has() {
 }
 
 #[test]
+fn what_is_to_be_cached_is_read_beneath_and_the_client_hears_of_success_alone() {
+    let mut beneath = Beneath::new();
+    beneath.bad = vec![8 << 20];
+    let world = World::over(beneath.clone());
+    let mut client = world.front.client();
+    client.write(1 << 20, &[7; 512], false).unwrap();
+    let mut cache = |offset, length| {
+        let reply = client.call(Command::Cache { span: Span { offset, length } }, &[]);
+        assert!(reply.data.is_empty());
+        reply.result.map_err(|failure| failure.errno)
+    };
+    assert_eq!(cache(1 << 20, 1 << 20), Ok(()));
+    // It may have gone in two, and the scrub reads no more than a track at once.
+    let is_of_it = |span: &Span| span.length >= 512 << 10 && span.end() <= 2 << 20;
+    assert!(beneath.reads().iter().any(is_of_it), "{:?}", beneath.reads());
+    assert_eq!(cache(8 << 20, 4096), Err(Errno::Io), "it cannot be read");
+    assert_eq!(cache(0, 33 << 20), Err(Errno::Inval), "longer than a read may be");
+    assert_eq!(client.read(1 << 20, 512), Ok(vec![7; 512]));
+}
+
+#[test]
 fn an_error_beneath_reaches_the_requests_that_cover_it_and_no_other() {
     let mut beneath = Beneath::new();
     beneath.bad = (0..40).map(|number| (97 + 211 * number) * 512).collect();

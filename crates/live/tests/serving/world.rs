@@ -11,7 +11,7 @@ use freewheel_model::external::{External, ExternalSpec};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::freeblock::tasks::Extent;
 use freewheel_model::sched::PolicySpec;
-use freewheel_nbd::{Command, Errno, Export};
+use freewheel_nbd::{Command, Errno, Export, Span};
 use freewheel_sim::library;
 use freewheel_units::SimDuration;
 
@@ -44,6 +44,16 @@ impl Beneath {
     /// Waits no longer to answer what it has not.
     pub fn forget(&self) {
         self.unanswered.lock().unwrap().clear();
+    }
+
+    /// What it was asked to read.
+    pub fn reads(&self) -> Vec<Span> {
+        let asked = self.asked.lock().unwrap();
+        asked
+            .iter()
+            .filter(|asked| matches!(asked, Command::Read { .. }))
+            .map(Command::span)
+            .collect()
     }
 
     /// What it was asked but for reads.

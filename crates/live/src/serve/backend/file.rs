@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use freewheel_nbd::Errno;
-use freewheel_units::{BLOCK_BYTES, Blocks};
-use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blksszget};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
+use rustix::fs::{FlockOperation, OFlags, flock, ioctl_blkpbszget, ioctl_blksszget};
 use thiserror::Error;
 
 use self::buffer::Buffer;
 use self::ring::Ringer;
 use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
-use crate::holes;
+use crate::{Room, holes};
 
 /// Why a file or device cannot be served.
 #[derive(Debug, Error)]
@@ -53,6 +53,29 @@ pub enum OpenError {
         path: PathBuf,
         /// What the system says.
         source: io::Error,
+    },
+    /// It takes no writes.
+    #[error(
+        "{}: the device is read-only, and it is to be written: have the system offer it for writing \
+         (blockdev --setrw, losetup without --read-only, the write protection of a card or drive)",
+        path.display()
+    )]
+    ReadOnly {
+        /// The device.
+        path: PathBuf,
+    },
+    /// Nothing can be written to its holes.
+    #[error(
+        "{}: its file system has no room left, and writes to the file's holes may take {}: make room, \
+         or move the file to another (cp --sparse=always)",
+        path.display(),
+        wanted.human_decimal()
+    )]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// What its holes may take.
+        wanted: Bytes,
     },
     /// There is nothing in it.
     #[error("{}: is empty: make it as large as the drive, as with truncate --size", path.display())]
@@ -86,6 +109,7 @@ struct Opened {
     /// Its size when it was opened.
     bytes: u64,
     sector_bytes: u32,
+    physical_bytes: u32,
     is_direct: bool,
     is_device: bool,
 }
@@ -124,6 +148,11 @@ impl FileBackend {
     /// Whether single sectors go past the page cache.
     pub fn is_direct(&self) -> bool {
         self.opened.is_direct
+    }
+
+    /// What its file system has for the holes of a file, if it says so; None for a device.
+    pub fn room(&self) -> Option<Room> {
+        self.opened.room()
     }
 
     /// How the system is asked.
@@ -177,6 +206,10 @@ impl Opened {
         };
         let metadata = file.metadata().map_err(system)?;
         let is_device = metadata.file_type().is_block_device();
+        // The system opens it all the same, and refuses every write.
+        if is_device && writes && is_read_only(&sysfs_of(&file).map_err(system)?) {
+            return Err(OpenError::ReadOnly { path: path.into() });
+        }
         let bytes = match is_device {
             true => file.seek(SeekFrom::End(0)).map_err(system)?,
             false => metadata.len(),
@@ -184,16 +217,29 @@ impl Opened {
         if bytes < BLOCK_BYTES {
             return Err(OpenError::Empty { path: path.into() });
         }
-        let sector_bytes = match is_device {
-            true => ioctl_blksszget(&file).map_err(|error| system(error.into()))?,
-            false => BLOCK_BYTES as u32,
+        let refused = |error: rustix::io::Errno| system(error.into());
+        let (sector_bytes, physical_bytes) = match is_device {
+            true => (
+                ioctl_blksszget(&file).map_err(refused)?,
+                ioctl_blkpbszget(&file).map_err(refused)?,
+            ),
+            false => (BLOCK_BYTES as u32, BLOCK_BYTES as u32),
         };
         // Where a file system's sectors are larger, single blocks go through the page cache.
         let is_direct = is_direct && takes_single_sectors(&file, sector_bytes, bytes);
         let file = if is_direct { file } else { open(OFlags::empty()).map_err(system)? };
         flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| OpenError::InUse { path: path.into() })?;
-        Ok(Self { file: Arc::new(file), bytes, sector_bytes, is_direct, is_device })
+        let file = Arc::new(file);
+        let opened = Self { file, bytes, sector_bytes, physical_bytes, is_direct, is_device };
+        match opened.room().filter(|room| writes && room.is_used_up()) {
+            Some(Room { wanted, .. }) => Err(OpenError::NoRoom { path: path.into(), wanted }),
+            None => Ok(opened),
+        }
+    }
+
+    fn room(&self) -> Option<Room> {
+        if self.is_device { None } else { Room::for_holes(&self.file) }
     }
 
     /// Lays a command out for the file, in memory of `spare` where it needs some. What the file cannot
@@ -270,10 +316,11 @@ impl Backend for FileBackend {
     }
 
     fn abilities(&self) -> Abilities {
-        let (sector_bytes, trim) = (self.opened.sector_bytes, self.trims);
-        let write_zeroes_kept = !self.opened.is_device;
+        let Opened { sector_bytes, physical_bytes, is_device, .. } = *self.opened;
+        let (trim, write_zeroes_kept) = (self.trims, !is_device);
         Abilities {
             sector_bytes,
+            physical_bytes,
             flush: true,
             fua: false,
             trim,
@@ -312,6 +359,11 @@ fn sysfs_of(device: &File) -> io::Result<PathBuf> {
     let number = device.metadata()?.rdev();
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     Ok(format!("/sys/dev/block/{major}:{minor}").into())
+}
+
+/// Whether a block device takes no writes. `sysfs` is its directory, or one of its partitions.
+fn is_read_only(sysfs: &Path) -> bool {
+    std::fs::read_to_string(sysfs.join("ro")).is_ok_and(|says| says.trim() == "1")
 }
 
 /// Whether a block device can give blocks up: one that cannot may still make zeroes by itself, and takes

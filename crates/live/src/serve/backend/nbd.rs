@@ -177,7 +177,15 @@ impl Backend for NbdBackend {
         let features = self.client.info().features;
         let Features { flush, fua, trim, write_zeroes, .. } = features;
         let (sector_bytes, write_zeroes_kept) = (self.sector_bytes(), write_zeroes);
-        Abilities { sector_bytes, flush, fua, trim, write_zeroes, write_zeroes_kept }
+        Abilities {
+            sector_bytes,
+            physical_bytes: sector_bytes,
+            flush,
+            fua,
+            trim,
+            write_zeroes,
+            write_zeroes_kept,
+        }
     }
 
     /// Waits while the server takes nothing, for [`ClientLimits::stall`] at most.

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::process::Command;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -124,6 +125,66 @@ fn a_device_that_gives_nothing_up_is_told_by_what_the_system_says_of_it_and_its_
     }
 }
 
+/// A loop device for a file, let go at the end.
+struct LoopDevice(PathBuf);
+
+impl LoopDevice {
+    /// None where none may be made, which is said.
+    fn new(file: &Path, options: &[&str]) -> Option<Self> {
+        let made =
+            Command::new("losetup").args(options).args(["--find", "--show"]).arg(file).output();
+        let why = match made {
+            Ok(made) if made.status.success() => {
+                return Some(Self(String::from_utf8(made.stdout).unwrap().trim_end().into()));
+            }
+            Ok(made) => String::from_utf8_lossy(&made.stderr).into_owned(),
+            Err(error) => error.to_string(),
+        };
+        println!("skipped: losetup: {why}");
+        None
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        let gone = Command::new("losetup").arg("--detach").arg(&self.0).status();
+        assert!(gone.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}
+
+#[test]
+fn a_device_that_takes_no_writes_is_told_by_what_the_system_says_of_it() {
+    let sysfs = tempfile::tempdir().unwrap();
+    assert!(!is_read_only(sysfs.path()), "nothing is said");
+    for (text, is) in [("0\n", false), ("1\n", true)] {
+        std::fs::write(sysfs.path().join("ro"), text).unwrap();
+        assert_eq!(is_read_only(sysfs.path()), is);
+    }
+}
+
+#[test]
+fn a_device_that_takes_no_writes_is_refused_unless_it_is_only_to_be_read() {
+    let file = NamedTempFile::new().unwrap();
+    file.as_file().set_len(1 << 20).unwrap();
+    let Some(device) = LoopDevice::new(file.path(), &["--read-only"]) else { return };
+    let error = FileBackend::open(&device.0, None, 1, back().0).err().unwrap();
+    assert!(matches!(error, OpenError::ReadOnly { .. }), "{error}");
+    let (back, told) = back();
+    let trial =
+        Trial { device: FileBackend::open_to_read(&device.0, None, 1, back).unwrap(), told, file };
+    assert_eq!(trial.call(What::Read, 0, vec![1; 512]), Ok(vec![0; 512]));
+}
+
+#[test]
+fn the_sectors_of_a_device_are_those_that_the_system_tells_of() {
+    let file = NamedTempFile::new().unwrap();
+    file.as_file().set_len(1 << 20).unwrap();
+    let Some(device) = LoopDevice::new(file.path(), &["--sector-size", "4096"]) else { return };
+    let opened = FileBackend::open(&device.0, None, 1, back().0).unwrap();
+    let Abilities { sector_bytes, physical_bytes, .. } = opened.abilities();
+    assert_eq!((sector_bytes, physical_bytes), (4096, 4096));
+}
+
 #[test]
 fn a_read_past_the_end_fails_by_itself() {
     for io in ways() {
@@ -196,8 +257,9 @@ fn all_that_was_sent_is_done_when_the_device_is_let_go() {
 /// The ring's thread with this file for a device, after it has slept a while for want of commands.
 fn slept(file: File) -> Option<(Sender<BackendCommand>, Ringer, Receiver<CameBack>)> {
     let (file, bytes) = (Arc::new(file), 1 << 20);
-    let (sector_bytes, is_direct, is_device) = (512, false, true);
-    let opened = Arc::new(Opened { file, bytes, sector_bytes, is_direct, is_device });
+    let (sector_bytes, physical_bytes, is_direct, is_device) = (512, 512, false, true);
+    let opened =
+        Arc::new(Opened { file, bytes, sector_bytes, physical_bytes, is_direct, is_device });
     let (back, told) = back();
     let started = ring::start(&opened, 4, &back).map_err(|error| uring::skip(&error));
     let (commands, ringer) = started.ok()?;
