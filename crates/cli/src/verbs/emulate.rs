@@ -10,17 +10,16 @@ use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::onboard::spec::WriteCache;
-use freewheel::model::stats::Summary;
 use freewheel::sim::black_box::{Activity, Habits, SpindleDrift};
 use freewheel::sim::library;
 use freewheel::units::SimDuration;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
 use crate::verbs::emulated::{BadRange, bad_blocks};
 use crate::verbs::listen::{self, ListenArgs};
+use crate::verbs::replies::Replies;
 use crate::{number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -123,32 +122,6 @@ struct Document {
     connections: Served,
 }
 
-/// When the drive's replies were given, in what the verb prints.
-#[derive(Serialize, Deserialize)]
-pub struct Replies {
-    /// From the time of a reply until the drive hands it over.
-    lateness: Summary,
-    /// How long that takes.
-    handing: Summary,
-}
-
-impl Replies {
-    /// The heads of [`Self::rows`] below a name for the table.
-    pub fn heads(name: &str) -> [&str; 7] {
-        [name, "count", "median", "90 %", "99 %", "99.9 %", "most"]
-    }
-
-    /// A row for each of the two: its name, and its times.
-    pub fn rows(&self) -> [[String; 7]; 2] {
-        let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
-        [("late by", self.lateness), ("handed over in", self.handing)].map(|(name, times)| {
-            let Summary { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, .. } = times;
-            let [p50, p90, p99, p999, most] = [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(us);
-            [name.to_owned(), count.to_string(), p50, p90, p99, p999, most]
-        })
-    }
-}
-
 impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
         let (spec, drive) = library::drive(&self.drive)?;
@@ -230,8 +203,7 @@ impl EmulateArgs {
         connections: Served,
         account: &Account,
     ) -> Result<(), Failure> {
-        let replies =
-            Replies { lateness: account.lateness.summary(), handing: account.handing.summary() };
+        let replies = Replies::from(account);
         if !self.json {
             return output::print(&text(&replies, &connections));
         }
@@ -247,8 +219,8 @@ impl EmulateArgs {
 
 fn text(replies: &Replies, connections: &Served) -> String {
     let Served { connections, refused, broken } = connections;
-    let mut table = Table::new("lrrrrrr");
-    table.row(Replies::heads("replies"));
-    replies.rows().into_iter().for_each(|row| table.row(row));
-    format!("{table}{connections} connections, {broken} of them broken, {refused} more refused\n")
+    let tables = replies.tables("replies");
+    format!(
+        "{tables}\n{connections} connections, {broken} of them broken, {refused} more refused\n"
+    )
 }

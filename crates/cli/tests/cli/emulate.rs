@@ -50,6 +50,8 @@ fn it_says_where_it_listens_and_at_its_end_how_late_it_was() {
         let row = rest.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         assert_eq!(row.split_whitespace().next(), Some("1"), "{rest}");
     }
+    // The one reply has a bar in its bucket for either.
+    assert_eq!(rest.matches(&"█".repeat(20)).count(), 2, "{rest}");
     assert!(!socket.exists());
 }
 
@@ -71,6 +73,16 @@ fn its_document_has_the_lateness_of_every_reply() {
     assert_eq!(document["requests"], 3);
     assert_eq!(document["lateness"]["count"], 3);
     assert_eq!(document["handing"]["count"], 3);
+    for times in [&document["lateness"], &document["handing"]] {
+        let buckets = times["histogram"].as_array().unwrap();
+        let number = |of: &serde_json::Value, key: &str| of[key].as_u64().unwrap();
+        assert_eq!(buckets.iter().map(|bucket| number(bucket, "count")).sum::<u64>(), 3);
+        let first_and_last = [(&buckets[0], "min_ns"), (buckets.last().unwrap(), "max_ns")];
+        for (bucket, key) in first_and_last {
+            let range = number(bucket, "from_ns")..number(bucket, "below_ns");
+            assert!(range.contains(&number(times, key)), "{times}");
+        }
+    }
     assert_eq!(document["drive"]["name"], "atlas10k");
     assert_eq!(document["connections"]["broken"], 0);
 }
