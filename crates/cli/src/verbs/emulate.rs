@@ -1,23 +1,19 @@
 //! `freewheel emulate`: a modelled drive that answers when a real one would.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use freewheel::live::emulate::{Account, Emulation, Options, Priority};
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::onboard::spec::WriteCache;
-use freewheel::sim::black_box::{Activity, Habits, SpindleDrift};
 use freewheel::sim::library;
-use freewheel::units::SimDuration;
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::emulated::{BadRange, bad_blocks};
+use crate::verbs::emulated::{Given, HabitArgs};
 use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::replies::Replies;
 use crate::{number, output};
@@ -47,68 +43,11 @@ pub struct EmulateArgs {
     /// at the end if not given
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
-    /// Commands the drive holds at once, instead of its own number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    queue_depth: Option<u32>,
-    /// Seeks take up to so much more or less than the curve says, as 50us
-    #[arg(long, value_name = "TIME")]
-    seek_jitter: Option<SimDuration>,
-    /// And over all cylinders up to so much; between, it grows with the distance
-    #[arg(long, value_name = "TIME")]
-    seek_jitter_far: Option<SimDuration>,
-    /// Replies are under way for up to so long, evenly, as 20us
-    #[arg(long, value_name = "TIME", default_value = "0us")]
-    reply_jitter: SimDuration,
-    /// And for up to so much longer for each block of 512 bytes
-    #[arg(long, value_name = "TIME", default_value = "0us")]
-    reply_jitter_a_block: SimDuration,
-    /// The spindle's speed wanders, from so much slower than the drive's file says to so much faster
-    /// in so long and back, as 2.5ppm/30min
-    #[arg(long, value_name = "PPM/TIME")]
-    spindle_drift: Option<SpindleDrift>,
-    /// The drive does something of its own every EVERY in the mean, for LASTS, as 60s/100ms
-    #[arg(long, value_name = "EVERY/LASTS")]
-    activity: Option<OwnActivity>,
-    /// Whether writes are answered when the drive's buffer has them, instead of what it does
-    #[arg(long, value_name = "STATE")]
-    write_cache: Option<Cache>,
-    /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
-    #[arg(long, value_name = "LBN[-LBN]")]
-    bad: Vec<BadRange>,
-    /// How long the drive tries to read a bad block; drives in arrays are often set to 7s
-    #[arg(long, value_name = "TIME", default_value = "7s")]
-    recovery: SimDuration,
-    /// Seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed())]
-    seed: u64,
+    #[command(flatten)]
+    habits: HabitArgs,
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Cache {
-    /// When the buffer has them
-    On,
-    /// When they are on the media
-    Off,
-}
-
-/// `EVERY/LASTS`.
-#[derive(Clone, Copy)]
-struct OwnActivity(Activity);
-
-impl FromStr for OwnActivity {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (every, lasts) = text.split_once('/').ok_or("give EVERY/LASTS, as 60s/100ms")?;
-        let time = |text: &str| text.parse::<SimDuration>().map_err(|error| error.to_string());
-        let activity = Activity { every: time(every)?, lasts: time(lasts)? };
-        let habits = Habits { activity: Some(activity), ..Habits::default() };
-        habits.check().map_err(|error| error.to_string())?;
-        Ok(Self(activity))
-    }
 }
 
 /// All that is known in the end.
@@ -125,13 +64,8 @@ struct Document {
 impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
         let (spec, drive) = library::drive(&self.drive)?;
-        if matches!(self.write_cache, Some(Cache::On)) && spec.onboard.buffer.is_none() {
-            return Err(Failure::wrong_use(format!(
-                "--write-cache on: {} has no buffer that could hold writes; leave it out",
-                self.drive
-            )));
-        }
-        let options = self.options(&drive)?;
+        let (habits, bad) = self.habits.of(Given::Options, (&spec, &drive, &self.drive))?;
+        let options = Options { habits, bad, seed: self.habits.seed, store: self.store.clone() };
         let stop = listen::stop()?;
         let emulation = Arc::new(Emulation::start(&spec, &self.drive, options)?);
         let service: Arc<dyn Service> = Arc::clone(&emulation) as Arc<dyn Service>;
@@ -141,24 +75,6 @@ impl EmulateArgs {
         let account = emulation.device().finish();
         let account = account.ok_or_else(|| Failure::failed("the drive's thread has failed"))?;
         self.print(&spec, &drive, &emulation, served, &account)
-    }
-
-    fn options(&self, drive: &Drive) -> Result<Options, Failure> {
-        let habits = Habits {
-            seek_jitter: self.seek_jitter,
-            seek_jitter_far: self.seek_jitter_far,
-            reply_jitter: self.reply_jitter,
-            reply_jitter_a_block: self.reply_jitter_a_block,
-            spindle_drift: self.spindle_drift,
-            activity: self.activity.map(|own| own.0),
-            queue_depth: self.queue_depth,
-            write_cache: self.write_cache.map(|cache| match cache {
-                Cache::On => WriteCache::On,
-                Cache::Off => WriteCache::Off,
-            }),
-        };
-        let bad = bad_blocks("--bad ", &self.bad, self.recovery, (drive, &self.drive))?;
-        Ok(Options { habits, bad, seed: self.seed, store: self.store.clone() })
     }
 
     /// Says that it listens, and how to connect.

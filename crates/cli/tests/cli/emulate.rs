@@ -144,6 +144,11 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     refused(&with(&["--activity", "1s"]), 2, &["60s/100ms"]);
     refused(&with(&["--activity", "0s/1ms"]), 2, &["`activity.every` is 0ns", "1ms to 365d"]);
     refused(&with(&["--seek-jitter", "5"]), 2, &["no unit"]);
+    refused(&with(&["--queue-policy", "best"]), 2, &["sptf-sw", "best"]);
+    let one = ["--queue-policy", "sptf", "--queue-depth", "1"];
+    refused(&with(&one), 1, &["`queue_policy` is sptf", "one command", "`queue_depth`"]);
+    let bare = ["tr96", "--queue-policy", "sptf", "--socket", &socket];
+    refused(&bare, 1, &["tr96: `queue_policy`", "one command at a time"]);
     let cache = ["tr96", "--write-cache", "on", "--socket", &socket];
     refused(&cache, 2, &["tr96 has no buffer", "leave it out"]);
     let store = at("small");
