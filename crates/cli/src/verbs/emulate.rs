@@ -1,5 +1,6 @@
 //! `freewheel emulate`: a modelled drive that answers when a real one would.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,24 +25,29 @@ use crate::{number, output};
 Examples:
   freewheel emulate atlas10k --socket /tmp/disk
   freewheel emulate exos-x24-24tb --listen 127.0.0.1:10809 --seek-jitter 50us --bad 4096-4103
+  freewheel emulate atlas10k tr96 --socket /tmp/disks --store /var/tmp/disks
   freewheel emulate atlas10k --listen 0.0.0.0:10809 --tls-certificates /etc/pki/nbd --tls-verify-peer
 
 Then, from another terminal:
   nbdinfo 'nbd+unix:///?socket=/tmp/disk'
   qemu-img bench -c 200 -d 4 -f raw 'nbd+unix:///?socket=/tmp/disk'
   nbd-client -unix /tmp/disk /dev/nbd0
+  nbdinfo --list 'nbd+unix:///?socket=/tmp/disks'
 
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says how late its replies were. The
 data are in the page cache when a write is answered: they survive the end of this process, not that
 of the machine.")]
 pub struct EmulateArgs {
-    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
-    drive: String,
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file; of several, each
+    /// is an export by its drive's name, the first one also without a name, and all have the habits
+    /// given, each with the next seed
+    #[arg(value_name = "DRIVE", required = true)]
+    drives: Vec<String>,
     #[command(flatten)]
     listen: ListenArgs,
-    /// Keep the data in this sparse file, which is made with the drive's size if there is none; gone
-    /// at the end if not given
-    #[arg(long, value_name = "FILE")]
+    /// Keep the data in this sparse file, which is made with the drive's size if there is none; of
+    /// several drives in this folder, each in NAME.img; gone at the end if not given
+    #[arg(long, value_name = "PATH")]
     store: Option<PathBuf>,
     #[command(flatten)]
     habits: HabitArgs,
@@ -53,90 +59,160 @@ pub struct EmulateArgs {
 /// All that is known in the end.
 #[derive(Serialize)]
 struct Document {
+    drives: Vec<OfDrive>,
+    connections: Served,
+}
+
+/// What is known of a drive.
+#[derive(Serialize)]
+struct OfDrive {
     drive: DriveIdentity,
     realtime_priority: bool,
     requests: u64,
     #[serde(flatten)]
     replies: Replies,
-    connections: Served,
+}
+
+/// A drive that is emulated.
+struct Emulated {
+    spec: DriveSpec,
+    drive: Drive,
+    emulation: Arc<Emulation>,
 }
 
 impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let (spec, drive) = library::drive(&self.drive)?;
-        let (habits, bad) = self.habits.of(Given::Options, (&spec, &drive, &self.drive))?;
-        let options = Options { habits, bad, seed: self.habits.seed, store: self.store.clone() };
+        let drives = self.load()?;
+        let stores = self.stores(&drives)?;
         let stop = listen::stop()?;
-        let emulation = Arc::new(Emulation::start(&spec, &self.drive, options)?);
-        let service: Arc<dyn Service> = Arc::clone(&emulation) as Arc<dyn Service>;
-        let server = self.listen.bind(service)?;
-        self.announce(&spec, &drive, &server, &emulation)?;
-        let served = listen::serve(server, &stop)?;
-        let account = emulation.device().finish();
-        let account = account.ok_or_else(|| Failure::failed("the drive's thread has failed"))?;
-        self.print(&spec, &drive, &emulation, served, &account)
+        let seeds = self.habits.seed..;
+        let emulated = (self.drives.iter().zip(drives)).zip(stores.into_iter().zip(seeds)).map(
+            |((name, (spec, drive)), (store, seed))| {
+                let (habits, bad) = self.habits.of(Given::Options, (&spec, &drive, name))?;
+                let options = Options { habits, bad, seed, store };
+                let emulation = Arc::new(Emulation::start(&spec, name, options)?);
+                Ok(Emulated { spec, drive, emulation })
+            },
+        );
+        let emulated: Vec<Emulated> = emulated.collect::<Result<_, Failure>>()?;
+        let service = |of: &Emulated| Arc::clone(&of.emulation) as Arc<dyn Service>;
+        let server = self.listen.bind(emulated.iter().map(service).collect())?;
+        self.announce(&emulated, &server)?;
+        let connections = listen::serve(server, &stop)?;
+        let accounts = emulated.iter().map(|of| {
+            let account = of.emulation.device().finish();
+            account.ok_or_else(|| Failure::failed("the drive's thread has failed"))
+        });
+        let accounts: Vec<Account> = accounts.collect::<Result<_, Failure>>()?;
+        self.print(&emulated, &accounts, connections)
+    }
+
+    /// The files of the drives, no two of one name.
+    fn load(&self) -> Result<Vec<(DriveSpec, Drive)>, Failure> {
+        let mut loaded: Vec<(DriveSpec, Drive)> = Vec::new();
+        for given in &self.drives {
+            let (spec, drive) = library::drive(given)?;
+            let name = &spec.name;
+            if let Some(at) = loaded.iter().position(|(other, _)| other.name == *name) {
+                return Err(Failure::wrong_use(format!(
+                    "{} and {given} are both named {name}, and clients tell exports apart by that: give \
+                     one of them another `name` in a copy of its file (freewheel drive show {given} \
+                     --toml)",
+                    self.drives[at]
+                )));
+            }
+            loaded.push((spec, drive));
+        }
+        Ok(loaded)
+    }
+
+    /// Where the data of each are.
+    fn stores(&self, drives: &[(DriveSpec, Drive)]) -> Result<Vec<Option<PathBuf>>, Failure> {
+        let Some(store) = &self.store else { return Ok(vec![None; drives.len()]) };
+        if drives.len() == 1 {
+            return Ok(vec![Some(store.clone())]);
+        }
+        if !store.is_dir() {
+            let path = store.display();
+            return Err(Failure::wrong_use(format!(
+                "--store {path}: that is no folder, and several drives need one, in which each has its \
+                 NAME.img: mkdir {path}, or give another"
+            )));
+        }
+        let file = |(spec, _): &(DriveSpec, Drive)| store.join(format!("{}.img", spec.name));
+        Ok(drives.iter().map(|drive| Some(file(drive))).collect())
     }
 
     /// Says that it listens, and how to connect.
-    fn announce(
-        &self,
-        spec: &DriveSpec,
-        drive: &Drive,
-        server: &Server,
-        emulation: &Emulation,
-    ) -> Result<(), Failure> {
+    fn announce(&self, emulated: &[Emulated], server: &Server) -> Result<(), Failure> {
         let uri = listen::uri(server);
+        let mut named = uri.clone();
+        let (list, choose) = match emulated {
+            [.., last] if emulated.len() > 1 => {
+                named.export.clone_from(&last.spec.name);
+                ("--list ", format!(" -N {}", last.spec.name))
+            }
+            _ => ("", String::new()),
+        };
         let clients = match server.address() {
-            _ if uri.tls => format!("nbdinfo '{uri}', with the client's certificates in DIR"),
+            _ if uri.tls => format!("nbdinfo {list}'{uri}', with the client's certificates in DIR"),
             Address::Unix(path) => format!(
-                "nbdinfo '{uri}', qemu-img info '{uri}', or nbd-client -unix {} /dev/nbd0",
+                "nbdinfo {list}'{uri}', qemu-img info '{named}', or nbd-client -unix {} /dev/nbd0{choose}",
                 path.display()
             ),
             Address::Tcp(at) => format!(
-                "nbdinfo '{uri}', qemu-img info '{uri}', or nbd-client {} {} /dev/nbd0",
+                "nbdinfo {list}'{uri}', qemu-img info '{named}', or nbd-client {} {} /dev/nbd0{choose}",
                 at.ip(),
                 at.port()
             ),
         };
-        let priority = match emulation.device().priority() {
-            Priority::Realtime => "real-time priority",
-            Priority::Ordinary => "ordinary priority: SCHED_FIFO is not permitted",
+        let priority = if emulated.iter().all(Emulated::has_realtime_priority) {
+            "real-time priority"
+        } else {
+            "ordinary priority: SCHED_FIFO is not permitted"
         };
-        let text = format!(
-            "{} ({}, {}) at {uri} ({priority}): {clients}\n",
-            spec.name,
-            spec.model,
-            number::capacity(drive.total_blocks().bytes().get()),
-        );
+        let drives: Vec<String> = emulated.iter().map(ToString::to_string).collect();
+        let text = format!("{} at {uri} ({priority}): {clients}\n", drives.join(", "));
         listen::announce(&text, self.json)
     }
 
     fn print(
         &self,
-        spec: &DriveSpec,
-        drive: &Drive,
-        emulation: &Emulation,
+        emulated: &[Emulated],
+        accounts: &[Account],
         connections: Served,
-        account: &Account,
     ) -> Result<(), Failure> {
-        let replies = Replies::from(account);
-        if !self.json {
-            return output::print(&text(&replies, &connections));
+        if self.json {
+            let drives = emulated.iter().zip(accounts).map(|(of, account)| OfDrive {
+                drive: DriveIdentity::new(&of.spec, &of.drive),
+                realtime_priority: of.has_realtime_priority(),
+                requests: account.requests,
+                replies: account.into(),
+            });
+            return output::print_document(&Document { drives: drives.collect(), connections });
         }
-        output::print_document(&Document {
-            drive: DriveIdentity::new(spec, drive),
-            realtime_priority: emulation.device().priority() == Priority::Realtime,
-            requests: account.requests,
-            replies,
-            connections,
-        })
+        let tables = emulated.iter().zip(accounts).map(|(of, account)| {
+            let name = if emulated.len() == 1 { "replies" } else { &of.spec.name };
+            Replies::from(account).tables(name) + "\n"
+        });
+        let Served { connections, refused, broken } = connections;
+        output::print(&format!(
+            "{}{connections} connections, {broken} of them broken, {refused} more refused\n",
+            tables.collect::<String>()
+        ))
     }
 }
 
-fn text(replies: &Replies, connections: &Served) -> String {
-    let Served { connections, refused, broken } = connections;
-    let tables = replies.tables("replies");
-    format!(
-        "{tables}\n{connections} connections, {broken} of them broken, {refused} more refused\n"
-    )
+impl Emulated {
+    fn has_realtime_priority(&self) -> bool {
+        self.emulation.device().priority() == Priority::Realtime
+    }
+}
+
+impl fmt::Display for Emulated {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DriveSpec { name, model, .. } = &self.spec;
+        let size = number::capacity(self.drive.total_blocks().bytes().get());
+        write!(out, "{name} ({model}, {size})")
+    }
 }

@@ -193,7 +193,7 @@ impl ServeArgs {
         };
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
-        let server = self.listen.bind(service)?;
+        let server = self.listen.bind(vec![service])?;
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)
             .map_err(|error| Failure::from(error).of_option("--control"))?;

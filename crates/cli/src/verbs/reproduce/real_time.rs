@@ -9,7 +9,7 @@ use freewheel::sim::config::Experiment;
 use freewheel::study::claims::{self, Beside, REAL_TIME, Seen};
 use freewheel::study::four_digits;
 use freewheel::units::{BLOCK_BYTES, SimDuration};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::output;
@@ -32,6 +32,12 @@ struct Document {
     rows: Vec<Beside>,
     /// When the drive gave its replies, without the scan and with it.
     replies: [Replies; 2],
+}
+
+/// What is read of the document of `freewheel emulate`.
+#[derive(Deserialize)]
+struct Printed {
+    drives: Vec<Replies>,
 }
 
 /// Runs it for `length` without the scan and for as long with it.
@@ -64,8 +70,11 @@ fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Replies), F
     let experiment = claims::real_time_experiment(seed, scans, 1)?;
     let emulator = |folder: &Path, socket: &Path| emulator(&experiment, folder, socket);
     let Outcome { played, report, drive } = trial::run(&experiment, length, emulator)?;
-    let replies: Replies = serde_json::from_str(&drive)
-        .map_err(|error| Failure::failed(format!("what the drive's process says: {error}")))?;
+    let wrong = |what| Failure::failed(format!("what the drive's process says: {what}"));
+    let printed: Printed =
+        serde_json::from_str(&drive).map_err(|error| wrong(error.to_string()))?;
+    let [replies] = <[Replies; 1]>::try_from(printed.drives)
+        .map_err(|drives| wrong(format!("{} drives", drives.len())))?;
     let us = |ns: u64| ns as f64 / 1e3;
     let late = replies.lateness.summary;
     let seconds = played.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
