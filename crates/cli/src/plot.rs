@@ -102,6 +102,19 @@ fn value_at(points: &[(f64, f64)], x: f64) -> Option<f64> {
     Some(y1 + (y2 - y1) * (x - x1) / (x2 - x1))
 }
 
+/// A bar as long as `share` of so many columns, in steps of an eighth; the shortest there is for less
+/// that is not nothing.
+pub fn bar(share: f64, columns: usize) -> String {
+    let eighths = (share * (8 * columns) as f64).round() as usize;
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+    let rest = match eighths % 8 {
+        0 => None,
+        // Unicode 2588 is the whole block, and those behind it are an eighth narrower each.
+        rest => char::from_u32(0x2590 - rest as u32),
+    };
+    "█".repeat(eighths / 8).chars().chain(rest).collect()
+}
+
 impl fmt::Display for Plot {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in 0..ROWS {
@@ -138,6 +151,14 @@ mod tests {
         let lines = lines(&[(0.0, 0.0), (10.0, 0.0), (11.0, 9.0), (100.0, 10.0)]);
         let drawn = |letter: char| letter > '\u{2800}';
         assert!(lines[..ROWS].iter().all(|line| line.chars().any(drawn)), "{}", lines.join("\n"));
+    }
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share_to_an_eighth_and_seen_where_there_is_anything() {
+        assert_eq!(
+            [0.0, 0.001, 0.5, 0.6, 1.0].map(|share| bar(share, 2)),
+            ["", "▏", "█", "█▎", "██"]
+        );
     }
 
     #[test]

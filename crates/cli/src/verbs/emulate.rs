@@ -1,26 +1,22 @@
 //! `freewheel emulate`: a modelled drive that answers when a real one would.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use freewheel::live::emulate::{Account, Emulation, Options, Priority};
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::onboard::spec::WriteCache;
-use freewheel::model::stats::Summary;
-use freewheel::sim::black_box::{Activity, Habits, SpindleDrift};
 use freewheel::sim::library;
-use freewheel::units::SimDuration;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::emulated::{BadRange, bad_blocks};
+use crate::verbs::emulated::{Given, HabitArgs};
 use crate::verbs::listen::{self, ListenArgs};
+use crate::verbs::replies::Replies;
 use crate::verbs::room;
 use crate::{number, output};
 
@@ -30,230 +26,198 @@ use crate::{number, output};
 Examples:
   freewheel emulate atlas10k --socket /tmp/disk
   freewheel emulate exos-x24-24tb --listen 127.0.0.1:10809 --seek-jitter 50us --bad 4096-4103
+  freewheel emulate atlas10k tr96 --socket /tmp/disks --store /var/tmp/disks
   freewheel emulate atlas10k --listen 0.0.0.0:10809 --tls-certificates /etc/pki/nbd --tls-verify-peer
 
 Then, from another terminal:
   nbdinfo 'nbd+unix:///?socket=/tmp/disk'
   qemu-img bench -c 200 -d 4 -f raw 'nbd+unix:///?socket=/tmp/disk'
   nbd-client -unix /tmp/disk /dev/nbd0
+  nbdinfo --list 'nbd+unix:///?socket=/tmp/disks'
 
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says how late its replies were. The
 data are in the page cache when a write is answered: they survive the end of this process, not that
 of the machine.")]
 pub struct EmulateArgs {
-    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
-    drive: String,
+    /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file; of several, each
+    /// is an export by its drive's name, the first one also without a name, and all have the habits
+    /// given, each with the next seed
+    #[arg(value_name = "DRIVE", required = true)]
+    drives: Vec<String>,
     #[command(flatten)]
     listen: ListenArgs,
-    /// Keep the data in this sparse file, which is made with the drive's size if there is none; gone
-    /// at the end if not given
-    #[arg(long, value_name = "FILE")]
+    /// Keep the data in this sparse file, which is made with the drive's size if there is none; of
+    /// several drives in this folder, each in NAME.img; gone at the end if not given
+    #[arg(long, value_name = "PATH")]
     store: Option<PathBuf>,
-    /// Commands the drive holds at once, instead of its own number
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    queue_depth: Option<u32>,
-    /// Seeks take up to so much more or less than the curve says, as 50us
-    #[arg(long, value_name = "TIME")]
-    seek_jitter: Option<SimDuration>,
-    /// And over all cylinders up to so much; between, it grows with the distance
-    #[arg(long, value_name = "TIME")]
-    seek_jitter_far: Option<SimDuration>,
-    /// Replies are under way for up to so long, evenly, as 20us
-    #[arg(long, value_name = "TIME", default_value = "0us")]
-    reply_jitter: SimDuration,
-    /// And for up to so much longer for each block of 512 bytes
-    #[arg(long, value_name = "TIME", default_value = "0us")]
-    reply_jitter_a_block: SimDuration,
-    /// The spindle's speed wanders, from so much slower than the drive's file says to so much faster
-    /// in so long and back, as 2.5ppm/30min
-    #[arg(long, value_name = "PPM/TIME")]
-    spindle_drift: Option<SpindleDrift>,
-    /// The drive does something of its own every EVERY in the mean, for LASTS, as 60s/100ms
-    #[arg(long, value_name = "EVERY/LASTS")]
-    activity: Option<OwnActivity>,
-    /// Whether writes are answered when the drive's buffer has them, instead of what it does
-    #[arg(long, value_name = "STATE")]
-    write_cache: Option<Cache>,
-    /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
-    #[arg(long, value_name = "LBN[-LBN]")]
-    bad: Vec<BadRange>,
-    /// How long the drive tries to read a bad block; drives in arrays are often set to 7s
-    #[arg(long, value_name = "TIME", default_value = "7s")]
-    recovery: SimDuration,
-    /// Seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed())]
-    seed: u64,
+    #[command(flatten)]
+    habits: HabitArgs,
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Cache {
-    /// When the buffer has them
-    On,
-    /// When they are on the media
-    Off,
-}
-
-/// `EVERY/LASTS`.
-#[derive(Clone, Copy)]
-struct OwnActivity(Activity);
-
-impl FromStr for OwnActivity {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (every, lasts) = text.split_once('/').ok_or("give EVERY/LASTS, as 60s/100ms")?;
-        let time = |text: &str| text.parse::<SimDuration>().map_err(|error| error.to_string());
-        let activity = Activity { every: time(every)?, lasts: time(lasts)? };
-        let habits = Habits { activity: Some(activity), ..Habits::default() };
-        habits.check().map_err(|error| error.to_string())?;
-        Ok(Self(activity))
-    }
-}
-
 /// All that is known in the end.
 #[derive(Serialize)]
 struct Document {
+    drives: Vec<OfDrive>,
+    connections: Served,
+}
+
+/// What is known of a drive.
+#[derive(Serialize)]
+struct OfDrive {
     drive: DriveIdentity,
     realtime_priority: bool,
     requests: u64,
     #[serde(flatten)]
     replies: Replies,
-    connections: Served,
 }
 
-/// When the drive's replies were given, in what the verb prints.
-#[derive(Serialize, Deserialize)]
-pub struct Replies {
-    /// From the time of a reply until the drive hands it over.
-    lateness: Summary,
-    /// How long that takes.
-    handing: Summary,
-}
-
-impl Replies {
-    /// The heads of [`Self::rows`] below a name for the table.
-    pub fn heads(name: &str) -> [&str; 7] {
-        [name, "count", "median", "90 %", "99 %", "99.9 %", "most"]
-    }
-
-    /// A row for each of the two: its name, and its times.
-    pub fn rows(&self) -> [[String; 7]; 2] {
-        let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
-        [("late by", self.lateness), ("handed over in", self.handing)].map(|(name, times)| {
-            let Summary { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, .. } = times;
-            let [p50, p90, p99, p999, most] = [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(us);
-            [name.to_owned(), count.to_string(), p50, p90, p99, p999, most]
-        })
-    }
+/// A drive that is emulated.
+struct Emulated {
+    spec: DriveSpec,
+    drive: Drive,
+    emulation: Arc<Emulation>,
 }
 
 impl EmulateArgs {
     pub fn run(self) -> Result<(), Failure> {
-        let (spec, drive) = library::drive(&self.drive)?;
-        if matches!(self.write_cache, Some(Cache::On)) && spec.onboard.buffer.is_none() {
-            return Err(Failure::wrong_use(format!(
-                "--write-cache on: {} has no buffer that could hold writes; leave it out",
-                self.drive
-            )));
-        }
-        let options = self.options(&drive)?;
+        let drives = self.load()?;
+        let stores = self.stores(&drives)?;
         let stop = listen::stop()?;
-        let emulation = Arc::new(Emulation::start(&spec, &self.drive, options)?);
-        if let Some(store) = &self.store {
-            let place = format!("{} is", store.display());
-            room::note(emulation.room(), &place, room::WRITES_FAIL);
-        }
-        let service: Arc<dyn Service> = Arc::clone(&emulation) as Arc<dyn Service>;
-        let server = self.listen.bind(service)?;
-        self.announce(&spec, &drive, &server, &emulation)?;
-        let served = listen::serve(server, &stop)?;
-        let account = emulation.device().finish();
-        let account = account.ok_or_else(|| Failure::failed("the drive's thread has failed"))?;
-        self.print(&spec, &drive, &emulation, served, &account)
+        let seeds = self.habits.seed..;
+        let emulated = (self.drives.iter().zip(drives)).zip(stores.into_iter().zip(seeds)).map(
+            |((name, (spec, drive)), (store, seed))| {
+                let (habits, bad) = self.habits.of(Given::Options, (&spec, &drive, name))?;
+                let place = store.as_ref().map(|store| format!("{} is", store.display()));
+                let options = Options { habits, bad, seed, store };
+                let emulation = Arc::new(Emulation::start(&spec, name, options)?);
+                if let Some(place) = place {
+                    room::note(emulation.room(), &place, room::WRITES_FAIL);
+                }
+                Ok(Emulated { spec, drive, emulation })
+            },
+        );
+        let emulated: Vec<Emulated> = emulated.collect::<Result<_, Failure>>()?;
+        let service = |of: &Emulated| Arc::clone(&of.emulation) as Arc<dyn Service>;
+        let server = self.listen.bind(emulated.iter().map(service).collect())?;
+        self.announce(&emulated, &server)?;
+        let connections = listen::serve(server, &stop)?;
+        let accounts = emulated.iter().map(|of| {
+            let account = of.emulation.device().finish();
+            account.ok_or_else(|| Failure::failed("the drive's thread has failed"))
+        });
+        let accounts: Vec<Account> = accounts.collect::<Result<_, Failure>>()?;
+        self.print(&emulated, &accounts, connections)
     }
 
-    fn options(&self, drive: &Drive) -> Result<Options, Failure> {
-        let habits = Habits {
-            seek_jitter: self.seek_jitter,
-            seek_jitter_far: self.seek_jitter_far,
-            reply_jitter: self.reply_jitter,
-            reply_jitter_a_block: self.reply_jitter_a_block,
-            spindle_drift: self.spindle_drift,
-            activity: self.activity.map(|own| own.0),
-            queue_depth: self.queue_depth,
-            write_cache: self.write_cache.map(|cache| match cache {
-                Cache::On => WriteCache::On,
-                Cache::Off => WriteCache::Off,
-            }),
-        };
-        let bad = bad_blocks("--bad ", &self.bad, self.recovery, (drive, &self.drive))?;
-        Ok(Options { habits, bad, seed: self.seed, store: self.store.clone() })
+    /// The files of the drives, no two of one name.
+    fn load(&self) -> Result<Vec<(DriveSpec, Drive)>, Failure> {
+        let mut loaded: Vec<(DriveSpec, Drive)> = Vec::new();
+        for given in &self.drives {
+            let (spec, drive) = library::drive(given)?;
+            let name = &spec.name;
+            if let Some(at) = loaded.iter().position(|(other, _)| other.name == *name) {
+                return Err(Failure::wrong_use(format!(
+                    "{} and {given} are both named {name}, and clients tell exports apart by that: give \
+                     one of them another `name` in a copy of its file (freewheel drive show {given} \
+                     --toml)",
+                    self.drives[at]
+                )));
+            }
+            loaded.push((spec, drive));
+        }
+        Ok(loaded)
+    }
+
+    /// Where the data of each are.
+    fn stores(&self, drives: &[(DriveSpec, Drive)]) -> Result<Vec<Option<PathBuf>>, Failure> {
+        let Some(store) = &self.store else { return Ok(vec![None; drives.len()]) };
+        if drives.len() == 1 {
+            return Ok(vec![Some(store.clone())]);
+        }
+        if !store.is_dir() {
+            let path = store.display();
+            return Err(Failure::wrong_use(format!(
+                "--store {path}: that is no folder, and several drives need one, in which each has its \
+                 NAME.img: mkdir {path}, or give another"
+            )));
+        }
+        let file = |(spec, _): &(DriveSpec, Drive)| store.join(format!("{}.img", spec.name));
+        Ok(drives.iter().map(|drive| Some(file(drive))).collect())
     }
 
     /// Says that it listens, and how to connect.
-    fn announce(
-        &self,
-        spec: &DriveSpec,
-        drive: &Drive,
-        server: &Server,
-        emulation: &Emulation,
-    ) -> Result<(), Failure> {
+    fn announce(&self, emulated: &[Emulated], server: &Server) -> Result<(), Failure> {
         let uri = listen::uri(server);
+        let mut named = uri.clone();
+        let (list, choose) = match emulated {
+            [.., last] if emulated.len() > 1 => {
+                named.export.clone_from(&last.spec.name);
+                ("--list ", format!(" -N {}", last.spec.name))
+            }
+            _ => ("", String::new()),
+        };
         let clients = match server.address() {
-            _ if uri.tls => format!("nbdinfo '{uri}', with the client's certificates in DIR"),
+            _ if uri.tls => format!("nbdinfo {list}'{uri}', with the client's certificates in DIR"),
             Address::Unix(path) => format!(
-                "nbdinfo '{uri}', qemu-img info '{uri}', or nbd-client -unix {} /dev/nbd0",
+                "nbdinfo {list}'{uri}', qemu-img info '{named}', or nbd-client -unix {} /dev/nbd0{choose}",
                 path.display()
             ),
             Address::Tcp(at) => format!(
-                "nbdinfo '{uri}', qemu-img info '{uri}', or nbd-client {} {} /dev/nbd0",
+                "nbdinfo {list}'{uri}', qemu-img info '{named}', or nbd-client {} {} /dev/nbd0{choose}",
                 at.ip(),
                 at.port()
             ),
         };
-        let priority = match emulation.device().priority() {
-            Priority::Realtime => "real-time priority",
-            Priority::Ordinary => "ordinary priority: SCHED_FIFO is not permitted",
+        let priority = if emulated.iter().all(Emulated::has_realtime_priority) {
+            "real-time priority"
+        } else {
+            "ordinary priority: SCHED_FIFO is not permitted"
         };
-        let text = format!(
-            "{} ({}, {}) at {uri} ({priority}): {clients}\n",
-            spec.name,
-            spec.model,
-            number::capacity(drive.total_blocks().bytes().get()),
-        );
+        let drives: Vec<String> = emulated.iter().map(ToString::to_string).collect();
+        let text = format!("{} at {uri} ({priority}): {clients}\n", drives.join(", "));
         listen::announce(&text, self.json)
     }
 
     fn print(
         &self,
-        spec: &DriveSpec,
-        drive: &Drive,
-        emulation: &Emulation,
+        emulated: &[Emulated],
+        accounts: &[Account],
         connections: Served,
-        account: &Account,
     ) -> Result<(), Failure> {
-        let replies =
-            Replies { lateness: account.lateness.summary(), handing: account.handing.summary() };
-        if !self.json {
-            return output::print(&text(&replies, &connections));
+        if self.json {
+            let drives = emulated.iter().zip(accounts).map(|(of, account)| OfDrive {
+                drive: DriveIdentity::new(&of.spec, &of.drive),
+                realtime_priority: of.has_realtime_priority(),
+                requests: account.requests,
+                replies: account.into(),
+            });
+            return output::print_document(&Document { drives: drives.collect(), connections });
         }
-        output::print_document(&Document {
-            drive: DriveIdentity::new(spec, drive),
-            realtime_priority: emulation.device().priority() == Priority::Realtime,
-            requests: account.requests,
-            replies,
-            connections,
-        })
+        let tables = emulated.iter().zip(accounts).map(|(of, account)| {
+            let name = if emulated.len() == 1 { "replies" } else { &of.spec.name };
+            Replies::from(account).tables(name) + "\n"
+        });
+        let Served { connections, refused, broken } = connections;
+        output::print(&format!(
+            "{}{connections} connections, {broken} of them broken, {refused} more refused\n",
+            tables.collect::<String>()
+        ))
     }
 }
 
-fn text(replies: &Replies, connections: &Served) -> String {
-    let Served { connections, refused, broken } = connections;
-    let mut table = Table::new("lrrrrrr");
-    table.row(Replies::heads("replies"));
-    replies.rows().into_iter().for_each(|row| table.row(row));
-    format!("{table}{connections} connections, {broken} of them broken, {refused} more refused\n")
+impl Emulated {
+    fn has_realtime_priority(&self) -> bool {
+        self.emulation.device().priority() == Priority::Realtime
+    }
+}
+
+impl fmt::Display for Emulated {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let DriveSpec { name, model, .. } = &self.spec;
+        let size = number::capacity(self.drive.total_blocks().bytes().get());
+        write!(out, "{name} ({model}, {size})")
+    }
 }

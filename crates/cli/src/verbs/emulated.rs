@@ -1,9 +1,17 @@
-//! Drives that exist in arithmetic only, as targets and backends of other verbs.
+//! Drives that exist in arithmetic only: what they have beside their files, as options of `emulate` and
+//! behind the name of a target or backend of other verbs.
 
+use std::error::Error;
+use std::fmt;
 use std::str::FromStr;
 
+use clap::error::ErrorKind;
+use clap::{Arg, Args, Command, FromArgMatches, ValueEnum};
 use freewheel::model::drive::Drive;
-use freewheel::sim::black_box::{BadBlocks, Habits};
+use freewheel::model::drive::spec::DriveSpec;
+use freewheel::model::onboard::spec::WriteCache;
+use freewheel::model::sched::PolicySpec;
+use freewheel::sim::black_box::{Activity, BadBlocks, Habits, SpindleDrift};
 use freewheel::units::{Lbn, SimDuration};
 
 use crate::failure::Failure;
@@ -14,57 +22,197 @@ pub const EMULATED: &str = "emulated:";
 /// Most bad blocks: each is remembered by itself.
 const BAD_MAX: u64 = 1 << 20;
 
+/// What an emulated drive has beside its file. These are options of `freewheel emulate`, and with an
+/// underscore for each hyphen what may follow [`EMULATED`] and a name.
+#[derive(Args, Debug, Clone, PartialEq)]
+pub struct HabitArgs {
+    /// Commands the drive holds at once, instead of its own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub queue_depth: Option<u32>,
+    /// Which of them it serves next, instead of by its own policy: fcfs, look, clook, sstf, sptf,
+    /// sptf-sw, sstf-lw or asatf
+    #[arg(long, value_name = "NAME")]
+    queue_policy: Option<PolicySpec>,
+    /// Seeks take up to so much more or less than the curve says, as 50us
+    #[arg(long, value_name = "TIME")]
+    seek_jitter: Option<SimDuration>,
+    /// And over all cylinders up to so much; between, it grows with the distance
+    #[arg(long, value_name = "TIME")]
+    seek_jitter_far: Option<SimDuration>,
+    /// Replies are under way for up to so long, evenly, as 20us
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    reply_jitter: SimDuration,
+    /// And for up to so much longer for each block of 512 bytes
+    #[arg(long, value_name = "TIME", default_value = "0us")]
+    reply_jitter_a_block: SimDuration,
+    /// The spindle's speed wanders, from so much slower than the drive's file says to so much faster
+    /// in so long and back, as 2.5ppm/30min
+    #[arg(long, value_name = "PPM/TIME")]
+    spindle_drift: Option<SpindleDrift>,
+    /// The drive does something of its own every EVERY in the mean, for LASTS, as 60s/100ms
+    #[arg(long, value_name = "EVERY/LASTS")]
+    activity: Option<OwnActivity>,
+    /// Whether writes are answered when the drive's buffer has them, instead of what it does
+    #[arg(long, value_name = "STATE")]
+    write_cache: Option<Cache>,
+    /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
+    #[arg(long, value_name = "LBN[-LBN]")]
+    bad: Vec<BadRange>,
+    /// How long the drive tries to read a bad block; drives in arrays are often set to 7s
+    #[arg(long, value_name = "TIME", default_value = "7s")]
+    recovery: SimDuration,
+    /// Seed of every random stream
+    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Cache {
+    /// When the buffer has them
+    On,
+    /// When they are on the media
+    Off,
+}
+
+/// `EVERY/LASTS`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct OwnActivity(Activity);
+
+impl FromStr for OwnActivity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (every, lasts) = text.split_once('/').ok_or("give EVERY/LASTS, as 60s/100ms")?;
+        let time = |text: &str| text.parse::<SimDuration>().map_err(|error| error.to_string());
+        let activity = Activity { every: time(every)?, lasts: time(lasts)? };
+        let habits = Habits { activity: Some(activity), ..Habits::default() };
+        habits.check().map_err(|error| error.to_string())?;
+        Ok(Self(activity))
+    }
+}
+
+/// How habits were given, for errors.
+#[derive(Debug, Clone, Copy)]
+pub enum Given {
+    /// As options of a verb.
+    Options,
+    /// Behind a drive's name.
+    Keys,
+}
+
+impl Given {
+    fn text(self, key: &str, value: impl fmt::Display) -> String {
+        match self {
+            Self::Options => format!("--{} {value}", key.replace('_', "-")),
+            Self::Keys => format!("{key}={value}"),
+        }
+    }
+}
+
+impl HabitArgs {
+    /// The habits of a drive and what cannot be read of it; it has a name in errors.
+    pub fn of(
+        &self,
+        given: Given,
+        (spec, drive, name): (&DriveSpec, &Drive, &str),
+    ) -> Result<(Habits, BadBlocks), Failure> {
+        if self.write_cache == Some(Cache::On) && spec.onboard.buffer.is_none() {
+            return Err(Failure::wrong_use(format!(
+                "{}: {name} has no buffer that could hold writes; leave it out",
+                given.text("write_cache", "on")
+            )));
+        }
+        let habits = Habits {
+            queue_depth: self.queue_depth,
+            queue_policy: self.queue_policy,
+            seek_jitter: self.seek_jitter,
+            seek_jitter_far: self.seek_jitter_far,
+            reply_jitter: self.reply_jitter,
+            reply_jitter_a_block: self.reply_jitter_a_block,
+            spindle_drift: self.spindle_drift,
+            activity: self.activity.map(|own| own.0),
+            write_cache: self.write_cache.map(|cache| match cache {
+                Cache::On => WriteCache::On,
+                Cache::Off => WriteCache::Off,
+            }),
+        };
+        Ok((habits, self.bad_blocks(given, drive, name)?))
+    }
+
+    /// All blocks that cannot be read.
+    fn bad_blocks(&self, given: Given, drive: &Drive, name: &str) -> Result<BadBlocks, Failure> {
+        let blocks = drive.blocks().get();
+        if let Some(beyond) = self.bad.iter().find(|range| range.last >= blocks) {
+            return Err(Failure::wrong_use(format!(
+                "{}: the last block of {name} is {}",
+                given.text("bad", beyond),
+                blocks - 1
+            )));
+        }
+        let count: u64 = self.bad.iter().map(|range| range.last - range.first + 1).sum();
+        if count > BAD_MAX {
+            return Err(Failure::wrong_use(format!(
+                "{count} bad blocks: at most {BAD_MAX} are taken"
+            )));
+        }
+        let all = self.bad.iter().flat_map(|range| range.first..=range.last).map(Lbn::new);
+        Ok(BadBlocks::new(all, self.recovery))
+    }
+}
+
 /// An emulated drive and what makes it hard to foresee: what follows [`EMULATED`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Emulated {
     /// Name or file.
     pub drive: String,
     /// Beside its file.
-    pub habits: Habits,
-    /// Of every random stream.
-    pub seed: u64,
-    bad: Vec<BadRange>,
-    recovery: SimDuration,
-}
-
-impl Emulated {
-    /// What cannot be read of it.
-    pub fn bad_blocks(&self, drive: &Drive) -> Result<BadBlocks, Failure> {
-        bad_blocks("bad=", &self.bad, self.recovery, (drive, &self.drive))
-    }
+    pub habits: HabitArgs,
 }
 
 impl FromStr for Emulated {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (drive, options) = text.split_once('?').unwrap_or((text, ""));
-        let habits = Habits::default();
-        let recovery = SimDuration::from_secs(7);
-        let mut target = Self { drive: drive.into(), habits, seed: 1, bad: Vec::new(), recovery };
-        for option in options.split('&').filter(|option| !option.is_empty()) {
-            let (key, value) = option.split_once('=').unwrap_or((option, ""));
-            let time = || value.parse::<SimDuration>().map_err(|error| format!("{key}: {error}"));
-            match key {
-                "seek_jitter" => target.habits.seek_jitter = Some(time()?),
-                "seek_jitter_far" => target.habits.seek_jitter_far = Some(time()?),
-                "reply_jitter" => target.habits.reply_jitter = time()?,
-                "spindle_drift" => target.habits.spindle_drift = Some(value.parse()?),
-                "recovery" => target.recovery = time()?,
-                "bad" => target.bad.push(value.parse().map_err(|error| format!("bad: {error}"))?),
-                "seed" => {
-                    let seed = value.parse();
-                    target.seed = seed.map_err(|_| format!("seed: {value:?} is no number"))?;
-                }
-                _ => {
-                    return Err(format!(
-                        "{key:?} is not known: there are seek_jitter, seek_jitter_far, reply_jitter, \
-                         spindle_drift, bad, recovery, seed"
-                    ));
-                }
+        let (drive, keys) = text.split_once('?').unwrap_or((text, ""));
+        let options = HabitArgs::augment_args(Command::new(EMULATED).no_binary_name(true));
+        let mut given: Vec<String> = Vec::new();
+        let mut parsed = options.clone().try_get_matches_from(&given);
+        for key_and_value in keys.split('&').filter(|text| !text.is_empty()) {
+            let (key, value) = key_and_value.split_once('=').unwrap_or((key_and_value, ""));
+            let option = options.get_arguments().find(|option| option.get_id() == key);
+            let option = option.ok_or_else(|| unknown(key, &options))?;
+            given.push(format!("--{}={value}", key.replace('_', "-")));
+            // Parsed with each one that comes, an error is about that one.
+            parsed = options.clone().try_get_matches_from(&given);
+            if let Err(error) = &parsed {
+                return Err(format!("{key_and_value}: {}", fault(error, option)));
             }
         }
-        Ok(target)
+        let habits = parsed.and_then(|found| HabitArgs::from_arg_matches(&found));
+        Ok(Self { drive: drive.into(), habits: habits.map_err(|error| error.to_string())? })
+    }
+}
+
+fn unknown(key: &str, options: &Command) -> String {
+    if key == "store" {
+        return "store: the data of this drive are gone at the end; `freewheel emulate --store FILE` keeps \
+                those of one, and its export can be given here"
+            .into();
+    }
+    let all = options.get_arguments().map(|option| option.get_id().as_str());
+    format!("{key:?} is not known: there are {}", all.collect::<Vec<_>>().join(", "))
+}
+
+/// What is wrong with an option's value.
+fn fault(error: &clap::Error, option: &Arg) -> String {
+    match (error.kind(), error.source()) {
+        (ErrorKind::ArgumentConflict, _) => "give it once".into(),
+        (_, Some(source)) => source.to_string(),
+        (_, None) => {
+            let values = option.get_possible_values();
+            let names: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            format!("there are {}", names.join(", "))
+        }
     }
 }
 
@@ -94,27 +242,10 @@ impl FromStr for BadRange {
     }
 }
 
-/// All blocks of `ranges`, which a drive tries for so long to read. `option` introduced the ranges,
-/// and the drive has a name: both are for errors.
-pub fn bad_blocks(
-    option: &str,
-    ranges: &[BadRange],
-    recovery: SimDuration,
-    (drive, name): (&Drive, &str),
-) -> Result<BadBlocks, Failure> {
-    let blocks = drive.blocks().get();
-    if let Some(BadRange { first, last }) = ranges.iter().find(|range| range.last >= blocks) {
-        return Err(Failure::wrong_use(format!(
-            "{option}{first}-{last}: the last block of {name} is {}",
-            blocks - 1
-        )));
+impl fmt::Display for BadRange {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}-{}", self.first, self.last)
     }
-    let count: u64 = ranges.iter().map(|range| range.last - range.first + 1).sum();
-    if count > BAD_MAX {
-        return Err(Failure::wrong_use(format!("{count} bad blocks: at most {BAD_MAX} are taken")));
-    }
-    let all = ranges.iter().flat_map(|range| range.first..=range.last).map(Lbn::new);
-    Ok(BadBlocks::new(all, recovery))
 }
 
 #[cfg(test)]
@@ -124,22 +255,85 @@ mod tests {
     #[test]
     fn an_emulated_drive_is_a_drive_and_what_disturbs_it() {
         let text = "a/b.toml?seek_jitter=50us&reply_jitter=1ms&spindle_drift=2.5ppm/30min&bad=7&bad=9-11&recovery=2ms&seed=7";
-        let target: Emulated = text.parse().unwrap();
-        assert_eq!((target.drive.as_str(), target.seed), ("a/b.toml", 7));
-        assert_eq!(target.habits.seek_jitter, Some(SimDuration::from_us(50)));
-        assert_eq!(target.habits.reply_jitter, SimDuration::from_ms(1));
-        let drift = target.habits.spindle_drift.unwrap();
+        let Emulated { drive, habits } = text.parse().unwrap();
+        assert_eq!((drive.as_str(), habits.seed), ("a/b.toml", 7));
+        assert_eq!(habits.seek_jitter, Some(SimDuration::from_us(50)));
+        assert_eq!(habits.reply_jitter, SimDuration::from_ms(1));
+        let drift = habits.spindle_drift.unwrap();
         assert_eq!((drift.parts_per_billion, drift.within), (2500, SimDuration::from_secs(1800)));
-        assert_eq!(target.bad, ["7-7".parse().unwrap(), "9-11".parse().unwrap()]);
-        assert_eq!(target.recovery, SimDuration::from_ms(2));
+        assert_eq!(habits.bad, ["7-7".parse().unwrap(), "9-11".parse().unwrap()]);
+        assert_eq!(habits.recovery, SimDuration::from_ms(2));
+    }
+
+    #[test]
+    fn every_option_of_an_emulated_drive_is_a_key_behind_its_name() {
+        let options = HabitArgs::augment_args(Command::new(EMULATED));
+        let value = |key: &str| match key {
+            "queue_depth" | "seed" | "bad" => "9",
+            "queue_policy" => "sptf-sw:0.5",
+            "activity" => "60s/100ms",
+            "spindle_drift" => "2.5ppm/30min",
+            "write_cache" => "on",
+            _ => "3us",
+        };
+        let keys: Vec<String> = options
+            .get_arguments()
+            .map(|option| option.get_id().as_str())
+            .map(|key| format!("{key}={}", value(key)))
+            .collect();
+        let with = |keys: &str| format!("exos-7e8-8tb?{keys}").parse::<Emulated>().unwrap();
+        // Each of them changes something.
+        for key in &keys {
+            assert_ne!(with(key), with(""), "{key}");
+        }
+        let Emulated { drive: name, habits } = with(&keys.join("&"));
+        let (spec, drive) = freewheel::sim::library::drive(&name).unwrap();
+        let (habits, bad) = habits.of(Given::Keys, (&spec, &drive, &name)).unwrap();
+        let us = SimDuration::from_us;
+        let expected = Habits {
+            queue_depth: Some(9),
+            queue_policy: Some(PolicySpec::SptfSw { window: 0.5 }),
+            seek_jitter: Some(us(3)),
+            seek_jitter_far: Some(us(3)),
+            reply_jitter: us(3),
+            reply_jitter_a_block: us(3),
+            spindle_drift: Some("2.5ppm/30min".parse().unwrap()),
+            activity: Some(Activity {
+                every: SimDuration::from_secs(60),
+                lasts: SimDuration::from_ms(100),
+            }),
+            write_cache: Some(WriteCache::On),
+        };
+        assert_eq!(habits, expected);
+        assert_eq!(bad.first_in(Lbn::new(0), 100), Some(Lbn::new(9)));
     }
 
     #[test]
     fn what_is_not_understood_is_named() {
         let error = |text: &str| text.parse::<Emulated>().unwrap_err();
-        assert!(error("atlas10k?depth=2").contains("seek_jitter"));
-        assert!(error("atlas10k?seed=x").contains("no number"));
-        assert!(error("atlas10k?seek_jitter=5").contains("seek_jitter"));
-        assert!(error("atlas10k?bad=9-7").contains("lower one first"));
+        let unknown = error("atlas10k?depth=2");
+        assert!(
+            unknown.starts_with("\"depth\" is not known: there are queue_depth, "),
+            "{unknown}"
+        );
+        assert!(unknown.ends_with(", recovery, seed"), "{unknown}");
+        assert!(error("atlas10k?store=/tmp/x").contains("freewheel emulate --store FILE"));
+        for (keys, fault) in [
+            ("seed=x", "seed=x: invalid digit"),
+            ("seed=1&seek_jitter=5", "seek_jitter=5: `5` has no unit"),
+            ("seek_jitter", "seek_jitter: `` does not begin with a decimal number"),
+            ("seed=1&seed=2", "seed=2: give it once"),
+            ("write_cache=maybe", "write_cache=maybe: there are on, off"),
+            ("queue_depth=0", "queue_depth=0: 0 is not in 1..=65536"),
+            (
+                "queue_policy=best",
+                "queue_policy=best: no policy is called `best`: there are fcfs, ",
+            ),
+            ("activity=1s", "activity=1s: give EVERY/LASTS, as 60s/100ms"),
+            ("bad=9-7", "bad=9-7: 9 is after 7: give the lower one first"),
+        ] {
+            let error = error(&format!("atlas10k?{keys}"));
+            assert!(error.starts_with(fault), "{error}");
+        }
     }
 }

@@ -23,7 +23,7 @@ use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::control::INTERRUPTED;
 use crate::verbs::drive::{DriveIdentity, held_out};
-use crate::verbs::emulated::Emulated;
+use crate::verbs::emulated::{Emulated, Given};
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::listen;
 use crate::verbs::target::Target;
@@ -51,7 +51,8 @@ cylinders, hours for one of today. Answers are kept in F.toml.journal until the 
 there, so that --resume can go on.")]
 pub struct ExtractArgs {
     /// What to characterise: a block device or file, an NBD export by its URI, or
-    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&reply_jitter=TIME&spindle_drift=PPM/TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
+    /// emulated:NAME[?KEY=VALUE&...], where a key is an option of `freewheel emulate` from
+    /// --queue-depth to --seed with _ for -, as emulated:tr96?seek_jitter=50us&bad=4096-4103
     #[arg(value_name = "TARGET")]
     target: Target,
     /// The drive file to write
@@ -142,13 +143,20 @@ impl ExtractArgs {
                 "--resume: a drive in virtual time takes seconds; begin anew without it",
             ));
         }
-        let Emulated { drive: name, habits, seed, .. } = target;
+        let Emulated { drive: name, habits } = target;
+        let seed = habits.seed;
         let (truth, model) = library::drive(name)?;
-        let bad = target.bad_blocks(&model)?;
+        let (habits, bad) = habits.of(Given::Keys, (&truth, &model, name))?;
+        if self.write && habits.write_cache == Some(WriteCache::On) {
+            return Err(Failure::wrong_use(
+                "--write with write_cache=on: writes tell where the head is only without a write \
+                 cache; leave one of them out",
+            ));
+        }
         // As a host would do it for a real one.
         let write_cache = self.write.then_some(WriteCache::Off).or(habits.write_cache);
-        let habits = Habits { write_cache, ..*habits };
-        let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, &habits, bad, *seed)?);
+        let habits = Habits { write_cache, ..habits };
+        let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, &habits, bad, seed)?);
         self.extract(&mut drive, Journal::default()).map_err(Failure::from)
     }
 

@@ -28,12 +28,12 @@ pub struct ListenArgs {
 }
 
 impl ListenArgs {
-    /// Listens for clients of this service.
-    pub fn bind(&self, service: Arc<dyn Service>) -> Result<Server, Failure> {
+    /// Listens for clients of these services.
+    pub fn bind(&self, services: Vec<Arc<dyn Service>>) -> Result<Server, Failure> {
         let notice = |text: &str| output::note(text);
         let tls = self.tls.load()?;
         let option = if self.socket.is_some() { "--socket" } else { "--listen" };
-        Server::bind(&self.address(), tls, vec![service], Limits::default(), notice)
+        Server::bind(&self.address(), tls, services, Limits::default(), notice)
             .map_err(|error| Failure::from(error).of_option(option))
     }
 

@@ -7,6 +7,7 @@ mod emulate;
 mod emulated;
 mod extract;
 mod listen;
+mod replies;
 mod reproduce;
 mod room;
 mod scan;

@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::table::Table;
 use crate::verbs::control;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::emulated::Emulated;
+use crate::verbs::emulated::{Emulated, Given};
 use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::room;
 use crate::verbs::target::Target;
@@ -64,7 +64,9 @@ head.
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
 pub struct ServeArgs {
     /// A file, a block device, an NBD export by its URI, or a drive that exists in arithmetic only:
-    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&reply_jitter=TIME&spindle_drift=PPM/TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
+    /// emulated:NAME[?KEY=VALUE&...], where a key is an option of `freewheel emulate` from
+    /// --queue-depth to --seed with _ for -, as emulated:tr96?seek_jitter=50us&bad=4096-4103; its write
+    /// cache is off, and it holds two commands, if nothing is said
     backend: String,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file: what the device is
     #[arg(long, value_name = "NAME")]
@@ -192,7 +194,7 @@ impl ServeArgs {
         };
         let serving = Arc::new(Serving::start(setup, device, way)?);
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
-        let server = self.listen.bind(service)?;
+        let server = self.listen.bind(vec![service])?;
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)
             .map_err(|error| Failure::from(error).of_option("--control"))?;
@@ -382,13 +384,15 @@ fn at_once() -> u32 {
 
 fn emulated_backend(emulated: &Emulated, way: &Way) -> Result<EmulatedBackend, Failure> {
     let (spec, drive) = library::drive(&emulated.drive)?;
-    let bad = emulated.bad_blocks(&drive)?;
+    let (habits, bad) = emulated.habits.of(Given::Keys, (&spec, &drive, &emulated.drive))?;
+    // As a host sets a drive of which it foresees the head.
     let habits = Habits {
-        queue_depth: Some(at_once()),
-        write_cache: Some(WriteCache::Off),
-        ..emulated.habits
+        queue_depth: habits.queue_depth.or(Some(at_once())),
+        write_cache: habits.write_cache.or(Some(WriteCache::Off)),
+        ..habits
     };
-    let options = emulate::Options { habits, bad, seed: emulated.seed, store: None };
+    let seed = emulated.habits.seed;
+    let options = emulate::Options { habits, bad, seed, store: None };
     Ok(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?)
 }
 

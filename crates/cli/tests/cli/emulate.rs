@@ -4,10 +4,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 
 use freewheel::live::nbd::{self, ClientLimits};
 
-use super::nbd::{Client, Running};
+use super::nbd::{Client, Running, exports};
 use super::run::{command, run};
 
 #[test]
@@ -50,6 +51,8 @@ fn it_says_where_it_listens_and_at_its_end_how_late_it_was() {
         let row = rest.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         assert_eq!(row.split_whitespace().next(), Some("1"), "{rest}");
     }
+    // The one reply has a bar in its bucket for either.
+    assert_eq!(rest.matches(&"█".repeat(20)).count(), 2, "{rest}");
     assert!(!socket.exists());
 }
 
@@ -68,11 +71,102 @@ fn its_document_has_the_lateness_of_every_reply() {
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["requests"], 3);
-    assert_eq!(document["lateness"]["count"], 3);
-    assert_eq!(document["handing"]["count"], 3);
-    assert_eq!(document["drive"]["name"], "atlas10k");
+    let [drive] = &document["drives"].as_array().unwrap()[..] else { panic!("{document}") };
+    assert_eq!(drive["requests"], 3);
+    assert_eq!(drive["drive"]["name"], "atlas10k");
+    for times in [&drive["lateness"], &drive["handing"]] {
+        assert_eq!(times["count"], 3);
+        let buckets = times["histogram"].as_array().unwrap();
+        let number = |of: &serde_json::Value, key: &str| of[key].as_u64().unwrap();
+        assert_eq!(buckets.iter().map(|bucket| number(bucket, "count")).sum::<u64>(), 3);
+        let first_and_last = [(&buckets[0], "min_ns"), (buckets.last().unwrap(), "max_ns")];
+        for (bucket, key) in first_and_last {
+            let range = number(bucket, "from_ns")..number(bucket, "below_ns");
+            assert!(range.contains(&number(times, key)), "{times}");
+        }
+    }
     assert_eq!(document["connections"]["broken"], 0);
+}
+
+#[test]
+fn several_drives_are_exports_by_their_names_and_work_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("socket");
+    let (at, store) = (socket.to_str().unwrap(), folder.path().to_str().unwrap());
+    let args = ["emulate", "tr96", "atlas10k", "--socket", at, "--store", store];
+    let mut emulation = Running::start(&args);
+    let line = emulation.first_line.clone();
+    for text in ["tr96 (", "atlas10k (", "nbdinfo --list", "nbd+unix:///atlas10k?", "-N atlas10k"] {
+        assert!(line.contains(text), "{text}: {line}");
+    }
+    assert_eq!(exports(&socket), ["tr96", "atlas10k"]);
+
+    let (tell, told) = mpsc::channel();
+    let connect = |name: &'static str| {
+        let uri = format!("nbd+unix:///{name}?socket={at}").parse().unwrap();
+        let tell = tell.clone();
+        let client = nbd::Client::connect(&uri, ClientLimits::default(), move |answer| {
+            assert_eq!(answer.result, Ok(()));
+            tell.send((name, answer.tag, answer.data)).unwrap();
+        });
+        client.unwrap_or_else(|error| panic!("{error}"))
+    };
+    let names = ["tr96", "atlas10k"];
+    let clients = names.map(connect);
+    for (client, name) in clients.iter().zip(names) {
+        let size = std::fs::metadata(folder.path().join(format!("{name}.img"))).unwrap().len();
+        assert_eq!(client.info().size, size, "{name}");
+        let mut data = vec![name.as_bytes()[0]; 4096];
+        client.submit(freewheel::nbd::Command::write(1 << 20, 4096), &mut data, 0).unwrap();
+        assert_eq!(told.recv().unwrap().0, name);
+    }
+    // Twenty reads of each wait at the same time, and none of the drives waits for the other.
+    for client in &clients {
+        for tag in 0..20_u64 {
+            let offset = if tag == 0 { 1 << 20 } else { tag * (25 << 20) };
+            client
+                .submit(freewheel::nbd::Command::read(offset, 4096), &mut Vec::new(), tag)
+                .unwrap();
+        }
+    }
+    let answers: Vec<_> = (0..40).map(|_| told.recv().unwrap()).collect();
+    for name in names {
+        let first = answers.iter().position(|(of, ..)| *of == name).unwrap();
+        let others_last = answers.iter().rposition(|(of, ..)| *of != name).unwrap();
+        assert!(first < others_last, "{name} waited for the other");
+        let (.., data) = answers.iter().find(|(of, tag, _)| (*of, *tag) == (name, 0)).unwrap();
+        assert_eq!(*data, [name.as_bytes()[0]; 4096], "{name} has its own data");
+    }
+    // The first one is there without a name as well.
+    assert_eq!(Client::connect(&socket).read(1 << 20, 512), [b't'; 512]);
+
+    emulation.signal("-INT");
+    let (rest, code) = emulation.end();
+    assert_eq!(code, Some(0));
+    let counts: Vec<&str> = rest
+        .lines()
+        .filter_map(|line| line.strip_prefix("late by"))
+        .filter_map(|row| row.split_whitespace().next())
+        .collect();
+    assert_eq!(counts, ["22", "21"], "{rest}");
+    assert!(names.iter().all(|name| rest.contains(&format!("{name} "))), "{rest}");
+}
+
+#[test]
+fn drives_that_cannot_be_told_apart_or_have_no_folder_are_refused_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (socket, file) = (at("socket"), at("file"));
+    std::fs::write(&file, []).unwrap();
+    let twice = ["tr96", "tr96", "--socket", &socket];
+    refused(&twice, 2, &["both named tr96", "another `name`", "drive show tr96 --toml"]);
+    for store in [at("nowhere"), file] {
+        let args = ["tr96", "atlas10k", "--socket", &socket, "--store", &store];
+        refused(&args, 2, &[&format!("--store {store}"), "mkdir", "NAME.img"]);
+    }
+    let bad = ["atlas10k", "tr96", "--bad", "17000000", "--socket", &socket];
+    refused(&bad, 2, &["the last block of tr96"]);
+    assert!(!Path::new(&socket).exists());
 }
 
 #[test]
@@ -94,7 +188,7 @@ fn with_certificates_it_can_be_read_through_tls_and_where_that_is_required_only_
     let line = &emulation.first_line;
     assert!(line.contains("nbdinfo 'nbds+unix://") && line.contains("=DIR'"), "{line}");
     let uri = format!("nbds+unix:///?socket={socket}&tls-certificates={path}").parse().unwrap();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (tell, told) = mpsc::channel();
     let client = nbd::Client::connect(&uri, ClientLimits::default(), move |answer| {
         tell.send((answer.result, answer.data, answer.tag)).unwrap();
     });
@@ -132,6 +226,11 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     refused(&with(&["--activity", "1s"]), 2, &["60s/100ms"]);
     refused(&with(&["--activity", "0s/1ms"]), 2, &["`activity.every` is 0ns", "1ms to 365d"]);
     refused(&with(&["--seek-jitter", "5"]), 2, &["no unit"]);
+    refused(&with(&["--queue-policy", "best"]), 2, &["sptf-sw", "best"]);
+    let one = ["--queue-policy", "sptf", "--queue-depth", "1"];
+    refused(&with(&one), 1, &["`queue_policy` is sptf", "one command", "`queue_depth`"]);
+    let bare = ["tr96", "--queue-policy", "sptf", "--socket", &socket];
+    refused(&bare, 1, &["tr96: `queue_policy`", "one command at a time"]);
     let cache = ["tr96", "--write-cache", "on", "--socket", &socket];
     refused(&cache, 2, &["tr96 has no buffer", "leave it out"]);
     let store = at("small");

@@ -180,6 +180,8 @@ fn what_is_no_target_is_refused_and_nothing_is_written() {
     for (target, code, text) in [
         ("emulated:nosuch", 2, "nosuch"),
         ("emulated:atlas10k?x=1", 2, "seek_jitter"),
+        ("emulated:atlas10k?store=x", 2, "freewheel emulate --store"),
+        ("emulated:tr96?queue_policy=look", 1, "`queue_depth` of 2 or more"),
         ("http://localhost", 2, "nbd"),
         ("/dev/nosuch", 1, "/dev/nosuch: "),
         ("nbd+unix:///?socket=/no/such", 1, "/no/such"),
@@ -191,6 +193,9 @@ fn what_is_no_target_is_refused_and_nothing_is_written() {
     }
     let ran = run(&["extract", "emulated:atlas10k", "--resume", "-o", &file]);
     assert!(ran.code == 2 && ran.stderr.contains("virtual time"), "{}", ran.stderr);
+    let cached = "emulated:atlas10k?write_cache=on";
+    let ran = run(&["extract", cached, "--write", "-o", &file]);
+    assert!(ran.code == 2 && ran.stderr.contains("--write with write_cache=on"), "{}", ran.stderr);
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use freewheel::nbd::client::{Event, Session, Settings};
+
 use super::run::command;
 
 /// A server that runs, killed at the end if it has not ended.
@@ -43,6 +45,26 @@ impl Drop for Running {
         // It may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The names of all exports, as this project's client is told them.
+pub fn exports(socket: &Path) -> Vec<String> {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let mut session = Session::new(Settings::default());
+    loop {
+        let mut buffer = [0; 4096];
+        let length = stream.read(&mut buffer).unwrap();
+        assert!(length > 0, "the server has hung up");
+        let mut bytes = &buffer[..length];
+        while let Some(event) = session.feed(&mut bytes).unwrap() {
+            match event {
+                Event::Send(bytes) => stream.write_all(&bytes).unwrap(),
+                Event::Greeted => stream.write_all(&session.list().unwrap()).unwrap(),
+                Event::Exports(all) => return all.into_iter().map(|listed| listed.name).collect(),
+                other => panic!("{other:?}"),
+            }
+        }
     }
 }
 

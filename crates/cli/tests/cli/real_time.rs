@@ -25,6 +25,14 @@ fn the_scan_runs_by_the_clock_beside_virtual_time_with_the_lateness_of_the_drive
         assert!(count >= row(rate)[0], "more than a second's: {document}");
         assert!(replies["lateness"]["max_ns"].as_u64().unwrap() > 0, "{document}");
         assert!(replies["handing"]["min_ns"].as_u64().unwrap() > 0, "{document}");
+        for times in ["lateness", "handing"] {
+            let buckets = replies[times]["histogram"].as_array().unwrap();
+            let sum: u64 = buckets.iter().map(|bucket| bucket["count"].as_u64().unwrap()).sum();
+            assert_eq!(Some(sum), replies[times]["count"].as_u64(), "{document}");
+        }
+        let median = ["replies late by, median", "replies late by, median, with the scan"][late];
+        let ns = replies["lateness"]["p50_ns"].as_f64().unwrap();
+        assert_eq!(row(median), [ns / 1e3, 0.0], "{document}");
     }
 }
 

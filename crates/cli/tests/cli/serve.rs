@@ -203,4 +203,14 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     refused("/no/such", "atlas10k", &timeout, 2, &["--timeout is about NBD servers", "/no/such"]);
     refused("emulated:atlas10k?depth=2", "atlas10k", &[], 2, &["depth", "seek_jitter"]);
     refused("emulated:atlas10k?bad=99999999", "atlas10k", &[], 2, &["last block of atlas10k"]);
+    refused("emulated:atlas10k?store=x", "atlas10k", &[], 2, &["freewheel emulate --store"]);
+    refused(
+        "emulated:tr96?write_cache=on",
+        "tr96",
+        &[],
+        2,
+        &["write_cache=on: tr96 has no buffer"],
+    );
+    let one = "emulated:atlas10k?queue_depth=1&queue_policy=sptf";
+    refused(one, "atlas10k", &[], 1, &["`queue_policy` is sptf", "one command", "`queue_depth`"]);
 }

@@ -2,6 +2,7 @@
 
 use freewheel_live::emulate::Request;
 use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, Habits};
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
 
@@ -17,7 +18,10 @@ pub const SUITE: &[Test] = &[
     ("the last block is there", the_last_block_is_there),
     ("answers come within bounds and never early", answers_come_within_bounds_and_never_early),
     ("a drive that holds one command answers in order", one_command_answers_in_order),
-    ("a drive that holds many answers out of order", many_commands_answer_out_of_order),
+    (
+        "a drive that holds many answers in its policy's order",
+        many_commands_answer_in_its_policys_order,
+    ),
     ("what does not fit waits and is answered", what_does_not_fit_waits),
     ("a flush waits for cached writes", a_flush_waits_for_cached_writes),
     ("a forced write waits for the media", a_forced_write_waits_for_the_media),
@@ -83,15 +87,13 @@ fn one_command_answers_in_order(make: Make) {
     assert!(in_order(&drive.play(&script)));
 }
 
-fn many_commands_answer_out_of_order(make: Make) {
-    let mut spec = super::spec();
-    let queue = spec.onboard.queue.unwrap_or_default();
-    let scheduler = freewheel_model::sched::PolicySpec::Sptf;
-    let queue = freewheel_model::onboard::spec::QueueSpec { depth: 16, scheduler, ..queue };
-    spec.onboard.queue = Some(queue);
-    let (habits, bad) = (Habits::default(), BadBlocks::default());
-    let drive = freewheel_sim::black_box::EmulatedDrive::new(&spec, "atlas10k", &habits, bad, 1);
-    let mut drive = make(drive.unwrap());
+fn many_commands_answer_in_its_policys_order(make: Make) {
+    let policy =
+        |policy| Habits { queue_depth: Some(16), queue_policy: Some(policy), ..Habits::default() };
+    let mut drive = with(make, policy(PolicySpec::Fcfs));
+    let script = burst(&*drive, Op::Read, 16, 2);
+    assert!(in_order(&drive.play(&script)));
+    let mut drive = with(make, policy(PolicySpec::Sptf));
     let script = burst(&*drive, Op::Read, 16, 2);
     assert!(!in_order(&drive.play(&script)));
 }

@@ -101,7 +101,7 @@ mod tests {
         (0..depth).for_each(|_| turns.arrived(flood));
         let (mut between, mut of_flood) = (Vec::new(), 0);
         for _ in 0..1000 {
-            if beside && !turns.lanes.get(&victim).is_some_and(|lane| lane.waiting > 0) {
+            if beside && turns.lanes.get(&victim).is_none_or(|lane| lane.waiting == 0) {
                 turns.arrived(victim);
             }
             let may_go = turns.limit().is_none_or(|limit| turns.may_go(flood, limit));
@@ -181,7 +181,7 @@ mod tests {
             let waiting: Vec<Client> = turns
                 .lanes
                 .iter()
-                .filter(|&(&client, ref lane)| lane.waiting > 0 && may_go(&turns, client))
+                .filter(|&(&client, lane)| lane.waiting > 0 && may_go(&turns, client))
                 .map(|(&client, _)| client)
                 .collect();
             // The policy wants the last of them.

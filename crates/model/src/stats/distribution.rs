@@ -55,6 +55,27 @@ pub struct Summary {
     pub max_ns: u64,
 }
 
+/// How many durations were at least so long and shorter than that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// The shortest that it counts.
+    pub from_ns: u64,
+    /// The shortest that is too long for it.
+    pub below_ns: u64,
+    /// How many it has.
+    pub count: u64,
+}
+
+impl Bucket {
+    /// Below a microsecond, or between two powers of two of them.
+    fn of_ns(ns: u64) -> Self {
+        match (ns / 1000).checked_ilog2() {
+            None => Self { from_ns: 0, below_ns: 1000, count: 0 },
+            Some(power) => Self { from_ns: 1000 << power, below_ns: 2000 << power, count: 0 },
+        }
+    }
+}
+
 impl Distribution {
     /// Counts a duration.
     #[inline]
@@ -122,6 +143,28 @@ impl Distribution {
             .collect()
     }
 
+    /// A histogram by powers of two of microseconds: below 1 us, from 1 to below 2, 2 to 4 and so on,
+    /// from the first bucket with a duration to the last one, with those between that have none.
+    pub fn by_doubling(&self) -> Vec<Bucket> {
+        let mut buckets: Vec<Bucket> = Vec::new();
+        for step in self.histogram.iter_recorded() {
+            // No step of the histogram lies on both sides of 1000 * 2^k ns: up to there it counts in
+            // steps of 2^(k-1) ns or finer ones, so that the buckets are exact.
+            let wanted = Bucket::of_ns(step.value_iterated_to());
+            while let Some(last) = buckets.last()
+                && last.below_ns < wanted.from_ns
+            {
+                buckets.push(Bucket::of_ns(last.below_ns));
+            }
+            if buckets.last().is_none_or(|last| last.from_ns != wanted.from_ns) {
+                buckets.push(wanted);
+            }
+            let last = buckets.last_mut().expect("one was pushed");
+            last.count += step.count_since_last_iteration();
+        }
+        buckets
+    }
+
     /// The distribution in numbers.
     pub fn summary(&self) -> Summary {
         Summary {
@@ -148,6 +191,19 @@ mod tests {
     #[test]
     fn nothing_counted_is_all_zero() {
         assert_eq!(Distribution::default().summary(), Summary::default());
+    }
+
+    #[test]
+    fn a_histogram_goes_from_the_shortest_to_the_longest_by_powers_of_two_of_microseconds() {
+        let mut distribution = Distribution::default();
+        assert_eq!(distribution.by_doubling(), []);
+        for ns in [300, 999, 1000, 5_000] {
+            distribution.record(SimDuration::from_ns(ns));
+        }
+        let buckets = distribution.by_doubling();
+        let buckets = buckets.iter().map(|of| (of.from_ns, of.below_ns, of.count));
+        let expected = [(0, 1000, 2), (1000, 2000, 1), (2000, 4000, 0), (4000, 8000, 1)];
+        assert_eq!(buckets.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -182,6 +238,30 @@ mod tests {
             let rank = ((quantile * list.len() as f64).ceil() as usize).clamp(1, list.len());
             let (exact, ours) = (list[rank - 1] as f64, distribution.quantile_ns(quantile) as f64);
             prop_assert!((ours - exact).abs() <= exact * 0.001 + 1.0, "{} against {}", ours, exact);
+        }
+
+        #[test]
+        fn every_duration_is_in_the_bucket_that_it_lies_in(
+            list in prop::collection::vec((0u32..31, 0u64..2_000, 0u64..=1), 1..100)
+        ) {
+            // Around the ends of buckets too, where a histogram in steps could be wrong.
+            let list: Vec<u64> = list
+                .into_iter()
+                .map(|(power, ns, beside)| match ns {
+                    0..1_000 => (1_000 << power) - beside,
+                    _ => ns << power,
+                })
+                .collect();
+            let mut distribution = Distribution::default();
+            list.iter().for_each(|&ns| distribution.record(SimDuration::from_ns(ns)));
+            let buckets = distribution.by_doubling();
+            for bucket in &buckets {
+                let range = bucket.from_ns..bucket.below_ns;
+                let count = list.iter().filter(|ns| range.contains(ns)).count() as u64;
+                prop_assert_eq!(bucket.count, count, "{:?}", bucket);
+            }
+            prop_assert!(buckets.windows(2).all(|two| two[0].below_ns == two[1].from_ns));
+            prop_assert_eq!(buckets.iter().map(|bucket| bucket.count).sum::<u64>(), list.len() as u64);
         }
 
         #[test]

@@ -3,5 +3,5 @@
 mod distribution;
 mod level;
 
-pub use distribution::{Distribution, Summary};
+pub use distribution::{Bucket, Distribution, Summary};
 pub use level::Level;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec, WriteCache};
 use freewheel_model::onboard::{NextEvent, Served, Unit};
-use freewheel_model::sched::Waiting;
+use freewheel_model::sched::{PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,9 @@ pub struct Habits {
     /// Commands that it holds at once; the drive's own number when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<u32>,
+    /// Which of them it serves next; by the drive's own policy when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_policy: Option<PolicySpec>,
     /// Whether writes are done when its buffer has them; as the drive does when absent. A host can
     /// switch that.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,6 +144,23 @@ impl Habits {
         }
         Ok(())
     }
+
+    /// What becomes of a drive's queue. Err for a policy that has nothing to choose from.
+    fn queue(&self, own: Option<QueueSpec>) -> Result<Option<QueueSpec>, HabitError> {
+        if self.queue_depth.is_none() && self.queue_policy.is_none() {
+            return Ok(own);
+        }
+        let own = own.unwrap_or_default();
+        let depth = self.queue_depth.unwrap_or(own.depth);
+        if let Some(policy) = self.queue_policy.filter(|_| depth == 1) {
+            let rule = "the drive holds one command at a time, so there is nothing to choose from: \
+                        give `queue_depth` of 2 or more, or leave the policy out";
+            let value = policy.to_string();
+            return Err(HabitError { key: "queue_policy", value, rule: rule.into() });
+        }
+        let scheduler = self.queue_policy.unwrap_or(own.scheduler);
+        Ok(Some(QueueSpec { depth, scheduler, ..own }))
+    }
 }
 
 /// A drive that exists in arithmetic only. It is told the time with every call, and does at each of
@@ -176,10 +196,7 @@ impl EmulatedDrive {
         if let Some(jitter) = habits.seek_jitter {
             spec.seek.tolerance = jitter;
         }
-        if let Some(depth) = habits.queue_depth {
-            let queue = spec.onboard.queue.unwrap_or_default();
-            spec.onboard.queue = Some(QueueSpec { depth, ..queue });
-        }
+        spec.onboard.queue = habits.queue(spec.onboard.queue).map_err(wrong)?;
         if let (Some(cache), Some(buffer)) = (habits.write_cache, &mut spec.onboard.buffer) {
             buffer.write_cache = cache;
         }
@@ -320,6 +337,25 @@ mod tests {
             assert!(error.starts_with(message), "{error}");
             let drive = EmulatedDrive::new(&spec, "my drive", &habits, BadBlocks::default(), 1);
             assert_eq!(drive.err().unwrap().to_string(), format!("my drive: {error}"));
+        }
+        // Whether there is anything to choose from is known with the drive: one of today holds 32
+        // commands, the other one has no electronics.
+        let policy = Habits { queue_policy: Some(PolicySpec::Sptf), ..usual };
+        let [today, bare] = ["exos-7e8-8tb", "tr96"].map(|name| library::spec(name).unwrap());
+        let one = Habits { queue_depth: Some(1), ..policy };
+        let two = Habits { queue_depth: Some(2), ..policy };
+        let start = |spec, habits: &Habits| {
+            EmulatedDrive::new(spec, "it", habits, BadBlocks::default(), 1).err()
+        };
+        for (spec, habits) in [(&today, &one), (&bare, &one), (&bare, &policy)] {
+            let error = start(spec, habits).unwrap().to_string();
+            assert!(
+                error.starts_with("it: `queue_policy` is sptf: the drive holds one"),
+                "{error}"
+            );
+        }
+        for (spec, habits) in [(&today, &policy), (&today, &two), (&bare, &two)] {
+            assert!(start(spec, habits).is_none());
         }
         let extreme = Habits { activity: own(ms(1), ms(60_000)), ..usual };
         assert_eq!((extreme.check(), usual.check()), (Ok(()), Ok(())));

@@ -145,6 +145,7 @@ pub(super) const ATLAS: Watched<'static> = Watched {
         spindle_drift: None,
         activity: None,
         queue_depth: None,
+        queue_policy: None,
         write_cache: None,
     },
     at_drive: 2,

@@ -25,7 +25,16 @@ pub struct Seen {
     /// What the scan had of the drive, in its gaps and in passing, in 10^6 bytes a second; 0 without
     /// one.
     pub scan_mb_per_second: f64,
+    /// Median of how late the drive gave its replies, in microseconds; 0 in virtual time.
+    pub late_us_p50: f64,
+    /// 99 % were no later, in microseconds.
+    pub late_us_p99: f64,
 }
+
+/// By how much a drive in real time is asked to be late at most, in microseconds: the median and 99 % of
+/// its replies, on a machine with nothing else to do.
+const LATE_US_P50: [f64; 2] = [0.0, 5.0];
+const LATE_US_P99: [f64; 2] = [0.0, 90.0];
 
 impl Seen {
     fn simulated(result: &RunResult) -> Self {
@@ -39,6 +48,8 @@ impl Seen {
             requests_per_second: result.requests_per_second,
             mean_response_ms: mean_ms(result),
             scan_mb_per_second: scanned as f64 * 1e3 / result.elapsed_ns as f64,
+            late_us_p50: 0.0,
+            late_us_p99: 0.0,
         }
     }
 }
@@ -75,7 +86,8 @@ pub fn real_time_experiment(
 /// Sets what came of it without the scan and with it beside as many requests in virtual time.
 ///
 /// Rates and responses are held to a tenth of those in virtual time, as the claim's own are to the
-/// paper's; what the scan takes from the clients is held to the claim's own band.
+/// paper's; what the scan takes from the clients is held to the claim's own band. How late the drive's
+/// replies were is held to what is asked of it on a machine with nothing else to do.
 pub fn beside_virtual_time(
     seed: u64,
     without: Seen,
@@ -99,6 +111,12 @@ fn rows([without, with]: [Seen; 2], [alone, scanned]: [Seen; 2]) -> Vec<Beside> 
     };
     let (rate, response) = ("requests", "mean response");
     let (rate_with, response_with) = ("requests, with the scan", "mean response, with the scan");
+    let median = |quantity, real: Seen, simulated: Seen| {
+        within(quantity, "us", real.late_us_p50, simulated.late_us_p50, LATE_US_P50)
+    };
+    let most = |quantity, real: Seen, simulated: Seen| {
+        within(quantity, "us", real.late_us_p99, simulated.late_us_p99, LATE_US_P99)
+    };
     vec![
         row(rate, "1/s", without.requests_per_second, alone.requests_per_second),
         row(rate_with, "1/s", with.requests_per_second, scanned.requests_per_second),
@@ -106,6 +124,10 @@ fn rows([without, with]: [Seen; 2], [alone, scanned]: [Seen; 2]) -> Vec<Beside> 
         row(response_with, "ms", with.mean_response_ms, scanned.mean_response_ms),
         row("scan", "MB/s", with.scan_mb_per_second, scanned.scan_mb_per_second),
         within("requests lost to the scan", "%", lost(with, without), lost(scanned, alone), LOST),
+        median("replies late by, median", without, alone),
+        median("replies late by, median, with the scan", with, scanned),
+        most("replies late by, 99 %", without, alone),
+        most("replies late by, 99 %, with the scan", with, scanned),
     ]
 }
 
@@ -147,6 +169,8 @@ mod tests {
             requests_per_second: rate,
             mean_response_ms: response,
             scan_mb_per_second: scan,
+            late_us_p50: 0.0,
+            late_us_p99: 0.0,
         }
     }
 
@@ -188,5 +212,18 @@ mod tests {
         for percent in [-5.1, 2.1] {
             assert_eq!(outside(without, lost(percent)), ["requests lost to the scan"], "{percent}");
         }
+    }
+
+    #[test]
+    fn a_drive_that_is_later_than_a_quiet_machine_makes_it_is_outside() {
+        let [without, with] = SIMULATED;
+        let late = |seen: Seen, p50, p99| Seen { late_us_p50: p50, late_us_p99: p99, ..seen };
+        assert_eq!(outside(late(without, 4.9, 89.0), late(with, 4.9, 89.0)), [""; 0]);
+        let all = outside(late(without, 5.1, 91.0), late(with, 5.1, 91.0));
+        assert_eq!(all.len(), 4, "{all:?}");
+        let expected = ["replies late by, median"];
+        assert_eq!(outside(late(without, 5.1, 89.0), with), expected);
+        let expected = ["replies late by, 99 %, with the scan"];
+        assert_eq!(outside(without, late(with, 4.9, 91.0)), expected);
     }
 }

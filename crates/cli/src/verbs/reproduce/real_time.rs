@@ -9,12 +9,12 @@ use freewheel::sim::config::Experiment;
 use freewheel::study::claims::{self, Beside, REAL_TIME, Seen};
 use freewheel::study::four_digits;
 use freewheel::units::{BLOCK_BYTES, SimDuration};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::output;
 use crate::table::Table;
-use crate::verbs::emulate::Replies;
+use crate::verbs::replies::Replies;
 
 /// Shorter runs are over before the clients have met.
 const SHORTEST: SimDuration = SimDuration::from_secs(1);
@@ -32,6 +32,12 @@ struct Document {
     rows: Vec<Beside>,
     /// When the drive gave its replies, without the scan and with it.
     replies: [Replies; 2],
+}
+
+/// What is read of the document of `freewheel emulate`.
+#[derive(Deserialize)]
+struct Printed {
+    drives: Vec<Replies>,
 }
 
 /// Runs it for `length` without the scan and for as long with it.
@@ -64,6 +70,13 @@ fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Replies), F
     let experiment = claims::real_time_experiment(seed, scans, 1)?;
     let emulator = |folder: &Path, socket: &Path| emulator(&experiment, folder, socket);
     let Outcome { played, report, drive } = trial::run(&experiment, length, emulator)?;
+    let wrong = |what| Failure::failed(format!("what the drive's process says: {what}"));
+    let printed: Printed =
+        serde_json::from_str(&drive).map_err(|error| wrong(error.to_string()))?;
+    let [replies] = <[Replies; 1]>::try_from(printed.drives)
+        .map_err(|drives| wrong(format!("{} drives", drives.len())))?;
+    let us = |ns: u64| ns as f64 / 1e3;
+    let late = replies.lateness.summary;
     let seconds = played.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     let scanned: u64 = report.jobs.iter().map(|job| job.delivered.get()).sum();
     let seen = Seen {
@@ -71,9 +84,9 @@ fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Replies), F
         requests_per_second: played.requests as f64 / seconds,
         mean_response_ms: played.responses.summary().mean_ns / 1e6,
         scan_mb_per_second: (scanned * BLOCK_BYTES) as f64 / seconds / 1e6,
+        late_us_p50: us(late.p50_ns),
+        late_us_p99: us(late.p99_ns),
     };
-    let replies = serde_json::from_str(&drive)
-        .map_err(|error| Failure::failed(format!("what the drive's process says: {error}")))?;
     Ok((seen, replies))
 }
 
@@ -108,18 +121,13 @@ fn text(document: &Document, length: SimDuration) -> String {
             if row.inside { "yes" } else { "NO" }.to_owned(),
         ]);
     }
-    let mut late = Table::new("lrrrrrr");
-    late.row(Replies::heads("the drive's replies"));
-    for (when, of) in ["without the scan", "with the scan"].iter().zip(&document.replies) {
-        for mut row in of.rows() {
-            row[0] = format!("{when}: {}", row[0]);
-            late.row(row);
-        }
-    }
+    let [without, with] = &document.replies;
     format!(
         "{}: in real time, {length} each, the drive in a process of its own; virtual time with as many \
-         requests of the same clients\n\n{table}\n{late}",
-        document.id
+         requests of the same clients\n\n{table}\n{}\n{}",
+        document.id,
+        without.tables("replies without the scan"),
+        with.tables("replies with the scan"),
     )
 }
 
@@ -135,6 +143,7 @@ fn judge(rows: &[Beside], length: SimDuration) -> Result<(), Failure> {
     Err(failure.with_help(if length < LONG_ENOUGH {
         "a run this short differs by chance from the next: 60s is the length that is held to the bands"
     } else {
-        "look at how late the drive's replies were: another load on this machine?"
+        "look at how late the drive's replies were, which are held to what a machine with nothing else to do \
+         keeps to: another load on this one?"
     }))
 }

@@ -1,0 +1,145 @@
+//! How late an emulated drive's replies were, in what a verb prints of them.
+
+use std::fmt;
+
+use freewheel::live::emulate::Account;
+use freewheel::model::stats::{Bucket, Distribution, Summary};
+use serde::{Deserialize, Serialize};
+
+use crate::plot::bar;
+use crate::table::Table;
+
+/// Columns of the longest bar.
+const BAR: usize = 20;
+
+/// When the drive's replies were given.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Replies {
+    /// From the time of a reply until the drive hands it over.
+    pub lateness: Times,
+    /// How long that takes.
+    pub handing: Times,
+}
+
+/// Times in numbers, and how many of them were how long.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Times {
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// By powers of two of microseconds.
+    pub histogram: Vec<Bucket>,
+}
+
+impl From<&Distribution> for Times {
+    fn from(times: &Distribution) -> Self {
+        Self { summary: times.summary(), histogram: times.by_doubling() }
+    }
+}
+
+impl From<&Account> for Replies {
+    fn from(account: &Account) -> Self {
+        Self { lateness: (&account.lateness).into(), handing: (&account.handing).into() }
+    }
+}
+
+impl Replies {
+    fn both(&self) -> [(&'static str, &Times); 2] {
+        [("late by", &self.lateness), ("handed over in", &self.handing)]
+    }
+
+    /// A table of quantiles and one of the histograms, below a name.
+    pub fn tables(&self, name: &str) -> String {
+        format!("{}\n{}", self.quantiles(name), self.histograms(name))
+    }
+
+    fn quantiles(&self, name: &str) -> Table {
+        let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+        let mut table = Table::new("lrrrrrr");
+        table.row([name, "count", "median", "90 %", "99 %", "99.9 %", "most"]);
+        for (name, times) in self.both() {
+            let Summary { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, .. } = times.summary;
+            let [p50, p90, p99, p999, most] = [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(us);
+            table.row([name.to_owned(), count.to_string(), p50, p90, p99, p999, most]);
+        }
+        table
+    }
+
+    /// A row for each bucket that one of the two has.
+    fn histograms(&self, name: &str) -> Table {
+        let mut table = Table::new("lrlrl");
+        let [(late, _), (handed, _)] = self.both();
+        table.row([name, late, "", handed, ""]);
+        let both = [&self.lateness.histogram, &self.handing.histogram];
+        let mut rows: Vec<&Bucket> = both.into_iter().flatten().collect();
+        rows.sort_by_key(|bucket| bucket.from_ns);
+        rows.dedup_by_key(|bucket| bucket.from_ns);
+        for row in rows {
+            let [late, handed] = both.map(|buckets| {
+                let of = buckets.iter().find(|bucket| bucket.from_ns == row.from_ns);
+                let count = of.map_or(0, |bucket| bucket.count);
+                let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
+                [count.to_string(), bar(count as f64 / most.max(1) as f64, BAR)]
+            });
+            let range = Range(row).to_string();
+            table.row([range].into_iter().chain(late).chain(handed));
+        }
+        table
+    }
+}
+
+/// What a bucket counts.
+struct Range<'a>(&'a Bucket);
+
+impl fmt::Display for Range<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Bucket { from_ns, below_ns, .. } = self.0;
+        match from_ns {
+            0 => write!(out, "below {} us", below_ns / 1000),
+            _ => write!(out, "{} to {} us", from_ns / 1000, below_ns / 1000),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel::units::SimDuration;
+
+    use super::*;
+
+    fn replies() -> Replies {
+        let mut account = Account::default();
+        for us in [1, 1, 1, 1, 6] {
+            account.lateness.record(SimDuration::from_us(us));
+        }
+        account.handing.record(SimDuration::from_ns(700));
+        Replies::from(&account)
+    }
+
+    #[test]
+    fn each_bucket_of_either_has_a_row_with_bars_for_both() {
+        let text = replies().histograms("replies").to_string();
+        let rows: Vec<Vec<&str>> =
+            text.lines().map(|line| line.split_whitespace().collect()).collect();
+        let whole = "█".repeat(BAR);
+        assert_eq!(rows[1], ["below", "1", "us", "0", "1", &whole], "{text}");
+        assert_eq!(rows[2], ["1", "to", "2", "us", "4", &whole, "0"], "{text}");
+        assert_eq!(rows[3], ["2", "to", "4", "us", "0", "0"], "{text}");
+        assert_eq!(rows[4], ["4", "to", "8", "us", "1", "█████", "0"], "{text}");
+        assert_eq!(rows.len(), 5, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn what_one_process_prints_another_reads() {
+        let text = serde_json::to_string(&replies()).unwrap();
+        let read: Replies = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.lateness.summary, replies().lateness.summary);
+        assert_eq!(read.handing.histogram, replies().handing.histogram);
+    }
+
+    #[test]
+    fn without_replies_there_are_no_buckets() {
+        let none = Replies::from(&Account::default());
+        assert_eq!(none.histograms("replies").to_string().lines().count(), 1);
+    }
+}
