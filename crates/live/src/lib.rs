@@ -17,4 +17,5 @@ mod folder;
 mod holes;
 pub mod nbd;
 pub mod serve;
+pub mod stopwatch;
 pub mod trial;
