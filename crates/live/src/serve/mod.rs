@@ -54,7 +54,9 @@ const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// News that are kept for whoever is slow to hear them.
 const NEWS_MAX: usize = 1024;
 
-/// Nodes that one decision of the planner looks at, at most: about half of a millisecond.
+/// Nodes that one decision of the planner looks at, at most. How long that takes depends on drive, machine
+/// and what is wanted: `freewheel tasks` on a server tells how many decisions stopped here and how long all
+/// of them took, `make bench-freeblock` prints times and nodes without a limit.
 const DECISION_NODES_MAX: u64 = 500;
 
 /// Why a device cannot be served.
