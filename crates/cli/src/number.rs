@@ -14,6 +14,17 @@ pub fn ms(ns: f64) -> String {
     format!("{} ms", bare_ms(ns))
 }
 
+/// Microseconds.
+pub fn us(ns: f64) -> String {
+    format!("{:.1} us", ns / 1e3)
+}
+
+/// Short times: that of the middle, what hardly any exceeds, and the longest.
+pub fn us_spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
+    let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(|ns| us(ns as f64));
+    format!("p50 {p50}, p99 {p99}, max {max}")
+}
+
 /// About so long, for what is not known closely: "3 days".
 pub fn about(ns: u64) -> String {
     HumanDuration(Duration::from_nanos(ns)).to_string()
@@ -47,6 +58,7 @@ mod tests {
     #[test]
     fn every_number_has_its_unit() {
         assert_eq!(ms(1_234_567.0), "1.235 ms");
+        assert_eq!(us(12_345.0), "12.3 us");
         assert_eq!(about(253_649_900_000_000), "3 days");
         assert_eq!(rate(8_350_000.0), "8.35 MB/s");
         assert_eq!(percent(0.3333), "33.3 %");

@@ -18,6 +18,7 @@ mod holes;
 pub mod nbd;
 mod room;
 pub mod serve;
+pub mod stopwatch;
 pub mod trial;
 
 pub use room::Room;

@@ -6,14 +6,15 @@ mod common;
 
 use common::electronics::any_electronics;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 
 use freewheel_sim::background::{TaskKind, TaskResult};
-use freewheel_sim::config::{Experiment, SimConfig, Workload};
+use freewheel_sim::config::{Experiment, Layout, SimConfig, Workload};
 use freewheel_sim::source::PatternSpec;
-use freewheel_sim::{Completion, RunResult};
+use freewheel_sim::{Completion, ExternalConfig, RunResult};
 use freewheel_units::{Bytes, Prng, SimDuration, SimTime};
 
 /// A closed workload on a small drive.
@@ -79,6 +80,40 @@ fn decisions_beyond_their_budget_of_nodes_are_counted() {
         assert_eq!(exact.exhausted, 0);
         assert!(least.exhausted > 0 && least.exhausted <= least.decisions, "{least:?}");
         assert!(least.nodes <= least.decisions, "{least:?}");
+    }
+}
+
+#[test]
+fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
+    let adapt = "{ step = { geometric = 2.0 }, tolerance = 0.05, least = \"1ms\", most = \"1s\" }";
+    let idle = format!("idle = {{ after = \"5ms\", adapt = {adapt} }}");
+    let external = Some(ExternalConfig::default());
+    for (keys, drives, external) in [
+        ("promote_tail = { cost = 0.2 }", 1, None),
+        ("promote_tail = { cost = 0.2 }", 3, None),
+        ("task = \"backup\"", 1, None),
+        ("task = \"write\"", 1, None),
+        (&idle, 1, None),
+        ("", 1, external),
+    ] {
+        let mut experiment = experiment("sstf", &format!("{keys}\nblock_size = \"2KiB\"\n"));
+        let Workload::Closed { requests, .. } = &mut experiment.config.workload else { panic!() };
+        *requests = 2000;
+        if drives > 1 {
+            let array = &mut experiment.config.array;
+            (array.layout, array.drives) = (Layout::Independent, Some(drives));
+        }
+        experiment.config.external = external;
+        let decided = AtomicU64::new(0);
+        let around = |decide: &mut dyn FnMut()| {
+            decide();
+            decided.fetch_add(1, Ordering::Relaxed);
+        };
+        let watched = experiment.run_watched(None, Some(&around), &mut |_, _| {}).unwrap();
+        assert_eq!(watched, experiment.run().unwrap(), "{keys}");
+        let decisions: u64 = watched.background.iter().map(|arm| arm.decisions).sum();
+        assert!(decisions > 0, "{keys}");
+        assert_eq!(decided.into_inner(), decisions, "{keys}");
     }
 }
 

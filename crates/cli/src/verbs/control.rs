@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use freewheel::live::control::{
-    BlockStream, ControlClient, ControlError, Expectation, Record, ServerStatus, Task, TaskKind,
-    TaskPriority, TaskRequest, TaskState,
+    BlockStream, ControlClient, ControlError, Decisions, Expectation, Record, ServerStatus, Task,
+    TaskKind, TaskPriority, TaskRequest, TaskState,
 };
 use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
 
@@ -292,6 +292,15 @@ pub fn starved(status: &ServerStatus) -> Option<String> {
 /// Bytes of blocks, for people.
 pub fn blocks(blocks: u64) -> String {
     Bytes::new(blocks * BLOCK_BYTES).human()
+}
+
+/// What decisions about gaps have cost.
+pub fn decisions(decisions: &Decisions) -> String {
+    let Decisions { count, exhausted, nodes_mean, times } = decisions;
+    let times = number::us_spread(times.p50_ns, times.p99_ns, times.max_ns);
+    format!(
+        "{count}, {times}; {nodes_mean:.1} nodes on average, {exhausted} stopped for their budget"
+    )
 }
 
 /// What became of a task that is over.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use freewheel::live::control::{ControlServer, Task, TaskState};
+use freewheel::live::control::{ControlServer, Decisions, Task, TaskState};
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
@@ -156,6 +156,7 @@ struct Document {
     external: Account,
     /// Learned ones.
     margins: Vec<MarginInUse>,
+    decisions: Decisions,
     /// How far commands ended from where they were predicted to, either way.
     prediction_errors: Summary,
     tasks: Vec<Task>,
@@ -353,6 +354,7 @@ impl ServeArgs {
             prediction_errors: report.errors.summary(),
             external: report.account,
             margins: report.margins.clone(),
+            decisions: Decisions::new(&report.decisions),
             tasks,
             connections,
         })
@@ -430,6 +432,7 @@ fn text(report: &Report, tasks: &[Task]) -> String {
     }
     table.row(["surprises", &seen.surprises.to_string()]);
     table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
+    table.row(["decisions", &control::decisions(&Decisions::new(&report.decisions))]);
     if let Some(learned) = learned(&report.margins) {
         table.row(["margins", &learned]);
     }

@@ -4,7 +4,7 @@ use clap::Args;
 use freewheel::live::control::{self, ServerStatus, Task, TaskKind, TaskState};
 use serde::Serialize;
 
-use super::control::{ControlArgs, blocks, is_starved, name, starved, state};
+use super::control::{ControlArgs, blocks, decisions, is_starved, name, starved, state};
 use crate::failure::Failure;
 use crate::table::Table;
 use crate::{number, output};
@@ -148,6 +148,7 @@ fn text(status: &ServerStatus) -> String {
     let gaps =
         format!("{}, of them {} used for {}", seen.gaps, seen.gaps_used, blocks(seen.free_blocks));
     table.row(["gaps", &gaps]);
+    table.row(["decisions", &decisions(&status.decisions)]);
     if status.tasks.is_empty() {
         return format!("{table}no tasks\n");
     }

@@ -436,6 +436,9 @@ fn the_control_socket_is_the_users_alone_and_speaks_http() {
         "text/plain; version=0.0.4",
         "# TYPE freewheel_gaps_total counter",
         "freewheel_response_seconds_count 1",
+        "# TYPE freewheel_decision_seconds summary",
+        "# TYPE freewheel_decisions_exhausted_total counter",
+        "freewheel_decision_nodes_total ",
         "# HELP freewheel_free_bytes_total Bytes",
         "# TYPE freewheel_margin_seconds gauge",
     ] {
@@ -450,6 +453,29 @@ fn the_control_socket_is_the_users_alone_and_speaks_http() {
     assert!(over.contains("event: over"), "{over}");
     assert!(world.get("/v1/tasks/7", "}").contains("404"));
     assert!(world.get("/v1/written?since_ns=0", "}").contains("\"ranges\":[]"));
+}
+
+#[test]
+fn the_status_tells_what_decisions_have_cost_when_gaps_have_been_used() {
+    let world = World::emulated("");
+    world.json("scan --detach --repeat");
+    let mut client = world.client();
+    for at in 0..200 {
+        drop(client.read(at * 7_919 % (world.blocks / 8) * 4096, 4096));
+    }
+    let status = world.json("tasks");
+    let count = |pointer: &str| status.pointer(pointer).unwrap().as_u64().unwrap();
+    let decisions = count("/decisions/count");
+    assert!(count("/scheduling/gaps_used") > 0, "{status}");
+    assert!(decisions >= count("/scheduling/gaps_used"), "{status}");
+    assert!(decisions <= count("/scheduling/gaps"), "{status}");
+    assert_eq!(decisions, count("/decisions/times/count"), "each is timed");
+    assert!(count("/decisions/exhausted") <= decisions, "{status}");
+    assert!(status["decisions"]["nodes_mean"].as_f64().unwrap() > 0.0, "{status}");
+    assert!(count("/decisions/times/max_ns") > 0, "{status}");
+    let text = world.verb("tasks").stdout;
+    let row = text.lines().find(|line| line.starts_with("decisions ")).unwrap();
+    assert!(row.contains(" us, p99 ") && row.contains(" stopped for their budget"), "{row}");
 }
 
 #[test]

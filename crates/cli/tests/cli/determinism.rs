@@ -8,6 +8,22 @@ fn a_simulation_gives_the_same_bytes_twice() {
 }
 
 #[test]
+fn how_long_decisions_took_is_in_the_text_alone() {
+    let set = ["--set", "workload.requests=300", "--set", "freeblock.block_size=64KiB"];
+    let args = [&["sim", "examples/random.toml"][..], &set].concat();
+    let line = "a decision took here: p50 ";
+    assert_eq!(stdout(&args).matches(line).count(), 1);
+    let bench = Bench::new("");
+    let document = |page: &str| {
+        let page = bench.at(page);
+        let document = stdout(&[&args[..], &["--json", "--report", &page]].concat());
+        (document, std::fs::read_to_string(page).unwrap())
+    };
+    assert_eq!(document("first.html"), document("second.html"));
+    assert!(!stdout(&["sim", "examples/oltp.toml"]).contains(line), "none are made");
+}
+
+#[test]
 fn another_seed_gives_another_result() {
     let run = |seed| stdout(&["sim", "examples/oltp.toml", "--seed", seed, "--json"]);
     assert_ne!(run("1"), run("2"));

@@ -87,6 +87,12 @@ fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_what_was_foreseen(
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["responses"]["count"], 60);
     assert!(document["external"]["predicted"].as_u64().unwrap() > 30, "{document}");
+    let decisions = &document["decisions"];
+    let count = decisions["count"].as_u64().unwrap();
+    assert!(count >= document["external"]["gaps_used"].as_u64().unwrap(), "{document}");
+    assert!(decisions["nodes_mean"].as_f64().unwrap() > 0.0, "{document}");
+    assert!(decisions["exhausted"].as_u64().unwrap() <= count, "{document}");
+    assert_eq!(decisions["times"]["count"], count);
     let scrub = &document["tasks"][0];
     assert!(scrub["blocks_read"].as_u64().unwrap() > 0, "{document}");
     assert_eq!((&scrub["kind"], &scrub["unreadable_blocks"]), (&"scrub".into(), &0.into()));

@@ -2,13 +2,14 @@
 //! nanoseconds.
 
 use freewheel_model::external::{Account, MarginInUse};
+use freewheel_model::freeblock::Effort;
 use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
 use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::serve::{Foretold, JobReport, JobSpec, Kind, State};
+use crate::serve::{self, Foretold, JobReport, JobSpec, Kind, State};
 
 /// Longest time that a task may be given: a year.
 const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
@@ -371,6 +372,33 @@ impl Durations {
     }
 }
 
+/// What decisions about what to do in gaps have cost since the server began.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Decisions {
+    /// Gaps that were decided on, also while no task wanted anything.
+    pub count: u64,
+    /// Decisions that stopped for their budget of nodes: something better may have been missed.
+    pub exhausted: u64,
+    /// Nodes of the search that a decision looked at, on average.
+    pub nodes_mean: f64,
+    /// How long each took.
+    pub times: Durations,
+}
+
+impl Decisions {
+    /// The same in numbers.
+    pub fn new(decisions: &serve::Decisions) -> Self {
+        let serve::Decisions { effort: Effort { decisions: count, nodes, exhausted }, times } =
+            decisions;
+        Self {
+            count: *count,
+            exhausted: *exhausted,
+            nodes_mean: *nodes as f64 / (*count).max(1) as f64,
+            times: Durations::new(times),
+        }
+    }
+}
+
 /// What the scheduler saw and did since the server began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Scheduling {
@@ -471,6 +499,9 @@ pub struct ServerStatus {
     /// The margins that it has learned; none with --conservatism TIME.
     #[serde(default)]
     pub margins: Vec<Margin>,
+    /// What its decisions about gaps have cost.
+    #[serde(default)]
+    pub decisions: Decisions,
     /// Response times of clients' requests.
     pub responses: Durations,
     /// How far commands ended from where they were predicted to, either way.

@@ -11,6 +11,8 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 pub(super) fn text(status: &ServerStatus) -> String {
     let mut text = Text::default();
     let seen = &status.scheduling;
+    let decided = &status.decisions;
+    let nodes = (decided.nodes_mean * decided.count as f64).round();
     let seconds = |ns: u64| ns as f64 / 1e9;
     text.gauge(
         "freewheel_uptime_seconds",
@@ -29,6 +31,12 @@ pub(super) fn text(status: &ServerStatus) -> String {
         ),
         ("predicted_commands_total", "Commands whose end was predicted.", seen.predicted_commands),
         ("late_commands_total", "Commands that came whole turns late.", seen.late_commands),
+        (
+            "decisions_exhausted_total",
+            "Decisions that stopped for their budget.",
+            decided.exhausted,
+        ),
+        ("decision_nodes_total", "Nodes that decisions looked at.", nodes as u64),
         ("surprises_total", "Commands that ended where the media would not have.", seen.surprises),
     ] {
         text.counter(&format!("freewheel_{name}"), help, value);
@@ -40,6 +48,11 @@ pub(super) fn text(status: &ServerStatus) -> String {
     text.summary("freewheel_response_seconds", "Response times of requests.", &status.responses);
     let errors = "How far commands ended from where they were predicted to.";
     text.summary("freewheel_prediction_error_seconds", errors, &status.prediction_errors);
+    text.summary(
+        "freewheel_decision_seconds",
+        "How long decisions about gaps took, also while no task wanted anything.",
+        &decided.times,
+    );
     margins(&mut text, &status.margins);
     tasks(&mut text, &status.tasks);
     text.0

@@ -37,7 +37,7 @@ use crate::serve::{JobError, JobReport, Serving, Works, shortest_track};
 
 use self::peers::Peers;
 pub use api::{
-    BlockRange, Durations, Expectation, LaggedNews, Margin, MovementEnd, Refusal, Route,
+    BlockRange, Decisions, Durations, Expectation, LaggedNews, Margin, MovementEnd, Refusal, Route,
     Scheduling, ServerStatus, Task, TaskKind, TaskPriority, TaskRequest, TaskState, UnreadableNews,
     WrittenRanges,
 };
@@ -141,6 +141,7 @@ impl Controlled {
             idle_ns: status.idle.map(SimDuration::ns),
             scheduling: status.account.into(),
             margins: status.margins.into_iter().map(Margin::from).collect(),
+            decisions: Decisions::new(&status.decisions),
             responses: Durations::new(&status.responses),
             prediction_errors: Durations::new(&status.errors),
             notices: status.notices,

@@ -7,7 +7,7 @@ mod sectors;
 use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_model::external::{Account, Client, Command, External, Finished, MarginInUse, Part};
-use freewheel_model::freeblock::Foreground;
+use freewheel_model::freeblock::{Effort, Foreground, Watched};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
@@ -88,6 +88,9 @@ struct Divided {
 /// to give each of them up, and the client waits.
 const FAILURES_MAX: u32 = 64;
 
+/// Makes each decision of the planner that it is given.
+pub(super) type Decide = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+
 /// Schedules requests and free work for one device.
 pub(super) struct Desk {
     scheduler: External,
@@ -95,6 +98,7 @@ pub(super) struct Desk {
     /// Why nothing will be done any more.
     gone: Option<Failed>,
     jobs: Jobs,
+    decide: Decide,
     written: Written,
     order: Order,
     /// Places in the order of reads that failed and are read again in halves.
@@ -135,12 +139,13 @@ const PROMOTED: Client = Client(u64::MAX);
 const OWN_COMMANDS: u64 = 1 << 62;
 
 impl Desk {
-    pub fn new(scheduler: External, jobs: Jobs, abilities: Abilities) -> Self {
+    pub fn new(scheduler: External, jobs: Jobs, abilities: Abilities, decide: Decide) -> Self {
         Self {
             scheduler,
             abilities,
             gone: None,
             jobs,
+            decide,
             written: Written::default(),
             order: Order::default(),
             divided: BTreeMap::new(),
@@ -172,6 +177,11 @@ impl Desk {
 
     pub fn margins(&self) -> Vec<MarginInUse> {
         self.scheduler.margins()
+    }
+
+    /// What decisions about gaps have cost.
+    pub fn effort(&self) -> Effort {
+        self.jobs.effort()
     }
 
     pub fn jobs(&self) -> &Jobs {
@@ -367,7 +377,8 @@ impl Desk {
             return Some(self.retry(part));
         }
         self.read_for_jobs();
-        let command = self.scheduler.next_command(self.now, self.jobs.planner())?;
+        let mut planner = Watched::new(self.jobs.planner(), &*self.decide);
+        let command = self.scheduler.next_command(self.now, &mut planner)?;
         let Command { id, op, start, blocks, .. } = command;
         self.jobs.sent(id);
         let mut extent = (start, blocks);

@@ -29,7 +29,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::external::{Account, External, MarginInUse};
 use freewheel_model::freeblock::tasks::{CADENCE, Tasks};
-use freewheel_model::freeblock::{Options as PlannerOptions, Rule};
+use freewheel_model::freeblock::{Effort, Options as PlannerOptions, Rule};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
@@ -37,10 +37,11 @@ use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
 use self::backend::{Abilities, Back, Backend, CameBack, Failed};
-use self::desk::{Desk, Erase, Request};
+use self::desk::{Decide, Desk, Erase, Request};
 use self::jobs::Jobs;
 use self::works::Ask;
 use crate::nbd::{Responder, Service};
+use crate::stopwatch::Stopwatch;
 
 pub use freewheel_model::freeblock::Foretold;
 pub use jobs::{JobError, JobReport, JobSpec, Kind, State, shortest_track, usual_block};
@@ -53,7 +54,9 @@ const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// News that are kept for whoever is slow to hear them.
 const NEWS_MAX: usize = 1024;
 
-/// Nodes that one decision of the planner looks at, at most: about half of a millisecond.
+/// Nodes that one decision of the planner looks at, at most. How long that takes depends on drive, machine
+/// and what is wanted: `freewheel tasks` on a server tells how many decisions stopped here and how long all
+/// of them took, `make bench-freeblock` prints times and nodes without a limit.
 const DECISION_NODES_MAX: u64 = 500;
 
 /// Why a device cannot be served.
@@ -144,6 +147,15 @@ impl Drop for AtEnd {
     }
 }
 
+/// What decisions about gaps have cost, those too while no task wanted anything.
+#[derive(Debug, Clone)]
+pub struct Decisions {
+    /// Their number, and what was looked at for them.
+    pub effort: Effort,
+    /// How long each took.
+    pub times: Distribution,
+}
+
 /// What became of it.
 #[derive(Debug, Clone)]
 pub struct Report {
@@ -151,6 +163,8 @@ pub struct Report {
     pub account: Account,
     /// The margins of free work that it has learned, where it has.
     pub margins: Vec<MarginInUse>,
+    /// What its decisions about gaps have cost.
+    pub decisions: Decisions,
     /// Response times of foreground requests.
     pub responses: Distribution,
     /// How long it was up.
@@ -239,12 +253,13 @@ impl Serving {
         let export = export(name, found, abilities);
         let Way { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
-        let works = Works::new(
-            Desk::new(scheduler, jobs, abilities),
-            device,
-            messages,
-            (news.clone(), notice),
-        );
+        let stopwatch = Arc::new(Stopwatch::default());
+        let decide: Decide = {
+            let stopwatch = Arc::clone(&stopwatch);
+            Box::new(move |decision| stopwatch.time(decision))
+        };
+        let desk = Desk::new(scheduler, jobs, abilities, decide);
+        let works = Works::new((desk, stopwatch), device, messages, (news.clone(), notice));
         let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {
             let _end = AtEnd(Some(ended));
             works.run()

@@ -16,8 +16,9 @@ use tokio::sync::{broadcast, mpsc};
 use super::backend::{Backend, CameBack, Failed};
 use super::desk::{Answer, Desk, Request};
 use super::jobs::{JobError, JobReport, JobSpec, Output};
-use super::{Message, Notice, Report};
+use super::{Decisions, Message, Notice, Report};
 use crate::nbd::Responder;
+use crate::stopwatch::Stopwatch;
 
 /// How long before a decision the thread looks at the clock instead of sleeping.
 const SPIN: Duration = Duration::from_micros(100);
@@ -119,6 +120,8 @@ pub struct Status {
     pub account: Account,
     /// The margins of free work that it has learned, where it has.
     pub margins: Vec<MarginInUse>,
+    /// What its decisions about gaps have cost.
+    pub decisions: Decisions,
     /// Response times of clients' requests.
     pub responses: Distribution,
     /// How far commands ended from where they were predicted to, either way.
@@ -132,6 +135,8 @@ pub struct Status {
 /// What the scheduler's thread has: what it can be asked.
 pub struct Works {
     desk: Desk,
+    /// Times its decisions about gaps.
+    stopwatch: Arc<Stopwatch>,
     device: Arc<dyn Backend>,
     messages: Receiver<Message>,
     /// Messages that have been taken out of the way and not been dealt with.
@@ -153,13 +158,14 @@ pub struct Works {
 
 impl Works {
     pub(super) fn new(
-        desk: Desk,
+        (desk, stopwatch): (Desk, Arc<Stopwatch>),
         device: Arc<dyn Backend>,
         messages: Receiver<Message>,
         (news, notice): (broadcast::Sender<News>, Notice),
     ) -> Self {
         Self {
             desk,
+            stopwatch,
             device,
             messages,
             taken: VecDeque::new(),
@@ -378,10 +384,15 @@ impl Works {
         Err(RecvTimeoutError::Timeout)
     }
 
+    fn decisions(&self) -> Decisions {
+        Decisions { effort: self.desk.effort(), times: self.stopwatch.times() }
+    }
+
     fn report(&self, jobs: Vec<JobReport>) -> Report {
         Report {
             account: *self.desk.account(),
             margins: self.desk.margins(),
+            decisions: self.decisions(),
             responses: self.desk.responses().clone(),
             errors: self.desk.errors().clone(),
             elapsed: self.began.elapsed(),
@@ -402,6 +413,7 @@ impl Works {
             idle: self.desk.idle_since().map(|since| now.saturating_since(since)),
             account: *self.desk.account(),
             margins: self.desk.margins(),
+            decisions: self.decisions(),
             responses: self.desk.responses().clone(),
             errors: self.desk.errors().clone(),
             notices: self.notices.clone(),

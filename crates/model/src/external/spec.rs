@@ -34,7 +34,8 @@ pub struct ExternalSpec {
 
 impl Default for ExternalSpec {
     /// Two commands, as in fast02. Half a per cent is what `beyond.fast02` allows the foreground to lose.
-    /// As much time before the drive needs a command is many times what a decision takes.
+    /// The time before the drive needs a command is assumed. A decision that takes longer leaves the drive
+    /// without one: `freewheel tasks` on a server tells how long they take.
     fn default() -> Self {
         Self {
             at_drive: 2,

@@ -28,6 +28,7 @@ pub mod tasks;
 mod tracks;
 pub mod uses;
 mod wanted;
+mod watched;
 
 use std::sync::Arc;
 
@@ -39,6 +40,7 @@ pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
 pub use scheduler::{Delivery, Effort, Options, Rule, STEPS_MAX, Scheduler};
 pub use wanted::{Delivered, LayerKey};
+pub use watched::{Around, Watched};
 
 use self::tasks::Promoted;
 use crate::drive::{Access, Departure, Drive};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::freeblock::Planner;
+use freewheel_model::freeblock::{Around, Planner, Watched};
 use freewheel_model::onboard::Unit;
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
@@ -154,14 +154,26 @@ impl Experiment {
         observer: Option<Observer<'_>>,
         progress: Progress<'_>,
     ) -> Result<RunResult, ConfigError> {
+        self.run_watched(observer, None, progress)
+    }
+
+    /// Like [`Self::run_observed`]; the decisions of its free work are made inside of calls of
+    /// `around`, if it is there: those of independent drives on several threads at once.
+    pub fn run_watched(
+        &self,
+        observer: Option<Observer<'_>>,
+        around: Option<Around<'_>>,
+        progress: Progress<'_>,
+    ) -> Result<RunResult, ConfigError> {
+        let own = || (Planners::new(), around);
         if self.config.array.layout == Layout::Striped {
-            let tally = self.tally(Planners::new(), observer.unwrap_or(&mut |_| {}), progress)?;
+            let tally = self.tally(own(), observer.unwrap_or(&mut |_| {}), progress)?;
             return Ok(tally.result());
         }
         observer.map_or(Ok(()), |_| self.config.check_observable())?;
         let members = fleet::members(&self.config, self.trace.as_ref())?;
         fleet::run(&members, progress, |member, progress| {
-            self.alone(member).tally(Planners::new(), &mut |_| {}, progress)
+            self.alone(member).tally(own(), &mut |_| {}, progress)
         })
     }
 
@@ -174,7 +186,7 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<RunResult, ConfigError> {
         self.config.check_observable()?;
-        Ok(self.tally(planners, observer, progress)?.result())
+        Ok(self.tally((planners, None), observer, progress)?.result())
     }
 
     /// The experiment of one of its independent drives.
@@ -188,10 +200,10 @@ impl Experiment {
         alone
     }
 
-    /// Runs its volume.
+    /// Runs its volume: with these planners, or with its own, which decide inside of what is beside.
     fn tally(
         &self,
-        planners: Planners<'_>,
+        planners: (Planners<'_>, Option<Around<'_>>),
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
@@ -251,7 +263,7 @@ impl Experiment {
     fn drive_source<S: Source>(
         &self,
         source: S,
-        planners: Planners<'_>,
+        (planners, around): (Planners<'_>, Option<Around<'_>>),
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
@@ -269,7 +281,14 @@ impl Experiment {
             self.tally_source(&mut source, planners, observer)?
         } else {
             assert!(planners.is_empty(), "an arm has one planner");
-            let planners = backgrounds.iter_mut().map(|arm| arm as _).collect();
+            let mut watched = Vec::new();
+            let planners = match around {
+                None => backgrounds.iter_mut().map(|arm| arm as _).collect(),
+                Some(around) => {
+                    watched.extend(backgrounds.iter_mut().map(|arm| Watched::new(arm, around)));
+                    watched.iter_mut().map(|arm| arm as _).collect()
+                }
+            };
             self.tally_source(&mut source, planners, observer)?
         };
         tally.background(backgrounds);

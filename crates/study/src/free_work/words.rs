@@ -172,6 +172,5 @@ fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
         ("decisions", format!("{decisions}, looking at {nodes_mean:.1} nodes on average")),
         ("beyond budget", format!("{exhausted}")),
         ("memory", memory),
-        ("time of one", "`make bench-freeblock` measures it".to_owned()),
     ]
 }

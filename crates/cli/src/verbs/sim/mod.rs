@@ -5,7 +5,10 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use freewheel::live::stopwatch::Stopwatch;
+use freewheel::model::freeblock::Around;
 use freewheel::model::sched::POLICIES;
+use freewheel::model::stats::Distribution;
 use freewheel::sim::config::{
     ConfigError, Experiment, Observer, SimConfig, Workload, key_and_value, open,
 };
@@ -94,9 +97,10 @@ impl SimArgs {
             file::ensure_writable(report)?;
         }
         let experiment = self.experiment(path).map_err(|error| self.explain(path, error))?;
-        let result = self.run_experiment(path, &experiment)?;
+        let stopwatch = Stopwatch::default();
+        let result = self.run_experiment(path, &experiment, &stopwatch)?;
         self.write_report(&experiment, &result)?;
-        self.print(&experiment, &result)
+        self.print(&experiment, &result, &stopwatch.times())
     }
 
     fn experiment(&self, path: &Path) -> Result<Experiment, ConfigError> {
@@ -111,15 +115,23 @@ impl SimArgs {
         Experiment::with_trace_info(config, trace)
     }
 
-    fn run_experiment(&self, path: &Path, experiment: &Experiment) -> Result<RunResult, Failure> {
+    fn run_experiment(
+        &self,
+        path: &Path,
+        experiment: &Experiment,
+        stopwatch: &Stopwatch,
+    ) -> Result<RunResult, Failure> {
         let create = |path: &PathBuf| CompletionLog::create(path, &experiment.config);
         let mut log = self.log.as_ref().map(create).transpose()?;
         let bars = Bars::default();
         let mut observer = log.as_mut().map(|log| |completion: &Completion| log.record(completion));
         let observer = observer.as_mut().map(|observer| observer as Observer<'_>);
+        // The document is the same on every machine.
+        let around = |decide: &mut dyn FnMut()| stopwatch.time(decide);
+        let around = (!self.json).then_some(&around as Around<'_>);
         let mut progress = |done, total| bars.set("simulating", done, total);
         let result = experiment
-            .run_observed(observer, &mut progress)
+            .run_watched(observer, around, &mut progress)
             .map_err(|error| self.explain(path, error))?;
         log.map(CompletionLog::finish).transpose()?;
         Ok(result)
@@ -131,9 +143,14 @@ impl SimArgs {
         file::write_together(&[(path, &page)])
     }
 
-    fn print(&self, experiment: &Experiment, result: &RunResult) -> Result<(), Failure> {
+    fn print(
+        &self,
+        experiment: &Experiment,
+        result: &RunResult,
+        decisions: &Distribution,
+    ) -> Result<(), Failure> {
         if !self.json {
-            return output::print(&text::text(experiment, result)?);
+            return output::print(&text::text(experiment, result, decisions)?);
         }
         output::print_document(&Document {
             config: &experiment.config,

@@ -1,7 +1,7 @@
 //! A result as tables.
 
 use freewheel::model::external::{Account, MarginInUse};
-use freewheel::model::stats::Summary;
+use freewheel::model::stats::{Distribution, Summary};
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
 use freewheel::study;
@@ -11,8 +11,12 @@ use crate::failure::Failure;
 use crate::number;
 use crate::table::Table;
 
-/// Everything, one table after the other.
-pub(super) fn text(experiment: &Experiment, result: &RunResult) -> Result<String, Failure> {
+/// Everything, one table after the other; how long decisions took here, if any were made.
+pub(super) fn text(
+    experiment: &Experiment,
+    result: &RunResult,
+    decisions: &Distribution,
+) -> Result<String, Failure> {
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
     let mut sections = vec![
@@ -24,6 +28,11 @@ pub(super) fn text(experiment: &Experiment, result: &RunResult) -> Result<String
     sections.extend(result.external.as_ref().map(|seen| external(seen).to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
     sections.extend(free_work(result));
+    if decisions.count() > 0 {
+        let (p50, p99) = (decisions.quantile_ns(0.5), decisions.quantile_ns(0.99));
+        let times = number::us_spread(p50, p99, decisions.max_ns());
+        sections.push(format!("a decision took here: {times}\n"));
+    }
     if !result.drives.is_empty() {
         sections.push(drives(&result.drives));
     }
@@ -147,7 +156,7 @@ fn margins(learned: &[MarginInUse]) -> Table {
             true => of.cylinders_min.to_string(),
             false => format!("{} to {}", of.cylinders_min, of.cylinders_max),
         };
-        let margin = format!("{:.1} us", of.margin_ns as f64 / 1e3);
+        let margin = number::us(of.margin_ns as f64);
         let (movements, late) = (of.movements.to_string(), of.late.to_string());
         table.row([of.op.to_string(), cylinders, margin, movements, late]);
     }

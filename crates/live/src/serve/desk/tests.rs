@@ -6,6 +6,7 @@ mod jobs;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::external::{Conservatism, External, ExternalSpec, SameTrack};
 use freewheel_model::freeblock::tasks::{CADENCE, Extent, Tasks};
@@ -36,6 +37,8 @@ struct World {
     late: Option<Result<Vec<u8>, Failed>>,
     /// Erasing is refused although it was said to be possible.
     refuses: bool,
+    /// Decisions that were made by what the desk was given for it.
+    decided: Arc<AtomicU64>,
 }
 
 fn us(us: u64) -> SimDuration {
@@ -82,11 +85,32 @@ impl World {
             Habits { seek_jitter: Some(us(50)), queue_depth: Some(8), ..Habits::default() };
         let drive = EmulatedDrive::new(&spec, "small", &habits, bad, 1).unwrap();
         let media = vec![0; drive.blocks().bytes().get() as usize];
-        let desk = Desk::new(scheduler, Jobs::new(tasks, sector, 128), abilities);
+        let decided = Arc::new(AtomicU64::new(0));
+        let decide: Decide = {
+            let decided = Arc::clone(&decided);
+            Box::new(move |decision| {
+                decision();
+                decided.fetch_add(1, Ordering::Relaxed);
+            })
+        };
+        let desk = Desk::new(scheduler, Jobs::new(tasks, sector, 128), abilities, decide);
         let (inside, answers, outputs) = (BTreeMap::new(), Vec::new(), Vec::new());
         let (now, client) = (SimTime::ZERO, Client::default());
         let (slow, late, refuses) = (None, None, false);
-        Self { desk, drive, media, inside, now, client, answers, outputs, slow, late, refuses }
+        Self {
+            desk,
+            drive,
+            media,
+            inside,
+            now,
+            client,
+            answers,
+            outputs,
+            slow,
+            late,
+            refuses,
+            decided,
+        }
     }
 
     fn blocks(&self) -> u64 {
@@ -261,6 +285,23 @@ fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
         let account = *world.desk.account();
         assert!(account.free_blocks > 1000, "{account:?}");
         assert_eq!(account.merged > 0, same_track != SameTrack::Never, "{account:?}");
+    }
+}
+
+#[test]
+fn every_decision_about_a_gap_is_made_by_what_was_given_for_it() {
+    for jobs in [true, false] {
+        let (bad, same_track) = (&[], SameTrack::Merge);
+        let mut world =
+            if jobs { World::new(bad, same_track) } else { World::without_jobs(bad, same_track) };
+        load(&mut world, 300, 4);
+        let (effort, account) = (world.desk.effort(), *world.desk.account());
+        assert!(effort.decisions > 100, "{effort:?}");
+        assert_eq!(world.decided.load(Ordering::Relaxed), effort.decisions);
+        assert!(effort.exhausted <= effort.decisions, "{effort:?}");
+        // Without latency there is nothing to decide.
+        assert!(account.gaps_used <= effort.decisions && effort.decisions <= account.gaps);
+        assert_eq!((effort.nodes > 0, account.gaps_used > 0), (jobs, jobs), "{effort:?}");
     }
 }
 

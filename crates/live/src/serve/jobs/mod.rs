@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, Tasks, Which};
-use freewheel_model::freeblock::uses;
+use freewheel_model::freeblock::{Effort, uses};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
@@ -197,6 +197,11 @@ impl Jobs {
     /// The planner. After a call that may have delivered something comes [`Self::heard`].
     pub fn planner(&mut self) -> &mut Tasks {
         &mut self.tasks
+    }
+
+    /// What the planner's decisions have cost.
+    pub fn effort(&self) -> Effort {
+        self.tasks.scheduler().effort()
     }
 
     /// The device has been sent a command; numbers rise.

@@ -1,0 +1,26 @@
+//! How long calls take of real time.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use freewheel_model::stats::Distribution;
+use freewheel_units::SimDuration;
+
+/// Times calls, from any thread.
+#[derive(Debug, Default)]
+pub struct Stopwatch(Mutex<Distribution>);
+
+impl Stopwatch {
+    /// Makes the call, and counts how long it took.
+    pub fn time(&self, call: impl FnOnce()) {
+        let began = Instant::now();
+        call();
+        let took = SimDuration::from_ns(began.elapsed().as_nanos() as u64);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).record(took);
+    }
+
+    /// What calls have taken so far.
+    pub fn times(&self) -> Distribution {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,80 @@
+//! Decisions that somebody is told of as they are made.
+
+use std::sync::Arc;
+
+use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+
+use super::tasks::Promoted;
+use super::{Foreground, FreeRun, Opportunity, Planner, Spent};
+use crate::drive::{Departure, Drive};
+
+/// Makes the decision it is given, once; before and behind it there is time for a look at a clock.
+pub type Around<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
+
+/// A planner whose decisions about gaps are made inside of another's calls. What it plans is the same.
+pub struct Watched<'a> {
+    planner: &'a mut dyn Planner,
+    around: Around<'a>,
+}
+
+impl<'a> Watched<'a> {
+    /// `planner`, with this around each of its decisions.
+    pub fn new(planner: &'a mut dyn Planner, around: Around<'a>) -> Self {
+        Self { planner, around }
+    }
+}
+
+impl Planner for Watched<'_> {
+    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        let Self { planner, around } = self;
+        around(&mut || planner.plan(gap, runs));
+    }
+
+    fn foresee_with(&mut self, drive: &Arc<Drive>) {
+        self.planner.foresee_with(drive);
+    }
+
+    fn done(&mut self, run: &FreeRun, at: SimTime) {
+        self.planner.done(run, at);
+    }
+
+    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+        self.planner.filled(gap, spent);
+    }
+
+    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        self.planner.passed(op, start, blocks, at);
+    }
+
+    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+        self.planner.foreground_arrived(request, at);
+    }
+
+    fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+        self.planner.foreground_took(request, head);
+    }
+
+    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+        self.planner.foreground_done(request, at);
+    }
+
+    fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
+        self.planner.idle_from(now)
+    }
+
+    fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
+        self.planner.plan_idle(head)
+    }
+
+    fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {
+        self.planner.idle_used(idle, delay);
+    }
+
+    fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
+        self.planner.read_before(write, now)
+    }
+
+    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        self.planner.promote(now)
+    }
+}
