@@ -16,7 +16,7 @@ use freewheel_model::freeblock::tasks::{
     CADENCE, Counts, Extent, Pace, Priority, TaskSpec, Tasks, Until,
 };
 use freewheel_model::freeblock::uses::data_mining;
-use freewheel_model::freeblock::{FreeRun, Opportunity, Options, Planner, Rule};
+use freewheel_model::freeblock::{FreeRun, Opportunity, Options, Planner, Rule, Spent};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::FreeTime;
 use freewheel_sim::config::{Experiment, Planners, SimConfig};
@@ -121,6 +121,41 @@ impl Planner for Reckless {
     fn done(&mut self, _: &FreeRun, _: SimTime) {}
 
     fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+}
+
+/// The real planner, which takes every gap for so many nanoseconds longer than it is.
+struct Misled {
+    tasks: Tasks,
+    longer_ns: u64,
+}
+
+impl Misled {
+    /// It scans the drive for ever, sector by sector.
+    fn scanning(drive: &Arc<Drive>, rule: Rule, longer_ns: u64) -> Self {
+        let options = Options { rule, ..Options::default() };
+        let mut tasks = Tasks::new(drive, options, CADENCE);
+        tasks.register(SimTime::ZERO, data_mining(drive.blocks(), 1)).unwrap();
+        Self { tasks, longer_ns }
+    }
+}
+
+impl Planner for Misled {
+    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        let due = gap.due + SimDuration::from_ns(self.longer_ns);
+        self.tasks.plan(&Opportunity { due, ..*gap }, runs);
+    }
+
+    fn done(&mut self, run: &FreeRun, at: SimTime) {
+        self.tasks.done(run, at);
+    }
+
+    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+        self.tasks.filled(gap, spent);
+    }
+
+    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        self.tasks.passed(op, start, blocks, at);
+    }
 }
 
 /// A scan that goes on for ever, and reads and writes of every kind.
@@ -258,6 +293,12 @@ fn in_line(head_switch: SimDuration) -> Setting {
     }
 }
 
+/// Whether the planner leaves the foreground as it is.
+fn untouched(setting: &Setting, planner: &mut dyn Planner) -> bool {
+    let expected = setting.run(None).1;
+    setting.run(Some(planner)).1 == expected
+}
+
 /// The canary: were the comparison blind to a nanosecond, it would not see this planner.
 #[test]
 fn a_planner_that_is_a_nanosecond_too_greedy_is_caught() {
@@ -265,16 +306,28 @@ fn a_planner_that_is_a_nanosecond_too_greedy_is_caught() {
     // one after the next, and a nanosecond late for it.
     let just_in_time = in_line(SimDuration::from_ms(1));
     let just_too_late = in_line(SimDuration::from_ns(1_000_001));
-    let untouched = |setting: &Setting, planner: &mut Busy| {
-        let expected = setting.run(None).1;
-        setting.run(Some(planner)).1 == expected
-    };
     let mut honest = busy(&just_in_time, 0);
     assert!(untouched(&just_in_time, &mut honest));
     assert_eq!(honest.least_spare_ns, 0, "no plan needs the last nanosecond");
     assert!(untouched(&just_in_time, &mut busy(&just_in_time, 1)));
     assert!(untouched(&just_too_late, &mut busy(&just_too_late, 0)));
     assert!(!untouched(&just_too_late, &mut busy(&just_too_late, 1)));
+}
+
+/// The same for the rules themselves: they use a gap to its last nanosecond, and one more is seen.
+#[test]
+fn the_real_planner_is_caught_when_it_takes_gaps_for_a_nanosecond_longer_than_they_are() {
+    let just_in_time = in_line(SimDuration::from_ms(1));
+    let just_too_late = in_line(SimDuration::from_ns(1_000_001));
+    for rule in [Rule::Greedy, Rule::Paths] {
+        let untouched_by = |longer_ns, setting: &Setting| {
+            untouched(setting, &mut Misled::scanning(&setting.drive, rule, longer_ns))
+        };
+        assert!(untouched_by(0, &just_in_time), "{rule:?}");
+        assert!(untouched_by(1, &just_in_time), "{rule:?}");
+        assert!(untouched_by(0, &just_too_late), "{rule:?}");
+        assert!(!untouched_by(1, &just_too_late), "{rule:?}");
+    }
 }
 
 #[test]

@@ -7,11 +7,12 @@ use freewheel_model::onboard::spec::{
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Prng, SimDuration};
 
-pub const POLICIES: [PolicySpec; 7] = [
+pub const POLICIES: [PolicySpec; 8] = [
     PolicySpec::Fcfs,
     PolicySpec::Look,
     PolicySpec::Clook,
     PolicySpec::Sstf,
+    PolicySpec::SstfLw { worth: 0.5 },
     PolicySpec::Sptf,
     PolicySpec::SptfSw { window: 0.3 },
     PolicySpec::Asatf { age_factor: 0.1 },
@@ -33,7 +34,7 @@ pub fn any_electronics(prng: &mut Prng) -> OnboardSpec {
         read_write_switch: up_to_us(prng, 500),
         queue: prng.chance(0.7).then(|| QueueSpec {
             depth: 1 + prng.below(8) as u32,
-            scheduler: POLICIES[prng.below(7) as usize],
+            scheduler: POLICIES[prng.below(POLICIES.len() as u64) as usize],
             hits_out_of_turn: prng.chance(0.5),
         }),
     }

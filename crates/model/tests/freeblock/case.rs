@@ -73,12 +73,9 @@ impl Case {
 
     /// The same in at most so many layers.
     pub fn with(spec: DriveSpec, seed: u64, options: Options, layers_max: u64) -> Self {
-        let mut prng = Prng::new(seed, "freeblock");
-        // Out-of-order access is the foreground's; the oracle takes every piece from its beginning.
-        let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
-        let drive = Arc::new(Drive::build(&in_order).unwrap());
-        let mut scheduler = Scheduler::new(&drive, options);
-        let mut oracle = Oracle::new(&drive);
+        let mut case = Self::empty(spec, seed, options);
+        let Self { scheduler, oracle, prng } = &mut case;
+        let drive = Arc::clone(&oracle.drive);
         for _ in 0..1 + prng.below(layers_max) {
             let size = 1 + prng.below(12) as u32;
             let op = if prng.chance(0.7) { Op::Read } else { Op::Write };
@@ -96,6 +93,16 @@ impl Case {
                 oracle.want(layer, block);
             }
         }
+        case
+    }
+
+    /// Wants nothing.
+    pub fn empty(spec: DriveSpec, seed: u64, options: Options) -> Self {
+        let prng = Prng::new(seed, "freeblock");
+        // Out-of-order access is the foreground's; the oracle takes every piece from its beginning.
+        let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
+        let drive = Arc::new(Drive::build(&in_order).unwrap());
+        let (scheduler, oracle) = (Scheduler::new(&drive, options), Oracle::new(&drive));
         Self { scheduler, oracle, prng }
     }
 

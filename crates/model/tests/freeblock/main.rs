@@ -2,6 +2,7 @@
 //! every track, one by one.
 #![allow(missing_docs)]
 
+mod at_size;
 mod budget;
 mod case;
 mod changes;

@@ -351,6 +351,7 @@ fn a_sequential_reader_finds_in_memory_what_gaps_have_read_ahead() {
     let (prefetcher, _) = read_along(1, 32);
     let counts = prefetcher.counts();
     assert!(counts.hits > 150, "{counts:?}");
+    assert_eq!(counts.foreseen, counts.reads - 1, "all but the first");
     assert_eq!(counts.used, counts.hits, "each of one block");
     assert!(counts.used <= counts.prefetched && counts.prefetched <= counts.predicted);
     let here = prefetcher.memory().get() / KIB_4;

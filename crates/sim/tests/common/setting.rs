@@ -52,7 +52,7 @@ impl Setting {
         Some(Self {
             drive,
             electronics: prng.chance(0.6).then(|| any_electronics(prng)),
-            policy: POLICIES[prng.below(7) as usize],
+            policy: POLICIES[prng.below(POLICIES.len() as u64) as usize],
             pattern,
             outstanding: prng.chance(0.6).then(|| 1 + prng.below(9) as u32),
             gap: SimDuration::from_us(1000 + prng.below(15_000)),

@@ -33,6 +33,8 @@ pub enum PrefetchError {
 pub struct PrefetchCounts {
     /// Foreground reads.
     pub reads: u64,
+    /// Those all of whose blocks were in memory or asked for.
+    pub foreseen: u64,
     /// Those all of whose blocks were in memory.
     pub hits: u64,
     /// Blocks that were asked for.
@@ -114,9 +116,11 @@ impl Prefetcher {
         blocks: u32,
     ) -> Result<bool, TaskError> {
         let (first, end) = self.touching(start, blocks);
-        let is_here = |block| self.known.get(&block).is_some_and(|known| known.is_here);
-        let is_hit = (first..end).all(is_here);
+        let known = || (first..end).map(|block| self.known.get(&block));
+        let is_foreseen = known().all(|known| known.is_some());
+        let is_hit = known().all(|known| known.is_some_and(|known| known.is_here));
         self.counts.reads += 1;
+        self.counts.foreseen += u64::from(is_foreseen);
         self.counts.hits += u64::from(is_hit);
         self.counts.used += if is_hit { end - first } else { 0 };
         // Used, or read by the foreground request itself.
