@@ -57,6 +57,9 @@ pub struct EmulateArgs {
     /// And over all cylinders up to so much; between, it grows with the distance
     #[arg(long, value_name = "TIME")]
     seek_jitter_far: Option<SimDuration>,
+    /// And inward, over any distance, up to so much
+    #[arg(long, value_name = "TIME")]
+    seek_jitter_inward: Option<SimDuration>,
     /// Replies are under way for up to so long, evenly, as 20us
     #[arg(long, value_name = "TIME", default_value = "0us")]
     reply_jitter: SimDuration,
@@ -174,6 +177,7 @@ impl EmulateArgs {
         let habits = Habits {
             seek_jitter: self.seek_jitter,
             seek_jitter_far: self.seek_jitter_far,
+            seek_jitter_inward: self.seek_jitter_inward,
             reply_jitter: self.reply_jitter,
             reply_jitter_a_block: self.reply_jitter_a_block,
             spindle_drift: self.spindle_drift,

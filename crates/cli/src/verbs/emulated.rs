@@ -48,6 +48,7 @@ impl FromStr for Emulated {
             match key {
                 "seek_jitter" => target.habits.seek_jitter = Some(time()?),
                 "seek_jitter_far" => target.habits.seek_jitter_far = Some(time()?),
+                "seek_jitter_inward" => target.habits.seek_jitter_inward = Some(time()?),
                 "reply_jitter" => target.habits.reply_jitter = time()?,
                 "spindle_drift" => target.habits.spindle_drift = Some(value.parse()?),
                 "recovery" => target.recovery = time()?,
@@ -58,8 +59,8 @@ impl FromStr for Emulated {
                 }
                 _ => {
                     return Err(format!(
-                        "{key:?} is not known: there are seek_jitter, seek_jitter_far, reply_jitter, \
-                         spindle_drift, bad, recovery, seed"
+                        "{key:?} is not known: there are seek_jitter, seek_jitter_far, \
+                         seek_jitter_inward, reply_jitter, spindle_drift, bad, recovery, seed"
                     ));
                 }
             }

@@ -51,7 +51,7 @@ cylinders, hours for one of today. Answers are kept in F.toml.journal until the 
 there, so that --resume can go on.")]
 pub struct ExtractArgs {
     /// What to characterise: a block device or file, an NBD export by its URI, or
-    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&reply_jitter=TIME&spindle_drift=PPM/TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
+    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&seek_jitter_inward=TIME&reply_jitter=TIME&spindle_drift=PPM/TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
     #[arg(value_name = "TARGET")]
     target: Target,
     /// The drive file to write

@@ -63,7 +63,7 @@ head.
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
 pub struct ServeArgs {
     /// A file, a block device, an NBD export by its URI, or a drive that exists in arithmetic only:
-    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&reply_jitter=TIME&spindle_drift=PPM/TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
+    /// emulated:NAME[?seek_jitter=TIME&seek_jitter_far=TIME&seek_jitter_inward=TIME&reply_jitter=TIME&spindle_drift=PPM/TIME&bad=LBN[-LBN]&recovery=TIME&seed=N]
     backend: String,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file: what the device is
     #[arg(long, value_name = "NAME")]

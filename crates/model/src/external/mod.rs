@@ -447,8 +447,8 @@ impl External {
         let departure = Departure { begin, ..self.head.departure(self.read_write_switch) };
         let leg = self.drive.next_leg(&departure, &Rest::whole(&target), 0);
         let slack = leg.expect("a target has a leg").wait;
-        let distance = self.head.position.cylinder.abs_diff(target.at.cylinder);
-        learner.moved(&Movement { op, distance, slack, is_late });
+        let (from, to) = (self.head.position.cylinder, target.at.cylinder);
+        learner.moved(&Movement { op, from, to, slack, is_late });
     }
 
     /// Holds a foreground command behind free work, which has come back at `now`, against what it would
