@@ -18,7 +18,7 @@ use freewheel_model::external::{
 use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
 use freewheel_model::freeblock::uses::data_mining;
 use freewheel_model::freeblock::{Options, Planner, Rule};
-use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
+use freewheel_model::onboard::spec::{OnboardSpec, QueueSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
 use freewheel_sim::config::{Experiment, SimConfig};
@@ -197,6 +197,20 @@ impl Setting {
         }
     }
 
+    /// fast02's OLTP workload but for the thinking: ten outstanding, two reads a write.
+    fn transactions(&self, drive: &Drive) -> Closed {
+        let is_small = drive.blocks().get() < 100_000;
+        let spec = PatternSpec {
+            read_share: 2.0 / 3.0,
+            size: Bytes::new(if is_small { 2048 } else { 8192 }),
+            size_distribution: freewheel_sim::source::SizeDistribution::Exponential,
+            align: Bytes::new(if is_small { 512 } else { 4096 }),
+            ..PatternSpec::default()
+        };
+        let pattern = Pattern::new(spec, drive.blocks(), 1).unwrap();
+        Closed::new(pattern, 10, Think::Constant(self.think), self.requests, 1)
+    }
+
     fn run(&self) -> Outcome {
         let believed = Arc::new(library::build(&self.believed, "believed").unwrap());
         let onboard = self.believed.onboard.with_processing(self.believed.overhead);
@@ -212,7 +226,7 @@ impl Setting {
         let device = Outside::new(scheduler, drive, planner).watched_by(&mut watch);
         let policy = PolicySpec::Fcfs.build().unwrap();
         let mut arms = [Arm { drive: Arc::clone(&believed), policy, device }];
-        let mut source = transactions(&believed, self.requests, self.think);
+        let mut source = self.transactions(&believed);
         let striping = Striping::single(believed.blocks());
         let mut observe = |done: &Completion| completions.push(*done);
         run(&striping, None, &mut arms, &mut source, &mut observe).unwrap();
@@ -231,20 +245,6 @@ fn scan(drive: &Arc<Drive>) -> Tasks {
     let spec: TaskSpec = data_mining(drive.blocks(), 8);
     tasks.register(SimTime::ZERO, spec).unwrap();
     tasks
-}
-
-/// fast02's OLTP workload but for the thinking: ten outstanding, two reads a write.
-fn transactions(drive: &Drive, requests: u64, think: SimDuration) -> Closed {
-    let is_small = drive.blocks().get() < 100_000;
-    let spec = PatternSpec {
-        read_share: 2.0 / 3.0,
-        size: Bytes::new(if is_small { 2048 } else { 8192 }),
-        size_distribution: freewheel_sim::source::SizeDistribution::Exponential,
-        align: Bytes::new(if is_small { 512 } else { 4096 }),
-        ..PatternSpec::default()
-    };
-    let pattern = Pattern::new(spec, drive.blocks(), 1).unwrap();
-    Closed::new(pattern, 10, Think::Constant(think), requests, 1)
 }
 
 #[test]
@@ -558,4 +558,99 @@ fn each_actuator_of_a_drive_is_foreseen_by_a_scheduler_of_its_own() {
     // Neither knows its spindle at first.
     assert!((900..1000).contains(&seen.predicted), "{seen:?}");
     assert!(seen.within_50us * 20 > seen.predicted * 19, "{seen:?}");
+}
+
+/// A drive that takes the next command itself, by positioning time, of three that it has.
+fn reordering(plain: Setting) -> Setting {
+    let mut real = plain.real;
+    let depth = 3;
+    real.onboard.queue =
+        Some(QueueSpec { depth, scheduler: PolicySpec::Sptf, ..QueueSpec::default() });
+    let habits = Habits { queue_depth: None, ..plain.habits };
+    let scheduler = ExternalSpec { at_drive: depth, ..plain.scheduler };
+    Setting { real, habits, scheduler, ..plain }
+}
+
+/// A drive with a buffer, which answers writes as it is told.
+fn buffering(plain: Setting, write_cache: WriteCache) -> Setting {
+    let onboard = library::spec("atlas10k").unwrap().onboard;
+    // A bus slower than the media would hide whose end is seen.
+    let onboard = OnboardSpec { bus: None, ..onboard };
+    let real = DriveSpec { onboard, ..plain.real };
+    let habits = Habits { write_cache: Some(write_cache), ..plain.habits };
+    Setting { believed: real.clone(), real, habits, ..plain }
+}
+
+/// Sends what the drive has room for at once, so that it has as much to choose from as may be.
+fn eager(plain: Setting) -> Setting {
+    let scheduler = ExternalSpec { decide_before: SimDuration::MAX, ..plain.scheduler };
+    Setting { scheduler, ..plain }
+}
+
+fn learning(plain: Setting) -> Setting {
+    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..plain.scheduler };
+    Setting { scheduler, ..plain }
+}
+
+/// Clients that never think, so that whatever takes longer shows in the end. Behind a scan and without,
+/// and by what part it ends later.
+fn behind_a_scan(make: impl Fn(Setting) -> Setting) -> (Outcome, f64) {
+    let busy = Setting { think: us(0), requests: 20_000, ..Setting::jittery(us(50)) };
+    let with = make(learning(busy));
+    let alone = Setting { free: false, ..with.clone() }.run();
+    let outcome = with.run();
+    outcome.assert_answered_once(&with);
+    let end = |of: &Outcome| of.completions.iter().map(|done| done.end).max().unwrap();
+    let later = end(&outcome).ns() as f64 / end(&alone).ns() as f64 - 1.0;
+    (outcome, later)
+}
+
+#[test]
+fn a_scan_of_a_drive_that_reorders_is_whole_and_every_request_is_answered_once() {
+    let small = reordering(learning(Setting::small()));
+    let outcome = small.run();
+    assert!(outcome.overtaken() > 20, "{}", outcome.overtaken());
+    outcome.assert_answered_once(&small);
+    outcome.assert_scanned(&small);
+    let often = eager(small);
+    let outcome = often.run();
+    assert!(outcome.overtaken() > 5000, "{}", outcome.overtaken());
+    outcome.assert_answered_once(&often);
+    outcome.assert_scanned(&often);
+}
+
+#[test]
+fn free_work_of_a_drive_that_reorders_costs_the_foreground_no_more_than_the_budget() {
+    for (make, least) in
+        [(reordering as fn(Setting) -> Setting, 50), (|plain| eager(reordering(plain)), 5000)]
+    {
+        let (outcome, later) = behind_a_scan(make);
+        assert!(outcome.overtaken() > least, "{}", outcome.overtaken());
+        let budget = ExternalSpec::default().budget;
+        assert!(outcome.delayed() < budget, "{}", outcome.delayed());
+        assert!(later < 2.0 * budget, "{later}");
+    }
+}
+
+/// What the drive writes on its own time is seen by nobody: free work is planned for gaps that are none,
+/// and what it delays is not told from what the drive does for itself. Hence the advice to switch the
+/// cache off.
+#[test]
+fn a_scan_of_a_drive_that_answers_writes_at_once_is_whole_but_holds_the_budget_only_as_far_as_is_seen()
+ {
+    let small = buffering(learning(Setting::small()), WriteCache::On);
+    let outcome = small.run();
+    outcome.assert_answered_once(&small);
+    outcome.assert_scanned(&small);
+    let budget = ExternalSpec::default().budget;
+    let of = |cache| behind_a_scan(|plain| buffering(plain, cache));
+    let [(on, later_on), (off, later_off)] = [WriteCache::On, WriteCache::Off].map(of);
+    assert!(
+        on.delayed() < 1.5 * budget && off.delayed() < budget,
+        "{} {}",
+        on.delayed(),
+        off.delayed()
+    );
+    assert!(later_off < 2.0 * budget, "{later_off}");
+    assert!((0.02..0.2).contains(&later_on), "{later_on}");
 }
