@@ -95,7 +95,7 @@ pub struct RunResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub external: Option<Account>,
     /// The margins of free work that it has learned, where it has: by what is done at the end of a
-    /// movement, and how far that goes.
+    /// movement, how far that goes and which way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub margins: Vec<MarginInUse>,
     /// The background work of each arm, where there was any.

@@ -5,24 +5,25 @@
 #[path = "../../model/tests/common/mod.rs"]
 mod common;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use common::{random_spec, with_remaps};
 use freewheel_model::array::Striping;
-use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::drive::{Drive, SeekDirection};
 use freewheel_model::external::{
-    Account, Conservatism, External, ExternalSpec, Finished, SameTrack,
+    Account, Conservatism, External, ExternalSpec, Finished, MarginInUse, Part, SameTrack,
 };
 use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
 use freewheel_model::freeblock::uses::data_mining;
 use freewheel_model::freeblock::{Options, Planner, Rule};
-use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
+use freewheel_model::onboard::spec::{OnboardSpec, QueueSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
-use freewheel_sim::{Arm, Completion, Outside, library, run};
+use freewheel_sim::{Arm, Completion, Device, Outside, library, run};
 use freewheel_units::{Bytes, Lbn, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
@@ -54,6 +55,9 @@ struct Outcome {
     completions: Vec<Completion>,
     finished: Vec<Finished>,
     account: Account,
+    margins: Vec<MarginInUse>,
+    /// Of the scan.
+    events: Vec<Event>,
 }
 
 impl Outcome {
@@ -67,6 +71,77 @@ impl Outcome {
         let errors = self.errors();
         let within = errors.iter().filter(|error| error.abs() <= ns).count();
         within as f64 / errors.len() as f64
+    }
+
+    /// Commands that came back behind one that was sent later.
+    fn overtaken(&self) -> usize {
+        let mut latest = 0;
+        let is_overtaken = |finished: &&Finished| {
+            latest = finished.command.id.max(latest);
+            finished.command.id < latest
+        };
+        self.finished.iter().filter(is_overtaken).count()
+    }
+
+    /// Part of the head's time that free work is said to have delayed the foreground by.
+    fn delayed(&self) -> f64 {
+        let head: SimDuration = self.finished.iter().map(|finished| finished.head).sum();
+        self.account.delay_ns as f64 / head.ns() as f64
+    }
+
+    /// Every request was answered once, when all of its blocks had been moved once.
+    fn assert_answered_once(&self, setting: &Setting) {
+        assert_eq!(self.completions.len() as u64, setting.requests);
+        let mut moved: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut answered = BTreeSet::new();
+        for Finished { command, done, .. } in &self.finished {
+            let end = command.start.get() + u64::from(command.blocks);
+            if let Some(Part { sequence, start, blocks }) = command.foreground {
+                assert_eq!(start.get() + u64::from(blocks), end, "they are its last");
+                moved.entry(sequence).or_default().push((start.get(), end));
+            }
+            if let Some(done) = done {
+                assert!(answered.insert(done.sequence), "{done:?} twice");
+                let parts = moved.get_mut(&done.sequence).expect("it was sent");
+                parts.sort_unstable();
+                let joins = parts.windows(2).all(|pair| pair[0].1 == pair[1].0);
+                let all = (parts[0].0, parts[parts.len() - 1].1);
+                let first = done.start.get();
+                assert!(joins && all == (first, first + u64::from(done.blocks)), "{parts:?}");
+            }
+        }
+        assert_eq!(answered.len() as u64, setting.requests);
+        assert_eq!(moved.len() as u64, setting.requests);
+    }
+
+    /// The first round of the scan delivered every block once, each of which a command had
+    /// moved: what a client writes is known as well.
+    fn assert_scanned(&self, setting: &Setting) {
+        let blocks = Drive::build(&setting.believed).unwrap().blocks().get() as usize;
+        let mut delivered = vec![0u32; blocks];
+        let mut was_moved = vec![false; blocks];
+        for Finished { command, .. } in &self.finished {
+            let first = command.start.get() as usize;
+            was_moved[first..first + command.blocks as usize].fill(true);
+        }
+        for event in &self.events {
+            match event {
+                Event::Delivered { extent, .. } => {
+                    let first = extent.start.get() as usize;
+                    for block in first..first + extent.blocks.get() as usize {
+                        delivered[block] += 1;
+                        assert!(was_moved[block], "block {block}");
+                    }
+                }
+                Event::Done { .. } => {
+                    let whole = &delivered[..blocks / 8 * 8];
+                    assert!(whole.iter().all(|&times| times == 1), "each once");
+                    return;
+                }
+                Event::Superseded { .. } => {}
+            }
+        }
+        panic!("a scan of so small a drive ends");
     }
 }
 
@@ -103,6 +178,39 @@ impl Setting {
         Self { habits, scheduler, ..bare }
     }
 
+    /// Forty cylinders of one surface, which a scan reads more than once.
+    fn small() -> Self {
+        let jittery = Self::jittery(us(50));
+        let mut spec = jittery.real;
+        spec.surfaces = 1;
+        spec.cylinders = 40;
+        spec.zones.truncate(1);
+        let zone = &mut spec.zones[0];
+        (zone.last_cylinder, zone.spares) = (39, 0);
+        zone.slips.clear();
+        Self {
+            real: spec.clone(),
+            believed: spec,
+            policy: PolicySpec::Sstf,
+            requests: 30_000,
+            ..jittery
+        }
+    }
+
+    /// fast02's OLTP workload but for the thinking: ten outstanding, two reads a write.
+    fn transactions(&self, drive: &Drive) -> Closed {
+        let is_small = drive.blocks().get() < 100_000;
+        let spec = PatternSpec {
+            read_share: 2.0 / 3.0,
+            size: Bytes::new(if is_small { 2048 } else { 8192 }),
+            size_distribution: freewheel_sim::source::SizeDistribution::Exponential,
+            align: Bytes::new(if is_small { 512 } else { 4096 }),
+            ..PatternSpec::default()
+        };
+        let pattern = Pattern::new(spec, drive.blocks(), 1).unwrap();
+        Closed::new(pattern, 10, Think::Constant(self.think), self.requests, 1)
+    }
+
     fn run(&self) -> Outcome {
         let believed = Arc::new(library::build(&self.believed, "believed").unwrap());
         let onboard = self.believed.onboard.with_processing(self.believed.overhead);
@@ -118,13 +226,15 @@ impl Setting {
         let device = Outside::new(scheduler, drive, planner).watched_by(&mut watch);
         let policy = PolicySpec::Fcfs.build().unwrap();
         let mut arms = [Arm { drive: Arc::clone(&believed), policy, device }];
-        let mut source = transactions(&believed, self.requests, self.think);
+        let mut source = self.transactions(&believed);
         let striping = Striping::single(believed.blocks());
         let mut observe = |done: &Completion| completions.push(*done);
         run(&striping, None, &mut arms, &mut source, &mut observe).unwrap();
         let account = *arms[0].device.account();
+        let margins = arms[0].device.work().margins;
         drop(arms);
-        Outcome { completions, finished, account }
+        let events = tasks.events().collect();
+        Outcome { completions, finished, account, margins, events }
     }
 }
 
@@ -135,20 +245,6 @@ fn scan(drive: &Arc<Drive>) -> Tasks {
     let spec: TaskSpec = data_mining(drive.blocks(), 8);
     tasks.register(SimTime::ZERO, spec).unwrap();
     tasks
-}
-
-/// fast02's OLTP workload but for the thinking: ten outstanding, two reads a write.
-fn transactions(drive: &Drive, requests: u64, think: SimDuration) -> Closed {
-    let is_small = drive.blocks().get() < 100_000;
-    let spec = PatternSpec {
-        read_share: 2.0 / 3.0,
-        size: Bytes::new(if is_small { 2048 } else { 8192 }),
-        size_distribution: freewheel_sim::source::SizeDistribution::Exponential,
-        align: Bytes::new(if is_small { 512 } else { 4096 }),
-        ..PatternSpec::default()
-    };
-    let pattern = Pattern::new(spec, drive.blocks(), 1).unwrap();
-    Closed::new(pattern, 10, Think::Constant(think), requests, 1)
 }
 
 #[test]
@@ -294,6 +390,24 @@ fn learned_margins_read_more_than_the_constant_they_begin_with_and_hold_the_budg
 }
 
 #[test]
+fn a_drive_whose_seeks_vary_more_inward_has_longer_margins_that_way_and_the_budget_is_held() {
+    let even = Setting::jittery(us(30));
+    let habits = Habits { seek_jitter_inward: Some(us(250)), ..even.habits };
+    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..even.scheduler };
+    let outcome = Setting { habits, scheduler, requests: 20_000, ..even }.run();
+    let known = outcome.margins.iter().filter(|of| of.movements > 400);
+    let mean_us = |direction| {
+        let of = known.clone().filter(|of| of.direction == Some(direction));
+        let (sum_ns, number) = of.fold((0, 0), |(sum, of), one| (sum + one.margin_ns, of + 1));
+        sum_ns / number / 1000
+    };
+    let inward = mean_us(SeekDirection::Inward);
+    let outward = mean_us(SeekDirection::Outward);
+    assert!(inward > 2 * outward, "{inward} us inward, {outward} us outward");
+    assert!(outcome.delayed() < ExternalSpec::default().budget, "{}", outcome.delayed());
+}
+
+#[test]
 fn what_a_drive_does_for_itself_does_not_widen_learned_margins() {
     let jittery = Setting::jittery(us(50));
     let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..jittery.scheduler };
@@ -426,43 +540,11 @@ fn commands_of_their_own_on_a_track_are_sent_only_where_that_is_allowed() {
 
 #[test]
 fn every_block_of_a_scan_is_delivered_once() {
-    let mut spec = library::spec("atlas10k").unwrap();
-    spec.onboard = OnboardSpec::default();
-    spec.surfaces = 1;
-    spec.cylinders = 40;
-    spec.zones.truncate(1);
-    let zone = &mut spec.zones[0];
-    (zone.last_cylinder, zone.spares) = (39, 0);
-    zone.slips.clear();
-    let drive = Arc::new(library::build(&spec, "small").unwrap());
-    let scheduler = ExternalSpec { conservatism: constant(60), ..ExternalSpec::default() };
-    let scheduler = External::new(&drive, us(0), PolicySpec::Sstf, scheduler).unwrap();
-    let habits = Habits { seek_jitter: Some(us(50)), queue_depth: Some(2), ..Habits::default() };
-    let real = EmulatedDrive::new(&spec, "small", &habits, BadBlocks::default(), 1).unwrap();
-    let mut tasks = scan(&scheduler.planners_drive());
-    let device = Outside::new(scheduler, real, Some(&mut tasks));
-    let policy = PolicySpec::Fcfs.build().unwrap();
-    let mut arms = [Arm { drive: Arc::clone(&drive), policy, device }];
-    let mut source = transactions(&drive, 30_000, MS * 30);
-    run(&Striping::single(drive.blocks()), None, &mut arms, &mut source, &mut |_| {}).unwrap();
-    drop(arms);
-    let mut delivered = vec![0u32; drive.blocks().get() as usize];
-    let (mut done, mut rounds) = (false, 0);
-    for event in tasks.events() {
-        match event {
-            Event::Delivered { extent, .. } if !done => {
-                let first = extent.start.get() as usize;
-                for block in &mut delivered[first..first + extent.blocks.get() as usize] {
-                    *block += 1;
-                }
-            }
-            Event::Done { .. } => (done, rounds) = (true, rounds + 1),
-            _ => {}
-        }
-    }
-    assert!(rounds > 0, "a scan of so small a drive ends");
-    let whole = drive.blocks().get() as usize / 8 * 8;
-    assert!(delivered[..whole].iter().all(|&times| times == 1), "each once");
+    let small = Setting::small();
+    let outcome = small.run();
+    outcome.assert_scanned(&small);
+    outcome.assert_answered_once(&small);
+    assert_eq!(outcome.overtaken(), 0, "two commands leave nothing to choose");
 }
 
 #[test]
@@ -476,4 +558,99 @@ fn each_actuator_of_a_drive_is_foreseen_by_a_scheduler_of_its_own() {
     // Neither knows its spindle at first.
     assert!((900..1000).contains(&seen.predicted), "{seen:?}");
     assert!(seen.within_50us * 20 > seen.predicted * 19, "{seen:?}");
+}
+
+/// A drive that takes the next command itself, by positioning time, of three that it has.
+fn reordering(plain: Setting) -> Setting {
+    let mut real = plain.real;
+    let depth = 3;
+    real.onboard.queue =
+        Some(QueueSpec { depth, scheduler: PolicySpec::Sptf, ..QueueSpec::default() });
+    let habits = Habits { queue_depth: None, ..plain.habits };
+    let scheduler = ExternalSpec { at_drive: depth, ..plain.scheduler };
+    Setting { real, habits, scheduler, ..plain }
+}
+
+/// A drive with a buffer, which answers writes as it is told.
+fn buffering(plain: Setting, write_cache: WriteCache) -> Setting {
+    let onboard = library::spec("atlas10k").unwrap().onboard;
+    // A bus slower than the media would hide whose end is seen.
+    let onboard = OnboardSpec { bus: None, ..onboard };
+    let real = DriveSpec { onboard, ..plain.real };
+    let habits = Habits { write_cache: Some(write_cache), ..plain.habits };
+    Setting { believed: real.clone(), real, habits, ..plain }
+}
+
+/// Sends what the drive has room for at once, so that it has as much to choose from as may be.
+fn eager(plain: Setting) -> Setting {
+    let scheduler = ExternalSpec { decide_before: SimDuration::MAX, ..plain.scheduler };
+    Setting { scheduler, ..plain }
+}
+
+fn learning(plain: Setting) -> Setting {
+    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..plain.scheduler };
+    Setting { scheduler, ..plain }
+}
+
+/// Clients that never think, so that whatever takes longer shows in the end. Behind a scan and without,
+/// and by what part it ends later.
+fn behind_a_scan(make: impl Fn(Setting) -> Setting) -> (Outcome, f64) {
+    let busy = Setting { think: us(0), requests: 20_000, ..Setting::jittery(us(50)) };
+    let with = make(learning(busy));
+    let alone = Setting { free: false, ..with.clone() }.run();
+    let outcome = with.run();
+    outcome.assert_answered_once(&with);
+    let end = |of: &Outcome| of.completions.iter().map(|done| done.end).max().unwrap();
+    let later = end(&outcome).ns() as f64 / end(&alone).ns() as f64 - 1.0;
+    (outcome, later)
+}
+
+#[test]
+fn a_scan_of_a_drive_that_reorders_is_whole_and_every_request_is_answered_once() {
+    let small = reordering(learning(Setting::small()));
+    let outcome = small.run();
+    assert!(outcome.overtaken() > 20, "{}", outcome.overtaken());
+    outcome.assert_answered_once(&small);
+    outcome.assert_scanned(&small);
+    let often = eager(small);
+    let outcome = often.run();
+    assert!(outcome.overtaken() > 5000, "{}", outcome.overtaken());
+    outcome.assert_answered_once(&often);
+    outcome.assert_scanned(&often);
+}
+
+#[test]
+fn free_work_of_a_drive_that_reorders_costs_the_foreground_no_more_than_the_budget() {
+    for (make, least) in
+        [(reordering as fn(Setting) -> Setting, 50), (|plain| eager(reordering(plain)), 5000)]
+    {
+        let (outcome, later) = behind_a_scan(make);
+        assert!(outcome.overtaken() > least, "{}", outcome.overtaken());
+        let budget = ExternalSpec::default().budget;
+        assert!(outcome.delayed() < budget, "{}", outcome.delayed());
+        assert!(later < 2.0 * budget, "{later}");
+    }
+}
+
+/// What the drive writes on its own time is seen by nobody: free work is planned for gaps that are none,
+/// and what it delays is not told from what the drive does for itself. Hence the advice to switch the
+/// cache off.
+#[test]
+fn a_scan_of_a_drive_that_answers_writes_at_once_is_whole_but_holds_the_budget_only_as_far_as_is_seen()
+ {
+    let small = buffering(learning(Setting::small()), WriteCache::On);
+    let outcome = small.run();
+    outcome.assert_answered_once(&small);
+    outcome.assert_scanned(&small);
+    let budget = ExternalSpec::default().budget;
+    let of = |cache| behind_a_scan(|plain| buffering(plain, cache));
+    let [(on, later_on), (off, later_off)] = [WriteCache::On, WriteCache::Off].map(of);
+    assert!(
+        on.delayed() < 1.5 * budget && off.delayed() < budget,
+        "{} {}",
+        on.delayed(),
+        off.delayed()
+    );
+    assert!(later_off < 2.0 * budget, "{later_off}");
+    assert!((0.02..0.2).contains(&later_on), "{later_on}");
 }

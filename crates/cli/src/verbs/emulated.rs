@@ -39,6 +39,9 @@ pub struct HabitArgs {
     /// And over all cylinders up to so much; between, it grows with the distance
     #[arg(long, value_name = "TIME")]
     seek_jitter_far: Option<SimDuration>,
+    /// And inward, over any distance, up to so much
+    #[arg(long, value_name = "TIME")]
+    seek_jitter_inward: Option<SimDuration>,
     /// Replies are under way for up to so long, evenly, as 20us
     #[arg(long, value_name = "TIME", default_value = "0us")]
     reply_jitter: SimDuration,
@@ -127,6 +130,7 @@ impl HabitArgs {
             queue_policy: self.queue_policy,
             seek_jitter: self.seek_jitter,
             seek_jitter_far: self.seek_jitter_far,
+            seek_jitter_inward: self.seek_jitter_inward,
             reply_jitter: self.reply_jitter,
             reply_jitter_a_block: self.reply_jitter_a_block,
             spindle_drift: self.spindle_drift,
@@ -295,6 +299,7 @@ mod tests {
             queue_policy: Some(PolicySpec::SptfSw { window: 0.5 }),
             seek_jitter: Some(us(3)),
             seek_jitter_far: Some(us(3)),
+            seek_jitter_inward: Some(us(3)),
             reply_jitter: us(3),
             reply_jitter_a_block: us(3),
             spindle_drift: Some("2.5ppm/30min".parse().unwrap()),

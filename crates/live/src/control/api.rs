@@ -1,6 +1,7 @@
 //! What is said over the control interface, for both ends. Blocks are of 512 bytes, times in
 //! nanoseconds.
 
+use freewheel_model::drive::SeekDirection;
 use freewheel_model::external::{Account, MarginInUse};
 use freewheel_model::freeblock::Effort;
 use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
@@ -446,6 +447,9 @@ impl From<Account> for Scheduling {
 pub struct Margin {
     /// What is done at its end.
     pub op: MovementEnd,
+    /// Which way the arm goes; none for a change of heads.
+    #[serde(default)]
+    pub direction: Option<MovementDirection>,
     /// The shortest movement of this kind, in cylinders; zero is a change of heads.
     pub cylinders_min: u32,
     /// The longest.
@@ -468,11 +472,26 @@ pub enum MovementEnd {
     Write,
 }
 
+/// Which way the arm goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MovementDirection {
+    /// Towards the spindle, to higher cylinders.
+    Inward,
+    /// Away from it.
+    Outward,
+}
+
 impl From<MarginInUse> for Margin {
     fn from(margin: MarginInUse) -> Self {
-        let MarginInUse { op, cylinders_min, cylinders_max, margin_ns, movements, late } = margin;
+        let MarginInUse { op, direction, cylinders_min, cylinders_max, .. } = margin;
+        let MarginInUse { margin_ns, movements, late, .. } = margin;
         let op = if op == Op::Write { MovementEnd::Write } else { MovementEnd::Read };
-        Self { op, cylinders_min, cylinders_max, margin_ns, movements, late }
+        let direction = direction.map(|direction| match direction {
+            SeekDirection::Inward => MovementDirection::Inward,
+            SeekDirection::Outward => MovementDirection::Outward,
+        });
+        Self { op, direction, cylinders_min, cylinders_max, margin_ns, movements, late }
     }
 }
 

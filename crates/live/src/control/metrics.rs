@@ -2,7 +2,9 @@
 
 use std::fmt::{Display, Write};
 
-use super::api::{Durations, Margin, MovementEnd, ServerStatus, Task, TaskState};
+use super::api::{
+    Durations, Margin, MovementDirection, MovementEnd, ServerStatus, Task, TaskState,
+};
 
 /// What Prometheus is told that the text is.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -77,7 +79,13 @@ fn margins(text: &mut Text, margins: &[Margin]) {
         for margin in margins {
             let op = if margin.op == MovementEnd::Write { "write" } else { "read" };
             let from = margin.cylinders_min;
-            text.line(&format!("{name}{{op=\"{op}\",cylinders_from=\"{from}\"}}"), value(margin));
+            let direction = match margin.direction {
+                Some(MovementDirection::Inward) => "inward",
+                Some(MovementDirection::Outward) => "outward",
+                None => "none",
+            };
+            let labels = format!("op=\"{op}\",direction=\"{direction}\",cylinders_from=\"{from}\"");
+            text.line(&format!("{name}{{{labels}}}"), value(margin));
         }
     }
 }

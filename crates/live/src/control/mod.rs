@@ -37,9 +37,9 @@ use crate::serve::{JobError, JobReport, Serving, Works, shortest_track};
 
 use self::peers::Peers;
 pub use api::{
-    BlockRange, Decisions, Durations, Expectation, LaggedNews, Margin, MovementEnd, Refusal, Route,
-    Scheduling, ServerStatus, Task, TaskKind, TaskPriority, TaskRequest, TaskState, UnreadableNews,
-    WrittenRanges,
+    BlockRange, Decisions, Durations, Expectation, LaggedNews, Margin, MovementDirection,
+    MovementEnd, Refusal, Route, Scheduling, ServerStatus, Task, TaskKind, TaskPriority,
+    TaskRequest, TaskState, UnreadableNews, WrittenRanges,
 };
 
 pub use client::{BlockStream, ControlClient, ControlError};

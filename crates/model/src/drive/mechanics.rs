@@ -370,8 +370,8 @@ impl Drive {
 
     #[inline]
     fn seek_ns(&self, from: Position, to: Position, op: Op) -> u64 {
-        let distance = from.cylinder.abs_diff(to.cylinder);
-        self.seek.time_ns(op, distance, from.surface != to.surface)
+        let way = (from.cylinder, to.cylinder);
+        self.seek.between_ns(op, way, from.surface != to.surface)
     }
 
     #[inline]

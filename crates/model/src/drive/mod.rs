@@ -35,7 +35,10 @@ pub(crate) use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
 pub use legs::{Leg, Rest};
-pub use margins::{SEEK_CLASSES, SeekMargins, seek_class, seek_class_cylinders};
+pub use margins::{
+    SEEK_CLASSES, SEEK_DISTANCES, SeekDirection, SeekMargins, seek_class, seek_class_cylinders,
+    seek_class_direction, seek_class_distance,
+};
 pub use mechanics::{Access, Drive, HeadTime, Position, Positioning, Target};
 pub use rotation::Rotation;
 pub use seek::SeekCurve;

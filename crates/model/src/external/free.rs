@@ -7,7 +7,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::forecast::Head;
 use super::learner::Learner;
-use super::{External, SameTrack};
+use super::{External, SameTrack, TRUST_MAX};
 use crate::drive::{Drive, Leg, Position, Rest, Target};
 use crate::freeblock::{Ends, FreeRun, Opportunity, Planner, Spent};
 
@@ -111,9 +111,11 @@ impl External {
         Filling { free: commands.into(), merged, has_sent: false }
     }
 
-    /// Whether free work has not delayed the foreground beyond what is allowed.
+    /// Whether free work has not delayed the foreground beyond what is allowed, and most ends of
+    /// commands are foreseen: of the others nobody knows what they cost.
     fn may_risk(&mut self) -> bool {
-        let may = self.learner.as_ref().is_none_or(Learner::may_risk);
+        let is_paid = self.learner.as_ref().is_none_or(Learner::may_risk);
+        let may = is_paid && self.trust >= TRUST_MAX / 2;
         self.has_work &= may;
         may
     }

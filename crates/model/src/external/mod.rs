@@ -82,6 +82,9 @@ pub struct Finished {
     pub error_ns: Option<i64>,
 }
 
+/// Surprises in a row after which nothing is foreseen any more; free work takes half as much trust.
+const TRUST_MAX: u32 = 64;
+
 impl Command {
     fn extent(&self) -> (Op, Lbn, u32) {
         (self.op, self.start, self.blocks)
@@ -163,6 +166,8 @@ pub struct External {
     head: Head,
     /// When that came back.
     ended: SimTime,
+    /// Ends that were foreseen less those that were not, of late.
+    trust: u32,
     /// The gap of the free work that came back last, while the request behind it has not come back.
     gap: Option<OpenGap>,
     last_id: u64,
@@ -203,6 +208,7 @@ impl External {
             processed: SimTime::ZERO,
             head: Head::default(),
             ended: SimTime::ZERO,
+            trust: TRUST_MAX,
             gap: None,
             last_id: 0,
             runs: Vec::new(),
@@ -490,6 +496,7 @@ impl External {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
             self.clock.follow(now, &observed);
+            self.trust = (self.trust + u32::from(was_known)).min(TRUST_MAX);
         } else {
             self.surprise(now, &observed);
         }
@@ -522,8 +529,8 @@ impl External {
         let departure = Departure { begin, ..self.head.departure(self.read_write_switch) };
         let leg = self.drive.next_leg(&departure, &Rest::whole(&target), 0);
         let slack = leg.expect("a target has a leg").wait;
-        let distance = self.head.position.cylinder.abs_diff(target.at.cylinder);
-        learner.moved(&Movement { op, distance, slack, is_late });
+        let (from, to) = (self.head.position.cylinder, target.at.cylinder);
+        learner.moved(&Movement { op, from, to, slack, is_late });
     }
 
     /// Holds a foreground command behind free work, which has come back at `now`, against what it would
@@ -561,6 +568,7 @@ impl External {
     /// where. The end of the next one says more.
     fn surprise(&mut self, now: SimTime, observed: &Observed) {
         self.account.surprises += u64::from(self.clock.is_known());
+        self.trust = self.trust.saturating_sub(u32::from(self.clock.is_known()));
         self.head.at = self.head.at.max(self.clock.model(now));
         self.head.is_known = false;
         self.clock.follow(now, &Observed { is_plausible: false, ..*observed });

@@ -417,7 +417,7 @@ fn collect(
 /// How far apart ends of what is read on two surfaces lie where a track has so many sectors.
 fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> Apart {
     let drive = tracks.fastest();
-    let switches = [Op::Read, Op::Write].map(|op| drive.seek().time_ns(op, 0, true));
+    let switches = [Op::Read, Op::Write].map(|op| drive.seek().between_ns(op, (0, 0), true));
     let switch = switches[0].min(switches[1]);
     let period = drive.rotation().period_ns();
     // Where more becomes wanted the cylinder is worked out anew.

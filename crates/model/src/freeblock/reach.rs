@@ -79,7 +79,7 @@ impl<'a> Reach<'a> {
     /// the midst of transfers in direction `op`.
     #[inline]
     pub fn cross_ns(&self, from: u32, to: u32, op: Op) -> u64 {
-        self.drive.seek().time_ns(op, from.abs_diff(to), true)
+        self.drive.seek().between_ns(op, (from, to), true)
     }
 
     /// The stay on `at` when nothing else is visited, for transfers in direction `op`:

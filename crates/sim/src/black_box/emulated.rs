@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::firmware::{Activity, BadBlocks, Firmware};
+use super::firmware::{Activity, BadBlocks, Firmware, SeekJitter};
 use super::spindle::{Spindle, SpindleDrift};
 use crate::library::{self, DriveError};
 use crate::servo::SeekErrors;
@@ -55,6 +55,9 @@ pub struct Habits {
     /// when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seek_jitter_far: Option<SimDuration>,
+    /// The same of a seek inward, to higher cylinders, over any distance. As of one outward when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seek_jitter_inward: Option<SimDuration>,
     /// Replies are under way for so long at most, evenly.
     pub reply_jitter: SimDuration,
     /// And for so much longer at most for each block: how far the bus is behind the media varies
@@ -112,14 +115,18 @@ const SEEK_JITTER_MAX: SimDuration = SimDuration::from_secs(1);
 impl Habits {
     /// Err for a habit that no drive has.
     pub fn check(&self) -> Result<(), HabitError> {
-        let Self { seek_jitter, seek_jitter_far, reply_jitter, reply_jitter_a_block, .. } = *self;
         let none = SimDuration::ZERO;
         let mut times = vec![
-            ("seek_jitter", seek_jitter.unwrap_or(none), [none, SEEK_JITTER_MAX]),
-            ("seek_jitter_far", seek_jitter_far.unwrap_or(none), [none, SEEK_JITTER_MAX]),
-            ("reply_jitter", reply_jitter, [none, LATE_MAX]),
-            ("reply_jitter_a_block", reply_jitter_a_block, [none, LATE_A_BLOCK_MAX]),
+            ("reply_jitter", self.reply_jitter, [none, LATE_MAX]),
+            ("reply_jitter_a_block", self.reply_jitter_a_block, [none, LATE_A_BLOCK_MAX]),
         ];
+        for (key, jitter) in [
+            ("seek_jitter", self.seek_jitter),
+            ("seek_jitter_far", self.seek_jitter_far),
+            ("seek_jitter_inward", self.seek_jitter_inward),
+        ] {
+            times.push((key, jitter.unwrap_or(none), [none, SEEK_JITTER_MAX]));
+        }
         if let Some(drift) = self.spindle_drift {
             let [least, most] = DRIFT_WITHIN;
             if drift.parts_per_billion > DRIFT_MAX || !(least..=most).contains(&drift.within) {
@@ -206,11 +213,13 @@ impl EmulatedDrive {
         let unit =
             Unit::new(&inside, &onboard).expect("a drive that builds has a policy that does");
         let errors = SeekErrors::new(&drive, seed, 0);
-        let far_ns = habits.seek_jitter_far.map(SimDuration::ns);
+        let [far_ns, inward_ns] = [habits.seek_jitter_far, habits.seek_jitter_inward]
+            .map(|jitter| jitter.map(SimDuration::ns));
+        let jitter = SeekJitter { errors, far_ns, inward_ns };
         Ok(Self {
             unit,
             blocks: drive.blocks(),
-            firmware: Firmware::new((errors, far_ns), bad, habits.activity, seed),
+            firmware: Firmware::new(jitter, bad, habits.activity, seed),
             inside: BTreeMap::new(),
             replies: BTreeMap::new(),
             reply_jitter: habits.reply_jitter,
@@ -327,6 +336,7 @@ mod tests {
             ),
             (Habits { seek_jitter: Some(ms(1001)), ..usual }, "`seek_jitter` is 1.001s: 0ns to 1s"),
             (Habits { seek_jitter_far: Some(ms(1001)), ..usual }, "`seek_jitter_far` is 1.001s"),
+            (Habits { seek_jitter_inward: Some(ms(1001)), ..usual }, "`seek_jitter_inward` is 1.0"),
             (Habits { reply_jitter: SimDuration::MAX, ..usual }, "`reply_jitter` is "),
             (Habits { reply_jitter_a_block: ms(2), ..usual }, "`reply_jitter_a_block` is 2ms"),
             (Habits { queue_depth: Some(0), ..usual }, "`queue_depth` is 0: 1 to 65536"),

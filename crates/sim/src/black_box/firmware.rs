@@ -49,11 +49,32 @@ impl BadBlocks {
 /// Moves the head like a real drive: with errors of its seeks, interrupted by its own activity, and
 /// stopped by bad blocks.
 pub(super) struct Firmware {
-    errors: SeekErrors,
-    /// Greatest error of a seek over all cylinders, when it is another one.
-    far_ns: Option<u64>,
+    jitter: SeekJitter,
     bad: BadBlocks,
     activity: Option<Interruptions>,
+}
+
+/// By how much seeks are off.
+pub(super) struct SeekJitter {
+    pub errors: SeekErrors,
+    /// Greatest error of a seek over all cylinders, when it is another one than of a short seek.
+    pub far_ns: Option<u64>,
+    /// Greatest error of a seek inward over any distance, when it is another one.
+    pub inward_ns: Option<u64>,
+}
+
+impl SeekJitter {
+    /// By how much the next seek is off.
+    fn draw(&mut self, drive: &Drive, from: u32, to: u32) -> i64 {
+        if let Some(inward_ns) = self.inward_ns.filter(|_| to > from) {
+            return self.errors.draw_within(inward_ns);
+        }
+        let Some(far_ns) = self.far_ns else { return self.errors.draw() };
+        let near_ns = self.errors.tolerance_ns();
+        let distance: u64 = from.abs_diff(to).into();
+        let most: u64 = drive.seek().distance_max().max(1).into();
+        self.errors.draw_within((near_ns * (most - distance) + far_ns * distance) / most)
+    }
 }
 
 struct Interruptions {
@@ -87,25 +108,9 @@ impl Interruptions {
 }
 
 impl Firmware {
-    /// `far_ns` is the greatest error of a seek over all cylinders when it is another one than of a
-    /// short seek.
-    pub fn new(
-        (errors, far_ns): (SeekErrors, Option<u64>),
-        bad: BadBlocks,
-        activity: Option<Activity>,
-        seed: u64,
-    ) -> Self {
+    pub fn new(jitter: SeekJitter, bad: BadBlocks, activity: Option<Activity>, seed: u64) -> Self {
         let activity = activity.map(|activity| Interruptions::new(activity, seed));
-        Self { errors, far_ns, bad, activity }
-    }
-
-    /// By how much the next seek is off.
-    fn error_ns(&mut self, drive: &Drive, departure: &Departure, target: &Target) -> i64 {
-        let Some(far_ns) = self.far_ns else { return self.errors.draw() };
-        let near_ns = self.errors.tolerance_ns();
-        let distance: u64 = departure.from.cylinder.abs_diff(target.at.cylinder).into();
-        let most: u64 = drive.seek().distance_max().max(1).into();
-        self.errors.draw_within((near_ns * (most - distance) + far_ns * distance) / most)
+        Self { jitter, bad, activity }
     }
 
     pub fn bad(&mut self) -> &mut BadBlocks {
@@ -121,7 +126,7 @@ impl Actuator for Firmware {
         target: &Target,
         _: Latency,
     ) -> Access {
-        let error = self.error_ns(drive, departure, target);
+        let error = self.jitter.draw(drive, departure.from.cylinder, target.at.cylinder);
         let delayed = self.activity.as_mut().map_or(*departure, |own| own.delay(*departure));
         let mut access = drive.media_access_from(&delayed, target, error);
         access.seek += delayed.begin - departure.begin;
@@ -139,32 +144,55 @@ mod tests {
     use super::*;
     use crate::library;
 
-    #[test]
-    fn jitter_that_grows_is_as_long_as_said_at_both_ends_and_between_by_distance() {
+    /// An Atlas 10K whose seeks vary by 10 us over a cylinder, by 250 us over all and by `inward_ns`
+    /// inward.
+    fn atlas(inward_ns: Option<u64>) -> (Drive, Firmware) {
         let mut spec = library::spec("atlas10k").unwrap();
         spec.seek.tolerance = SimDuration::from_us(10);
         let drive = library::build(&spec, "atlas10k").unwrap();
         let errors = SeekErrors::new(&drive, 1, 0);
-        let mut firmware = Firmware::new((errors, Some(250_000)), BadBlocks::default(), None, 1);
+        let jitter = SeekJitter { errors, far_ns: Some(250_000), inward_ns };
+        (drive, Firmware::new(jitter, BadBlocks::default(), None, 1))
+    }
+
+    /// The longest error of many movements from a cylinder to another.
+    fn longest(drive: &Drive, firmware: &mut Firmware, from: u32, to: u32) -> u64 {
+        let at = |block: u64| drive.target(Lbn::new(block), Blocks::new(1), Op::Read);
+        let block = (0..drive.blocks().get()).step_by(100);
+        let target = block.map(at).find(|target| target.at.cylinder >= to).unwrap();
+        let departure = Departure {
+            begin: SimTime::ZERO,
+            from: Position { cylinder: from, surface: 0 },
+            last_op: Op::Read,
+            read_write_switch: SimDuration::ZERO,
+        };
+        let plain = drive.media_access_from(&departure, &target, 0).seek.ns();
+        let mut off = || {
+            let access = firmware.access(drive, &departure, &target, Latency::Free);
+            access.seek.ns().abs_diff(plain)
+        };
+        (0..2000).map(|_| off()).max().unwrap()
+    }
+
+    #[test]
+    fn jitter_that_grows_is_as_long_as_said_at_both_ends_and_between_by_distance() {
+        let (drive, mut firmware) = atlas(None);
         let last = drive.seek().distance_max();
-        for (cylinder, most_ns) in [(1, 10_000), (last / 2, 130_000), (last - 1, 250_000)] {
-            let at = |block: u64| drive.target(Lbn::new(block), Blocks::new(1), Op::Read);
-            let block = (0..drive.blocks().get()).step_by(100);
-            let target = block.map(at).find(|target| target.at.cylinder >= cylinder).unwrap();
-            let departure = Departure {
-                begin: SimTime::ZERO,
-                from: Position::default(),
-                last_op: Op::Read,
-                read_write_switch: SimDuration::ZERO,
-            };
-            let plain = drive.media_access_from(&departure, &target, 0).seek.ns();
-            let mut off = || {
-                let access = firmware.access(&drive, &departure, &target, Latency::Free);
-                access.seek.ns().abs_diff(plain)
-            };
-            let longest = (0..2000).map(|_| off()).max().unwrap();
+        for (to, most_ns) in [(1, 10_000), (last / 2, 130_000), (last - 1, 250_000)] {
+            let longest = longest(&drive, &mut firmware, 0, to);
             let around = most_ns * 98 / 100..=most_ns * 102 / 100;
-            assert!(around.contains(&longest), "{longest} ns over {cylinder} cylinders");
+            assert!(around.contains(&longest), "{longest} ns over {to} cylinders");
+        }
+    }
+
+    #[test]
+    fn jitter_inward_is_of_seeks_inward_alone() {
+        let (drive, mut firmware) = atlas(Some(400_000));
+        let last = drive.seek().distance_max();
+        for (way, most_ns) in [((0, last / 2), 400_000), ((last, last / 2), 130_000)] {
+            let longest = longest(&drive, &mut firmware, way.0, way.1);
+            let around = most_ns * 98 / 100..=most_ns * 102 / 100;
+            assert!(around.contains(&longest), "{longest} ns on {way:?}");
         }
     }
 }

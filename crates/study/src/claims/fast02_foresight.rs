@@ -140,6 +140,7 @@ pub(super) const ATLAS: Watched<'static> = Watched {
     habits: Habits {
         seek_jitter: Some(ATLAS_JITTER),
         seek_jitter_far: None,
+        seek_jitter_inward: None,
         reply_jitter: SimDuration::ZERO,
         reply_jitter_a_block: OVERLAP,
         spindle_drift: None,

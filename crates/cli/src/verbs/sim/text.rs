@@ -149,8 +149,8 @@ fn external(seen: &Account) -> Table {
 
 /// What it has learned of movements.
 fn margins(learned: &[MarginInUse]) -> Table {
-    let mut table = Table::new("llrrr");
-    table.row(["learned margins", "cylinders", "margin", "movements", "of them late"]);
+    let mut table = Table::new("lllrrr");
+    table.row(["learned margins", "seek", "cylinders", "margin", "movements", "of them late"]);
     for of in learned {
         let cylinders = match of.cylinders_min == of.cylinders_max {
             true => of.cylinders_min.to_string(),
@@ -158,7 +158,8 @@ fn margins(learned: &[MarginInUse]) -> Table {
         };
         let margin = number::us(of.margin_ns as f64);
         let (movements, late) = (of.movements.to_string(), of.late.to_string());
-        table.row([of.op.to_string(), cylinders, margin, movements, late]);
+        let seek = of.direction.map_or("none".into(), |direction| direction.to_string());
+        table.row([of.op.to_string(), seek, cylinders, margin, movements, late]);
     }
     table
 }

@@ -4,13 +4,17 @@ use freewheel_units::Op;
 use serde::Serialize;
 
 use super::{Learner, number};
-use crate::drive::{SEEK_CLASSES, seek_class_cylinders};
+use crate::drive::{
+    SEEK_CLASSES, SeekDirection, seek_class_cylinders, seek_class_direction, seek_class_distance,
+};
 
 /// The margin of a kind of movement, and what it was learned from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MarginInUse {
     /// What is done at the end of the movement.
     pub op: Op,
+    /// Which way it goes; a change of heads goes none.
+    pub direction: Option<SeekDirection>,
     /// The shortest movement of this kind, in cylinders; zero is a change of heads.
     pub cylinders_min: u32,
     /// The longest.
@@ -33,19 +37,22 @@ pub(super) struct Counts {
 
 impl Learner {
     /// The margins of all kinds of movements that there have been: reads before writes, short before
-    /// long.
+    /// long, inward before outward.
     pub fn in_use(&self) -> Vec<MarginInUse> {
+        let mut classes: Vec<usize> = (0..SEEK_CLASSES).collect();
+        classes.sort_by_key(|&class| seek_class_distance(class));
         let kinds = [Op::Read, Op::Write]
             .into_iter()
-            .flat_map(|op| (0..SEEK_CLASSES).map(move |class| (op, class)));
+            .flat_map(|op| classes.iter().map(move |&class| (op, class)));
         let in_use = |(op, class)| {
-            let Counts { movements, late } = self.counts[number(op, class)];
+            let Counts { movements, late } = self.ended[number(op)].counts[class];
             let cylinders = seek_class_cylinders(class);
             (movements > 0).then(|| MarginInUse {
                 op,
+                direction: seek_class_direction(class),
                 cylinders_min: *cylinders.start(),
                 cylinders_max: *cylinders.end(),
-                margin_ns: self.margins.of(op, *cylinders.start()).ns(),
+                margin_ns: self.margins.of(op, class).ns(),
                 movements,
                 late,
             })
@@ -58,7 +65,7 @@ impl MarginInUse {
     /// Adds those of another drive.
     pub fn add(all: &mut Vec<Self>, other: &[Self]) {
         for theirs in other {
-            let kind = |of: &Self| (of.op == Op::Write, of.cylinders_min);
+            let kind = |of: &Self| (of.op == Op::Write, of.cylinders_min, of.direction);
             match all.binary_search_by_key(&kind(theirs), kind) {
                 Ok(at) => {
                     let ours = &mut all[at];

@@ -23,9 +23,10 @@ const MOVEMENT: u32 = 64;
 const MEMORY: u32 = 4096 * MOVEMENT;
 
 /// What is believed of a bin before any movement is in it weighs as much as a 64th of one where all
-/// movements together are looked at, and a quarter where the belief comes from all classes together.
+/// movements together are looked at, and a quarter where the belief comes from all classes together,
+/// or from both directions.
 pub(super) const OF_START: u32 = MOVEMENT / 64;
-pub(super) const OF_ALL: u32 = MOVEMENT / 4;
+pub(super) const OF_OTHERS: u32 = MOVEMENT / 4;
 
 /// Counts by slack.
 #[derive(Debug, Clone)]
@@ -74,10 +75,6 @@ impl Pool {
 }
 
 impl Lateness {
-    pub fn is_empty(&self) -> bool {
-        self.weight == 0
-    }
-
     /// A movement with the slack of `bin`. It counts an eighth in the bin below as well: plans leave no
     /// movement less slack than its margin, and where no foreground has less by chance nothing would be
     /// learned of shorter margins.
@@ -95,6 +92,11 @@ impl Lateness {
                 self.weight += bin.all;
             }
         }
+    }
+
+    /// The same; without any movement the belief itself.
+    pub fn curve_or(&self, belief: &Curve, weight: u32) -> Curve {
+        if self.weight == 0 { belief.clone() } else { self.curve(belief, weight) }
     }
 
     /// How often movements are late, where each bin begins with `belief`, which counts `weight` there;

@@ -4,8 +4,9 @@
 //! then it comes back a turn later. How much later or earlier the head was on its track nobody outside
 //! sees; but every command, free work or not, says whether the error of its seek was beyond its slack,
 //! and slacks are anything up to a turn. So how often a movement is late by the slack that it has
-//! ([`Lateness`]) is learned for nothing, for each class of movements by distance and by what is done
-//! at the end. A margin takes its time from every movement, a late command takes a turn; so the margin is
+//! ([`Lateness`]) is learned for nothing, for each class of movements by distance, by direction and by
+//! what is done at the end. Until there have been enough in a direction both together say what is
+//! expected of it. A margin takes its time from every movement, a late command takes a turn; so the margin is
 //! the slack of which both together cost least, as a newsvendor weighs too many papers against too few.
 //!
 //! What a late command is taken to cost comes from an account of time ([`Credit`]): the budget is paid in
@@ -16,8 +17,7 @@
 //! budget for all delays that it is told of, whatever made them and even if all that has been learned is
 //! wrong: seeks that are off by more than the longest margin, an eighth of a turn, as well.
 //!
-//! Non-goals: the direction of a movement, towards the spindle or from it, which no drive file tells
-//! apart; commands that are late for reasons of the drive's own, however much slack they have.
+//! Non-goals: commands that are late for reasons of the drive's own, however much slack they have.
 
 mod credit;
 mod in_use;
@@ -28,7 +28,7 @@ use freewheel_units::{Op, SimDuration};
 use self::credit::Credit;
 use self::in_use::Counts;
 use self::lateness::{BINS, BINS_A_TURN, Curve, Lateness};
-use crate::drive::{SEEK_CLASSES, SeekMargins, seek_class};
+use crate::drive::{SEEK_CLASSES, SEEK_DISTANCES, SeekMargins, seek_class, seek_class_distance};
 
 pub use self::in_use::MarginInUse;
 
@@ -40,8 +40,9 @@ const LOOK_EVERY: u32 = 32;
 pub(super) struct Movement {
     /// What was done at its end.
     pub op: Op,
-    /// In cylinders; zero for a change of heads.
-    pub distance: u32,
+    /// Cylinders; the same one for a change of heads.
+    pub from: u32,
+    pub to: u32,
     /// What there was between its predicted end and the sector.
     pub slack: SimDuration,
     pub is_late: bool,
@@ -53,9 +54,8 @@ pub(super) struct Learner {
     period: SimDuration,
     /// Margin before anything is known, in bins.
     start: usize,
-    classes: Vec<Lateness>,
-    /// In the same order.
-    counts: Vec<Counts>,
+    /// Of those that end with reads, and with writes.
+    ended: [Ended; 2],
     /// All classes together.
     all: Lateness,
     credit: Credit,
@@ -63,6 +63,16 @@ pub(super) struct Learner {
     until_look: u32,
     /// Margins differ from those handed out last.
     is_news: bool,
+}
+
+/// What is known of the movements that end with the same operation.
+#[derive(Debug, Clone)]
+struct Ended {
+    classes: Vec<Lateness>,
+    /// In the same order.
+    counts: Vec<Counts>,
+    /// By distance: both directions together.
+    distances: Vec<Lateness>,
 }
 
 impl Learner {
@@ -74,8 +84,7 @@ impl Learner {
         let mut learner = Self {
             period,
             start,
-            classes: vec![Lateness::default(); 2 * SEEK_CLASSES],
-            counts: vec![Counts::default(); 2 * SEEK_CLASSES],
+            ended: [Ended::default(), Ended::default()],
             all: Lateness::default(),
             credit: Credit::new(period, budget),
             margins: SeekMargins::constant(SimDuration::ZERO),
@@ -94,14 +103,16 @@ impl Learner {
 
     /// A movement has been made.
     pub fn moved(&mut self, movement: &Movement) {
-        let Movement { op, distance, slack, is_late } = *movement;
+        let Movement { op, from, to, slack, is_late } = *movement;
         // Beyond there is no margin that would have helped.
         let Some(bin) = self.bin(slack) else { return };
         self.all.add(bin, is_late);
-        let kind = number(op, seek_class(distance));
-        self.classes[kind].add(bin, is_late);
-        self.counts[kind].movements += 1;
-        self.counts[kind].late += u64::from(is_late);
+        let class = seek_class(from, to);
+        let ended = &mut self.ended[number(op)];
+        ended.distances[seek_class_distance(class)].add(bin, is_late);
+        ended.classes[class].add(bin, is_late);
+        ended.counts[class].movements += 1;
+        ended.counts[class].late += u64::from(is_late);
         if is_late {
             self.until_look = 0;
         }
@@ -137,12 +148,12 @@ impl Learner {
         let of_all = self.all.curve(&Curve::step(self.start), lateness::OF_START);
         let mut margins = self.margins;
         for op in [Op::Read, Op::Write] {
-            for class in 0..SEEK_CLASSES {
-                let known = &self.classes[number(op, class)];
-                let bins = match known.is_empty() {
-                    true => of_all.cheapest(price),
-                    false => known.curve(&of_all, lateness::OF_ALL).cheapest(price),
-                };
+            let Ended { classes, distances, .. } = &self.ended[number(op)];
+            let believed = |of: &Lateness| of.curve_or(&of_all, lateness::OF_OTHERS);
+            let of_distances: Vec<Curve> = distances.iter().map(believed).collect();
+            for (class, known) in classes.iter().enumerate() {
+                let of_both = &of_distances[seek_class_distance(class)];
+                let bins = known.curve_or(of_both, lateness::OF_OTHERS).cheapest(price);
                 margins.set(op, class, self.period * bins as u64 / BINS_A_TURN);
             }
         }
@@ -151,9 +162,19 @@ impl Learner {
     }
 }
 
-/// Place of a class among both operations'.
-fn number(op: Op, class: usize) -> usize {
-    if op == Op::Write { SEEK_CLASSES + class } else { class }
+impl Default for Ended {
+    fn default() -> Self {
+        Self {
+            classes: vec![Lateness::default(); SEEK_CLASSES],
+            counts: vec![Counts::default(); SEEK_CLASSES],
+            distances: vec![Lateness::default(); SEEK_DISTANCES],
+        }
+    }
+}
+
+/// Place of an operation.
+fn number(op: Op) -> usize {
+    usize::from(op == Op::Write)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use freewheel_units::Prng;
 use proptest::prelude::*;
 
 use super::*;
+use crate::drive::SeekDirection;
 
 const PERIOD: SimDuration = SimDuration::from_ms(6);
 const BUDGET: u32 = 5000;
@@ -12,39 +13,41 @@ fn us(us: u64) -> SimDuration {
     SimDuration::from_us(us)
 }
 
-/// A drive whose seeks over `distance` are off by up to `jitter_us(distance)` either way.
+/// A drive whose seeks are off by up to `jitter_us` of them either way: cylinders inward, or less than
+/// none outward.
 struct Loop {
     learner: Learner,
     prng: Prng,
-    jitter_us: fn(u32) -> u64,
+    jitter_us: fn(i32) -> u64,
     free: u64,
     late: u64,
 }
 
 impl Loop {
-    fn new(seed: u64, jitter_us: fn(u32) -> u64) -> Self {
+    fn new(seed: u64, jitter_us: fn(i32) -> u64) -> Self {
         let learner = Learner::new(PERIOD, us(300), BUDGET);
         Self { learner, prng: Prng::new(seed, "loop"), jitter_us, free: 0, late: 0 }
     }
 
-    /// Requests with a gap before each, in which there is a piece of free work over `distance` if that
+    /// Requests with a gap before each, in which there is a piece of free work `by` so many cylinders inward if that
     /// may be, planned with as much slack as its margin and up to a sector more.
-    fn run(&mut self, requests: u64, distance: u32) {
+    fn run(&mut self, requests: u64, by: i32) {
+        let [from, to] = way(by);
         for _ in 0..requests {
-            let jitter_ns = (self.jitter_us)(distance) * 1000;
+            let jitter_ns = (self.jitter_us)(by) * 1000;
             let late = |prng: &mut Prng, slack: SimDuration| {
                 prng.below(2 * jitter_ns + 1) > jitter_ns + slack.ns()
             };
             self.learner.worked(PERIOD + us(2500));
             let slack = us(self.prng.below(6000));
             let is_late = late(&mut self.prng, slack);
-            let alone = Movement { op: Op::Read, distance, slack, is_late };
+            let alone = Movement { op: Op::Read, from, to, slack, is_late };
             self.learner.moved(&alone);
             if !self.learner.may_risk() {
                 continue;
             }
             self.learner.news();
-            let slack = self.margin(distance) + us(self.prng.below(18));
+            let slack = self.margin(by) + us(self.prng.below(18));
             let is_late = late(&mut self.prng, slack);
             self.learner.moved(&Movement { slack, is_late, ..alone });
             if is_late {
@@ -55,9 +58,16 @@ impl Loop {
         }
     }
 
-    fn margin(&self, distance: u32) -> SimDuration {
-        self.learner.margins.of(Op::Read, distance)
+    fn margin(&self, by: i32) -> SimDuration {
+        let [from, to] = way(by);
+        self.learner.margins.of(Op::Read, seek_class(from, to))
     }
+}
+
+/// A movement by so many cylinders inward.
+fn way(by: i32) -> [u32; 2] {
+    let from = 30_000;
+    [from, from + by].map(|cylinder| u32::try_from(cylinder).expect("a cylinder"))
 }
 
 #[test]
@@ -69,7 +79,7 @@ fn before_anything_is_known_margins_are_those_it_begins_with() {
 
 #[test]
 fn margins_come_down_to_what_the_drive_needs_and_no_further() {
-    for jitter in [|_| 0, |_| 50, |_| 150] as [fn(u32) -> u64; 3] {
+    for jitter in [|_| 0, |_| 50, |_| 150] as [fn(i32) -> u64; 3] {
         let mut of = Loop::new(1, jitter);
         of.run(20_000, 100);
         let (margin, jitter) = (of.margin(100), us(jitter(100)));
@@ -81,7 +91,7 @@ fn margins_come_down_to_what_the_drive_needs_and_no_further() {
 
 #[test]
 fn each_kind_of_seek_has_a_margin_of_its_own() {
-    let mut of = Loop::new(1, |distance| if distance < 64 { 20 } else { 200 });
+    let mut of = Loop::new(1, |by| if by < 64 { 20 } else { 200 });
     for _ in 0..400 {
         of.run(50, 10);
         of.run(50, 1000);
@@ -90,24 +100,54 @@ fn each_kind_of_seek_has_a_margin_of_its_own() {
     assert!(near < us(40) && far > us(150), "{near}, {far}");
 }
 
+#[test]
+fn each_direction_has_a_margin_of_its_own_and_both_hold_the_budget() {
+    let mut of = Loop::new(1, |by| if by > 0 { 200 } else { 30 });
+    let mut late = [0; 2];
+    for _ in 0..800 {
+        for (late, by) in late.iter_mut().zip([1000, -1000]) {
+            let before = of.late;
+            of.run(25, by);
+            *late += of.late - before;
+        }
+    }
+    let (inward, outward) = (of.margin(1000), of.margin(-1000));
+    assert!(outward < us(60) && inward > us(150), "{inward} inward, {outward} outward");
+    let earned = (PERIOD + us(2500)).ns() * 20_000 * u64::from(BUDGET) / 1_000_000 / PERIOD.ns();
+    assert!(late.iter().all(|&late| late <= earned), "{late:?} late, {earned} paid for each");
+}
+
+#[test]
+fn what_is_seen_in_one_direction_is_expected_of_the_other_until_that_is_known() {
+    let mut of = Loop::new(1, |_| 50);
+    of.run(20_000, 1000);
+    // So is a movement of the same kind but for its direction.
+    let margins = [of.margin(1000), of.margin(-1000)];
+    assert!(margins.iter().all(|margin| *margin < us(70)), "{margins:?}");
+    // A handful of its own changes little.
+    of.run(20, -1000);
+    let after = of.margin(-1000);
+    assert!(after < us(80), "{after} after a few, {margins:?} before");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..Default::default() })]
 
     #[test]
     fn the_budget_is_held_on_any_drive(
-        seed: u64, distances in prop::collection::vec(0u32..20_000, 1..6)
+        seed: u64, ways in prop::collection::vec(-20_000..20_000i32, 1..6)
     ) {
-        let shapes: [fn(u32) -> u64; 5] = [
+        let shapes: [fn(i32) -> u64; 5] = [
             |_| 40,
-            |distance| u64::from(distance) / 50,
+            |by| u64::from(by.unsigned_abs()) / 50,
             |_| 400,
-            |distance| 5 + u64::from(distance % 7) * 90,
+            |by| 5 + u64::from(by.unsigned_abs() % 7) * 90,
             // More than the longest margin.
             |_| 1500,
         ];
         let mut of = Loop::new(seed, shapes[(seed % 5) as usize]);
         for number in 0..40 {
-            of.run(100, distances[number % distances.len()]);
+            of.run(100, ways[number % ways.len()]);
         }
         let worked = (PERIOD + us(2500)) * 4000;
         let earned = worked.ns() * u64::from(BUDGET) / 1_000_000 / PERIOD.ns();
@@ -130,8 +170,8 @@ fn a_burst_of_surprises_is_no_burst_of_bad_decisions_and_margins_come_back() {
         }
         of.learner.news();
         let slack = of.margin(100);
-        let (op, distance) = (Op::Read, 100);
-        of.learner.moved(&Movement { op, distance, slack, is_late: true });
+        let [from, to] = way(100);
+        of.learner.moved(&Movement { op: Op::Read, from, to, slack, is_late: true });
         of.learner.delayed(PERIOD);
     }
     assert!(!of.learner.may_risk(), "all that was saved is spent");
@@ -145,14 +185,14 @@ fn a_burst_of_surprises_is_no_burst_of_bad_decisions_and_margins_come_back() {
 #[test]
 fn margins_in_use_are_those_that_plans_are_given_with_what_they_were_learned_from() {
     let mut of = Loop::new(7, |_| 60);
-    of.run(3000, 40);
+    of.run(3000, -40);
     of.run(500, 0);
     let [of_heads, of_seeks] = of.learner.in_use()[..] else { panic!("two kinds of movements") };
-    let kind = |of: &MarginInUse| (of.op, of.cylinders_min, of.cylinders_max);
-    assert_eq!(kind(&of_heads), (Op::Read, 0, 0));
-    assert_eq!(kind(&of_seeks), (Op::Read, 32, 63));
-    for (learned, distance) in [(of_heads, 0), (of_seeks, 40)] {
-        assert_eq!(learned.margin_ns, of.margin(distance).ns());
+    let kind = |of: &MarginInUse| (of.op, of.direction, of.cylinders_min, of.cylinders_max);
+    assert_eq!(kind(&of_heads), (Op::Read, None, 0, 0));
+    assert_eq!(kind(&of_seeks), (Op::Read, Some(SeekDirection::Outward), 32, 63));
+    for (learned, by) in [(of_heads, 0), (of_seeks, -40)] {
+        assert_eq!(learned.margin_ns, of.margin(by).ns());
     }
     // Each free one, and an eighth of those that had their slack by chance.
     let (movements, late) =
