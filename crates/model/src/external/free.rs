@@ -111,8 +111,8 @@ impl External {
         Filling { free: commands.into(), merged, has_sent: false }
     }
 
-    /// Whether free work has not delayed the foreground beyond what is allowed, and most ends of
-    /// commands are foreseen: of the others nobody knows what they cost.
+    /// Whether free work has not delayed the foreground beyond what is allowed, and surprises do not
+    /// outnumber the ends of commands that were foreseen: of surprises nobody knows what they cost.
     fn may_risk(&mut self) -> bool {
         let is_paid = self.learner.as_ref().is_none_or(Learner::may_risk);
         let may = is_paid && self.trust >= TRUST_MAX / 2;

@@ -166,7 +166,7 @@ pub struct External {
     head: Head,
     /// When that came back.
     ended: SimTime,
-    /// Ends that were foreseen less those that were not, of late.
+    /// Ends that were foreseen less surprises, of late; behind a surprise an end is neither.
     trust: u32,
     /// The gap of the free work that came back last, while the request behind it has not come back.
     gap: Option<OpenGap>,
@@ -470,6 +470,7 @@ impl External {
         let AtDrive { command, sent, taken_up, forecast, is_behind_free } =
             self.at_drive.remove(place).expect("it is there");
         let was_known = self.head.is_known;
+        let is_own = self.is_promoted(&command);
         let observed = self.clock.compare(now, forecast.end.at);
         let head = now - self.ended.max(sent);
         if let Some(learner) = &mut self.learner {
@@ -496,8 +497,9 @@ impl External {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
             self.clock.follow(now, &observed);
-            self.trust = (self.trust + u32::from(was_known)).min(TRUST_MAX);
+            self.trust = (self.trust + u32::from(was_known && !is_own)).min(TRUST_MAX);
         } else {
+            self.trust -= u32::from(self.clock.is_known() && !is_own && self.trust > 0);
             self.surprise(now, &observed);
         }
         self.ended = now;
@@ -508,6 +510,13 @@ impl External {
         }
         let done = self.tell(&command, now, planner);
         Finished { command, done, head, error_ns }
+    }
+
+    /// Whether it reads for a promoted task alone: blocks that follow on each other, which a buffer
+    /// answers, so that surprises say nothing of what the drive does with others.
+    fn is_promoted(&self, command: &Command) -> bool {
+        let pending = command.foreground.and_then(|part| self.waiting.get(&part.sequence));
+        pending.is_some_and(|pending| pending.request.promotion.is_some())
     }
 
     /// Learns from the end of a command that began where the head is. `taken_up` is when the drive
@@ -568,7 +577,6 @@ impl External {
     /// where. The end of the next one says more.
     fn surprise(&mut self, now: SimTime, observed: &Observed) {
         self.account.surprises += u64::from(self.clock.is_known());
-        self.trust = self.trust.saturating_sub(u32::from(self.clock.is_known()));
         self.head.at = self.head.at.max(self.clock.model(now));
         self.head.is_known = false;
         self.clock.follow(now, &Observed { is_plausible: false, ..*observed });

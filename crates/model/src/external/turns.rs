@@ -2,7 +2,8 @@
 //!
 //! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) between clients, as far as a policy that
 //! goes by positions can be left its choice: of all that waits while no client is ahead of another that
-//! waits by more than a lead; of what the others want while one is.
+//! waits by more than a lead; of what the others want while one is. A sweep (LOOK, C-LOOK) begins anew
+//! whenever that happens.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +24,9 @@ pub(super) struct Turns {
     lanes: BTreeMap<Client, Lane>,
     /// Of a request beside its blocks, in blocks: a turn's, which is about what it takes to get there.
     request: u64,
-    /// What the one behind of those that wait had been given before the last pick. Who comes begins
-    /// there: nobody saves up.
+    /// What one that has always been waiting would have been given in fair shares (the virtual time of
+    /// Demers, Keshav and Shenker, SIGCOMM 1989), and no less than the one behind. Who comes begins
+    /// there: nobody saves up, and those that come again and again as others gain nothing by it.
     virtual_time: u64,
 }
 
@@ -65,12 +67,13 @@ impl Turns {
 
     /// A request of a client, of so many blocks, has been picked.
     pub fn picked(&mut self, client: Client, blocks: u32) {
-        if let Some(behind) = self.behind() {
-            self.virtual_time = self.virtual_time.max(behind);
-        }
+        let cost = self.request + u64::from(blocks);
+        let sharing = self.lanes.values().filter(|lane| lane.waiting > 0).count() as u64;
+        let behind = self.behind().expect("somebody waits");
+        self.virtual_time = self.virtual_time.max(behind) + cost / sharing;
         let lane = self.lanes.get_mut(&client).expect("it has something waiting");
         lane.waiting -= 1;
-        lane.given += self.request + u64::from(blocks);
+        lane.given += cost;
         let virtual_time = self.virtual_time;
         self.lanes.retain(|_, lane| lane.waiting > 0 || lane.given > virtual_time);
     }
@@ -122,12 +125,43 @@ mod tests {
     }
 
     #[test]
-    fn who_has_one_request_at_a_time_waits_for_a_lead_and_then_goes_by_turns() {
+    fn who_has_one_request_at_a_time_waits_for_a_lead_at_first_and_soon_goes_by_turns() {
         for depth in [1, 256] {
             let between = picks_between(depth, true);
             assert_eq!(between[0], LEAD_REQUESTS, "{depth}");
-            assert!(between[1..].iter().all(|&picks| picks == 1), "{depth}: {between:?}");
+            assert!(
+                between[1..].iter().all(|&picks| picks < LEAD_REQUESTS),
+                "{depth}: {between:?}"
+            );
+            assert!(between[8..].iter().all(|&picks| picks == 1), "{depth}: {between:?}");
         }
+    }
+
+    #[test]
+    fn those_who_come_again_and_again_as_others_leave_the_rest_its_share() {
+        let steady = Client(0);
+        let mut turns = Turns::new(Blocks::new(TRACK));
+        (0..16).for_each(|_| turns.arrived(steady));
+        let mut comers: Vec<u64> = (1..=3).collect();
+        comers.iter().for_each(|&number| turns.arrived(Client(number)));
+        let (mut next, mut of_steady) = (4, 0);
+        for _ in 0..4000 {
+            let comer = Client(comers[0]);
+            let may_go = turns.limit().is_none_or(|limit| turns.may_go(comer, limit));
+            if may_go {
+                turns.picked(comer, 1);
+                comers.remove(0);
+                comers.push(next);
+                turns.arrived(Client(next));
+                next += 1;
+            } else {
+                turns.picked(steady, 1);
+                turns.arrived(steady);
+                of_steady += 1;
+            }
+            assert!(turns.lanes.len() < 20, "who has gone is forgotten");
+        }
+        assert!((800..1200).contains(&of_steady), "{of_steady} of 4000 among four");
     }
 
     #[test]
@@ -145,7 +179,7 @@ mod tests {
             turns.picked(late, 1);
             in_a_row += 1;
         }
-        assert_eq!(in_a_row, LEAD_REQUESTS + 1);
+        assert_eq!(in_a_row, LEAD_REQUESTS);
     }
 
     #[test]
