@@ -445,6 +445,8 @@ fn the_control_socket_is_the_users_alone_and_speaks_http() {
         assert!(metrics.contains(text), "{text}: {metrics}");
     }
     world.json("scan --detach");
+    // By then the server has taken in what is wanted, and nothing wakes it but who listens.
+    std::thread::sleep(Duration::from_millis(500));
     let mut events = world.ask("/v1/events");
     let progress = read_until(&mut events, "\"kind\":\"scan\"");
     assert!(progress.contains("event: progress"), "{progress}");

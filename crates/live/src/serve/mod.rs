@@ -301,7 +301,11 @@ impl Serving {
 
     /// Hears from now on what becomes of background tasks.
     pub fn news(&self) -> broadcast::Receiver<News> {
-        self.news.subscribe()
+        let news = self.news.subscribe();
+        // Where nothing is to be done it sleeps until it is told something, and would not see that
+        // somebody listens.
+        self.tell(Message::Asked(Box::new(|_| {})));
+        news
     }
 
     fn tell(&self, message: Message) {
