@@ -6,6 +6,7 @@ use freewheel::live::emulate::Account;
 use freewheel::model::stats::{Bucket, Distribution, Summary};
 use serde::{Deserialize, Serialize};
 
+use crate::number;
 use crate::plot::bar;
 use crate::table::Table;
 
@@ -53,7 +54,7 @@ impl Replies {
     }
 
     fn quantiles(&self, name: &str) -> Table {
-        let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+        let us = |ns: u64| number::us(ns as f64);
         let mut table = Table::new("lrrrrrr");
         table.row([name, "count", "median", "90 %", "99 %", "99.9 %", "most"]);
         for (name, times) in self.both() {

@@ -83,6 +83,7 @@ pub struct Finished {
 }
 
 /// Surprises in a row after which nothing is foreseen any more; free work takes half as much trust.
+/// Assumed: half a second of a busy drive, so that a burst of hits in its buffer does not end free work.
 const TRUST_MAX: u32 = 64;
 
 impl Command {
@@ -499,7 +500,8 @@ impl External {
             self.clock.follow(now, &observed);
             self.trust = (self.trust + u32::from(was_known && !is_own)).min(TRUST_MAX);
         } else {
-            self.trust -= u32::from(self.clock.is_known() && !is_own && self.trust > 0);
+            let lost = u32::from(self.clock.is_known() && !is_own);
+            self.trust = self.trust.saturating_sub(lost);
             self.surprise(now, &observed);
         }
         self.ended = now;

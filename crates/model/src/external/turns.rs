@@ -15,7 +15,7 @@ pub struct Client(pub u64);
 
 /// By how many requests of one block a client may be ahead of one that waits. The fewer, the sooner a
 /// client with one request is served beside one with hundreds; the more, the better a policy can choose
-/// among the requests of several.
+/// among the requests of several. Assumed.
 const LEAD_REQUESTS: u64 = 4;
 
 /// What clients that had something waiting of late have been given.
