@@ -92,6 +92,13 @@ impl From<TraceError> for Failure {
             TraceError::Malformed(_) => {
                 Self::failed(error).with_help("--lenient counts and skips malformed records")
             }
+            TraceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => Self::failed(
+                error,
+            )
+            .with_help(
+                "give the path of a trace, from the folder you are in; `freewheel trace formats` \
+                     says what can be read",
+            ),
             TraceError::UnknownFormat { .. } => Self::failed(error)
                 .with_help("`freewheel trace formats` says how each of them begins"),
             TraceError::NeedsOneDevice { .. } => {
@@ -170,6 +177,12 @@ impl From<OpenError> for Failure {
                 Self::failed(error).with_help(
                     "what is served is opened for writing too: a file needs chmod u+w, a device its \
                      group or root",
+                )
+            }
+            OpenError::System { source, .. } if source.kind() == ErrorKind::NotFound => {
+                Self::failed(error).with_help(
+                    "`lsblk` lists the disks of this machine; `truncate --size 1G FILE` makes a file that \
+                     can be served, and emulated:NAME needs none",
                 )
             }
             _ => Self::failed(error),

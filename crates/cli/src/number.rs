@@ -40,6 +40,11 @@ pub fn rate(bytes_per_second: f64) -> String {
     format!("{:.2} MB/s", bytes_per_second / 1e6)
 }
 
+/// So many of them: "1 block", "2 blocks".
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A share as a percentage.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -58,6 +63,10 @@ mod tests {
     #[test]
     fn every_number_has_its_unit() {
         assert_eq!(ms(1_234_567.0), "1.235 ms");
+        assert_eq!(
+            (counted(1, "block"), counted(0, "range")),
+            ("1 block".into(), "0 ranges".into())
+        );
         assert_eq!(us(12_345.0), "12.3 us");
         assert_eq!(about(253_649_900_000_000), "3 days");
         assert_eq!(rate(8_350_000.0), "8.35 MB/s");

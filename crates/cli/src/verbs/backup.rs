@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
 use super::room;
 use crate::failure::Failure;
-use crate::{file, output};
+use crate::{file, number, output};
 
 /// Copy a served drive to a file in its gaps, as of the moment at which it begins
 #[derive(Args)]
@@ -140,7 +140,8 @@ impl BackupArgs {
         match task.unreadable_blocks {
             0 => Ok(()),
             blocks => Err(Failure::failed(format!(
-                "{blocks} blocks could not be read and are zeros in {}; {}.manifest lists them",
+                "{} could not be read and are zeros in {}; {}.manifest lists them",
+                number::counted(blocks, "block"),
                 self.out.display(),
                 self.out.display()
             ))),

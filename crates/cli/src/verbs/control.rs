@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use freewheel::live::control::{
-    BlockStream, ControlClient, ControlError, Decisions, Expectation, Record, ServerStatus, Task,
-    TaskKind, TaskPriority, TaskRequest, TaskState,
+    BlockRange, BlockStream, ControlClient, ControlError, Decisions, Expectation, Record,
+    ServerStatus, Task, TaskKind, TaskPriority, TaskRequest, TaskState,
 };
 use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
 
@@ -289,6 +289,12 @@ pub fn starved(status: &ServerStatus) -> Option<String> {
     ))
 }
 
+/// Which blocks, for people.
+pub fn which(range: &BlockRange) -> String {
+    let blocks = number::counted(range.blocks, "block");
+    format!("{blocks} of 512 B from {} on", range.first_block)
+}
+
 /// Bytes of blocks, for people.
 pub fn blocks(blocks: u64) -> String {
     Bytes::new(blocks * BLOCK_BYTES).human()
@@ -316,8 +322,7 @@ pub fn summary(task: &Task) -> String {
         table.row(["of that", &copied]);
     }
     for range in &task.unreadable {
-        let which = format!("{} blocks of 512 B from {} on", range.blocks, range.first_block);
-        table.row(["unreadable", &which]);
+        table.row(["unreadable", &which(range)]);
     }
     for expectation in &task.expectations {
         let at = format!("at {} %", expectation.percent);

@@ -9,9 +9,10 @@ use freewheel::live::copies::{Cause, Change, Manifest};
 use serde::Serialize;
 
 use super::control::{
-    ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, blocks, ensure_done, summary,
+    ControlArgs, DetachArgs, PaceArgs, RangeArgs, Watch, blocks, ensure_done, summary, which,
 };
 use crate::failure::Failure;
+use crate::number::counted;
 use crate::verbs::{scan, tasks};
 use crate::{file, output};
 
@@ -82,9 +83,7 @@ impl Changed {
     fn text(&self) -> String {
         let sum = |ranges: &[BlockRange]| blocks(ranges.iter().map(|range| range.blocks).sum());
         let list = |ranges: &[BlockRange]| -> String {
-            let line = |range: &BlockRange| {
-                format!("  {} blocks of 512 B from {} on\n", range.blocks, range.first_block)
-            };
+            let line = |range: &BlockRange| format!("  {}\n", which(range));
             ranges.iter().map(line).collect()
         };
         let mut text = format!("changed in regions that clients wrote: {}\n", sum(&self.written));
@@ -195,13 +194,17 @@ fn changes(client: &ControlClient, new: &Manifest, old: &Manifest) -> Result<Cha
 }
 
 fn verdict(task: &Task, changed: Option<&Changed>) -> Result<(), Failure> {
-    let silently = changed.map_or(0, |changed| changed.silently.len());
+    let silently = changed.map_or(0, |changed| changed.silently.len() as u64);
     match (task.unreadable_blocks, silently) {
         (0, 0) => Ok(()),
-        (blocks, 0) => Err(Failure::failed(format!("{blocks} blocks cannot be read"))),
-        (0, ranges) => Err(Failure::failed(format!("{ranges} ranges have changed silently"))),
-        (blocks, ranges) => Err(Failure::failed(format!(
-            "{blocks} blocks cannot be read, and {ranges} ranges have changed silently"
+        (count, 0) => Err(Failure::failed(format!("{} cannot be read", counted(count, "block")))),
+        (0, count) => {
+            Err(Failure::failed(format!("silently changed: {}", counted(count, "range"))))
+        }
+        (unread, changed) => Err(Failure::failed(format!(
+            "{} cannot be read; silently changed: {}",
+            counted(unread, "block"),
+            counted(changed, "range")
         ))),
     }
 }

@@ -168,7 +168,7 @@ fn a_backup_that_was_aborted_keeps_what_it_has_but_for_what_was_written_since() 
     // It was not promoted: what was written has mostly not been sent again, and is on record as it
     // was.
     let ran = run(&args);
-    assert!(ran.stderr.contains("1 blocks could not be read"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 block could not be read"), "{}", ran.stderr);
     assert!(ran.stdout.contains("MiB were there from before"), "{}", ran.stdout);
     let task = &world.json("tasks")["tasks"][2];
     assert!(task["blocks"].as_u64().unwrap() < world.blocks - 2 * 2048, "{task}");

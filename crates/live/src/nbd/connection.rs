@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::outbox::{Message, Outbox};
 use super::server::Limits;
-use super::service::{Responder, Service};
+use super::service::{Caller, Responder, Service};
 use super::stream::{Stream, is_timeout};
 use super::tls::ServerTls;
 
@@ -38,7 +38,7 @@ pub(super) enum Broken {
 
 /// The reading side of a connection.
 pub(super) struct Connection<'a> {
-    pub number: u64,
+    pub caller: Caller,
     pub stream: Arc<Stream>,
     /// When it came.
     pub begun: Instant,
@@ -217,7 +217,7 @@ impl Connection<'_> {
             _ => 0,
         };
         self.outbox.began(weight);
-        let responder = Responder::new(ticket, self.number, Arc::clone(&self.outbox), weight);
+        let responder = Responder::new(ticket, self.caller, Arc::clone(&self.outbox), weight);
         // Without one the responder says so; but requests come only after an export was chosen.
         if let Some(service) = &self.service {
             service.submit(command, &mut data, responder);

@@ -28,6 +28,6 @@ pub use client::{
 };
 pub use memory::Memory;
 pub use server::{Limits, Served, Server};
-pub use service::{Responder, Service, SharedPart};
+pub use service::{Caller, Responder, Service, SharedPart};
 pub use stop::Stop;
 pub use tls::{ServerTls, TlsError};

@@ -15,15 +15,16 @@ use serde::Serialize;
 use super::address::{Address, ListenError, Listener};
 use super::connection::{Broken, Connection, Watch};
 use super::outbox::Outbox;
-use super::service::Service;
+use super::service::{Caller, Service};
 use super::stop::Stop;
-use super::stream::Stream;
+use super::stream::{Peer, Stream};
 use super::tls::ServerTls;
 
 /// How much clients may have of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once; further ones are closed as they come.
+    /// Connections at once, of which one peer may have three quarters; further ones are closed as they
+    /// come.
     pub connections_max: usize,
     /// Requests in flight on one connection; the next is not read before one has been answered.
     pub in_flight_max: u32,
@@ -58,7 +59,7 @@ impl Default for Limits {
 pub struct Served {
     /// Taken.
     pub connections: u64,
-    /// Closed as they came, because there were too many.
+    /// Closed as they came, because there were too many, or too many of one peer.
     pub refused: u64,
     /// Ended by an error of the client or of its socket.
     pub broken: u64,
@@ -85,9 +86,43 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// By number; those that have just been taken have no outbox yet.
-    open: BTreeMap<u64, Option<Arc<Outbox>>>,
+    /// By number.
+    open: BTreeMap<u64, Open>,
     served: Served,
+    /// The last one that came was closed.
+    is_refusing: bool,
+}
+
+/// A connection that is open.
+struct Open {
+    peer: Option<Peer>,
+    caller: Caller,
+    /// None of one that has just been taken.
+    outbox: Option<Arc<Outbox>>,
+}
+
+impl State {
+    /// Why a peer gets no further connection, if it does not.
+    fn refusal(&self, peer: Option<Peer>, connections_max: usize) -> Option<String> {
+        let of_peer_max = (connections_max - connections_max / 4).max(1);
+        let of_peer = |open: &&Open| peer.is_some() && open.peer == peer;
+        if self.open.len() >= connections_max {
+            return Some(format!("all {connections_max} connections that there may be are taken"));
+        }
+        let peer = peer.filter(|_| self.open.values().filter(of_peer).count() >= of_peer_max)?;
+        Some(format!("{peer} has {of_peer_max} connections, all that one client may have"))
+    }
+
+    fn outboxes(&self) -> impl Iterator<Item = &Outbox> {
+        self.open.values().filter_map(|open| open.outbox.as_deref())
+    }
+
+    /// A new connection of a peer, which has the number of the first of those that are open.
+    fn caller(&self, number: u64, peer: Option<Peer>) -> Caller {
+        let of_peer = |open: &&Open| peer.is_some() && open.peer == peer;
+        let first = self.open.values().find(of_peer);
+        Caller { peer: first.map_or(number, |open| open.caller.peer), connection: number }
+    }
 }
 
 /// Is told in words of every connection that did not end in order.
@@ -194,15 +229,22 @@ impl Shared {
 
     /// Gives a connection its thread.
     fn open(self: &Arc<Self>, number: u64, stream: Stream) {
+        let peer = stream.peer();
         let mut state = self.lock();
-        if state.open.len() >= self.limits.connections_max {
+        if let Some(why) = state.refusal(peer, self.limits.connections_max) {
             state.served.refused += 1;
+            if !std::mem::replace(&mut state.is_refusing, true) {
+                drop(state);
+                (self.notice)(&format!("connection {number} is closed, as others may be: {why}"));
+            }
             return;
         }
+        state.is_refusing = false;
         state.served.connections += 1;
-        state.open.insert(number, None);
+        let caller = state.caller(number, peer);
+        state.open.insert(number, Open { peer, caller, outbox: None });
         drop(state);
-        let place = Place { shared: Arc::clone(self), number };
+        let place = Place { shared: Arc::clone(self), caller };
         let thread = thread::Builder::new().name(format!("nbd {number}"));
         if let Err(error) = thread.spawn(move || place.serve(stream)) {
             self.broke(number, &error.into());
@@ -215,12 +257,14 @@ impl Shared {
     }
 
     /// The life of a connection, in its own thread.
-    fn serve(&self, number: u64, stream: Stream) -> Result<(), Broken> {
+    fn serve(&self, caller: Caller, stream: Stream) -> Result<(), Broken> {
         stream.set_write_timeout(self.limits.stall)?;
         let stream = Arc::new(stream);
         let (outbox, inbox) = Outbox::new(Arc::clone(&stream));
         let outbox = Arc::new(outbox);
-        self.lock().open.insert(number, Some(Arc::clone(&outbox)));
+        if let Some(open) = self.lock().open.get_mut(&caller.connection) {
+            open.outbox = Some(Arc::clone(&outbox));
+        }
         if self.stopping.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -237,7 +281,7 @@ impl Shared {
             },
         });
         let mut connection = Connection {
-            number,
+            caller,
             stream,
             begun: Instant::now(),
             tls: self.tls.as_ref(),
@@ -262,12 +306,12 @@ impl Shared {
     fn finish(&self) -> Served {
         self.stopping.store(true, Ordering::SeqCst);
         let mut state = self.lock();
-        state.open.values().flatten().for_each(|outbox| outbox.close_reading());
+        state.outboxes().for_each(Outbox::close_reading);
         let until = Instant::now() + self.limits.grace;
         while !state.open.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                state.open.values().flatten().for_each(|outbox| outbox.cut());
+                state.outboxes().for_each(Outbox::cut);
                 break;
             }
             let waited = self.ended.wait_timeout(state, left);
@@ -281,20 +325,20 @@ impl Shared {
 /// does.
 struct Place {
     shared: Arc<Shared>,
-    number: u64,
+    caller: Caller,
 }
 
 impl Place {
     fn serve(self, stream: Stream) {
-        if let Err(broken) = self.shared.serve(self.number, stream) {
-            self.shared.broke(self.number, &broken);
+        if let Err(broken) = self.shared.serve(self.caller, stream) {
+            self.shared.broke(self.caller.connection, &broken);
         }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.shared.lock().open.remove(&self.number);
+        self.shared.lock().open.remove(&self.caller.connection);
         self.shared.ended.notify_all();
     }
 }
@@ -305,5 +349,43 @@ struct End<'a>(&'a Outbox);
 impl Drop for End<'_> {
     fn drop(&mut self) {
         self.0.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Connections of these peers, in order; `None` where nobody can be told apart.
+    fn open(peers: &[Option<u8>]) -> State {
+        let mut state = State::default();
+        for (&of, number) in peers.iter().zip(0..) {
+            let peer = of.map(machine);
+            let caller = state.caller(number, peer);
+            state.open.insert(number, Open { peer, caller, outbox: None });
+        }
+        state
+    }
+
+    fn machine(number: u8) -> Peer {
+        Peer::Machine([192, 0, 2, number].into())
+    }
+
+    #[test]
+    fn whoever_has_most_of_the_connections_leaves_room_for_others() {
+        let state = open(&[Some(1); 6]);
+        assert!(state.refusal(Some(machine(1)), 8).is_some_and(|why| why.contains("192.0.2.1")));
+        assert_eq!(state.refusal(Some(machine(2)), 8), None);
+        assert_eq!(open(&[None; 6]).refusal(None, 8), None, "the loopback");
+        let all = open(&[Some(1), Some(1), Some(2), None]);
+        assert!(all.refusal(Some(machine(3)), 4).is_some_and(|why| why.starts_with("all 4")));
+        assert_eq!(open(&[]).refusal(Some(machine(1)), 1), None, "one is for somebody");
+    }
+
+    #[test]
+    fn connections_of_a_machine_are_of_one_peer_and_those_of_the_loopback_each_of_its_own() {
+        let state = open(&[Some(1), None, Some(2), Some(1), None]);
+        let peers: Vec<u64> = state.open.values().map(|open| open.caller.peer).collect();
+        assert_eq!(peers, [0, 1, 2, 0, 4]);
     }
 }

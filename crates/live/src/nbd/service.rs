@@ -22,11 +22,21 @@ pub trait Service: Send + Sync {
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder);
 }
 
+/// Where a request came from, in numbers that are unique as long as the server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// Whose connection it is: a process of this machine, or another machine. Over the loopback, where
+    /// nobody can be told apart, each connection is of a peer of its own.
+    pub peer: u64,
+    /// Of all connections.
+    pub connection: u64,
+}
+
 /// Answers one request. Dropped without an answer it answers with an error.
 #[must_use = "a client waits for the answer"]
 pub struct Responder {
     ticket: Ticket,
-    connection: u64,
+    caller: Caller,
     outbox: Arc<Outbox>,
     /// Bytes by which the request counts against the connection's memory.
     weight: u64,
@@ -34,13 +44,13 @@ pub struct Responder {
 }
 
 impl Responder {
-    pub(super) fn new(ticket: Ticket, connection: u64, outbox: Arc<Outbox>, weight: u64) -> Self {
-        Self { ticket, connection, outbox, weight, answered: false }
+    pub(super) fn new(ticket: Ticket, caller: Caller, outbox: Arc<Outbox>, weight: u64) -> Self {
+        Self { ticket, caller, outbox, weight, answered: false }
     }
 
-    /// Number of the connection by which the request came, unique as long as the server runs.
-    pub fn connection(&self) -> u64 {
-        self.connection
+    /// By which connection of whom the request came.
+    pub fn caller(&self) -> Caller {
+        self.caller
     }
 
     /// A buffer of this length for data. What is in it is arbitrary.

@@ -1,13 +1,15 @@
 //! The bytes of a connection: as they are, or from some point on through TLS.
 
+use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::tls::Layer;
@@ -24,6 +26,24 @@ pub(super) enum Socket {
     Tcp(TcpStream),
 }
 
+/// Who is at the other end of a connection, as far as can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Peer {
+    /// A process of this machine.
+    Process(i32),
+    /// A machine, by its address.
+    Machine(IpAddr),
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(number) => write!(out, "process {number}"),
+            Self::Machine(address) => write!(out, "{address}"),
+        }
+    }
+}
+
 /// Whether a read or write ended because its time was over.
 pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
@@ -36,6 +56,21 @@ impl Stream {
             stream.set_nodelay(true)?;
         }
         Ok(Self { socket, tls: OnceLock::new() })
+    }
+
+    /// Whose connection it is. `None` of one that is gone already, and of one over the loopback, where
+    /// all clients have the same address.
+    pub fn peer(&self) -> Option<Peer> {
+        match &self.socket {
+            Socket::Unix(stream) => {
+                let process = socket_peercred(stream).ok()?.pid;
+                Some(Peer::Process(process.as_raw_pid()))
+            }
+            Socket::Tcp(stream) => {
+                let address = stream.peer_addr().ok()?.ip().to_canonical();
+                (!address.is_loopback()).then_some(Peer::Machine(address))
+            }
+        }
     }
 
     /// Goes on through TLS, whose handshake begins with these bytes of the other side, which have

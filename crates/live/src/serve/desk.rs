@@ -107,8 +107,7 @@ pub(super) struct Desk {
     erasures: BTreeMap<u64, Erasure>,
     next_request: u64,
     at_device: BTreeMap<u64, Command>,
-    /// Flushes at the device, by their command, and whose they are.
-    flushes: BTreeMap<u64, u64>,
+    flushes: Flushes,
     /// Pieces of erasures at the device, by their command, and whose they are.
     erase_commands: BTreeMap<u64, Piece>,
     /// Erasures that have a piece for the device, which has enough of them; next first.
@@ -132,8 +131,18 @@ pub(super) struct Desk {
     now: SimTime,
 }
 
+/// Whoever waits for the media to have what was written. The device has one flush at a time, or a client
+/// that asks for one after the other would keep it from everything else.
+#[derive(Default)]
+struct Flushes {
+    /// The command, and the requests that came before it.
+    at_device: Option<(u64, Vec<u64>)>,
+    /// Requests that came after it: for the next one.
+    waiting: Vec<u64>,
+}
+
 /// Whose turns reads of promoted tasks have: no connection has this number.
-const PROMOTED: Client = Client(u64::MAX);
+const PROMOTED: Client = Client::alone(u64::MAX);
 
 /// Numbers of commands that the scheduler knows nothing of.
 const OWN_COMMANDS: u64 = 1 << 62;
@@ -153,7 +162,7 @@ impl Desk {
             erasures: BTreeMap::new(),
             next_request: 0,
             at_device: BTreeMap::new(),
-            flushes: BTreeMap::new(),
+            flushes: Flushes::default(),
             erase_commands: BTreeMap::new(),
             erase_later: VecDeque::new(),
             without_room: BTreeMap::new(),
@@ -223,7 +232,7 @@ impl Desk {
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty()
             && self.at_device.is_empty()
-            && self.flushes.is_empty()
+            && self.flushes.at_device.is_none()
             && self.erasures.is_empty()
     }
 
@@ -341,10 +350,19 @@ impl Desk {
     }
 
     /// What the device is to do for everything before it to be on the media. What it covers has been
-    /// answered, so it waits for nobody.
+    /// answered, so it waits for no request, and for no flush but the one that is at the device.
     fn flush(&mut self, request: u64) {
+        self.flushes.waiting.push(request);
+        self.flush_on();
+    }
+
+    /// One flush is enough for all that wait when it begins.
+    fn flush_on(&mut self) {
+        if self.flushes.at_device.is_some() || self.flushes.waiting.is_empty() {
+            return;
+        }
         let id = self.own_command();
-        self.flushes.insert(id, request);
+        self.flushes.at_device = Some((id, std::mem::take(&mut self.flushes.waiting)));
         let (what, start) = (What::Flush, Lbn::ZERO);
         self.out.push_back(BackendCommand { id, what, start, data: Vec::new() });
     }
@@ -435,8 +453,9 @@ impl Desk {
         {
             self.device_gone(failed.clone());
         }
-        if let Some(request) = self.flushes.remove(&id) {
-            return self.flushed(request, result);
+        if let Some((_, requests)) = self.flushes.at_device.take_if(|(flush, _)| *flush == id) {
+            requests.into_iter().for_each(|request| self.flushed(request, result.clone()));
+            return self.flush_on();
         }
         if let Some(piece) = self.erase_commands.remove(&id) {
             return self.piece_erased(&piece, result.map(drop));

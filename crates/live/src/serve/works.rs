@@ -17,7 +17,7 @@ use super::backend::{Backend, CameBack, Failed};
 use super::desk::{Answer, Desk, Request};
 use super::jobs::{JobError, JobReport, JobSpec, Output};
 use super::{Decisions, Message, Notice, Report};
-use crate::nbd::Responder;
+use crate::nbd::{Caller, Responder};
 use crate::stopwatch::Stopwatch;
 
 /// How long before a decision the thread looks at the clock instead of sleeping.
@@ -223,7 +223,8 @@ impl Works {
         match message {
             Message::Arrived(at, request, responder) => {
                 let reads = matches!(request, Request::Transfer { op: Op::Read, .. });
-                let client = Client(responder.connection());
+                let Caller { peer, connection } = responder.caller();
+                let client = Client { peer, connection };
                 let id = self.desk.arrived(request, client, self.time(at));
                 self.responders.insert(id, (reads, responder));
             }

@@ -74,6 +74,24 @@ fn connections_beyond_the_limit_are_closed_and_places_are_given_again() {
 }
 
 #[test]
+fn a_process_has_three_quarters_of_the_connections_at_most_and_it_is_said_once() {
+    let limits = Limits { connections_max: 4, ..Limits::default() };
+    let running = limited(Memory::new("memory", 1 << 20), limits);
+    let mut clients: Vec<_> = (0..3).map(|_| running.client()).collect();
+    for _ in 0..2 {
+        let mut fourth = UnixStream::connect(running.socket()).unwrap();
+        assert_eq!(fourth.read(&mut [0; 8]).unwrap(), 0);
+    }
+    clients.iter_mut().for_each(|client| drop(client.read(0, 512).unwrap()));
+    let says = format!("process {} has 3 connections", std::process::id());
+    {
+        let notices = running.notices.lock().unwrap();
+        assert!(matches!(&notices[..], [one] if one.contains(&says)), "{notices:?}");
+    }
+    assert_eq!(running.stop().refused, 2);
+}
+
+#[test]
 fn a_client_that_takes_no_answers_stops_nobody_and_is_cut_off() {
     let held = Held::default();
     let limits = Limits { stall: Duration::from_millis(200), ..Limits::default() };

@@ -382,12 +382,12 @@ impl External {
         let moment = Moment { now: head.at, head: head.position, drive: &drive };
         let Waiting { target, sequence, .. } = match self.turns.limit() {
             None => self.pick_of_all(&moment)?,
-            Some(limit) => self.pick_of_those_behind(limit, &moment)?,
+            Some(limit) => self.pick_of_those_behind(&limit, &moment)?,
         };
         let pending = self.waiting.get_mut(&sequence).expect("it is not done");
         pending.waits = false;
         if let Some(client) = pending.client {
-            self.turns.picked(client, pending.request.blocks);
+            self.turns.picked(client, Blocks::new(pending.request.blocks.into()));
         }
         let Target { start, blocks, op, .. } = target;
         let whole = Part { sequence, start, blocks };
@@ -427,7 +427,7 @@ impl External {
     }
 
     /// Picks by the policy among what clients want that are not ahead.
-    fn pick_of_those_behind(&mut self, limit: Limit, moment: &Moment<'_>) -> Option<Waiting> {
+    fn pick_of_those_behind(&mut self, limit: &Limit, moment: &Moment<'_>) -> Option<Waiting> {
         let may_go = |client| self.turns.may_go(client, limit);
         let is_behind = |pending: &Pending| pending.client.is_none_or(may_go);
         let picked = self.policy_of(is_behind).pick(moment)?;

@@ -1,17 +1,29 @@
 //! Turns between clients: none waits behind all the requests of another.
 //!
-//! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) between clients, as far as a policy that
-//! goes by positions can be left its choice: of all that waits while no client is ahead of another that
-//! waits by more than a lead; of what the others want while one is. A sweep (LOOK, C-LOOK) begins anew
-//! whenever that happens.
+//! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) between those who connect, and between
+//! the connections of each, as far as a policy that goes by positions can be left its choice: of all that
+//! waits while nobody is ahead of another that waits by more than a lead; of what the others want while
+//! one is. A sweep (LOOK, C-LOOK) begins anew whenever that happens.
 
 use std::collections::BTreeMap;
 
 use freewheel_units::Blocks;
 
-/// Who wants a request. Requests of one client wait for each other as the policy has it.
+/// Who wants a request. Requests of one connection wait for each other as the policy has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Client(pub u64);
+pub struct Client {
+    /// Whose connection it is: however many somebody has, they share one turn.
+    pub peer: u64,
+    /// Which of the peer's it is.
+    pub connection: u64,
+}
+
+impl Client {
+    /// A peer with one connection.
+    pub const fn alone(number: u64) -> Self {
+        Self { peer: number, connection: number }
+    }
+}
 
 /// By how many requests of one block a client may be ahead of one that waits. The fewer, the sooner a
 /// client with one request is served beside one with hundreds; the more, the better a policy can choose
@@ -21,57 +33,100 @@ const LEAD_REQUESTS: u64 = 4;
 /// What clients that had something waiting of late have been given.
 #[derive(Debug)]
 pub(super) struct Turns {
-    lanes: BTreeMap<Client, Lane>,
-    /// Of a request beside its blocks, in blocks: a turn's, which is about what it takes to get there.
-    request: u64,
+    peers: Lanes,
+    /// Of each peer that has a lane.
+    connections: BTreeMap<u64, Lanes>,
+    /// Of a request beside its blocks: a turn's, which is about what it takes to get there.
+    request: Blocks,
+}
+
+/// Those who take turns with each other.
+#[derive(Debug, Default)]
+struct Lanes {
+    lanes: BTreeMap<u64, Lane>,
     /// What one that has always been waiting would have been given in fair shares (the virtual time of
     /// Demers, Keshav and Shenker, SIGCOMM 1989), and no less than the one behind. Who comes begins
     /// there: nobody saves up, and those that come again and again as others gain nothing by it.
-    virtual_time: u64,
+    virtual_time: Blocks,
 }
 
 #[derive(Debug, Default)]
 struct Lane {
     /// Requests that have not been picked.
     waiting: u64,
-    /// Given so far, in blocks, as if it had always been there.
-    given: u64,
+    /// So far, as if it had always been there.
+    given: Blocks,
 }
 
 impl Turns {
     /// On a drive whose longest tracks have so many blocks.
     pub fn new(track: Blocks) -> Self {
-        Self { lanes: BTreeMap::new(), request: track.get(), virtual_time: 0 }
+        Self { peers: Lanes::default(), connections: BTreeMap::new(), request: track }
     }
 
     /// A client has one more request.
     pub fn arrived(&mut self, client: Client) {
-        let lane = self.lanes.entry(client).or_default();
+        self.peers.arrived(client.peer);
+        self.connections.entry(client.peer).or_default().arrived(client.connection);
+    }
+
+    /// What others may have been given at most to be picked from; `None` while everybody may.
+    pub fn limit(&self) -> Option<Limit> {
+        let lead = Blocks::new(LEAD_REQUESTS * self.request.get());
+        let connections = self.connections.iter();
+        let limit = Limit {
+            peers: self.peers.limit(lead),
+            connections: connections
+                .filter_map(|(&peer, lanes)| Some((peer, lanes.limit(lead)?)))
+                .collect(),
+        };
+        (limit.peers.is_some() || !limit.connections.is_empty()).then_some(limit)
+    }
+
+    /// Whether a client may be picked from. Somebody who waits always may.
+    pub fn may_go(&self, client: Client, limit: &Limit) -> bool {
+        let Client { peer, connection } = client;
+        let of_peer = limit.connections.get(&peer);
+        limit.peers.is_none_or(|limit| self.peers.is_within(peer, limit))
+            && of_peer.is_none_or(|&limit| self.connections[&peer].is_within(connection, limit))
+    }
+
+    /// A request of a client has been picked.
+    pub fn picked(&mut self, client: Client, blocks: Blocks) {
+        let cost = self.request + blocks;
+        self.peers.picked(client.peer, cost);
+        let connections = self.connections.get_mut(&client.peer);
+        connections.expect("it has something waiting").picked(client.connection, cost);
+        self.connections.retain(|peer, _| self.peers.lanes.contains_key(peer));
+    }
+}
+
+impl Lanes {
+    fn arrived(&mut self, who: u64) {
+        let lane = self.lanes.entry(who).or_default();
         if lane.waiting == 0 {
             lane.given = lane.given.max(self.virtual_time);
         }
         lane.waiting += 1;
     }
 
-    /// What others may have been given at most to be picked from; `None` while everybody may.
-    pub fn limit(&self) -> Option<Limit> {
-        let limit = Limit(self.behind()? + LEAD_REQUESTS * self.request);
-        let is_held = |lane: &Lane| lane.waiting > 0 && lane.given > limit.0;
+    /// `None` while nobody is ahead by more than the lead.
+    fn limit(&self, lead: Blocks) -> Option<Blocks> {
+        let limit = self.behind()? + lead;
+        let is_held = |lane: &Lane| lane.waiting > 0 && lane.given > limit;
         self.lanes.values().any(is_held).then_some(limit)
     }
 
-    /// Whether a client may be picked from.
-    pub fn may_go(&self, client: Client, limit: Limit) -> bool {
-        self.lanes.get(&client).is_some_and(|lane| lane.given <= limit.0)
+    fn is_within(&self, who: u64, limit: Blocks) -> bool {
+        self.lanes.get(&who).is_some_and(|lane| lane.given <= limit)
     }
 
-    /// A request of a client, of so many blocks, has been picked.
-    pub fn picked(&mut self, client: Client, blocks: u32) {
-        let cost = self.request + u64::from(blocks);
+    fn picked(&mut self, who: u64, cost: Blocks) {
         let sharing = self.lanes.values().filter(|lane| lane.waiting > 0).count() as u64;
         let behind = self.behind().expect("somebody waits");
-        self.virtual_time = self.virtual_time.max(behind) + cost / sharing;
-        let lane = self.lanes.get_mut(&client).expect("it has something waiting");
+        let share = Blocks::new(cost.get() / sharing);
+        self.virtual_time = self.virtual_time.max(behind) + share;
+        let lane = self.lanes.get_mut(&who).expect("it has something waiting");
         lane.waiting -= 1;
         lane.given += cost;
         let virtual_time = self.virtual_time;
@@ -79,14 +134,18 @@ impl Turns {
     }
 
     /// What the one behind of those that wait has been given.
-    fn behind(&self) -> Option<u64> {
+    fn behind(&self) -> Option<Blocks> {
         self.lanes.values().filter(|lane| lane.waiting > 0).map(|lane| lane.given).min()
     }
 }
 
 /// What a client may have been given at most to be picked from.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limit(u64);
+#[derive(Debug, Clone)]
+pub(super) struct Limit {
+    peers: Option<Blocks>,
+    /// Of peers of whose connections one is ahead.
+    connections: BTreeMap<u64, Blocks>,
+}
 
 #[cfg(test)]
 mod tests {
@@ -95,20 +154,21 @@ mod tests {
     use super::*;
 
     const TRACK: u64 = 1000;
+    const ONE: Blocks = Blocks::new(1);
 
     /// A client keeps `depth` requests waiting, another one if `beside`; each pick goes to the first
     /// whenever it may. How many of its own are picked between two of the other's.
     fn picks_between(depth: u64, beside: bool) -> Vec<u64> {
-        let (flood, victim) = (Client(1), Client(2));
+        let (flood, victim) = (Client::alone(1), Client::alone(2));
         let mut turns = Turns::new(Blocks::new(TRACK));
         (0..depth).for_each(|_| turns.arrived(flood));
         let (mut between, mut of_flood) = (Vec::new(), 0);
         for _ in 0..1000 {
-            if beside && turns.lanes.get(&victim).is_none_or(|lane| lane.waiting == 0) {
+            if beside && turns.peers.lanes.get(&victim.peer).is_none_or(|lane| lane.waiting == 0) {
                 turns.arrived(victim);
             }
-            let may_go = turns.limit().is_none_or(|limit| turns.may_go(flood, limit));
-            turns.picked(if may_go { flood } else { victim }, 1);
+            let may_go = turns.limit().is_none_or(|limit| turns.may_go(flood, &limit));
+            turns.picked(if may_go { flood } else { victim }, ONE);
             if may_go {
                 of_flood += 1;
                 turns.arrived(flood);
@@ -139,44 +199,72 @@ mod tests {
 
     #[test]
     fn those_who_come_again_and_again_as_others_leave_the_rest_its_share() {
-        let steady = Client(0);
+        let steady = Client::alone(0);
         let mut turns = Turns::new(Blocks::new(TRACK));
         (0..16).for_each(|_| turns.arrived(steady));
         let mut comers: Vec<u64> = (1..=3).collect();
-        comers.iter().for_each(|&number| turns.arrived(Client(number)));
+        comers.iter().for_each(|&number| turns.arrived(Client::alone(number)));
         let (mut next, mut of_steady) = (4, 0);
         for _ in 0..4000 {
-            let comer = Client(comers[0]);
-            let may_go = turns.limit().is_none_or(|limit| turns.may_go(comer, limit));
+            let comer = Client::alone(comers[0]);
+            let may_go = turns.limit().is_none_or(|limit| turns.may_go(comer, &limit));
             if may_go {
-                turns.picked(comer, 1);
+                turns.picked(comer, ONE);
                 comers.remove(0);
                 comers.push(next);
-                turns.arrived(Client(next));
+                turns.arrived(Client::alone(next));
                 next += 1;
             } else {
-                turns.picked(steady, 1);
+                turns.picked(steady, ONE);
                 turns.arrived(steady);
                 of_steady += 1;
             }
-            assert!(turns.lanes.len() < 20, "who has gone is forgotten");
+            assert!(turns.peers.lanes.len() < 20, "who has gone is forgotten");
         }
         assert!((800..1200).contains(&of_steady), "{of_steady} of 4000 among four");
     }
 
+    /// Of 4000 picks, how many go to whom: all of them have something waiting all the time, and the
+    /// policy wants the first that may go.
+    fn shares(clients: &[Client]) -> Vec<u64> {
+        let mut turns = Turns::new(Blocks::new(TRACK));
+        let mut of = vec![0; clients.len()];
+        clients.iter().chain(clients).for_each(|&client| turns.arrived(client));
+        for _ in 0..4000 {
+            let limit = turns.limit();
+            let may_go =
+                |&client: &Client| limit.as_ref().is_none_or(|limit| turns.may_go(client, limit));
+            let at = clients.iter().position(may_go).expect("somebody may always go");
+            turns.picked(clients[at], ONE);
+            turns.arrived(clients[at]);
+            of[at] += 1;
+        }
+        of
+    }
+
+    #[test]
+    fn sixteen_connections_of_one_peer_have_the_share_of_one_and_divide_it_evenly() {
+        let many = (0..16).map(|connection| Client { peer: 1, connection });
+        let clients: Vec<Client> = many.chain([Client::alone(2)]).collect();
+        let shares = shares(&clients);
+        assert!(shares[16].abs_diff(2000) <= LEAD_REQUESTS, "{shares:?}");
+        let of_one_peer = &shares[..16];
+        assert!(of_one_peer.iter().all(|&of| of.abs_diff(125) <= LEAD_REQUESTS), "{shares:?}");
+    }
+
     #[test]
     fn who_was_away_has_saved_up_nothing() {
-        let (early, late) = (Client(1), Client(2));
+        let (early, late) = (Client::alone(1), Client::alone(2));
         let mut turns = Turns::new(Blocks::new(TRACK));
         turns.arrived(early);
         for _ in 0..1000 {
             turns.arrived(early);
-            turns.picked(early, 1);
+            turns.picked(early, ONE);
         }
         (0..1000).for_each(|_| turns.arrived(late));
         let mut in_a_row = 0;
-        while turns.limit().is_none_or(|limit| turns.may_go(late, limit)) {
-            turns.picked(late, 1);
+        while turns.limit().is_none_or(|limit| turns.may_go(late, &limit)) {
+            turns.picked(late, ONE);
             in_a_row += 1;
         }
         assert_eq!(in_a_row, LEAD_REQUESTS);
@@ -184,15 +272,15 @@ mod tests {
 
     #[test]
     fn long_requests_count_for_more() {
-        let (long, short) = (Client(1), Client(2));
+        let (long, short) = (Client::alone(1), Client::alone(2));
         let mut turns = Turns::new(Blocks::new(TRACK));
         let (mut of_long, mut of_short) = (0, 0);
         (0..3000).for_each(|_| [long, short].iter().for_each(|&client| turns.arrived(client)));
         for _ in 0..2000 {
-            let may_go = turns.limit().is_none_or(|limit| turns.may_go(long, limit));
+            let may_go = turns.limit().is_none_or(|limit| turns.may_go(long, &limit));
             match may_go {
-                true => (turns.picked(long, 3 * TRACK as u32), of_long += 1),
-                false => (turns.picked(short, 1), of_short += 1),
+                true => (turns.picked(long, Blocks::new(3 * TRACK)), of_long += 1),
+                false => (turns.picked(short, ONE), of_short += 1),
             };
         }
         let ratio = f64::from(of_short) / f64::from(of_long);
@@ -206,29 +294,32 @@ mod tests {
         let mut turns = Turns::new(Blocks::new(TRACK));
         for _ in 0..20_000 {
             if prng.chance(0.5) {
-                let clients = 1 + prng.below(5);
-                turns.arrived(Client(prng.below(clients)));
+                let peers = 1 + prng.below(4);
+                let (peer, connection) = (prng.below(peers), prng.below(3));
+                turns.arrived(Client { peer, connection });
             }
             let limit = turns.limit();
-            let may_go =
-                |turns: &Turns, client| limit.is_none_or(|limit| turns.may_go(client, limit));
-            let waiting: Vec<Client> = turns
-                .lanes
-                .iter()
-                .filter(|&(&client, lane)| lane.waiting > 0 && may_go(&turns, client))
-                .map(|(&client, _)| client)
-                .collect();
+            let may_go = |turns: &Turns, client| {
+                limit.as_ref().is_none_or(|limit| turns.may_go(client, limit))
+            };
+            let lanes = turns.connections.iter().flat_map(|(&peer, connections)| {
+                let waiting = connections.lanes.iter().filter(|(_, lane)| lane.waiting > 0);
+                waiting.map(move |(&connection, _)| Client { peer, connection })
+            });
+            let waiting: Vec<Client> = lanes.filter(|&client| may_go(&turns, client)).collect();
             // The policy wants the last of them.
             let Some(&client) = waiting.last() else {
-                assert!(turns.behind().is_none(), "somebody may always go");
+                assert!(turns.peers.behind().is_none(), "somebody may always go");
                 continue;
             };
-            turns.picked(client, 1 + prng.below(100) as u32);
-            let given = |lane: &Lane| lane.given;
-            let of_waiting = turns.lanes.values().filter(|lane| lane.waiting > 0);
-            let most = of_waiting.map(given).max().unwrap_or(0);
-            let behind = turns.behind().unwrap_or(most);
-            assert!(most - behind <= (LEAD_REQUESTS + 1) * TRACK + 100, "{turns:?}");
+            turns.picked(client, Blocks::new(1 + prng.below(100)));
+            for lanes in turns.connections.values().chain([&turns.peers]) {
+                let of_waiting = lanes.lanes.values().filter(|lane| lane.waiting > 0);
+                let most = of_waiting.map(|lane| lane.given).max().unwrap_or(Blocks::ZERO);
+                let behind = lanes.behind().unwrap_or(most);
+                let by = (most - behind).get();
+                assert!(by <= (LEAD_REQUESTS + 1) * TRACK + 100, "{turns:?}");
+            }
         }
     }
 }

@@ -94,16 +94,31 @@ pub fn check_mapping(truth: &DriveSpec, found: &Extraction) {
     }
 }
 
+/// Movements over every distance, those that were not measured as well.
 pub fn check_seeks(truth: &DriveSpec, found: &Extraction) {
-    let drive = Drive::build(truth).unwrap();
-    for &(distance, ns) in &found.seeks {
-        let hidden = drive.seek().time_ns(Op::Read, distance, false) as f64;
-        let off = (ns as f64 - hidden).abs();
-        assert!(off < 50_000.0_f64.max(hidden * 0.02), "{distance}: {ns} for {hidden}");
-    }
+    check_measured_seeks(truth, found);
+    let ours = Drive::build(&found.spec).unwrap();
+    let time = |distance| ours.seek().time_ns(Op::Read, distance, false);
+    check_distances(truth, (1..truth.cylinders).map(|distance| (distance, time(distance))));
+}
+
+/// Movements over the distances that were measured. Where a curve has an edge between two of them, what
+/// is drawn between them may be off by more.
+pub fn check_measured_seeks(truth: &DriveSpec, found: &Extraction) {
+    assert!(found.seeks.len() > 10, "{:?}", found.seeks);
+    check_distances(truth, found.seeks.iter().copied());
     if truth.surfaces > 1 {
         let off = found.spec.head_switch.ns().abs_diff(truth.head_switch.ns());
         assert!(off < 50_000, "{} for {}", found.spec.head_switch, truth.head_switch);
+    }
+}
+
+fn check_distances(truth: &DriveSpec, seeks: impl Iterator<Item = (u32, u64)>) {
+    let drive = Drive::build(truth).unwrap();
+    for (distance, ns) in seeks {
+        let hidden = drive.seek().time_ns(Op::Read, distance, false) as f64;
+        let off = (ns as f64 - hidden).abs();
+        assert!(off < 50_000.0_f64.max(hidden * 0.02), "{distance}: {ns} for {hidden}");
     }
 }
 

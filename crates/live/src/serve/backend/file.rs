@@ -77,11 +77,17 @@ pub enum OpenError {
         /// What its holes may take.
         wanted: Bytes,
     },
-    /// There is nothing in it.
-    #[error("{}: is empty: make it as large as the drive, as with truncate --size", path.display())]
-    Empty {
+    /// There is no whole block in it.
+    #[error(
+        "{}: has {bytes} B, and a drive has blocks of 512 B: make the file as large as the drive, as \
+         with truncate --size",
+        path.display()
+    )]
+    NoBlock {
         /// The file.
         path: PathBuf,
+        /// What it has.
+        bytes: u64,
     },
 }
 
@@ -215,7 +221,7 @@ impl Opened {
             false => metadata.len(),
         };
         if bytes < BLOCK_BYTES {
-            return Err(OpenError::Empty { path: path.into() });
+            return Err(OpenError::NoBlock { path: path.into(), bytes });
         }
         let refused = |error: rustix::io::Errno| system(error.into());
         let (sector_bytes, physical_bytes) = match is_device {

@@ -10,7 +10,7 @@ fn most_before(depth: u64) -> usize {
     let mut world = World::sized(100, 512, &[], SameTrack::Merge);
     let mut prng = Prng::new(1, "flood");
     let mut of_flood = BTreeSet::new();
-    let (flood, victim) = (Client(1), Client(2));
+    let (flood, victim) = (Client::alone(1), Client::alone(2));
     let far = world.blocks() - 8;
     let mut most = 0;
     for number in 0..50 {
@@ -65,4 +65,33 @@ fn a_promoted_task_whose_next_blocks_are_always_the_nearest_leaves_clients_their
         }
     }
     assert!(world.desk.jobs().report(id, world.now).unwrap().delivered.get() > 1000);
+}
+
+#[test]
+fn flushes_that_wait_for_one_another_are_one_and_each_hears_what_became_of_it() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    let at = |us: u64| SimTime::from_ns(us * 1000);
+    let ask = |world: &mut World, now| world.desk.arrived(Request::Flush, world.client, now);
+    let first = ask(&mut world, at(1));
+    let sent = world.desk.next_command(at(1)).unwrap();
+    let later: Vec<u64> = (2..258).map(|us| ask(&mut world, at(us))).collect();
+    assert!(world.desk.next_command(at(300)).is_none(), "one at a time");
+
+    let failed = Failed { errno: Errno::Io, message: "worn out".into() };
+    world.desk.came_back(sent.id, at(400), Err(failed));
+    let answers: Vec<Answer> = world.desk.answers().collect();
+    assert!(matches!(answers[..], [(id, Err(_))] if id == first), "{answers:?}");
+
+    // What was written after the first had begun is covered by a second one.
+    let again = world.desk.next_command(at(400)).unwrap();
+    assert_eq!((again.what, again.id != sent.id), (What::Flush, true));
+    let last = ask(&mut world, at(500));
+    world.desk.came_back(again.id, at(600), Ok(Vec::new()));
+    let answered: Vec<u64> =
+        world.desk.answers().map(|(id, result)| result.map(|_| id).unwrap()).collect();
+    assert_eq!(answered, later);
+    let third = world.desk.next_command(at(600)).unwrap();
+    world.desk.came_back(third.id, at(700), Ok(Vec::new()));
+    assert_eq!(world.desk.answers().map(|(id, _)| id).collect::<Vec<_>>(), [last]);
+    assert!(world.desk.is_idle() && world.desk.next_command(at(700)).is_none());
 }
