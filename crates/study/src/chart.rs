@@ -238,6 +238,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
     let (Some(&low), Some(&high)) = (min_of(&xs), max_of(&xs)) else { return String::new() };
     let ys: Vec<f64> = points().map(|p| p.1).collect();
     let top = max_of(&ys).copied().unwrap_or(1.0).max(f64::MIN_POSITIVE) * 1.05;
+    let bottom = min_of(&ys).map_or(0.0, |low| low.min(0.0) * 1.05);
     draw(860, 400, |area| {
         let (names, plot) = area.split_vertically(30);
         let coloured = lines.iter().zip(LINES.iter().cycle());
@@ -247,7 +248,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
         builder.margin(10).margin_right(24).x_label_area_size(46).y_label_area_size(62);
         if axes.log_x {
             let range = (low..high.max(low * 1.01)).log_scale();
-            let mut chart = builder.build_cartesian_2d(range, 0.0..top)?;
+            let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), axes)?;
             lines.iter().zip(&named).try_for_each(|(line, (_, colour))| {
                 let points = line.points.iter().copied().filter(|p| usable(p.0)).collect();
@@ -255,7 +256,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
             })
         } else {
             let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
-            let mut chart = builder.build_cartesian_2d(range, 0.0..top)?;
+            let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), axes)?;
             lines.iter().zip(&named).try_for_each(|(line, (_, colour))| {
                 draw_line(&mut chart, line.points.clone(), line.dots, *colour)

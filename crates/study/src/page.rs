@@ -125,6 +125,17 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
+/// How often a day something comes round, with two digits at least.
+pub(crate) fn rounds(a_day: f64) -> String {
+    let decimals = match a_day {
+        r if r >= 1.0 => 1,
+        r if r >= 0.1 => 2,
+        r if r >= 0.01 => 3,
+        _ => 4,
+    };
+    format!("{a_day:.decimals$}")
+}
+
 /// A share in per cent.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;

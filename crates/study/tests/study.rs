@@ -4,7 +4,8 @@
 use std::io::Write;
 
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::background::GapShares;
+use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload};
 use freewheel_sim::source::{Fit, ReplayMode};
 use freewheel_study::{ScrubEnd, Study, StudyError, StudyOptions, study};
 use freewheel_units::Prng;
@@ -150,6 +151,51 @@ fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
     assert!(study.html().contains("A scrub for free"));
     let without = studied(&random_reads(400, 20), |o| o.scrub = false);
     assert!(without.scrub.is_none() && !says(&without, "scrub"));
+}
+
+/// A recorded load on a small drive, and the scrub of an experiment with the same.
+#[test]
+fn what_becomes_of_the_latency_of_a_recorded_load_is_what_a_direct_run_says() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/pgbench-ext4.csv.zst");
+    let trace = TraceWorkload { file: file.into(), fit: Fit::Scale, ..TraceWorkload::default() };
+    let mut options = StudyOptions::new(trace, "atlas10k");
+    options.policies = vec![PolicySpec::Fcfs];
+    let study = study(&options, &|_| {}).unwrap();
+    let (estimate, arm) = (study.scrub.as_ref().unwrap(), scrub_of(&study));
+    let text = format!(
+        "drive = \"atlas10k\"\nqueue_depth = 1\nkeep_free_blocks_before = false\n\
+         [workload]\nkind = \"trace\"\nfile = \"{file}\"\nfit = \"scale\"\n\
+         [freeblock]\nrule = \"paths\"\ntask = \"scrub\"\nblock_size = \"{}B\"\n",
+        estimate.block_bytes
+    );
+    let config = SimConfig::parse(&text, "test", &[]).unwrap();
+    let result = Experiment::new(config).unwrap().run().unwrap();
+    let free = result.free.unwrap();
+    // All of the latency was counted without a scrub there, and with one here.
+    let ratio = arm.potential_bytes_per_second / free.potential_bytes_per_second;
+    assert!((ratio - 1.0).abs() < 1e-6, "{ratio}");
+    let task = &result.background[0].tasks[0];
+    assert!(task.rounds.is_empty());
+    let progress = &task.unfinished.progress;
+    let read_share = |blocks: u64| blocks as f64 / arm.blocks as f64;
+    assert!((0.1..0.2).contains(&read_share(progress.last().unwrap().blocks)));
+    for pair in progress.windows(2) {
+        let at = read_share(pair[1].blocks);
+        let of = |shares: &GapShares| {
+            [shares.transfer_share, shares.extra_seek_share, shares.unused_share]
+        };
+        let next = arm.course.iter().position(|point| point.read_share >= at).unwrap();
+        let [before, after] = [&arm.course[next - 1], &arm.course[next]];
+        let part = (at - before.read_share) / (after.read_share - before.read_share);
+        let simulated = of(&pair[1].gaps.since(&pair[0].gaps).shares());
+        let ends = of(&before.shares).into_iter().zip(of(&after.shares));
+        // Bursts follow on each other at first; the first leap reads a tenth of the drive.
+        let within = if at < 0.04 { 0.04 } else { 0.15 };
+        for ((before, after), simulated) in ends.zip(simulated) {
+            let estimated = (1.0 - part) * before + part * after;
+            assert!((estimated - simulated).abs() < within, "{estimated} {simulated} at {at}");
+        }
+    }
 }
 
 #[test]

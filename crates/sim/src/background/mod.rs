@@ -27,7 +27,7 @@ use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
-pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round, TaskResult};
+pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
 pub use task::{BackgroundTask, TaskConfig, TaskKind};
 
 /// The tasks of one arm.

@@ -102,11 +102,32 @@ pub struct Gaps {
     pub extra_seek_ns: i64,
 }
 
+/// Where rotational latency went, in shares of it that add up to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct GapShares {
+    /// Free runs under the head.
+    pub transfer_share: f64,
+    /// Further movements; less than 0 where detours spare writes more settling than they take.
+    pub extra_seek_share: f64,
+    /// Latency that is left.
+    pub unused_share: f64,
+}
+
 impl Gaps {
-    pub(super) fn add(&mut self, gap: &Opportunity, spent: &Spent) {
+    /// Counts a gap and what was done in it.
+    pub fn add(&mut self, gap: &Opportunity, spent: &Spent) {
         self.potential_ns += gap.latency().ns();
         self.transfer_ns += spent.transfer.ns();
         self.extra_seek_ns += spent.extra_seek_ns;
+    }
+
+    /// Where the latency went. Where there was none, none is said to be used.
+    pub fn shares(&self) -> GapShares {
+        let share = |ns: f64| ns / self.potential_ns.max(1) as f64;
+        let transfer_share = share(self.transfer_ns as f64);
+        let extra_seek_share = share(self.extra_seek_ns as f64);
+        let unused_share = 1.0 - transfer_share - extra_seek_share;
+        GapShares { transfer_share, extra_seek_share, unused_share }
     }
 
     /// What is between `earlier` and here.

@@ -3,6 +3,7 @@
 mod findings;
 mod report;
 mod scrub;
+mod scrub_page;
 
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ use freewheel_trace::SizeSummary;
 use freewheel_units::Bytes;
 use maud::{Markup, html};
 
-use super::{PolicyRun, Study, scrub};
+use super::{PolicyRun, Study, scrub_page};
 use crate::chart::{self, Axes, HeadTimeBar, Line};
 use crate::page::{self, ms, percent, rate, section, span, table};
 
@@ -29,7 +29,7 @@ pub(super) fn html(study: &Study) -> String {
             (section("What this says", &findings(study)))
             (section("Where the head's time goes", &head_time(study)))
             @if let Some(estimate) = &study.scrub {
-                (section("A scrub for free", &scrub::section(estimate)))
+                (section("A scrub for free", &scrub_page::section(estimate)))
             }
             (section("Response times", &responses(study)))
             (section("Load over time", &load(study)))
@@ -215,6 +215,8 @@ fn words() -> Markup {
             "potential",
             "the mean media rate times the rotational latency; may be exceeded while much is wanted",
         ),
+        ("efficiency", "what was read for free over the potential until then"),
+        ("extra seeks", "moving to free transfers and on, beyond the direct way of the requests"),
         ("scrub", "reading every block of the drive, to find those that cannot be read any more"),
         ("flush", "a command that is done when all earlier writes are on the media"),
         ("p99", "99 % of the requests took no longer"),

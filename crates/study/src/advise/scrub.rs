@@ -1,17 +1,18 @@
-//! How long a scrub takes, in words and as a chart.
+//! How long a scrub takes, in words.
 
-use freewheel_units::Bytes;
-use maud::{Markup, html};
+use freewheel_sim::background::GapShares;
 
 use super::{Finding, Study};
-use crate::chart::{self, Axes, Line};
-use crate::page::{self, ms, percent, rate, span};
-use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate};
+use crate::page::{ms, percent, rate, rounds, span};
+use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
 
 /// None when it was not asked for.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
     let estimate = study.scrub.as_ref()?;
-    let mut detail = course(estimate);
+    let often = estimate.rounds_a_day();
+    let mut detail =
+        often.map_or(String::new(), |often| format!("That is {} scrubs a day. ", rounds(often)));
+    detail.push_str(&course(estimate));
     detail.push_str(&switched_off(study, estimate));
     detail.push_str(&idle(study, estimate));
     if estimate.end() == ScrubEnd::OutOfReach {
@@ -56,7 +57,7 @@ fn cost(study: &Study, estimate: &ScrubEstimate) -> String {
 }
 
 /// A share that is not all is not rounded up to all.
-fn reached(share: f64) -> String {
+pub(super) fn reached(share: f64) -> String {
     match share {
         share if (0.995..1.0).contains(&share) => format!("{:.2} %", (share * 1e4).floor() / 100.0),
         share => percent(share),
@@ -69,7 +70,23 @@ fn course(estimate: &ScrubEstimate) -> String {
         1 => String::new(),
         _ => format!("Of actuator {}, the slowest: ", estimate.slowest_number() + 1),
     };
-    whose + &course_of(arm)
+    whose + &course_of(arm) + &latency_of(arm)
+}
+
+/// What became of the latency; nothing where there is none.
+fn latency_of(arm: &ArmScrub) -> String {
+    let (Some(efficiency), [first, .., last]) = (arm.efficiency, arm.course.as_slice()) else {
+        return String::new();
+    };
+    let shares = |point: &ScrubPoint| {
+        let GapShares { transfer_share, extra_seek_share, unused_share } = point.shares;
+        [transfer_share, extra_seek_share, unused_share].map(reached)
+    };
+    let (potential, efficiency) = (rate(arm.potential_bytes_per_second), percent(efficiency));
+    let ([used, seeks, left], [used_last, seeks_last, left_last]) = (shares(first), shares(last));
+    format!(
+        " The latency that a scrub can use would carry {potential} at the media rate, of which it reads {efficiency} over all: at first {used} of the latency goes into free transfers, {seeks} into extra seeks and {left} is left, at last {used_last}, {seeks_last} and {left_last}."
+    )
 }
 
 fn course_of(arm: &ArmScrub) -> String {
@@ -81,8 +98,8 @@ fn course_of(arm: &ArmScrub) -> String {
     };
     let late =
         arm.seconds_95_percent.map_or(String::new(), |s| format!(", 95 % after {}", span(s)));
-    let last = arm.time_share_of_last_5_percent().map_or(String::new(), |share| {
-        format!(" The last 5 % take {} of the time; promoting the last blocks to requests of their own (`promote_tail` of `freewheel sim`) shortens that at a stated cost.", percent(share))
+    let last = arm.last_5_percent.zip(arm.last_1_percent).map_or(String::new(), |(five, one)| {
+        format!(" The last 5 % take {} of the time, the last 1 % {}; promoting the last blocks to requests of their own (`promote_tail` of `freewheel sim`) shortens that at a stated cost.", percent(five), percent(one))
     });
     format!(
         "Half of it is read after {}{late}.{last} An estimate from {} simulated gaps under FCFS, for a load that goes on like the trace.",
@@ -115,67 +132,4 @@ fn idle(study: &Study, estimate: &ScrubEstimate) -> String {
         percent(estimate.idle_share),
         span(seconds)
     )
-}
-
-pub(super) fn section(estimate: &ScrubEstimate) -> Markup {
-    let longest = estimate.seconds().unwrap_or(0.0);
-    let (unit, seconds) = if longest >= 2.0 * 86_400.0 {
-        ("time of the scrub, days", 86_400.0)
-    } else if longest >= 2.0 * 3_600.0 {
-        ("time of the scrub, hours", 3_600.0)
-    } else {
-        ("time of the scrub, s", 1.0)
-    };
-    let lines = |value: fn(&crate::scrub::ScrubPoint) -> (f64, f64), scale: f64| -> Vec<Line> {
-        let arms = estimate.arms.iter().enumerate();
-        let line = |(number, arm): (usize, &ArmScrub)| Line {
-            name: name(number, estimate.arms.len()),
-            points: arm.course.iter().map(value).map(|(x, y)| (x / scale, y)).collect(),
-            dots: false,
-        };
-        arms.map(line).collect()
-    };
-    let progress = lines(|point| (point.seconds, 100.0 * point.read_share), seconds);
-    let rates = lines(|point| (100.0 * point.read_share, point.bytes_per_second / 1e6), 1.0);
-    html! {
-        (page::chart(&chart::lines(&progress, &Axes { x: unit, y: "read, %", log_x: false })))
-        (page::chart(&chart::lines(&rates, &Axes { x: "read, %", y: "free reads, MB/s", log_x: false })))
-        (table(estimate))
-        p.note {
-            "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
-            " that reads in the rotational gaps of the load, under FCFS. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
-            (estimate.foreground_delay_ns) " ns later."
-        }
-    }
-}
-
-fn name(number: usize, arms: usize) -> String {
-    if arms == 1 { "scrub".into() } else { format!("actuator {}", number + 1) }
-}
-
-fn table(estimate: &ScrubEstimate) -> Markup {
-    let head =
-        ["", "read", "in", "half after", "95 % after", "at first", "at last", "gaps simulated"];
-    let time = |seconds: Option<f64>| seconds.map_or("not reached".into(), span);
-    let rows: Vec<Vec<String>> = estimate
-        .arms
-        .iter()
-        .enumerate()
-        .map(|(number, arm)| {
-            let ends = [arm.course.first(), arm.course.last()];
-            let rate_at = ends.map(|at| at.map_or("none".into(), |at| rate(at.bytes_per_second)));
-            let [first, last] = rate_at;
-            vec![
-                name(number, estimate.arms.len()),
-                reached(arm.read_share),
-                time(arm.seconds),
-                time(arm.seconds_50_percent),
-                time(arm.seconds_95_percent),
-                first,
-                last,
-                arm.simulated_gaps.to_string(),
-            ]
-        })
-        .collect();
-    page::table(&head, &rows)
 }

@@ -1,6 +1,6 @@
 //! How a scan goes on: figures 9 and 10 of osdi00 from the progress of one run.
 
-use freewheel_sim::background::{Gaps, Progress, Round, TaskResult};
+use freewheel_sim::background::{GapShares, Gaps, Progress, Round, TaskResult};
 
 use crate::chart::Line;
 
@@ -67,14 +67,7 @@ impl<'a> Course<'a> {
 
     /// Figure 9 (c): shares of the potential in % against % of the time.
     pub fn shares(&self) -> [Line; 3] {
-        let share = |ns: f64, stretch: &Stretch| 100.0 * ns / stretch.gaps.potential_ns as f64;
-        let transfer = |s: &Stretch| share(s.gaps.transfer_ns as f64, s);
-        let seeks = |s: &Stretch| share(s.gaps.extra_seek_ns as f64, s);
-        [
-            line("free transfer", self.over(transfer)),
-            line("extra seeks", self.over(seeks)),
-            line("latency left", self.over(|s| 100.0 - transfer(s) - seeks(s))),
-        ]
+        shares(&self.over(|stretch| stretch.gaps.shares()))
     }
 
     /// Figure 10: what was delivered over the potential until then, in % against the part of the
@@ -93,7 +86,7 @@ impl<'a> Course<'a> {
         gaps.potential_ns as f64 / 1e9 * self.media_bytes_per_second
     }
 
-    fn over(&self, value: impl Fn(&Stretch) -> f64) -> Vec<(f64, f64)> {
+    fn over<T>(&self, value: impl Fn(&Stretch) -> T) -> Vec<(f64, T)> {
         let stretches = self.stretches();
         stretches.iter().map(|stretch| (self.percent(&stretch.end), value(stretch))).collect()
     }
@@ -149,7 +142,19 @@ pub(crate) fn over_the_run(task: &TaskResult) -> Line {
     line(&task.name, points)
 }
 
-fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
+/// Shares of the potential in %, against anything.
+pub(crate) fn shares(points: &[(f64, GapShares)]) -> [Line; 3] {
+    let of = |name, share: fn(&GapShares) -> f64| {
+        line(name, points.iter().map(|(x, shares)| (*x, 100.0 * share(shares))).collect())
+    };
+    [
+        of("free transfer", |shares| shares.transfer_share),
+        of("extra seeks", |shares| shares.extra_seek_share),
+        of("latency left", |shares| shares.unused_share),
+    ]
+}
+
+pub(crate) fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
     Line { name: name.into(), points, dots: false }
 }
 

@@ -11,8 +11,10 @@ use freewheel_sim::background::{IdleStarts, Round};
 use freewheel_sim::{FreeTime, IdleTime, RunResult};
 use serde::Serialize;
 
-pub(crate) use course::Course;
-pub(crate) use page::sections;
+pub(crate) use course::{Course, line, shares};
+pub(crate) use page::{
+    POTENTIAL_IS, bandwidth_chart, efficiency_chart, sections, shares_chart, titled,
+};
 pub use task::{DeadlineWork, TaskWork};
 pub use words::{FreeWorkPart, free_work_parts};
 

@@ -83,9 +83,6 @@ fn course(
     let [progress, bandwidth, shares] =
         [course.progress().to_vec(), course.bandwidth().to_vec(), course.shares().to_vec()];
     let round = round_is(task.kind);
-    let lines = |lines: &[chart::Line], x, y| {
-        page::chart(&chart::lines(lines, &Axes { x, y, log_x: false }))
-    };
     let time = "time of the round, %";
     let which = match task.rounds {
         0 => " under way",
@@ -102,29 +99,55 @@ fn course(
         &title,
         &html! {
             p.note { "The " (round) (which) (of_arm) ", " (took) "." }
-            h3 { "Progress" }
-            (lines(&progress, time, "blocks, %"))
-            h3 { "Bandwidth around then" }
-            (lines(&bandwidth, time, "MB/s"))
+            (titled("Progress", "", &progress, &Axes { x: time, y: "blocks, %", log_x: false }))
+            (bandwidth_chart(&bandwidth, time))
             p.note {
                 "Delivered is what came in gaps and what requests moved anyway"
                 @if task.delivered.in_idle > 0 { ", and what came in idle time" }
                 @if task.delivered.copied > 0 { ", and what was copied before writes" }
-                "; potential is what the rotational latency would carry at the media rate"
+                "; " (POTENTIAL_IS)
                 @if task.delivered.promoted_requests > 0 { ", that of promoted requests included" }
                 @if !is_one { "; tasks share it" }
                 "."
             }
             @if with_latency {
-                h3 { "Where the latency went" @if !is_one { ", for all tasks" } }
-                (lines(&shares, time, "of the potential, %"))
+                (shares_chart(if is_one { "" } else { ", for all tasks" }, &shares, time))
             }
             // In idle time blocks come without any latency of requests, and of a backup no part is
             // enough.
             @if task.delivered.in_idle == 0 && !task.kind.is_once() {
-                h3 { "Efficiency, if a part of the blocks is enough" }
-                (lines(&[course.efficiency()], "part of the blocks that is enough, %", "of the potential, %"))
+                (efficiency_chart(&[course.efficiency()]))
             }
         },
     )
+}
+
+/// What the lines of bandwidth are compared with.
+pub(crate) const POTENTIAL_IS: &str =
+    "potential is what the rotational latency would carry at the media rate";
+
+/// Figure 9 (b).
+pub(crate) fn bandwidth_chart(bandwidth: &[chart::Line], x: &'static str) -> Markup {
+    titled("Bandwidth around then", "", bandwidth, &Axes { x, y: "MB/s", log_x: false })
+}
+
+/// Figure 9 (c), of what is added to the title.
+pub(crate) fn shares_chart(whose: &str, shares: &[chart::Line], x: &'static str) -> Markup {
+    let axes = Axes { x, y: "of the potential, %", log_x: false };
+    titled("Where the latency went", whose, shares, &axes)
+}
+
+/// Figure 10.
+pub(crate) fn efficiency_chart(efficiency: &[chart::Line]) -> Markup {
+    let x = "part of the blocks that is enough, %";
+    let axes = Axes { x, y: "of the potential, %", log_x: false };
+    titled("Efficiency, if a part of the blocks is enough", "", efficiency, &axes)
+}
+
+/// A chart under its title.
+pub(crate) fn titled(title: &str, whose: &str, lines: &[chart::Line], axes: &Axes) -> Markup {
+    html! {
+        h3 { (title) (whose) }
+        (page::chart(&chart::lines(lines, axes)))
+    }
 }

@@ -4,7 +4,7 @@ use freewheel_sim::background::TaskKind;
 use freewheel_units::Bytes;
 
 use super::{DeadlineWork, TaskWork};
-use crate::page::{percent, rate, span};
+use crate::page::{self, percent, rate, span};
 
 /// While the last requests end, a next round begins that is none.
 const WORTH_SAYING: f64 = 0.001;
@@ -96,7 +96,9 @@ fn rounds(task: &TaskWork, arms: u64) -> String {
     let mut words = format!("{} complete", task.rounds);
     match (task.rounds_a_day, task.round_ns) {
         (_, Some(ns)) if task.kind.is_once() => words += &format!(", in {}", seconds(ns)),
-        (Some(a_day), Some(ns)) => words += &format!(", {a_day:.1} a day, {} each", seconds(ns)),
+        (Some(a_day), Some(ns)) => {
+            words += &format!(", {} a day, {} each", page::rounds(a_day), seconds(ns));
+        }
         _ => {}
     }
     if is_under_way(task) {

@@ -21,7 +21,7 @@ pub(super) fn course(bursts: &[Burst]) -> Vec<At> {
             potential_ns += leap_ns(before, burst, burst.from);
         }
         course.push(At { left: burst.from, potential_ns });
-        potential_ns += burst.potential_ns as f64;
+        potential_ns += burst.time.potential_ns as f64;
         course.push(At { left: burst.to, potential_ns });
         before = Some(burst);
     }
@@ -30,7 +30,7 @@ pub(super) fn course(bursts: &[Burst]) -> Vec<At> {
 
 /// Blocks read in gaps in a nanosecond of latency.
 pub(super) fn rate(burst: &Burst) -> f64 {
-    burst.in_gaps as f64 / burst.potential_ns.max(1) as f64
+    burst.in_gaps as f64 / burst.time.potential_ns.max(1) as f64
 }
 
 /// Latency between two bursts until only `to` blocks are left. The rate is taken to be a power of
@@ -73,9 +73,9 @@ pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
         }
         if left >= burst.to {
             let part = (burst.from - left) as f64 / (burst.from - burst.to) as f64;
-            return Some(potential_ns + part * burst.potential_ns as f64);
+            return Some(potential_ns + part * burst.time.potential_ns as f64);
         }
-        potential_ns += burst.potential_ns as f64;
+        potential_ns += burst.time.potential_ns as f64;
         before = Some(burst);
     }
     None
@@ -83,6 +83,8 @@ pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_sim::background::Gaps;
+
     use super::*;
 
     /// Bursts of a scan whose rate is this power of what is left.
@@ -92,7 +94,8 @@ mod tests {
             let rate = 1e-3 * libm::pow(middle / 1e6, power);
             let in_gaps = from - to;
             let potential_ns = (in_gaps as f64 / rate) as u64;
-            Burst { from, to, in_gaps, potential_ns, ..Burst::default() }
+            let time = Gaps { potential_ns, ..Gaps::default() };
+            Burst { from, to, in_gaps, time, ..Burst::default() }
         };
         [(1_000_000, 999_000), (500_000, 499_000), (200_000, 199_000), (1_000, 0)].map(burst).into()
     }

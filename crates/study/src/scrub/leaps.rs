@@ -14,7 +14,8 @@ use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::{
     FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, Spent,
 };
-use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
+use freewheel_sim::background::Gaps;
+use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
 use super::curve;
 use super::thin::{Run, Scan};
@@ -45,12 +46,8 @@ pub(super) struct Burst {
     pub runs: u64,
     /// Blocks read in gaps; others passed anyway.
     pub in_gaps: u64,
-    /// Rotational latency of the foreground.
-    pub potential_ns: u64,
-    /// Free runs under the head.
-    pub transfer_ns: u64,
-    /// Further movements.
-    pub extra_seek_ns: i64,
+    /// What became of the gaps.
+    pub time: Gaps,
 }
 
 /// How far the scans of all arms are.
@@ -94,6 +91,8 @@ pub(super) struct Leaping {
     /// Free runs of the burst.
     runs: Vec<Run>,
     now: SimTime,
+    /// When the last gap that was counted ended.
+    last_gap: SimTime,
     end: Option<End>,
     watch: Arc<Watch>,
 }
@@ -129,6 +128,7 @@ impl Leaping {
             burst: Burst { from: blocks, ..Burst::default() },
             runs: Vec::new(),
             now: SimTime::ZERO,
+            last_gap: SimTime::ZERO,
             end: None,
             watch: Arc::clone(watch),
         }
@@ -148,6 +148,11 @@ impl Leaping {
         bursts
     }
 
+    /// Time that was simulated until it ended.
+    pub fn simulated(&self) -> SimDuration {
+        self.last_gap.saturating_since(SimTime::ZERO)
+    }
+
     /// How it ended.
     pub fn end_of_scan(&self) -> End {
         self.end.unwrap_or(End::LoadOver)
@@ -157,14 +162,19 @@ impl Leaping {
         self.scheduler.wanted(self.layer)
     }
 
-    fn take_deliveries(&mut self, in_gap: bool) {
-        let deliveries = self.scheduler.deliveries();
-        let blocks: u64 = deliveries.map(|delivery| delivery.delivered.blocks).sum();
-        self.burst.in_gaps += if in_gap { blocks } else { 0 };
-        if self.left() == 0 {
+    /// Blocks that are complete by what was read last.
+    fn deliveries(&mut self) -> u64 {
+        self.scheduler.deliveries().map(|delivery| delivery.delivered.blocks).sum()
+    }
+
+    /// Whether nothing is left, which ends the scan.
+    fn is_complete(&mut self) -> bool {
+        let complete = self.left() == 0;
+        if complete {
             self.end_burst();
             self.end(End::Complete);
         }
+        complete
     }
 
     fn end(&mut self, end: End) {
@@ -281,7 +291,7 @@ impl Planner for Leaping {
         self.runs.push((start, start + u64::from(run.blocks)));
         self.scheduler.done(run, at);
         self.now = at;
-        self.take_deliveries(true);
+        self.burst.in_gaps += self.deliveries();
     }
 
     fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
@@ -289,13 +299,12 @@ impl Planner for Leaping {
             return;
         }
         self.burst.gaps += 1;
-        self.burst.potential_ns += gap.latency().ns();
-        self.burst.transfer_ns += spent.transfer.ns();
-        self.burst.extra_seek_ns += spent.extra_seek_ns;
+        self.burst.time.add(gap, spent);
+        self.last_gap = gap.due;
         if self.burst.gaps.is_multiple_of(TELL_EVERY) {
             self.tell();
         }
-        if self.burst.gaps.is_multiple_of(self.pace.gaps) {
+        if !self.is_complete() && self.burst.gaps.is_multiple_of(self.pace.gaps) {
             self.leap();
         }
     }
@@ -304,7 +313,8 @@ impl Planner for Leaping {
         // What is written does not verify anything.
         if op == Op::Read && self.end.is_none() {
             self.scheduler.passed(op, start, blocks, at);
-            self.take_deliveries(false);
+            self.deliveries();
+            self.is_complete();
         }
     }
 }

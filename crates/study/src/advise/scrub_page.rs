@@ -1,0 +1,149 @@
+//! How long a scrub takes, as charts and a table.
+
+use freewheel_units::Bytes;
+use maud::{Markup, html};
+
+use super::scrub::reached;
+use crate::chart::{Axes, Line};
+use crate::free_work::{
+    POTENTIAL_IS, bandwidth_chart, efficiency_chart, line, shares, shares_chart, titled,
+};
+use crate::page::{self, percent, rate, span};
+use crate::scrub::{ArmScrub, ScrubEstimate, ScrubPoint};
+
+/// Actuators that can all be shown, and their lines told apart; of more the slowest is.
+const SIDE_BY_SIDE: usize = 2;
+
+pub(super) fn section(estimate: &ScrubEstimate) -> Markup {
+    html! {
+        (charts(estimate))
+        (table(estimate))
+        p.note {
+            "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
+            " that reads in the rotational gaps of the load, under FCFS. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
+            (estimate.foreground_delay_ns) " ns later."
+        }
+    }
+}
+
+/// None where there is no gap.
+fn charts(estimate: &ScrubEstimate) -> Markup {
+    let Some(slowest) = estimate.slowest_with_gaps() else { return html! {} };
+    let count = estimate.arms.len();
+    let shown = (0..count).filter(|&number| count <= SIDE_BY_SIDE || number == slowest);
+    let shown: Vec<usize> = shown.filter(|&n| estimate.arms[n].seconds.is_some()).collect();
+    let (time, unit_seconds) = time_axis(estimate.seconds().unwrap_or(0.0));
+    let progress = each(estimate, |at| Some((at.seconds / unit_seconds, percent_read(at))));
+    let efficiency = each(estimate, |at| Some((percent_read(at), 100.0 * at.efficiency?)));
+    let read = "read, %";
+    html! {
+        (titled("Progress", "", &progress, &Axes { x: time, y: read, log_x: false }))
+        (bandwidth_chart(&bandwidth(estimate, &shown), read))
+        p.note {
+            "In gaps is what the gaps give, without what requests read anyway; " (POTENTIAL_IS)
+            ", the same whatever is left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
+            @for (nth, &number) in shown.iter().enumerate() {
+                @if nth > 0 { " and" }
+                " " (percent(estimate.arms[number].gap_share)) " of the time of the whole trace, "
+                (percent(estimate.arms[number].simulated_gap_share)) " in the bursts"
+                @if count > 1 { " (" (name(number, estimate)) ")" }
+            }
+            ". Bandwidth and shares are those of each burst, from its beginning to its end; lines from one burst to the next stand for what was not simulated."
+        }
+        @for &number in &shown {
+            (shares_chart(&of_arm(number, estimate), &shares_of(&estimate.arms[number]), read))
+        }
+        (efficiency_chart(&efficiency))
+    }
+}
+
+fn time_axis(longest_seconds: f64) -> (&'static str, f64) {
+    match longest_seconds {
+        s if s >= 2.0 * 86_400.0 => ("time of the scrub, days", 86_400.0),
+        s if s >= 2.0 * 3_600.0 => ("time of the scrub, hours", 3_600.0),
+        _ => ("time of the scrub, s", 1.0),
+    }
+}
+
+fn percent_read(point: &ScrubPoint) -> f64 {
+    100.0 * point.read_share
+}
+
+/// A line for each actuator.
+fn each(estimate: &ScrubEstimate, point: impl Fn(&ScrubPoint) -> Option<(f64, f64)>) -> Vec<Line> {
+    let arms = estimate.arms.iter().enumerate();
+    arms.map(|(number, arm)| {
+        line(&name(number, estimate), arm.course.iter().filter_map(&point).collect())
+    })
+    .collect()
+}
+
+fn shares_of(arm: &ArmScrub) -> [Line; 3] {
+    shares(&arm.course.iter().map(|at| (percent_read(at), at.shares)).collect::<Vec<_>>())
+}
+
+/// What the gaps of these actuators give, beside what they might.
+fn bandwidth(estimate: &ScrubEstimate, shown: &[usize]) -> Vec<Line> {
+    let of = |number: usize, what: &str, rate: fn(&ScrubPoint) -> f64| {
+        let points = estimate.arms[number].course.iter();
+        let points = points.map(|at| (percent_read(at), rate(at) / 1e6)).collect();
+        match estimate.arms.len() {
+            1 => line(what, points),
+            _ => line(&format!("{}, {what}", name(number, estimate)), points),
+        }
+    };
+    let both = |&number: &usize| {
+        [
+            of(number, "in gaps", |at| at.bytes_per_second),
+            of(number, "potential", |at| at.potential_bytes_per_second),
+        ]
+    };
+    shown.iter().flat_map(both).collect()
+}
+
+fn name(number: usize, estimate: &ScrubEstimate) -> String {
+    match estimate.arms.len() {
+        1 => "scrub".into(),
+        _ => format!("actuator {}", number + 1),
+    }
+}
+
+fn of_arm(number: usize, estimate: &ScrubEstimate) -> String {
+    match estimate.arms.len() {
+        1 => String::new(),
+        _ => format!(", of {}", name(number, estimate)),
+    }
+}
+
+fn table(estimate: &ScrubEstimate) -> Markup {
+    let head = [
+        "",
+        "read",
+        "in",
+        "half after",
+        "95 % after",
+        "potential",
+        "efficiency",
+        "at first",
+        "at last",
+        "gaps",
+    ];
+    let time = |seconds: Option<f64>| seconds.map_or("not reached".into(), span);
+    let row = |(number, arm): (usize, &ArmScrub)| {
+        let ends = [arm.course.first(), arm.course.last()];
+        let [first, last] = ends.map(|at| at.map_or("none".into(), |at| rate(at.bytes_per_second)));
+        vec![
+            name(number, estimate),
+            reached(arm.read_share),
+            time(arm.seconds),
+            time(arm.seconds_50_percent),
+            time(arm.seconds_95_percent),
+            rate(arm.potential_bytes_per_second),
+            arm.efficiency.map_or("none".into(), percent),
+            first,
+            last,
+            arm.simulated_gaps.to_string(),
+        ]
+    };
+    page::table(&head, &estimate.arms.iter().enumerate().map(row).collect::<Vec<_>>())
+}
