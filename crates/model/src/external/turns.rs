@@ -23,25 +23,25 @@ const LEAD_REQUESTS: u64 = 4;
 pub(super) struct Turns {
     lanes: BTreeMap<Client, Lane>,
     /// Of a request beside its blocks, in blocks: a turn's, which is about what it takes to get there.
-    request: u64,
+    request: Blocks,
     /// What one that has always been waiting would have been given in fair shares (the virtual time of
     /// Demers, Keshav and Shenker, SIGCOMM 1989), and no less than the one behind. Who comes begins
     /// there: nobody saves up, and those that come again and again as others gain nothing by it.
-    virtual_time: u64,
+    virtual_time: Blocks,
 }
 
 #[derive(Debug, Default)]
 struct Lane {
     /// Requests that have not been picked.
     waiting: u64,
-    /// Given so far, in blocks, as if it had always been there.
-    given: u64,
+    /// Given so far, as if it had always been there.
+    given: Blocks,
 }
 
 impl Turns {
     /// On a drive whose longest tracks have so many blocks.
     pub fn new(track: Blocks) -> Self {
-        Self { lanes: BTreeMap::new(), request: track.get(), virtual_time: 0 }
+        Self { lanes: BTreeMap::new(), request: track, virtual_time: Blocks::ZERO }
     }
 
     /// A client has one more request.
@@ -55,7 +55,8 @@ impl Turns {
 
     /// What others may have been given at most to be picked from; `None` while everybody may.
     pub fn limit(&self) -> Option<Limit> {
-        let limit = Limit(self.behind()? + LEAD_REQUESTS * self.request);
+        let lead = Blocks::new(LEAD_REQUESTS * self.request.get());
+        let limit = Limit(self.behind()? + lead);
         let is_held = |lane: &Lane| lane.waiting > 0 && lane.given > limit.0;
         self.lanes.values().any(is_held).then_some(limit)
     }
@@ -67,10 +68,11 @@ impl Turns {
 
     /// A request of a client, of so many blocks, has been picked.
     pub fn picked(&mut self, client: Client, blocks: u32) {
-        let cost = self.request + u64::from(blocks);
+        let cost = self.request + Blocks::new(blocks.into());
         let sharing = self.lanes.values().filter(|lane| lane.waiting > 0).count() as u64;
         let behind = self.behind().expect("somebody waits");
-        self.virtual_time = self.virtual_time.max(behind) + cost / sharing;
+        let share = Blocks::new(cost.get() / sharing);
+        self.virtual_time = self.virtual_time.max(behind) + share;
         let lane = self.lanes.get_mut(&client).expect("it has something waiting");
         lane.waiting -= 1;
         lane.given += cost;
@@ -79,14 +81,14 @@ impl Turns {
     }
 
     /// What the one behind of those that wait has been given.
-    fn behind(&self) -> Option<u64> {
+    fn behind(&self) -> Option<Blocks> {
         self.lanes.values().filter(|lane| lane.waiting > 0).map(|lane| lane.given).min()
     }
 }
 
 /// What a client may have been given at most to be picked from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limit(u64);
+pub(super) struct Limit(Blocks);
 
 #[cfg(test)]
 mod tests {
@@ -226,9 +228,10 @@ mod tests {
             turns.picked(client, 1 + prng.below(100) as u32);
             let given = |lane: &Lane| lane.given;
             let of_waiting = turns.lanes.values().filter(|lane| lane.waiting > 0);
-            let most = of_waiting.map(given).max().unwrap_or(0);
+            let most = of_waiting.map(given).max().unwrap_or_default();
             let behind = turns.behind().unwrap_or(most);
-            assert!(most - behind <= (LEAD_REQUESTS + 1) * TRACK + 100, "{turns:?}");
+            let lead = Blocks::new((LEAD_REQUESTS + 1) * TRACK + 100);
+            assert!(most - behind <= lead, "{turns:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::external::{Conservatism, External, ExternalSpec, SameTrack};
+use freewheel_model::external::{Conservatism, External, ExternalSpec, SameTrack, to_the_end};
 use freewheel_model::freeblock::tasks::{CADENCE, Extent, Tasks};
 use freewheel_model::freeblock::{Options, Rule};
 use freewheel_model::sched::PolicySpec;
@@ -43,6 +43,12 @@ struct World {
 
 fn us(us: u64) -> SimDuration {
     SimDuration::from_us(us)
+}
+
+/// The next command where deciding takes no time.
+fn next(desk: &mut Desk, now: SimTime) -> Option<BackendCommand> {
+    desk.decide_next(now, &mut to_the_end);
+    desk.next_command(now)
 }
 
 impl World {
@@ -119,7 +125,7 @@ impl World {
 
     /// Gives the drive what it is to have, and gathers answers.
     fn settle(&mut self) {
-        while let Some(command) = self.desk.next_command(self.now) {
+        while let Some(command) = next(&mut self.desk, self.now) {
             let blocks = (command.data.len() as u64 / BLOCK_BYTES) as u32;
             let sector = self.desk.abilities.sector_blocks();
             assert!(command.start.get().is_multiple_of(sector.into()), "{command:?}");
@@ -412,7 +418,7 @@ fn one_after_the_other(desk: &mut Desk) -> (BTreeMap<u64, SimTime>, u32) {
     let (mut queue, mut answered) = (VecDeque::new(), BTreeMap::new());
     let (mut now, mut pieces) = (SimTime::ZERO, 0);
     while !desk.is_idle() {
-        while let Some(command) = desk.next_command(now) {
+        while let Some(command) = next(desk, now) {
             queue.push_back(command);
         }
         if let Some(BackendCommand { id, what, data, .. }) = queue.pop_front() {
@@ -476,7 +482,7 @@ fn a_write_with_fua_is_answered_behind_a_flush_of_its_own() {
     world.inside.remove(&write);
     world.desk.came_back(write, SimTime::from_ns(9_000_000), Ok(vec![7; blocks * 512]));
     assert_eq!(world.desk.answers().count(), 0, "not before the flush");
-    let flush = world.desk.next_command(SimTime::from_ns(9_000_000)).unwrap();
+    let flush = next(&mut world.desk, SimTime::from_ns(9_000_000)).unwrap();
     assert_eq!(flush.what, What::Flush);
     world.desk.came_back(flush.id, SimTime::from_ns(9_500_000), Ok(Vec::new()));
     let answers: Vec<Answer> = world.desk.answers().collect();
