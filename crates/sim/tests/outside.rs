@@ -320,12 +320,17 @@ impl Planner for Impatient<'_> {
 fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searches_may_go_on() {
     for policy in [PolicySpec::Fcfs, PolicySpec::Sptf] {
         let setting = |patience| Setting { policy, patience, requests: 1500, ..Setting::bare() };
-        let [none, few, all] = [0, 3, u64::MAX].map(|patience| setting(patience).run());
-        for one in [&none, &few] {
-            assert!(one.completions == all.completions, "{policy:?}");
+        let [none, some, all] = [0, 20, u64::MAX].map(|patience| setting(patience).run());
+        let served = |outcome: &Outcome| -> Vec<_> {
+            let of = |done: &Completion| (done.request.start, done.arrival, done.end);
+            outcome.completions.iter().map(of).collect()
+        };
+        for one in [&none, &some] {
+            assert!(served(one) == served(&all), "{policy:?}");
         }
-        let free = [&none, &few, &all].map(|outcome| outcome.account.free_blocks);
-        assert!(free[0] < free[1] && free[1] < free[2], "{policy:?}: {free:?}");
+        // Of a drive of which all is wanted most is had where the foreground is anyway.
+        let free = [&none, &all].map(|outcome| outcome.account.free_blocks);
+        assert!(free[0] < free[1], "{policy:?}: {free:?}");
     }
 }
 

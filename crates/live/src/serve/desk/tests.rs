@@ -39,6 +39,10 @@ struct World {
     refuses: bool,
     /// Decisions that were made by what the desk was given for it.
     decided: Arc<AtomicU64>,
+    /// So often a search is told that it may go on; and how many decisions were told at last that they
+    /// may not.
+    patience: u64,
+    refused: u64,
 }
 
 fn us(us: u64) -> SimDuration {
@@ -116,6 +120,8 @@ impl World {
             late,
             refuses,
             decided,
+            patience: u64::MAX,
+            refused: 0,
         }
     }
 
@@ -123,9 +129,19 @@ impl World {
         self.drive.blocks().get()
     }
 
+    fn next_command(&mut self) -> Option<BackendCommand> {
+        let (mut asked, patience) = (0, self.patience);
+        self.desk.decide_next(self.now, &mut |_, _| {
+            asked += 1;
+            asked <= patience
+        });
+        self.refused += u64::from(asked > patience);
+        self.desk.next_command(self.now)
+    }
+
     /// Gives the drive what it is to have, and gathers answers.
     fn settle(&mut self) {
-        while let Some(command) = next(&mut self.desk, self.now) {
+        while let Some(command) = self.next_command() {
             let blocks = (command.data.len() as u64 / BLOCK_BYTES) as u32;
             let sector = self.desk.abilities.sector_blocks();
             assert!(command.start.get().is_multiple_of(sector.into()), "{command:?}");
@@ -309,6 +325,23 @@ fn every_decision_about_a_gap_is_made_by_what_was_given_for_it() {
         assert!(account.gaps_used <= effort.decisions && effort.decisions <= account.gaps);
         assert_eq!((effort.nodes > 0, account.gaps_used > 0), (jobs, jobs), "{effort:?}");
     }
+}
+
+#[test]
+fn decisions_that_may_not_go_on_are_counted_and_clients_get_what_they_should() {
+    let free = [0, 2, u64::MAX].map(|patience| {
+        let mut world = World { patience, ..World::new(&[], SameTrack::Merge) };
+        let reads = load(&mut world, 300, 4);
+        for (_, (id, result)) in &world.answers {
+            let is_right = reads.get(id).is_none_or(|read| &read.1 == result.as_ref().unwrap());
+            assert!(is_right, "{patience}: read {id}");
+        }
+        let effort = world.desk.effort();
+        assert_eq!(effort.exhausted, world.refused);
+        assert_eq!(effort.exhausted > 0, patience < u64::MAX, "{effort:?}");
+        world.desk.account().free_blocks
+    });
+    assert!(0 < free[0] && free[0] < free[2], "{free:?}");
 }
 
 #[test]
