@@ -140,8 +140,8 @@ impl Candidate {
 
 impl Search<'_> {
     /// Shows the cylinders, but for those of source and destination, that might offer more than
-    /// `best`, best bound first, until none is left, the budget of nodes is spent or it may not go on. `visit`
-    /// gets a cylinder and the best known, and returns the best known then; a bound is its worth
+    /// `best`, best bound first, until none is left, the budget of nodes is spent or it may not go on.
+    /// `visit` gets a cylinder and the best known, and returns the best known then; a bound is its worth
     /// times the price of the node.
     pub fn run(
         &mut self,
