@@ -17,14 +17,16 @@ use freewheel_model::external::{
 };
 use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
 use freewheel_model::freeblock::uses::data_mining;
-use freewheel_model::freeblock::{Options, Planner, Rule};
+use freewheel_model::freeblock::{
+    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, Rule, SoFar,
+};
 use freewheel_model::onboard::spec::{OnboardSpec, QueueSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
 use freewheel_sim::{Arm, Completion, Device, Outside, library, run};
-use freewheel_units::{Bytes, Lbn, Prng, SimDuration, SimTime};
+use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
 const MS: SimDuration = SimDuration::from_ms(1);
@@ -48,6 +50,8 @@ struct Setting {
     requests: u64,
     think: SimDuration,
     free: bool,
+    /// So often searches for free work may go on in a gap.
+    patience: u64,
 }
 
 /// What came of it.
@@ -165,6 +169,7 @@ impl Setting {
             requests: 4000,
             think: MS * 30,
             free: true,
+            patience: u64::MAX,
         }
     }
 
@@ -220,7 +225,8 @@ impl Setting {
         let (real, habits) = (&self.real, &self.habits);
         let drive = EmulatedDrive::new(real, "real", habits, BadBlocks::default(), 1).unwrap();
         let mut tasks = scan(&scheduler.planners_drive());
-        let planner = self.free.then_some(&mut tasks as &mut dyn Planner);
+        let mut planner = Impatient { tasks: &mut tasks, patience: self.patience };
+        let planner = self.free.then_some(&mut planner as &mut dyn Planner);
         let (mut finished, mut completions) = (Vec::new(), Vec::new());
         let mut watch = |one: &Finished| finished.push(one.clone());
         let device = Outside::new(scheduler, drive, planner).watched_by(&mut watch);
@@ -269,6 +275,65 @@ fn commands_that_are_sent_together_are_processed_one_after_the_other() {
     assert!(outcome.account.commands > 100, "{:?}", outcome.account);
 }
 
+/// Whoever plans for as long as searches are told so often in a gap that they may go on.
+struct Impatient<'a> {
+    tasks: &'a mut Tasks,
+    patience: u64,
+}
+
+impl Planner for Impatient<'_> {
+    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        self.plan_while(gap, &mut |_| true, runs);
+    }
+
+    fn plan_while(&mut self, gap: &Opportunity, _: GoOn<'_>, runs: &mut Vec<FreeRun>) {
+        let mut asked = 0;
+        let mut go_on = |_: SoFar| {
+            asked += 1;
+            asked <= self.patience
+        };
+        self.tasks.plan_while(gap, &mut go_on, runs);
+    }
+
+    fn foresee_with(&mut self, drive: &Arc<Drive>) {
+        self.tasks.foresee_with(drive);
+    }
+
+    fn done(&mut self, run: &FreeRun, at: SimTime) {
+        self.tasks.done(run, at);
+    }
+
+    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        self.tasks.passed(op, start, blocks, at);
+    }
+
+    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+        self.tasks.foreground_arrived(request, at);
+    }
+
+    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+        self.tasks.foreground_done(request, at);
+    }
+}
+
+#[test]
+fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searches_may_go_on() {
+    for policy in [PolicySpec::Fcfs, PolicySpec::Sptf] {
+        let setting = |patience| Setting { policy, patience, requests: 1500, ..Setting::bare() };
+        let [none, some, all] = [0, 20, u64::MAX].map(|patience| setting(patience).run());
+        let served = |outcome: &Outcome| -> Vec<_> {
+            let of = |done: &Completion| (done.request.start, done.arrival, done.end);
+            outcome.completions.iter().map(of).collect()
+        };
+        for one in [&none, &some] {
+            assert!(served(one) == served(&all), "{policy:?}");
+        }
+        // Of a drive of which all is wanted most is had where the foreground is anyway.
+        let free = [&none, &all].map(|outcome| outcome.account.free_blocks);
+        assert!(free[0] < free[1], "{policy:?}: {free:?}");
+    }
+}
+
 /// Small random drives, policies and ways of sending, a scan behind a few clients.
 fn any_setting() -> impl Strategy<Value = Setting> {
     any::<u64>().prop_filter_map("a drive that builds and is not too small", setting_of)
@@ -299,6 +364,7 @@ fn setting_of(seed: u64) -> Option<Setting> {
         requests: 200,
         think: MS * 30,
         free: true,
+        patience: u64::MAX,
     })
 }
 

@@ -302,10 +302,13 @@ pub fn blocks(blocks: u64) -> String {
 
 /// What decisions about gaps have cost.
 pub fn decisions(decisions: &Decisions) -> String {
-    let Decisions { count, exhausted, nodes_mean, times } = decisions;
+    let &Decisions { count, exhausted, nodes, before_ns, times } = decisions;
     let times = number::us_spread(times.p50_ns, times.p99_ns, times.max_ns);
+    let nodes_mean = nodes as f64 / count.max(1) as f64;
+    let before_us = before_ns / 1000;
     format!(
-        "{count}, {times}; {nodes_mean:.1} nodes on average, {exhausted} stopped for their budget"
+        "{count}, {times}; {nodes_mean:.1} nodes on average, {exhausted} stopped for want of time, \
+         begun {before_us} us before the drive needs a command"
     )
 }
 

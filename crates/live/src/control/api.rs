@@ -378,10 +378,12 @@ impl Durations {
 pub struct Decisions {
     /// Gaps that were decided on, also while no task wanted anything.
     pub count: u64,
-    /// Decisions that stopped for their budget of nodes: something better may have been missed.
+    /// Decisions that stopped when their command had to be sent: something better may have been missed.
     pub exhausted: u64,
-    /// Nodes of the search that a decision looked at, on average.
-    pub nodes_mean: f64,
+    /// Nodes of the search that they looked at.
+    pub nodes: u64,
+    /// So long before the drive needs a command it is decided on, by how long decisions took of late.
+    pub before_ns: u64,
     /// How long each took.
     pub times: Durations,
 }
@@ -389,14 +391,9 @@ pub struct Decisions {
 impl Decisions {
     /// The same in numbers.
     pub fn new(decisions: &serve::Decisions) -> Self {
-        let serve::Decisions { effort: Effort { decisions: count, nodes, exhausted }, times } =
-            decisions;
-        Self {
-            count: *count,
-            exhausted: *exhausted,
-            nodes_mean: *nodes as f64 / (*count).max(1) as f64,
-            times: Durations::new(times),
-        }
+        let serve::Decisions { effort, times, before } = decisions;
+        let Effort { decisions: count, nodes, exhausted } = *effort;
+        Self { count, exhausted, nodes, before_ns: before.ns(), times: Durations::new(times) }
     }
 }
 

@@ -14,7 +14,6 @@ pub(super) fn text(status: &ServerStatus) -> String {
     let mut text = Text::default();
     let seen = &status.scheduling;
     let decided = &status.decisions;
-    let nodes = (decided.nodes_mean * decided.count as f64).round();
     let seconds = |ns: u64| ns as f64 / 1e9;
     text.gauge(
         "freewheel_uptime_seconds",
@@ -35,10 +34,10 @@ pub(super) fn text(status: &ServerStatus) -> String {
         ("late_commands_total", "Commands that came whole turns late.", seen.late_commands),
         (
             "decisions_exhausted_total",
-            "Decisions that stopped for their budget.",
+            "Decisions that stopped when their command had to be sent.",
             decided.exhausted,
         ),
-        ("decision_nodes_total", "Nodes that decisions looked at.", nodes as u64),
+        ("decision_nodes_total", "Nodes that decisions looked at.", decided.nodes),
         ("surprises_total", "Commands that ended where the media would not have.", seen.surprises),
     ] {
         text.counter(&format!("freewheel_{name}"), help, value);

@@ -6,7 +6,9 @@ mod sectors;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_model::external::{Account, Client, Command, External, Finished, MarginInUse, Part};
+use freewheel_model::external::{
+    Account, Client, Command, Deciding, External, Finished, MarginInUse, MayGoOn, Part,
+};
 use freewheel_model::freeblock::{Effort, Foreground, Watched};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::Errno;
@@ -145,7 +147,7 @@ struct Flushes {
 const PROMOTED: Client = Client::alone(u64::MAX);
 
 /// Numbers of commands that the scheduler knows nothing of.
-const OWN_COMMANDS: u64 = 1 << 62;
+pub(super) const OWN_COMMANDS: u64 = 1 << 62;
 
 impl Desk {
     pub fn new(scheduler: External, jobs: Jobs, abilities: Abilities, decide: Decide) -> Self {
@@ -383,20 +385,40 @@ impl Desk {
         self.scheduler.arrived(request, client, self.now, self.jobs.planner());
     }
 
-    /// The next command for the device at `now`; None when it has enough.
-    pub fn next_command(&mut self, now: SimTime) -> Option<BackendCommand> {
+    /// From now on decisions take so long.
+    pub fn decisions_take(&mut self, deciding: Deciding) {
+        self.scheduler.decisions_take(deciding);
+    }
+
+    /// How long before the device needs a command it is decided on.
+    pub fn decides_before(&self) -> SimDuration {
+        self.scheduler.decides_before()
+    }
+
+    /// Decides at `now` on the next command for the device, if it is time for that; free work for it is
+    /// looked for as long as `may_go_on` says so. Whether something was decided.
+    pub fn decide_next(&mut self, now: SimTime, may_go_on: MayGoOn<'_>) -> bool {
         self.now = self.now.max(now);
         self.jobs.expire(self.now);
         self.copy_on();
+        if !(self.out.is_empty() && self.again.is_empty()) {
+            return false;
+        }
+        self.read_for_jobs();
+        let mut planner = Watched::new(self.jobs.planner(), &*self.decide);
+        self.scheduler.decide(self.now, &mut planner, may_go_on)
+    }
+
+    /// The next command for the device at `now`, of what has been decided; None when it has enough.
+    pub fn next_command(&mut self, now: SimTime) -> Option<BackendCommand> {
+        self.now = self.now.max(now);
         if let Some(own) = self.out.pop_front() {
             return Some(own);
         }
         if let Some(part) = self.again.pop_front() {
             return Some(self.retry(part));
         }
-        self.read_for_jobs();
-        let mut planner = Watched::new(self.jobs.planner(), &*self.decide);
-        let command = self.scheduler.next_command(self.now, &mut planner)?;
+        let command = self.scheduler.next_command(self.now)?;
         let Command { id, op, start, blocks, .. } = command;
         self.jobs.sent(id);
         let mut extent = (start, blocks);

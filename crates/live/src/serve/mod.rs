@@ -16,6 +16,7 @@ mod desk;
 mod foresight;
 mod jobs;
 mod order;
+mod patience;
 mod works;
 mod written;
 
@@ -32,7 +33,7 @@ use freewheel_model::freeblock::tasks::{CADENCE, Tasks};
 use freewheel_model::freeblock::{Effort, Options as PlannerOptions, Rule};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
-use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
 use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
@@ -54,10 +55,10 @@ const REQUEST_BYTES_MAX: u32 = 32 << 20;
 /// News that are kept for whoever is slow to hear them.
 const NEWS_MAX: usize = 1024;
 
-/// Nodes that one decision of the planner looks at, at most. How long that takes depends on drive, machine
-/// and what is wanted: `freewheel tasks` on a server tells how many decisions stopped here and how long all
-/// of them took, `make bench-freeblock` prints times and nodes without a limit.
-const DECISION_NODES_MAX: u64 = 500;
+/// Nodes that one decision of the planner looks at, at most. It is time that decisions have to keep to
+/// (`patience.rs`); this bounds the memory of what they still might look at, 16 children of 16 B a node:
+/// 16 MiB.
+const DECISION_NODES_MAX: u64 = 1 << 16;
 
 /// Why a device cannot be served.
 #[derive(Debug, Error)]
@@ -154,6 +155,8 @@ pub struct Decisions {
     pub effort: Effort,
     /// How long each took.
     pub times: Distribution,
+    /// So long before the drive needs a command it is decided on, by how long decisions took of late.
+    pub before: SimDuration,
 }
 
 /// What became of it.
@@ -399,13 +402,11 @@ impl Service for Serving {
 
 #[cfg(test)]
 mod tests {
+    use super::backend::BackendCommand;
+    use super::*;
     use freewheel_model::external::ExternalSpec;
     use freewheel_model::sched::PolicySpec;
     use freewheel_sim::library;
-    use freewheel_units::SimDuration;
-
-    use super::backend::BackendCommand;
-    use super::*;
 
     /// A device of this size that does nothing.
     struct Nothing(Blocks);

@@ -14,8 +14,9 @@ use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use tokio::sync::{broadcast, mpsc};
 
 use super::backend::{Backend, CameBack, Failed};
-use super::desk::{Answer, Desk, Request};
+use super::desk::{Answer, Desk, OWN_COMMANDS, Request};
 use super::jobs::{JobError, JobReport, JobSpec, Output};
+use super::patience::{Made, Patience};
 use super::{Decisions, Message, Notice, Report};
 use crate::nbd::{Caller, Responder};
 use crate::stopwatch::Stopwatch;
@@ -142,6 +143,9 @@ pub struct Works {
     /// Messages that have been taken out of the way and not been dealt with.
     taken: VecDeque<Message>,
     responders: BTreeMap<u64, (bool, Responder)>,
+    patience: Patience,
+    /// The command that the device got last of those that are decided on.
+    last_sent: u64,
     began: Instant,
     began_unix_ns: u64,
     /// What became of tasks, once it is to end.
@@ -170,6 +174,8 @@ impl Works {
             messages,
             taken: VecDeque::new(),
             responders: BTreeMap::new(),
+            patience: Patience::default(),
+            last_sent: u64::MAX,
             began: Instant::now(),
             began_unix_ns: unix_ns(),
             last_reports: None,
@@ -194,8 +200,10 @@ impl Works {
             }
             self.say_what_is_wrong();
             self.answer();
-            while let Some(command) = self.desk.next_command(self.time(Instant::now())) {
-                self.device.submit(command);
+            self.send();
+            // What came while something was decided may be what the drive waits for.
+            if !self.taken.is_empty() {
+                continue;
             }
             self.give_more();
             self.hand_on();
@@ -207,16 +215,53 @@ impl Works {
         }
     }
 
+    /// Decides what the device gets next, and sends it, until it has enough.
+    fn send(&mut self) {
+        loop {
+            let began = self.now();
+            let due = self.desk.decides_at().map_or(began, |at| at.min(began));
+            let mut search = self.patience.search(began);
+            let mut is_overtaken = false;
+            let Self { desk, messages, taken, last_sent, began: zero, .. } = self;
+            let is_decided = desk.decide_next(began, &mut |by, so_far| {
+                taken.extend(messages.try_iter().inspect(|message| {
+                    is_overtaken |=
+                        matches!(message, Message::CameBack(back) if back.id == *last_sent);
+                }));
+                !is_overtaken && search.may_go_on(since(*zero, Instant::now()), by, so_far)
+            });
+            // The drive is done before its time: what is decided on rests on a forecast that was wrong.
+            if is_overtaken {
+                return;
+            }
+            let decided = self.now();
+            let Some(command) = self.desk.next_command(decided) else { return };
+            if command.id < OWN_COMMANDS {
+                self.last_sent = command.id;
+            }
+            self.device.submit(command);
+            if is_decided {
+                let (sent, is_cut_short) = (self.now(), search.is_cut_short);
+                self.patience.heard(&Made { due, decided, sent, is_cut_short });
+                self.desk.decisions_take(self.patience.deciding());
+            }
+        }
+    }
+
     /// Gives the planner more of what is wanted, and time for its index, unless a decision is near.
     fn give_more(&mut self) {
-        let now = self.time(Instant::now());
+        let now = self.now();
         if self.desk.decides_at().is_none_or(|at| at > now + NEAR) {
             self.desk.jobs_mut().give_more(now);
         }
     }
 
+    fn now(&self) -> SimTime {
+        self.time(Instant::now())
+    }
+
     fn time(&self, at: Instant) -> SimTime {
-        SimTime::from_ns(at.saturating_duration_since(self.began).as_nanos() as u64)
+        since(self.began, at)
     }
 
     fn take(&mut self, message: Message) {
@@ -276,7 +321,7 @@ impl Works {
 
     /// From now on only what clients want is begun.
     fn finish(&mut self) {
-        let now = self.time(Instant::now());
+        let now = self.now();
         self.last_reports.get_or_insert_with(|| self.desk.jobs().reports(now));
         self.desk.close();
         for job in self.sinks.keys() {
@@ -287,7 +332,7 @@ impl Works {
 
     /// Hands on what background tasks have come to.
     fn hand_on(&mut self) {
-        let now = self.time(Instant::now());
+        let now = self.now();
         let outputs: Vec<Output> = self.desk.jobs_mut().outputs().collect();
         for output in outputs {
             self.tell(output, now);
@@ -352,6 +397,10 @@ impl Works {
 
     /// Waits for a message, or until something has to be decided.
     fn wait(&mut self) {
+        // It may have come while something was decided.
+        if !self.taken.is_empty() {
+            return;
+        }
         let decides_at =
             self.desk.decides_at().map(|time| self.began + Duration::from_nanos(time.ns()));
         let is_watched = !self.sinks.is_empty() || self.news.receiver_count() > 0;
@@ -386,7 +435,8 @@ impl Works {
     }
 
     fn decisions(&self) -> Decisions {
-        Decisions { effort: self.desk.effort(), times: self.stopwatch.times() }
+        let (effort, times) = (self.desk.effort(), self.stopwatch.times());
+        Decisions { effort, times, before: self.desk.decides_before() }
     }
 
     fn report(&self, jobs: Vec<JobReport>) -> Report {
@@ -407,7 +457,7 @@ impl Works {
 impl Works {
     /// The server as it is.
     pub fn status(&mut self) -> Status {
-        let now = self.time(Instant::now());
+        let now = self.now();
         Status {
             began_unix_ns: self.began_unix_ns,
             elapsed: now - SimTime::ZERO,
@@ -424,38 +474,38 @@ impl Works {
 
     /// Now, since the server began; and when that was, in nanoseconds of Unix time.
     pub fn moment(&self) -> (SimTime, u64) {
-        (self.time(Instant::now()), self.began_unix_ns)
+        (self.now(), self.began_unix_ns)
     }
 
     /// A background task.
     pub fn job(&mut self, id: u64) -> Result<JobReport, JobError> {
-        self.desk.jobs().report(id, self.time(Instant::now()))
+        self.desk.jobs().report(id, self.now())
     }
 
     /// Begins a background task.
     pub fn create(&mut self, spec: JobSpec) -> Result<JobReport, JobError> {
-        let now = self.time(Instant::now());
+        let now = self.now();
         let id = self.desk.jobs_mut().create(now, spec)?;
         self.desk.jobs().report(id, now)
     }
 
     /// Ends one.
     pub fn abort(&mut self, id: u64) -> Result<JobReport, JobError> {
-        let now = self.time(Instant::now());
+        let now = self.now();
         self.desk.jobs_mut().abort(now, id)?;
         self.desk.jobs().report(id, now)
     }
 
     /// Reads what is left of one by foreground requests.
     pub fn promote(&mut self, id: u64) -> Result<JobReport, JobError> {
-        let now = self.time(Instant::now());
+        let now = self.now();
         self.desk.jobs_mut().promote(now, id)?;
         self.job(id)
     }
 
     /// Begins a task that waits for somebody to take its data.
     pub fn read(&mut self, id: u64) -> Result<Reader, JobError> {
-        let now = self.time(Instant::now());
+        let now = self.now();
         let since = self.desk.jobs().report(id, now)?.spec.skip_since;
         let written = self.written(since);
         self.desk.jobs_mut().reader_came(now, id, HANDED_ON_MAX, &written)?;
@@ -469,6 +519,10 @@ impl Works {
     pub fn written(&self, since: SimTime) -> Vec<Extent> {
         self.desk.written().since(since, self.device.blocks().get())
     }
+}
+
+fn since(zero: Instant, at: Instant) -> SimTime {
+    SimTime::from_ns(at.saturating_duration_since(zero).as_nanos() as u64)
 }
 
 fn unix_ns() -> u64 {

@@ -7,7 +7,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::forecast::Head;
 use super::learner::Learner;
-use super::{External, SameTrack, TRUST_MAX};
+use super::{External, MayGoOn, SameTrack, TRUST_MAX};
 use crate::drive::{Drive, Leg, Position, Rest, Target};
 use crate::freeblock::{Ends, FreeRun, Opportunity, Planner, Spent};
 
@@ -77,27 +77,38 @@ impl External {
         now: SimTime,
         (start, blocks, op): (Lbn, u32, Op),
         planner: &mut dyn Planner,
+        may_go_on: MayGoOn<'_>,
     ) -> Filling {
-        let head = self.tail(now, op);
-        if !head.is_known {
+        let at_once = self.tail(now, op);
+        if !at_once.is_known {
             return Filling::default();
         }
         let target = self.drive.target(start, Blocks::new(blocks.into()), op);
-        let gap = self.gap_before(head, &target);
-        let opportunity = gap.opportunity;
+        let mut gap = self.gap_before(at_once, &target);
         self.account.gaps += 1;
-        self.account.potential_ns += u128::from(opportunity.latency().ns());
-        if opportunity.latency() == SimDuration::ZERO || !self.may_risk() {
+        self.account.potential_ns += u128::from(gap.opportunity.latency().ns());
+        if gap.opportunity.latency() == SimDuration::ZERO || !self.may_risk() {
             return Filling::default();
         }
+        let (by, leaves) = self.leaves(now);
+        let head = self.tail(leaves, op);
+        if head != at_once {
+            let due = gap.opportunity.due;
+            gap = self.gap_before(head, &target);
+            // Whoever waits for the request does not wait for a search.
+            if gap.opportunity.due > due {
+                return Filling::default();
+            }
+        }
+        let opportunity = gap.opportunity;
         self.follow_margins(planner);
         let mut runs = std::mem::take(&mut self.runs);
-        planner.plan(&opportunity, &mut runs);
+        planner.plan_while(&opportunity, &mut |so_far| may_go_on(by, so_far), &mut runs);
         self.has_work = !runs.is_empty();
         let mut commands = self.commands(&gap, &runs);
         self.runs = runs;
         let spent = loop {
-            if let Some(spent) = self.spent(&gap, &commands, now) {
+            if let Some(spent) = self.spent(&gap, &commands, leaves) {
                 break spent;
             }
             let least = (0..commands.len()).min_by_key(|&at| commands[at].wanted());

@@ -32,7 +32,7 @@ use self::learner::{Learner, Movement};
 use self::turns::{Limit, Turns};
 use crate::drive::spec::ByOp;
 use crate::drive::{Departure, Drive, Rest, Target};
-use crate::freeblock::{Foreground, FreeRun, Planner};
+use crate::freeblock::{Foreground, FreeRun, Planner, SoFar};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
 pub use account::Account;
@@ -80,6 +80,25 @@ pub struct Finished {
     /// Observed less predicted head time. None while the angle of the spindle is not known, and
     /// behind a surprise.
     pub error_ns: Option<i64>,
+}
+
+/// How long decisions take, with all that is to be done until their command is at the drive. Where time
+/// is told and not measured they take none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Deciding {
+    /// Most of them: what one is given when the drive has nothing to do, and waits for it.
+    pub usual: SimDuration,
+    /// Nearly all: so long before the drive needs a command it is decided on.
+    pub most: SimDuration,
+}
+
+/// Whether a search for free work may go on that has come so far, in a decision whose command must leave
+/// for the drive at this time.
+pub type MayGoOn<'a> = &'a mut dyn FnMut(SimTime, SoFar) -> bool;
+
+/// For whoever has all the time there is.
+pub fn to_the_end(_: SimTime, _: SoFar) -> bool {
+    true
 }
 
 /// Surprises in a row after which nothing is foreseen any more; free work takes half as much trust.
@@ -159,6 +178,7 @@ pub struct External {
     /// Whether the last plan was to do something.
     has_work: bool,
     decides_at: Option<SimTime>,
+    deciding: Deciding,
     at_drive: VecDeque<AtDrive>,
     /// When the drive has processed all that has been sent, in the host's time.
     processed: SimTime,
@@ -205,6 +225,7 @@ impl External {
             rest: None,
             has_work: false,
             decides_at: None,
+            deciding: Deciding::default(),
             at_drive: VecDeque::new(),
             processed: SimTime::ZERO,
             head: Head::default(),
@@ -264,18 +285,42 @@ impl External {
         Waiting { target, arrival: pending.arrival, sequence }
     }
 
-    /// The next command to send at `now`; None when the drive has enough or nothing waits.
-    pub fn next_command(&mut self, now: SimTime, planner: &mut dyn Planner) -> Option<Command> {
-        if self.at_drive.len() >= self.spec.at_drive as usize {
+    /// From now on decisions take so long.
+    pub fn decisions_take(&mut self, deciding: Deciding) {
+        self.deciding = deciding;
+    }
+
+    /// So long before the drive needs a command it is decided on.
+    pub fn decides_before(&self) -> SimDuration {
+        self.spec.decide_before.max(self.deciding.most)
+    }
+
+    /// Decides what to send next, if the drive has room for it and it is time: the foreground request,
+    /// and free work before it, which is looked for as long as `may_go_on` says so. Whether something
+    /// was decided.
+    pub fn decide(
+        &mut self,
+        now: SimTime,
+        planner: &mut dyn Planner,
+        may_go_on: MayGoOn<'_>,
+    ) -> bool {
+        let is_time =
+            self.has_room() && self.next.is_none() && (self.rest.is_some() || !self.is_early(now));
+        is_time && self.choose(now, planner, may_go_on).is_some()
+    }
+
+    /// Whether the drive is to have more commands than it has.
+    fn has_room(&self) -> bool {
+        self.at_drive.len() < self.spec.at_drive as usize
+    }
+
+    /// The next command to send at `now`, of what has been [decided](Self::decide); None when the drive
+    /// has enough or nothing is decided.
+    pub fn next_command(&mut self, now: SimTime) -> Option<Command> {
+        if !self.has_room() {
             return None;
         }
-        if self.next.is_none() {
-            if self.rest.is_none() && self.is_early(now) {
-                return None;
-            }
-            self.choose(now, planner)?;
-        }
-        let next = self.next.as_mut().expect("it has been chosen");
+        let next = self.next.as_mut()?;
         // What was planned rests on a prediction that has just failed.
         if !self.head.is_known {
             next.filling.free.clear();
@@ -303,7 +348,7 @@ impl External {
         Some(self.send(command, Some(part), is_behind_free, now))
     }
 
-    /// When [`Self::next_command`] has to be called although nothing has arrived or come back.
+    /// When [`Self::decide`] has to be called although nothing has arrived or come back.
     pub fn decides_at(&self) -> Option<SimTime> {
         self.decides_at
     }
@@ -311,14 +356,29 @@ impl External {
     /// Whether the next request need not be chosen yet: the drive is busy for longer.
     fn is_early(&mut self, now: SimTime) -> bool {
         self.decides_at = None;
-        let Some(last) = self.at_drive.back() else { return false };
-        let ends_ns = last.forecast.end.at.ns();
-        let needed_ns = ends_ns.saturating_sub(self.turnaround.of(Op::Write).ns());
-        let before_ns = needed_ns.saturating_sub(self.spec.decide_before.ns());
-        let decides_at = self.clock.host(SimTime::from_ns(before_ns));
+        let Some(decides_at) = self.before_needed(self.decides_before()) else { return false };
         let is_early = self.head.is_known && now < decides_at && self.any_waits();
         self.decides_at = is_early.then_some(decides_at);
         is_early
+    }
+
+    /// So long before the drive needs its next command; None when it needs one now.
+    fn before_needed(&self, before: SimDuration) -> Option<SimTime> {
+        let ends_ns = self.at_drive.back()?.forecast.end.at.ns();
+        let needed_ns = ends_ns.saturating_sub(self.turnaround.of(Op::Write).ns());
+        let before_ns = needed_ns.saturating_sub(before.ns());
+        Some(self.clock.host(SimTime::from_ns(before_ns)))
+    }
+
+    /// When a command must leave that is decided on from `now` on, and from when on the drive can be taken
+    /// to have it: it is in time when the drive needs it, or where that is too soon for most decisions, as
+    /// late as most of them are made.
+    fn leaves(&self, now: SimTime) -> (SimTime, SimTime) {
+        let soon = now + self.deciding.usual;
+        match self.before_needed(SimDuration::ZERO) {
+            Some(needed) if needed >= soon => (needed, now),
+            _ => (soon, soon),
+        }
     }
 
     fn send(
@@ -364,12 +424,17 @@ impl External {
 
     /// Picks the next foreground request, or goes on with the last one, and plans what to do before
     /// it.
-    fn choose(&mut self, now: SimTime, planner: &mut dyn Planner) -> Option<()> {
+    fn choose(
+        &mut self,
+        now: SimTime,
+        planner: &mut dyn Planner,
+        may_go_on: MayGoOn<'_>,
+    ) -> Option<()> {
         let (part, op) = match self.rest.take() {
             Some(rest) => rest,
             None => self.pick(now)?,
         };
-        let filling = self.fill(now, (part.start, part.blocks, op), planner);
+        let filling = self.fill(now, (part.start, part.blocks, op), planner, may_go_on);
         self.next = Some(Next { part, op, filling });
         Some(())
     }

@@ -26,16 +26,15 @@ pub struct ExternalSpec {
     pub budget: f64,
     /// Free work on the tracks of foreground requests.
     pub same_track: SameTrack,
-    /// The next request is chosen so long before the drive needs its command, and not earlier: those
-    /// that arrive meanwhile can be chosen too. With more than any command takes, as soon as the drive
-    /// takes it.
+    /// The next request is chosen so long before the drive needs its command, and not earlier unless
+    /// decisions take longer: those that arrive meanwhile can be chosen too. With more than any command
+    /// takes, as soon as the drive takes it.
     pub decide_before: SimDuration,
 }
 
 impl Default for ExternalSpec {
     /// Two commands, as in fast02. Half a per cent is what `beyond.fast02` allows the foreground to lose.
-    /// The time before the drive needs a command is assumed. A decision that takes longer leaves the drive
-    /// without one: `freewheel tasks` on a server tells how long they take.
+    /// The time before the drive needs a command is assumed, and the least: see [`super::Deciding`].
     fn default() -> Self {
         Self {
             at_drive: 2,

@@ -23,7 +23,7 @@ mod paths;
 mod prices;
 mod reach;
 mod scheduler;
-pub mod search;
+mod search;
 pub mod tasks;
 mod tracks;
 pub mod uses;
@@ -39,6 +39,7 @@ pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use opportunity::{Ends, Opportunity};
 pub use scheduler::{Delivery, Effort, Options, Rule, STEPS_MAX, Scheduler};
+pub use search::{GoOn, SoFar};
 pub use wanted::{Delivered, LayerKey};
 pub use watched::{Around, Watched};
 
@@ -82,6 +83,13 @@ pub trait Planner: Send {
     /// next by itself and must be on the gap's destination track when it is due; a planner that
     /// promises more delays the foreground request.
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>);
+
+    /// The same for whoever cannot wait for all of it: `go_on` is asked again and again, and when it
+    /// says no the best so far is planned. A planner that never looks for long need not ask.
+    fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
+        let _ = go_on;
+        self.plan(gap, runs);
+    }
 
     /// From now on gaps are planned with `drive`: the one that the planner was made for, but that its
     /// seeks take other times. None may take less than that one's.

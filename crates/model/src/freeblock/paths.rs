@@ -36,7 +36,8 @@ impl Paths {
     }
 
     /// Adds to `items` the best plan found. Of a budget the first direction may spend half, and the
-    /// other what is left then: who comes last must not starve.
+    /// other what is left then: who comes last must not starve. Whoever is asked for more is told how
+    /// many are to come.
     pub fn plan(
         &mut self,
         field: &Field<'_>,
@@ -51,6 +52,7 @@ impl Paths {
             other.clear();
             let (looked, to_come) = (search.looked.nodes, (ops.len() - number) as u64);
             search.budget = looked + (budget - looked) / to_come;
+            search.searches = to_come;
             let worth = self.plan_for(field, reach, search, prices, op, &mut other);
             if worth > best {
                 best = worth;

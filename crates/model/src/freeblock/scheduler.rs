@@ -13,7 +13,7 @@ use super::index::{Index, Objective};
 use super::paths::Paths;
 use super::prices::Prices;
 use super::reach::Reach;
-use super::search::{Field, Frontier, Looked, Search};
+use super::search::{Field, Frontier, GoOn, Looked, Search};
 use super::tracks::Tracks;
 use super::wanted::{Delivered, Layer, LayerKey, Ration, Timed, Wanted};
 use super::{FreeRun, Opportunity, Planner};
@@ -81,7 +81,8 @@ pub struct Effort {
     pub decisions: u64,
     /// Nodes looked at.
     pub nodes: u64,
-    /// Decisions that stopped for their budget, so that something better may have been missed.
+    /// Decisions that stopped for their budget, or when they might not go on, so that something better
+    /// may have been missed.
     pub exhausted: u64,
 }
 
@@ -414,6 +415,10 @@ impl Planner for Scheduler {
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        self.plan_while(gap, &mut |_| true, runs);
+    }
+
+    fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
         runs.clear();
         self.refresh();
         let Self {
@@ -423,7 +428,8 @@ impl Planner for Scheduler {
         let reach = Reach::new(&drive, gap);
         let field = &Field { tracks, wanted, index };
         let (budget, looked) = (options.budget, Looked::default());
-        let mut search = Search { frontier, vain: touched, budget, looked };
+        let searches = 1;
+        let mut search = Search { frontier, vain: touched, budget, go_on, searches, looked };
         items.clear();
         match options.rule {
             Rule::Greedy => greedy::plan(field, &reach, &mut search, items),

@@ -26,6 +26,24 @@ pub(super) struct Best {
     pub value: u32,
 }
 
+/// How often a search asks whether it may go on, in nodes. Who is asked looks at a clock, which takes a
+/// part of what a node does. A cylinder with hundreds of pieces takes as long as hundreds of other
+/// nodes, so before each it is asked as well.
+const ASK_EVERY: u64 = 8;
+
+/// What a search says of itself when it asks whether it may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SoFar {
+    /// Nodes looked at for this decision.
+    pub nodes: u64,
+    /// Searches of this decision that are not done, this one included: one a direction. Whoever comes
+    /// last must not starve.
+    pub searches: u64,
+}
+
+/// Whether a search may go on. What is best so far is taken when it may not.
+pub type GoOn<'a> = &'a mut dyn FnMut(SoFar) -> bool;
+
 /// What a search has to look at.
 pub(super) struct Field<'a> {
     pub tracks: &'a Tracks,
@@ -122,8 +140,8 @@ impl Candidate {
 
 impl Search<'_> {
     /// Shows the cylinders, but for those of source and destination, that might offer more than
-    /// `best`, best bound first, until none is left or the budget of nodes is spent. `visit`
-    /// gets a cylinder and the best known, and returns the best known then; a bound is its worth
+    /// `best`, best bound first, until none is left, the budget of nodes is spent or it may not go on.
+    /// `visit` gets a cylinder and the best known, and returns the best known then; a bound is its worth
     /// times the price of the node.
     pub fn run(
         &mut self,
@@ -156,7 +174,7 @@ impl Search<'_> {
             if candidate.bound() <= best {
                 break;
             }
-            if self.looked.nodes >= self.budget {
+            if !self.may_look_at(node) {
                 self.looked.exhausted = true;
                 break;
             }
@@ -198,7 +216,19 @@ pub(super) struct Search<'a> {
     pub vain: &'a mut Vec<u32>,
     /// Most nodes to look at.
     pub budget: u64,
+    pub go_on: GoOn<'a>,
+    /// This one and those of the same decision behind it.
+    pub searches: u64,
     pub looked: Looked,
+}
+
+impl Search<'_> {
+    #[inline]
+    fn may_look_at(&mut self, node: Node) -> bool {
+        let Self { looked: Looked { nodes, .. }, budget, searches, .. } = *self;
+        let is_between = node.level > 0 && !nodes.is_multiple_of(ASK_EVERY);
+        nodes < budget && (is_between || (self.go_on)(SoFar { nodes, searches }))
+    }
 }
 
 /// How much a search has looked at.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use super::tasks::Promoted;
-use super::{Foreground, FreeRun, Opportunity, Planner, Spent};
+use super::{Foreground, FreeRun, GoOn, Opportunity, Planner, Spent};
 use crate::drive::{Departure, Drive};
 
 /// Makes the decision it is given, once; before and behind it there is time for a look at a clock.
@@ -28,6 +28,11 @@ impl Planner for Watched<'_> {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         let Self { planner, around } = self;
         around(&mut || planner.plan(gap, runs));
+    }
+
+    fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
+        let Self { planner, around } = self;
+        around(&mut || planner.plan_while(gap, go_on, runs));
     }
 
     fn foresee_with(&mut self, drive: &Arc<Drive>) {

@@ -17,7 +17,7 @@ const PLACE: u64 = 128;
 fn sparse(sizes: &[u32], rule: Rule) -> Case {
     let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
     let mut case = Case::empty(spec, 1, Options { rule, ..unlimited() });
-    let Case { scheduler, oracle, prng } = &mut case;
+    let Case { scheduler, oracle, prng, .. } = &mut case;
     let layers: Vec<usize> = sizes
         .iter()
         .map(|&size| {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use freewheel_model::drive::{Drive, Position};
-use freewheel_model::freeblock::{LayerKey, Options, Planner, Rule, Scheduler};
+use freewheel_model::freeblock::{LayerKey, Options, Planner, Rule, Scheduler, SoFar};
 use freewheel_units::{Op, Prng};
 
 use crate::case::gap_between;
 
-/// In how many gaps of thirty something is written, with a budget of so many nodes, where reads are
-/// wanted everywhere and writes, which are worth more, in one place on the way.
-fn gaps_with_writes(drive: &Arc<Drive>, budget: u64) -> u32 {
+/// In how many gaps of thirty something is written, by searches with a budget of so many nodes which may
+/// go on as long as `go_on` says so, where reads are wanted everywhere and writes, which are worth more,
+/// in one place on the way.
+fn gaps_with_writes(drive: &Arc<Drive>, budget: u64, go_on: impl Fn(SoFar) -> bool) -> u32 {
     let options = Options { rule: Rule::Paths, budget, ..Options::default() };
     let mut scheduler = Scheduler::new(drive, options);
     let key = |op, weight| LayerKey { op, size: 8, offset: 0, weight };
@@ -26,7 +27,8 @@ fn gaps_with_writes(drive: &Arc<Drive>, budget: u64) -> u32 {
         let at = |cylinder| Position { cylinder: cylinder as u32, surface: 0 };
         let (from, to) = (at(prng.below(2000)), at(7000 + prng.below(2000)));
         let mut runs = Vec::new();
-        scheduler.plan(&gap_between(drive, prng, from, to), &mut runs);
+        let gap = gap_between(drive, prng, from, to);
+        scheduler.plan_while(&gap, &mut |so_far| go_on(so_far), &mut runs);
         runs.iter().any(|run| run.op == Op::Write)
     };
     (0..30).map(|_| u32::from(gap())).sum()
@@ -36,8 +38,11 @@ fn gaps_with_writes(drive: &Arc<Drive>, budget: u64) -> u32 {
 fn of_a_budget_of_nodes_reads_leave_writes_their_part() {
     let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
     let drive = Arc::new(Drive::build(&spec).unwrap());
-    let written = gaps_with_writes(&drive, u64::MAX);
+    let written = gaps_with_writes(&drive, u64::MAX, |_| true);
     assert!(written >= 5, "{written}");
     // To one cylinder in each direction: eight levels of the tree, and a few more nodes.
-    assert!(gaps_with_writes(&drive, 24) * 2 > written);
+    assert!(gaps_with_writes(&drive, 24, |_| true) * 2 > written);
+    // Who is asked knows how many searches are to come.
+    let in_parts = |so_far: SoFar| so_far.searches * so_far.nodes < 24;
+    assert!(gaps_with_writes(&drive, u64::MAX, in_parts) * 2 > written);
 }

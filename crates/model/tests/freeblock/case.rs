@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Departure, Drive, Position, SEEK_CLASSES, SeekMargins};
 use freewheel_model::freeblock::{
-    Ends, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
+    Ends, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, SoFar,
 };
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -63,6 +63,10 @@ pub struct Case {
     pub scheduler: Scheduler,
     pub oracle: Oracle,
     pub prng: Prng,
+    /// So often searches are told that they may go on in a gap, and then that they may not.
+    pub patience: u64,
+    /// Whether they were told so in the last one.
+    pub is_refused: bool,
 }
 
 impl Case {
@@ -74,7 +78,7 @@ impl Case {
     /// The same in at most so many layers.
     pub fn with(spec: DriveSpec, seed: u64, options: Options, layers_max: u64) -> Self {
         let mut case = Self::empty(spec, seed, options);
-        let Self { scheduler, oracle, prng } = &mut case;
+        let Self { scheduler, oracle, prng, .. } = &mut case;
         let drive = Arc::clone(&oracle.drive);
         for _ in 0..1 + prng.below(layers_max) {
             let size = 1 + prng.below(12) as u32;
@@ -103,7 +107,7 @@ impl Case {
         let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
         let drive = Arc::new(Drive::build(&in_order).unwrap());
         let (scheduler, oracle) = (Scheduler::new(&drive, options), Oracle::new(&drive));
-        Self { scheduler, oracle, prng }
+        Self { scheduler, oracle, prng, patience: u64::MAX, is_refused: false }
     }
 
     /// Blocks of a layer, wanted or not.
@@ -201,7 +205,14 @@ impl Case {
         let drive = Arc::clone(&self.oracle.drive);
         let gap = any_gap(&mut self.prng, &drive);
         let mut runs = Vec::new();
-        self.scheduler.plan(&gap, &mut runs);
+        let (mut asked, mut is_refused) = (0, false);
+        let mut go_on = |_: SoFar| {
+            asked += 1;
+            is_refused |= asked > self.patience;
+            !is_refused
+        };
+        self.scheduler.plan_while(&gap, &mut go_on, &mut runs);
+        self.is_refused = is_refused;
         for (cylinder, price) in (0..).zip(&mut self.oracle.prices) {
             *price = self.scheduler.price(cylinder);
         }

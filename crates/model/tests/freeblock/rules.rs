@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use freewheel_model::freeblock::{FreeRun, Options, Planner, Rule};
+use freewheel_model::freeblock::{FreeRun, Options, Planner, Rule, SoFar};
 use freewheel_units::{Blocks, Lbn, SimTime};
 use proptest::prelude::*;
 
-use crate::case::{Case, unlimited};
+use crate::case::{Case, any_gap, unlimited};
 use crate::common::any_drive;
 use crate::oracle::Oracle;
 
@@ -180,11 +180,57 @@ proptest! {
     }
 
     #[test]
+    fn a_search_that_may_not_go_on_plans_in_time_and_no_more_than_the_best(
+        (spec, drive) in any_drive(), seed: u64, patience in prop_oneof![0u64..20, Just(u64::MAX)]
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        for rule in [Rule::Greedy, Rule::Paths] {
+            let options = Options { rule, prices: false, ..unlimited() };
+            let mut case = Case { patience, ..Case::with(spec.clone(), seed, options, 1) };
+            for _ in 0..30 {
+                let exhausted = case.scheduler.effort().exhausted;
+                let (worth, best, in_time, runs) = match rule {
+                    Rule::Greedy => case.gap(),
+                    Rule::Paths => case.gap_beside(Oracle::best_path),
+                };
+                prop_assert!(in_time, "{:?}", runs);
+                // Several stops count what is left over beside a third cylinder as well.
+                prop_assert!(rule == Rule::Paths || worth <= best, "{} of {}", worth, best);
+                prop_assert!(worth >= best || case.is_refused, "{} of {}", worth, best);
+                let counted = case.scheduler.effort().exhausted > exhausted;
+                prop_assert_eq!(counted, case.is_refused);
+                prop_assert!(patience < u64::MAX || !counted);
+            }
+        }
+    }
+
+    #[test]
+    fn who_may_look_for_longer_takes_no_less((spec, drive) in any_drive(), seed: u64) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let mut case = Case::with(spec, seed, Options { rule: Rule::Greedy, ..unlimited() }, 1);
+        for _ in 0..10 {
+            let gap = any_gap(&mut case.prng, &drive);
+            let mut least = 0;
+            for patience in 0..20 {
+                let (mut asked, mut runs) = (0, Vec::new());
+                let mut go_on = |_: SoFar| {
+                    asked += 1;
+                    asked <= patience
+                };
+                case.scheduler.clone().plan_while(&gap, &mut go_on, &mut runs);
+                let blocks: u32 = runs.iter().map(|run| run.blocks).sum();
+                prop_assert!(blocks >= least, "{blocks} after {least}, asked {asked}");
+                least = blocks;
+            }
+        }
+    }
+
+    #[test]
     fn one_run_on_a_track_after_the_other_all_is_found_that_is_wanted(
         (spec, drive) in any_drive(), seed: u64, most in 1u64..40
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
-        let Case { mut scheduler, mut oracle, mut prng } = Case::new(spec, seed, Rule::Greedy);
+        let Case { mut scheduler, mut oracle, mut prng, .. } = Case::new(spec, seed, Rule::Greedy);
         for layer in 0..oracle.layers.len() {
             let op = oracle.layers[layer].op;
             let mut from = 0;

@@ -5,7 +5,7 @@ mod config;
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::Position;
-use freewheel_model::external::{Account, External, Finished};
+use freewheel_model::external::{Account, External, Finished, to_the_end};
 use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::freeblock::{Nothing, Planner, PromotionId};
 use freewheel_model::onboard::{Done, NextEvent, Served};
@@ -72,9 +72,11 @@ impl<'p> Outside<'p> {
     /// Sends the drive what it is to have now.
     fn send(&mut self, now: SimTime) {
         self.came_back = None;
-        while let Some(command) =
-            self.with_planner(|scheduler, planner| scheduler.next_command(now, planner))
-        {
+        let next = |scheduler: &mut External, planner: &mut dyn Planner| {
+            scheduler.decide(now, planner, &mut to_the_end);
+            scheduler.next_command(now)
+        };
+        while let Some(command) = self.with_planner(next) {
             let (op, start, blocks) = (command.op, command.start, command.blocks);
             self.drive.submit(now, Command { id: command.id, op, start, blocks });
         }

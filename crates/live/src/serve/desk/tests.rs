@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::external::{Conservatism, External, ExternalSpec, SameTrack};
+use freewheel_model::external::{Conservatism, External, ExternalSpec, SameTrack, to_the_end};
 use freewheel_model::freeblock::tasks::{CADENCE, Extent, Tasks};
 use freewheel_model::freeblock::{Options, Rule};
 use freewheel_model::sched::PolicySpec;
@@ -39,10 +39,20 @@ struct World {
     refuses: bool,
     /// Decisions that were made by what the desk was given for it.
     decided: Arc<AtomicU64>,
+    /// So often a search is told that it may go on; and how many decisions were told at last that they
+    /// may not.
+    patience: u64,
+    refused: u64,
 }
 
 fn us(us: u64) -> SimDuration {
     SimDuration::from_us(us)
+}
+
+/// The next command where deciding takes no time.
+fn next(desk: &mut Desk, now: SimTime) -> Option<BackendCommand> {
+    desk.decide_next(now, &mut to_the_end);
+    desk.next_command(now)
 }
 
 impl World {
@@ -110,6 +120,8 @@ impl World {
             late,
             refuses,
             decided,
+            patience: u64::MAX,
+            refused: 0,
         }
     }
 
@@ -117,9 +129,19 @@ impl World {
         self.drive.blocks().get()
     }
 
+    fn next_command(&mut self) -> Option<BackendCommand> {
+        let (mut asked, patience) = (0, self.patience);
+        self.desk.decide_next(self.now, &mut |_, _| {
+            asked += 1;
+            asked <= patience
+        });
+        self.refused += u64::from(asked > patience);
+        self.desk.next_command(self.now)
+    }
+
     /// Gives the drive what it is to have, and gathers answers.
     fn settle(&mut self) {
-        while let Some(command) = self.desk.next_command(self.now) {
+        while let Some(command) = self.next_command() {
             let blocks = (command.data.len() as u64 / BLOCK_BYTES) as u32;
             let sector = self.desk.abilities.sector_blocks();
             assert!(command.start.get().is_multiple_of(sector.into()), "{command:?}");
@@ -306,6 +328,23 @@ fn every_decision_about_a_gap_is_made_by_what_was_given_for_it() {
 }
 
 #[test]
+fn decisions_that_may_not_go_on_are_counted_and_clients_get_what_they_should() {
+    let free = [0, 2, u64::MAX].map(|patience| {
+        let mut world = World { patience, ..World::new(&[], SameTrack::Merge) };
+        let reads = load(&mut world, 300, 4);
+        for (_, (id, result)) in &world.answers {
+            let is_right = reads.get(id).is_none_or(|read| &read.1 == result.as_ref().unwrap());
+            assert!(is_right, "{patience}: read {id}");
+        }
+        let effort = world.desk.effort();
+        assert_eq!(effort.exhausted, world.refused);
+        assert_eq!(effort.exhausted > 0, patience < u64::MAX, "{effort:?}");
+        world.desk.account().free_blocks
+    });
+    assert!(0 < free[0] && free[0] < free[2], "{free:?}");
+}
+
+#[test]
 fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
     let can = |trim, write_zeroes, write_zeroes_kept| {
         let flush = true;
@@ -412,7 +451,7 @@ fn one_after_the_other(desk: &mut Desk) -> (BTreeMap<u64, SimTime>, u32) {
     let (mut queue, mut answered) = (VecDeque::new(), BTreeMap::new());
     let (mut now, mut pieces) = (SimTime::ZERO, 0);
     while !desk.is_idle() {
-        while let Some(command) = desk.next_command(now) {
+        while let Some(command) = next(desk, now) {
             queue.push_back(command);
         }
         if let Some(BackendCommand { id, what, data, .. }) = queue.pop_front() {
@@ -476,7 +515,7 @@ fn a_write_with_fua_is_answered_behind_a_flush_of_its_own() {
     world.inside.remove(&write);
     world.desk.came_back(write, SimTime::from_ns(9_000_000), Ok(vec![7; blocks * 512]));
     assert_eq!(world.desk.answers().count(), 0, "not before the flush");
-    let flush = world.desk.next_command(SimTime::from_ns(9_000_000)).unwrap();
+    let flush = next(&mut world.desk, SimTime::from_ns(9_000_000)).unwrap();
     assert_eq!(flush.what, What::Flush);
     world.desk.came_back(flush.id, SimTime::from_ns(9_500_000), Ok(Vec::new()));
     let answers: Vec<Answer> = world.desk.answers().collect();

@@ -55,7 +55,9 @@ use self::task::{Task, count};
 use self::weights::{Contest, Rival, by_deadline};
 use self::writes::{Writer, WritesUnderWay, bounds};
 use super::bitmap::Bitmap;
-use super::{Foreground, FreeRun, Opportunity, Options, Planner, PromotionId, Scheduler, Wear};
+use super::{
+    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, PromotionId, Scheduler, Wear,
+};
 use crate::drive::{Departure, Drive};
 
 pub use memory::Memory;
@@ -383,6 +385,10 @@ impl Planner for Tasks {
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        self.plan_while(gap, &mut |_| true, runs);
+    }
+
+    fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
         self.end_gap();
         let is_due = gap.begin >= self.weigh_at;
         if is_due || self.has_new_round {
@@ -392,7 +398,7 @@ impl Planner for Tasks {
         if is_due {
             self.weigh_at = gap.begin + self.cadence;
         }
-        self.scheduler.plan(gap, runs);
+        self.scheduler.plan_while(gap, go_on, runs);
         self.begin_writes(runs);
     }
 
