@@ -7,12 +7,14 @@ mod promote;
 mod result;
 mod running;
 mod task;
+mod uses;
+mod write_back;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::{Departure, Drive};
-use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, TaskError, Tasks};
+use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
 use freewheel_model::freeblock::{
     Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, STEPS_MAX, Spent,
 };
@@ -29,6 +31,11 @@ pub use config::{FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
 pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round, TaskResult};
 pub use task::{BackgroundTask, TaskConfig, TaskKind};
+pub use uses::{CompareResult, PrefetchResult, UseResult};
+pub use write_back::WriteBackResult;
+
+use self::uses::{BeginError, Use};
+use self::write_back::WriteBack;
 
 /// The tasks of one arm.
 pub(crate) struct Background {
@@ -83,7 +90,7 @@ impl Background {
         config: &FreeblockConfig,
         policy: PolicySpec,
         unfinished: Option<Unfinished>,
-    ) -> Result<Self, TaskError> {
+    ) -> Result<Self, BeginError> {
         let options = Options {
             rule: config.rule,
             prices: config.prices,
@@ -128,37 +135,54 @@ impl Background {
     }
 
     fn take_events(&mut self, in_a_gap: bool) {
-        let events: Vec<Event> = self.tasks.events().collect();
-        for event in events {
-            let (Event::Delivered { task, .. }
-            | Event::Done { task, .. }
-            | Event::Superseded { task, .. }) = event;
-            let number = self.running.iter().position(|running| running.id() == task);
-            let number = number.expect("nobody else has tasks here");
-            match event {
-                Event::Delivered { extent, is_promoted, at, .. } => {
-                    let way = match in_a_gap {
-                        true if self.is_idle => Way::Idle,
-                        true => Way::Gap,
-                        false if is_promoted => Way::Promotion,
-                        false => Way::Passing,
-                    };
-                    self.delivered(number, extent, way, at);
+        // Who is told of one may ask for more, and bring about the next.
+        loop {
+            let events: Vec<Event> = self.tasks.events().collect();
+            if events.is_empty() {
+                return;
+            }
+            events.into_iter().for_each(|event| self.take_event(event, in_a_gap));
+        }
+    }
+
+    fn take_event(&mut self, event: Event, in_a_gap: bool) {
+        let (Event::Delivered { task, .. }
+        | Event::Done { task, .. }
+        | Event::Superseded { task, .. }) = event;
+        let number = self.running.iter().position(|running| running.id() == task);
+        let number = number.expect("nobody else has tasks here");
+        let (Event::Delivered { at: heard, .. }
+        | Event::Done { at: heard, .. }
+        | Event::Superseded { at: heard, .. }) = event;
+        match event {
+            Event::Delivered { extent, is_promoted, at, .. } => {
+                let way = match in_a_gap {
+                    true if self.is_idle => Way::Idle,
+                    true => Way::Gap,
+                    false if is_promoted => Way::Promotion,
+                    false => Way::Passing,
+                };
+                self.delivered(number, extent, way, at);
+            }
+            Event::Done { at, .. } => {
+                self.running[number].end_round(&mut self.tasks, at);
+                if let Some(tail) = self.tail.as_mut().filter(|_| number == FIRST) {
+                    tail.end_round();
                 }
-                Event::Done { at, .. } => {
-                    self.running[number].end_round(&mut self.tasks, at);
-                    if let Some(tail) = self.tail.as_mut().filter(|_| number == FIRST) {
-                        tail.end_round();
-                    }
-                }
-                Event::Superseded { extent, at, .. } => {
-                    let blocks = self.running[number].superseded(extent.blocks, at);
-                    if number == FIRST {
-                        self.contribute(blocks);
-                    }
+            }
+            Event::Superseded { extent, at, .. } => {
+                let blocks = self.running[number].superseded(extent.blocks, at);
+                if number == FIRST {
+                    self.contribute(blocks);
                 }
             }
         }
+        self.running[number].heard(&mut self.tasks, &event, heard);
+    }
+
+    /// The write-back, if there is one.
+    fn write_back(&mut self) -> Option<&mut WriteBack> {
+        self.running.iter_mut().find_map(|task| task.user()?.write_back())
     }
 
     /// Blocks have come to the task with this number.
@@ -236,17 +260,56 @@ impl Planner for Background {
         if let Some(tail) = &mut self.tail {
             tail.arrived(request);
         }
+        let parts = match request.promotion {
+            None => self.write_back().map(|write_back| write_back.parts_kept(request)),
+            Some(_) => None,
+        };
         self.tasks.foreground_arrived(request, at);
         self.take_events(false);
+        if request.promotion.is_none() {
+            let Self { running, tasks, .. } = self;
+            for user in running.iter_mut().filter_map(Running::user) {
+                user.arrived(tasks, request, at);
+                if let (Use::WriteBack(write_back), Some(parts)) = (user, &parts) {
+                    write_back.keep(tasks, parts, at).expect("blocks of the drive");
+                }
+            }
+            self.take_events(false);
+        }
+    }
+
+    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
+        let Self { running, tasks, .. } = self;
+        let mut users = running.iter_mut().filter_map(Running::user);
+        let Some(write_back) = users.find_map(Use::write_back) else { return false };
+        let is_taken = write_back.takes(tasks, request, now).expect("blocks of the drive");
+        if is_taken {
+            running
+                .iter_mut()
+                .filter_map(Running::user)
+                .for_each(|user| user.taken(tasks, request, now));
+            self.take_events(false);
+        }
+        is_taken
     }
 
     fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
+        // What it may write over must be on its way before.
+        if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
+            return Some(promoted);
+        }
         self.copies.before(write, &self.running, &mut self.tasks)
     }
 
     fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
         if let Some(task) = self.copies.task_of(request.promotion) {
             return self.running[task].copy_took(head);
+        }
+        for task in &mut self.running {
+            let write_back = task.user().and_then(Use::write_back);
+            if write_back.is_some_and(|write_back| write_back.has_promoted(request.promotion)) {
+                return task.promotion_took(head);
+            }
         }
         let Some(tail) = &mut self.tail else { return };
         if let Some(number) = tail.took(request.promotion, head) {
@@ -260,12 +323,18 @@ impl Planner for Background {
         self.tasks.foreground_done(request, at);
         self.take_events(false);
         self.copies.done(request.promotion);
+        if let Some(write_back) = self.write_back() {
+            write_back.done(request.promotion);
+        }
         if let Some(tail) = &mut self.tail {
             tail.done(request.promotion);
         }
     }
 
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
+            return Some(promoted);
+        }
         let (tail, first) = (self.tail.as_mut()?, &mut self.running[FIRST]);
         let (number, round) = (first.number(), first.state());
         let promoted = tail.promote(now, &mut self.tasks, first.id(), number, &round)?;

@@ -423,10 +423,11 @@ fn check_freeblock(
     let arms = u64::from(striping.arms()) * u64::from(drives);
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
     let check = |freeblock: &FreeblockConfig| {
-        if refuses && freeblock.has_writes() {
-            return Err("`task` is write, and a host-managed drive takes writes at the write \
-                        pointers of its zones alone: take another drive or another task"
-                .into());
+        if let Some(task) = freeblock.writes().filter(|_| refuses) {
+            return Err(format!(
+                "`task` is {}, and a host-managed drive takes writes at the write pointers of its zones alone: take another drive or another task",
+                task.word()
+            ));
         }
         freeblock.check(drive.blocks(), arms)
     };
