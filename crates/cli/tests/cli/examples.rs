@@ -177,6 +177,28 @@ fn the_write_back_example_does_writes_at_once_and_most_of_them_for_free() {
 }
 
 #[test]
+fn the_postmark_example_does_more_transactions_when_gaps_or_nobody_clean() {
+    let last = |cleaner: &str| {
+        let cleaner = format!("workload.cleaner={cleaner}");
+        // So full that there is something to clean in a short pass.
+        let overrides = ["--set", &cleaner, "--set", "workload.transactions=4000"];
+        let full = ["--set", "workload.utilisation=0.85", "--set", "workload.passes=1"];
+        let arguments = [&["sim", "examples/postmark.toml"], &overrides[..], &full[..]].concat();
+        let mut result = document(&[&arguments[..], &["--json"]].concat())["result"].take();
+        result["postmark"]["passes"][0].take()
+    };
+    let text = stdout(&["sim", "examples/postmark.toml", "--set", "workload.transactions=500"]);
+    assert!(text.contains("PostMark") && text.contains("pass 2"), "{text}");
+    let [original, freeblock, ideal] = ["original", "freeblock", "ideal"].map(last);
+    let rate = |pass: &serde_json::Value| pass["transactions_per_second"].as_f64().unwrap();
+    assert!(rate(&freeblock) > 1.2 * rate(&original), "{original} {freeblock}");
+    assert!(rate(&ideal) > 1.5 * rate(&original), "{original} {ideal}");
+    assert_eq!(original["segments_cleaned"], ideal["segments_cleaned"]);
+    assert!(freeblock["free_copied_blocks"].as_u64() > Some(1000), "{freeblock}");
+    assert_eq!(original["free_copied_blocks"], 0);
+}
+
+#[test]
 fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
     let text = stdout(&arguments);
@@ -227,6 +249,7 @@ fn every_example_is_run_by_a_test() {
             "idle.toml",
             "oltp.toml",
             "outside.toml",
+            "postmark.toml",
             "prefetch.toml",
             "random.toml",
             "replay.toml",
