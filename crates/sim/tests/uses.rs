@@ -178,7 +178,7 @@ fn writes_of_parts_of_blocks_go_to_the_drive_and_the_rest_of_a_dirty_block_stays
     assert!(came.taken > 100 && came.writes - came.taken > 100, "{came:?}");
     let gone = came.free + came.promoted + came.absorbed + came.superseded + came.left;
     assert_eq!(came.dirtied, gone, "{came:?}");
-    assert!(came.superseded > 10, "{came:?}");
+    assert!(came.superseded > 4, "{came:?}");
 }
 
 #[test]

@@ -181,8 +181,8 @@ fn the_postmark_example_does_more_transactions_when_gaps_or_nobody_clean() {
     let last = |cleaner: &str| {
         let cleaner = format!("workload.cleaner={cleaner}");
         // So full that there is something to clean in a short pass.
-        let overrides = ["--set", &cleaner, "--set", "workload.transactions=4000"];
-        let full = ["--set", "workload.utilisation=0.85", "--set", "workload.passes=1"];
+        let overrides = ["--set", &cleaner, "--set", "workload.transactions=8000"];
+        let full = ["--set", "workload.utilisation=0.93", "--set", "workload.passes=1"];
         let arguments = [&["sim", "examples/postmark.toml"], &overrides[..], &full[..]].concat();
         let mut result = document(&[&arguments[..], &["--json"]].concat())["result"].take();
         result["postmark"]["passes"][0].take()
