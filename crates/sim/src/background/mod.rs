@@ -25,6 +25,8 @@ use self::copies::Copies;
 use self::promote::{Ahead, Tail};
 use self::running::{Running, Way};
 use self::task::names;
+use self::uses::{BeginError, Use};
+use self::write_back::WriteBack;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
@@ -33,9 +35,6 @@ pub use result::{BackgroundResult, Gaps, IdleStarts, Progress, Round, TaskResult
 pub use task::{BackgroundTask, TaskConfig, TaskKind};
 pub use uses::{CompareResult, PrefetchResult, UseResult};
 pub use write_back::WriteBackResult;
-
-use self::uses::{BeginError, Use};
-use self::write_back::WriteBack;
 
 /// The tasks of one arm.
 pub(crate) struct Background {
@@ -146,16 +145,13 @@ impl Background {
     }
 
     fn take_event(&mut self, event: Event, in_a_gap: bool) {
-        let (Event::Delivered { task, .. }
-        | Event::Done { task, .. }
-        | Event::Superseded { task, .. }) = event;
+        let (Event::Delivered { task, at, .. }
+        | Event::Done { task, at, .. }
+        | Event::Superseded { task, at, .. }) = event;
         let number = self.running.iter().position(|running| running.id() == task);
         let number = number.expect("nobody else has tasks here");
-        let (Event::Delivered { at: heard, .. }
-        | Event::Done { at: heard, .. }
-        | Event::Superseded { at: heard, .. }) = event;
         match event {
-            Event::Delivered { extent, is_promoted, at, .. } => {
+            Event::Delivered { extent, is_promoted, .. } => {
                 let way = match in_a_gap {
                     true if self.is_idle => Way::Idle,
                     true => Way::Gap,
@@ -164,20 +160,20 @@ impl Background {
                 };
                 self.delivered(number, extent, way, at);
             }
-            Event::Done { at, .. } => {
+            Event::Done { .. } => {
                 self.running[number].end_round(&mut self.tasks, at);
                 if let Some(tail) = self.tail.as_mut().filter(|_| number == FIRST) {
                     tail.end_round();
                 }
             }
-            Event::Superseded { extent, at, .. } => {
+            Event::Superseded { extent, .. } => {
                 let blocks = self.running[number].superseded(extent.blocks, at);
                 if number == FIRST {
                     self.contribute(blocks);
                 }
             }
         }
-        self.running[number].heard(&mut self.tasks, &event, heard);
+        self.running[number].heard(&mut self.tasks, &event, at);
     }
 
     /// The write-back, if there is one.
