@@ -398,8 +398,9 @@ impl<S: Source> Source for Until<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
+    use freewheel_model::freeblock::PromotionId;
     use freewheel_units::Blocks;
 
     use super::*;
@@ -524,5 +525,174 @@ mod tests {
         }
         // The canary: a task that does not hear of requests writes over them.
         assert!(wiped(false, false).0.lost > 100);
+    }
+
+    /// The background of an experiment with write-back, and which version of every block of 512 B is
+    /// the newest, is in memory, and is on the media.
+    struct Versions {
+        background: Background,
+        begun: u64,
+        newest: BTreeMap<u64, u64>,
+        memory: BTreeMap<u64, u64>,
+        media: BTreeMap<u64, u64>,
+        /// Of promoted requests and of writes that went to the drive, by their numbers.
+        promoted: BTreeMap<PromotionId, Vec<(u64, u64)>>,
+        through: BTreeMap<u64, u64>,
+        /// Blocks that were written over with older data.
+        lost: u64,
+        /// Whether it hears of what arrives.
+        tells: bool,
+    }
+
+    impl Versions {
+        fn begins(&mut self, request: &Foreground, is_in_memory: bool) {
+            self.begun += 1;
+            for block in blocks(request.start, request.blocks) {
+                self.newest.insert(block, self.begun);
+                if is_in_memory {
+                    self.memory.insert(block, self.begun);
+                }
+            }
+        }
+
+        fn is_promoted(&mut self, promoted: Option<Promoted>) -> Option<Promoted> {
+            let Promoted { id, start, blocks: count, .. } = promoted?;
+            let versions = blocks(start, count).map(|block| (block, self.memory[&block])).collect();
+            self.promoted.insert(id, versions);
+            promoted
+        }
+
+        fn is_written(&mut self, block: u64, version: u64) {
+            let before = self.media.insert(block, version);
+            let is_older = before.is_some_and(|before| before > version);
+            self.lost += u64::from(is_older && !self.is_of_requests(before.unwrap(), version));
+        }
+
+        /// Whether both went to the drive, in an order that the policy is free to choose.
+        fn is_of_requests(&self, one: u64, other: u64) -> bool {
+            let all: BTreeSet<u64> = self.through.values().copied().collect();
+            all.contains(&one) && all.contains(&other)
+        }
+    }
+
+    fn blocks(start: Lbn, count: u32) -> std::ops::Range<u64> {
+        start.get()..start.get() + u64::from(count)
+    }
+
+    impl Planner for Versions {
+        fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+            self.background.plan(gap, runs);
+        }
+
+        fn done(&mut self, run: &FreeRun, at: SimTime) {
+            if run.op == Op::Write {
+                for block in blocks(run.start, run.blocks) {
+                    self.is_written(block, self.memory[&block]);
+                }
+            }
+            self.background.done(run, at);
+        }
+
+        fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+            self.background.passed(op, start, blocks, at);
+        }
+
+        fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
+            let is_taken = self.background.takes(request, now);
+            if is_taken && request.op == Op::Write {
+                self.begins(request, true);
+            }
+            is_taken
+        }
+
+        fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+            if request.op == Op::Write && request.promotion.is_none() {
+                self.begins(request, false);
+                self.through.insert(request.sequence, self.begun);
+            }
+            if self.tells {
+                self.background.foreground_arrived(request, at);
+            }
+        }
+
+        fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+            self.background.foreground_took(request, head);
+        }
+
+        fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+            if request.op == Op::Write {
+                let version = self.through.get(&request.sequence).copied();
+                let written = match request.promotion {
+                    Some(promotion) => self.promoted.remove(&promotion).unwrap(),
+                    None => blocks(request.start, request.blocks)
+                        .map(|block| (block, version.unwrap()))
+                        .collect(),
+                };
+                written.into_iter().for_each(|(block, version)| self.is_written(block, version));
+            }
+            self.background.foreground_done(request, at);
+        }
+
+        fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
+            let promoted = self.background.read_before(write, now);
+            self.is_promoted(promoted)
+        }
+
+        fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+            let promoted = self.background.promote(now);
+            self.is_promoted(promoted)
+        }
+    }
+
+    /// Clients that write to some MiB, more than memory takes.
+    fn written_back(tells: bool, electronics: bool) -> Versions {
+        let text = format!(
+            "drive = \"atlas10k\"\nelectronics = {electronics}\nkeep_free_blocks_before = false\n\
+             scheduler.policy = \"sptf\"\n\
+             workload = {{ kind = \"closed\", outstanding = 12, requests = 6000, pattern = {{ size = \
+             \"8KiB\", read_share = 0.4, local_share = 1.0, local_sd = \"64KiB\" }} }}\n\
+             [freeblock]\ntask = \"write-back\"\nmemory = \"128KiB\"\n"
+        );
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let freeblock = config.freeblock.clone().unwrap();
+        let experiment = Experiment::new(SimConfig { freeblock: None, ..config }).unwrap();
+        let policy = experiment.config.scheduler;
+        let mut versions = Versions {
+            background: Background::new(&experiment.drive, &freeblock, policy, None).unwrap(),
+            begun: 0,
+            newest: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            media: BTreeMap::new(),
+            promoted: BTreeMap::new(),
+            through: BTreeMap::new(),
+            lost: 0,
+            tells,
+        };
+        let planners = vec![&mut versions as &mut dyn Planner];
+        experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {}).unwrap();
+        versions
+    }
+
+    #[test]
+    fn write_back_leaves_the_newest_data_on_the_media_or_in_memory() {
+        for electronics in [false, true] {
+            let mut versions = written_back(true, electronics);
+            assert_eq!(versions.lost, 0);
+            let came = versions.background.write_back().unwrap().result(0);
+            assert!(came.promoted > 100 && came.free > 100, "{came:?}");
+            assert!(came.writes - came.taken > 100 && came.superseded > 10, "{came:?}");
+            // What the drive's own buffer has, nobody is told of at the end.
+            if !electronics {
+                for (block, newest) in &std::mem::take(&mut versions.newest) {
+                    let write_back = versions.background.write_back().unwrap();
+                    let is_kept = write_back.is_dirty(block / 8 * 8);
+                    let media = versions.media.get(block).copied().unwrap_or(0);
+                    let is_newest = media == *newest || versions.is_of_requests(media, *newest);
+                    assert!(is_kept || is_newest, "block {block}");
+                }
+            }
+        }
+        // The canary: one that does not hear of requests writes older data over theirs.
+        assert!(written_back(false, false).lost > 100);
     }
 }

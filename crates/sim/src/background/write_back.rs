@@ -122,7 +122,8 @@ impl WriteBack {
         self.touched(request).filter(move |&at| at < from || at + size > to)
     }
 
-    fn is_dirty(&self, at: u64) -> bool {
+    /// Whether its block that begins there is in memory only.
+    pub fn is_dirty(&self, at: u64) -> bool {
         self.prewriter.is_dirty(Lbn::new(at))
     }
 
