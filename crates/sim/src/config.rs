@@ -4,6 +4,7 @@ mod array;
 mod error;
 mod experiment;
 mod overrides;
+mod postmark;
 mod reporting;
 mod workload;
 
@@ -24,6 +25,7 @@ pub use array::{ArrayConfig, Layout};
 pub use error::ConfigError;
 pub use experiment::{Experiment, Observer, Planners, Progress};
 pub use overrides::key_and_value;
+pub use postmark::{PassResult, PostmarkCleaner, PostmarkResult, PostmarkWorkload};
 pub use workload::{ThinkDistribution, TraceWorkload, Workload, open};
 
 /// A simulation: everything that its result depends on, but for the bytes of a trace.

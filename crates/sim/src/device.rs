@@ -25,7 +25,13 @@ pub trait Device {
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
         let _ = (now, waiting, promotion);
     }
-    /// The next read of its background work that must take place before this write, which is just
+    /// Whether its background work has the answer in memory, of a request that is just arriving: the
+    /// arm has nothing to do with it then.
+    fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
+        let _ = (now, waiting);
+        false
+    }
+    /// The next request of its background work that must take place before this write, which is just
     /// arriving; asked for until there is none.
     fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
         let _ = (now, write);
@@ -124,6 +130,11 @@ impl Device for Mechanics<'_> {
     #[inline]
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
         self.servo.foreground_arrived(now, waiting, promotion);
+    }
+
+    #[inline]
+    fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
+        self.servo.takes(now, waiting)
     }
 
     #[inline]
@@ -272,6 +283,11 @@ impl Device for WholeDrive<'_> {
     #[inline]
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
         self.servo.foreground_arrived(now, waiting, promotion);
+    }
+
+    #[inline]
+    fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
+        self.servo.takes(now, waiting)
     }
 
     #[inline]

@@ -158,11 +158,18 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             self.flushes.write_arrived(sequence);
         }
         let now = self.now;
+        let mut taken = 0;
         let Self { striping, arms, touched, promoted, pending, .. } = self;
         let mut push = |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
             let waiting = Waiting { target, arrival: now, sequence };
+            if arm.device.takes(now, &waiting) {
+                taken += 1;
+                // What memory has no room for any more may have to be written.
+                touched.push(piece.arm);
+                return;
+            }
             if request.op == Op::Write {
                 while let Some(read) = arm.device.read_before(now, &waiting) {
                     begin_promoted(arm, piece.arm, pending, promoted, (read, now));
@@ -176,7 +183,12 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             }
         };
         let pieces = striping.for_each_piece(request.start, request.blocks, &mut push);
-        self.pending.set_pieces(sequence, pieces);
+        if taken < pieces {
+            return self.pending.set_pieces(sequence, pieces - taken);
+        }
+        self.pending.set_pieces(sequence, 1);
+        let served = Served { end: now, ..Served::default() };
+        self.piece_done(&Done { sequence, served, flush: false });
     }
 
     /// Why the drive refuses the request, if it does.

@@ -10,6 +10,7 @@ use serde::Serialize;
 use self::time::share;
 use crate::background::{Background, BackgroundResult};
 use crate::completion::Completion;
+use crate::config::PostmarkResult;
 use crate::device::Work;
 use crate::idle::IdleTime;
 use crate::servo::FreeTime;
@@ -36,6 +37,7 @@ pub(crate) struct Tally {
     hash: u64,
     ended: Ended,
     background: Vec<BackgroundResult>,
+    postmark: Option<PostmarkResult>,
 }
 
 /// What is known of runs when they have ended.
@@ -101,6 +103,9 @@ pub struct RunResult {
     /// The background work of each arm, where there was any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundResult>,
+    /// What PostMark came to, where it was the workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub postmark: Option<PostmarkResult>,
     /// Response times of reads and writes together.
     pub response: Summary,
     /// Response times of reads.
@@ -249,6 +254,11 @@ impl Tally {
         self.background.extend(arms.into_iter().map(|arm| arm.result(end)));
     }
 
+    /// What PostMark came to.
+    pub(crate) fn postmark(&mut self, result: PostmarkResult) {
+        self.postmark = Some(result);
+    }
+
     /// Adds another run that has ended, all but its hash, for that depends on the order.
     pub(crate) fn add(&mut self, other: &Self) {
         self.background.extend_from_slice(&other.background);
@@ -291,6 +301,7 @@ impl Tally {
             external: self.ended.external,
             margins: self.ended.margins,
             background: self.background,
+            postmark: self.postmark,
             response: both.summary(),
             read_response: self.reads.summary(),
             write_response: self.writes.summary(),

@@ -253,7 +253,14 @@ impl<'p> Servo<'p> {
         self.freeblock.as_ref()?.idle.time()
     }
 
-    /// The next read of a background task that must take place before this write, which is just
+    /// Whether a background task has the answer to this request, which is just arriving, in memory.
+    #[inline]
+    pub fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
+        let Some(freeblock) = &mut self.freeblock else { return false };
+        freeblock.planner.takes(&foreground(waiting, None), now)
+    }
+
+    /// The next request of a background task that must take place before this write, which is just
     /// arriving.
     #[inline]
     pub fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {

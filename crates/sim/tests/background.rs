@@ -538,10 +538,12 @@ fn writes_in_gaps_are_refused_where_nobody_would_do_them() {
         ("drive = \"atlas10k\"\nexternal = {}\n", "external: `freeblock.task` is write"),
         ("drive = \"ultrastar-hc680-28tb\"\n", "freeblock: `task` is write, and a host-managed"),
     ] {
-        let text =
-            format!("{setting}workload = {{ kind = \"closed\" }}\nfreeblock.task = \"write\"\n");
-        let error = refusal(&text);
-        assert!(error.starts_with(message), "{error}");
+        for task in ["write", "write-back"] {
+            let workload = "workload = { kind = \"closed\" }\n";
+            let error = refusal(&format!("{setting}{workload}freeblock.task = \"{task}\"\n"));
+            let message = message.replace("is write", &format!("is {task}"));
+            assert!(error.starts_with(&message), "{error}");
+        }
     }
 }
 

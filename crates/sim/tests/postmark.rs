@@ -12,6 +12,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::Options;
 use freewheel_model::log_disk::{Cleaner, Command, LogDiskSpec};
 use freewheel_model::sched::PolicySpec;
+use freewheel_sim::config::{Experiment, PostmarkResult, SimConfig, Workload};
 use freewheel_sim::postmark::{
     CpuTimes, FileOp, FreeReads, MetadataWrites, NoFreeReads, Pass, Postmark, PostmarkProcess,
     PostmarkSpec, SmallFiles, cleaning_task, used_blocks,
@@ -287,4 +288,77 @@ fn cleaning_in_gaps_delays_no_request_by_a_nanosecond() {
     let requests = served.iter().map(|c| (c.arrival, c.request)).collect();
     let (alone, _) = serve(&drive, servo(&drive), &mut Again(requests));
     assert_eq!(served, alone);
+}
+
+/// An experiment with PostMark on a drive with one surface.
+fn experiment(cleaner: &str) -> Experiment {
+    let text = format!(
+        "drive = \"atlas10k\"\nelectronics = false\nworkload = {{ kind = \"postmark\", files = 38500, \
+         passes = 1, transactions = 8000, cleaner = \"{cleaner}\" }}\n"
+    );
+    let config = SimConfig::parse(&text, "test", &[]).unwrap();
+    let mut experiment = Experiment::new(config).unwrap();
+    experiment.drive = one_surface();
+    experiment.striping = Striping::single(experiment.drive.blocks());
+    experiment
+}
+
+fn postmark(cleaner: &str) -> PostmarkResult {
+    experiment(cleaner).run().unwrap().postmark.unwrap()
+}
+
+#[test]
+fn an_experiment_runs_the_same_process_and_ideal_is_original_without_its_cleaning() {
+    let experiment = experiment("original");
+    let Workload::Postmark(workload) = &experiment.config.workload else { unreachable!() };
+    let spec = PostmarkSpec { transactions: workload.transactions, ..PostmarkSpec::osdi00(38_500) };
+    let (disk, metadata) = (LogDiskSpec::OSDI00, MetadataWrites::Delayed);
+    let drive = &experiment.drive;
+    let mut process =
+        PostmarkProcess::new(spec, disk, metadata, CpuTimes::OSDI00, 1, NoFreeReads, 1);
+    let device = Mechanics::new(drive, Servo::new(SeekErrors::new(drive, 1, 0)));
+    let policy = PolicySpec::Fcfs.build().unwrap();
+    let mut arms = [Arm { drive: Arc::clone(drive), policy, device }];
+    run(&experiment.striping, None, &mut arms, &mut process, &mut |_| {}).unwrap();
+    let [pass] = process.passes() else { panic!("{:?}", process.passes()) };
+    let [original, ideal, freeblock] = ["original", "ideal", "freeblock"].map(postmark);
+    let ours = original.passes[0];
+    assert_eq!((ours.elapsed_ns, original.files), (pass.elapsed.ns(), 38_500));
+    assert_eq!(ours.segments_cleaned, pass.work.segments_cleaned);
+    assert_eq!(ours.copied_blocks, pass.work.copied_blocks);
+    assert!(ours.segments_cleaned > 20, "{ours:?}");
+    assert_eq!(ideal.passes[0].transactions_per_second, pass.rate_without_cleaning());
+    let took = ours.cleaning_read_ns + ours.cleaning_copy_ns;
+    assert_eq!(ideal.passes[0].elapsed_ns, ours.elapsed_ns - took);
+    let free = freeblock.passes[0];
+    assert!(free.free_copied_blocks > 500 && free.segments_targeted > 10, "{free:?}");
+    assert!(free.transactions_per_second > ours.transactions_per_second, "{free:?}");
+}
+
+#[test]
+fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
+    for (keys, message) in [
+        ("workload.size_min = \"10KiB\"", "`size_min` is 10KiB and `size_max` 10KiB"),
+        ("workload.size_max = \"1MiB\"", "`size_min` is 5KiB and `size_max` 1MiB"),
+        ("workload.utilisation = 0.99", "`utilisation` is 0.99: from 0.01 to 0.93"),
+        ("workload.utilisation = 0.5\nworkload.files = 9", "`utilisation` and `files`"),
+        ("workload.files = 60000", "`files` is 60000: they take"),
+        ("workload.files = 0", "`files` is 0: at least 1"),
+        ("workload.files = 5000\nworkload.subdirectories = 2", "`files` is 5000: at most 2000"),
+        ("workload.passes = 0", "`passes` is 0"),
+        ("workload.transactions = 5000000", "`transactions` is 5000000: at most"),
+        ("freeblock.task = \"scrub\"", "`kind` is postmark: `freeblock` does not go with it"),
+        ("external = {}", "`kind` is postmark: `external`"),
+        ("array.drives = 2", "`kind` is postmark: its log is on one drive"),
+        ("drive = \"exos-2x18-18tb\"", "`kind` is postmark: its log is on one drive"),
+        ("drive = \"ultrastar-hc680-28tb\"", "`kind` is postmark: a host-managed drive"),
+    ] {
+        let text = format!("workload.kind = \"postmark\"\n{keys}\n");
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let error = Experiment::check(&config).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("workload: {message}")), "{keys}: {error}");
+    }
+    let rounds = "workload = { kind = \"postmark\", requests = 9 }\n";
+    let error = SimConfig::parse(rounds, "test", &[]).unwrap_err().to_string();
+    assert!(error.contains("unknown field `requests`"), "{error}");
 }

@@ -121,6 +121,83 @@ fn the_write_example_writes_each_block_unless_a_request_does_and_delays_none() {
     assert_eq!(document["result"]["free"]["gaps_late"], 0);
 }
 
+/// Numbers of what came of the blocks of an example's first task, and its whole result.
+fn used(arguments: &[&str], kind: &str) -> (impl Fn(&str) -> u64 + use<>, serde_json::Value) {
+    let mut result = document(&[arguments, &["--json"]].concat())["result"].take();
+    let used = result["free_work"]["tasks"][0]["use"][kind].take();
+    (move |key: &str| used[key].as_u64().unwrap_or_else(|| panic!("{key} of {used}")), result)
+}
+
+#[test]
+fn the_compare_example_compares_pairs_within_its_memory_and_delays_nobody() {
+    let length = ["--set", "freeblock.length=16MiB", "--set", "freeblock.rounds=1"];
+    let arguments = [&["sim", "examples/compare.toml"], &length[..]].concat();
+    let text = stdout(&arguments);
+    for words in ["Background task: comparison", "1 complete", "4096 pairs of 4.00 KiB"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (compared, result) = used(&arguments, "compare");
+    assert_eq!(compared("compared"), 4096);
+    let unmatched = compared("unmatched_bytes_max");
+    assert!(unmatched > 1 << 20 && unmatched <= compared("memory_bytes"), "{unmatched}");
+    let task = &result["free_work"]["tasks"][0];
+    let ways = ["in_gaps", "in_passing"].map(|way| task["delivered"][way].as_u64().unwrap());
+    assert_eq!((ways[0] + ways[1], task["rounds"].as_u64()), (8192, Some(1)));
+    assert_eq!(result["free"]["gaps_late"], 0);
+}
+
+#[test]
+fn the_prefetch_example_counts_reads_that_memory_had_and_delays_nobody() {
+    let arguments = ["sim", "examples/prefetch.toml", "--set", "workload.requests=5000"];
+    let text = stdout(&arguments);
+    for words in ["Background task: prefetching", "they went to the drive all the same"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (read, result) = used(&arguments, "prefetch");
+    assert!(read("hits") > 50 && read("hits") <= read("foreseen"), "{}", read("hits"));
+    assert!(read("used") >= read("hits") && read("prefetched") <= read("predicted"));
+    assert_eq!(Some(read("reads")), result["read_response"]["count"].as_u64());
+    assert_eq!(result["free"]["gaps_late"], 0);
+}
+
+#[test]
+fn the_write_back_example_does_writes_at_once_and_most_of_them_for_free() {
+    let arguments = ["sim", "examples/write-back.toml", "--set", "workload.requests=5000"];
+    let text = stdout(&arguments);
+    for words in ["Background task: write-back", "were done in memory", "dirty blocks"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let (wrote, result) = used(&arguments, "write_back");
+    assert!(wrote("taken") > 1500, "{}", wrote("taken"));
+    assert_eq!(Some(wrote("writes")), result["write_response"]["count"].as_u64());
+    let ways = ["free", "promoted", "absorbed", "superseded", "left"].map(&wrote);
+    assert_eq!(ways.iter().sum::<u64>(), wrote("dirtied"), "{ways:?}");
+    assert!(5 * wrote("free") > 4 * (wrote("dirtied") - wrote("left")), "{ways:?}");
+    assert_eq!(result["write_response"]["max_ns"], 0);
+}
+
+#[test]
+fn the_postmark_example_does_more_transactions_when_gaps_or_nobody_clean() {
+    let last = |cleaner: &str| {
+        let cleaner = format!("workload.cleaner={cleaner}");
+        // So full that there is something to clean in a short pass.
+        let overrides = ["--set", &cleaner, "--set", "workload.transactions=8000"];
+        let full = ["--set", "workload.utilisation=0.93", "--set", "workload.passes=1"];
+        let arguments = [&["sim", "examples/postmark.toml"], &overrides[..], &full[..]].concat();
+        let mut result = document(&[&arguments[..], &["--json"]].concat())["result"].take();
+        result["postmark"]["passes"][0].take()
+    };
+    let text = stdout(&["sim", "examples/postmark.toml", "--set", "workload.transactions=500"]);
+    assert!(text.contains("PostMark") && text.contains("pass 2"), "{text}");
+    let [original, freeblock, ideal] = ["original", "freeblock", "ideal"].map(last);
+    let rate = |pass: &serde_json::Value| pass["transactions_per_second"].as_f64().unwrap();
+    assert!(rate(&freeblock) > 1.2 * rate(&original), "{original} {freeblock}");
+    assert!(rate(&ideal) > 1.5 * rate(&original), "{original} {ideal}");
+    assert_eq!(original["segments_cleaned"], ideal["segments_cleaned"]);
+    assert!(freeblock["free_copied_blocks"].as_u64() > Some(1000), "{freeblock}");
+    assert_eq!(original["free_copied_blocks"], 0);
+}
+
 #[test]
 fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
@@ -168,14 +245,18 @@ fn every_example_is_run_by_a_test() {
         names,
         [
             "backup.toml",
+            "compare.toml",
             "idle.toml",
             "oltp.toml",
             "outside.toml",
+            "postmark.toml",
+            "prefetch.toml",
             "random.toml",
             "replay.toml",
             "scan.toml",
             "shingled.toml",
             "tasks.toml",
+            "write-back.toml",
             "write.toml"
         ]
     );

@@ -143,8 +143,17 @@ pub trait Planner: Send {
         let _ = (idle, delay);
     }
 
-    /// The next read that must take place before this foreground write, which is just arriving, if
-    /// there is one: asked for until there is none. It arrives like any promoted request, and the
+    /// Whether memory answers this foreground request, which is just arriving: a write whose data it
+    /// keeps from now on, or a read of what it has. Nothing else is told of the request then, and the
+    /// drive never hears of it.
+    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
+        let _ = (request, now);
+        false
+    }
+
+    /// The next request of a task that must take place before this foreground write, which is just
+    /// arriving, if there is one: a read of what is there, or a write of older data. Asked for until
+    /// there is none. It arrives like any promoted request, and the
     /// write behind it, which waits for it.
     fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
         let _ = (write, now);

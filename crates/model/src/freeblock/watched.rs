@@ -75,6 +75,10 @@ impl Planner for Watched<'_> {
         self.planner.idle_used(idle, delay);
     }
 
+    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
+        self.planner.takes(request, now)
+    }
+
     fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
         self.planner.read_before(write, now)
     }

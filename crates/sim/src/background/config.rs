@@ -35,9 +35,19 @@ pub struct FreeblockConfig {
     /// Where on each arm its blocks begin.
     #[serde(skip_serializing_if = "is_zero")]
     pub start: Bytes,
-    /// How much from there on; when absent, all that the arm has.
+    /// How much from there on; when absent, all that the arm has, and of a comparison as much as its
+    /// two versions have room for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<Bytes>,
+    /// Of a comparison: where on the arm the other version begins, which is as long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_start: Option<Bytes>,
+    /// What a comparison, prefetching or write-back may keep in memory; when absent 4 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracks_ahead: Option<u32>,
     /// Part of all blocks that is enough, whichever they are: a statistical sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
@@ -126,8 +136,20 @@ fn is_normal(priority: &Priority) -> bool {
 
 impl Default for FreeblockConfig {
     fn default() -> Self {
-        let TaskConfig { name, task, block_size, start, length, enough, priority, deadline, share } =
-            TaskConfig::default();
+        let TaskConfig {
+            name,
+            task,
+            block_size,
+            start,
+            length,
+            other_start,
+            memory,
+            tracks_ahead,
+            enough,
+            priority,
+            deadline,
+            share,
+        } = TaskConfig::default();
         Self {
             rule: Rule::default(),
             prices: true,
@@ -138,6 +160,9 @@ impl Default for FreeblockConfig {
             block_size,
             start,
             length,
+            other_start,
+            memory,
+            tracks_ahead,
             enough,
             priority,
             deadline,
@@ -158,10 +183,17 @@ impl FreeblockConfig {
             checked.map_err(|message| format!("{}{message}", place(number)))?;
         }
         self.check_names()?;
+        self.check_write_back()?;
         self.check_backups(capacity)?;
         self.check_rounds(capacity, arms)?;
         let idle = self.idle.map_or(Ok(()), |idle| idle.check());
         idle.map_err(|message| format!("idle: {message}"))?;
+        if self.promote_tail.is_some() && self.first().is_use() {
+            let kind = self.first().kind().words();
+            return Err(format!(
+                "`promote_tail`: the last blocks of {kind} are not promoted; leave it out, or make another task the first"
+            ));
+        }
         let tail = self.promote_tail.map_or(Ok(()), |tail| tail.check(self.block_size));
         tail.map_err(|message| format!("promote_tail: {message}"))
     }
@@ -189,15 +221,20 @@ impl FreeblockConfig {
         let of =
             |task: BackgroundTask| tasks.iter().enumerate().filter(move |(_, t)| t.task == task);
         for (backup, saved) in of(BackgroundTask::Backup) {
-            for (number, written) in of(BackgroundTask::Write) {
+            let writes = of(BackgroundTask::Write).chain(of(BackgroundTask::WriteBack));
+            for (number, written) in writes {
                 let (from, to) = saved.bounds(capacity);
                 let (start, end) = written.bounds(capacity);
                 if start < to && from < end {
                     let names = names(&tasks);
                     let (backup, write) = (&names[backup], &names[number]);
+                    let (place, kind) = (place(number), written.task.word());
+                    let way_out = match written.task {
+                        BackgroundTask::WriteBack => "leave one of them out",
+                        _ => "give them parts of the drive that are apart (`start`, `length`)",
+                    };
                     return Err(format!(
-                        "{}`task` is write, of blocks of which {backup} is a backup, and {write} would not wait for it: give them parts of the drive that are apart (`start`, `length`)",
-                        place(number)
+                        "{place}`task` is {kind}, of blocks of which {backup} is a backup, and {write} would not wait for it: {way_out}"
                     ));
                 }
             }
@@ -205,14 +242,36 @@ impl FreeblockConfig {
         Ok(())
     }
 
-    /// Whether a task writes.
-    pub(crate) fn has_writes(&self) -> bool {
-        self.tasks().iter().any(|task| task.task == BackgroundTask::Write)
+    /// There is one memory for what the foreground writes.
+    fn check_write_back(&self) -> Result<(), String> {
+        let tasks = self.tasks();
+        let mut all = (0..tasks.len()).filter(|&n| tasks[n].task == BackgroundTask::WriteBack);
+        match all.nth(1) {
+            None => Ok(()),
+            Some(second) => Err(format!(
+                "{}`task` is write-back, as another task's: one of them takes all writes; leave the other out and give it more `memory`",
+                place(second)
+            )),
+        }
+    }
+
+    /// A task that writes, if there is one.
+    pub(crate) fn writes(&self) -> Option<BackgroundTask> {
+        let writes = |task: &BackgroundTask| {
+            matches!(task, BackgroundTask::Write | BackgroundTask::WriteBack)
+        };
+        self.tasks().iter().map(|task| task.task).find(writes)
     }
 
     /// Their blocks on all arms are counted together.
     fn check_rounds(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
         let Some(rounds) = self.rounds else { return Ok(()) };
+        if !self.first().kind().has_rounds() {
+            let kind = self.first().kind().words();
+            return Err(format!(
+                "`rounds` is {rounds}: a task of {kind} goes on as long as the workload; leave `rounds` out, or make another task the first"
+            ));
+        }
         let blocks = self.blocks_of_a_round(capacity);
         let most = blocks.checked_mul(arms).map_or(0, |blocks| u64::MAX / blocks);
         if self.first().kind().is_once() && rounds > 1 {
@@ -231,13 +290,17 @@ impl FreeblockConfig {
 
     /// The first task, by which rounds are counted.
     pub(crate) fn first(&self) -> TaskConfig {
-        let Self { task, block_size, start, length, enough, priority, deadline, share, .. } = *self;
+        let Self { task, block_size, start, length, other_start, memory, tracks_ahead, .. } = *self;
+        let Self { enough, priority, deadline, share, .. } = *self;
         TaskConfig {
             name: self.name.clone(),
             task,
             block_size,
             start,
             length,
+            other_start,
+            memory,
+            tracks_ahead,
             enough,
             priority,
             deadline,

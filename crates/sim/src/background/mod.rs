@@ -7,12 +7,14 @@ mod promote;
 mod result;
 mod running;
 mod task;
+mod uses;
+mod write_back;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::{Departure, Drive};
-use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, TaskError, Tasks};
+use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
 use freewheel_model::freeblock::{
     Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, STEPS_MAX, Spent,
 };
@@ -23,12 +25,16 @@ use self::copies::Copies;
 use self::promote::{Ahead, Tail};
 use self::running::{Running, Way};
 use self::task::names;
+use self::uses::{BeginError, Use};
+use self::write_back::WriteBack;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
 pub use promote::{PromoteTail, PromotedWork};
 pub use result::{BackgroundResult, GapShares, Gaps, IdleStarts, Progress, Round, TaskResult};
 pub use task::{BackgroundTask, TaskConfig, TaskKind};
+pub use uses::{CompareResult, PrefetchResult, UseResult};
+pub use write_back::WriteBackResult;
 
 /// The tasks of one arm.
 pub(crate) struct Background {
@@ -83,7 +89,7 @@ impl Background {
         config: &FreeblockConfig,
         policy: PolicySpec,
         unfinished: Option<Unfinished>,
-    ) -> Result<Self, TaskError> {
+    ) -> Result<Self, BeginError> {
         let options = Options {
             rule: config.rule,
             prices: config.prices,
@@ -128,37 +134,51 @@ impl Background {
     }
 
     fn take_events(&mut self, in_a_gap: bool) {
-        let events: Vec<Event> = self.tasks.events().collect();
-        for event in events {
-            let (Event::Delivered { task, .. }
-            | Event::Done { task, .. }
-            | Event::Superseded { task, .. }) = event;
-            let number = self.running.iter().position(|running| running.id() == task);
-            let number = number.expect("nobody else has tasks here");
-            match event {
-                Event::Delivered { extent, is_promoted, at, .. } => {
-                    let way = match in_a_gap {
-                        true if self.is_idle => Way::Idle,
-                        true => Way::Gap,
-                        false if is_promoted => Way::Promotion,
-                        false => Way::Passing,
-                    };
-                    self.delivered(number, extent, way, at);
+        // Who is told of one may ask for more, and bring about the next.
+        loop {
+            let events: Vec<Event> = self.tasks.events().collect();
+            if events.is_empty() {
+                return;
+            }
+            events.into_iter().for_each(|event| self.take_event(event, in_a_gap));
+        }
+    }
+
+    fn take_event(&mut self, event: Event, in_a_gap: bool) {
+        let (Event::Delivered { task, at, .. }
+        | Event::Done { task, at, .. }
+        | Event::Superseded { task, at, .. }) = event;
+        let number = self.running.iter().position(|running| running.id() == task);
+        let number = number.expect("nobody else has tasks here");
+        match event {
+            Event::Delivered { extent, is_promoted, .. } => {
+                let way = match in_a_gap {
+                    true if self.is_idle => Way::Idle,
+                    true => Way::Gap,
+                    false if is_promoted => Way::Promotion,
+                    false => Way::Passing,
+                };
+                self.delivered(number, extent, way, at);
+            }
+            Event::Done { .. } => {
+                self.running[number].end_round(&mut self.tasks, at);
+                if let Some(tail) = self.tail.as_mut().filter(|_| number == FIRST) {
+                    tail.end_round();
                 }
-                Event::Done { at, .. } => {
-                    self.running[number].end_round(&mut self.tasks, at);
-                    if let Some(tail) = self.tail.as_mut().filter(|_| number == FIRST) {
-                        tail.end_round();
-                    }
-                }
-                Event::Superseded { extent, at, .. } => {
-                    let blocks = self.running[number].superseded(extent.blocks, at);
-                    if number == FIRST {
-                        self.contribute(blocks);
-                    }
+            }
+            Event::Superseded { extent, .. } => {
+                let blocks = self.running[number].superseded(extent.blocks, at);
+                if number == FIRST {
+                    self.contribute(blocks);
                 }
             }
         }
+        self.running[number].heard(&mut self.tasks, &event, at);
+    }
+
+    /// The write-back, if there is one.
+    fn write_back(&mut self) -> Option<&mut WriteBack> {
+        self.running.iter_mut().find_map(|task| task.user()?.write_back())
     }
 
     /// Blocks have come to the task with this number.
@@ -236,17 +256,56 @@ impl Planner for Background {
         if let Some(tail) = &mut self.tail {
             tail.arrived(request);
         }
+        let parts = match request.promotion {
+            None => self.write_back().map(|write_back| write_back.parts_kept(request)),
+            Some(_) => None,
+        };
         self.tasks.foreground_arrived(request, at);
         self.take_events(false);
+        if request.promotion.is_none() {
+            let Self { running, tasks, .. } = self;
+            for user in running.iter_mut().filter_map(Running::user) {
+                user.arrived(tasks, request, at);
+                if let (Use::WriteBack(write_back), Some(parts)) = (user, &parts) {
+                    write_back.keep(tasks, parts, at).expect("blocks of the drive");
+                }
+            }
+            self.take_events(false);
+        }
+    }
+
+    fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
+        let Self { running, tasks, .. } = self;
+        let mut users = running.iter_mut().filter_map(Running::user);
+        let Some(write_back) = users.find_map(Use::write_back) else { return false };
+        let is_taken = write_back.takes(tasks, request, now).expect("blocks of the drive");
+        if is_taken {
+            running
+                .iter_mut()
+                .filter_map(Running::user)
+                .for_each(|user| user.taken(tasks, request, now));
+            self.take_events(false);
+        }
+        is_taken
     }
 
     fn read_before(&mut self, write: &Foreground, _: SimTime) -> Option<Promoted> {
+        // What it may write over must be on its way before.
+        if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
+            return Some(promoted);
+        }
         self.copies.before(write, &self.running, &mut self.tasks)
     }
 
     fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
         if let Some(task) = self.copies.task_of(request.promotion) {
             return self.running[task].copy_took(head);
+        }
+        for task in &mut self.running {
+            let write_back = task.user().and_then(Use::write_back);
+            if write_back.is_some_and(|write_back| write_back.has_promoted(request.promotion)) {
+                return task.promotion_took(head);
+            }
         }
         let Some(tail) = &mut self.tail else { return };
         if let Some(number) = tail.took(request.promotion, head) {
@@ -260,12 +319,18 @@ impl Planner for Background {
         self.tasks.foreground_done(request, at);
         self.take_events(false);
         self.copies.done(request.promotion);
+        if let Some(write_back) = self.write_back() {
+            write_back.done(request.promotion);
+        }
         if let Some(tail) = &mut self.tail {
             tail.done(request.promotion);
         }
     }
 
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        if let Some(promoted) = self.write_back().and_then(WriteBack::promoted) {
+            return Some(promoted);
+        }
         let (tail, first) = (self.tail.as_mut()?, &mut self.running[FIRST]);
         let (number, round) = (first.number(), first.state());
         let promoted = tail.promote(now, &mut self.tasks, first.id(), number, &round)?;
@@ -333,8 +398,9 @@ impl<S: Source> Source for Until<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
+    use freewheel_model::freeblock::PromotionId;
     use freewheel_units::Blocks;
 
     use super::*;
@@ -459,5 +525,174 @@ mod tests {
         }
         // The canary: a task that does not hear of requests writes over them.
         assert!(wiped(false, false).0.lost > 100);
+    }
+
+    /// The background of an experiment with write-back, and which version of every block of 512 B is
+    /// the newest, is in memory, and is on the media.
+    struct Versions {
+        background: Background,
+        begun: u64,
+        newest: BTreeMap<u64, u64>,
+        memory: BTreeMap<u64, u64>,
+        media: BTreeMap<u64, u64>,
+        /// Of promoted requests and of writes that went to the drive, by their numbers.
+        promoted: BTreeMap<PromotionId, Vec<(u64, u64)>>,
+        through: BTreeMap<u64, u64>,
+        /// Blocks that were written over with older data.
+        lost: u64,
+        /// Whether it hears of what arrives.
+        tells: bool,
+    }
+
+    impl Versions {
+        fn begins(&mut self, request: &Foreground, is_in_memory: bool) {
+            self.begun += 1;
+            for block in blocks(request.start, request.blocks) {
+                self.newest.insert(block, self.begun);
+                if is_in_memory {
+                    self.memory.insert(block, self.begun);
+                }
+            }
+        }
+
+        fn is_promoted(&mut self, promoted: Option<Promoted>) -> Option<Promoted> {
+            let Promoted { id, start, blocks: count, .. } = promoted?;
+            let versions = blocks(start, count).map(|block| (block, self.memory[&block])).collect();
+            self.promoted.insert(id, versions);
+            promoted
+        }
+
+        fn is_written(&mut self, block: u64, version: u64) {
+            let before = self.media.insert(block, version);
+            let is_older = before.is_some_and(|before| before > version);
+            self.lost += u64::from(is_older && !self.is_of_requests(before.unwrap(), version));
+        }
+
+        /// Whether both went to the drive, in an order that the policy is free to choose.
+        fn is_of_requests(&self, one: u64, other: u64) -> bool {
+            let all: BTreeSet<u64> = self.through.values().copied().collect();
+            all.contains(&one) && all.contains(&other)
+        }
+    }
+
+    fn blocks(start: Lbn, count: u32) -> std::ops::Range<u64> {
+        start.get()..start.get() + u64::from(count)
+    }
+
+    impl Planner for Versions {
+        fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+            self.background.plan(gap, runs);
+        }
+
+        fn done(&mut self, run: &FreeRun, at: SimTime) {
+            if run.op == Op::Write {
+                for block in blocks(run.start, run.blocks) {
+                    self.is_written(block, self.memory[&block]);
+                }
+            }
+            self.background.done(run, at);
+        }
+
+        fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+            self.background.passed(op, start, blocks, at);
+        }
+
+        fn takes(&mut self, request: &Foreground, now: SimTime) -> bool {
+            let is_taken = self.background.takes(request, now);
+            if is_taken && request.op == Op::Write {
+                self.begins(request, true);
+            }
+            is_taken
+        }
+
+        fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+            if request.op == Op::Write && request.promotion.is_none() {
+                self.begins(request, false);
+                self.through.insert(request.sequence, self.begun);
+            }
+            if self.tells {
+                self.background.foreground_arrived(request, at);
+            }
+        }
+
+        fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
+            self.background.foreground_took(request, head);
+        }
+
+        fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+            if request.op == Op::Write {
+                let version = self.through.get(&request.sequence).copied();
+                let written = match request.promotion {
+                    Some(promotion) => self.promoted.remove(&promotion).unwrap(),
+                    None => blocks(request.start, request.blocks)
+                        .map(|block| (block, version.unwrap()))
+                        .collect(),
+                };
+                written.into_iter().for_each(|(block, version)| self.is_written(block, version));
+            }
+            self.background.foreground_done(request, at);
+        }
+
+        fn read_before(&mut self, write: &Foreground, now: SimTime) -> Option<Promoted> {
+            let promoted = self.background.read_before(write, now);
+            self.is_promoted(promoted)
+        }
+
+        fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+            let promoted = self.background.promote(now);
+            self.is_promoted(promoted)
+        }
+    }
+
+    /// Clients that write to some MiB, more than memory takes.
+    fn written_back(tells: bool, electronics: bool) -> Versions {
+        let text = format!(
+            "drive = \"atlas10k\"\nelectronics = {electronics}\nkeep_free_blocks_before = false\n\
+             scheduler.policy = \"sptf\"\n\
+             workload = {{ kind = \"closed\", outstanding = 12, requests = 6000, pattern = {{ size = \
+             \"8KiB\", read_share = 0.4, local_share = 1.0, local_sd = \"64KiB\" }} }}\n\
+             [freeblock]\ntask = \"write-back\"\nmemory = \"128KiB\"\n"
+        );
+        let config = SimConfig::parse(&text, "test", &[]).unwrap();
+        let freeblock = config.freeblock.clone().unwrap();
+        let experiment = Experiment::new(SimConfig { freeblock: None, ..config }).unwrap();
+        let policy = experiment.config.scheduler;
+        let mut versions = Versions {
+            background: Background::new(&experiment.drive, &freeblock, policy, None).unwrap(),
+            begun: 0,
+            newest: BTreeMap::new(),
+            memory: BTreeMap::new(),
+            media: BTreeMap::new(),
+            promoted: BTreeMap::new(),
+            through: BTreeMap::new(),
+            lost: 0,
+            tells,
+        };
+        let planners = vec![&mut versions as &mut dyn Planner];
+        experiment.run_freeblock(planners, &mut |_| {}, &mut |_, _| {}).unwrap();
+        versions
+    }
+
+    #[test]
+    fn write_back_leaves_the_newest_data_on_the_media_or_in_memory() {
+        for electronics in [false, true] {
+            let mut versions = written_back(true, electronics);
+            assert_eq!(versions.lost, 0);
+            let came = versions.background.write_back().unwrap().result(0);
+            assert!(came.promoted > 100 && came.free > 100, "{came:?}");
+            assert!(came.writes - came.taken > 100 && came.superseded > 10, "{came:?}");
+            // What the drive's own buffer has, nobody is told of at the end.
+            if !electronics {
+                for (block, newest) in &std::mem::take(&mut versions.newest) {
+                    let write_back = versions.background.write_back().unwrap();
+                    let is_kept = write_back.is_dirty(block / 8 * 8);
+                    let media = versions.media.get(block).copied().unwrap_or(0);
+                    let is_newest = media == *newest || versions.is_of_requests(media, *newest);
+                    assert!(is_kept || is_newest, "block {block}");
+                }
+            }
+        }
+        // The canary: one that does not hear of requests writes older data over theirs.
+        assert!(written_back(false, false).lost > 100);
     }
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::promote::PromotedWork;
 use super::task::TaskKind;
+use super::uses::UseResult;
 
 /// The background work of one arm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,7 +33,8 @@ pub struct TaskResult {
     pub name: String,
     /// What it is.
     pub kind: TaskKind,
-    /// Blocks of the task that make a round.
+    /// Blocks of the task that make a round: both versions of a comparison, none of a task without
+    /// rounds, all of which is told of the round under way.
     pub blocks: u64,
     /// Size of one in bytes.
     pub block_bytes: u64,
@@ -46,6 +48,9 @@ pub struct TaskResult {
     /// When that was expected to be complete, from the beginning of the run on. None before
     /// anything could be told.
     pub expected_end_ns: Option<u64>,
+    /// What came of the blocks, of a task that asks for them as they come up.
+    #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
+    pub used: Option<UseResult>,
 }
 
 /// Beginnings of work in idle time that a request ended.

@@ -1,14 +1,13 @@
 //! A task as it goes on: its round, what has come of it, and when its end is expected.
 
-use freewheel_model::freeblock::tasks::{
-    Extent, Promoted, TaskError, TaskId, TaskSpec, Tasks, Which,
-};
+use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskId, TaskSpec, Tasks, Which};
 use freewheel_model::freeblock::{Estimate, Opportunity, Spent};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
 use super::promote::RoundState;
 use super::result::{Progress, Round, TaskResult};
 use super::task::TaskConfig;
+use super::uses::{BeginError, Use};
 
 /// Parts of a round after which its progress is noted: evenly, and more often towards the end, where
 /// the last blocks take most of the time.
@@ -48,14 +47,20 @@ pub(super) struct Running {
     estimate: Estimate,
     /// Foreground requests read what is left of this round.
     is_steady: bool,
+    /// What asks for its blocks as they come up, if something does.
+    user: Option<Use>,
 }
 
 impl Running {
-    pub fn begin(tasks: &mut Tasks, name: String, config: TaskConfig) -> Result<Self, TaskError> {
+    pub fn begin(tasks: &mut Tasks, name: String, config: TaskConfig) -> Result<Self, BeginError> {
         let capacity = tasks.drive().blocks();
         let spec = config.spec(capacity);
         let blocks = config.blocks_of_a_round(capacity);
-        let id = tasks.register(SimTime::ZERO, spec.clone())?;
+        let user = Use::begin(tasks, &config)?;
+        let id = match &user {
+            Some(user) => user.task(),
+            None => tasks.register(SimTime::ZERO, spec.clone())?,
+        };
         let mut running = Self {
             id,
             spec,
@@ -69,6 +74,7 @@ impl Running {
             steps: steps(blocks),
             estimate: Estimate::new(blocks, 1, SimTime::ZERO),
             is_steady: false,
+            user,
         };
         running.note_at = running.first_step();
         running.estimate.wears(tasks.wear(id)?);
@@ -87,7 +93,8 @@ impl Running {
     /// How far the round under way is.
     pub fn state(&self) -> RoundState {
         let Self { began, blocks, ref round, .. } = *self;
-        let left = if self.is_done() { 0 } else { blocks - round.settled() };
+        let is_over = self.is_done() || !self.config.kind().has_rounds();
+        let left = if is_over { 0 } else { blocks - round.settled() };
         RoundState { began, left, promoted: round.promoted }
     }
 
@@ -105,6 +112,26 @@ impl Running {
         let copied = &mut last.unwrap_or(&mut self.round).copied;
         copied.requests += 1;
         copied.head_ns += head.ns();
+    }
+
+    /// What asks for its blocks as they come up, if something does.
+    pub fn user(&mut self) -> Option<&mut Use> {
+        self.user.as_mut()
+    }
+
+    /// Something has become of its blocks.
+    pub fn heard(&mut self, tasks: &mut Tasks, event: &Event, at: SimTime) {
+        let Some(user) = &mut self.user else { return };
+        user.heard(tasks, event);
+        if user.is_done() && self.rounds.is_empty() {
+            self.end_round(tasks, at);
+        }
+    }
+
+    /// A foreground request that was made for it took so much of the head.
+    pub fn promotion_took(&mut self, head: SimDuration) {
+        self.round.promoted.requests += 1;
+        self.round.promoted.head_ns += head.ns();
     }
 
     fn is_done(&self) -> bool {
@@ -193,7 +220,8 @@ impl Running {
 
     /// What became of it by `end`.
     pub fn result(self, end: SimTime) -> TaskResult {
-        let expected = self.estimate.end(self.state().left, end);
+        let has_end = self.config.kind().has_rounds();
+        let expected = has_end.then(|| self.estimate.end(self.state().left, end)).flatten();
         let is_done = self.is_done();
         let mut unfinished = self.round;
         if !is_done {
@@ -208,6 +236,7 @@ impl Running {
             rounds: self.rounds,
             unfinished,
             expected_end_ns: expected.filter(|_| !is_done).map(SimTime::ns),
+            used: self.user.map(|user| user.result(&self.config)),
         }
     }
 
@@ -216,6 +245,9 @@ impl Running {
     }
 
     fn note(&mut self, at: SimTime) {
+        if !self.config.kind().has_rounds() {
+            return;
+        }
         self.estimate.at(self.state().left, at);
         let done = self.round.settled();
         while done >= self.note_at {

@@ -1,12 +1,13 @@
 //! A task of the `[freeblock]` table.
 
 use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Pace, Priority, TaskSpec, Until};
-use freewheel_model::freeblock::uses;
-use freewheel_units::{Blocks, Bytes, SimDuration};
+use freewheel_model::freeblock::uses::{self, Versions};
+use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the background does with its blocks: again and again, but for a backup and for writes.
+/// What the background does with its blocks: again and again, but for a backup, for writes, and for
+/// a comparison; as long as the workload goes on, for prefetching and write-back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackgroundTask {
@@ -22,6 +23,38 @@ pub enum BackgroundTask {
     /// Writes every block once, with data that are as old as the run: to destage, to wipe, to write
     /// anew what fades. What a foreground write brings is newer, so that block is not written.
     Write,
+    /// Two versions of the same data, block by block, both of which must be in memory to be compared
+    /// (osdi00 section 2.2): from `start` on what is there, from `other_start` on what it should be.
+    /// No more pairs are asked for than `memory` has room for one version of. Counted is what was
+    /// compared; whether it was the same nobody can say, as simulated drives hold no data.
+    Compare,
+    /// The rest of the track behind every foreground read, and `tracks_ahead` more, as long as
+    /// `memory` has room; what was asked for first goes first (osdi00 section 2.2). Counted are reads
+    /// all of whose blocks were in memory. They go to the drive all the same, so the foreground is
+    /// what it is without.
+    Prefetch,
+    /// Foreground writes of whole blocks are done as soon as they are in `memory`, and are written to
+    /// the media in gaps (osdi00 section 2.2, prewriting); reads of what is only there are answered at
+    /// once as well. When more than three quarters of it waits, the oldest blocks are promoted to
+    /// foreground requests, which are in no statistics of the foreground; a write for which there is
+    /// no room goes to the drive. The memory is taken to outlast a loss of power: a flush does not
+    /// wait for it.
+    WriteBack,
+}
+
+impl BackgroundTask {
+    /// As experiments say it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::DataMining => "data-mining",
+            Self::Scrub => "scrub",
+            Self::Backup => "backup",
+            Self::Write => "write",
+            Self::Compare => "compare",
+            Self::Prefetch => "prefetch",
+            Self::WriteBack => "write-back",
+        }
+    }
 }
 
 /// What a task comes to.
@@ -40,6 +73,12 @@ pub enum TaskKind {
     Backup,
     /// Every block is written once, unless the foreground does.
     Write,
+    /// Both versions of every block are read once, and compared.
+    Compare,
+    /// What may be asked for next is read.
+    Prefetch,
+    /// What the foreground writes is written behind it.
+    WriteBack,
 }
 
 impl TaskKind {
@@ -52,12 +91,20 @@ impl TaskKind {
             Self::ScrubSample => "scrub sample",
             Self::Backup => "backup",
             Self::Write => "write",
+            Self::Compare => "comparison",
+            Self::Prefetch => "prefetching",
+            Self::WriteBack => "write-back",
         }
     }
 
     /// Whether it ends with its first round.
     pub const fn is_once(self) -> bool {
-        matches!(self, Self::Backup | Self::Write)
+        matches!(self, Self::Backup | Self::Write | Self::Compare)
+    }
+
+    /// Whether there is a number of blocks with which something of it is complete.
+    pub const fn has_rounds(self) -> bool {
+        !matches!(self, Self::Prefetch | Self::WriteBack)
     }
 }
 
@@ -75,9 +122,19 @@ pub struct TaskConfig {
     /// Where on each arm its blocks begin.
     #[serde(skip_serializing_if = "is_zero")]
     pub start: Bytes,
-    /// How much from there on; when absent, all that the arm has.
+    /// How much from there on; when absent, all that the arm has, and of a comparison as much as its
+    /// two versions have room for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<Bytes>,
+    /// Of a comparison: where on the arm the other version begins, which is as long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_start: Option<Bytes>,
+    /// What a comparison, prefetching or write-back may keep in memory; when absent 4 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tracks_ahead: Option<u32>,
     /// Part of all blocks that is enough, whichever they are: a statistical sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enough: Option<f64>,
@@ -102,6 +159,9 @@ impl Default for TaskConfig {
             block_size: Bytes::new(4096),
             start: Bytes::ZERO,
             length: None,
+            other_start: None,
+            memory: None,
+            tracks_ahead: None,
             enough: None,
             priority: Priority::default(),
             deadline: None,
@@ -113,6 +173,9 @@ impl Default for TaskConfig {
 pub(super) fn is_zero(bytes: &Bytes) -> bool {
     *bytes == Bytes::ZERO
 }
+
+/// Memory of a task that needs some. Assumed: the buffer of a drive of osdi00's time.
+const MEMORY: Bytes = Bytes::new(4 << 20);
 
 /// A millionth: samples are counted in them.
 const ENOUGH_MIN: f64 = 1e-6;
@@ -127,6 +190,7 @@ impl TaskConfig {
             ));
         }
         self.check_extent(capacity)?;
+        self.check_use(capacity)?;
         if let Some(enough) = self.enough
             && !(ENOUGH_MIN..=1.0).contains(&enough)
         {
@@ -175,6 +239,114 @@ impl TaskConfig {
         Ok(())
     }
 
+    /// Whether it asks for blocks as they come up, and does something with them.
+    pub(super) fn is_use(&self) -> bool {
+        use BackgroundTask::{Compare, Prefetch, WriteBack};
+        matches!(self.task, Compare | Prefetch | WriteBack)
+    }
+
+    /// Keys that some tasks have and others have not.
+    fn check_use(&self, capacity: Blocks) -> Result<(), String> {
+        let Self { task, block_size, start, length, other_start, memory, tracks_ahead, .. } = *self;
+        let (is_compare, word) = (task == BackgroundTask::Compare, task.word());
+        let of_others = [
+            (other_start.is_some() && !is_compare, "other_start", "compare"),
+            (memory.is_some() && !self.is_use(), "memory", "compare, prefetch or write-back"),
+            (
+                tracks_ahead.is_some() && task != BackgroundTask::Prefetch,
+                "tracks_ahead",
+                "prefetch",
+            ),
+        ];
+        if let Some((_, key, whose)) = of_others.iter().find(|(is_there, ..)| *is_there) {
+            return Err(format!(
+                "`{key}` belongs to a task of {whose}, not of {word}: leave it out"
+            ));
+        }
+        if !self.is_use() {
+            return Ok(());
+        }
+        let is_partial = start != Bytes::ZERO || length.is_some();
+        let not_its = [
+            (
+                is_partial && !is_compare,
+                "start` and `length",
+                "the foreground says where its blocks lie",
+            ),
+            (self.enough.is_some(), "enough", "it has all of its blocks"),
+            (
+                self.deadline.is_some(),
+                "deadline",
+                "it asks for blocks as they come up, and has none",
+            ),
+            (
+                self.share.is_some(),
+                "share",
+                "it has normal priority; give tasks `beside` it a higher or a lower one",
+            ),
+            (
+                self.priority != Priority::Normal,
+                "priority",
+                "it has normal priority; give tasks `beside` it a higher or a lower one",
+            ),
+        ];
+        if let Some((_, keys, why)) = not_its.iter().find(|(is_there, ..)| *is_there) {
+            return Err(format!("`{keys}` of a task of {word}: {why}; leave it out"));
+        }
+        if self.memory() < block_size {
+            let memory = self.memory();
+            return Err(format!(
+                "`memory` is {memory}: room for one block of {block_size} at least is needed"
+            ));
+        }
+        if is_compare { self.check_versions(capacity) } else { Ok(()) }
+    }
+
+    /// Two rows of blocks that are apart, on the arm.
+    fn check_versions(&self, capacity: Blocks) -> Result<(), String> {
+        let Self { block_size, start, .. } = *self;
+        let Some(other) = self.other_start else {
+            return Err(
+                "`task` is compare: `other_start`, where the other version begins, is needed"
+                    .into(),
+            );
+        };
+        let Versions { current, .. } = self.versions(capacity);
+        let length = current.blocks.bytes();
+        let room = self.room_for_versions(capacity);
+        if !other.get().is_multiple_of(512) || room < block_size || length > room {
+            return Err(format!(
+                "`other_start` is {other}: a whole number of blocks of 512 B is needed, and room for both versions apart from each other, from `start` = {start} on the other one, on an arm of {}: {room} each at most, in blocks of {block_size}",
+                capacity.bytes()
+            ));
+        }
+        Ok(())
+    }
+
+    /// How long each of two versions may be.
+    fn room_for_versions(&self, capacity: Blocks) -> Bytes {
+        let (one, other) = (self.start.get(), self.other_start.unwrap_or_default().get());
+        let behind = capacity.bytes().get().saturating_sub(one.max(other));
+        Bytes::new(one.abs_diff(other).min(behind))
+    }
+
+    /// Where the versions lie that a comparison compares.
+    pub(super) fn versions(&self, capacity: Blocks) -> Versions {
+        let size = u64::from(self.size());
+        let length = self.length.unwrap_or_else(|| self.room_for_versions(capacity));
+        let blocks = length.get() / 512 / size * size;
+        let other = self.other_start.unwrap_or_default();
+        Versions {
+            current: Extent::new(self.start.get() / 512, blocks),
+            safe: Lbn::new(other.get() / 512),
+        }
+    }
+
+    /// What it may keep in memory, if it keeps anything.
+    pub(super) fn memory(&self) -> Bytes {
+        self.memory.unwrap_or(MEMORY)
+    }
+
     /// What it comes to.
     pub(super) fn kind(&self) -> TaskKind {
         let is_sample = self.enough.is_some_and(|enough| enough < 1.0);
@@ -185,6 +357,9 @@ impl TaskConfig {
             (BackgroundTask::Scrub, true) => TaskKind::ScrubSample,
             (BackgroundTask::Backup, _) => TaskKind::Backup,
             (BackgroundTask::Write, _) => TaskKind::Write,
+            (BackgroundTask::Compare, _) => TaskKind::Compare,
+            (BackgroundTask::Prefetch, _) => TaskKind::Prefetch,
+            (BackgroundTask::WriteBack, _) => TaskKind::WriteBack,
         }
     }
 
@@ -193,13 +368,18 @@ impl TaskConfig {
         (self.block_size.get() / 512) as u32
     }
 
+    /// What it asks for; of what asks as blocks come up, nothing yet.
     pub(crate) fn spec(&self, capacity: Blocks) -> TaskSpec {
         let size = self.size();
+        let as_they_come_up =
+            |op| TaskSpec { until: Until::Standing, ..TaskSpec::new(op, size, Vec::new()) };
         let whole = match self.task {
             BackgroundTask::DataMining => uses::data_mining(capacity, size),
             BackgroundTask::Scrub => uses::scrub(capacity, size),
             BackgroundTask::Backup => uses::backup(capacity, size),
             BackgroundTask::Write => uses::write(capacity, size),
+            BackgroundTask::Compare | BackgroundTask::Prefetch => return as_they_come_up(Op::Read),
+            BackgroundTask::WriteBack => return as_they_come_up(Op::Write),
         };
         let extents = match self.extent(capacity) {
             Some(extent) => vec![extent],
@@ -236,8 +416,11 @@ impl TaskConfig {
         Some(Extent::new(start, blocks / size * size))
     }
 
-    /// Blocks of the task that make a round.
+    /// Blocks of the task that make a round; none where there are no rounds.
     pub(crate) fn blocks_of_a_round(&self, capacity: Blocks) -> u64 {
+        if self.task == BackgroundTask::Compare {
+            return 2 * self.versions(capacity).current.blocks.get() / u64::from(self.size());
+        }
         let spec = self.spec(capacity);
         match spec.until {
             Until::Enough(enough) => enough,

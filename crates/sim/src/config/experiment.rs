@@ -8,6 +8,7 @@ use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::freeblock::{Around, Planner, Watched};
+use freewheel_model::log_disk::LogDiskSpec;
 use freewheel_model::onboard::Unit;
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
@@ -16,9 +17,10 @@ use freewheel_trace::{Record, TraceError, TraceInfo};
 use freewheel_units::Bytes;
 
 use super::array::{ArrayConfig, DRIVES_MAX, Layout, striping};
+use super::postmark::cleaning_options;
 use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use super::workload::{ThinkDistribution, TraceWorkload, Workload, check_workload, open, scan};
-use super::{ConfigError, SimConfig, overrides};
+use super::{ConfigError, PostmarkCleaner, PostmarkWorkload, SimConfig, overrides};
 use crate::background::{Background, FreeblockConfig, PATIENCE, Unfinished, Until};
 use crate::completion::Completion;
 use crate::device::{Mechanics, WholeDrive};
@@ -26,6 +28,7 @@ use crate::engine::{self, Arm};
 use crate::fleet::{self, Member};
 use crate::library;
 use crate::outside::{ExternalConfig, Outside};
+use crate::postmark::{FreeReads, NoFreeReads, cleaning_task};
 use crate::result::{RunResult, Tally};
 use crate::servo::{SeekErrors, Servo};
 use crate::source::{
@@ -86,6 +89,7 @@ impl Experiment {
         config.scheduler.build()?;
         check_freeblock(config, &spec, &drive, &striping)?;
         check_external(config)?;
+        check_postmark(config, &spec, &drive, &striping)?;
         check_workload(&config.workload, None)
     }
 
@@ -103,6 +107,7 @@ impl Experiment {
         config.scheduler.build()?;
         check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
+        check_postmark(&config, &spec, &drive, &striping)?;
         check_workload(&config.workload, trace.as_ref())?;
         let experiment = Self { config, spec, drive, striping, trace };
         experiment.placements()?;
@@ -226,7 +231,51 @@ impl Experiment {
                 let source = self.replay(workload, open(workload)?)?;
                 self.drive_source(source, planners, observer, progress)
             }
+            Workload::Postmark(workload) => {
+                self.tally_postmark(workload, planners, observer, progress)
+            }
         }
+    }
+
+    /// Runs PostMark, whose cleaner has the gaps if it uses them.
+    fn tally_postmark(
+        &self,
+        workload: &PostmarkWorkload,
+        (planners, around): (Planners<'_>, Option<Around<'_>>),
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Tally, ConfigError> {
+        assert!(planners.is_empty(), "the gaps of PostMark are its cleaner's");
+        if workload.cleaner != PostmarkCleaner::Freeblock {
+            let reads = NoFreeReads;
+            return self.tally_process(workload, reads, Planners::new(), observer, progress);
+        }
+        let block = LogDiskSpec::OSDI00.block;
+        let (task, mut planner) = cleaning_task(&self.drive, block, cleaning_options());
+        match around {
+            None => self.tally_process(workload, task, vec![&mut planner], observer, progress),
+            Some(around) => {
+                let mut watched = Watched::new(&mut planner, around);
+                self.tally_process(workload, task, vec![&mut watched], observer, progress)
+            }
+        }
+    }
+
+    fn tally_process<F: FreeReads>(
+        &self,
+        workload: &PostmarkWorkload,
+        free_reads: F,
+        planners: Planners<'_>,
+        observer: Observer<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Tally, ConfigError> {
+        let (seed, every) = (self.config.seed, REPORT_EVERY_DECIDED);
+        let source = workload.process(free_reads, seed);
+        let mut source = Reporting { source, progress, every, until_next: every };
+        let mut tally = self.tally_source(&mut source, planners, observer)?;
+        source.report();
+        tally.postmark(workload.result(source.source.passes(), seed));
+        Ok(tally)
     }
 
     fn pattern(&self, spec: &PatternSpec) -> Result<Pattern, ConfigError> {
@@ -423,15 +472,44 @@ fn check_freeblock(
     let arms = u64::from(striping.arms()) * u64::from(drives);
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
     let check = |freeblock: &FreeblockConfig| {
-        if refuses && freeblock.has_writes() {
-            return Err("`task` is write, and a host-managed drive takes writes at the write \
-                        pointers of its zones alone: take another drive or another task"
-                .into());
+        if let Some(task) = freeblock.writes().filter(|_| refuses) {
+            return Err(format!(
+                "`task` is {}, and a host-managed drive takes writes at the write pointers of its zones alone: take another drive or another task",
+                task.word()
+            ));
         }
         freeblock.check(drive.blocks(), arms)
     };
     let checked = config.freeblock.as_ref().map_or(Ok(()), check);
     checked.map_err(|message| ConfigError::Freeblock { message })
+}
+
+fn check_postmark(
+    config: &SimConfig,
+    spec: &DriveSpec,
+    drive: &Drive,
+    striping: &Striping,
+) -> Result<(), ConfigError> {
+    let Workload::Postmark(workload) = &config.workload else { return Ok(()) };
+    let is_volume = striping.arms() > 1 || config.array.layout == Layout::Independent;
+    let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
+    let not_with_it = [
+        (
+            config.freeblock.is_some(),
+            "`freeblock` does not go with it, as the gaps are its cleaner's: leave that out, and say `workload.cleaner = \"freeblock\"`",
+        ),
+        (config.external.is_some(), "`external` does not go with it: leave that out"),
+        (
+            is_volume,
+            "its log is on one drive with one actuator: leave `array` out, or take another drive",
+        ),
+        (refuses, "a host-managed drive does not take the writes of its log: take another drive"),
+    ];
+    let checked = match not_with_it.iter().find(|(is_there, _)| *is_there) {
+        Some((_, why)) => Err(format!("`kind` is postmark: {why}")),
+        None => workload.check(drive.blocks(), config.seed),
+    };
+    checked.map_err(|message| ConfigError::Workload { message })
 }
 
 fn check_external(config: &SimConfig) -> Result<(), ConfigError> {

@@ -7,7 +7,7 @@ use freewheel_units::SimDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
+use super::{ConfigError, PostmarkWorkload};
 use crate::source::{Fit, PatternSpec, ReplayMode};
 
 /// Where requests come from.
@@ -45,6 +45,8 @@ pub enum Workload {
     },
     /// A trace, played back.
     Trace(TraceWorkload),
+    /// PostMark on a log-structured disk, whose cleaner may use the gaps (osdi00 section 5).
+    Postmark(PostmarkWorkload),
 }
 
 /// A trace and how to play it.

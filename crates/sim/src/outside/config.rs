@@ -67,10 +67,11 @@ impl ExternalConfig {
                         yet; leave it out"
                 .into());
         }
-        if freeblock.is_some_and(FreeblockConfig::has_writes) {
-            return Err("`freeblock.task` is write: a scheduler outside the drive reads in gaps, \
-                        and writes nothing there yet; leave it or `external` out"
-                .into());
+        if let Some(task) = freeblock.and_then(FreeblockConfig::writes) {
+            return Err(format!(
+                "`freeblock.task` is {}: a scheduler outside the drive reads in gaps, and writes nothing there yet; leave it or `external` out",
+                task.word()
+            ));
         }
         Ok(())
     }

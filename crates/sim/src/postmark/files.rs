@@ -9,6 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use freewheel_model::log_disk::{Command, LogicalBlock};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::generator::{FileId, FileOp};
 
@@ -19,9 +21,11 @@ const ENTRIES_PER_BLOCK: u32 = BLOCK_BYTES / 16;
 const DIRECT_BLOCKS: usize = 7;
 
 /// When changed inodes and directories go to the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum MetadataWrites {
     /// When the cache runs out of room, as data do.
+    #[default]
     Delayed,
     /// At once: Minix with its option `ROBUST`.
     Immediate,

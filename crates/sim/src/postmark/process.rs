@@ -42,6 +42,17 @@ pub struct CpuTimes {
     pub request: SimDuration,
 }
 
+impl CpuTimes {
+    /// Assumed. A block is copied twice, into the cache and out of it, at the 160 MB/s or so that a
+    /// memory of 100 MHz allows; an operation is a few calls and look-ups, a request a call, a driver
+    /// and an interrupt.
+    pub const OSDI00: Self = Self {
+        operation: SimDuration::from_us(100),
+        block: SimDuration::from_us(50),
+        request: SimDuration::from_us(100),
+    };
+}
+
 /// Time that would not pass without cleaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CleaningTime {
@@ -93,6 +104,30 @@ impl Pass {
     pub fn rate_with_free_reads(&self) -> f64 {
         f64::from(self.transactions) / (self.elapsed - self.cleaning.reading).as_secs_f64()
     }
+}
+
+/// The pool of `spec`'s files with which the last of so many passes fills the log to this share, as
+/// closely as a thousandth. Chance moves it by more than a half percent, in which the cost of cleaning
+/// changes by a twentieth.
+pub fn files_for(spec: PostmarkSpec, share: f64, passes: u32, seed: u64) -> u32 {
+    /// Blocks of a file, nearly, those of its inode and its entry included.
+    const FILE_BLOCKS: f64 = 2.55;
+    const TRIALS: u32 = 8;
+    let capacity = f64::from(LogDiskSpec::OSDI00.capacity_blocks());
+    let wanted = share * capacity;
+    let (mut files, mut best, mut best_off) = (wanted / FILE_BLOCKS, 0, f64::INFINITY);
+    for _ in 0..TRIALS {
+        let spec = PostmarkSpec { files: files as u32, ..spec };
+        let off = wanted - used_blocks(spec, passes, seed);
+        if off.abs() < best_off {
+            (best, best_off) = (spec.files, off.abs());
+        }
+        if best_off < capacity / 1000.0 {
+            break;
+        }
+        files += off / FILE_BLOCKS;
+    }
+    best
 }
 
 /// Blocks in use in the last of so many passes, mean of its start and end: what

@@ -1,13 +1,12 @@
 //! What free bandwidth is good for (osdi00 section 2.2) behind the transactions of its figure 8:
 //! prefetching, prewriting, comparing versions, and a sample.
 
-use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, TaskId, Tasks};
-use freewheel_model::freeblock::uses::{
-    Compare, Pair, Prefetcher, Prewriter, Versions, backup, sample,
-};
+use freewheel_model::freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
+use freewheel_model::freeblock::uses::{Prewriter, backup, sample};
 use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Rule, Spent};
-use freewheel_sim::RunResult;
-use freewheel_sim::config::{ConfigError, Experiment, Workload};
+use freewheel_sim::background::{BackgroundTask, FreeblockConfig, UseResult};
+use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
+use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
 
 use super::osdi00_mining::{MPL, transactions};
@@ -19,80 +18,8 @@ const BLOCK: u32 = 8;
 /// Memory of each use that needs some. Assumed: the buffer of a drive of the time.
 const MEMORY: Bytes = Bytes::new(4 << 20);
 
-/// Something that uses free bandwidth.
-trait User: Send {
-    /// A foreground request has arrived.
-    fn arrived(&mut self, tasks: &mut Tasks, request: &Foreground, at: SimTime);
-    /// Something has become of its blocks.
-    fn heard(&mut self, tasks: &mut Tasks, event: &Event);
-    /// A foreground request to be made for it.
-    fn promoted(&mut self) -> Option<Promoted> {
-        None
-    }
-}
-
-/// The planner of an arm, and who uses it.
-struct Used<U> {
-    tasks: Tasks,
-    user: U,
-}
-
-impl<U: User> Used<U> {
-    fn tell(&mut self) {
-        loop {
-            let events: Vec<Event> = self.tasks.events().collect();
-            if events.is_empty() {
-                return;
-            }
-            events.iter().for_each(|event| self.user.heard(&mut self.tasks, event));
-        }
-    }
-}
-
-impl<U: User> Planner for Used<U> {
-    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
-        self.tasks.plan(gap, runs);
-    }
-
-    fn done(&mut self, run: &FreeRun, at: SimTime) {
-        self.tasks.done(run, at);
-        self.tell();
-    }
-
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        self.tasks.filled(gap, spent);
-    }
-
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
-        self.tasks.passed(op, start, blocks, at);
-        self.tell();
-    }
-
-    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_arrived(request, at);
-        self.tell();
-        if request.promotion.is_none() {
-            self.user.arrived(&mut self.tasks, request, at);
-        }
-    }
-
-    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
-        self.tasks.foreground_done(request, at);
-        self.tell();
-    }
-
-    fn promote(&mut self, _: SimTime) -> Option<Promoted> {
-        self.user.promoted()
-    }
-}
-
-/// Runs `requests` transactions, of which a share reads and a share lies near the one before, behind
-/// which `begin` uses the gaps.
-fn run<U: User>(
-    context: &Context<'_>,
-    (read_share, local_share): (f64, f64),
-    begin: impl FnOnce(&mut Tasks) -> U,
-) -> Result<(U, RunResult), ConfigError> {
+/// The paper's transactions, of which a share reads and a share lies near the one before.
+fn experiment(context: &Context<'_>, read_share: f64, local_share: f64) -> SimConfig {
     let mut config = transactions(MPL, context.options.seed);
     if let Workload::Closed { requests, pattern, .. } = &mut config.workload {
         *requests = context.requests();
@@ -100,13 +27,28 @@ fn run<U: User>(
         pattern.local_sd = LOCAL_SD;
         pattern.read_share = read_share;
     }
-    let experiment = Experiment::new(config)?;
-    let options = Options { rule: Rule::Paths, ..Options::default() };
-    let mut tasks = Tasks::new(&experiment.drive, options, CADENCE);
-    let user = begin(&mut tasks);
-    let mut used = Used { tasks, user };
-    let result = experiment.run_freeblock(vec![&mut used], &mut |_| {}, &mut |_, _| {})?;
-    Ok((used.user, result))
+    config
+}
+
+/// What came of a background task behind them.
+fn used(
+    config: SimConfig,
+    freeblock: FreeblockConfig,
+) -> Result<(UseResult, RunResult), ConfigError> {
+    let freeblock = FreeblockConfig {
+        rule: Rule::Paths,
+        block_size: Bytes::new(u64::from(BLOCK) * 512),
+        memory: Some(MEMORY),
+        ..freeblock
+    };
+    let result = Experiment::new(SimConfig { freeblock: Some(freeblock), ..config })?.run()?;
+    let used = result.background[0].tasks[0].used.expect("a task that asks as blocks come up");
+    Ok((used, result))
+}
+
+/// Planning of what no background task of an experiment does.
+fn options() -> Options {
+    Options { rule: Rule::Paths, ..Options::default() }
 }
 
 /// How near. Assumed: a track of the drive is about as long.
@@ -119,28 +61,13 @@ const LOCAL_SHARE: f64 = 0.7;
 /// A part of the paper's transactions reads.
 const READ_SHARE: f64 = 2.0 / 3.0;
 
-impl User for Prefetcher {
-    fn arrived(&mut self, tasks: &mut Tasks, request: &Foreground, at: SimTime) {
-        let Foreground { op, start, blocks, .. } = *request;
-        let told = match op {
-            Op::Read => self.read(tasks, at, start, blocks).map(drop),
-            Op::Write => self.written(tasks, at, start, blocks),
-            Op::Flush | Op::Trim => Ok(()),
-        };
-        told.expect("a task that stands");
-    }
-
-    fn heard(&mut self, tasks: &mut Tasks, event: &Event) {
-        self.event(tasks, event).expect("a task that stands");
-    }
-}
-
 /// The rest of the track is read behind every read.
 fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let (prefetcher, _) = run(context, (READ_SHARE, LOCAL_SHARE), |tasks| {
-        Prefetcher::new(tasks, SimTime::ZERO, BLOCK, MEMORY, 0).expect("a block fits")
-    })?;
-    let counts = prefetcher.counts();
+    let prefetch = FreeblockConfig { task: BackgroundTask::Prefetch, ..FreeblockConfig::default() };
+    let config = experiment(context, READ_SHARE, LOCAL_SHARE);
+    let (UseResult::Prefetch(counts), _) = used(config, prefetch)? else {
+        unreachable!("a task of prefetching");
+    };
     let quantity = "reads that prefetching had in memory, 70 % near the one before";
     let percent = 100.0 * counts.hits as f64 / counts.reads as f64;
     let mut row = context.row_in(quantity, "%", [2.6, 5.2], percent);
@@ -155,30 +82,62 @@ fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
     Ok(row)
 }
 
-/// A cache that takes the transactions' writes: for two reads that arrive one block becomes dirty.
+/// A cache in which for two reads that arrive one block becomes dirty. The writes of an experiment's
+/// `write-back` would keep clients from their reads no longer, and these are the paper's transactions.
 struct Cache {
+    tasks: Tasks,
     prewriter: Prewriter,
     prng: Prng,
     waiting: Vec<Promoted>,
     dirtied: u64,
 }
 
-impl User for Cache {
-    fn arrived(&mut self, tasks: &mut Tasks, _: &Foreground, at: SimTime) {
-        if self.prng.chance((1.0 - READ_SHARE) / READ_SHARE) {
-            let blocks = tasks.drive().blocks().get() / u64::from(BLOCK);
+impl Cache {
+    fn take_events(&mut self) {
+        let events: Vec<Event> = self.tasks.events().collect();
+        for event in &events {
+            self.prewriter.event(&self.tasks, event).expect("a task that stands");
+        }
+    }
+}
+
+impl Planner for Cache {
+    fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
+        self.tasks.plan(gap, runs);
+    }
+
+    fn done(&mut self, run: &FreeRun, at: SimTime) {
+        self.tasks.done(run, at);
+        self.take_events();
+    }
+
+    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+        self.tasks.filled(gap, spent);
+    }
+
+    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+        self.tasks.passed(op, start, blocks, at);
+        self.take_events();
+    }
+
+    fn foreground_arrived(&mut self, request: &Foreground, at: SimTime) {
+        self.tasks.foreground_arrived(request, at);
+        self.take_events();
+        if request.promotion.is_none() && self.prng.chance((1.0 - READ_SHARE) / READ_SHARE) {
+            let blocks = self.tasks.drive().blocks().get() / u64::from(BLOCK);
             let start = Lbn::new(self.prng.below(blocks) * u64::from(BLOCK));
-            let requests = self.prewriter.dirty(tasks, at, start).expect("a block of the drive");
-            self.waiting.extend(requests);
+            let requests = self.prewriter.dirty(&mut self.tasks, at, start);
+            self.waiting.extend(requests.expect("a block of the drive"));
             self.dirtied += 1;
         }
     }
 
-    fn heard(&mut self, tasks: &mut Tasks, event: &Event) {
-        self.prewriter.event(tasks, event).expect("a task that stands");
+    fn foreground_done(&mut self, request: &Foreground, at: SimTime) {
+        self.tasks.foreground_done(request, at);
+        self.take_events();
     }
 
-    fn promoted(&mut self) -> Option<Promoted> {
+    fn promote(&mut self, _: SimTime) -> Option<Promoted> {
         self.waiting.pop()
     }
 }
@@ -189,13 +148,17 @@ const DIRTY_MAX: u64 = 128;
 /// Foreground writes that a cache with prewriting saves: those it wrote in gaps and those it never
 /// wrote.
 fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let (cache, _) = run(context, (1.0, 0.0), |tasks| Cache {
-        prewriter: Prewriter::new(tasks, SimTime::ZERO, BLOCK, DIRTY_MAX, BLOCK)
-            .expect("a block fits"),
+    let experiment = Experiment::new(experiment(context, 1.0, 0.0))?;
+    let mut tasks = Tasks::new(&experiment.drive, options(), CADENCE);
+    let prewriter = Prewriter::new(&mut tasks, SimTime::ZERO, BLOCK, DIRTY_MAX, BLOCK);
+    let mut cache = Cache {
+        tasks,
+        prewriter: prewriter.expect("a block fits"),
         prng: Prng::new(context.options.seed, "dirty blocks"),
         waiting: Vec::new(),
         dirtied: 0,
-    })?;
+    };
+    experiment.run_freeblock(vec![&mut cache], &mut |_| {}, &mut |_, _| {})?;
     let counts = cache.prewriter.counts();
     let quantity = "writes that need no foreground request, with 128 dirty blocks at most";
     let left = cache.prewriter.dirty_blocks();
@@ -208,32 +171,21 @@ fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
     Ok(row)
 }
 
-/// A comparison with its pairs.
-struct Comparison {
-    compare: Compare,
-    pairs: Vec<Pair>,
-}
-
-impl User for Comparison {
-    fn arrived(&mut self, _: &mut Tasks, _: &Foreground, _: SimTime) {}
-
-    fn heard(&mut self, tasks: &mut Tasks, event: &Event) {
-        self.pairs.clear();
-        self.compare.event(tasks, event, &mut self.pairs).expect("pairs within the drive");
-    }
-}
-
 /// One half of the drive against the other.
 fn compare(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let mut all = 0;
-    let (comparison, result) = run(context, (READ_SHARE, 0.0), |tasks| {
-        all = tasks.drive().blocks().get() / 2 / u64::from(BLOCK);
-        let half = all * u64::from(BLOCK);
-        let rows = vec![Versions { current: Extent::new(0, half), safe: Lbn::new(half) }];
-        let compare = Compare::begin(tasks, SimTime::ZERO, BLOCK, rows, MEMORY);
-        Comparison { compare: compare.expect("halves within the drive"), pairs: Vec::new() }
-    })?;
-    let counts = comparison.compare.counts();
+    let config = experiment(context, READ_SHARE, 0.0);
+    let drive = library::build(&library::spec(&config.drive)?, &config.drive)?;
+    let all = drive.blocks().get() / 2 / u64::from(BLOCK);
+    let half = Bytes::new(all * u64::from(BLOCK) * 512);
+    let compare = FreeblockConfig {
+        task: BackgroundTask::Compare,
+        length: Some(half),
+        other_start: Some(half),
+        ..FreeblockConfig::default()
+    };
+    let (UseResult::Compare(counts), result) = used(config, compare)? else {
+        unreachable!("a task of comparing");
+    };
     let days = result.elapsed_ns as f64 / 86_400e9;
     let quantity = "comparisons of one half of the drive with the other, with 4 MiB";
     let a_day = counts.compared as f64 / all as f64 / days;
@@ -241,39 +193,25 @@ fn compare(context: &Context<'_>) -> Result<Row, ConfigError> {
     row.note = Some(format!(
         "{:.0} pairs a day; {} waited for their other version at most",
         counts.compared as f64 / days,
-        counts.unmatched_max,
+        Bytes::new(counts.unmatched_bytes_max),
     ));
     Ok(row)
 }
 
-/// A task that is to be complete.
-struct Whole {
-    task: TaskId,
-    done: Option<SimTime>,
-}
-
-impl User for Whole {
-    fn arrived(&mut self, _: &mut Tasks, _: &Foreground, _: SimTime) {}
-
-    fn heard(&mut self, _: &mut Tasks, event: &Event) {
-        if let Event::Done { task, at, .. } = *event
-            && task == self.task
-        {
-            self.done = Some(at);
-        }
-    }
-}
-
 /// Any twentieth of the blocks.
 fn any_blocks(context: &Context<'_>) -> Result<Row, ConfigError> {
-    let (whole, _) = run(context, (READ_SHARE, 0.0), |tasks| {
-        let spec = sample(backup(tasks.drive().blocks(), BLOCK), 50_000);
-        let task = tasks.register(SimTime::ZERO, spec).expect("a task within the drive");
-        Whole { task, done: None }
-    })?;
+    let experiment = Experiment::new(experiment(context, READ_SHARE, 0.0))?;
+    let mut tasks = Tasks::new(&experiment.drive, options(), CADENCE);
+    let spec = sample(backup(experiment.drive.blocks(), BLOCK), 50_000);
+    let sample: TaskId = tasks.register(SimTime::ZERO, spec).expect("a task within the drive");
+    experiment.run_freeblock(vec![&mut tasks], &mut |_| {}, &mut |_, _| {})?;
+    let done = tasks.events().find_map(|event| match event {
+        Event::Done { task, at, .. } if task == sample => Some(at),
+        _ => None,
+    });
     let seconds = |time: SimTime| time.ns() as f64 / 1e9;
     let quantity = "a sample of 5 % of the blocks, whichever they are";
-    let took = whole.done.map_or(f64::INFINITY, seconds);
+    let took = done.map_or(f64::INFINITY, seconds);
     Ok(context.row_in(quantity, "s", [38.0, 58.0], took))
 }
 

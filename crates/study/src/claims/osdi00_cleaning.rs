@@ -16,7 +16,7 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::postmark::{
     CpuTimes, FreeReads, MetadataWrites, NoFreeReads, Pass, PostmarkProcess, PostmarkSpec,
-    cleaning_task, used_blocks,
+    cleaning_task, files_for,
 };
 use freewheel_sim::{Arm, Mechanics, SeekErrors, Servo, library, run};
 use freewheel_units::SimDuration;
@@ -47,14 +47,7 @@ impl Default for Setting {
             // Patterson 1999, section 4, on LLD's file system); and only so does the cache absorb
             // all activity at low utilisation, as osdi00 says.
             metadata: MetadataWrites::Delayed,
-            // Assumed. A block is copied twice, into the cache and out of it, at the 160 MB/s or
-            // so that a memory of 100 MHz allows; an operation is a few calls and look-ups, a
-            // request a call, a driver and an interrupt.
-            cpu: CpuTimes {
-                operation: SimDuration::from_us(100),
-                block: SimDuration::from_us(50),
-                request: SimDuration::from_us(100),
-            },
+            cpu: CpuTimes::OSDI00,
             cleaner: Cleaner::Foreground,
             rule: Rule::Greedy,
             prices: false,
@@ -72,26 +65,9 @@ impl Setting {
 /// How full the log is over the second pass, in %.
 const UTILISATIONS: [u32; 12] = [5, 10, 20, 30, 40, 50, 60, 70, 80, 85, 90, 93];
 
-/// The pool with which the second pass fills the log to this share. Chance moves it by more than a
-/// half percent, in which the cost of cleaning changes by a twentieth.
+/// The pool with which the second pass fills the log to this share.
 fn files_at(utilisation: u32, seed: u64) -> u32 {
-    /// Blocks of a file, nearly, those of its inode and its entry included.
-    const FILE_BLOCKS: f64 = 2.55;
-    const TRIALS: u32 = 8;
-    let capacity = f64::from(LogDiskSpec::OSDI00.capacity_blocks());
-    let wanted = f64::from(utilisation) / 100.0 * capacity;
-    let (mut files, mut best, mut best_off) = (wanted / FILE_BLOCKS, 0, f64::INFINITY);
-    for _ in 0..TRIALS {
-        let off = wanted - used_blocks(PostmarkSpec::osdi00(files as u32), 2, seed);
-        if off.abs() < best_off {
-            (best, best_off) = (files as u32, off.abs());
-        }
-        if best_off < capacity / 1000.0 {
-            break;
-        }
-        files += off / FILE_BLOCKS;
-    }
-    best
+    files_for(PostmarkSpec::osdi00(0), f64::from(utilisation) / 100.0, 2, seed)
 }
 
 /// The Atlas 10K with one surface, as the paper modified it. Its defects are places on the whole

@@ -187,6 +187,7 @@ mod tests {
             rounds: vec![round],
             unfinished: Round::default(),
             expected_end_ns: None,
+            used: None,
         }
     }
 

@@ -56,16 +56,17 @@ fn all_courses(result: &RunResult, work: &FreeWork) -> Markup {
         return html! {};
     };
     let is_one = arm.tasks.len() == 1;
-    let lines: Vec<chart::Line> = arm.tasks.iter().map(over_the_run).collect();
+    let with_rounds = arm.tasks.iter().zip(&work.tasks).filter(|(task, _)| task.kind.has_rounds());
+    let lines: Vec<chart::Line> = with_rounds.clone().map(|(task, _)| over_the_run(task)).collect();
     let of_arm = if work.arms > 1 { ", on the first arm" } else { "" };
     html! {
-        @if !is_one {
+        @if !is_one && !lines.is_empty() {
             (section("How the tasks go on", &html! {
                 p.note { "Each from the beginning of a round to its end, and again" (of_arm) "." }
                 (page::chart(&chart::lines(&lines, &PROGRESS_AXES)))
             }))
         }
-        @for (number, (task, words)) in arm.tasks.iter().zip(&work.tasks).enumerate() {
+        @for (number, (task, words)) in with_rounds.enumerate() {
             (course(&Course::new(task, free.media_bytes_per_second), words, work.arms, number == 0, is_one))
         }
     }

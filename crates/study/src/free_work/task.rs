@@ -1,6 +1,6 @@
 //! What became of one task of a run, over all arms.
 
-use freewheel_sim::background::{TaskKind, TaskResult};
+use freewheel_sim::background::{TaskKind, TaskResult, UseResult};
 use freewheel_sim::{FreeResult, RunResult};
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct TaskWork {
     pub name: String,
     /// What it is.
     pub kind: TaskKind,
-    /// Blocks that make a round on one arm.
+    /// Blocks that make a round on one arm; none of a task without rounds.
     pub blocks: u64,
     /// Size of one in bytes.
     pub block_bytes: u64,
@@ -44,6 +44,10 @@ pub struct TaskWork {
     /// What came in gaps and in passing over the potential free bandwidth (osdi00 section 6.3);
     /// more than 1 where much passes anyway.
     pub efficiency: f64,
+    /// What came of the blocks, of a task that asks for them as they come up; over all arms amounts
+    /// added up, of what is a most the largest.
+    #[serde(rename = "use", skip_serializing_if = "Option::is_none")]
+    pub used: Option<UseResult>,
 }
 
 /// Rounds of a task against the time that each of them has.
@@ -87,7 +91,9 @@ impl TaskWork {
             round_ns,
             rounds_a_day: round_ns.map(|ns| 86_400e9 / ns as f64),
             ended_ns: arms.iter().map(|arm| arm.ended_ns()).max().filter(|_| rounds > 0),
-            unfinished: mean(&arms, |arm| arm.unfinished.settled() as f64 / arm.blocks as f64),
+            unfinished: mean(&arms, |arm| {
+                ratio(arm.unfinished.settled() as f64, arm.blocks as f64)
+            }),
             expected_end_ns: ends.and_then(|ends| ends.into_iter().max()),
             deadline: arms[0].deadline_ns.map(|deadline| DeadlineWork::new(&arms, deadline)),
             last_5_percent: time_share_of_last(&arms, 0.05),
@@ -98,6 +104,7 @@ impl TaskWork {
                 result.elapsed_ns as f64 / 1e9,
             ),
             efficiency: ratio(bytes(delivered.in_gaps + delivered.in_passing), potential),
+            used: arms.iter().filter_map(|arm| arm.used).reduce(UseResult::and),
         }
     }
 }

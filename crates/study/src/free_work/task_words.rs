@@ -1,6 +1,8 @@
 //! One task in words.
 
-use freewheel_sim::background::TaskKind;
+use freewheel_sim::background::{
+    CompareResult, PrefetchResult, TaskKind, UseResult, WriteBackResult,
+};
 use freewheel_units::Bytes;
 
 use super::{DeadlineWork, TaskWork};
@@ -11,7 +13,10 @@ const WORTH_SAYING: f64 = 0.001;
 
 /// What there is to say of a task on so many arms: the same of each task.
 pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String)> {
-    let mut rows = vec![("kind", kind(task)), (rounds_are(task.kind), rounds(task, arms))];
+    let mut rows = vec![("kind", kind(task))];
+    if task.kind.has_rounds() {
+        rows.push((rounds_are(task.kind), rounds(task, arms)));
+    }
     if let (Some(five), Some(one)) = (task.last_5_percent, task.last_1_percent) {
         let (five, one, round) = (percent(five), percent(one), round_is(task.kind));
         let words = format!("the last 5 % take {five} of a {round}'s time, the last 1 % {one}");
@@ -25,14 +30,22 @@ pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String
         (came.promoted, "promoted"),
         (came.copied, "copied before writes"),
     ];
-    let moved = if task.kind == TaskKind::Write { "written" } else { "delivered" };
+    let moved = match task.kind {
+        TaskKind::Write | TaskKind::WriteBack => "written",
+        _ => "delivered",
+    };
     rows.push((moved, delivered(task.delivered_bytes_per_second, came.total(), ways)));
     match task.kind {
         TaskKind::Backup => rows.push(("copies", copies(task))),
         TaskKind::Write => rows.push(("superseded", superseded(task))),
         _ => {}
     }
-    rows.push(("end", end(task)));
+    if let Some(used) = &task.used {
+        rows.extend(use_rows(used, task));
+    }
+    if task.kind.has_rounds() {
+        rows.push(("end", end(task)));
+    }
     rows.extend(task.deadline.as_ref().map(|due| ("deadline", deadline(task, due))));
     rows
 }
@@ -43,7 +56,7 @@ pub(super) fn delivered<const N: usize>(
     total: u64,
     ways: [(u64, &str); N],
 ) -> String {
-    let part = |amount: u64| percent(amount as f64 / total.max(1) as f64);
+    let part = |amount: u64| part(amount, total);
     let ways: Vec<String> = ways
         .into_iter()
         .filter(|(amount, _)| *amount > 0)
@@ -63,9 +76,109 @@ fn kind(task: &TaskWork) -> String {
         TaskKind::ScrubSample => "so many blocks from the media, whichever come by",
         TaskKind::Backup => "every block once, as it was at the beginning",
         TaskKind::Write => "every block once, unless a request writes it",
+        TaskKind::Compare => "two versions of every block, both in memory to be compared",
+        TaskKind::Prefetch => "what follows on reads, in case it is asked for next",
+        TaskKind::WriteBack => "what requests write is done in memory, and written behind them",
     };
     let (words, size) = (task.kind.words(), Bytes::new(task.block_bytes).human());
-    format!("{words}: {what}; {} of {size}", task.blocks)
+    match task.kind.has_rounds() {
+        true => format!("{words}: {what}; {} of {size}", task.blocks),
+        false => format!("{words}: {what}; in blocks of {size}"),
+    }
+}
+
+/// What came of the blocks of a task that asks for them as they come up.
+fn use_rows(used: &UseResult, task: &TaskWork) -> Vec<(&'static str, String)> {
+    match used {
+        UseResult::Compare(result) => compare_rows(result, task.block_bytes),
+        UseResult::Prefetch(result) => prefetch_rows(result),
+        UseResult::WriteBack(result) => write_back_rows(result, task),
+    }
+}
+
+fn compare_rows(result: &CompareResult, block_bytes: u64) -> Vec<(&'static str, String)> {
+    let CompareResult { compared, unmatched_bytes_max, memory_bytes } = *result;
+    let [block, waited, memory] =
+        [block_bytes, unmatched_bytes_max, memory_bytes].map(|bytes| Bytes::new(bytes).human());
+    vec![
+        (
+            "compared",
+            format!(
+                "{compared} pairs of {block}; which differ a simulation does not know, its drives hold no data"
+            ),
+        ),
+        ("memory", format!("{waited} waited for their other version at most, of {memory}")),
+    ]
+}
+
+fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
+    let PrefetchResult { reads, foreseen, hits, predicted, prefetched, used, memory_bytes } =
+        *result;
+    let memory = Bytes::new(memory_bytes).human();
+    let of_reads = |count| part(count, reads);
+    vec![
+        (
+            "hits",
+            format!(
+                "{hits} of {reads} reads, {}, had all they asked for in memory of {memory}; they went to the drive all the same",
+                of_reads(hits)
+            ),
+        ),
+        (
+            "foreseen",
+            format!(
+                "{foreseen} reads, {}, were of what was in memory or asked for",
+                of_reads(foreseen)
+            ),
+        ),
+        (
+            "prefetched",
+            format!(
+                "{prefetched} blocks, {} of those asked for; {} of them were used",
+                part(prefetched, predicted),
+                part(used, prefetched)
+            ),
+        ),
+    ]
+}
+
+fn write_back_rows(result: &WriteBackResult, task: &TaskWork) -> Vec<(&'static str, String)> {
+    let WriteBackResult { writes, taken, reads_answered, dirtied, .. } = *result;
+    let WriteBackResult { free, promoted, absorbed, superseded, left, .. } = *result;
+    let [waited, memory] = [result.waiting_max * task.block_bytes, result.memory_bytes]
+        .map(|bytes| Bytes::new(bytes).human());
+    let ways = [
+        (free, "without a request"),
+        (promoted, "by promoted requests"),
+        (absorbed, "made dirty again before"),
+        (superseded, "written over by requests"),
+        (left, "left"),
+    ];
+    let ways: Vec<String> = ways
+        .into_iter()
+        .filter(|(blocks, _)| *blocks > 0)
+        .map(|(blocks, way)| format!("{blocks} {way}"))
+        .collect();
+    let ways = if ways.is_empty() { String::new() } else { format!(": {}", ways.join(", ")) };
+    let taken = format!("{taken} of {writes}, {}, were done in memory", part(taken, writes));
+    vec![
+        ("writes", taken),
+        ("reads", format!("{reads_answered} were answered by memory")),
+        ("dirty blocks", format!("{dirtied}{ways}")),
+        (
+            "promoted",
+            format!(
+                "{}, {} of the heads",
+                task.delivered.promoted_requests,
+                seconds(task.delivered.promoted_head_ns)
+            ),
+        ),
+        ("memory", format!("{waited} waited for gaps at most, of {memory}")),
+    ]
+}
+
+fn part(count: u64, of: u64) -> String {
+    percent(count as f64 / of.max(1) as f64)
 }
 
 /// What a round of a task is.
@@ -77,6 +190,8 @@ pub(super) fn round_is(kind: TaskKind) -> &'static str {
         TaskKind::ScrubSample => "scrub sample",
         TaskKind::Backup => "backup",
         TaskKind::Write => "write",
+        TaskKind::Compare => "comparison",
+        TaskKind::Prefetch | TaskKind::WriteBack => "run",
     }
 }
 
@@ -89,6 +204,8 @@ fn rounds_are(kind: TaskKind) -> &'static str {
         TaskKind::ScrubSample => "scrub samples",
         TaskKind::Backup => "backup",
         TaskKind::Write => "write",
+        TaskKind::Compare => "comparison",
+        TaskKind::Prefetch | TaskKind::WriteBack => "runs",
     }
 }
 

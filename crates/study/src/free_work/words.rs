@@ -4,7 +4,7 @@ use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
 use freewheel_units::Bytes;
 
 use super::task_words::{delivered, task_rows};
-use super::{Delivered, FreeWork, IdleCost, TaskWork};
+use super::{Delivered, FreeWork, IdleCost, TaskWork, ratio};
 use crate::page::{ms, percent, rate, span};
 
 /// A part of what there is to say: a title, and what is said of what.
@@ -29,8 +29,8 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
         }
     }
     parts.push(part("Rotational gaps", gaps(result, free, work.as_ref())));
-    if let Some(work) = work.as_ref().filter(|work| work.promoted_share > 0.0) {
-        parts.push(part("Promotion of the last blocks", promotion(work)));
+    if let Some(work) = work.as_ref().filter(|work| of_tails(work, |d| d.promoted_requests) > 0) {
+        parts.push(part("Promotion of the last blocks", promotion(work, result)));
     }
     if let (Some(work), Some(idle)) = (&work, &result.idle) {
         parts.push(part("Idle time", idle_time(work, idle)));
@@ -123,11 +123,17 @@ fn has_requests(work: &FreeWork) -> bool {
         .any(|task| task.delivered.copied_requests + task.delivered.promoted_requests > 0)
 }
 
-fn promotion(work: &FreeWork) -> Vec<(&'static str, String)> {
-    let sum = |of: fn(&Delivered) -> u64| work.tasks.iter().map(|t| of(&t.delivered)).sum::<u64>();
-    let (blocks, requests) = (sum(|d| d.promoted), sum(|d| d.promoted_requests));
-    let seconds = span(sum(|d| d.promoted_head_ns) as f64 / 1e9);
-    let share = percent(work.promoted_share);
+/// What was promoted of rounds: write-back promotes for want of memory.
+fn of_tails(work: &FreeWork, of: fn(&Delivered) -> u64) -> u64 {
+    let tails = work.tasks.iter().filter(|task| task.kind.has_rounds());
+    tails.map(|task| of(&task.delivered)).sum()
+}
+
+fn promotion(work: &FreeWork, result: &RunResult) -> Vec<(&'static str, String)> {
+    let [blocks, requests] =
+        [of_tails(work, |d| d.promoted), of_tails(work, |d| d.promoted_requests)];
+    let head_ns = of_tails(work, |d| d.promoted_head_ns) as f64;
+    let (seconds, share) = (span(head_ns / 1e9), percent(ratio(head_ns, result.arms_ns as f64)));
     vec![
         ("promoted", format!("{blocks} blocks in {requests} requests")),
         ("cost", format!("{seconds} of the heads, {share} of all time")),

@@ -2,7 +2,7 @@
 
 use freewheel::model::external::{Account, MarginInUse};
 use freewheel::model::stats::{Distribution, Summary};
-use freewheel::sim::config::Experiment;
+use freewheel::sim::config::{Experiment, PostmarkResult};
 use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
 use freewheel::study;
 use freewheel::units::Bytes;
@@ -25,6 +25,7 @@ pub(super) fn text(
         responses(result).to_string(),
         stages(result).to_string(),
     ];
+    sections.extend(result.postmark.as_ref().map(|came| postmark(came).to_string()));
     sections.extend(result.external.as_ref().map(|seen| external(seen).to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
     sections.extend(free_work(result));
@@ -85,6 +86,39 @@ fn refusals(writes: &RefusedWrites) -> String {
     format!(
         "{not_at_write_pointer} not at the write pointer, {over_zone_boundary} over a zone boundary, {zone_full} to a full zone"
     )
+}
+
+fn postmark(result: &PostmarkResult) -> Table {
+    let mut table = Table::new("lrrrrrrrrrr");
+    table.row([
+        "PostMark",
+        "in use",
+        "transactions/s",
+        "elapsed",
+        "cleaning reads",
+        "and copies",
+        "segments written",
+        "cleaned",
+        "by free reads",
+        "blocks copied",
+        "by free reads",
+    ]);
+    for (number, pass) in (1..).zip(&result.passes) {
+        table.row([
+            format!("pass {number}"),
+            number::percent(pass.utilisation),
+            format!("{:.1}", pass.transactions_per_second),
+            number::seconds(pass.elapsed_ns),
+            number::seconds(pass.cleaning_read_ns),
+            number::seconds(pass.cleaning_copy_ns),
+            pass.segments_written.to_string(),
+            pass.segments_cleaned.to_string(),
+            pass.segments_targeted.to_string(),
+            pass.copied_blocks.to_string(),
+            pass.free_copied_blocks.to_string(),
+        ]);
+    }
+    table
 }
 
 fn responses(result: &RunResult) -> Table {

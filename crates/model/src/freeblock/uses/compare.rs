@@ -222,6 +222,11 @@ impl Compare {
         self.counts.unmatched_max = self.counts.unmatched_max.max(self.counts.unmatched);
     }
 
+    /// The task that reads both versions.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
     /// Whether all pairs have been compared.
     pub fn is_done(&self) -> bool {
         self.counts.open == 0 && self.next.0 >= self.rows.len()

@@ -240,6 +240,11 @@ impl Prefetcher {
         Blocks::new(here as u64 * self.block_size).bytes()
     }
 
+    /// The task that reads what is predicted.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
     /// What prefetching has come to.
     pub fn counts(&self) -> PrefetchCounts {
         self.counts

@@ -161,6 +161,16 @@ impl Prewriter {
         Ok(())
     }
 
+    /// The task that writes them.
+    pub fn task(&self) -> TaskId {
+        self.task
+    }
+
+    /// Whether the block at `start` is in memory only, as far as events have been taken in.
+    pub fn is_dirty(&self, start: Lbn) -> bool {
+        self.dirty.contains_key(&start.get())
+    }
+
     /// Blocks that are in memory only, as far as events have been taken in.
     pub fn dirty_blocks(&self) -> u64 {
         self.dirty.len() as u64

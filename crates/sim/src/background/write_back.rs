@@ -1,0 +1,216 @@
+//! A memory that takes what the foreground writes, and writes it to the media in gaps.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use freewheel_model::freeblock::tasks::{Event, Promoted, TaskError, TaskId, Tasks};
+use freewheel_model::freeblock::uses::Prewriter;
+use freewheel_model::freeblock::{Foreground, PromotionId};
+use freewheel_units::{Bytes, Lbn, Op, SimTime};
+use serde::Serialize;
+
+/// Quarters of the memory that may wait for gaps; the rest is for what promoted requests are writing.
+/// Assumed.
+const WAITING_QUARTERS: u64 = 3;
+
+/// Most bytes in a promoted request. Assumed: the largest block that osdi00 looks at.
+const MERGED_MAX: Bytes = Bytes::new(64 << 10);
+
+/// Write-back of one arm.
+pub(super) struct WriteBack {
+    prewriter: Prewriter,
+    block_size: u64,
+    /// Blocks that memory has room for.
+    blocks_max: u64,
+    /// Promoted requests that the engine has not heard of yet, and those that are not done.
+    waiting: VecDeque<Promoted>,
+    under_way: BTreeSet<PromotionId>,
+    writes: u64,
+    taken: u64,
+    reads_answered: u64,
+    dirtied: u64,
+}
+
+/// What write-back has come to. Every block that became dirty was written in a gap or in idle time, by
+/// a promoted request, or not at all, as newer data came before; or it is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct WriteBackResult {
+    /// Foreground writes.
+    pub writes: u64,
+    /// Those that memory took. The others went to the drive: there was no room, or they were not of
+    /// whole blocks.
+    pub taken: u64,
+    /// Foreground reads that memory answered.
+    pub reads_answered: u64,
+    /// Blocks that became dirty.
+    pub dirtied: u64,
+    /// Blocks that were written in gaps and in idle time.
+    pub free: u64,
+    /// Blocks that were written by promoted requests.
+    pub promoted: u64,
+    /// Blocks that became dirty again before they were written: one write less.
+    pub absorbed: u64,
+    /// Blocks over which a foreground write went that memory had no room for.
+    pub superseded: u64,
+    /// The most blocks that waited for a gap.
+    pub waiting_max: u64,
+    /// Blocks that were in memory only, at the end.
+    pub left: u64,
+    /// What may be in memory.
+    pub memory_bytes: u64,
+}
+
+impl WriteBack {
+    pub fn begin(tasks: &mut Tasks, block_size: u32, memory: Bytes) -> Result<Self, TaskError> {
+        let blocks_max = memory.get() / 512 / u64::from(block_size);
+        let waiting_max = blocks_max * WAITING_QUARTERS / 4;
+        let request_max = block_size.max((MERGED_MAX.get() / 512) as u32);
+        Ok(Self {
+            prewriter: Prewriter::new(tasks, SimTime::ZERO, block_size, waiting_max, request_max)?,
+            block_size: block_size.into(),
+            blocks_max,
+            waiting: VecDeque::new(),
+            under_way: BTreeSet::new(),
+            writes: 0,
+            taken: 0,
+            reads_answered: 0,
+            dirtied: 0,
+        })
+    }
+
+    pub fn task(&self) -> TaskId {
+        self.prewriter.task()
+    }
+
+    /// Whether memory answers a foreground request that is just arriving.
+    pub fn takes(
+        &mut self,
+        tasks: &mut Tasks,
+        request: &Foreground,
+        now: SimTime,
+    ) -> Result<bool, TaskError> {
+        match request.op {
+            Op::Read => {
+                let is_here = self.touched(request).all(|at| self.is_dirty(at));
+                self.reads_answered += u64::from(is_here);
+                Ok(is_here)
+            }
+            Op::Write => {
+                self.writes += 1;
+                let is_taken = self.parts(request).next().is_none() && self.has_room(request);
+                if is_taken {
+                    self.taken += 1;
+                    let blocks: Vec<u64> = self.touched(request).collect();
+                    self.keep(tasks, &blocks, now)?;
+                }
+                Ok(is_taken)
+            }
+            Op::Flush | Op::Trim => Ok(false),
+        }
+    }
+
+    /// Its blocks of which a request has at least a part, by their beginnings.
+    fn touched(&self, request: &Foreground) -> impl Iterator<Item = u64> + use<> {
+        let (size, from) = (self.block_size, request.start.get());
+        let first = from / size * size;
+        (first..from + u64::from(request.blocks)).step_by(size as usize)
+    }
+
+    /// Those of which it has only a part.
+    fn parts(&self, request: &Foreground) -> impl Iterator<Item = u64> + use<> {
+        let (size, from) = (self.block_size, request.start.get());
+        let to = from + u64::from(request.blocks);
+        self.touched(request).filter(move |&at| at < from || at + size > to)
+    }
+
+    /// Whether its block that begins there is in memory only.
+    pub fn is_dirty(&self, at: u64) -> bool {
+        self.prewriter.is_dirty(Lbn::new(at))
+    }
+
+    fn has_room(&self, request: &Foreground) -> bool {
+        let new = self.touched(request).filter(|&at| !self.is_dirty(at)).count() as u64;
+        self.prewriter.dirty_blocks() + new <= self.blocks_max
+    }
+
+    /// These blocks are in memory only from now on.
+    pub fn keep(
+        &mut self,
+        tasks: &mut Tasks,
+        blocks: &[u64],
+        now: SimTime,
+    ) -> Result<(), TaskError> {
+        for &at in blocks {
+            self.waiting.extend(self.prewriter.dirty(tasks, now, Lbn::new(at))?);
+            self.dirtied += 1;
+        }
+        Ok(())
+    }
+
+    /// Blocks that memory has and of which a foreground write on its way to the drive has a part: the
+    /// rest of them is nowhere else.
+    pub fn parts_kept(&self, request: &Foreground) -> Vec<u64> {
+        match request.op {
+            Op::Write => self.parts(request).filter(|&at| self.is_dirty(at)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The next foreground request to make.
+    pub fn promoted(&mut self) -> Option<Promoted> {
+        let promoted = self.waiting.pop_front()?;
+        self.under_way.insert(promoted.id);
+        Some(promoted)
+    }
+
+    /// Whether a foreground request was made for it.
+    pub fn has_promoted(&self, promotion: Option<PromotionId>) -> bool {
+        promotion.is_some_and(|id| self.under_way.contains(&id))
+    }
+
+    /// A foreground request is done.
+    pub fn done(&mut self, promotion: Option<PromotionId>) {
+        if let Some(promotion) = promotion {
+            self.under_way.remove(&promotion);
+        }
+    }
+
+    pub fn event(&mut self, tasks: &Tasks, event: &Event) -> Result<(), TaskError> {
+        self.prewriter.event(tasks, event)
+    }
+
+    pub fn result(&self, memory_bytes: u64) -> WriteBackResult {
+        let counts = self.prewriter.counts();
+        WriteBackResult {
+            writes: self.writes,
+            taken: self.taken,
+            reads_answered: self.reads_answered,
+            dirtied: self.dirtied,
+            free: counts.free,
+            promoted: counts.foreground,
+            absorbed: counts.absorbed,
+            superseded: counts.superseded,
+            waiting_max: counts.waiting_max,
+            left: self.prewriter.dirty_blocks(),
+            memory_bytes,
+        }
+    }
+}
+
+impl WriteBackResult {
+    /// Two arms together: amounts added up, of what is a most the larger.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            writes: self.writes + other.writes,
+            taken: self.taken + other.taken,
+            reads_answered: self.reads_answered + other.reads_answered,
+            dirtied: self.dirtied + other.dirtied,
+            free: self.free + other.free,
+            promoted: self.promoted + other.promoted,
+            absorbed: self.absorbed + other.absorbed,
+            superseded: self.superseded + other.superseded,
+            waiting_max: self.waiting_max.max(other.waiting_max),
+            left: self.left + other.left,
+            memory_bytes: self.memory_bytes,
+        }
+    }
+}

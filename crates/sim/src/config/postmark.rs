@@ -1,0 +1,254 @@
+//! PostMark on a log-structured disk as the workload of an experiment (osdi00 section 5).
+
+use freewheel_model::freeblock::{Options, Rule};
+use freewheel_model::log_disk::{Cleaner, LogDiskSpec};
+use freewheel_units::{Blocks, Bytes};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::postmark::{
+    CpuTimes, FreeReads, MetadataWrites, Pass, PostmarkProcess, PostmarkSpec, files_for,
+    used_blocks,
+};
+
+/// PostMark (Katcher 1997) on a small-file layer on a log-structured disk, which is the first 400 MiB of
+/// the drive, in segments of 512 KiB. One process: it computes, and waits for every request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PostmarkWorkload {
+    /// Part of the log's blocks in use over the last pass, from which the number of files follows; when
+    /// both are absent 0.6.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub utilisation: Option<f64>,
+    /// Files before the first transaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<u32>,
+    /// Directories that files are created in.
+    pub subdirectories: u32,
+    /// Size of a file at least.
+    pub size_min: Bytes,
+    /// Size of a file at most: drawn below it, appended up to it.
+    pub size_max: Bytes,
+    /// Transactions of a pass.
+    pub transactions: u32,
+    /// Passes, one behind the other. The last one counts: before it the log is not yet as it stays.
+    pub passes: u32,
+    /// Who cleans segments of the log.
+    pub cleaner: PostmarkCleaner,
+    /// When changed inodes and directories go to the log.
+    pub metadata: MetadataWrites,
+}
+
+/// Who cleans segments of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PostmarkCleaner {
+    /// The process itself, when hardly a segment is free.
+    #[default]
+    Original,
+    /// Freeblock reads in the gaps of the process's requests, and the process when they do not keep up.
+    Freeblock,
+    /// Nobody: it is `original`, of whose time that of cleaning is subtracted, as osdi00 does.
+    Ideal,
+}
+
+impl Default for PostmarkWorkload {
+    /// Those of osdi00 section 5.2.
+    fn default() -> Self {
+        let spec = PostmarkSpec::osdi00(0);
+        Self {
+            utilisation: None,
+            files: None,
+            subdirectories: spec.subdirectories,
+            size_min: Bytes::new(spec.size_min.into()),
+            size_max: Bytes::new(spec.size_max.into()),
+            transactions: spec.transactions,
+            passes: 2,
+            cleaner: PostmarkCleaner::default(),
+            metadata: MetadataWrites::default(),
+        }
+    }
+}
+
+/// Assumed: between the two at which osdi00 gives numbers.
+const UTILISATION: f64 = 0.6;
+
+/// The fullest log that osdi00 looks at, and what files asked for by number may come to: cleaning needs
+/// the rest.
+const UTILISATION_MAX: f64 = 0.93;
+const USED_MAX: f64 = 0.94;
+
+/// The largest file of the small-file layer: it has no indirect blocks.
+const SIZE_MAX: Bytes = Bytes::new(28 << 10);
+
+/// Files of a directory on average, and directories: so few that the largest has room for its entries
+/// without indirect blocks, 1792.
+const FILES_A_DIRECTORY: u32 = 1000;
+const SUBDIRECTORIES_MAX: u32 = 1700;
+
+const TRANSACTIONS_MAX: u32 = 1_000_000;
+const PASSES_MAX: u32 = 100;
+
+impl PostmarkWorkload {
+    /// What is wrong with it on a drive of this capacity, if anything is.
+    pub(super) fn check(&self, capacity: Blocks, seed: u64) -> Result<(), String> {
+        let Self { utilisation, files, subdirectories, size_min, size_max, .. } = *self;
+        let within = |key: &str, value: u32, most: u32| match value {
+            0 => Err(format!("`{key}` is 0: at least 1 is needed")),
+            _ if value > most => Err(format!("`{key}` is {value}: at most {most} is allowed")),
+            _ => Ok(()),
+        };
+        within("subdirectories", subdirectories, SUBDIRECTORIES_MAX)?;
+        within("transactions", self.transactions, TRANSACTIONS_MAX)?;
+        within("passes", self.passes, PASSES_MAX)?;
+        if size_min == Bytes::ZERO || size_min >= size_max || size_max > SIZE_MAX {
+            return Err(format!(
+                "`size_min` is {size_min} and `size_max` {size_max}: a file has a byte at least, {SIZE_MAX} at most, and the one must be less than the other"
+            ));
+        }
+        if utilisation.is_some() && files.is_some() {
+            return Err(
+                "`utilisation` and `files`: one follows from the other; leave one out".into()
+            );
+        }
+        if let Some(utilisation) = utilisation
+            && !(0.01..=UTILISATION_MAX).contains(&utilisation)
+        {
+            return Err(format!(
+                "`utilisation` is {utilisation}: from 0.01 to {UTILISATION_MAX} is allowed, for cleaning needs room"
+            ));
+        }
+        let disk = LogDiskSpec::OSDI00;
+        let log = Blocks::new(u64::from(disk.segments * disk.segment_blocks) * disk.block.get());
+        if capacity < log {
+            return Err(format!(
+                "`kind` is postmark: its log takes {}, and the drive has {}; take a larger one",
+                log.bytes(),
+                capacity.bytes()
+            ));
+        }
+        let files_max = subdirectories * FILES_A_DIRECTORY;
+        if let Some(files) = files {
+            within("files", files, files_max.min(disk.capacity_blocks()))?;
+        }
+        let files = self.files(seed);
+        if files == 0 || files > files_max {
+            return Err(format!(
+                "`subdirectories` is {subdirectories}: {files} files are too many or none for them; {FILES_A_DIRECTORY} each are allowed"
+            ));
+        }
+        let used = used_blocks(self.spec(files), self.passes, seed);
+        let used = used / f64::from(disk.capacity_blocks());
+        if used > USED_MAX {
+            return Err(format!(
+                "`files` is {files}: they take {:.0} % of the log, and {:.0} % is the most with which cleaning comes to its end",
+                100.0 * used,
+                100.0 * USED_MAX
+            ));
+        }
+        Ok(())
+    }
+
+    fn spec(&self, files: u32) -> PostmarkSpec {
+        PostmarkSpec {
+            files,
+            subdirectories: self.subdirectories,
+            size_min: self.size_min.get() as u32,
+            size_max: self.size_max.get() as u32,
+            transactions: self.transactions,
+            ..PostmarkSpec::osdi00(files)
+        }
+    }
+
+    /// Files before the first transaction.
+    pub(super) fn files(&self, seed: u64) -> u32 {
+        let share = self.utilisation.unwrap_or(UTILISATION);
+        self.files.unwrap_or_else(|| files_for(self.spec(0), share, self.passes, seed))
+    }
+
+    pub(super) fn process<F: FreeReads>(&self, free_reads: F, seed: u64) -> PostmarkProcess<F> {
+        let cleaner = match self.cleaner {
+            PostmarkCleaner::Freeblock => Cleaner::OSDI00_FREEBLOCK,
+            PostmarkCleaner::Original | PostmarkCleaner::Ideal => Cleaner::Foreground,
+        };
+        let (spec, disk) =
+            (self.spec(self.files(seed)), LogDiskSpec { cleaner, ..LogDiskSpec::OSDI00 });
+        let (metadata, passes) = (self.metadata, self.passes);
+        PostmarkProcess::new(spec, disk, metadata, CpuTimes::OSDI00, passes, free_reads, seed)
+    }
+
+    /// What became of its passes.
+    pub(super) fn result(&self, passes: &[Pass], seed: u64) -> PostmarkResult {
+        let passes = passes.iter().map(|pass| PassResult::new(pass, self.cleaner)).collect();
+        PostmarkResult { cleaner: self.cleaner, files: self.files(seed), passes }
+    }
+}
+
+/// How the reads of the freeblock cleaner are planned: with the paper's rule.
+pub(super) fn cleaning_options() -> Options {
+    Options { rule: Rule::Greedy, prices: false, ..Options::default() }
+}
+
+/// What PostMark came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PostmarkResult {
+    /// Who cleaned.
+    pub cleaner: PostmarkCleaner,
+    /// Files before the first transaction.
+    pub files: u32,
+    /// Passes of the transactions, of which the last one counts.
+    pub passes: Vec<PassResult>,
+}
+
+/// One pass of the transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PassResult {
+    /// Transactions done.
+    pub transactions: u32,
+    /// Time taken; of `ideal` without cleaning.
+    pub elapsed_ns: u64,
+    /// Transactions a second in that time.
+    pub transactions_per_second: f64,
+    /// Part of the log's blocks in use, mean of start and end.
+    pub utilisation: f64,
+    /// What cleaning took: reading blocks to find the live ones, and copying those.
+    pub cleaning_read_ns: u64,
+    /// Copying live blocks, and of the segments' writes their share.
+    pub cleaning_copy_ns: u64,
+    /// Segments written.
+    pub segments_written: u64,
+    /// Segments that the process cleaned.
+    pub segments_cleaned: u64,
+    /// Segments whose live blocks freeblock reads were asked for.
+    pub segments_targeted: u64,
+    /// Live blocks copied that the process read.
+    pub copied_blocks: u64,
+    /// Dead blocks that it read.
+    pub dead_blocks_read: u64,
+    /// Live blocks copied that freeblock reads brought.
+    pub free_copied_blocks: u64,
+}
+
+impl PassResult {
+    fn new(pass: &Pass, cleaner: PostmarkCleaner) -> Self {
+        let Pass { transactions, elapsed, cleaning, utilisation, work } = *pass;
+        let (elapsed, rate) = match cleaner {
+            PostmarkCleaner::Ideal => (elapsed - cleaning.total(), pass.rate_without_cleaning()),
+            _ => (elapsed, pass.rate()),
+        };
+        Self {
+            transactions,
+            elapsed_ns: elapsed.ns(),
+            transactions_per_second: rate,
+            utilisation,
+            cleaning_read_ns: cleaning.reading.ns(),
+            cleaning_copy_ns: cleaning.copying.ns(),
+            segments_written: work.segments_written,
+            segments_cleaned: work.segments_cleaned,
+            segments_targeted: work.segments_targeted,
+            copied_blocks: work.copied_blocks,
+            dead_blocks_read: work.dead_blocks_read,
+            free_copied_blocks: work.free_copied_blocks,
+        }
+    }
+}
