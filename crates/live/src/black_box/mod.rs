@@ -225,6 +225,10 @@ impl BlackBox for RealDrive {
         self.device.blocks()
     }
 
+    fn sector_blocks(&self) -> u32 {
+        self.device.abilities().sector_blocks()
+    }
+
     fn now(&self) -> SimTime {
         self.clock.now()
     }

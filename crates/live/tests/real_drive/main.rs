@@ -53,6 +53,10 @@ impl BlackBox for OverNbd {
         self.drive.blocks()
     }
 
+    fn sector_blocks(&self) -> u32 {
+        self.drive.sector_blocks()
+    }
+
     fn now(&self) -> SimTime {
         self.drive.now()
     }

@@ -83,7 +83,7 @@ impl External {
             return Filling::default();
         }
         let target = self.drive.target(start, Blocks::new(blocks.into()), op);
-        let gap = self.gap_before(head, &target);
+        let gap = self.gap_before(head, &self.sectors.first(&self.drive, &target), start);
         let opportunity = gap.opportunity;
         self.account.gaps += 1;
         self.account.potential_ns += u128::from(opportunity.latency().ns());
@@ -128,14 +128,14 @@ impl External {
         }
     }
 
-    fn gap_before(&self, head: Head, target: &Target) -> Gap {
+    fn gap_before(&self, head: Head, target: &Target, start: Lbn) -> Gap {
         let departure = head.departure(self.read_write_switch);
         let leg = self.drive.next_leg(&departure, &Rest::whole(target), 0);
         let leg = leg.expect("a target has a leg");
         let mut opportunity = Opportunity::before(&departure, &leg, 0);
         opportunity.ends = self.ends(target.op, target.start);
         let ends = self.at_drive.iter().map(|sent| sent.forecast.end.at).collect();
-        Gap { opportunity, leg, start: target.start, op: target.op, ends, head }
+        Gap { opportunity, leg, start, op: target.op, ends, head }
     }
 
     /// What may be done on the tracks of the foreground.
@@ -223,7 +223,7 @@ impl External {
         } else {
             processed = processed.max(self.told(&ends, now)) + self.turnaround.of(gap.op);
             at.begin = at.begin.max(processed);
-            let back = self.cautious.travel(&at, gap.opportunity.to, gap.op, 0);
+            let back = self.cautious.travel(&at, gap.opportunity.to, gap.leg.target.op, 0);
             spent.extra_seek_ns += back.ns() as i64;
             at.begin += back;
         }

@@ -27,6 +27,8 @@ pub struct Gone(pub String);
 pub trait BlackBox {
     /// Blocks that it has.
     fn blocks(&self) -> Blocks;
+    /// Blocks in a sector, of which all that it is asked is whole ones.
+    fn sector_blocks(&self) -> u32;
     /// The time at the host.
     fn now(&self) -> SimTime;
     /// Sends a command now. Panics when it is not one for this drive, or when the drive has no room.
@@ -71,6 +73,10 @@ impl VirtualDrive {
 impl BlackBox for VirtualDrive {
     fn blocks(&self) -> Blocks {
         self.drive.blocks()
+    }
+
+    fn sector_blocks(&self) -> u32 {
+        self.drive.sector().logical_blocks()
     }
 
     fn now(&self) -> SimTime {

@@ -360,6 +360,10 @@ mod tests {
             Blocks::new(10_000)
         }
 
+        fn sector_blocks(&self) -> u32 {
+            1
+        }
+
         fn now(&self) -> SimTime {
             self.now
         }

@@ -30,6 +30,10 @@ impl BlackBox for Memory {
         Blocks::new(2_000_000)
     }
 
+    fn sector_blocks(&self) -> u32 {
+        1
+    }
+
     fn now(&self) -> SimTime {
         self.now
     }

@@ -32,6 +32,10 @@ impl BlackBox for Troubled {
         self.drive.blocks()
     }
 
+    fn sector_blocks(&self) -> u32 {
+        self.drive.sector_blocks()
+    }
+
     fn now(&self) -> SimTime {
         self.drive.now()
     }
