@@ -81,8 +81,9 @@ enum Cache {
     Off,
 }
 
+/// Sectors of the media, and the least that can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Sector {
+pub enum Sector {
     /// 512 bytes on the media
     #[value(name = "512n")]
     Native512,

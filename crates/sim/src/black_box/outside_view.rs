@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use freewheel_model::onboard::spec::SectorFormat;
 use freewheel_units::{Blocks, Lbn, SimTime};
 use thiserror::Error;
 
@@ -27,8 +28,8 @@ pub struct Gone(pub String);
 pub trait BlackBox {
     /// Blocks that it has.
     fn blocks(&self) -> Blocks;
-    /// Blocks in a sector, of which all that it is asked is whole ones.
-    fn sector_blocks(&self) -> u32;
+    /// Its sectors, as far as it tells. A drive of 4Kn is only asked for whole ones.
+    fn sector(&self) -> SectorFormat;
     /// The time at the host.
     fn now(&self) -> SimTime;
     /// Sends a command now. Panics when it is not one for this drive, or when the drive has no room.
@@ -75,8 +76,8 @@ impl BlackBox for VirtualDrive {
         self.drive.blocks()
     }
 
-    fn sector_blocks(&self) -> u32 {
-        self.drive.sector().logical_blocks()
+    fn sector(&self) -> SectorFormat {
+        self.drive.sector()
     }
 
     fn now(&self) -> SimTime {

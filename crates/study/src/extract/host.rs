@@ -335,6 +335,7 @@ impl<'a> Host<'a> {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_model::onboard::spec::SectorFormat;
     use freewheel_sim::black_box::Gone;
     use freewheel_units::Blocks;
 
@@ -360,8 +361,8 @@ mod tests {
             Blocks::new(10_000)
         }
 
-        fn sector_blocks(&self) -> u32 {
-            1
+        fn sector(&self) -> SectorFormat {
+            SectorFormat::Native512
         }
 
         fn now(&self) -> SimTime {

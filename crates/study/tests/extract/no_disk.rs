@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use freewheel_model::onboard::spec::SectorFormat;
 use freewheel_sim::black_box::{Answer, BlackBox, Command, Gone};
 use freewheel_study::{ExtractError, Journal, extract};
 use freewheel_units::{Blocks, Lbn, Prng, SimDuration, SimTime};
@@ -30,8 +31,8 @@ impl BlackBox for Memory {
         Blocks::new(2_000_000)
     }
 
-    fn sector_blocks(&self) -> u32 {
-        1
+    fn sector(&self) -> SectorFormat {
+        SectorFormat::Native512
     }
 
     fn now(&self) -> SimTime {
