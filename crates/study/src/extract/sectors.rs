@@ -140,7 +140,7 @@ pub(super) fn values(values: &mut Vec<ExtractedValue>, spec: &DriveSpec, format:
         key: "onboard.sector".into(),
         value: format.to_string(),
         confidence: super::Confidence::Assumed,
-        source: "assumed: what the device says of its sectors; all was measured in whole ones"
+        source: "assumed: what the device, or whoever asked, says of its sectors; all was measured in whole ones"
             .into(),
     });
 }
