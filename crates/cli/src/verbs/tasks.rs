@@ -147,7 +147,7 @@ fn text(status: &ServerStatus) -> String {
         ),
     ]);
     if seen.part_sector_writes > 0 {
-        let size = Bytes::new(status.sectors.physical_bytes.into()).human();
+        let size = Bytes::new(status.sectors.physical_bytes.into());
         let text = format!("{}, each a turn more: sectors are {size}", seen.part_sector_writes);
         table.row(["part-sector writes", &text]);
     }

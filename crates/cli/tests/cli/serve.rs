@@ -113,7 +113,7 @@ fn sectors_of_a_drive_of_512e_are_told_and_writes_of_their_parts_counted() {
     client.write((2 << 30) - 512, &[3; 4096]);
     assert_eq!(client.read(1 << 30, 4096), [[2; 1536].as_slice(), &[1; 2560]].concat());
     let text = run(&["tasks", "--control", &control]).stdout;
-    assert!(text.contains("part-sector writes  4, each a turn more: sectors are 4 KiB"), "{text}");
+    assert!(text.contains("part-sector writes  4, each a turn more: sectors are 4KiB"), "{text}");
     let status = run(&["tasks", "--control", &control, "--json"]).stdout;
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
     assert_eq!(status["sectors"]["physical_bytes"], 4096, "{status}");
