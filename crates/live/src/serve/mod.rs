@@ -262,7 +262,7 @@ impl Serving {
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
         let abilities = device.abilities();
         let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
-        // The device knows better than the drive's file, unless it does not know either.
+        // Not every device tells, and not every drive's file.
         let told = abilities.physical_blocks().max(scheduler.media_sectors().blocks());
         let scheduler = scheduler.with_media_sectors(Sectors::of(told));
         let physical_bytes = scheduler.media_sectors().blocks() * BLOCK_BYTES as u32;
