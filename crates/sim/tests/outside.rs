@@ -20,7 +20,7 @@ use freewheel_model::freeblock::uses::data_mining;
 use freewheel_model::freeblock::{
     Foreground, FreeRun, GoOn, Opportunity, Options, Planner, Rule, SoFar,
 };
-use freewheel_model::onboard::spec::{OnboardSpec, QueueSpec, WriteCache};
+use freewheel_model::onboard::spec::{OnboardSpec, QueueSpec, SectorFormat, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
 use freewheel_sim::config::{Experiment, SimConfig};
@@ -52,6 +52,8 @@ struct Setting {
     free: bool,
     /// So often searches for free work may go on in a gap.
     patience: u64,
+    /// Requests begin and end at any block of 512 B.
+    of_512: bool,
 }
 
 /// What came of it.
@@ -170,6 +172,7 @@ impl Setting {
             think: MS * 30,
             free: true,
             patience: u64::MAX,
+            of_512: false,
         }
     }
 
@@ -204,7 +207,7 @@ impl Setting {
 
     /// fast02's OLTP workload but for the thinking: ten outstanding, two reads a write.
     fn transactions(&self, drive: &Drive) -> Closed {
-        let is_small = drive.blocks().get() < 100_000;
+        let is_small = self.of_512 || drive.blocks().get() < 100_000;
         let spec = PatternSpec {
             read_share: 2.0 / 3.0,
             size: Bytes::new(if is_small { 2048 } else { 8192 }),
@@ -222,6 +225,7 @@ impl Setting {
         let host = believed.with_overhead(onboard.command_overhead());
         let switch = onboard.read_write_switch;
         let scheduler = External::new(&host, switch, self.policy, self.scheduler).unwrap();
+        let scheduler = scheduler.with_media_sectors(onboard.sector.sectors());
         let (real, habits) = (&self.real, &self.habits);
         let drive = EmulatedDrive::new(real, "real", habits, BadBlocks::default(), 1).unwrap();
         let mut tasks = scan(&scheduler.planners_drive());
@@ -365,6 +369,7 @@ fn setting_of(seed: u64) -> Option<Setting> {
         think: MS * 30,
         free: true,
         patience: u64::MAX,
+        of_512: false,
     })
 }
 
@@ -719,4 +724,52 @@ fn a_scan_of_a_drive_that_answers_writes_at_once_is_whole_but_holds_the_budget_o
     );
     assert!(later_off < 2.0 * budget, "{later_off}");
     assert!((0.02..0.2).contains(&later_on), "{later_on}");
+}
+
+/// A drive of today with sectors of 4 KiB under requests of 512 B and more, a third of them writes: its
+/// host knows of them or does not.
+fn of_512e(plain: Setting, is_known: bool) -> Setting {
+    let mut believed = library::spec("exos-7e8-8tb").unwrap();
+    believed.onboard = OnboardSpec::default();
+    let sector = SectorFormat::Emulated512;
+    let mut real = believed.clone();
+    real.onboard.sector = sector;
+    believed.onboard.sector = if is_known { sector } else { SectorFormat::Native512 };
+    Setting { real, believed, of_512: true, ..plain }
+}
+
+#[test]
+fn writes_of_part_sectors_are_foreseen_to_the_nanosecond_where_the_sectors_are_known() {
+    let outcome = of_512e(Setting::bare(), true).run();
+    let account = outcome.account;
+    let is_part = |finished: &&Finished| {
+        let command = &finished.command;
+        let edges = [command.start.get(), command.start.get() + u64::from(command.blocks)];
+        command.op == Op::Write && edges.iter().any(|edge| !edge.is_multiple_of(8))
+    };
+    let parts = outcome.finished.iter().filter(is_part).count() as u64;
+    println!("{account:?} {parts}");
+    assert_eq!(account.part_sector_writes, parts);
+    assert!(parts > 100, "{parts}");
+    assert!(
+        outcome.errors().iter().all(|error| error.abs() <= 1),
+        "{:?}",
+        outcome.errors().iter().max()
+    );
+    assert_eq!((account.surprises, account.late), (0, 0));
+}
+
+#[test]
+fn free_work_beside_part_sectors_holds_the_budget_and_is_lost_only_where_nobody_knows_of_them() {
+    let budget = ExternalSpec::default().budget;
+    let of = |is_known| behind_a_scan(|plain| of_512e(plain, is_known));
+    let [(known, later_known), (unknown, later_unknown)] = [true, false].map(of);
+    for (outcome, later) in [(&known, later_known), (&unknown, later_unknown)] {
+        println!("{:?} later {later} delayed {}", outcome.account, outcome.delayed());
+        assert!(later < budget, "{later}");
+    }
+    assert!(known.delayed() < budget, "{}", known.delayed());
+    // Nearly all gaps are used; else turns that the drive needs are held to be free work's, which ends.
+    assert!(known.account.gaps_used * 10 > known.account.gaps * 9, "{:?}", known.account);
+    assert!(unknown.account.gaps_used * 10 < unknown.account.gaps, "{:?}", unknown.account);
 }

@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, FromArgMatches, ValueEnum};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::onboard::spec::WriteCache;
+use freewheel::model::onboard::spec::{SectorFormat, WriteCache};
 use freewheel::model::sched::PolicySpec;
 use freewheel::sim::black_box::{Activity, BadBlocks, Habits, SpindleDrift};
 use freewheel::units::{Lbn, SimDuration};
@@ -58,6 +58,10 @@ pub struct HabitArgs {
     /// Whether writes are answered when the drive's buffer has them, instead of what it does
     #[arg(long, value_name = "STATE")]
     write_cache: Option<Cache>,
+    /// Sectors of the media, and the least that can be asked for: 4096 bytes that answer to blocks of 512
+    /// (512e), 4096 and no less (4kn), or 512 (512n), instead of those of the drive's file
+    #[arg(long, value_name = "FORMAT")]
+    sector: Option<Sector>,
     /// Blocks of 512 bytes that cannot be read until they are written; may be given several times
     #[arg(long, value_name = "LBN[-LBN]")]
     bad: Vec<BadRange>,
@@ -75,6 +79,30 @@ enum Cache {
     On,
     /// When they are on the media
     Off,
+}
+
+/// Sectors of the media, and the least that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sector {
+    /// 512 bytes on the media
+    #[value(name = "512n")]
+    Native512,
+    /// 4096 bytes on the media, which answer to blocks of 512
+    #[value(name = "512e")]
+    Emulated512,
+    /// 4096 bytes, and no less
+    #[value(name = "4kn")]
+    Native4096,
+}
+
+impl From<Sector> for SectorFormat {
+    fn from(sector: Sector) -> Self {
+        match sector {
+            Sector::Native512 => Self::Native512,
+            Sector::Emulated512 => Self::Emulated512,
+            Sector::Native4096 => Self::Native4096,
+        }
+    }
 }
 
 /// `EVERY/LASTS`.
@@ -139,6 +167,7 @@ impl HabitArgs {
                 Cache::On => WriteCache::On,
                 Cache::Off => WriteCache::Off,
             }),
+            sector: self.sector.map(SectorFormat::from),
         };
         Ok((habits, self.bad_blocks(given, drive, name)?))
     }
@@ -278,6 +307,7 @@ mod tests {
             "activity" => "60s/100ms",
             "spindle_drift" => "2.5ppm/30min",
             "write_cache" => "on",
+            "sector" => "512e",
             _ => "3us",
         };
         let keys: Vec<String> = options
@@ -308,6 +338,7 @@ mod tests {
                 lasts: SimDuration::from_ms(100),
             }),
             write_cache: Some(WriteCache::On),
+            sector: Some(SectorFormat::Emulated512),
         };
         assert_eq!(habits, expected);
         assert_eq!(bad.first_in(Lbn::new(0), 100), Some(Lbn::new(9)));

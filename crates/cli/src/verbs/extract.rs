@@ -23,7 +23,7 @@ use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::control::INTERRUPTED;
 use crate::verbs::drive::{DriveIdentity, held_out};
-use crate::verbs::emulated::{Emulated, Given};
+use crate::verbs::emulated::{Emulated, Given, Sector};
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::listen;
 use crate::verbs::target::Target;
@@ -69,6 +69,10 @@ pub struct ExtractArgs {
     /// is lost. The drive's write cache must be off (hdparm -W0)
     #[arg(long)]
     write: bool,
+    /// Sectors of the device, where it does not tell them itself, as an export by NBD of a drive of 512e: of
+    /// sectors of 4096 bytes whole ones are read
+    #[arg(long, value_name = "FORMAT")]
+    sector: Option<Sector>,
     /// Go on with an extraction that was interrupted, from F.toml.journal
     #[arg(long)]
     resume: bool,
@@ -143,6 +147,12 @@ impl ExtractArgs {
                 "--resume: a drive in virtual time takes seconds; begin anew without it",
             ));
         }
+        if self.sector.is_some() {
+            return Err(Failure::wrong_use(
+                "--sector: an emulated drive has the sectors that stand behind its name, as \
+                 emulated:exos-7e8-8tb?sector=512e; leave it out",
+            ));
+        }
         let Emulated { drive: name, habits } = target;
         let seed = habits.seed;
         let (truth, model) = library::drive(name)?;
@@ -160,7 +170,11 @@ impl ExtractArgs {
         self.extract(&mut drive, Journal::default()).map_err(Failure::from)
     }
 
-    fn real(&self, mut drive: RealDrive) -> Result<Extraction, Failure> {
+    fn real(&self, drive: RealDrive) -> Result<Extraction, Failure> {
+        let mut drive = match self.sector {
+            Some(sector) => drive.with_sector(sector.into())?,
+            None => drive,
+        };
         let head =
             JournalHead { blocks: drive.blocks().get(), seed: self.seed, writes: self.write };
         let mut file = JournalFile::open(&self.output, &head, self.resume)?;

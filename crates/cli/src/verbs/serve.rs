@@ -9,7 +9,7 @@ use freewheel::live::control::{ControlServer, Decisions, Task, TaskState};
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
-use freewheel::live::serve::{self, JobSpec, Kind, Report, Serving, Setup, Way};
+use freewheel::live::serve::{self, JobSpec, Kind, Report, SectorSizes, Serving, Setup, Way};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::external::{Account, Conservatism, ExternalSpec, MarginInUse, SameTrack};
@@ -199,7 +199,7 @@ impl ServeArgs {
         let control = self.control(&server)?;
         let control = ControlServer::start(Arc::clone(&serving), &control)
             .map_err(|error| Failure::from(error).of_option("--control"))?;
-        self.announce(&spec, &drive, how, (&server, &control))?;
+        self.announce(&spec, &drive, (how, serving.sectors()), (&server, &control))?;
         let track = Bytes::new(u64::from(serve::shortest_track(&drive)) * BLOCK_BYTES);
         let pieces = self.scrub_block.filter(|_| self.scrub);
         let pieces = pieces.and_then(|block| control::in_pieces(block, track));
@@ -319,14 +319,15 @@ impl ServeArgs {
         &self,
         spec: &DriveSpec,
         drive: &Drive,
-        how: &str,
+        (how, sectors): (&str, SectorSizes),
         (server, control): (&Server, &ControlServer),
     ) -> Result<(), Failure> {
         let uri = listen::uri(server);
         let size = number::capacity(drive.total_blocks().bytes().get());
+        let sectors = sectors_in_words(sectors);
         let work = if self.scrub { ", scrubbed in its gaps" } else { "" };
         let text = format!(
-            "{} as {} ({size}){how} at {uri}{work}: nbdinfo '{uri}', qemu-img info '{uri}', or \
+            "{} as {} ({size}{sectors}){how} at {uri}{work}: nbdinfo '{uri}', qemu-img info '{uri}', or \
              freewheel tasks --control {}\n",
             self.backend,
             spec.name,
@@ -358,6 +359,16 @@ impl ServeArgs {
             tasks,
             connections,
         })
+    }
+}
+
+/// Sectors that are not of 512 B.
+fn sectors_in_words(sectors: SectorSizes) -> String {
+    let bytes = |bytes: u32| Bytes::new(bytes.into());
+    let (logical, physical) = (bytes(sectors.logical_bytes), bytes(sectors.physical_bytes));
+    match sectors == SectorSizes::default() {
+        true => String::new(),
+        false => format!(", sectors of {logical} logical and {physical} physical"),
     }
 }
 
@@ -431,6 +442,10 @@ fn text(report: &Report, tasks: &[Task]) -> String {
         table.row(["predicted", &predicted]);
     }
     table.row(["surprises", &seen.surprises.to_string()]);
+    if seen.part_sector_writes > 0 {
+        let writes = format!("{}, each a turn more", seen.part_sector_writes);
+        table.row(["part-sector writes", &writes]);
+    }
     table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
     table.row(["decisions", &control::decisions(&Decisions::new(&report.decisions))]);
     if let Some(learned) = learned(&report.margins) {

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use freewheel::live::control::{self, ServerStatus, Task, TaskKind, TaskState};
+use freewheel::units::Bytes;
 use serde::Serialize;
 
 use super::control::{ControlArgs, blocks, decisions, is_starved, name, starved, state};
@@ -145,6 +146,11 @@ fn text(status: &ServerStatus) -> String {
             seen.surprises
         ),
     ]);
+    if seen.part_sector_writes > 0 {
+        let size = Bytes::new(status.sectors.physical_bytes.into());
+        let text = format!("{}, each a turn more: sectors are {size}", seen.part_sector_writes);
+        table.row(["part-sector writes", &text]);
+    }
     let gaps =
         format!("{}, of them {} used for {}", seen.gaps, seen.gaps_used, blocks(seen.free_blocks));
     table.row(["gaps", &gaps]);

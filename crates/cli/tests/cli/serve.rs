@@ -98,6 +98,28 @@ fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_what_was_foreseen(
     assert_eq!((&scrub["kind"], &scrub["unreadable_blocks"]), (&"scrub".into(), &0.into()));
 }
 
+#[test]
+fn sectors_of_a_drive_of_512e_are_told_and_writes_of_their_parts_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (socket, control) = (path("socket"), path("socket.control"));
+    let drive = "emulated:exos-7e8-8tb?sector=512e";
+    let running = Running::start(&["serve", drive, "--drive", "exos-7e8-8tb", "--socket", &socket]);
+    let told = "sectors of 512B logical and 4KiB physical";
+    assert!(running.first_line.contains(told), "{}", running.first_line);
+    let mut client = Client::connect(Path::new(&socket));
+    client.write(1 << 30, &[1; 4096]);
+    (0..3_u64).for_each(|at| client.write((1 << 30) + at * 512, &[2; 512]));
+    client.write((2 << 30) - 512, &[3; 4096]);
+    assert_eq!(client.read(1 << 30, 4096), [[2; 1536].as_slice(), &[1; 2560]].concat());
+    let text = run(&["tasks", "--control", &control]).stdout;
+    assert!(text.contains("part-sector writes  4, each a turn more: sectors are 4KiB"), "{text}");
+    let status = run(&["tasks", "--control", &control, "--json"]).stdout;
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(status["sectors"]["physical_bytes"], 4096, "{status}");
+    assert_eq!(status["scheduling"]["part_sector_writes"], 4, "{status}");
+}
+
 /// Starts a server that prints one document at the end; its stderr from the second line on.
 fn documented(args: &[&str]) -> (Child, BufReader<ChildStderr>) {
     let mut child = command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

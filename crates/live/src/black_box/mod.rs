@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use freewheel_model::onboard::spec::SectorFormat;
 use freewheel_nbd::{Errno, Uri};
 use freewheel_sim::black_box::{Answer, BlackBox, Command, Gone};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
@@ -29,13 +30,13 @@ use crate::serve::backend::{
     Back, Backend, BackendCommand, CameBack, ExportError, FileBackend, NbdBackend, OpenError, What,
 };
 
-/// Blocks whose data are kept for writes: more than any buffer has segments, and then some.
+/// Sectors whose data are kept for writes: more than any buffer has segments, and then some.
 const KEPT_MAX: usize = 1 << 14;
 /// How long before the time the caller's thread stops sleeping and looks at the clock: the kernel
 /// wakes threads up to 50 us late on purpose.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// Why a device is no black box of blocks of 512 B.
+/// Why a device is no black box.
 #[derive(Debug, Error)]
 pub enum RealDriveError {
     /// The file or device.
@@ -55,15 +56,17 @@ pub enum RealDriveError {
         /// The file.
         path: PathBuf,
     },
-    /// The device takes no single blocks.
+    /// The device takes no single sectors of this format.
     #[error(
-        "{name}: takes multiples of {bytes} bytes only, and blocks of 512 are asked for one by one"
+        "{name}: takes multiples of {bytes} bytes only, and a drive of {given} is asked for less"
     )]
-    LargeBlocks {
+    LargeSectors {
         /// The device.
         name: String,
         /// What it takes.
         bytes: u32,
+        /// As which it was to be read.
+        given: SectorFormat,
     },
 }
 
@@ -72,6 +75,7 @@ pub struct RealDrive {
     /// For errors.
     name: String,
     device: Arc<dyn Backend>,
+    sector: SectorFormat,
     clock: Clock,
     came: Receiver<CameBack>,
     commands: BTreeMap<u64, Command>,
@@ -84,8 +88,9 @@ pub struct RealDrive {
 }
 
 /// Data of the blocks that were read last.
-#[derive(Default)]
 struct Kept {
+    /// Of at most so many.
+    most: usize,
     /// With which read they came.
     data: BTreeMap<u64, (u64, Box<[u8]>)>,
     /// The block that came with each.
@@ -94,6 +99,12 @@ struct Kept {
 }
 
 impl Kept {
+    /// Of sectors of so many blocks.
+    fn new(sector_blocks: u32) -> Self {
+        let most = KEPT_MAX * sector_blocks as usize;
+        Self { most, data: BTreeMap::new(), order: BTreeMap::new(), reads: 0 }
+    }
+
     fn keep(&mut self, start: Lbn, data: &[u8]) {
         for (block, bytes) in (start.get()..).zip(data.chunks_exact(BLOCK_BYTES as usize)) {
             self.reads += 1;
@@ -102,7 +113,7 @@ impl Kept {
             }
             self.order.insert(self.reads, block);
         }
-        while self.order.len() > KEPT_MAX {
+        while self.order.len() > self.most {
             let oldest = self.order.pop_first();
             oldest.map(|(_, oldest)| self.data.remove(&oldest));
         }
@@ -136,15 +147,18 @@ impl RealDrive {
             // Nobody is there any more who wants to know.
             let _ = tell.lock().unwrap_or_else(PoisonError::into_inner).send(back);
         });
+        let device = open(back)?;
+        let sector = sector_of(&*device);
         Ok(Self {
             name: name.into(),
-            device: open(back)?,
+            kept: Kept::new(sector.physical_blocks()),
+            device,
+            sector,
             clock: Clock::start(),
             came,
             commands: BTreeMap::new(),
             early: VecDeque::new(),
             gone: None,
-            kept: Kept::default(),
             spare: Vec::new(),
         })
     }
@@ -156,7 +170,7 @@ impl RealDrive {
                 true => FileBackend::open(path, None, 1, back)?,
                 false => FileBackend::open_to_read(path, None, 1, back)?,
             };
-            ensure_single_blocks(&path.display().to_string(), &file)?;
+            ensure_single_sectors(&path.display().to_string(), &file)?;
             if !file.is_direct() {
                 return Err(RealDriveError::PageCache { path: path.into() });
             }
@@ -172,9 +186,20 @@ impl RealDrive {
                 true => NbdBackend::connect(uri, None, back, |_| {})?,
                 false => NbdBackend::connect_to_read(uri, None, back, |_| {})?,
             };
-            ensure_single_blocks(&uri.to_string(), &export)?;
+            ensure_single_sectors(&uri.to_string(), &export)?;
             Ok(Arc::new(export) as Arc<dyn Backend>)
         })
+    }
+
+    /// The same for a device that does not tell its sectors, or not those of its media. Err where it
+    /// tells that it takes no less than larger ones.
+    pub fn with_sector(self, sector: SectorFormat) -> Result<Self, RealDriveError> {
+        let bytes = self.device.abilities().sector_bytes;
+        let least = sector.logical_blocks() * BLOCK_BYTES as u32;
+        match bytes <= least {
+            true => Ok(Self { kept: Kept::new(sector.physical_blocks()), sector, ..self }),
+            false => Err(RealDriveError::LargeSectors { name: self.name, bytes, given: sector }),
+        }
     }
 
     fn wait_until(&self, time: SimTime) {
@@ -211,18 +236,34 @@ impl RealDrive {
     }
 }
 
-fn ensure_single_blocks(name: &str, device: &dyn Backend) -> Result<(), RealDriveError> {
+/// Sectors as a device tells them; those of other sizes are held to be of 512 B.
+fn sector_of(device: &dyn Backend) -> SectorFormat {
+    let abilities = device.abilities();
+    match (abilities.sector_blocks(), abilities.physical_blocks()) {
+        (8, _) => SectorFormat::Native4096,
+        (1, 8) => SectorFormat::Emulated512,
+        _ => SectorFormat::Native512,
+    }
+}
+
+/// That a device can be asked for sectors of 512 B or 4 KiB one by one.
+fn ensure_single_sectors(name: &str, device: &dyn Backend) -> Result<(), RealDriveError> {
     match device.abilities().sector_bytes {
-        bytes if u64::from(bytes) > BLOCK_BYTES => {
-            Err(RealDriveError::LargeBlocks { name: name.into(), bytes })
+        512 | 4096 => Ok(()),
+        bytes => {
+            let given = SectorFormat::Native4096;
+            Err(RealDriveError::LargeSectors { name: name.into(), bytes, given })
         }
-        _ => Ok(()),
     }
 }
 
 impl BlackBox for RealDrive {
     fn blocks(&self) -> Blocks {
         self.device.blocks()
+    }
+
+    fn sector(&self) -> SectorFormat {
+        self.sector
     }
 
     fn now(&self) -> SimTime {
@@ -291,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_block_that_is_read_again_is_kept_for_as_long_as_one_that_is_new() {
-        let mut kept = Kept::default();
+        let mut kept = Kept::new(1);
         kept.keep(Lbn::new(7), &data(1, 1));
         kept.keep(Lbn::new(1000), &data(2, KEPT_MAX - 1));
         kept.keep(Lbn::new(7), &data(3, 1));

@@ -10,7 +10,7 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::serve::{self, Foretold, JobReport, JobSpec, Kind, State};
+use crate::serve::{self, Foretold, JobReport, JobSpec, Kind, SectorSizes, State};
 
 /// Longest time that a task may be given: a year.
 const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
@@ -397,6 +397,27 @@ impl Decisions {
     }
 }
 
+/// Sectors of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Sectors {
+    /// The device is only asked for whole ones.
+    pub logical_bytes: u32,
+    /// Those of the media, as far as they are known.
+    pub physical_bytes: u32,
+}
+
+impl Default for Sectors {
+    fn default() -> Self {
+        SectorSizes::default().into()
+    }
+}
+
+impl From<SectorSizes> for Sectors {
+    fn from(SectorSizes { logical_bytes, physical_bytes }: SectorSizes) -> Self {
+        Self { logical_bytes, physical_bytes }
+    }
+}
+
 /// What the scheduler saw and did since the server began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Scheduling {
@@ -420,6 +441,9 @@ pub struct Scheduling {
     pub late_commands: u64,
     /// Commands that ended elsewhere than the media would have.
     pub surprises: u64,
+    /// Writes of parts of physical sectors: each takes the drive a read and a turn more.
+    #[serde(default)]
+    pub part_sector_writes: u64,
 }
 
 impl From<Account> for Scheduling {
@@ -435,6 +459,7 @@ impl From<Account> for Scheduling {
             predicted_commands: account.predicted,
             late_commands: account.late,
             surprises: account.surprises,
+            part_sector_writes: account.part_sector_writes,
         }
     }
 }
@@ -506,6 +531,9 @@ pub struct ServerStatus {
     /// Bytes of its shortest track: blocks of a task that are longer lie on several and come in pieces.
     #[serde(default)]
     pub track_bytes_min: u64,
+    /// Its sectors.
+    #[serde(default)]
+    pub sectors: Sectors,
     /// Since when it serves.
     pub uptime_ns: u64,
     /// For how long no client's request has been there; none while one is.

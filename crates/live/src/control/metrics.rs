@@ -39,6 +39,11 @@ pub(super) fn text(status: &ServerStatus) -> String {
         ),
         ("decision_nodes_total", "Nodes that decisions looked at.", decided.nodes),
         ("surprises_total", "Commands that ended where the media would not have.", seen.surprises),
+        (
+            "part_sector_writes_total",
+            "Writes of parts of physical sectors.",
+            seen.part_sector_writes,
+        ),
     ] {
         text.counter(&format!("freewheel_{name}"), help, value);
     }

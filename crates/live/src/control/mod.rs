@@ -137,6 +137,7 @@ impl Controlled {
             drive: self.drive.clone(),
             blocks: self.blocks.get(),
             track_bytes_min: u64::from(shortest_track(self.serving.drive())) * BLOCK_BYTES,
+            sectors: self.serving.sectors().into(),
             uptime_ns: status.elapsed.ns(),
             idle_ns: status.idle.map(SimDuration::ns),
             scheduling: status.account.into(),

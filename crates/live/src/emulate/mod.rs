@@ -19,6 +19,7 @@ use std::io;
 use std::path::PathBuf;
 
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::onboard::spec::SectorFormat;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
 use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
 use freewheel_sim::library::DriveError;
@@ -82,6 +83,7 @@ pub enum EmulateError {
 /// A drive with its data, to be served.
 pub struct Emulation {
     export: Export,
+    sector: SectorFormat,
     device: Device,
     store: Store,
 }
@@ -97,18 +99,23 @@ impl Emulation {
         }
         let Options { habits, bad, seed, store } = options;
         let drive = EmulatedDrive::new(spec, name, &habits, bad, seed)?;
-        let size = drive.blocks().bytes();
+        let (size, sector) = (drive.blocks().bytes(), drive.sector());
         let store = match store {
             Some(path) => Store::open(&path, size)?,
             None => Store::anonymous(size)?,
         };
         let device = Device::start(drive).map_err(EmulateError::Thread)?;
-        Ok(Self { export: export(spec, size), device, store })
+        Ok(Self { export: export(spec, size, sector), sector, device, store })
     }
 
     /// Its blocks of 512 B.
     pub fn blocks(&self) -> Blocks {
         Blocks::new(self.export.size / BLOCK_BYTES)
+    }
+
+    /// Its sectors.
+    pub fn sector(&self) -> SectorFormat {
+        self.sector
     }
 
     /// What the file system of [`Options::store`] has for all that may be written, if it says so.
@@ -127,7 +134,7 @@ impl Emulation {
     }
 }
 
-fn export(spec: &DriveSpec, size: Bytes) -> Export {
+fn export(spec: &DriveSpec, size: Bytes, sector: SectorFormat) -> Export {
     let features = Features {
         flush: true,
         fua: true,
@@ -139,7 +146,8 @@ fn export(spec: &DriveSpec, size: Bytes) -> Export {
         ..Features::default()
     };
     let block_sizes = BlockSizes {
-        minimum: BLOCK_BYTES as u32,
+        minimum: sector.logical_blocks() * BLOCK_BYTES as u32,
+        // As the page cache has it, and sectors of the media.
         preferred: 4096,
         payload_max: COMMAND_BLOCKS_MAX * BLOCK_BYTES as u32,
     };

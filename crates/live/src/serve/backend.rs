@@ -111,7 +111,14 @@ impl Default for Abilities {
 }
 
 impl Abilities {
-    /// A sector in blocks of 512 B.
+    /// A physical sector in blocks of 512 B; one where what is said of it cannot be.
+    pub fn physical_blocks(&self) -> u32 {
+        let is_whole = self.physical_bytes.is_power_of_two();
+        let blocks = self.physical_bytes / BLOCK_BYTES as u32;
+        if is_whole { blocks.max(1) } else { 1 }
+    }
+
+    /// A logical sector in blocks of 512 B.
     pub fn sector_blocks(&self) -> u32 {
         self.sector_bytes / BLOCK_BYTES as u32
     }

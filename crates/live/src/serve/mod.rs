@@ -26,8 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::drive::{Drive, Sectors};
 use freewheel_model::external::{Account, External, MarginInUse};
 use freewheel_model::freeblock::tasks::{CADENCE, Tasks};
 use freewheel_model::freeblock::{Effort, Options as PlannerOptions, Rule};
@@ -188,9 +188,27 @@ enum Message {
     Finish,
 }
 
+/// Sectors of a device that is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SectorSizes {
+    /// Bytes of a logical one: the device is only asked for whole ones.
+    pub logical_bytes: u32,
+    /// Bytes of one of the media, by the device or the drive's file.
+    pub physical_bytes: u32,
+}
+
+impl Default for SectorSizes {
+    /// Of 512 B.
+    fn default() -> Self {
+        let bytes = BLOCK_BYTES as u32;
+        Self { logical_bytes: bytes, physical_bytes: bytes }
+    }
+}
+
 /// A device that is served.
 pub struct Serving {
     export: Export,
+    sectors: SectorSizes,
     drive: Arc<Drive>,
     usual_block: u32,
     news: broadcast::Sender<News>,
@@ -247,6 +265,11 @@ impl Serving {
             PlannerOptions { rule, budget: DECISION_NODES_MAX, ..PlannerOptions::default() };
         let abilities = device.abilities();
         let scheduler = scheduler.with_sectors_of(abilities.sector_blocks());
+        // Not every device tells, and not every drive's file.
+        let told = abilities.physical_blocks().max(scheduler.media_sectors().blocks());
+        let scheduler = scheduler.with_media_sectors(Sectors::of(told));
+        let physical_bytes = scheduler.media_sectors().blocks() * BLOCK_BYTES as u32;
+        let sectors = SectorSizes { logical_bytes: abilities.sector_bytes, physical_bytes };
         let tasks = Tasks::new(&scheduler.planners_drive(), options, CADENCE);
         let usual_block = usual_block(&drive, abilities.sector_blocks());
         let mut jobs = Jobs::new(tasks, abilities.sector_blocks(), usual_block);
@@ -268,7 +291,7 @@ impl Serving {
             works.run()
         });
         let thread = Mutex::new(Some(thread.map_err(ServeError::Thread)?));
-        Ok(Self { export, drive, usual_block, news, inbox: Mutex::new(inbox), thread })
+        Ok(Self { export, sectors, drive, usual_block, news, inbox: Mutex::new(inbox), thread })
     }
 
     /// Ends it when all that is in flight has come back. `None` when it has ended before.
@@ -295,6 +318,11 @@ impl Serving {
     /// The drive that the device is taken for.
     pub fn drive(&self) -> &Drive {
         &self.drive
+    }
+
+    /// Sectors of the device.
+    pub fn sectors(&self) -> SectorSizes {
+        self.sectors
     }
 
     /// Blocks of 512 B that a task reads at once if nothing else is asked for.

@@ -1,9 +1,10 @@
 //! The suite. Every test takes whatever makes a black box of a drive.
 
 use freewheel_live::emulate::Request;
-use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::onboard::spec::{SectorFormat, WriteCache};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::black_box::{Activity, BadBlocks, Habits};
+use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::library;
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
 
 use super::{Ask, BlackBox, FLUSH, Make, Outcome, drive, request};
@@ -28,6 +29,9 @@ pub const SUITE: &[Test] = &[
     ("a bad block fails until it is written", a_bad_block_fails_until_it_is_written),
     ("replies are under way no longer than said", replies_are_under_way_no_longer_than_said),
     ("its own activity is waited for", its_own_activity_is_waited_for),
+    ("a part of a sector takes a turn more to write", a_part_of_a_sector_takes_a_turn_more),
+    ("a bad sector fails whole and takes no part", a_bad_sector_fails_whole_and_takes_no_part),
+    ("a drive of 4Kn serves whole sectors", a_drive_of_4kn_serves_whole_sectors),
 ];
 
 fn sound(make: Make) -> Box<dyn BlackBox> {
@@ -166,4 +170,52 @@ fn its_own_activity_is_waited_for(make: Make) {
     let asks = burst(&*drive, Op::Read, 12, 4);
     let longest = asks.iter().map(|ask| drive.ask(ask.request).took()).max().unwrap();
     assert!(longest > ONE_AT_MOST, "{longest}");
+}
+
+/// A drive of today, whose tracks hold whole sectors of 4 KiB, and whose turn takes 8.3 ms.
+fn of_sector(make: Make, sector: SectorFormat, bad: BadBlocks) -> Box<dyn BlackBox> {
+    let spec = library::spec("exos-7e8-8tb").unwrap();
+    let habits =
+        Habits { sector: Some(sector), write_cache: Some(WriteCache::Off), ..Habits::default() };
+    make(EmulatedDrive::new(&spec, "exos-7e8-8tb", &habits, bad, 1).unwrap())
+}
+
+/// Behind a write the head is at the sector's end: it takes a turn to come round for the whole one, and
+/// two turns for a part of it.
+fn a_part_of_a_sector_takes_a_turn_more(make: Make) {
+    let turn = SimDuration::from_us(8333);
+    let turns = |sector, start, blocks| {
+        let mut drive = of_sector(make, sector, BadBlocks::default());
+        drive.ask(request(Op::Write, 80_000, 8));
+        let took = drive.play(&[
+            Ask { after: SimDuration::ZERO, request: request(Op::Write, 80_000, 8) },
+            Ask { after: SimDuration::ZERO, request: request(Op::Write, start, blocks) },
+        ]);
+        let between = took[1].due - took[0].due;
+        (between.ns() + turn.ns() / 4) / turn.ns()
+    };
+    let (e512, n512) = (SectorFormat::Emulated512, SectorFormat::Native512);
+    assert_eq!(turns(e512, 80_000, 8), 1);
+    assert_eq!(turns(e512, 80_000, 1), 2);
+    assert_eq!(turns(e512, 80_003, 5), 2);
+    assert_eq!(turns(n512, 80_000, 1), 1);
+}
+
+fn a_bad_sector_fails_whole_and_takes_no_part(make: Make) {
+    let bad = BadBlocks::new([Lbn::new(80_003)], SimDuration::from_ms(60));
+    let mut drive = of_sector(make, SectorFormat::Emulated512, bad);
+    assert_eq!(drive.ask(request(Op::Read, 80_007, 9)).bad, Some(Lbn::new(80_007)));
+    assert_eq!(drive.ask(request(Op::Write, 79_990, 12)).bad, Some(Lbn::new(80_001)));
+    assert_eq!(drive.ask(request(Op::Write, 80_003, 1)).bad, Some(Lbn::new(80_003)));
+    assert_eq!(drive.ask(request(Op::Write, 80_000, 8)).bad, None);
+    assert_eq!(drive.ask(request(Op::Write, 80_003, 1)).bad, None);
+    assert_eq!(drive.ask(request(Op::Read, 80_000, 8)).bad, None);
+}
+
+fn a_drive_of_4kn_serves_whole_sectors(make: Make) {
+    let mut drive = of_sector(make, SectorFormat::Native4096, BadBlocks::default());
+    let asks = burst(&*drive, Op::Write, 12, 5);
+    let outcomes = drive.play(&asks);
+    assert_never_early(&outcomes);
+    assert!(outcomes.iter().all(|outcome| outcome.bad.is_none()));
 }

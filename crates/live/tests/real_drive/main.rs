@@ -12,6 +12,7 @@ use freewheel_live::black_box::{RealDrive, RealDriveError};
 use freewheel_live::emulate::{Emulation, Options};
 use freewheel_live::nbd::Memory;
 use freewheel_live::serve::backend::{Backend, EmulatedBackend, NbdBackend};
+use freewheel_model::onboard::spec::SectorFormat;
 use freewheel_sim::black_box::{
     Answer, BadBlocks, BlackBox, Command, EmulatedDrive, Gone, Habits, VirtualDrive,
 };
@@ -51,6 +52,10 @@ struct OverNbd {
 impl BlackBox for OverNbd {
     fn blocks(&self) -> Blocks {
         self.drive.blocks()
+    }
+
+    fn sector(&self) -> SectorFormat {
+        self.drive.sector()
     }
 
     fn now(&self) -> SimTime {
@@ -101,6 +106,33 @@ fn the_suite_holds_for_a_device_in_this_process() {
 #[test]
 fn the_suite_holds_for_an_export() {
     run(over_nbd);
+}
+
+#[test]
+fn a_device_of_4kn_tells_and_is_asked_for_whole_sectors() {
+    let spec = library::spec("exos-7e8-8tb").unwrap();
+    let sector = Some(SectorFormat::Native4096);
+    let habits = Habits { sector, ..Habits::default() };
+    let options = Options { habits, ..Options::default() };
+    let running = Running::of(Emulation::start(&spec, "exos-7e8-8tb", options).unwrap());
+    let mut drive = RealDrive::connect(&running.uri(), true).unwrap();
+    assert_eq!(drive.sector(), SectorFormat::Native4096);
+    for (id, op) in [(1, Op::Read), (2, Op::Write)] {
+        drive.submit(Command { id, op, start: Lbn::new(80), blocks: 8 });
+        assert_eq!(drive.next_answer(SimTime::MAX).unwrap().unwrap().bad, None);
+    }
+    assert!(drive.holds(Lbn::new(80), 8) && !drive.holds(Lbn::new(80), 16));
+    let error = drive.with_sector(SectorFormat::Emulated512).err().unwrap().to_string();
+    assert!(error.contains("multiples of 4096 bytes") && error.contains("512e"), "{error}");
+}
+
+#[test]
+fn an_export_of_512e_does_not_tell_and_is_what_it_is_said_to_be() {
+    let running = Running::of(Memory::new("memory", 1 << 20));
+    let drive = RealDrive::connect(&running.uri(), false).unwrap();
+    assert_eq!(drive.sector(), SectorFormat::Native512);
+    let drive = drive.with_sector(SectorFormat::Emulated512).unwrap();
+    assert_eq!(drive.sector(), SectorFormat::Emulated512);
 }
 
 fn read(id: u64, start: u64, blocks: u32) -> Command {

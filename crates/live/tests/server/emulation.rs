@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use freewheel_live::emulate::{EmulateError, Emulation, Options};
 use freewheel_live::nbd::Limits;
-use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::onboard::spec::{SectorFormat, WriteCache};
 use freewheel_nbd::{Command, Errno, Span};
 use freewheel_sim::black_box::{BadBlocks, Habits};
 use freewheel_sim::library;
@@ -35,6 +35,43 @@ fn it_is_offered_as_a_rotating_disk_of_its_size_in_blocks() {
     let can = info.features;
     assert!(can.rotational && can.flush && can.fua && can.trim && can.write_zeroes);
     assert!(can.multi_conn && can.cache && !can.read_only && !can.fast_zero);
+}
+
+fn of_sector(sector: SectorFormat) -> Running {
+    let habits = Habits { sector: Some(sector), ..Habits::default() };
+    Running::of(start("exos-7e8-8tb", Options { habits, ..Options::default() }).unwrap())
+}
+
+#[test]
+fn a_drive_of_4kn_is_asked_for_whole_sectors_and_refuses_less() {
+    let running = of_sector(SectorFormat::Native4096);
+    let mut client = running.client();
+    let sizes = client.info.block_sizes;
+    assert_eq!((sizes.minimum, sizes.preferred), (4096, 4096));
+    client.write(8192, &[6; 4096], false).unwrap();
+    assert_eq!(client.read(8192, 4096).unwrap(), [6; 4096]);
+    assert_eq!(client.read(8192, 512), Err(Errno::Inval));
+    assert_eq!(client.read(512, 4096), Err(Errno::Inval));
+    assert_eq!(client.write(8192 + 512, &[7; 4096], false), Err(Errno::Inval));
+    assert_eq!(client.read(8192, 4096).unwrap(), [6; 4096]);
+}
+
+#[test]
+fn a_drive_of_512e_takes_single_blocks() {
+    let running = of_sector(SectorFormat::Emulated512);
+    let mut client = running.client();
+    let sizes = client.info.block_sizes;
+    assert_eq!((sizes.minimum, sizes.preferred), (512, 4096));
+    client.write(8192 + 512, &[6; 512], true).unwrap();
+    assert_eq!(client.read(8192, 1024).unwrap()[512..], [6; 512]);
+}
+
+#[test]
+fn sectors_that_a_drives_tracks_hold_no_whole_number_of_are_refused() {
+    let habits = Habits { sector: Some(SectorFormat::Native4096), ..Habits::default() };
+    let error = start("atlas10k", Options { habits, ..Options::default() }).err().unwrap();
+    let text = error.to_string();
+    assert!(text.contains("zones[0].blocks_per_track") && text.contains("4kn"), "{text}");
 }
 
 #[test]

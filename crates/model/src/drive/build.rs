@@ -28,6 +28,7 @@ impl Drive {
         let rotation = Rotation::new(spec.rotation_period);
         let drive = Drive::new(layout, seek_curve(spec)?, rotation, spec);
         check_zoned(spec, drive.total_blocks())?;
+        check_sectors(spec, drive.layout())?;
         Ok(drive)
     }
 }
@@ -62,6 +63,47 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     }
     spec.onboard.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
     check_sources(spec)
+}
+
+/// That sectors of several blocks each lie on one track, with blocks from a multiple of their size on.
+fn check_sectors(spec: &DriveSpec, layout: &Layout) -> Result<(), BuildDriveError> {
+    let sector = u64::from(spec.onboard.sector.physical_blocks());
+    for (index, (said, zone)) in spec.zones.iter().zip(layout.zones()).enumerate() {
+        let refuse = |key: &str, value: u64| {
+            let rule = format!(
+                "with `onboard.sector = \"{}\"` sectors hold {sector} blocks, and a zone has whole ones",
+                spec.onboard.sector
+            );
+            Err(invalid(format!("zones[{index}].{key}"), value, rule))
+        };
+        for (key, value) in [
+            ("blocks_per_track", said.blocks_per_track.into()),
+            ("reserved_blocks", said.reserved_blocks),
+            ("spares", said.spares),
+        ] {
+            if !value.is_multiple_of(sector) {
+                return refuse(key, value);
+            }
+        }
+        let slips: Vec<(u64, u64)> = said.slips.iter().map(|&slip| (slip, slip)).collect();
+        for (key, defects) in [("slips", &slips), ("remaps", &said.remaps)] {
+            if let Some(amid) = defects.chunks(sector as usize).find_map(|all| amid(all, sector)) {
+                return refuse(key, amid);
+            }
+        }
+        if !zone.blocks().get().is_multiple_of(sector) {
+            return refuse("last_cylinder", said.last_cylinder.into());
+        }
+    }
+    Ok(())
+}
+
+/// The first of these defects, unless they are one whole sector that another stands in for.
+fn amid(defects: &[(u64, u64)], sector: u64) -> Option<u64> {
+    let (from, to) = defects[0];
+    let is_whole = (from | to | defects.len() as u64).is_multiple_of(sector)
+        && (0..).zip(defects).all(|(at, &defect)| defect == (from + at, to + at));
+    (!is_whole).then_some(from)
 }
 
 const ZONES_MAX: u64 = 1 << 24;

@@ -24,6 +24,7 @@ pub struct Drive {
     zero_latency: ByOp<bool>,
     overhead: ByOp<SimDuration>,
     seek_tolerance: SimDuration,
+    sector_blocks: u32,
 }
 
 /// Where the arm is and which head is on.
@@ -49,6 +50,13 @@ pub struct Target {
     /// Everything lies in consecutive sectors of one track.
     pub(super) one_run: bool,
     pub(super) first_run: TrackRun,
+}
+
+impl Target {
+    /// Whether everything lies in consecutive sectors of one track.
+    pub fn is_one_run(&self) -> bool {
+        self.one_run
+    }
 }
 
 /// A run on a track, in nanoseconds within the turn.
@@ -169,6 +177,7 @@ impl Drive {
             zero_latency: spec.zero_latency,
             overhead: spec.overhead,
             seek_tolerance: spec.seek.tolerance,
+            sector_blocks: spec.onboard.sector.physical_blocks(),
         }
     }
 
@@ -424,7 +433,10 @@ impl Drive {
         };
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
         let sectors = self.rotation.turns(passed_ns * u64::from(zone.blocks_per_track()));
-        (sectors as u32..run.blocks).map(amid).find(|sector| sector.edge_ns >= passed_ns)
+        // Nothing begins amid a sector of several blocks.
+        let is_edge = |before: &u32| (run.sector + before).is_multiple_of(self.sector_blocks);
+        let rest = (sectors as u32..run.blocks).filter(is_edge);
+        rest.map(amid).find(|sector| sector.edge_ns >= passed_ns)
     }
 
     fn access_many_runs(&self, arrival: SimTime, first_seek_ns: u64, target: &Target) -> Access {

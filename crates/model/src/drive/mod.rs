@@ -11,6 +11,7 @@
 //! | `scale` | the same drive with other technology: arm, spindle, densities |
 //! | `mechanics` | stage times of an access, from (now, head position, target) |
 //! | `legs` | the parts of one access in order of time |
+//! | `sectors` | sectors that hold several blocks: what the head does of a command of part ones |
 //! | `actuator` | who carries accesses out, and what is known of the head before one |
 //! | `check` | what the maker promises beside what the model does |
 
@@ -25,6 +26,7 @@ mod margins;
 mod mechanics;
 mod rotation;
 pub mod scale;
+mod sectors;
 mod seek;
 pub mod spec;
 mod track_order;
@@ -41,4 +43,5 @@ pub use margins::{
 };
 pub use mechanics::{Access, Drive, HeadTime, Position, Positioning, Target};
 pub use rotation::Rotation;
+pub use sectors::Sectors;
 pub use seek::SeekCurve;

@@ -339,6 +339,11 @@ impl Turn {
             .then_some(Self { numerator, denominator })
     }
 
+    /// Numerator and denominator, as they were given.
+    pub fn ratio(self) -> (u64, u64) {
+        (self.numerator, self.denominator)
+    }
+
     /// The fraction in units of 2^-64 turn, rounded down.
     pub(crate) fn steps64(self) -> u64 {
         ((u128::from(self.numerator) << 64) / u128::from(self.denominator)) as u64

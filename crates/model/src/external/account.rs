@@ -46,6 +46,13 @@ pub struct Account {
     pub delay_ns: u128,
     /// Those that took whole turns less.
     pub early: u64,
+    /// Writes of parts of sectors, where these are known: each takes a read and a turn more.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub part_sector_writes: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Account {
@@ -70,6 +77,7 @@ impl Account {
             delayed: self.delayed + other.delayed,
             delay_ns: self.delay_ns + other.delay_ns,
             early: self.early + other.early,
+            part_sector_writes: self.part_sector_writes + other.part_sector_writes,
         }
     }
 

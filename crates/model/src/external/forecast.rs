@@ -3,7 +3,7 @@
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::clock::{Observed, PLAUSIBLE};
-use crate::drive::{Departure, Drive, Position};
+use crate::drive::{Departure, Drive, Position, Sectors};
 
 /// The head when it has done something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +50,16 @@ pub(super) struct Forecast {
 impl Forecast {
     pub fn new(
         drive: &Drive,
+        sectors: Sectors,
         head: &Head,
         read_write_switch: SimDuration,
         (op, start, blocks): (Op, Lbn, u32),
     ) -> Self {
         let target = drive.target(start, Blocks::new(blocks.into()), op);
-        let access = drive.media_access_from(&head.departure(read_write_switch), &target, 0);
+        let departure = head.departure(read_write_switch);
+        let access = sectors.access(drive, &departure, &target, |departure, target| {
+            drive.media_access_from(departure, target, 0)
+        });
         let end = Head {
             at: head.at + access.total(),
             position: access.end,

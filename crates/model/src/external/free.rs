@@ -64,6 +64,8 @@ struct Gap {
     opportunity: Opportunity,
     leg: Leg,
     start: Lbn,
+    /// First block of the sector that it begins with: where the head has to be in time.
+    edge: Lbn,
     op: Op,
     /// When the drive is given the next commands: ends of those at the drive.
     ends: Vec<SimTime>,
@@ -84,7 +86,8 @@ impl External {
             return Filling::default();
         }
         let target = self.drive.target(start, Blocks::new(blocks.into()), op);
-        let mut gap = self.gap_before(at_once, &target);
+        let first = self.sectors.first(&self.drive, &target);
+        let mut gap = self.gap_before(at_once, &first, (start, op));
         self.account.gaps += 1;
         self.account.potential_ns += u128::from(gap.opportunity.latency().ns());
         if gap.opportunity.latency() == SimDuration::ZERO || !self.may_risk() {
@@ -94,7 +97,7 @@ impl External {
         let head = self.tail(leaves, op);
         if head != at_once {
             let due = gap.opportunity.due;
-            gap = self.gap_before(head, &target);
+            gap = self.gap_before(head, &first, (start, op));
             // Whoever waits for the request does not wait for a search.
             if gap.opportunity.due > due {
                 return Filling::default();
@@ -139,14 +142,16 @@ impl External {
         }
     }
 
-    fn gap_before(&self, head: Head, target: &Target) -> Gap {
+    /// The gap before a request that begins with `start`, of which the head does `first` first.
+    fn gap_before(&self, head: Head, first: &Target, (start, op): (Lbn, Op)) -> Gap {
         let departure = head.departure(self.read_write_switch);
-        let leg = self.drive.next_leg(&departure, &Rest::whole(target), 0);
+        let leg = self.drive.next_leg(&departure, &Rest::whole(first), 0);
         let leg = leg.expect("a target has a leg");
         let mut opportunity = Opportunity::before(&departure, &leg, 0);
-        opportunity.ends = self.ends(target.op, target.start);
+        let edge = first.start;
+        opportunity.ends = self.ends(op, edge);
         let ends = self.at_drive.iter().map(|sent| sent.forecast.end.at).collect();
-        Gap { opportunity, leg, start: target.start, op: target.op, ends, head }
+        Gap { opportunity, leg, start, edge, op, ends, head }
     }
 
     /// What may be done on the tracks of the foreground.
@@ -219,7 +224,11 @@ impl External {
         for free in commands {
             processed = processed.max(self.told(&ends, now)) + self.turnaround.of(free.op);
             at.begin = at.begin.max(processed);
-            let target = self.drive.target(free.start, Blocks::new(free.blocks.into()), free.op);
+            let (from, mut to) = self.sectors.cover(free.start, Lbn::new(free.end()));
+            if free.is_merged {
+                to = gap.edge;
+            }
+            let target = self.drive.target(from, Blocks::new(to.get() - from.get()), free.op);
             let access = self.cautious.media_access_from(&at, &target, 0);
             at = at.after(&access, free.op);
             ends.push(at.begin);
@@ -234,7 +243,7 @@ impl External {
         } else {
             processed = processed.max(self.told(&ends, now)) + self.turnaround.of(gap.op);
             at.begin = at.begin.max(processed);
-            let back = self.cautious.travel(&at, gap.opportunity.to, gap.op, 0);
+            let back = self.cautious.travel(&at, gap.opportunity.to, gap.leg.target.op, 0);
             spent.extra_seek_ns += back.ns() as i64;
             at.begin += back;
         }
@@ -256,8 +265,8 @@ impl Gap {
         free.op == Op::Read
             && self.op == Op::Read
             && at == self.opportunity.to
-            && self.leg.target.start == self.start
-            && free.end() <= self.start.get()
+            && self.leg.target.start == self.edge
+            && free.end() <= self.edge.get()
     }
 }
 

@@ -31,7 +31,7 @@ use self::free::{Filling, FreeCommand};
 use self::learner::{Learner, Movement};
 use self::turns::{Limit, Turns};
 use crate::drive::spec::ByOp;
-use crate::drive::{Departure, Drive, Rest, Target};
+use crate::drive::{Departure, Drive, Rest, Sectors, Target};
 use crate::freeblock::{Foreground, FreeRun, Planner, SoFar};
 use crate::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
@@ -166,6 +166,8 @@ pub struct External {
     read_write_switch: SimDuration,
     /// Requests are cut at multiples of so many blocks.
     sector_blocks: u32,
+    /// Of the media, as far as they are known.
+    sectors: Sectors,
     by: PolicySpec,
     policy: Box<dyn Policy>,
     /// What the policy still has though it was picked when some clients had to let others go first.
@@ -215,6 +217,7 @@ impl External {
             drive: Arc::new(drive.with_overhead(ByOp::default())),
             read_write_switch,
             sector_blocks: 1,
+            sectors: Sectors::default(),
             policy: policy.build()?,
             by: policy,
             passed_over: BTreeSet::new(),
@@ -243,6 +246,20 @@ impl External {
     #[must_use]
     pub fn with_sectors_of(self, blocks: u32) -> Self {
         Self { sector_blocks: blocks, ..self }
+    }
+
+    /// The same for a drive whose media have these sectors: a write of a part of one is expected to take
+    /// a read and a turn more, and no request is cut amid one. Those of which the drive's file makes no
+    /// whole number are none of its.
+    #[must_use]
+    pub fn with_media_sectors(self, sectors: Sectors) -> Self {
+        let is_whole = self.drive.blocks().get().is_multiple_of(sectors.blocks().into());
+        Self { sectors: if is_whole { sectors } else { Sectors::default() }, ..self }
+    }
+
+    /// Sectors of the media, as far as they are known.
+    pub fn media_sectors(&self) -> Sectors {
+        self.sectors
     }
 
     /// The drive as planners of free work should see it: see [`ExternalSpec::planners_drive`].
@@ -394,6 +411,8 @@ impl External {
         if let Some(next) = &mut self.next {
             next.filling.has_sent = true;
         }
+        let is_part_write = op == Op::Write && self.sectors.is_part(start, blocks);
+        self.account.part_sector_writes += u64::from(is_part_write);
         let forecast = self.forecast(&command, now);
         let taken_up = now.max(self.processed);
         self.processed = taken_up + self.turnaround.of(op);
@@ -410,7 +429,7 @@ impl External {
     /// What is expected of a command that is sent now, behind those at the drive.
     fn forecast(&self, command: &Command, now: SimTime) -> Forecast {
         let head = self.tail(now, command.op);
-        Forecast::new(&self.drive, &head, self.read_write_switch, command.extent())
+        Forecast::new(&self.drive, self.sectors, &head, self.read_write_switch, command.extent())
     }
 
     /// The head when it is done with everything at the drive and can begin with a command that is
@@ -456,7 +475,9 @@ impl External {
         }
         let Target { start, blocks, op, .. } = target;
         let whole = Part { sequence, start, blocks };
-        if !(self.has_work && head.is_known) {
+        // A write of part sectors takes two turns, however it is cut.
+        let is_part_write = op == Op::Write && self.sectors.is_part(start, blocks);
+        if !(self.has_work && head.is_known) || is_part_write {
             return Some((whole, op));
         }
         let departure = self.tail(now, op).departure(self.read_write_switch);
@@ -468,7 +489,8 @@ impl External {
         if first.start == start || !is_rest || !self.is_late_for(&departure, &target) {
             return Some((whole, op));
         }
-        let cut = first.start.get().next_multiple_of(self.sector_blocks.into());
+        let sector = self.sector_blocks.max(self.sectors.blocks());
+        let cut = first.start.get().next_multiple_of(sector.into());
         let before = (cut - start.get()) as u32;
         if before >= blocks {
             return Some((whole, op));
@@ -600,13 +622,14 @@ impl External {
         if target.at == self.head.position {
             return;
         }
+        let target = self.sectors.first(&self.drive, &target);
         let ready = self.clock.model(taken_up) + self.turnaround.of(op);
         let begin = self.head.at.max(ready);
         let departure = Departure { begin, ..self.head.departure(self.read_write_switch) };
         let leg = self.drive.next_leg(&departure, &Rest::whole(&target), 0);
         let slack = leg.expect("a target has a leg").wait;
         let (from, to) = (self.head.position.cylinder, target.at.cylinder);
-        learner.moved(&Movement { op, from, to, slack, is_late });
+        learner.moved(&Movement { op: target.op, from, to, slack, is_late });
     }
 
     /// Holds a foreground command behind free work, which has come back at `now`, against what it would
@@ -628,7 +651,7 @@ impl External {
         }
         from.at = from.at.max(self.clock.model(taken_up) + self.turnaround.of(command.op));
         let extent = (command.op, part.start, part.blocks);
-        let alone = Forecast::new(&self.drive, &from, self.read_write_switch, extent);
+        let alone = Forecast::new(&self.drive, self.sectors, &from, self.read_write_switch, extent);
         let delay = self.clock.model(now).saturating_since(alone.end.at);
         if delay <= self.drive.rotation().period() / PLAUSIBLE {
             return;
@@ -656,7 +679,8 @@ impl External {
             let turnaround = self.turnaround.of(sent.command.op);
             head.at = head.at.max(self.clock.model(sent.taken_up) + turnaround);
             let extent = sent.command.extent();
-            sent.forecast = Forecast::new(&self.drive, &head, self.read_write_switch, extent);
+            sent.forecast =
+                Forecast::new(&self.drive, self.sectors, &head, self.read_write_switch, extent);
             head = sent.forecast.end;
         }
     }

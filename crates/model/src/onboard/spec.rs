@@ -1,9 +1,12 @@
 //! What a drive file says about the electronics.
 
+use std::fmt;
+
 use freewheel_units::{Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::drive::Sectors;
 use crate::drive::spec::ByOp;
 use crate::sched::PolicySpec;
 
@@ -28,6 +31,9 @@ pub struct OnboardSpec {
     /// Commands held at once; one when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<QueueSpec>,
+    /// Sectors of the media, and the least that a host can ask for.
+    #[serde(skip_serializing_if = "is_512n")]
+    pub sector: SectorFormat,
 }
 
 impl OnboardSpec {
@@ -192,6 +198,50 @@ impl Default for QueueSpec {
     }
 }
 
+/// Sectors of the media, and the least that a host can ask for, in the industry's terms. All else in a
+/// drive file counts blocks of 512 bytes, whatever the sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum SectorFormat {
+    /// Sectors of 512 bytes, asked for one by one.
+    #[default]
+    #[serde(rename = "512n")]
+    Native512,
+    /// Sectors of 4096 bytes, which answer to blocks of 512: what is read is read in whole sectors, and
+    /// before a part of a sector is written the drive reads it, and writes it a turn later.
+    #[serde(rename = "512e")]
+    Emulated512,
+    /// Sectors of 4096 bytes, asked for in whole ones.
+    #[serde(rename = "4kn")]
+    Native4096,
+}
+
+impl SectorFormat {
+    /// Blocks of 512 bytes in a sector of the media.
+    pub fn physical_blocks(self) -> u32 {
+        if self == Self::Native512 { 1 } else { 8 }
+    }
+
+    /// Blocks of 512 bytes of which a host asks for multiples.
+    pub fn logical_blocks(self) -> u32 {
+        if self == Self::Native4096 { 8 } else { 1 }
+    }
+
+    /// The same as the media have them.
+    pub fn sectors(self) -> Sectors {
+        Sectors::of(self.physical_blocks())
+    }
+}
+
+impl fmt::Display for SectorFormat {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::Native512 => "512n",
+            Self::Emulated512 => "512e",
+            Self::Native4096 => "4kn",
+        })
+    }
+}
+
 /// How far a drive reads on after a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -341,6 +391,10 @@ impl BusSpec {
 
 fn is_zero(time: &SimDuration) -> bool {
     *time == SimDuration::ZERO
+}
+
+fn is_512n(sector: &SectorFormat) -> bool {
+    *sector == SectorFormat::Native512
 }
 
 const fn one() -> u32 {

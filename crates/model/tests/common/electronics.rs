@@ -2,7 +2,8 @@
 #![allow(missing_docs)]
 
 use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
+    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, ReadAhead, SectorFormat,
+    WriteCache,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Prng, SimDuration};
@@ -37,6 +38,8 @@ pub fn any_electronics(prng: &mut Prng) -> OnboardSpec {
             scheduler: POLICIES[prng.below(POLICIES.len() as u64) as usize],
             hits_out_of_turn: prng.chance(0.5),
         }),
+        // Tracks of any number of blocks hold no whole larger sectors.
+        sector: SectorFormat::Native512,
     }
 }
 

@@ -11,5 +11,6 @@ mod flush;
 mod hand;
 mod lent;
 mod queue;
+mod sectors;
 mod spec;
 mod writes;

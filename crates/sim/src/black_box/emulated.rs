@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use freewheel_model::drive::Sectors;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec, WriteCache};
+use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec, SectorFormat, WriteCache};
 use freewheel_model::onboard::{NextEvent, Served, Unit};
 use freewheel_model::sched::{PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
@@ -79,6 +80,9 @@ pub struct Habits {
     /// switch that.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_cache: Option<WriteCache>,
+    /// Its sectors; those of its file when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sector: Option<SectorFormat>,
 }
 
 /// A habit that no drive has.
@@ -176,6 +180,7 @@ impl Habits {
 pub struct EmulatedDrive {
     unit: Unit,
     blocks: Blocks,
+    sector: SectorFormat,
     firmware: Firmware,
     inside: BTreeMap<u64, Command>,
     /// Replies under way, by arrival.
@@ -207,6 +212,7 @@ impl EmulatedDrive {
         if let (Some(cache), Some(buffer)) = (habits.write_cache, &mut spec.onboard.buffer) {
             buffer.write_cache = cache;
         }
+        spec.onboard.sector = habits.sector.unwrap_or(spec.onboard.sector);
         let drive = library::build(&spec, name)?;
         let onboard = spec.onboard.with_processing(spec.overhead);
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
@@ -219,7 +225,13 @@ impl EmulatedDrive {
         Ok(Self {
             unit,
             blocks: drive.blocks(),
-            firmware: Firmware::new(jitter, bad, habits.activity, seed),
+            sector: spec.onboard.sector,
+            firmware: Firmware::new(
+                jitter,
+                bad.in_sectors(spec.onboard.sector.sectors()),
+                habits.activity,
+                seed,
+            ),
             inside: BTreeMap::new(),
             replies: BTreeMap::new(),
             reply_jitter: habits.reply_jitter,
@@ -240,6 +252,11 @@ impl EmulatedDrive {
     /// Blocks that it has.
     pub fn blocks(&self) -> Blocks {
         self.blocks
+    }
+
+    /// Its sectors.
+    pub fn sector(&self) -> SectorFormat {
+        self.sector
     }
 
     /// Commands that it holds at once, flushes not counted.
@@ -265,6 +282,8 @@ impl EmulatedDrive {
             }
             return;
         }
+        let least = Sectors::of(self.sector.logical_blocks());
+        assert!(!least.is_part(start, blocks), "{start} + {blocks} are no whole sectors");
         let target = self.unit.drive().target(start, Blocks::new(blocks.into()), op);
         let waiting = Waiting { target, arrival: now, sequence: id };
         self.unit.submit(now, &waiting, &mut self.firmware);
@@ -296,16 +315,31 @@ impl EmulatedDrive {
         None
     }
 
+    /// Blocks have been written. Of sectors written in part the rest had to be read: the first block of one
+    /// where it could not be.
+    fn written(&mut self, start: Lbn, blocks: u32) -> Option<Lbn> {
+        let sectors = self.sector.sectors();
+        let bad = self.firmware.bad();
+        if sectors.is_part(start, blocks) {
+            let end = start + Blocks::new(blocks.into());
+            let (first, behind) = sectors.cover(start, end);
+            let ends = [(first < start, start), (end < behind, Lbn::new(end.get() - 1))];
+            let amid = ends.into_iter().filter(|(is_part, _)| *is_part);
+            if let Some(unreadable) = amid.filter_map(|(_, block)| bad.first_in(block, 1)).next() {
+                return Some(unreadable);
+            }
+        }
+        bad.written(start, blocks);
+        None
+    }
+
     /// A command is done inside, and its reply on its way.
     fn reply(&mut self, id: u64, served: Served) {
         let command = self.inside.remove(&id).expect("it is inside");
         let Command { op, start, blocks, .. } = command;
         let bad = match op {
             Op::Read => self.firmware.bad().first_in(start, blocks),
-            Op::Write => {
-                self.firmware.bad().written(start, blocks);
-                None
-            }
+            Op::Write => self.written(start, blocks),
             _ => None,
         };
         let most = self.reply_jitter + self.reply_jitter_a_block * u64::from(blocks);

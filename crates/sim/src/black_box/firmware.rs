@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use freewheel_model::drive::{Access, Actuator, Departure, Drive, Latency, Position, Target};
-use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_model::drive::{
+    Access, Actuator, Departure, Drive, Latency, Position, Sectors, Target,
+};
+use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,15 @@ impl BadBlocks {
     /// These blocks; each access to any of them is tried again for `recovery`.
     pub fn new(blocks: impl IntoIterator<Item = Lbn>, recovery: SimDuration) -> Self {
         Self { blocks: blocks.into_iter().collect(), recovery }
+    }
+
+    /// The same where a sector is bad with any of its blocks.
+    pub(super) fn in_sectors(self, sectors: Sectors) -> Self {
+        let all = |block: Lbn| {
+            let (from, to) = sectors.cover(block, block + Blocks::new(1));
+            (from.get()..to.get()).map(Lbn::new)
+        };
+        Self { blocks: self.blocks.into_iter().flat_map(all).collect(), ..self }
     }
 
     /// The first of the blocks `start..start + blocks` that is bad.
@@ -139,8 +150,6 @@ impl Actuator for Firmware {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_units::Blocks;
-
     use super::*;
     use crate::library;
 

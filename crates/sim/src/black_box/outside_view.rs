@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use freewheel_model::onboard::spec::SectorFormat;
 use freewheel_units::{Blocks, Lbn, SimTime};
 use thiserror::Error;
 
@@ -27,6 +28,8 @@ pub struct Gone(pub String);
 pub trait BlackBox {
     /// Blocks that it has.
     fn blocks(&self) -> Blocks;
+    /// Its sectors, as far as it tells. A drive of 4Kn is only asked for whole ones.
+    fn sector(&self) -> SectorFormat;
     /// The time at the host.
     fn now(&self) -> SimTime;
     /// Sends a command now. Panics when it is not one for this drive, or when the drive has no room.
@@ -71,6 +74,10 @@ impl VirtualDrive {
 impl BlackBox for VirtualDrive {
     fn blocks(&self) -> Blocks {
         self.drive.blocks()
+    }
+
+    fn sector(&self) -> SectorFormat {
+        self.drive.sector()
     }
 
     fn now(&self) -> SimTime {

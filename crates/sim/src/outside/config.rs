@@ -85,7 +85,8 @@ impl ExternalConfig {
     ) -> Result<External, ConfigError> {
         let onboard = spec.onboard.with_processing(spec.overhead);
         let drive = drive.with_overhead(onboard.command_overhead());
-        Ok(External::new(&drive, onboard.read_write_switch, policy, self.scheduler)?)
+        let scheduler = External::new(&drive, onboard.read_write_switch, policy, self.scheduler)?;
+        Ok(scheduler.with_media_sectors(onboard.sector.sectors()))
     }
 
     /// The drive itself, of the same file.

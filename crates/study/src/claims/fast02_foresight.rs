@@ -148,6 +148,7 @@ pub(super) const ATLAS: Watched<'static> = Watched {
         queue_depth: None,
         queue_policy: None,
         write_cache: None,
+        sector: None,
     },
     at_drive: 2,
 };

@@ -1,7 +1,7 @@
 //! What a drive is, in words: name and text of each part.
 
 use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, BusSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
+    AfterOp, BufferSpec, BusSpec, OverheadSpec, QueueSpec, ReadAhead, SectorFormat, WriteCache,
 };
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
@@ -21,6 +21,7 @@ impl DriveSheet {
         words.extend(onboard.overheads.iter().flat_map(overheads));
         words.extend(onboard.bus.iter().map(bus));
         words.extend(onboard.queue.iter().map(queue));
+        words.extend(sectors(onboard.sector));
         if onboard.read_write_switch > SimDuration::ZERO {
             words.push(("read to write in a cylinder", ms(onboard.read_write_switch)));
         }
@@ -91,6 +92,16 @@ fn overheads(spec: &OverheadSpec) -> [Words; 2] {
         ("read command", both(spec.read_hit, spec.read_miss, spec.read_completion)),
         ("write command", both(spec.write_hit, spec.write_miss, spec.write_completion)),
     ]
+}
+
+/// Of the media, where they are no blocks.
+fn sectors(format: SectorFormat) -> Option<Words> {
+    let text = match format {
+        SectorFormat::Native512 => return None,
+        SectorFormat::Emulated512 => "4 KiB, which answer to blocks of 512 B (512e)",
+        SectorFormat::Native4096 => "4 KiB, asked for in whole ones (4Kn)",
+    };
+    Some(("sectors", text.into()))
 }
 
 /// The time, or both where they differ.

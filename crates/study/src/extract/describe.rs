@@ -17,6 +17,7 @@ use super::held_out::{self, Requests};
 use super::host::Host;
 use super::layout;
 use super::passages::Wander;
+use super::sectors;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
 
 /// Standard deviations of an answer within which blocks are where they are thought to be.
@@ -33,27 +34,31 @@ pub(super) fn describe(
 ) -> Extraction {
     let first = spec(found, options);
     let fitted = fit::fitted(first.clone(), for_fit, duration(found.seek_error_ns));
-    let (mut spec, choices) = fitted.unwrap_or((first, Vec::new()));
-    let values = values(found, &spec, &choices);
+    let (of_sectors, choices) = fitted.unwrap_or((first, Vec::new()));
+    let mut values = values(found, &of_sectors, &choices);
+    let mut spec = sectors::spec(of_sectors, found.sector);
+    sectors::values(&mut values, &spec, found.sector);
+    let sector = u64::from(found.sector.physical_blocks());
     let sources = values.iter().map(|value| (value.key.clone(), value.source.clone()));
     spec.sources = sources.collect::<BTreeMap<_, _>>();
-    spec.held_out = held_out::compare(&spec, held_out);
+    spec.held_out = held_out::compare(&spec, held_out, found.sector);
     let slips = found.zones.iter().flat_map(|zone| &zone.slips).map(|slip| ExtractedSlip {
         block: slip.before,
         count: slip.count,
         plus_minus: (slip.latest - slip.earliest).div_ceil(2),
     });
+    let misplaced = found.verified.misplaced.iter();
     Extraction {
         commands: host.commands(),
         writes: host.writes(),
         drive_ns: host.now().ns(),
         reply_jitter_ns: found.jitter_ns,
-        slips: slips.collect(),
+        slips: slips.map(|slip| slip.in_blocks(sector)).collect(),
         failed: host.failed(),
-        unreadable: host.bad().collect(),
+        unreadable: host.bad().map(|bad| bad * sector).collect(),
         verified: found.verified.count,
         verified_within_ns: found.verified.within_ns.round() as u64,
-        misplaced: found.verified.misplaced.clone(),
+        misplaced: misplaced.map(|block| block.in_blocks(sector)).collect(),
         seeks: found.seeks.clone(),
         write_seeks: found.writes.as_ref().map_or(Vec::new(), |writes| writes.seeks.clone()),
         values,

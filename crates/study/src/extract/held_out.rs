@@ -6,12 +6,13 @@
 //! at the same angle: a turn too many is an error of one response time and not of all that follow.
 
 use freewheel_model::drive::spec::{DriveSpec, HeldOut};
-use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
+use freewheel_model::onboard::spec::{OnboardSpec, SectorFormat, WriteCache};
 use freewheel_sim::black_box::{BadBlocks, BlackBox, Command, EmulatedDrive, Habits, VirtualDrive};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use super::clock::{Clock, fold};
 use super::host::Host;
+use super::sectors::InSectors;
 use super::{ExtractError, readable};
 use crate::validate::demerit;
 
@@ -199,17 +200,22 @@ fn choose_near(host: &mut Host<'_>, before: &[Request]) -> (Kind, u64, u32) {
 /// By how many nanoseconds the time of each request that counts is off, as a drive file has them; None
 /// for one of another drive, or without requests.
 pub(super) fn errors_ns(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64>> {
-    let foretold = foretold(spec, requests)?;
+    let foretold = foretold(spec, requests, SectorFormat::Native512)?;
     let took = requests.counted().map(|request| request.took.ns() as f64);
     let off = took.zip(&foretold).map(|(took, foretold)| (took - foretold).abs()).collect();
     (!foretold.is_empty()).then_some(off)
 }
 
-/// Holds them against a drive file; nothing for one of another drive.
-pub(super) fn compare(spec: &DriveSpec, sent: &Requests) -> Vec<HeldOut> {
+/// Holds them against a drive file, whose sectors they counted as blocks; nothing for one of another drive.
+pub(super) fn compare(spec: &DriveSpec, sent: &Requests, sector: SectorFormat) -> Vec<HeldOut> {
     let mechanics = DriveSpec { onboard: OnboardSpec::default(), ..spec.clone() };
-    let (Some(whole), Some(mechanics)) = (foretold(spec, sent), foretold(&mechanics, sent)) else {
+    let foretold = |spec: &DriveSpec| foretold(spec, sent, sector);
+    let (Some(whole), Some(mechanics)) = (foretold(spec), foretold(&mechanics)) else {
         return Vec::new();
+    };
+    let named = |what: &str| match sector {
+        SectorFormat::Native512 => what.to_owned(),
+        _ => what.replace("block", "sector"),
     };
     let requests: Vec<Request> = sent.counted().copied().collect();
     let of = |what: &str, kind: Option<Kind>| {
@@ -219,7 +225,7 @@ pub(super) fn compare(spec: &DriveSpec, sent: &Requests) -> Vec<HeldOut> {
             chosen.iter().map(|&at| times(at)).collect()
         };
         let measured = pick(&|at| requests[at].took.ns() as f64);
-        row(what, measured, [pick(&|at| whole[at]), pick(&|at| mechanics[at])])
+        row(&named(what), measured, [pick(&|at| whole[at]), pick(&|at| mechanics[at])])
     };
     let kinds = KINDS.iter().map(|&(kind, what)| of(what, Some(kind)));
     std::iter::once(of("all", None)).chain(kinds).flatten().collect()
@@ -251,7 +257,7 @@ fn duration(ns: f64) -> SimDuration {
 
 /// Response times of all requests that count in nanoseconds, as a drive file has them. None for one
 /// that makes no drive, or one with other blocks, which could not serve them all.
-fn foretold(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64>> {
+fn foretold(spec: &DriveSpec, requests: &Requests, sector: SectorFormat) -> Option<Vec<f64>> {
     // As a host sees to it where writes are timed.
     let habits = Habits {
         seek_jitter: Some(SimDuration::ZERO),
@@ -260,9 +266,11 @@ fn foretold(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64>> {
     };
     let drive = EmulatedDrive::new(spec, &spec.name, &habits, BadBlocks::default(), 0).ok()?;
     let mut drive = VirtualDrive::new(drive);
-    if drive.blocks().get() != requests.of_blocks {
+    let sector = sector.physical_blocks();
+    if drive.blocks().get() != requests.of_blocks * u64::from(sector) {
         return None;
     }
+    let mut drive = InSectors::new(&mut drive, sector);
     let mut times = Vec::new();
     let mut id = 0;
     for batch in &requests.batches {
@@ -278,7 +286,7 @@ fn foretold(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64>> {
 }
 
 /// Response time of one request in nanoseconds.
-fn serve(drive: &mut VirtualDrive, period: SimDuration, id: u64, request: &Request) -> Option<f64> {
+fn serve(drive: &mut dyn BlackBox, period: SimDuration, id: u64, request: &Request) -> Option<f64> {
     // At the right angle, as near to the same gap as that permits.
     let half = SimDuration::from_ns(period.ns() / 2);
     let soonest = drive.now() + request.gap.saturating_sub(half);
@@ -332,7 +340,7 @@ mod tests {
         let last = smaller.zones.last_mut().unwrap();
         last.last_cylinder -= 1;
         smaller.cylinders -= 1;
-        assert_eq!(compare(&smaller, &sent), Vec::new());
+        assert_eq!(compare(&smaller, &sent, SectorFormat::Native512), Vec::new());
         assert_eq!(errors_ns(&smaller, &sent), None);
         assert!(errors_ns(&spec, &sent).is_some());
     }
@@ -343,7 +351,7 @@ mod tests {
         spec.seek.tolerance = SimDuration::ZERO;
         let mut prng = Prng::new(1, "batches");
         let requests = requests(&spec, &mut prng);
-        let right = compare(&spec, &requests);
+        let right = compare(&spec, &requests, SectorFormat::Native512);
         assert_eq!(right.len(), 2, "all, and those of the one kind there is");
         assert_eq!((right[0].count, right[0].requests.as_str()), (190, "all"));
         // Angles are rounded.
@@ -351,7 +359,8 @@ mod tests {
         assert!(right[0].mechanics_demerit > SimDuration::from_us(100), "it has a slow bus");
         spec.head_switch = spec.head_switch * 8;
         spec.overhead.read = SimDuration::from_ms(1);
-        let wrong = compare(&DriveSpec { onboard: OnboardSpec::default(), ..spec }, &requests);
+        let bare = DriveSpec { onboard: OnboardSpec::default(), ..spec };
+        let wrong = compare(&bare, &requests, SectorFormat::Native512);
         assert!(wrong[0].demerit > SimDuration::from_us(100), "{wrong:?}");
     }
 }

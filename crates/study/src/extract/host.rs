@@ -335,6 +335,7 @@ impl<'a> Host<'a> {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_model::onboard::spec::SectorFormat;
     use freewheel_sim::black_box::Gone;
     use freewheel_units::Blocks;
 
@@ -358,6 +359,10 @@ mod tests {
     impl BlackBox for Plain {
         fn blocks(&self) -> Blocks {
             Blocks::new(10_000)
+        }
+
+        fn sector(&self) -> SectorFormat {
+            SectorFormat::Native512
         }
 
         fn now(&self) -> SimTime {

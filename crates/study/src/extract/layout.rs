@@ -177,7 +177,8 @@ fn skews(zone: &ZoneMap, within: f64) -> (Turn, Turn, Vec<Turn>) {
     (track_skew, sectors(zone.cylinder_step), band_skews)
 }
 
-fn turn(turns: f64) -> Turn {
+/// An angle, rounded.
+pub(super) fn turn(turns: f64) -> Turn {
     let steps = (fold(turns) * ANGLE_STEPS).round() as u64 % ANGLE_STEPS as u64;
     Turn::from_ratio(steps, ANGLE_STEPS as u64).unwrap_or_default()
 }

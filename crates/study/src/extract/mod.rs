@@ -18,6 +18,9 @@
 //!     -> held out requests that say what the file is worth            held_out.rs
 //! ```
 //!
+//! Of a drive with sectors of several blocks all of this takes a sector for a block (sectors.rs): it is
+//! asked for whole ones, and angles differ from sector to sector only.
+//!
 //! Only reads are sent, unless writes are to be timed as well (writes.rs): then blocks are written
 //! with what was read from them. Found are tracks in the order of cylinders, on heads in any of the
 //! orders of a drive file, and bands of cylinders; spares behind the data of zones, tracks, cylinders
@@ -42,6 +45,7 @@ mod passages;
 mod progress;
 mod refine;
 mod runs;
+mod sectors;
 mod seeks;
 mod tracks;
 mod verify;
@@ -53,6 +57,7 @@ use std::io;
 
 use freewheel_model::drive::BuildDriveError;
 use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
+use freewheel_model::onboard::spec::SectorFormat;
 use freewheel_sim::black_box::{BlackBox, Gone};
 use freewheel_units::SimDuration;
 use serde::Serialize;
@@ -66,6 +71,7 @@ pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
 use passages::Wander;
 pub use progress::{ExtractProgress, ExtractStep};
+use sectors::InSectors;
 use seeks::{Timer, distances};
 use verify::Verified;
 use writes::WriteTimes;
@@ -331,6 +337,8 @@ impl Default for Journal<'_> {
 
 /// All that was measured.
 struct Found {
+    /// What a block of all that follows is of the drive.
+    sector: SectorFormat,
     buffer: Option<Buffer>,
     bus: BusFound,
     period_ns: f64,
@@ -354,9 +362,28 @@ struct Found {
     verified: Verified,
 }
 
-/// Characterises a drive by reading it. The drive should do nothing else meanwhile.
+/// Characterises a drive by reading it. The drive should do nothing else meanwhile. Of a drive with
+/// sectors of several blocks the journal counts sectors.
 pub fn extract(
     drive: &mut dyn BlackBox,
+    options: &ExtractOptions,
+    journal: Journal<'_>,
+    progress: ExtractProgress<'_>,
+) -> Result<Extraction, ExtractError> {
+    let (format, blocks) = (drive.sector(), drive.blocks().get());
+    let sector = format.physical_blocks();
+    if sector == 1 || !blocks.is_multiple_of(sector.into()) {
+        return extract_blocks(drive, SectorFormat::Native512, options, journal, progress);
+    }
+    let mut sectors = InSectors::new(drive, sector);
+    let found = extract_blocks(&mut sectors, format, options, journal, progress);
+    found.map_err(|error| error.in_blocks(sector.into()))
+}
+
+/// The same of a drive a block of which is a sector of this format.
+fn extract_blocks(
+    drive: &mut dyn BlackBox,
+    sector: SectorFormat,
     options: &ExtractOptions,
     journal: Journal<'_>,
     progress: ExtractProgress<'_>,
@@ -383,6 +410,7 @@ pub fn extract(
     };
     clock.settle(&mut host)?;
     let mut found = Found {
+        sector,
         buffer,
         bus,
         period_ns: clock.period_ns(),

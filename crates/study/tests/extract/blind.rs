@@ -2,8 +2,8 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, Turn};
-use freewheel_model::onboard::spec::WriteCache;
-use freewheel_study::{Confidence, ExtractOptions, Journal, extract};
+use freewheel_model::onboard::spec::{SectorFormat, WriteCache};
+use freewheel_study::{Confidence, ExtractOptions, Extraction, Journal, extract};
 use freewheel_units::{Op, Prng, SimDuration};
 
 use crate::checks::{check_held_out, check_layout, check_mapping, check_seeks, difference};
@@ -13,8 +13,11 @@ use crate::hidden::{Hidden, emulated, extracted, hidden};
 const ELECTRONICS: u64 = 24;
 
 fn check(base: &str, seed: u64) {
-    let hidden = hidden(base, seed);
-    let found = extracted(&hidden, false);
+    check_hidden(&hidden(base, seed), &format!("{base} {seed}"));
+}
+
+fn check_hidden(hidden: &Hidden, name: &str) -> Extraction {
+    let found = extracted(hidden, false);
     check_layout(&hidden.spec, &found);
     check_mapping(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
@@ -23,13 +26,14 @@ fn check(base: &str, seed: u64) {
     assert_eq!(segments, hidden.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments));
     let off = difference(&hidden.spec, &found.spec, false);
     println!(
-        "{base} {seed}: {} commands, {:.0} s, jitter {:.1} us, responses off by {:.1} us",
+        "{name}: {} commands, {:.0} s, jitter {:.1} us, responses off by {:.1} us",
         found.commands,
         found.drive_ns as f64 / 1e9,
         found.reply_jitter_ns / 1e3,
         off / 1e3
     );
     assert!(off < 100_000.0, "{off} ns");
+    found
 }
 
 macro_rules! blind {
@@ -56,6 +60,42 @@ blind! {
     a_hidden_drive_is_found_out_12: "exos-7e8-8tb", 12;
 }
 
+/// The same with sectors of 4 KiB: all that is counted in blocks is counted in whole ones.
+fn in_sectors(mut hidden: Hidden, sector: SectorFormat) -> Hidden {
+    for zone in &mut hidden.spec.zones {
+        let before = u64::from(zone.blocks_per_track);
+        zone.blocks_per_track = zone.blocks_per_track.next_multiple_of(8);
+        let per_track = u64::from(zone.blocks_per_track);
+        let whole = |turn: Turn| {
+            let sectors = (turn.angle().turns() * per_track as f64 / 8.0).ceil() as u64;
+            Turn::from_ratio(sectors * 8 % per_track, per_track).unwrap()
+        };
+        (zone.track_skew, zone.cylinder_skew) = (whole(zone.track_skew), whole(zone.cylinder_skew));
+        let slips = zone.slips.iter().map(|slip| slip / before * per_track + per_track / 16 * 8);
+        zone.slips = slips.flat_map(|slip| slip..slip + 8).collect();
+        zone.spares = (zone.spares % (per_track - 16)).next_multiple_of(8) + 8;
+    }
+    hidden.spec.onboard.sector = sector;
+    hidden
+}
+
+#[test]
+fn hidden_drives_of_4kn_are_found_out_in_whole_sectors() {
+    for seed in [31, 32] {
+        let plain = hidden("exos-7e8-8tb", seed);
+        let hidden = in_sectors(plain, SectorFormat::Native4096);
+        let found = check_hidden(&hidden, &format!("4kn {seed}"));
+        assert_eq!(found.spec.onboard.sector, SectorFormat::Native4096);
+    }
+}
+
+#[test]
+fn a_hidden_drive_of_512e_is_found_out_in_whole_sectors() {
+    let hidden = in_sectors(hidden("exos-7e8-8tb", 33), SectorFormat::Emulated512);
+    let found = check_hidden(&hidden, "512e");
+    assert_eq!(found.spec.onboard.sector, SectorFormat::Emulated512);
+}
+
 /// With times of writes that differ from those of reads.
 fn hidden_writes(base: &str, seed: u64) -> Hidden {
     let mut hidden = hidden(base, seed);
@@ -73,8 +113,11 @@ fn hidden_writes(base: &str, seed: u64) -> Hidden {
 }
 
 fn check_writes(base: &str, seed: u64) {
-    let hidden = hidden_writes(base, seed);
-    let found = extracted(&hidden, true);
+    check_hidden_writes(&hidden_writes(base, seed), &format!("{base} {seed}"));
+}
+
+fn check_hidden_writes(hidden: &Hidden, name: &str) {
+    let found = extracted(hidden, true);
     check_layout(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
     let drive = Drive::build(&hidden.spec).unwrap();
@@ -85,7 +128,7 @@ fn check_writes(base: &str, seed: u64) {
         assert!(off < 50_000.0_f64.max(hidden * 0.02), "{distance}: {ns} for {hidden}");
     }
     let off = difference(&hidden.spec, &found.spec, true);
-    println!("{base} {seed}: {} commands, responses off by {:.1} us", found.commands, off / 1e3);
+    println!("{name}: {} commands, responses off by {:.1} us", found.commands, off / 1e3);
     let (settle, hidden_settle) = (found.spec.seek.write_settle, hidden.spec.seek.write_settle);
     let (switch, hidden_switch) =
         (found.spec.onboard.read_write_switch, hidden.spec.onboard.read_write_switch);
@@ -110,6 +153,12 @@ fn writes_of_a_hidden_drive_are_found_out_2() {
 #[test]
 fn writes_of_a_hidden_drive_are_found_out_3() {
     check_writes("exos-7e8-8tb", 24);
+}
+
+#[test]
+fn writes_of_a_hidden_drive_of_4kn_are_found_out() {
+    let hidden = in_sectors(hidden_writes("exos-7e8-8tb", 34), SectorFormat::Native4096);
+    check_hidden_writes(&hidden, "4kn 34");
 }
 
 #[test]

@@ -13,15 +13,16 @@ use crate::hidden::emulated;
 pub fn responses(spec: &DriveSpec, habits: &Habits, writes: bool) -> Vec<f64> {
     let mut drive = emulated(spec, habits, 7);
     let mut prng = Prng::new(11, "reads");
-    let blocks = drive.blocks().get();
+    let sector = drive.sector().physical_blocks();
+    let sectors = drive.blocks().get() / u64::from(sector);
     (0..2000)
         .map(|id| {
-            let start = Lbn::new(prng.below(blocks));
+            let start = Lbn::new(prng.below(sectors) * u64::from(sector));
             // Both drives are asked at the same times.
             drive.sleep_until(SimTime::from_ns(id * 40_000_000));
             let sent = drive.now();
             let op = if writes && prng.below(2) == 0 { Op::Write } else { Op::Read };
-            drive.submit(Command { id, op, start, blocks: 1 });
+            drive.submit(Command { id, op, start, blocks: sector });
             (drive.next_answer(SimTime::MAX).unwrap().unwrap().at - sent).ns() as f64
         })
         .collect()
@@ -125,7 +126,7 @@ fn check_distances(truth: &DriveSpec, seeks: impl Iterator<Item = (u32, u64)>) {
 /// What the file says it is worth for reads of a block, some of which a drive as small as these serves
 /// from what longer ones left in its buffer.
 pub fn check_held_out(found: &Extraction) {
-    let row = found.held_out.iter().find(|row| row.requests.contains("one block")).unwrap();
+    let row = found.held_out.iter().find(|row| row.requests.contains("reads of one")).unwrap();
     assert!(row.count > 1000 && row.demerit < SimDuration::from_us(100), "{row:?}");
     assert_eq!(found.spec.held_out, found.held_out);
     let all = &found.held_out[0];

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use freewheel_model::onboard::spec::SectorFormat;
 use freewheel_sim::black_box::{Answer, BlackBox, Command, Gone};
 use freewheel_study::{ExtractError, Journal, extract};
 use freewheel_units::{Blocks, Lbn, Prng, SimDuration, SimTime};
@@ -28,6 +29,10 @@ impl Memory {
 impl BlackBox for Memory {
     fn blocks(&self) -> Blocks {
         Blocks::new(2_000_000)
+    }
+
+    fn sector(&self) -> SectorFormat {
+        SectorFormat::Native512
     }
 
     fn now(&self) -> SimTime {

@@ -1,7 +1,7 @@
 //! Hosts that are busy, drives that break, connections that end.
 
 use freewheel_model::drive::spec::Mapping;
-use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::onboard::spec::{OnboardSpec, SectorFormat};
 use freewheel_sim::black_box::{
     Activity, Answer, BadBlocks, BlackBox, Command, EmulatedDrive, Gone, VirtualDrive,
 };
@@ -30,6 +30,10 @@ impl Troubled {
 impl BlackBox for Troubled {
     fn blocks(&self) -> Blocks {
         self.drive.blocks()
+    }
+
+    fn sector(&self) -> SectorFormat {
+        self.drive.sector()
     }
 
     fn now(&self) -> SimTime {

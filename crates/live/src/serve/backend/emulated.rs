@@ -37,7 +37,16 @@ impl Backend for EmulatedBackend {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { flush: true, fua: true, trim: true, ..Abilities::default() }
+        let sector = self.emulation.sector();
+        let bytes = |blocks: u32| blocks * BLOCK_BYTES as u32;
+        Abilities {
+            sector_bytes: bytes(sector.logical_blocks()),
+            physical_bytes: bytes(sector.physical_blocks()),
+            flush: true,
+            fua: true,
+            trim: true,
+            ..Abilities::default()
+        }
     }
 
     fn submit(&self, command: BackendCommand) {

@@ -136,7 +136,11 @@ impl Unit {
         actuator: &mut impl Actuator,
     ) -> Access {
         let departure = self.departure(begin);
-        let access = actuator.access(&self.drive, &departure, target, latency);
+        let drive = &self.drive;
+        let access =
+            self.sector.sectors().access(drive, &departure, target, |departure, target| {
+                actuator.access(drive, departure, target, latency)
+            });
         self.media.head = access.end;
         self.media.free = begin + access.total();
         self.media.last_op = target.op;

@@ -16,7 +16,9 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use super::buffer::{Buffer, behind};
 use super::bus::Bus;
 use super::read_ahead::ReadingOn;
-use super::spec::{BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, WriteCache};
+use super::spec::{
+    BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, SectorFormat, WriteCache,
+};
 use super::write_back::WriteBack;
 use crate::drive::spec::ByOp;
 use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position};
@@ -31,6 +33,7 @@ pub struct Unit {
     bus_spec: BusSpec,
     read_write_switch: SimDuration,
     queue: QueueSpec,
+    sector: SectorFormat,
     buffer: Option<Buffer>,
     bus: Bus,
     media: Media,
@@ -195,6 +198,7 @@ impl Unit {
             write_back: WriteBack::default(),
             policy: queue.scheduler.build()?,
             queue,
+            sector: spec.sector,
             processing: VecDeque::new(),
             waiting: Vec::new(),
             blocked: VecDeque::new(),
@@ -218,6 +222,7 @@ impl Unit {
             bus: Some(self.bus_spec),
             read_write_switch: self.read_write_switch,
             queue: Some(self.queue),
+            sector: self.sector,
         };
         Self::new(&self.drive, &spec).expect("its policy was built before")
     }

@@ -132,12 +132,14 @@ impl Unit {
         actuator: &mut impl Actuator,
     ) {
         let wanted = command.waiting.target;
+        // The rest of its sectors comes with it.
         let end = behind(wanted.start, wanted.blocks);
+        let (start, end) = self.sector.sectors().cover(wanted.start, end);
         let target = match held {
             Some((_, to)) => self.drive.target(to, Blocks::new(end.get() - to.get()), Op::Read),
             None => wanted,
         };
-        let begin = self.make_way(wanted.start, end);
+        let begin = self.make_way(start, end);
         // A drive that keeps what passes while it waits does not leave the track meanwhile.
         let keeps = self.buffer.is_some() && self.buffer_spec.keep_free_blocks_before;
         let latency = if keeps { Latency::Used } else { Latency::Free };
@@ -145,7 +147,7 @@ impl Unit {
         let media_end = self.media.free;
         let tail = self.bus_behind_read(&access, wanted.blocks, target.blocks);
         let late = self.take_bus_of_read(begin, media_end + tail, wanted.blocks);
-        self.fill(wanted.start, end, held, &access, media_end);
+        self.fill(start, end, held, &access, media_end);
         self.finish(command, false, &access, tail, media_end + tail + late);
     }
 
