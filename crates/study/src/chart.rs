@@ -33,7 +33,7 @@ const FONT: &str = "system-ui, sans-serif";
 
 /// Colours of lines that have no meaning of their own, distinguishable with any colour vision
 /// (Okabe and Ito 2008).
-const LINES: [RGBColor; 8] = [
+const LINES: [RGBColor; 9] = [
     RGBColor(0x00, 0x00, 0x00),
     RGBColor(0xe6, 0x9f, 0x00),
     RGBColor(0x56, 0xb4, 0xe9),
@@ -42,6 +42,7 @@ const LINES: [RGBColor; 8] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xcc, 0x79, 0xa7),
     RGBColor(0x99, 0x99, 0x99),
+    RGBColor(0x8c, 0x56, 0x4b),
 ];
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -189,12 +190,30 @@ pub(crate) fn columns(labels: &[String], series: &[(&str, Vec<f64>)]) -> String 
     })
 }
 
+/// Height of a row of the legend.
+const ROW: i32 = 20;
+
+/// Where each name of a legend stands, in as many rows as it takes.
+fn legend_places(names: &[&str], left: i32, width: i32) -> Vec<(i32, i32)> {
+    let (mut x, mut y) = (left, 12);
+    let place = |name: &&str| {
+        let long = 44 + 7 * name.len() as i32;
+        if x > left && x + long > width {
+            (x, y) = (left, y + ROW);
+        }
+        let at = (x, y);
+        x += long;
+        at
+    };
+    names.iter().map(place).collect()
+}
+
 fn legend(area: &Area<'_>, parts: &[(&str, RGBColor)], left: i32) -> Drawn {
-    let mut x = left;
-    for (name, colour) in parts {
-        area.draw(&Rectangle::new([(x, 12), (x + 13, 25)], colour.filled()))?;
-        text(area, name, (x + 19, 18), 13, INK, HPos::Left)?;
-        x += 44 + 7 * name.len() as i32;
+    let names: Vec<&str> = parts.iter().map(|(name, _)| *name).collect();
+    let places = legend_places(&names, left, area.dim_in_pixel().0 as i32);
+    for ((name, colour), (x, y)) in parts.iter().zip(places) {
+        area.draw(&Rectangle::new([(x, y), (x + 13, y + 13)], colour.filled()))?;
+        text(area, name, (x + 19, y + 6), 13, INK, HPos::Left)?;
     }
     Ok(())
 }
@@ -230,6 +249,10 @@ pub(crate) struct Axes {
     pub log_x: bool,
 }
 
+/// Width of a chart of lines, and where its legend begins.
+const LINES_WIDTH: i32 = 860;
+const LEGEND_LEFT: i32 = 64;
+
 /// Lines over a common pair of axes. Empty when there is nothing to draw.
 pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter());
@@ -239,11 +262,14 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
     let ys: Vec<f64> = points().map(|p| p.1).collect();
     let top = max_of(&ys).copied().unwrap_or(1.0).max(f64::MIN_POSITIVE) * 1.05;
     let bottom = min_of(&ys).map_or(0.0, |low| low.min(0.0) * 1.05);
-    draw(860, 400, |area| {
-        let (names, plot) = area.split_vertically(30);
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    let last_row = legend_places(&names, LEGEND_LEFT, LINES_WIDTH).last().map_or(0, |at| at.1);
+    let head = last_row + 18;
+    draw(LINES_WIDTH as u32, (370 + head) as u32, |area| {
+        let (names, plot) = area.split_vertically(head);
         let coloured = lines.iter().zip(LINES.iter().cycle());
         let named: Vec<(&str, RGBColor)> = coloured.map(|(l, c)| (l.name.as_str(), *c)).collect();
-        legend(&names, &named, 64)?;
+        legend(&names, &named, LEGEND_LEFT)?;
         let mut builder = ChartBuilder::on(&plot);
         builder.margin(10).margin_right(24).x_label_area_size(46).y_label_area_size(62);
         if axes.log_x {
@@ -370,6 +396,20 @@ mod tests {
             assert!(labels.windows(2).all(|pair| pair[0] != pair[1]), "{labels:?}");
         }
         assert_eq!([0.1 + 0.2, 1.0 - 1e-9, 15_000.0].map(short), ["0.3", "1", "1.5e4"]);
+    }
+
+    #[test]
+    fn every_name_of_a_legend_stands_within_the_chart_in_a_place_of_its_own() {
+        let names: Vec<String> = (0..12).map(|at| "a policy".repeat(1 + at % 3)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let places = legend_places(&names, LEGEND_LEFT, LINES_WIDTH);
+        let ends = |at: usize| places[at].0 + 19 + 7 * names[at].len() as i32;
+        assert!((0..names.len()).all(|at| ends(at) <= LINES_WIDTH), "{places:?}");
+        assert!(
+            (1..names.len())
+                .all(|at| places[at].1 > places[at - 1].1 || places[at].0 > ends(at - 1))
+        );
+        assert!(places[11].1 > places[0].1);
     }
 
     #[test]

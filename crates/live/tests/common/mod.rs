@@ -139,6 +139,20 @@ impl Client {
         }
     }
 
+    /// Makes a request with other numbers than its own, which no client of ours would send, and has the
+    /// error.
+    pub fn refusal(&mut self, command: Command, data: &[u8], sent: Span) -> Errno {
+        let (_, head) = self.session.request(command, Vec::new()).unwrap();
+        let mut head = head.to_vec();
+        // The end of a request: where, and how much.
+        let at = head.len() - 12;
+        head[at..at + 8].copy_from_slice(&sent.offset.to_be_bytes());
+        head[at + 8..].copy_from_slice(&sent.length.to_be_bytes());
+        self.stream.write_all(&head).unwrap();
+        self.stream.write_all(data).unwrap();
+        self.reply().result.unwrap_err().errno
+    }
+
     /// Makes a request and does not wait.
     pub fn ask(&mut self, command: Command, data: &[u8]) -> u64 {
         let (cookie, head) = self.session.request(command, Vec::new()).unwrap();

@@ -50,9 +50,13 @@ fn a_drive_of_4kn_is_asked_for_whole_sectors_and_refuses_less() {
     assert_eq!((sizes.minimum, sizes.preferred), (4096, 4096));
     client.write(8192, &[6; 4096], false).unwrap();
     assert_eq!(client.read(8192, 4096).unwrap(), [6; 4096]);
-    assert_eq!(client.read(8192, 512), Err(Errno::Inval));
-    assert_eq!(client.read(512, 4096), Err(Errno::Inval));
-    assert_eq!(client.write(8192 + 512, &[7; 4096], false), Err(Errno::Inval));
+    let read = Command::read(8192, 4096);
+    for (offset, length) in [(8192, 512), (512, 4096)] {
+        assert_eq!(client.refusal(read, &[], Span { offset, length }), Errno::Inval);
+    }
+    let write = Command::Write { span: Span { offset: 8192, length: 4096 }, fua: false };
+    let amid = Span { offset: 8192 + 512, length: 4096 };
+    assert_eq!(client.refusal(write, &[7; 4096], amid), Errno::Inval);
     assert_eq!(client.read(8192, 4096).unwrap(), [6; 4096]);
 }
 

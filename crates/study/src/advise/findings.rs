@@ -80,7 +80,15 @@ fn per_request(study: &Study, sum_ns: u128) -> f64 {
 }
 
 fn potential(study: &Study) -> Finding {
-    let bytes_per_second = study.potential_bytes_per_second(study.fcfs());
+    let all = study.potential_bytes_per_second(study.fcfs());
+    let usable = usable_bytes_per_second(study).filter(|&usable| rate(usable) != rate(all));
+    let bytes_per_second = usable.unwrap_or(all);
+    let rest = usable.map_or(String::new(), |_| {
+        format!(
+            " With the latency while the drive writes back from its buffer, which is not given away, it would be {}.",
+            rate(all)
+        )
+    });
     let seconds = study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0);
     Finding {
         headline: format!(
@@ -88,12 +96,20 @@ fn potential(study: &Study) -> Finding {
             rate(bytes_per_second)
         ),
         detail: format!(
-            "That is the rotational latency of this load times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.",
+            "That is the rotational latency of this load times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
             rate(study.drive.media_bytes_per_second),
             Bytes::new(study.drive.capacity_bytes).human_decimal(),
-            span(seconds)
+            span(seconds),
+            rest
         ),
     }
+}
+
+/// Of a drive that writes back: what lies before requests and not before destages, where nobody looks for
+/// gaps. None where that is not known.
+fn usable_bytes_per_second(study: &Study) -> Option<f64> {
+    let scrub = study.scrub.as_ref().filter(|_| study.fcfs().result.buffer_writes > 0)?;
+    Some(scrub.arms.iter().map(|arm| arm.potential_bytes_per_second).sum())
 }
 
 /// None when there is nothing to compare.

@@ -49,11 +49,14 @@ fn cost(study: &Study, estimate: &ScrubEstimate) -> String {
     if !estimate.free_blocks_before_switched_off || estimate.response_ns_mean <= before {
         return "at no cost to it".into();
     }
-    format!(
-        "at the cost of a mean response of {} ms instead of {} ms",
-        ms(estimate.response_ns_mean),
-        ms(before)
-    )
+    match (ms(estimate.response_ns_mean), ms(before)) {
+        (with, without) if with == without => "at hardly any cost to it".into(),
+        (with, without) => {
+            format!(
+                "at the cost of a mean response of {with} ms instead of {without} ms under FCFS"
+            )
+        }
+    }
 }
 
 /// A share that is not all is not rounded up to all.
@@ -112,11 +115,14 @@ fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
     if !estimate.free_blocks_before_switched_off {
         return String::new();
     }
-    let before = &study.fcfs().result.response;
+    let [before, without] =
+        [study.fcfs().result.response.mean_ns, estimate.response_ns_mean].map(ms);
+    let effect = match before == without {
+        true => format!("hardly changes the mean response time of {before} ms"),
+        false => format!("takes the mean response time from {before} to {without} ms"),
+    };
     format!(
-        " The drive must give its gaps away: by its file it reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before`). That is switched off here, which by itself takes the mean response time from {} to {} ms.",
-        ms(before.mean_ns),
-        ms(estimate.response_ns_mean)
+        " The drive must give its gaps away: by its file it reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before`). That is switched off here, which by itself {effect}."
     )
 }
 

@@ -7,7 +7,7 @@ use freewheel_sim::library;
 use freewheel_study::{Journal, extract};
 use freewheel_units::SimDuration;
 
-use crate::checks::{check_seeks, layouts};
+use crate::checks::{check_measured_seeks, layouts};
 use crate::hidden::{emulated, options};
 
 /// Of one whose skews are all alike nothing but times tells the heads, and one is full of defects.
@@ -22,7 +22,7 @@ fn tracks_and_heads_of_hard_drives_of_the_library_are_found() {
             spec.zones.iter().map(|zone| zone.blocks_per_track).collect()
         };
         assert_eq!(tracks(&found.spec), tracks(&truth));
-        check_seeks(&truth, &found);
+        check_measured_seeks(&truth, &found);
     }
 }
 
@@ -38,7 +38,7 @@ fn the_cheetah_4lp_with_spares_for_every_12_cylinders_is_found_as_it_is() {
     assert_eq!(slips(&found.spec), slips(&truth));
     let (same, worst) = layouts(&truth, &found.spec);
     assert!(same[0] == 2000 && same[2] == 2000 && worst < 1_000.0, "{same:?} {worst}");
-    check_seeks(&truth, &found);
+    check_measured_seeks(&truth, &found);
 }
 
 /// As made in the 1990s, with slow buses, buffers and reading ahead, and without any of these: what the
