@@ -378,11 +378,13 @@ impl Durations {
 pub struct Decisions {
     /// Gaps that were decided on, also while no task wanted anything.
     pub count: u64,
-    /// Decisions that stopped when their command had to be sent: something better may have been missed.
+    /// Decisions that stopped for want of time: something better may have been missed.
     pub exhausted: u64,
     /// Nodes of the search that they looked at.
+    #[serde(default)]
     pub nodes: u64,
     /// So long before the drive needs a command it is decided on, by how long decisions took of late.
+    #[serde(default)]
     pub before_ns: u64,
     /// How long each took.
     pub times: Durations,

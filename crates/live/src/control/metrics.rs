@@ -34,7 +34,7 @@ pub(super) fn text(status: &ServerStatus) -> String {
         ("late_commands_total", "Commands that came whole turns late.", seen.late_commands),
         (
             "decisions_exhausted_total",
-            "Decisions that stopped when their command had to be sent.",
+            "Decisions that stopped for want of time.",
             decided.exhausted,
         ),
         ("decision_nodes_total", "Nodes that decisions looked at.", decided.nodes),

@@ -125,7 +125,8 @@ impl State {
     }
 }
 
-/// Is told in words of every connection that did not end in order.
+/// Is told in words of every connection that did not end in order, and of the first of a row that was
+/// closed as it came.
 type Notice = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Server {

@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::tls::Layer;
@@ -38,6 +38,7 @@ pub(super) enum Peer {
 impl fmt::Display for Peer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Process(0) => write!(out, "what runs in other containers"),
             Self::Process(number) => write!(out, "process {number}"),
             Self::Machine(address) => write!(out, "{address}"),
         }
@@ -63,8 +64,9 @@ impl Stream {
     pub fn peer(&self) -> Option<Peer> {
         match &self.socket {
             Socket::Unix(stream) => {
-                let process = socket_peercred(stream).ok()?.pid;
-                Some(Peer::Process(process.as_raw_pid()))
+                // 0 for all that this process cannot see, as those of other containers.
+                let process = getsockopt(stream, PeerCredentials).ok()?.pid();
+                Some(Peer::Process(process))
             }
             Socket::Tcp(stream) => {
                 let address = stream.peer_addr().ok()?.ip().to_canonical();

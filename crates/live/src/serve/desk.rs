@@ -250,6 +250,17 @@ impl Desk {
         self.scheduler.decides_at().into_iter().chain(idle).chain(expires).min()
     }
 
+    /// When the next command has to be decided on, if one has not been for that long: what is done in idle
+    /// time is never due.
+    pub fn command_due(&self) -> Option<SimTime> {
+        self.scheduler.decides_at()
+    }
+
+    /// The device has come back with something while free work was looked for, before it was expected to.
+    pub fn overtaken(&mut self) {
+        self.scheduler.overtaken();
+    }
+
     /// Since when no client's request is there.
     pub fn idle_since(&self) -> Option<SimTime> {
         (self.clients == 0 && !self.is_closing).then_some(self.idle_since)
@@ -264,6 +275,15 @@ impl Desk {
     pub fn arrived(&mut self, request: Request, client: Client, now: SimTime) -> u64 {
         self.now = self.now.max(now);
         self.clients += 1;
+        let id = self.take_request(request, client);
+        // It may have waited while something was decided.
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.arrival = now;
+        }
+        id
+    }
+
+    fn take_request(&mut self, request: Request, client: Client) -> u64 {
         match request {
             Request::Flush => {
                 let id = self.number();
@@ -476,7 +496,13 @@ impl Desk {
             self.device_gone(failed.clone());
         }
         if let Some((_, requests)) = self.flushes.at_device.take_if(|(flush, _)| *flush == id) {
-            requests.into_iter().for_each(|request| self.flushed(request, result.clone()));
+            // A system tells of a lost write once: it may be one that a flush that waits was to cover.
+            let told = match result.is_err() {
+                true => std::mem::take(&mut self.flushes.waiting),
+                false => Vec::new(),
+            };
+            let requests = requests.into_iter().chain(told);
+            requests.for_each(|request| self.flushed(request, result.clone()));
             return self.flush_on();
         }
         if let Some(piece) = self.erase_commands.remove(&id) {
@@ -485,7 +511,7 @@ impl Desk {
         let command = self.at_device.remove(&id).expect("it was sent");
         let result = result.map(|data| self.without_the_rest(&command, data));
         let part = command.foreground;
-        let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result)).flatten();
+        let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result, at)).flatten();
         match (&result, part) {
             // It may be what was read beside it that failed.
             (Err(_), Some(part)) if !command.runs.is_empty() => {
@@ -513,8 +539,9 @@ impl Desk {
         &mut self,
         command: &Command,
         result: &Result<Vec<u8>, Failed>,
+        at: SimTime,
     ) -> Option<Foreground> {
-        let finished = self.scheduler.finished(command.id, self.now, self.jobs.planner());
+        let finished = self.scheduler.finished(command.id, at, self.now, self.jobs.planner());
         let Finished { done, error_ns, .. } = finished;
         // Reads of jobs alone follow on each other, so that a buffer answers them; and no gap is lost.
         let pending = command.foreground.map(|part| &self.pending[&part.sequence]);

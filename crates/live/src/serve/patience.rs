@@ -76,15 +76,20 @@ pub(super) struct Made {
     pub due: SimTime,
     pub decided: SimTime,
     pub sent: SimTime,
+    /// Something was looked for.
+    pub has_searched: bool,
     /// Its search was cut short.
     pub is_cut_short: bool,
 }
 
 impl Patience {
     pub fn heard(&mut self, made: &Made) {
-        let Made { due, decided, sent, is_cut_short } = *made;
+        let Made { due, decided, sent, has_searched, is_cut_short } = *made;
         self.sending.heard(sent - decided, false);
-        self.usual.heard(sent - due, is_cut_short);
+        // Where nothing is wanted nothing is cut short either.
+        if has_searched {
+            self.usual.heard(sent - due, is_cut_short);
+        }
         self.most.heard(sent - due, is_cut_short);
     }
 
@@ -113,6 +118,11 @@ pub(super) struct Search {
 }
 
 impl Search {
+    /// Whether it has been asked.
+    pub fn has_begun(&self) -> bool {
+        self.searches > 0
+    }
+
     /// Whether it may at `now`, if its command must leave at `by`. Each of several searches has an equal
     /// part of what the ones before have left.
     pub fn may_go_on(&mut self, now: SimTime, by: SimTime, so_far: SoFar) -> bool {
@@ -157,7 +167,7 @@ mod tests {
             let is_cut_short = wants > allowed;
             let sent = SimTime::ZERO + wants.min(allowed);
             let (due, decided) = (SimTime::ZERO, sent);
-            patience.heard(&Made { due, decided, sent, is_cut_short });
+            patience.heard(&Made { due, decided, sent, has_searched: true, is_cut_short });
             count += u64::from(is_cut_short && number >= 10_000);
         }
         count
@@ -186,7 +196,7 @@ mod tests {
         for _ in 0..1000 {
             let sent = SimTime::ZERO + patience.deciding().most;
             let (due, decided) = (SimTime::ZERO, sent);
-            patience.heard(&Made { due, decided, sent, is_cut_short: true });
+            patience.heard(&Made { due, decided, sent, has_searched: true, is_cut_short: true });
         }
         assert_eq!(patience.deciding().most, BEFORE_MAX);
     }

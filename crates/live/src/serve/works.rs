@@ -219,7 +219,7 @@ impl Works {
     fn send(&mut self) {
         loop {
             let began = self.now();
-            let due = self.desk.decides_at().map_or(began, |at| at.min(began));
+            let due = self.desk.command_due().map_or(began, |at| at.min(began));
             let mut search = self.patience.search(began);
             let mut is_overtaken = false;
             let Self { desk, messages, taken, last_sent, began: zero, .. } = self;
@@ -232,6 +232,7 @@ impl Works {
             });
             // The drive is done before its time: what is decided on rests on a forecast that was wrong.
             if is_overtaken {
+                self.desk.overtaken();
                 return;
             }
             let decided = self.now();
@@ -241,8 +242,9 @@ impl Works {
             }
             self.device.submit(command);
             if is_decided {
-                let (sent, is_cut_short) = (self.now(), search.is_cut_short);
-                self.patience.heard(&Made { due, decided, sent, is_cut_short });
+                let (has_searched, is_cut_short) = (search.has_begun(), search.is_cut_short);
+                let sent = self.now();
+                self.patience.heard(&Made { due, decided, sent, has_searched, is_cut_short });
                 self.desk.decisions_take(self.patience.deciding());
             }
         }

@@ -249,12 +249,12 @@ impl External {
     }
 
     /// The same for a drive whose media have these sectors: a write of a part of one is expected to take
-    /// a read and a turn more, and no request is cut amid one. Those of which the drive's file makes no
-    /// whole number are none of its.
+    /// a read and a turn more, and no request is cut amid one. Those of which the drive's blocks make no
+    /// whole number are none of its, and what was known before holds.
     #[must_use]
     pub fn with_media_sectors(self, sectors: Sectors) -> Self {
         let is_whole = self.drive.blocks().get().is_multiple_of(sectors.blocks().into());
-        Self { sectors: if is_whole { sectors } else { Sectors::default() }, ..self }
+        Self { sectors: if is_whole { sectors } else { self.sectors }, ..self }
     }
 
     /// Sectors of the media, as far as they are known.
@@ -326,6 +326,14 @@ impl External {
         is_time && self.choose(now, planner, may_go_on).is_some()
     }
 
+    /// The drive has come back with something while free work was looked for, before it was expected to:
+    /// what has been decided is sent without any.
+    pub fn overtaken(&mut self) {
+        if let Some(next) = &mut self.next {
+            next.filling = Filling::default();
+        }
+    }
+
     /// Whether the drive is to have more commands than it has.
     fn has_room(&self) -> bool {
         self.at_drive.len() < self.spec.at_drive as usize
@@ -392,7 +400,9 @@ impl External {
     /// late as most of them are made.
     fn leaves(&self, now: SimTime) -> (SimTime, SimTime) {
         let soon = now + self.deciding.usual;
-        match self.before_needed(SimDuration::ZERO) {
+        // Free work goes first, and may take longer to get ready.
+        let [free, own] = [Op::Read, Op::Write].map(|op| self.turnaround.of(op));
+        match self.before_needed(free.saturating_sub(own)) {
             Some(needed) if needed >= soon => (needed, now),
             _ => (soon, soon),
         }
@@ -550,17 +560,24 @@ impl External {
         whole.target.start > target.start && first.wait + margin < period
     }
 
-    /// A command has come back at `now`. What planners hear of it has the host's time. Panics when
-    /// it is not at the drive.
-    pub fn finished(&mut self, id: u64, now: SimTime, planner: &mut dyn Planner) -> Finished {
+    /// A command has come back that `ended` at that time, which is told `now`: whoever was busy meanwhile
+    /// hears of it late. What planners hear of it has the host's time. Panics when it is not at the drive.
+    pub fn finished(
+        &mut self,
+        id: u64,
+        ended: SimTime,
+        now: SimTime,
+        planner: &mut dyn Planner,
+    ) -> Finished {
+        let ended = ended.max(self.ended);
         let place = self.at_drive.iter().position(|sent| sent.command.id == id);
         let place = place.expect("it has been sent");
         let AtDrive { command, sent, taken_up, forecast, is_behind_free } =
             self.at_drive.remove(place).expect("it is there");
         let was_known = self.head.is_known;
         let is_own = self.is_promoted(&command);
-        let observed = self.clock.compare(now, forecast.end.at);
-        let head = now - self.ended.max(sent);
+        let observed = self.clock.compare(ended, forecast.end.at);
+        let head = ended.saturating_since(self.ended.max(sent));
         if let Some(learner) = &mut self.learner {
             learner.worked(head);
         }
@@ -575,7 +592,7 @@ impl External {
             }
             let is_interrupted = was_known && observed.turns > 1;
             let here = OpenGap { head: self.head, taken_up, is_interrupted };
-            self.count_delay(&command, here, now);
+            self.count_delay(&command, here, ended);
         }
         let may_be_media = match was_known {
             true => forecast.may_end(&observed, period),
@@ -584,14 +601,14 @@ impl External {
         if place == 0 && may_be_media {
             self.head = forecast.end.later(late_ns);
             self.head.is_known = self.clock.is_known();
-            self.clock.follow(now, &observed);
+            self.clock.follow(ended, &observed);
             self.trust = (self.trust + u32::from(was_known && !is_own)).min(TRUST_MAX);
         } else {
             let lost = u32::from(self.clock.is_known() && !is_own);
             self.trust = self.trust.saturating_sub(lost);
-            self.surprise(now, &observed);
+            self.surprise(ended, &observed);
         }
-        self.ended = now;
+        self.ended = ended;
         self.foresee_again();
         let error_ns = was_known.then_some(late_ns + observed.phase_ns);
         if let Some(error) = error_ns {

@@ -54,7 +54,7 @@ fn taught_and_counted(drive: &Drive, starts: [u64; 2], place: usize) -> (bool, b
     let mut untaught = external.learner.clone().unwrap();
     let AtDrive { command, forecast, .. } = &external.at_drive[place];
     let now = external.clock.host(forecast.end.at) + drive.rotation().period();
-    let finished = external.finished(command.id, now, &mut Nothing);
+    let finished = external.finished(command.id, now, now, &mut Nothing);
     assert!(external.gap.is_none(), "the request behind the free work may be over");
     untaught.worked(finished.head);
     let learner = external.learner.unwrap();
@@ -91,7 +91,7 @@ fn trust_behind_surprises(drive: &Drive, promotion: Option<PromotionId>) -> u32 
         let command = external.next_command(now).unwrap();
         let end = external.clock.host(external.at_drive[0].forecast.end.at);
         now = end + drive.rotation().period() / 3;
-        external.finished(command.id, now, &mut Nothing);
+        external.finished(command.id, now, now, &mut Nothing);
     }
     assert_eq!(external.account.surprises, 20);
     external.trust
@@ -120,7 +120,7 @@ fn ends_of_promoted_reads_that_were_foreseen_earn_no_trust() {
             external.decide(now, &mut Nothing, &mut to_the_end);
             let command = external.next_command(now).unwrap();
             now = external.clock.host(external.at_drive[0].forecast.end.at);
-            external.finished(command.id, now, &mut Nothing);
+            external.finished(command.id, now, now, &mut Nothing);
         }
         assert_eq!(external.trust, TRUST_MAX / 2 + earned);
     }
@@ -147,7 +147,7 @@ fn a_drive_that_waits_gets_its_request_in_time_however_long_most_decisions_take(
             assert!(by.is_none_or(|by| by == SimTime::ZERO + usual));
             while let Some(free) = external.next_command(now).filter(|it| it.foreground.is_none()) {
                 let end = external.clock.host(external.at_drive[0].forecast.end.at);
-                external.finished(free.id, end, &mut tasks);
+                external.finished(free.id, end, end, &mut tasks);
             }
             let last = external.at_drive.back().expect("the request has been sent");
             (last.forecast.end.at, by.is_some(), external.account.free_blocks)
@@ -192,4 +192,53 @@ fn while_the_drive_is_busy_it_is_decided_as_early_as_decisions_take_and_searched
         assert!(external.decide(decides_at, &mut tasks, &mut may_go_on));
         assert_eq!(by, Some(needed));
     }
+}
+
+/// One request that has been sent to a drive, behind another one.
+fn in_order(drive: &Drive) -> External {
+    let mut external = knowing(drive);
+    for (sequence, start) in [(0, 3_000_000), (1, 9_000_000)] {
+        arrives(&mut external, (sequence, start), None, SimTime::ZERO);
+        external.decide(SimTime::ZERO, &mut Nothing, &mut to_the_end);
+        external.next_command(SimTime::ZERO).unwrap();
+    }
+    external
+}
+
+#[test]
+fn an_end_that_is_told_late_is_as_good_as_one_that_is_told_at_once() {
+    let drive = atlas10k();
+    let [at_once, late] = [0, 3_000_000].map(|late_ns| {
+        let mut external = in_order(&drive);
+        let AtDrive { command, forecast, .. } = &external.at_drive[0];
+        let ended = external.clock.host(forecast.end.at);
+        let told = ended + SimDuration::from_ns(late_ns);
+        let finished = external.finished(command.id, ended, told, &mut Nothing);
+        let next = external.at_drive[0].forecast.end.at;
+        (finished.error_ns, finished.head, next, external.account.surprises)
+    });
+    assert_eq!(at_once.0, Some(0));
+    assert_eq!(late, at_once);
+}
+
+#[test]
+fn what_was_decided_when_the_drive_came_back_too_soon_is_sent_without_free_work() {
+    let drive = atlas10k();
+    let (mut tasks, _) = scan(&drive);
+    let mut with_free_work = 0;
+    for number in 1..50 {
+        let commands = [false, true].map(|is_overtaken| {
+            let mut external = knowing(&drive);
+            arrives(&mut external, (number, number * 100_003), None, SimTime::ZERO);
+            assert!(external.decide(SimTime::ZERO, &mut tasks, &mut to_the_end));
+            if is_overtaken {
+                external.overtaken();
+            }
+            external.next_command(SimTime::ZERO).unwrap()
+        });
+        with_free_work += u32::from(!commands[0].runs.is_empty());
+        assert_eq!((commands[1].start.get(), commands[1].blocks), (number * 100_003, 8));
+        assert!(commands[1].runs.is_empty());
+    }
+    assert!(with_free_work > 25, "{with_free_work}");
 }

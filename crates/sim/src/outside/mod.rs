@@ -96,7 +96,7 @@ impl<'p> Outside<'p> {
             return Some(Done { sequence, served, flush: true });
         }
         let finished =
-            self.with_planner(|scheduler, planner| scheduler.finished(reply.id, now, planner));
+            self.with_planner(|scheduler, planner| scheduler.finished(reply.id, now, now, planner));
         if let Some(observer) = &mut self.observer {
             observer(&finished);
         }

@@ -67,31 +67,52 @@ fn a_promoted_task_whose_next_blocks_are_always_the_nearest_leaves_clients_their
     assert!(world.desk.jobs().report(id, world.now).unwrap().delivered.get() > 1000);
 }
 
+fn flush_asked(world: &mut World, now: SimTime) -> u64 {
+    world.desk.arrived(Request::Flush, world.client, now)
+}
+
+fn at(us: u64) -> SimTime {
+    SimTime::from_ns(us * 1000)
+}
+
+/// Answers since the last look: of which requests, and whether they are done.
+fn heard(world: &mut World) -> Vec<(u64, bool)> {
+    world.desk.answers().map(|(id, result)| (id, result.is_ok())).collect()
+}
+
 #[test]
-fn flushes_that_wait_for_one_another_are_one_and_each_hears_what_became_of_it() {
+fn flushes_that_come_while_one_is_under_way_are_answered_by_one_that_begins_behind_them() {
     let mut world = World::without_jobs(&[], SameTrack::Merge);
-    let at = |us: u64| SimTime::from_ns(us * 1000);
-    let ask = |world: &mut World, now| world.desk.arrived(Request::Flush, world.client, now);
-    let first = ask(&mut world, at(1));
+    let first = flush_asked(&mut world, at(1));
     let sent = world.desk.next_command(at(1)).unwrap();
-    let later: Vec<u64> = (2..258).map(|us| ask(&mut world, at(us))).collect();
+    let later: Vec<u64> = (2..258).map(|us| flush_asked(&mut world, at(us))).collect();
     assert!(world.desk.next_command(at(300)).is_none(), "one at a time");
+    world.desk.came_back(sent.id, at(400), Ok(Vec::new()));
+    assert_eq!(heard(&mut world), [(first, true)]);
 
-    let failed = Failed { errno: Errno::Io, message: "worn out".into() };
-    world.desk.came_back(sent.id, at(400), Err(failed));
-    let answers: Vec<Answer> = world.desk.answers().collect();
-    assert!(matches!(answers[..], [(id, Err(_))] if id == first), "{answers:?}");
-
-    // What was written after the first had begun is covered by a second one.
     let again = world.desk.next_command(at(400)).unwrap();
     assert_eq!((again.what, again.id != sent.id), (What::Flush, true));
-    let last = ask(&mut world, at(500));
+    let last = flush_asked(&mut world, at(500));
     world.desk.came_back(again.id, at(600), Ok(Vec::new()));
-    let answered: Vec<u64> =
-        world.desk.answers().map(|(id, result)| result.map(|_| id).unwrap()).collect();
-    assert_eq!(answered, later);
+    assert!(heard(&mut world).into_iter().eq(later.into_iter().map(|id| (id, true))));
     let third = world.desk.next_command(at(600)).unwrap();
     world.desk.came_back(third.id, at(700), Ok(Vec::new()));
-    assert_eq!(world.desk.answers().map(|(id, _)| id).collect::<Vec<_>>(), [last]);
+    assert_eq!(heard(&mut world), [(last, true)]);
     assert!(world.desk.is_idle() && world.desk.next_command(at(700)).is_none());
+}
+
+#[test]
+fn a_flush_that_fails_has_failed_for_all_that_waited_when_it_did() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    let first = flush_asked(&mut world, at(1));
+    let sent = world.desk.next_command(at(1)).unwrap();
+    // What it is to cover may be what the device has lost, of which it tells once.
+    let second = flush_asked(&mut world, at(2));
+    let failed = Failed { errno: Errno::Io, message: "worn out".into() };
+    world.desk.came_back(sent.id, at(400), Err(failed));
+    assert_eq!(heard(&mut world), [(first, false), (second, false)]);
+    let third = flush_asked(&mut world, at(500));
+    let again = world.desk.next_command(at(500)).unwrap();
+    world.desk.came_back(again.id, at(600), Ok(Vec::new()));
+    assert_eq!(heard(&mut world), [(third, true)]);
 }

@@ -381,6 +381,19 @@ fn the_data_around_a_bad_block_reach_whoever_wants_them() {
 }
 
 #[test]
+fn nobody_is_late_for_idle_time_however_long_ago_it_began() {
+    let mut world = World::without_jobs(&[], SameTrack::Merge);
+    world.read(0, 8);
+    let idle_after = Some(us(100_000));
+    world.create(JobSpec { idle_after, repeats: true, ..world.whole(Kind::Scrub) });
+    world.run_until(world.now + us(1_000_000));
+    let (id, command) = world.inside.pop_first().expect("it reads");
+    world.desk.came_back(id, world.now, Ok(vec![0; command.data.len()]));
+    assert!(world.desk.decides_at().is_some_and(|at| at + us(500_000) < world.now));
+    assert_eq!(world.desk.command_due(), None);
+}
+
+#[test]
 fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
     let mut world = World::without_jobs(&[], SameTrack::Merge);
     let patient = world.create(world.whole(Kind::Scrub));
