@@ -274,7 +274,7 @@ impl Experiment {
         let mut source = Reporting { source, progress, every, until_next: every };
         let mut tally = self.tally_source(&mut source, planners, observer)?;
         source.report();
-        tally.postmark(workload.result(source.source.passes(), seed));
+        tally.postmark(workload.result(&source.source));
         Ok(tally)
     }
 
