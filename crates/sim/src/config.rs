@@ -6,6 +6,7 @@ mod experiment;
 mod overrides;
 mod postmark;
 mod reporting;
+mod sectors;
 mod workload;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ pub use error::ConfigError;
 pub use experiment::{Experiment, Observer, Planners, Progress};
 pub use overrides::key_and_value;
 pub use postmark::{PassResult, PostmarkCleaner, PostmarkResult, PostmarkWorkload};
+pub(crate) use sectors::check_whole;
 pub use workload::{ThinkDistribution, TraceWorkload, Workload, open};
 
 /// A simulation: everything that its result depends on, but for the bytes of a trace.
@@ -103,6 +105,11 @@ impl SimConfig {
             Layout::Striped => Ok(()),
             Layout::Independent => Err(ConfigError::Unordered),
         }
+    }
+
+    /// Whether the electronics of the drive of this file take part.
+    fn has_electronics(&self, spec: &DriveSpec) -> bool {
+        self.electronics && !spec.onboard.is_empty()
     }
 
     /// The drive's file with what the experiment overrides.

@@ -773,3 +773,74 @@ fn free_work_beside_part_sectors_holds_the_budget_and_is_lost_only_where_nobody_
     assert!(known.account.gaps_used * 10 > known.account.gaps * 9, "{:?}", known.account);
     assert!(unknown.account.gaps_used * 10 < unknown.account.gaps, "{:?}", unknown.account);
 }
+
+/// An experiment on a drive that takes whole sectors of 4 KiB alone, whatever its file says.
+fn of_4kn(more: &str) -> String {
+    format!(
+        "drive = \"exos-x24-24tb\"\nscheduler = {{ policy = \"sptf\" }}\n\
+         external.habits.sector = \"4kn\"\n{more}"
+    )
+}
+
+const PATTERN_OF_4KN: &str = "workload = { kind = \"closed\", requests = 600, outstanding = 4, pattern = { size = \"64KiB\" } }\n";
+
+#[test]
+fn less_than_sectors_of_a_4kn_drive_is_refused_by_its_key_with_the_way_out() {
+    let closed =
+        |pattern: &str| format!("workload = {{ kind = \"closed\", pattern = {{ {pattern} }} }}\n");
+    for (text, start) in [
+        (closed("align = \"512B\""), "workload: `pattern.align` is 512B"),
+        (closed("size = \"6KiB\""), "workload: `pattern.size` is 6KiB"),
+        (
+            format!("freeblock.block_size = \"512B\"\n{PATTERN_OF_4KN}"),
+            "freeblock: `block_size` is 512B",
+        ),
+        (
+            format!("freeblock.beside = [{{ start = \"1KiB\" }}]\n{PATTERN_OF_4KN}"),
+            "freeblock: beside[0]: `start` is 1KiB",
+        ),
+        (
+            format!("array = {{ drives = 2, stripe_unit = \"6KiB\" }}\n{PATTERN_OF_4KN}"),
+            "array: `stripe_unit` is 6KiB",
+        ),
+    ] {
+        let config = SimConfig::parse(&of_4kn(&text), "test", &[]).unwrap();
+        let error = Experiment::check(&config).unwrap_err().to_string();
+        assert!(error.starts_with(start) && error.contains("512e"), "{text}: {error}");
+        let of_512e = ["external.habits.sector=512e".to_owned()];
+        let config = SimConfig::parse(&of_4kn(&text), "test", &of_512e).unwrap();
+        Experiment::check(&config).unwrap();
+    }
+}
+
+#[test]
+fn a_4kn_drive_is_sent_whole_sectors_alone_whatever_its_file_says() {
+    for rule in ["paths", "greedy"] {
+        let free = format!("freeblock = {{ rule = \"{rule}\", block_size = \"64KiB\" }}\n");
+        let text = of_4kn(&format!("{free}{PATTERN_OF_4KN}"));
+        let experiment = Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap();
+        // The drive panics when it is asked for less.
+        let result = experiment.run().unwrap();
+        assert_eq!(result.requests, 600);
+        assert!(result.free.unwrap().time.read_bytes > 0);
+    }
+}
+
+#[test]
+fn a_trace_that_asks_a_4kn_drive_for_part_sectors_is_refused_with_its_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.csv");
+    std::fs::write(
+        &file,
+        "128166372003061629,usr,0,Read,4096,4096,10\n128166372003061639,usr,0,Read,512,4096,10\n",
+    )
+    .unwrap();
+    let text = of_4kn(&format!("workload = {{ kind = \"trace\", file = {file:?} }}\n"));
+    let run = |overrides: &[String]| {
+        let config = SimConfig::parse(&text, "test", overrides).unwrap();
+        Experiment::new(config).unwrap().run()
+    };
+    let error = run(&[]).unwrap_err().to_string();
+    assert!(error.starts_with("record 2 of the trace asks for 8 blocks") && error.contains("512e"));
+    run(&["external.habits.sector=512e".to_owned()]).unwrap();
+}

@@ -15,7 +15,7 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{Experiment, PostmarkResult, SimConfig, Workload};
 use freewheel_sim::postmark::{
     CpuTimes, FileOp, FreeReads, MetadataWrites, NoFreeReads, Pass, Postmark, PostmarkProcess,
-    PostmarkSpec, SmallFiles, cleaning_task, used_blocks,
+    PostmarkSpec, SmallFiles, cleaning_task, files_for, used_blocks,
 };
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{Arm, Completion, Device, FreeTime, Mechanics, SeekErrors, Servo, run};
@@ -343,6 +343,10 @@ fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
         ("workload.utilisation = 0.99", "`utilisation` is 0.99: from 0.01 to 0.93"),
         ("workload.utilisation = 0.5\nworkload.files = 9", "`utilisation` and `files`"),
         ("workload.files = 60000", "`files` is 60000: they take"),
+        (
+            "workload.utilisation = 0.01\nworkload.subdirectories = 1700",
+            "`utilisation` is 0.01: the nearest found is 0.0",
+        ),
         ("workload.files = 0", "`files` is 0: at least 1"),
         ("workload.files = 5000\nworkload.subdirectories = 2", "`files` is 5000: at most 2000"),
         ("workload.passes = 0", "`passes` is 0"),
@@ -361,4 +365,24 @@ fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
     let rounds = "workload = { kind = \"postmark\", requests = 9 }\n";
     let error = SimConfig::parse(rounds, "test", &[]).unwrap_err().to_string();
     assert!(error.contains("unknown field `requests`"), "{error}");
+}
+
+#[test]
+fn the_log_is_as_full_as_asked_for_whatever_the_sizes_of_files() {
+    for (size_min, size_max) in [(1, 28), (1, 4), (5, 10), (10, 20), (20, 28), (27, 28)] {
+        for share in [0.1, 0.6, 0.9] {
+            let keys = format!(
+                "workload = {{ kind = \"postmark\", utilisation = {share}, size_min = \"{size_min}KiB\", size_max = \"{size_max}KiB\", subdirectories = 200 }}"
+            );
+            let config = SimConfig::parse(&keys, "test", &[]).unwrap();
+            Experiment::check(&config).unwrap();
+            let (size_min, size_max) = (size_min << 10, size_max << 10);
+            let osdi00 = PostmarkSpec::osdi00(0);
+            let spec = PostmarkSpec { subdirectories: 200, size_min, size_max, ..osdi00 };
+            let files = files_for(spec, share, 2, 1);
+            let used = used_blocks(PostmarkSpec { files, ..spec }, 2, 1);
+            let off = used / f64::from(LogDiskSpec::OSDI00.capacity_blocks()) - share;
+            assert!(off.abs() < 0.001, "{keys}: {files} files are {off} off");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::promote::PromoteTail;
 use super::task::{BackgroundTask, TaskConfig, is_zero, names};
+use crate::config::check_whole;
 
 /// Background work in the rotational gaps of the foreground: freeblock scheduling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -196,6 +197,22 @@ impl FreeblockConfig {
         }
         let tail = self.promote_tail.map_or(Ok(()), |tail| tail.check(self.block_size));
         tail.map_err(|message| format!("promote_tail: {message}"))
+    }
+
+    /// Err for a task whose blocks are no whole sectors of a drive that takes no less than `least`.
+    pub(crate) fn check_sectors(&self, least: Bytes) -> Result<(), String> {
+        for (number, task) in self.tasks().iter().enumerate() {
+            let values = [
+                ("block_size", task.block_size),
+                ("start", task.start),
+                ("other_start", task.other_start.unwrap_or_default()),
+            ];
+            for (key, value) in values {
+                let checked = check_whole(key, value, least);
+                checked.map_err(|message| format!("{}{message}", place(number)))?;
+            }
+        }
+        Ok(())
     }
 
     /// Whoever reads a report must know which is meant.

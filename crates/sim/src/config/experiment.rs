@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use freewheel_model::array::Striping;
-use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
+use freewheel_model::drive::{Drive, Sectors};
 use freewheel_model::freeblock::{Around, Planner, Watched};
 use freewheel_model::log_disk::LogDiskSpec;
 use freewheel_model::onboard::Unit;
@@ -19,6 +19,7 @@ use freewheel_units::Bytes;
 use super::array::{ArrayConfig, DRIVES_MAX, Layout, striping};
 use super::postmark::cleaning_options;
 use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
+use super::sectors::{check_sectors, sector};
 use super::workload::{ThinkDistribution, TraceWorkload, Workload, check_workload, open, scan};
 use super::{ConfigError, PostmarkCleaner, PostmarkWorkload, SimConfig, overrides};
 use crate::background::{Background, FreeblockConfig, PATIENCE, Unfinished, Until};
@@ -89,6 +90,7 @@ impl Experiment {
         config.scheduler.build()?;
         check_freeblock(config, &spec, &drive, &striping)?;
         check_external(config)?;
+        check_sectors(config, &spec)?;
         check_postmark(config, &spec, &drive, &striping)?;
         check_workload(&config.workload, None)
     }
@@ -107,6 +109,7 @@ impl Experiment {
         config.scheduler.build()?;
         check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
+        check_sectors(&config, &spec)?;
         check_postmark(&config, &spec, &drive, &striping)?;
         check_workload(&config.workload, trace.as_ref())?;
         let experiment = Self { config, spec, drive, striping, trace };
@@ -128,7 +131,9 @@ impl Experiment {
         let devices = self.trace.iter().flat_map(|info| &info.devices);
         let ends: BTreeMap<u32, u64> =
             devices.map(|(&id, device)| (id, device.end_block)).collect();
-        Ok(Placement::new(&ends, device, self.striping.blocks(), fit)?)
+        let placement = Placement::new(&ends, device, self.striping.blocks(), fit)?;
+        let least = sector(&self.config, &self.spec).logical_blocks();
+        Ok(placement.in_sectors(Sectors::of(least)))
     }
 
     /// Size of the trace's address space, zero without a trace; of independent drives, of those of
@@ -274,7 +279,7 @@ impl Experiment {
         let mut source = Reporting { source, progress, every, until_next: every };
         let mut tally = self.tally_source(&mut source, planners, observer)?;
         source.report();
-        tally.postmark(workload.result(source.source.passes(), seed));
+        tally.postmark(workload.result(&source.source));
         Ok(tally)
     }
 
@@ -443,7 +448,7 @@ impl Experiment {
 
     /// Whether the drive's electronics take part.
     pub fn has_electronics(&self) -> bool {
-        has_electronics(&self.config, &self.spec)
+        self.config.has_electronics(&self.spec)
     }
 
     fn arms<D>(
@@ -516,8 +521,4 @@ fn check_external(config: &SimConfig) -> Result<(), ConfigError> {
     let Some(external) = &config.external else { return Ok(()) };
     let checked = external.check(config.freeblock.as_ref());
     checked.map_err(|message| ConfigError::External { message })
-}
-
-fn has_electronics(config: &SimConfig, spec: &DriveSpec) -> bool {
-    config.electronics && !spec.onboard.is_empty()
 }

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::postmark::{
-    CpuTimes, FreeReads, MetadataWrites, Pass, PostmarkProcess, PostmarkSpec, files_for,
-    used_blocks,
+    CpuTimes, FreeReads, MetadataWrites, Pass, PostmarkProcess, PostmarkSpec, file_blocks,
+    files_for, used_blocks,
 };
 
 /// PostMark (Katcher 1997) on a small-file layer on a log-structured disk, which is the first 400 MiB of
@@ -78,6 +78,9 @@ const UTILISATION: f64 = 0.6;
 const UTILISATION_MAX: f64 = 0.93;
 const USED_MAX: f64 = 0.94;
 
+/// How far the log may be from the part of it that is asked for, unless a single file makes more.
+const OFF_MAX: f64 = 0.001;
+
 /// The largest file of the small-file layer: it has no indirect blocks.
 const SIZE_MAX: Bytes = Bytes::new(28 << 10);
 
@@ -132,13 +135,22 @@ impl PostmarkWorkload {
             within("files", files, files_max.min(disk.capacity_blocks()))?;
         }
         let files = self.files(seed);
-        if files == 0 || files > files_max {
+        if files > files_max {
             return Err(format!(
-                "`subdirectories` is {subdirectories}: {files} files are too many or none for them; {FILES_A_DIRECTORY} each are allowed"
+                "`subdirectories` is {subdirectories}: {files} files are too many for them; {FILES_A_DIRECTORY} each are allowed"
             ));
         }
-        let used = used_blocks(self.spec(files), self.passes, seed);
+        let spec = self.spec(files);
+        let used = used_blocks(spec, self.passes, seed);
         let used = used / f64::from(disk.capacity_blocks());
+        let off = (used - self.share()).abs();
+        let off_max = OFF_MAX.max(file_blocks(&spec) / f64::from(disk.capacity_blocks()));
+        if self.files.is_none() && off > off_max {
+            return Err(format!(
+                "`utilisation` is {}: the nearest found is {used:.4}, with {files} files; ask for that, for a number of `files`, or for fewer `transactions` or `subdirectories`",
+                self.share()
+            ));
+        }
         if used > USED_MAX {
             return Err(format!(
                 "`files` is {files}: they take {:.0} % of the log, and {:.0} % is the most with which cleaning comes to its end",
@@ -160,10 +172,14 @@ impl PostmarkWorkload {
         }
     }
 
+    /// Part of the log in use, where no number of files is asked for.
+    fn share(&self) -> f64 {
+        self.utilisation.unwrap_or(UTILISATION)
+    }
+
     /// Files before the first transaction.
-    pub(super) fn files(&self, seed: u64) -> u32 {
-        let share = self.utilisation.unwrap_or(UTILISATION);
-        self.files.unwrap_or_else(|| files_for(self.spec(0), share, self.passes, seed))
+    fn files(&self, seed: u64) -> u32 {
+        self.files.unwrap_or_else(|| files_for(self.spec(0), self.share(), self.passes, seed))
     }
 
     pub(super) fn process<F: FreeReads>(&self, free_reads: F, seed: u64) -> PostmarkProcess<F> {
@@ -177,10 +193,11 @@ impl PostmarkWorkload {
         PostmarkProcess::new(spec, disk, metadata, CpuTimes::OSDI00, passes, free_reads, seed)
     }
 
-    /// What became of its passes.
-    pub(super) fn result(&self, passes: &[Pass], seed: u64) -> PostmarkResult {
-        let passes = passes.iter().map(|pass| PassResult::new(pass, self.cleaner)).collect();
-        PostmarkResult { cleaner: self.cleaner, files: self.files(seed), passes }
+    /// What became of its process.
+    pub(super) fn result<F: FreeReads>(&self, process: &PostmarkProcess<F>) -> PostmarkResult {
+        let each = process.passes().iter();
+        let passes = each.map(|pass| PassResult::new(pass, self.cleaner)).collect();
+        PostmarkResult { cleaner: self.cleaner, files: process.spec().files, passes }
     }
 }
 

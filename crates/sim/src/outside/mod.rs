@@ -4,13 +4,13 @@ mod config;
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::Position;
+use freewheel_model::drive::{Position, Sectors};
 use freewheel_model::external::{Account, External, Finished, to_the_end};
 use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::freeblock::{Nothing, Planner, PromotionId};
 use freewheel_model::onboard::{Done, NextEvent, Served};
 use freewheel_model::sched::Waiting;
-use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
 
 use crate::black_box::{Command, EmulatedDrive, Reply};
 use crate::device::{Device, Work};
@@ -30,6 +30,8 @@ pub struct Outside<'p> {
     /// When commands have come back and none has been sent since: the drive gets its next ones when
     /// everything of that instant is known.
     came_back: Option<SimTime>,
+    /// The least that the drive takes.
+    sectors: Sectors,
     observer: Option<CommandObserver<'p>>,
 }
 
@@ -46,8 +48,17 @@ impl<'p> Outside<'p> {
         drive: EmulatedDrive,
         planner: Option<&'p mut dyn Planner>,
     ) -> Self {
-        let (promotions, flushes) = (BTreeMap::new(), BTreeMap::new());
-        Self { scheduler, drive, planner, promotions, flushes, came_back: None, observer: None }
+        let sectors = Sectors::of(drive.sector().logical_blocks());
+        Self {
+            scheduler: scheduler.with_sectors_of(sectors.blocks()),
+            drive,
+            planner,
+            promotions: BTreeMap::new(),
+            flushes: BTreeMap::new(),
+            came_back: None,
+            sectors,
+            observer: None,
+        }
     }
 
     /// The same, and every command that has come back is shown to `observer`.
@@ -77,9 +88,18 @@ impl<'p> Outside<'p> {
             scheduler.next_command(now)
         };
         while let Some(command) = self.with_planner(next) {
-            let (op, start, blocks) = (command.op, command.start, command.blocks);
-            self.drive.submit(now, Command { id: command.id, op, start, blocks });
+            let (start, blocks) = self.whole_sectors(command.op, command.start, command.blocks);
+            self.drive.submit(now, Command { id: command.id, op: command.op, start, blocks });
         }
+    }
+
+    /// The sectors that a read lies in: free work may begin and end amid them.
+    fn whole_sectors(&self, op: Op, start: Lbn, blocks: u32) -> (Lbn, u32) {
+        if op != Op::Read {
+            return (start, blocks);
+        }
+        let (from, to) = self.sectors.cover(start, start + Blocks::new(blocks.into()));
+        (from, (to.get() - from.get()) as u32)
     }
 
     /// Whether it is time to send the drive something.

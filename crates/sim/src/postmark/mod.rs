@@ -18,5 +18,6 @@ pub use files::{MetadataWrites, SmallFiles};
 pub use free_reads::{CleaningPlanner, CleaningTask, cleaning_task};
 pub use generator::{FileId, FileOp, Postmark, PostmarkSpec};
 pub use process::{
-    CleaningTime, CpuTimes, FreeReads, NoFreeReads, Pass, PostmarkProcess, files_for, used_blocks,
+    CleaningTime, CpuTimes, FreeReads, NoFreeReads, Pass, PostmarkProcess, file_blocks, files_for,
+    used_blocks,
 };

@@ -107,16 +107,17 @@ impl Pass {
 }
 
 /// The pool of `spec`'s files with which the last of so many passes fills the log to this share, as
-/// closely as a thousandth. Chance moves it by more than a half percent, in which the cost of cleaning
-/// changes by a twentieth.
+/// closely as a thousandth where some number of files does. Chance moves it by more than a half percent,
+/// in which the cost of cleaning changes by a twentieth.
 pub fn files_for(spec: PostmarkSpec, share: f64, passes: u32, seed: u64) -> u32 {
-    /// Blocks of a file, nearly, those of its inode and its entry included.
-    const FILE_BLOCKS: f64 = 2.55;
-    const TRIALS: u32 = 8;
+    const TRIALS: u32 = 32;
     let capacity = f64::from(LogDiskSpec::OSDI00.capacity_blocks());
+    let file_blocks = file_blocks(&spec);
     let wanted = share * capacity;
-    let (mut files, mut best, mut best_off) = (wanted / FILE_BLOCKS, 0, f64::INFINITY);
+    let (mut files, mut best, mut best_off) = (wanted / file_blocks, 1, f64::INFINITY);
     for _ in 0..TRIALS {
+        // A pool has a file at least, however much of the log directories take.
+        files = files.max(1.0);
         let spec = PostmarkSpec { files: files as u32, ..spec };
         let off = wanted - used_blocks(spec, passes, seed);
         if off.abs() < best_off {
@@ -125,9 +126,24 @@ pub fn files_for(spec: PostmarkSpec, share: f64, passes: u32, seed: u64) -> u32 
         if best_off < capacity / 1000.0 {
             break;
         }
-        files += off / FILE_BLOCKS;
+        files += off / file_blocks;
     }
     best
+}
+
+/// Blocks of a file, nearly, on average: of its first size, and what appends, its inode and its entry add.
+pub fn file_blocks(spec: &PostmarkSpec) -> f64 {
+    /// That of files of 5 to 10 KiB in osdi00's passes.
+    const ADDED: f64 = 0.15;
+    let block = LogDiskSpec::OSDI00.block.bytes().get() as f64;
+    // Blocks of one file of each size below this one, taken together.
+    let below = |size: u32| {
+        let whole = (f64::from(size) / block).floor();
+        let rest = f64::from(size) - whole * block;
+        block * whole * (whole + 1.0) / 2.0 + rest * (whole + 1.0)
+    };
+    let sizes = f64::from(spec.size_max - spec.size_min);
+    (below(spec.size_max) - below(spec.size_min)) / sizes + ADDED
 }
 
 /// Blocks in use in the last of so many passes, mean of its start and end: what
@@ -222,6 +238,11 @@ impl<F: FreeReads> PostmarkProcess<F> {
         };
         process.go_on(None);
         process
+    }
+
+    /// What it runs.
+    pub fn spec(&self) -> &PostmarkSpec {
+        &self.spec
     }
 
     /// The passes that are done.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use freewheel_model::drive::Sectors;
 use freewheel_trace::Record;
 use freewheel_units::{Blocks, Bytes, Lbn};
 use schemars::JsonSchema;
@@ -44,6 +45,22 @@ pub enum PlacementError {
         /// Capacity of the drive.
         drive: String,
     },
+    /// A request is no whole sectors of a drive that takes nothing else.
+    #[error(
+        "record {record} of the trace asks for {blocks} blocks of 512 B from block {start} on, and a 4Kn \
+         drive takes whole sectors of {sector} blocks alone: take a drive of 512e (`onboard.sector` \
+         in its file, or `external.habits.sector`)"
+    )]
+    PartSector {
+        /// Number of the record, from 1.
+        record: u64,
+        /// Where it lies on the drive.
+        start: u64,
+        /// Blocks asked for.
+        blocks: u64,
+        /// Blocks of a sector.
+        sector: u32,
+    },
     /// The trace has no such device.
     #[error("the trace has no device {device}: its devices are {devices}")]
     NoDevice {
@@ -73,6 +90,8 @@ pub struct Placement {
     space: u64,
     capacity: u64,
     fit: Fit,
+    /// The least that the drive takes.
+    sectors: Sectors,
 }
 
 impl Placement {
@@ -101,7 +120,28 @@ impl Placement {
             let (trace, drive) = (sized(space), sized(capacity.get()));
             return Err(PlacementError::TooLarge { trace, drive });
         }
-        Ok(Self { bases, space, capacity: capacity.get(), fit })
+        let sectors = Sectors::default();
+        Ok(Self { bases, space, capacity: capacity.get(), fit, sectors })
+    }
+
+    /// The same on a drive that takes whole sectors alone, as 4Kn drives do.
+    #[must_use]
+    pub fn in_sectors(self, sectors: Sectors) -> Self {
+        Self { sectors, ..self }
+    }
+
+    /// Err for the `record`th of the trace when the drive does not take so many blocks from there on.
+    pub(super) fn check_sectors(
+        &self,
+        record: u64,
+        start: Lbn,
+        blocks: Blocks,
+    ) -> Result<(), PlacementError> {
+        let (start, blocks, sector) = (start.get(), blocks.get(), self.sectors.blocks());
+        match (start | blocks).is_multiple_of(sector.into()) {
+            true => Ok(()),
+            false => Err(PlacementError::PartSector { record, start, blocks, sector }),
+        }
     }
 
     /// Size of the trace's address space.

@@ -126,12 +126,14 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         self.read += 1;
         let nowhere = Request { op: record.op, start: Lbn::ZERO, blocks: Blocks::ZERO, tag };
         let placed = |start| Request { start, blocks: record.blocks, ..nowhere };
-        Ok(match record.op {
+        let request = match record.op {
             Op::Flush => nowhere,
             // A trim of more than the drive holds lies nowhere.
             Op::Trim => self.placement.place(record).map_or(nowhere, placed),
             Op::Read | Op::Write => placed(self.placement.place(record)?),
-        })
+        };
+        self.placement.check_sectors(self.progress.0, request.start, request.blocks)?;
+        Ok(request)
     }
 
     /// The request comes at `at`, or now when the full window has kept it back until now.

@@ -1,0 +1,49 @@
+//! Drives that take whole sectors of 4 KiB alone: what of an experiment has to keep to them.
+
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::onboard::spec::SectorFormat;
+use freewheel_units::{Blocks, Bytes};
+
+use super::{ConfigError, Layout, SimConfig, Workload};
+use crate::source::SizeDistribution;
+
+/// Sectors of the drive as it is in the run.
+pub(super) fn sector(config: &SimConfig, spec: &DriveSpec) -> SectorFormat {
+    let habit = config.external.and_then(|external| external.habits.sector);
+    let own = config.has_electronics(spec).then_some(spec.onboard.sector);
+    habit.or(own).unwrap_or_default()
+}
+
+/// Err for requests, tasks and stripes that end amid sectors of a drive that takes whole ones alone. What
+/// a trace asks for is looked at as it is replayed.
+pub(super) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), ConfigError> {
+    let least = Blocks::new(sector(config, spec).logical_blocks().into()).bytes();
+    if let Workload::Closed { pattern, .. } | Workload::Open { pattern, .. } = &config.workload {
+        // Exponential sizes are multiples of the alignment.
+        let size = match pattern.size_distribution {
+            SizeDistribution::Fixed => pattern.size,
+            SizeDistribution::Exponential => pattern.align,
+        };
+        check_whole("pattern.align", pattern.align, least)
+            .and_then(|()| check_whole("pattern.size", size, least))
+            .map_err(|message| ConfigError::Workload { message })?;
+    }
+    let tasks = config.freeblock.as_ref().map_or(Ok(()), |tasks| tasks.check_sectors(least));
+    tasks.map_err(|message| ConfigError::Freeblock { message })?;
+    let array = &config.array;
+    if array.layout == Layout::Striped && array.drives.unwrap_or(1) > 1 {
+        check_whole("stripe_unit", array.stripe_unit, least)
+            .map_err(|message| ConfigError::Array { message })?;
+    }
+    Ok(())
+}
+
+/// Err when the value of this key is no multiple of the least that the drive takes.
+pub(crate) fn check_whole(key: &str, value: Bytes, least: Bytes) -> Result<(), String> {
+    if value.get().is_multiple_of(least.get()) {
+        return Ok(());
+    }
+    Err(format!(
+        "`{key}` is {value}: a drive of 4Kn takes whole sectors of {least} alone; give a multiple, or take a drive of 512e (`onboard.sector` in its file, or `external.habits.sector`)"
+    ))
+}
