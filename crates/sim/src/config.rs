@@ -8,6 +8,7 @@ mod postmark;
 mod reporting;
 mod sectors;
 mod workload;
+mod write_back;
 
 use std::path::Path;
 
@@ -29,6 +30,7 @@ pub use overrides::key_and_value;
 pub use postmark::{PassResult, PostmarkCleaner, PostmarkResult, PostmarkWorkload};
 pub(crate) use sectors::check_whole;
 pub use workload::{ThinkDistribution, TraceWorkload, Workload, open};
+pub use write_back::{ReferenceRun, WriteBackReferences};
 
 /// A simulation: everything that its result depends on, but for the bytes of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -215,6 +215,7 @@ pub struct WholeDrive<'p> {
 impl<'p> WholeDrive<'p> {
     /// The unit and the servo of one arm.
     pub fn new(unit: Unit, servo: Servo<'p>) -> Self {
+        let unit = if servo.has_planner() { unit.with_destage_shares() } else { unit };
         Self { unit, servo, in_buffer: VecDeque::new() }
     }
 
@@ -226,13 +227,14 @@ impl<'p> WholeDrive<'p> {
                 break;
             }
             self.in_buffer.pop_front();
+            let head = self.unit.destage_share(sequence);
+            self.servo.foreground_took(sequence, head.expect("what is written was destaged"));
             self.servo.foreground_done(sequence, now);
         }
     }
 
     /// Tells the planner of a request that is done, of a write only when it is on the media.
     fn end(&mut self, now: SimTime, op: Op, done: &Done) {
-        self.servo.foreground_took(done.sequence, done.served.head());
         if !done.served.hit {
             self.servo.count_idle(self.unit.drive(), done.served.queue);
         } else if op == Op::Write || self.unit.has_read_on() {
@@ -242,6 +244,7 @@ impl<'p> WholeDrive<'p> {
         if op == Op::Write && done.served.hit {
             self.in_buffer.push_back((self.unit.newest_write(), done.sequence));
         } else {
+            self.servo.foreground_took(done.sequence, done.served.head());
             self.servo.foreground_done(done.sequence, now);
         }
     }

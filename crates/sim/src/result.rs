@@ -10,7 +10,7 @@ use serde::Serialize;
 use self::time::share;
 use crate::background::{Background, BackgroundResult};
 use crate::completion::Completion;
-use crate::config::PostmarkResult;
+use crate::config::{PostmarkResult, WriteBackReferences};
 use crate::device::Work;
 use crate::idle::IdleTime;
 use crate::servo::FreeTime;
@@ -106,6 +106,10 @@ pub struct RunResult {
     /// What PostMark came to, where it was the workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub postmark: Option<PostmarkResult>,
+    /// The same run with other memories for what is written, where there is write-back and
+    /// [`Experiment::run_references`](crate::config::Experiment::run_references) was asked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_back_references: Option<WriteBackReferences>,
     /// Response times of reads and writes together.
     pub response: Summary,
     /// Response times of reads.
@@ -302,6 +306,7 @@ impl Tally {
             margins: self.ended.margins,
             background: self.background,
             postmark: self.postmark,
+            write_back_references: None,
             response: both.summary(),
             read_response: self.reads.summary(),
             write_response: self.writes.summary(),

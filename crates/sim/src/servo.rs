@@ -156,6 +156,11 @@ impl<'p> Servo<'p> {
         Self { freeblock: Some(Box::new(freeblock)), ..self }
     }
 
+    /// Whether free work is planned.
+    pub(crate) fn has_planner(&self) -> bool {
+        self.freeblock.is_some()
+    }
+
     /// A foreground request has arrived for the arm.
     #[inline]
     pub fn foreground_arrived(

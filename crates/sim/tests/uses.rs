@@ -7,7 +7,7 @@ use freewheel_sim::background::{
     CompareResult, PrefetchResult, TaskResult, UseResult, WriteBackResult,
 };
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
-use freewheel_units::{Bytes, Prng};
+use freewheel_units::{Bytes, Prng, SimDuration};
 use proptest::prelude::*;
 
 /// A closed workload of so many requests on an Atlas 10K, and what is done behind it.
@@ -179,6 +179,95 @@ fn writes_of_parts_of_blocks_go_to_the_drive_and_the_rest_of_a_dirty_block_stays
     let gone = came.free + came.promoted + came.absorbed + came.superseded + came.left;
     assert_eq!(came.dirtied, gone, "{came:?}");
     assert!(came.superseded > 4, "{came:?}");
+}
+
+/// The same with clients that think.
+fn thinking(mut config: SimConfig) -> SimConfig {
+    let Workload::Closed { think, .. } = &mut config.workload else { unreachable!() };
+    *think = SimDuration::from_ms(30);
+    config
+}
+
+/// All that the drive writes back is promoted: memory takes every write, and gaps before destages are
+/// none.
+#[test]
+fn what_promoted_writes_take_of_the_head_is_told_where_the_drive_has_a_cache_of_its_own() {
+    let task = "[freeblock]\ntask = \"write-back\"\nmemory = \"1MiB\"\n";
+    let pattern = "read_share = 0.6, size = \"8KiB\", align = \"4KiB\"";
+    for clients in [1, 10] {
+        let mut config = thinking(config(clients, 4000, pattern, task));
+        config.electronics = true;
+        let result = run(config);
+        let WriteBackResult { taken, writes, .. } = write_back(&result);
+        assert_eq!(taken, writes);
+        let promoted = first(&result).unfinished.promoted;
+        assert!(promoted.requests > 100, "{promoted:?}");
+        let destaging_ns = (result.destaging * result.arms_ns as f64).round() as u64;
+        assert!(promoted.head_ns <= destaging_ns, "{promoted:?} of {destaging_ns}");
+        // What the drive had not written back at the end nobody can tell.
+        assert!(
+            promoted.head_ns as f64 > 0.97 * destaging_ns as f64,
+            "{promoted:?}, {destaging_ns}"
+        );
+    }
+}
+
+#[test]
+fn what_gaps_wrote_is_what_write_back_says_to_the_byte() {
+    let task = "[freeblock]\ntask = \"write-back\"\nmemory = \"256KiB\"\n";
+    let pattern = "read_share = 0.6, size = \"8KiB\", align = \"4KiB\"";
+    for table in [task.to_owned(), format!("{task}idle = {{ after = \"0ms\" }}\n")] {
+        let result = run(config(3, 3000, pattern, &table));
+        let came = write_back(&result);
+        let in_idle = result.idle.map_or(0, |idle| idle.write_bytes);
+        assert_eq!(came.free_bytes, result.free.unwrap().time.write_bytes + in_idle);
+        let parts = came.free_bytes - came.free * 4096;
+        assert!(parts > 0 && parts < came.free_bytes / 20, "{came:?}");
+    }
+}
+
+#[test]
+fn most_dirty_blocks_go_in_gaps_beside_a_scrub_for_they_are_worth_more_as_memory_fills() {
+    let beside = "[[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"64KiB\"\n";
+    let share = |task: &str, beside: &str| {
+        let task = format!("[freeblock]\ntask = \"{task}\"\nmemory = \"1MiB\"\n{beside}");
+        let pattern = "read_share = 0.667, size = \"8KiB\", align = \"4KiB\"";
+        let result = run(thinking(config(10, 4000, pattern, &task)));
+        let WriteBackResult { free, promoted, .. } = write_back(&result);
+        let scrubbed = result.background[0].tasks.get(1).map_or(0, |task| task.unfinished.in_gaps);
+        (free as f64 / (free + promoted) as f64, scrubbed)
+    };
+    let ((alone, _), (rival, scrubbed)) = (share("write-back", ""), share("write-back", beside));
+    assert!(alone > 0.8 && rival > 0.5, "{alone} alone, {rival} beside a scrub");
+    assert!(scrubbed > 300, "{scrubbed} blocks of a scrub");
+}
+
+#[test]
+fn references_are_the_run_without_write_back_and_the_run_with_memory_for_all_that_is_written() {
+    let pattern = "read_share = 0.6, size = \"8KiB\", align = \"4KiB\"";
+    let scrub = "[[freeblock.beside]]\ntask = \"scrub\"\n";
+    let own = "[freeblock]\ntask = \"write-back\"\n";
+    let first_or_second = [
+        format!("{own}memory = \"64KiB\"\n{scrub}"),
+        "[freeblock]\ntask = \"scrub\"\n[[freeblock.beside]]\ntask = \"write-back\"\n\
+         memory = \"64KiB\"\n"
+            .to_owned(),
+    ];
+    let without = run(config(10, 1500, pattern, ""));
+    let endless = run(config(10, 1500, pattern, &format!("{own}memory = \"1GiB\"\n")));
+    assert_eq!(write_back(&endless).promoted, 0);
+    for table in first_or_second {
+        let experiment = Experiment::new(config(10, 1500, pattern, &table)).unwrap();
+        let references = experiment.run_references(&mut |_, _| {}).unwrap().unwrap();
+        for (run, same) in [(references.no_memory, &without), (references.endless_memory, &endless)]
+        {
+            assert_eq!(run.elapsed_ns, same.elapsed_ns);
+            assert_eq!(run.read_distribution, same.read_distribution);
+            assert_eq!(run.write_response, same.write_response);
+        }
+    }
+    let none = Experiment::new(config(1, 1, pattern, "[freeblock]\ntask = \"scrub\"\n")).unwrap();
+    assert_eq!(none.run_references(&mut |_, _| {}).unwrap(), None);
 }
 
 #[test]

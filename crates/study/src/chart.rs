@@ -257,18 +257,23 @@ const LEGEND_LEFT: i32 = 64;
 pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
     let points = || lines.iter().flat_map(|line| line.points.iter());
     let usable = |x: f64| !axes.log_x || x > 0.0;
+    // What is nowhere drawn is not named either.
+    let is_drawn = |line: &Line| line.points.iter().any(|point| usable(point.0));
+    let coloured = lines.iter().zip(LINES.iter().cycle());
+    let drawn: Vec<(&Line, RGBColor)> =
+        coloured.filter(|(line, _)| is_drawn(line)).map(|(line, colour)| (line, *colour)).collect();
     let xs: Vec<f64> = points().map(|p| p.0).filter(|&x| usable(x)).collect();
     let (Some(&low), Some(&high)) = (min_of(&xs), max_of(&xs)) else { return String::new() };
     let ys: Vec<f64> = points().map(|p| p.1).collect();
     let top = max_of(&ys).copied().unwrap_or(1.0).max(f64::MIN_POSITIVE) * 1.05;
     let bottom = min_of(&ys).map_or(0.0, |low| low.min(0.0) * 1.05);
-    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    let named: Vec<(&str, RGBColor)> =
+        drawn.iter().map(|(line, colour)| (line.name.as_str(), *colour)).collect();
+    let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
     let last_row = legend_places(&names, LEGEND_LEFT, LINES_WIDTH).last().map_or(0, |at| at.1);
     let head = last_row + 18;
     draw(LINES_WIDTH as u32, (370 + head) as u32, |area| {
         let (names, plot) = area.split_vertically(head);
-        let coloured = lines.iter().zip(LINES.iter().cycle());
-        let named: Vec<(&str, RGBColor)> = coloured.map(|(l, c)| (l.name.as_str(), *c)).collect();
         legend(&names, &named, LEGEND_LEFT)?;
         let mut builder = ChartBuilder::on(&plot);
         builder.margin(10).margin_right(24).x_label_area_size(46).y_label_area_size(62);
@@ -276,7 +281,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
             let range = (low..high.max(low * 1.01)).log_scale();
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), axes)?;
-            lines.iter().zip(&named).try_for_each(|(line, (_, colour))| {
+            drawn.iter().try_for_each(|(line, colour)| {
                 let points = line.points.iter().copied().filter(|p| usable(p.0)).collect();
                 draw_line(&mut chart, points, line.dots, *colour)
             })
@@ -284,7 +289,7 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
             let range = low.min(0.0)..high.max(low + f64::MIN_POSITIVE);
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), axes)?;
-            lines.iter().zip(&named).try_for_each(|(line, (_, colour))| {
+            drawn.iter().try_for_each(|(line, colour)| {
                 draw_line(&mut chart, line.points.clone(), line.dots, *colour)
             })
         }
@@ -329,7 +334,8 @@ fn draw_line<'a, X>(
 where
     X: plotters::coord::ranged1d::Ranged<ValueType = f64> + 'a,
 {
-    if dots {
+    // A line of one point would not be seen.
+    if dots || points.len() == 1 {
         chart.draw_series(points.iter().map(|&p| Circle::new(p, 4, colour.filled())))?;
     } else {
         chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;

@@ -83,7 +83,12 @@ fn responses(result: &RunResult) -> Markup {
     html! {
         (page::chart(&chart::lines(&lines, &axes)))
         (table(&head, &rows))
-        p.note { "Times in ms. Variation: standard deviation over mean." }
+        p.note {
+            "Times in ms. Variation: standard deviation over mean."
+            @if result.write_response.count > 0 && result.write_response.max_ns == 0 {
+                " All writes were done as they came, in no time, so the chart has no line of theirs."
+            }
+        }
     }
 }
 

@@ -167,6 +167,9 @@ fn the_write_back_example_does_writes_at_once_and_most_of_them_for_free() {
     for words in ["Background task: write-back", "were done in memory", "dirty blocks"] {
         assert!(text.contains(words), "{words}: {text}");
     }
+    for words in ["Cost of write-back", "endless memory", "no memory", "reads pay"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
     let (wrote, result) = used(&arguments, "write_back");
     assert!(wrote("taken") > 1500, "{}", wrote("taken"));
     assert_eq!(Some(wrote("writes")), result["write_response"]["count"].as_u64());
@@ -174,6 +177,10 @@ fn the_write_back_example_does_writes_at_once_and_most_of_them_for_free() {
     assert_eq!(ways.iter().sum::<u64>(), wrote("dirtied"), "{ways:?}");
     assert!(5 * wrote("free") > 4 * (wrote("dirtied") - wrote("left")), "{ways:?}");
     assert_eq!(result["write_response"]["max_ns"], 0);
+    let references = &result["write_back_references"];
+    let rate = |run: &serde_json::Value| run["requests_per_second"].as_f64().unwrap();
+    let [endless, none] = ["endless_memory", "no_memory"].map(|which| rate(&references[which]));
+    assert!(endless > rate(&result) && rate(&result) > none, "{references}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::ops::Range;
 use freewheel_units::{Bytes, Op};
 use prefetch_index::prefetch_index;
 
-use super::arcs::{Arcs, Collect, SLOTS, SlotArc, Table, UNITS_MAX, byte_above, units};
+use super::arcs::{Arcs, Collect, SLOTS, SlotArc, Table, UNITS_MAX, byte_above, raise_row, units};
 use super::bitmap::Bitmap;
 use super::family::{FANOUT, Family, NEARS};
 use super::marks::{Marks, Track};
@@ -218,30 +218,52 @@ impl Index {
         for surface in 0..tracks.surfaces() {
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
-            collect(tracks, wanted, (at, &place), &mut *self.track);
+            let ops = wanted.ops();
+            collect(tracks, wanted, (at, &place), ops, &mut *self.track);
             let track = tracks.track(cylinder, surface) as usize;
             let Track { spans, marks } = &*self.track;
-            self.totals[track] = units(spans.total(), self.shift);
+            let total = spans.total();
+            self.totals[track] = units(total, self.shift);
             self.marks[track] = *marks;
-            if spans.total() > 0 {
-                most.raise(spans, self.shift);
+            if total == 0 {
+                continue;
+            }
+            // A plan reads or writes, and marks and totals are of both.
+            for op in ops.chunks(1) {
+                if ops.len() > 1 {
+                    collect(tracks, wanted, (at, &place), op, &mut *self.track);
+                }
+                most.raise(&self.track.spans, self.shift);
+                if self.track.spans.total() == total {
+                    break;
+                }
             }
         }
         most
     }
 
+    /// The most that paths take which read, and such as write: a plan does one of the two.
     fn best_path(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
-        let (mut used, mut sectors) = (0, 1);
-        for surface in 0..tracks.surfaces() {
-            let at = Position { cylinder, surface };
-            let Some(place) = tracks.place(at) else { continue };
-            let into = &mut self.surfaces[used];
-            collect(tracks, wanted, (at, &place), into);
-            let total = into.total();
-            used += usize::from(total > 0);
-            sectors = place.sectors();
+        let mut most = Arcs::NONE;
+        for op in wanted.ops().chunks(1) {
+            let (mut used, mut sectors) = (0, 1);
+            for surface in 0..tracks.surfaces() {
+                let at = Position { cylinder, surface };
+                let Some(place) = tracks.place(at) else { continue };
+                let into = &mut self.surfaces[used];
+                collect(tracks, wanted, (at, &place), op, into);
+                let total = into.total();
+                used += usize::from(total > 0);
+                sectors = place.sectors();
+            }
+            if used > 0 {
+                let apart = apart(tracks, wanted, sectors);
+                let arcs = Arcs::of_paths(&self.surfaces[..used], apart, self.shift);
+                let rows = most.0.iter_mut().zip(&arcs.0);
+                rows.for_each(|(row, others)| raise_row(row, others));
+            }
         }
-        Arcs::of_paths(&self.surfaces[..used], apart(tracks, wanted, sectors), self.shift)
+        most
     }
 
     /// Of these surfaces of a cylinder those on which more than `known` may be had of blocks that begin
@@ -400,17 +422,18 @@ fn shift(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> u32 {
     (u64::BITS - (most / UNITS_MAX).leading_zeros()).min(16)
 }
 
-/// What is wanted on a track, and nothing else.
+/// What is wanted on a track in these directions, and nothing else.
 fn collect(
     tracks: &Tracks,
     wanted: &Wanted,
     (at, place): (Position, &TrackPlace<'_>),
+    ops: &[Op],
     into: &mut impl Collect,
 ) {
     into.clear();
     let begins = wanted.begins_on(at.cylinder);
     tracks.for_each_stretch(at, |stretch| {
-        wanted.collect(stretch, place, begins, into);
+        wanted.collect(stretch, place, (ops, begins), into);
     });
 }
 

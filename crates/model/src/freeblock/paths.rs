@@ -53,7 +53,7 @@ impl Paths {
             let (looked, to_come) = (search.looked.nodes, (ops.len() - number) as u64);
             search.budget = looked + (budget - looked) / to_come;
             search.searches = to_come;
-            let worth = self.plan_for(field, reach, search, prices, op, &mut other);
+            let worth = self.plan_for(field, reach, search, prices, (op, best), &mut other);
             if worth > best {
                 best = worth;
                 std::mem::swap(items, &mut other);
@@ -63,14 +63,14 @@ impl Paths {
     }
 
     /// The worth of the plan added to `items`; what is left over beside a third cylinder is not
-    /// counted.
+    /// counted. It is the best there is if it is worth more than `least`.
     fn plan_for(
         &mut self,
         field: &Field<'_>,
         reach: &Reach<'_>,
         search: &mut Search<'_>,
         prices: &Prices,
-        op: Op,
+        (op, least): (Op, u64),
         items: &mut Vec<Timed>,
     ) -> u64 {
         let Self { at_source, at_destination, at_third, .. } = self;
@@ -87,21 +87,27 @@ impl Paths {
         let mut third: Option<Position> = None;
         let price = |node| prices.of_node(node);
         let mut worth = known;
-        search.run(field, reach, price, known, |Field { tracks, wanted, .. }, cylinder, best| {
-            let price = prices.of_cylinder(cylinder);
-            let within = Within::new(tracks, wanted, reach, cylinder, op);
-            if u64::from(within.sum) * price <= best {
-                return best;
-            }
-            let surfaces = at_third.surfaces(tracks, &within);
-            at_third.gather(tracks, wanted, reach, (cylinder, surfaces), op, price);
-            let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
-            if here > best {
-                third = Some(Position { cylinder, surface: within.surface });
-                worth = here;
-            }
-            best.max(here)
-        });
+        search.run(
+            field,
+            reach,
+            price,
+            known.max(least),
+            |Field { tracks, wanted, .. }, cylinder, best| {
+                let price = prices.of_cylinder(cylinder);
+                let within = Within::new(tracks, wanted, reach, cylinder, op);
+                if u64::from(within.sum) * price <= best {
+                    return best;
+                }
+                let surfaces = at_third.surfaces(tracks, &within);
+                at_third.gather(tracks, wanted, reach, (cylinder, surfaces), op, price);
+                let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
+                if here > best {
+                    third = Some(Position { cylinder, surface: within.surface });
+                    worth = here;
+                }
+                best.max(here)
+            },
+        );
         let Some(third) = third else {
             take(at_source, split.0, items);
             take_reversed(at_destination, split.1, length, items);

@@ -176,11 +176,22 @@ impl Scheduler {
     }
 
     /// Changes the weight of a layer. A lower one leaves the index as it is: its bounds stay above
-    /// what there is. A higher one costs a new index unless the layer is empty.
+    /// what there is. A higher one has the cylinders of its blocks worked out anew, and where they are
+    /// many the whole index.
     pub(super) fn set_weight(&mut self, layer: usize, weight: u32) {
         let is_raised = weight > self.wanted.layers()[layer].key.weight;
         self.wanted.set_weight(layer, weight);
-        self.is_stale |= is_raised && !self.wanted.blocks(layer).is_empty();
+        if !is_raised {
+            return;
+        }
+        let blocks = self.wanted.blocks(layer);
+        let is_much = blocks.count() > u64::from(self.tracks.cylinders()) / REBUILD_SHARE;
+        self.is_stale |= is_much || !self.index.fits(&self.tracks, &self.wanted);
+        if !self.is_stale {
+            let mut runs = Vec::new();
+            blocks.for_each_run(0, blocks.bound(), |first, end| runs.push((first, end)));
+            runs.into_iter().for_each(|(first, end)| self.touch_blocks(layer, first, end));
+        }
     }
 
     /// Weight of a layer.

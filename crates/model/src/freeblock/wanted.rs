@@ -65,9 +65,17 @@ pub(super) struct Sum {
     pub value: u32,
 }
 
-/// A bound on the worth of sectors, by their number alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A bound on the worth of sectors, by their number alone: of those that are read, or of those that are
+/// written, as a plan does one of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ceiling {
+    reads: CeilingOf,
+    writes: CeilingOf,
+}
+
+/// The same of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct CeilingOf {
     /// Of layers of which more than a turn's sectors are wanted, their weights.
     weight: u64,
     /// Worth of all that is wanted on the others.
@@ -77,6 +85,13 @@ pub(super) struct Ceiling {
 impl Ceiling {
     #[inline]
     pub fn of(&self, sectors: u64) -> u64 {
+        self.reads.of(sectors).max(self.writes.of(sectors))
+    }
+}
+
+impl CeilingOf {
+    #[inline]
+    fn of(&self, sectors: u64) -> u64 {
         sectors * self.weight + self.few
     }
 }
@@ -360,17 +375,17 @@ impl Wanted {
         });
     }
 
-    /// Shows what may be taken on a stretch of the track at `place`, where blocks are begun or not, if
-    /// there is room.
+    /// Shows what may be taken in these directions on a stretch of the track at `place`, where blocks
+    /// are begun or not, if there is room.
     pub fn collect(
         &self,
         stretch: &Stretch,
         place: &TrackPlace<'_>,
-        begins: bool,
+        (ops, begins): (&[Op], bool),
         into: &mut impl Collect,
     ) {
         let sector = |block: u64| stretch.sector + (block - stretch.first) as u32;
-        for layer in &self.layers {
+        for layer in self.layers.iter().filter(|layer| ops.contains(&layer.key.op)) {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(stretch.first, stretch.end());
             let sector_of = |block: u64| sector(layer.start(block));
@@ -502,14 +517,18 @@ impl Wanted {
 
     /// What can be worth most of so many sectors that pass, for `sectors` up to a turn.
     pub fn ceiling(&self, turn: u32) -> Ceiling {
-        let mut ceiling = Ceiling { weight: 0, few: 0 };
+        let mut ceiling = Ceiling::default();
         for layer in &self.layers {
             let wanted = layer.wanted.count() * layer.size.get();
             let weight = u64::from(layer.key.weight);
+            let of = match layer.key.op {
+                Op::Write => &mut ceiling.writes,
+                _ => &mut ceiling.reads,
+            };
             if wanted < turn.into() {
-                ceiling.few += wanted * weight;
+                of.few += wanted * weight;
             } else {
-                ceiling.weight += weight;
+                of.weight += weight;
             }
         }
         ceiling

@@ -4,6 +4,7 @@
 mod buffer;
 mod bus;
 mod read_ahead;
+mod shares;
 pub mod spec;
 mod unit;
 mod write_back;

@@ -26,16 +26,18 @@ impl WriteBack {
         self.waiting.is_empty()
     }
 
-    pub(super) fn push(&mut self, segment: usize, ready: SimTime) {
+    /// The number that it gets.
+    pub(super) fn push(&mut self, segment: usize, ready: SimTime) -> u64 {
         self.issued += 1;
         self.waiting.push(Destage { id: self.issued, segment, ready });
+        self.issued
     }
 
-    /// More data for a segment that waits: all of it is in the buffer at `ready`.
-    pub(super) fn postpone(&mut self, segment: usize, ready: SimTime) {
-        if let Some(destage) = self.waiting.iter_mut().find(|d| d.segment == segment) {
-            destage.ready = destage.ready.max(ready);
-        }
+    /// More data for a segment that waits, with this number: all of it is in the buffer at `ready`.
+    pub(super) fn postpone(&mut self, segment: usize, ready: SimTime) -> Option<u64> {
+        let destage = self.waiting.iter_mut().find(|d| d.segment == segment)?;
+        destage.ready = destage.ready.max(ready);
+        Some(destage.id)
     }
 
     pub(super) fn oldest(&self) -> Option<&Destage> {

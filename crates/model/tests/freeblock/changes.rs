@@ -71,9 +71,10 @@ impl Changing {
         let wanted: Vec<u64> = wanted.collect();
         let start = |block| u64::from(offset) + block * u64::from(size);
         let extents = wanted.iter().map(|&block| Extent::new(start(block), size.into())).collect();
-        let pace = match prng.below(3) {
+        let pace = match prng.below(4) {
             0 => Pace::ByPriority,
-            1 => Pace::Deadline(SimDuration::from_ns(1 + prng.below(1 << 40))),
+            1 => Pace::Room(1 + prng.below(2 * blocks / u64::from(size) + 1)),
+            2 => Pace::Deadline(SimDuration::from_ns(1 + prng.below(1 << 40))),
             _ => Pace::Share(1 + prng.below(5) as u32),
         };
         let priority = [Priority::Low, Priority::Normal, Priority::High][prng.below(3) as usize];

@@ -94,6 +94,27 @@ fn a_task_that_is_late_for_its_deadline_is_preferred() {
 }
 
 #[test]
+fn a_task_that_fills_its_room_is_preferred_and_one_with_room_to_spare_is_not() {
+    let blocks = stripes(&arm(), 0).blocks();
+    let run = |pace| {
+        let mut arm = self::arm();
+        let spec = TaskSpec { pace, until: Until::Standing, ..stripes(&arm, 0) };
+        let task = arm.tasks.register(NOW, spec).unwrap();
+        let spec = stripes(&arm, 1);
+        let rival = arm.tasks.register(NOW, spec).unwrap();
+        serve(&mut arm, 800, 1);
+        let weight = arm.tasks.progress(task, arm.now).unwrap().weight;
+        (got(&arm, task), got(&arm, rival), weight)
+    };
+    let equal = run(Pace::ByPriority);
+    let spare = run(Pace::Room(8 * blocks));
+    let full = run(Pace::Room(blocks / 4));
+    assert!(spare.0.abs_diff(equal.0) * 50 < equal.0, "{spare:?} {equal:?}");
+    assert!(full.0 > equal.0 * 4 / 3, "{full:?} {equal:?}");
+    assert_eq!([spare.2, full.2], [Priority::Normal.weight(), 4 * Priority::High.weight()]);
+}
+
+#[test]
 fn a_task_that_has_caught_up_is_worth_no_more_than_before() {
     // A quarter of its blocks by themselves: what takes a while, and not for the last ones.
     let part = |arm: &Arm, pace| {

@@ -80,6 +80,7 @@ impl World {
         let pace = match self.prng.below(4) {
             0 => Pace::Deadline(SimDuration::from_ms(1 + self.prng.below(2000))),
             1 => Pace::Share(1 + self.prng.below(3) as u32),
+            2 => Pace::Room(1 + self.prng.below(200)),
             _ => Pace::ByPriority,
         };
         let mut spec = TaskSpec {

@@ -366,6 +366,7 @@ fn what_a_caller_can_get_wrong_is_a_value_and_changes_nothing() {
         (with(&|s| s.until = Until::Enough(0)), TaskError::Enough { enough: 0, blocks: 8 }),
         (with(&|s| s.until = Until::Enough(9)), TaskError::Enough { enough: 9, blocks: 8 }),
         (with(&|s| s.pace = Pace::Share(0)), TaskError::NoShare),
+        (with(&|s| s.pace = Pace::Room(0)), TaskError::NoRoom),
         (with(&|s| s.pace = Pace::Deadline(SimDuration::ZERO)), TaskError::NoTime),
     ];
     let before = arm.tasks.memory();

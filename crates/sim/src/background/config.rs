@@ -272,6 +272,79 @@ impl FreeblockConfig {
         }
     }
 
+    /// Whether there is a memory for what the foreground writes.
+    pub(crate) fn has_write_back(&self) -> bool {
+        self.tasks().iter().any(|task| task.task == BackgroundTask::WriteBack)
+    }
+
+    /// The same with a memory that has room for all that an arm of this capacity holds. Of tasks
+    /// beside it only those are left by which the foreground is another one.
+    pub(crate) fn with_endless_write_back(&self, capacity: Blocks) -> Self {
+        // Three quarters of it may wait for gaps.
+        let memory = Some(Bytes::new(2 * capacity.bytes().get()));
+        let endless = |task: TaskConfig| match task.task {
+            BackgroundTask::WriteBack => TaskConfig { memory, ..task },
+            _ => task,
+        };
+        let tasks = self.tasks().into_iter().map(endless).collect();
+        self.with_tasks(self.that_matter(tasks, true)).expect("write-back is left")
+    }
+
+    /// The same without a memory for what the foreground writes; None when nothing else is left by
+    /// which the foreground is another one.
+    pub(crate) fn without_write_back(&self) -> Option<Self> {
+        self.with_tasks(self.that_matter(self.tasks(), false))
+    }
+
+    /// Of these tasks those that shall be left of a run for comparison: the memory or not, and others
+    /// where they say how long the run is or have more than gaps. In gaps nobody feels them.
+    fn that_matter(&self, tasks: Vec<TaskConfig>, with_write_back: bool) -> Vec<TaskConfig> {
+        let Self { rounds, promote_tail, idle, .. } = self;
+        let are_felt = rounds.is_some() || promote_tail.is_some() || idle.is_some();
+        let stays = |task: &TaskConfig| match task.task {
+            BackgroundTask::WriteBack => with_write_back,
+            _ => are_felt,
+        };
+        tasks.into_iter().filter(stays).collect()
+    }
+
+    /// The same with these tasks; None when there are none.
+    fn with_tasks(&self, mut tasks: Vec<TaskConfig>) -> Option<Self> {
+        if tasks.is_empty() {
+            return None;
+        }
+        let TaskConfig {
+            name,
+            task,
+            block_size,
+            start,
+            length,
+            other_start,
+            memory,
+            tracks_ahead,
+            enough,
+            priority,
+            deadline,
+            share,
+        } = tasks.remove(0);
+        Some(Self {
+            name,
+            task,
+            block_size,
+            start,
+            length,
+            other_start,
+            memory,
+            tracks_ahead,
+            enough,
+            priority,
+            deadline,
+            share,
+            beside: tasks,
+            ..self.clone()
+        })
+    }
+
     /// A task that writes, if there is one.
     pub(crate) fn writes(&self) -> Option<BackgroundTask> {
         let writes = |task: &BackgroundTask| {

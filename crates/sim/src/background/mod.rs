@@ -217,6 +217,9 @@ impl Planner for Background {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         self.is_idle = false;
         self.tasks.plan(gap, runs);
+        if let Some(write_back) = self.write_back() {
+            runs.iter().for_each(|run| write_back.planned(run));
+        }
     }
 
     fn idle_from(&mut self, now: SimTime) -> Option<SimTime> {
@@ -225,7 +228,11 @@ impl Planner for Background {
 
     fn plan_idle(&mut self, head: &Departure) -> Option<FreeRun> {
         self.is_idle = true;
-        self.tasks.plan_idle(head, self.idle.as_ref()?.config.run_blocks())
+        let run = self.tasks.plan_idle(head, self.idle.as_ref()?.config.run_blocks())?;
+        if let Some(write_back) = self.write_back() {
+            write_back.planned(&run);
+        }
+        Some(run)
     }
 
     fn idle_used(&mut self, idle: SimDuration, delay: SimDuration) {

@@ -66,7 +66,8 @@ pub struct PromotedWork {
     pub requests: u64,
     /// Blocks of the task that were delivered by them.
     pub blocks: u64,
-    /// Time of the head's.
+    /// Time of the head's; of a write that the drive's buffer took, its part by blocks of the destage
+    /// that brought it to the media.
     pub head_ns: u64,
 }
 

@@ -35,10 +35,10 @@ pub enum BackgroundTask {
     Prefetch,
     /// Foreground writes of whole blocks are done as soon as they are in `memory`, and are written to
     /// the media in gaps (osdi00 section 2.2, prewriting); reads of what is only there are answered at
-    /// once as well. When more than three quarters of it waits, the oldest blocks are promoted to
-    /// foreground requests, which are in no statistics of the foreground; a write for which there is
-    /// no room goes to the drive. The memory is taken to outlast a loss of power: a flush does not
-    /// wait for it.
+    /// once as well. The more of it waits, the more its blocks are worth beside those of other tasks.
+    /// When more than three quarters of it waits, the oldest blocks are promoted to foreground
+    /// requests, which are in no statistics of the foreground; a write for which there is no room goes
+    /// to the drive. The memory is taken to outlast a loss of power: a flush does not wait for it.
     WriteBack,
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use freewheel_model::freeblock::tasks::{Event, Promoted, TaskError, TaskId, Tasks};
 use freewheel_model::freeblock::uses::Prewriter;
-use freewheel_model::freeblock::{Foreground, PromotionId};
+use freewheel_model::freeblock::{Foreground, FreeRun, PromotionId};
 use freewheel_units::{Bytes, Lbn, Op, SimTime};
 use serde::Serialize;
 
@@ -28,6 +28,8 @@ pub(super) struct WriteBack {
     taken: u64,
     reads_answered: u64,
     dirtied: u64,
+    /// In blocks of 512 B.
+    free_blocks: u64,
 }
 
 /// What write-back has come to. Every block that became dirty was written in a gap or in idle time, by
@@ -45,6 +47,10 @@ pub struct WriteBackResult {
     pub dirtied: u64,
     /// Blocks that were written in gaps and in idle time.
     pub free: u64,
+    /// Bytes that gaps and idle time wrote: those `free` blocks, and parts of others. Of a block on two
+    /// tracks each part is written in its turn; when the other one has not been by the time it is
+    /// promoted or becomes dirty again, it is written whole, and at the end it is left.
+    pub free_bytes: u64,
     /// Blocks that were written by promoted requests.
     pub promoted: u64,
     /// Blocks that became dirty again before they were written: one write less.
@@ -74,6 +80,7 @@ impl WriteBack {
             taken: 0,
             reads_answered: 0,
             dirtied: 0,
+            free_blocks: 0,
         })
     }
 
@@ -174,6 +181,19 @@ impl WriteBack {
         }
     }
 
+    /// A run of a gap or of idle time is planned, which will be done.
+    pub fn planned(&mut self, run: &FreeRun) {
+        if run.op != Op::Write {
+            return;
+        }
+        let (from, to) = (run.start.get(), run.start.get() + u64::from(run.blocks));
+        let first = from / self.block_size * self.block_size;
+        let starts = (first..to).step_by(self.block_size as usize);
+        let its = starts.filter(|&at| self.is_dirty(at));
+        let blocks: u64 = its.map(|at| to.min(at + self.block_size) - from.max(at)).sum();
+        self.free_blocks += blocks;
+    }
+
     pub fn event(&mut self, tasks: &Tasks, event: &Event) -> Result<(), TaskError> {
         self.prewriter.event(tasks, event)
     }
@@ -186,6 +206,7 @@ impl WriteBack {
             reads_answered: self.reads_answered,
             dirtied: self.dirtied,
             free: counts.free,
+            free_bytes: self.free_blocks * 512,
             promoted: counts.foreground,
             absorbed: counts.absorbed,
             superseded: counts.superseded,
@@ -205,6 +226,7 @@ impl WriteBackResult {
             reads_answered: self.reads_answered + other.reads_answered,
             dirtied: self.dirtied + other.dirtied,
             free: self.free + other.free,
+            free_bytes: self.free_bytes + other.free_bytes,
             promoted: self.promoted + other.promoted,
             absorbed: self.absorbed + other.absorbed,
             superseded: self.superseded + other.superseded,

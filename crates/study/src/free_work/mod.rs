@@ -6,6 +6,7 @@ mod page;
 mod task;
 mod task_words;
 mod words;
+mod write_back;
 
 use freewheel_sim::background::{IdleStarts, Round};
 use freewheel_sim::{FreeTime, IdleTime, RunResult};

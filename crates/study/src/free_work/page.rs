@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::course::over_the_run;
 use super::task_words::round_is;
-use super::{Course, FreeWork, TaskWork, free_work_parts};
+use super::{Course, FreeWork, TaskWork, free_work_parts, write_back};
 use crate::chart::{self, Axes, HeadUseBar};
 use crate::page::{self, percent, section, span};
 
@@ -15,6 +15,7 @@ pub(crate) fn sections(result: &RunResult) -> Markup {
     html! {
         @if let Some(work) = &work { (section("What free work does with the head's time", &head_use(work))) }
         @if result.free.is_some() { (section("Free work", &words(result))) }
+        (write_back::chart(result))
         @if let Some(work) = &work { (all_courses(result, work)) }
     }
 }

@@ -147,6 +147,7 @@ fn write_back_rows(result: &WriteBackResult, task: &TaskWork) -> Vec<(&'static s
     let WriteBackResult { free, promoted, absorbed, superseded, left, .. } = *result;
     let [waited, memory] = [result.waiting_max * task.block_bytes, result.memory_bytes]
         .map(|bytes| Bytes::new(bytes).human());
+    let parts = result.free_bytes - free * task.block_bytes;
     let ways = [
         (free, "without a request"),
         (promoted, "by promoted requests"),
@@ -165,6 +166,7 @@ fn write_back_rows(result: &WriteBackResult, task: &TaskWork) -> Vec<(&'static s
         ("writes", taken),
         ("reads", format!("{reads_answered} were answered by memory")),
         ("dirty blocks", format!("{dirtied}{ways}")),
+        ("written free", written_free(result.free_bytes, parts)),
         (
             "promoted",
             format!(
@@ -175,6 +177,19 @@ fn write_back_rows(result: &WriteBackResult, task: &TaskWork) -> Vec<(&'static s
         ),
         ("memory", format!("{waited} waited for gaps at most, of {memory}")),
     ]
+}
+
+/// Bytes that gaps and idle time wrote, of which some were parts of blocks that they did not write
+/// whole.
+fn written_free(bytes: u64, parts: u64) -> String {
+    let [all, parts_of] = [bytes, parts].map(|bytes| Bytes::new(bytes).human());
+    match parts {
+        0 => all,
+        _ => format!(
+            "{all}; {parts_of} of them parts of blocks on two tracks, whose other part was not written \
+             before they were promoted, dirty again, or left"
+        ),
+    }
 }
 
 fn part(count: u64, of: u64) -> String {

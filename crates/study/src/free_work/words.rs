@@ -4,7 +4,7 @@ use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
 use freewheel_units::Bytes;
 
 use super::task_words::{delivered, task_rows};
-use super::{Delivered, FreeWork, IdleCost, TaskWork, ratio};
+use super::{Delivered, FreeWork, IdleCost, TaskWork, ratio, write_back};
 use crate::page::{ms, percent, rate, span};
 
 /// A part of what there is to say: a title, and what is said of what.
@@ -27,6 +27,9 @@ pub fn free_work_parts(result: &RunResult) -> Vec<FreeWorkPart> {
         if work.tasks.len() > 1 {
             parts.push(part("All background tasks", together(work)));
         }
+    }
+    if let Some(references) = &result.write_back_references {
+        parts.push(part("Cost of write-back", write_back::rows(result, references)));
     }
     parts.push(part("Rotational gaps", gaps(result, free, work.as_ref())));
     if let Some(work) = work.as_ref().filter(|work| of_tails(work, |d| d.promoted_requests) > 0) {

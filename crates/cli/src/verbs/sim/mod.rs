@@ -130,10 +130,13 @@ impl SimArgs {
         let around = |decide: &mut dyn FnMut()| stopwatch.time(decide);
         let around = (!self.json).then_some(&around as Around<'_>);
         let mut progress = |done, total| bars.set("simulating", done, total);
-        let result = experiment
+        let mut result = experiment
             .run_watched(observer, around, &mut progress)
             .map_err(|error| self.explain(path, error))?;
         log.map(CompletionLog::finish).transpose()?;
+        let mut progress = |done, total| bars.set("simulating other memories", done, total);
+        let references = experiment.run_references(&mut progress);
+        result.write_back_references = references.map_err(|error| self.explain(path, error))?;
         Ok(result)
     }
 

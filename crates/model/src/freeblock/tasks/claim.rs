@@ -43,7 +43,7 @@ impl Shape {
     fn new(id: TaskId, task: &Task, offset: u32) -> Self {
         let weight = match task.spec.pace {
             Pace::ByPriority => Weight::Fixed(task.spec.priority.weight()),
-            Pace::Deadline(_) | Pace::Share(_) => Weight::Of(id),
+            Pace::Deadline(_) | Pace::Share(_) | Pace::Room(_) => Weight::Of(id),
         };
         let TaskSpec { op, block_size, counts, holds_pieces, .. } = task.spec;
         Self { op, size: block_size, offset, counts, holds_pieces, weight }

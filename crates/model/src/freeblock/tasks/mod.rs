@@ -52,7 +52,7 @@ use self::claim::{Layer, Shape};
 use self::promote::PromotedWrite;
 use self::spec::{Runs, check_overlap, runs};
 use self::task::{Task, count};
-use self::weights::{Contest, Rival, by_deadline};
+use self::weights::{Contest, Rival, by_deadline, by_room};
 use self::writes::{Writer, WritesUnderWay, bounds};
 use super::bitmap::Bitmap;
 use super::{
@@ -345,6 +345,18 @@ impl Tasks {
         }
     }
 
+    /// Looks at the weights of tasks that fill a memory: it may be full before others are looked at.
+    fn weigh_by_room(&mut self) {
+        for (&id, task) in &self.tasks {
+            let filled = self.free(id);
+            if let Some(weight) = by_room(task, self.weight(id), filled) {
+                for part in &task.parts {
+                    self.scheduler.set_weight(part.layer, weight);
+                }
+            }
+        }
+    }
+
     /// Worth of a block of 512 B of a task now.
     fn weight(&self, id: TaskId) -> u32 {
         let task = &self.tasks[&id];
@@ -398,6 +410,7 @@ impl Planner for Tasks {
         if is_due {
             self.weigh_at = gap.begin + self.cadence;
         }
+        self.weigh_by_room();
         self.scheduler.plan_while(gap, go_on, runs);
         self.begin_writes(runs);
     }

@@ -134,6 +134,9 @@ pub enum Pace {
     Deadline(SimDuration),
     /// Its part of the bytes that all tasks with shares get while they compete, in proportion.
     Share(u32),
+    /// What it wants fills a memory in which so many of its blocks have room: its weight grows as
+    /// that fills.
+    Room(u64),
 }
 
 /// A set of blocks to read or write.
@@ -201,6 +204,7 @@ impl TaskSpec {
         }
         match self.pace {
             Pace::Share(0) => Err(TaskError::NoShare),
+            Pace::Room(0) => Err(TaskError::NoRoom),
             Pace::Deadline(SimDuration::ZERO) => Err(TaskError::NoTime),
             _ => Ok(()),
         }
@@ -294,6 +298,9 @@ pub enum TaskError {
     /// A share of nothing.
     #[error("a share of 0: at least 1 is allowed")]
     NoShare,
+    /// Room for nothing.
+    #[error("room for no block: at least 1 is needed, or another pace")]
+    NoRoom,
     /// A deadline at the beginning.
     #[error("a deadline of no time at all: at least 1 ns is needed, or none")]
     NoTime,

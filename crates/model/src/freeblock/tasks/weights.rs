@@ -201,8 +201,32 @@ pub(super) fn by_deadline(task: &Task, left: u64, now: SimTime) -> Option<u32> {
     Some(weight * lateness(task.delivered, left, elapsed.ns(), remaining.ns(), most))
 }
 
+/// Eighths of its room that a task may fill at what its priority says; with each further one it is
+/// worth twice as much, up to the greatest weight. Assumed.
+const EASY_EIGHTHS: u64 = 2;
+
+/// By how much a task is worth more than its priority says when it has filled so much of its room; a
+/// power of two, `most` at most.
+fn pressure(filled: u64, room: u64, most: u32) -> u32 {
+    let eighths = (u128::from(filled) * 8 / u128::from(room)) as u64;
+    let power = eighths.saturating_sub(EASY_EIGHTHS).min(most.ilog2().into());
+    1 << power
+}
+
+/// Weight of a task that fills a memory, of which it has filled so many blocks; `weight` until now.
+pub(super) fn by_room(task: &Task, weight: u32, filled: u64) -> Option<u32> {
+    let Pace::Room(room) = task.spec.pace else { return None };
+    let least = task.spec.priority.weight();
+    let of = |filled: u64| least * pressure(filled, room, WEIGHT_MAX / least);
+    // A higher weight has its price in the index, so it goes down an eighth later than up.
+    Some(weight.clamp(of(filled), of(filled.saturating_add(room.div_ceil(8)))))
+}
+
 #[cfg(test)]
 mod tests {
+    use freewheel_units::Op;
+
+    use super::super::spec::{TaskSpec, Until};
     use super::*;
 
     #[test]
@@ -218,6 +242,24 @@ mod tests {
         assert_eq!(lateness(99, 1, 200, 0, 16), 16, "past the deadline");
         assert_eq!(lateness(100, 0, 200, 0, 16), 1, "nothing left to do");
         assert_eq!(lateness(0, 100, 0, 100, 16), 1, "no time has passed");
+    }
+
+    #[test]
+    fn a_task_is_worth_the_more_the_fuller_its_room_is_and_keeps_that_for_an_eighth() {
+        let spec = TaskSpec {
+            pace: Pace::Room(80),
+            until: Until::Standing,
+            ..TaskSpec::new(Op::Write, 8, Vec::new())
+        };
+        let task = Task::new(spec, SimTime::ZERO);
+        let mut weight = 4;
+        let mut at = |filled| {
+            weight = by_room(&task, weight, filled).unwrap();
+            weight
+        };
+        assert_eq!([0, 29, 30, 40, 50, 59, 60].map(&mut at), [4, 4, 8, 16, 32, 32, WEIGHT_MAX]);
+        assert_eq!([1000, 60, 50, 49, 40, 39].map(&mut at), [64, 64, 64, 32, 32, 16]);
+        assert_eq!([30, 29, 20, 19, 0].map(&mut at), [16, 8, 8, 4, 4]);
     }
 
     /// Two tasks with these shares and as much left, of which so much has been delivered.

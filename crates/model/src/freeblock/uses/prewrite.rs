@@ -1,5 +1,6 @@
 //! Free prewriting: dirty blocks of a cache leave it in gaps, and as foreground requests only when
-//! there are too many of them (osdi00 section 2.2).
+//! there are too many of them (osdi00 section 2.2). The more there are, the more they are worth beside
+//! what other tasks want.
 //!
 //! Events may come late: a block can have been written and made dirty again before anybody hears of
 //! the first. So they only tell that something has changed; what it is now, the tasks are asked.
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use freewheel_units::{Lbn, Op, SimTime};
 
 use crate::freeblock::tasks::{
-    Event, Extent, Promoted, TaskError, TaskId, TaskSpec, Tasks, Until, Wanted, Which,
+    Event, Extent, Pace, Promoted, TaskError, TaskId, TaskSpec, Tasks, Until, Wanted, Which,
 };
 
 /// What has become of dirty blocks.
@@ -57,8 +58,11 @@ impl Prewriter {
         if request_max < block_size {
             return Err(TaskError::MergeLimit { limit: request_max, size: block_size });
         }
-        let spec =
-            TaskSpec { until: Until::Standing, ..TaskSpec::new(Op::Write, block_size, Vec::new()) };
+        let spec = TaskSpec {
+            until: Until::Standing,
+            pace: Pace::Room(waiting_max.max(1)),
+            ..TaskSpec::new(Op::Write, block_size, Vec::new())
+        };
         Ok(Self {
             task: tasks.register(now, spec)?,
             block_size,

@@ -82,6 +82,9 @@ impl Unit {
         let access = self.visit_media(begin, &target, Latency::Used, &mut Exact);
         self.media.destaged = self.media.free;
         self.media.destaging += access.total();
+        if let Some(shares) = &mut self.shares {
+            shares.destaged(destage.id, access.total());
+        }
         if let Some(buffer) = &mut self.buffer {
             if !self.buffer_spec.read_hits_on_written {
                 // What was read of these blocks meanwhile is older.

@@ -16,6 +16,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 use super::buffer::{Buffer, behind};
 use super::bus::Bus;
 use super::read_ahead::ReadingOn;
+use super::shares::DestageShares;
 use super::spec::{
     BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, SectorFormat, WriteCache,
 };
@@ -38,6 +39,8 @@ pub struct Unit {
     bus: Bus,
     media: Media,
     write_back: WriteBack,
+    /// Where somebody asks what writing back takes for each write.
+    shares: Option<Box<DestageShares>>,
     /// Commands that need the media and whose processing is over.
     policy: Box<dyn Policy>,
     /// Commands that need the media and are being processed, in order.
@@ -196,6 +199,7 @@ impl Unit {
                 head_time: HeadTime::default(),
             },
             write_back: WriteBack::default(),
+            shares: None,
             policy: queue.scheduler.build()?,
             queue,
             sector: spec.sector,
@@ -211,6 +215,19 @@ impl Unit {
             idle_from: SimTime::ZERO,
             destage_is_next: false,
         })
+    }
+
+    /// The same, which can be asked what writing back has taken for each write.
+    #[must_use]
+    pub fn with_destage_shares(self) -> Self {
+        Self { shares: Some(Box::default()), ..self }
+    }
+
+    /// What writing back took of the head for the write with this sequence, which the buffer had
+    /// taken: its part by blocks of the destage that brought it. To be asked once. None before it was
+    /// on its way to the media, and of a unit without [`Self::with_destage_shares`].
+    pub fn destage_share(&mut self, sequence: u64) -> Option<SimDuration> {
+        self.shares.as_mut()?.take(sequence)
     }
 
     /// The same drive as it was in the beginning.

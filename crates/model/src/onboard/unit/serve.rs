@@ -273,15 +273,19 @@ impl Unit {
             self.media.reading_on = None;
         }
         buffer.forget(start, end, joins);
-        if let Some(segment) = joins {
+        let destage = if let Some(segment) = joins {
             buffer.join(segment, start, end);
-            return self.write_back.postpone(segment, in_buffer);
-        }
-        if let Some(segment) = buffer.claim(room, start, end, true) {
+            self.write_back.postpone(segment, in_buffer)
+        } else if let Some(segment) = buffer.claim(room, start, end, true) {
             if self.media.reading_on.is_some_and(|ahead| ahead.segment == segment) {
                 self.media.reading_on = None;
             }
-            self.write_back.push(segment, in_buffer);
+            Some(self.write_back.push(segment, in_buffer))
+        } else {
+            None
+        };
+        if let (Some(shares), Some(destage)) = (&mut self.shares, destage) {
+            shares.joined(destage, command.waiting.sequence, target.blocks);
         }
     }
 
