@@ -222,13 +222,14 @@ impl<'p> WholeDrive<'p> {
     /// Tells the planner of writes that have reached the media.
     #[inline]
     fn end_writes(&mut self, now: SimTime) {
+        while let Some((sequence, head)) = self.unit.destage_share() {
+            self.servo.foreground_took(sequence, head);
+        }
         while let Some(&(write, sequence)) = self.in_buffer.front() {
             if !self.unit.is_written(write, now) {
                 break;
             }
             self.in_buffer.pop_front();
-            let head = self.unit.destage_share(sequence);
-            self.servo.foreground_took(sequence, head.expect("what is written was destaged"));
             self.servo.foreground_done(sequence, now);
         }
     }

@@ -113,8 +113,9 @@ pub trait Planner: Send {
         let _ = (request, at);
     }
 
-    /// What a foreground request took of the head, told once and right before it is
-    /// [done](Self::foreground_done): of a write that the drive's buffer took, what writing it back did.
+    /// What a foreground request took of the head, told once and before it is
+    /// [done](Self::foreground_done); of a write that the drive's buffer took, what writing it back does.
+    /// Of writes to the same blocks the older one is told of first.
     fn foreground_took(&mut self, request: &Foreground, head: SimDuration) {
         let _ = (request, head);
     }

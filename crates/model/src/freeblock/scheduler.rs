@@ -185,7 +185,7 @@ impl Scheduler {
             return;
         }
         let blocks = self.wanted.blocks(layer);
-        let is_much = blocks.count() > u64::from(self.tracks.cylinders()) / REBUILD_SHARE;
+        let is_much = blocks.count() * 2 > u64::from(self.tracks.cylinders());
         self.is_stale |= is_much || !self.index.fits(&self.tracks, &self.wanted);
         if !self.is_stale {
             let mut runs = Vec::new();

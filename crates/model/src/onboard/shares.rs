@@ -1,6 +1,6 @@
 //! What writing back took of the head for each write that the buffer had taken.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use freewheel_units::SimDuration;
 
@@ -10,8 +10,9 @@ use freewheel_units::SimDuration;
 pub(super) struct DestageShares {
     /// By number of the destage: sequences and blocks of the writes that it will bring.
     waiting: BTreeMap<u64, Vec<(u64, u32)>>,
-    /// By sequence.
-    known: BTreeMap<u64, SimDuration>,
+    /// Sequences and shares of those that have been on their way since they were last asked for, in
+    /// that order.
+    known: VecDeque<(u64, SimDuration)>,
 }
 
 impl DestageShares {
@@ -30,13 +31,13 @@ impl DestageShares {
             let share = share as u64;
             left -= share;
             blocks_left -= u64::from(blocks);
-            self.known.insert(sequence, SimDuration::from_ns(share));
+            self.known.push_back((sequence, SimDuration::from_ns(share)));
         }
     }
 
-    /// The share of a write that is on its way to the media, once.
-    pub fn take(&mut self, sequence: u64) -> Option<SimDuration> {
-        self.known.remove(&sequence)
+    /// The next write that is on its way to the media, and its share.
+    pub fn take(&mut self) -> Option<(u64, SimDuration)> {
+        self.known.pop_front()
     }
 }
 
@@ -50,11 +51,13 @@ mod tests {
         for (destage, sequence, blocks) in [(1, 10, 8), (2, 11, 5), (1, 12, 16), (1, 13, 8)] {
             shares.joined(destage, sequence, blocks);
         }
-        shares.destaged(1, SimDuration::from_ns(1001));
-        let mut take = |sequence| shares.take(sequence).map(SimDuration::ns);
-        assert_eq!([10, 12, 13].map(&mut take), [Some(250), Some(500), Some(251)]);
-        assert_eq!([10, 11].map(&mut take), [None, None], "once, and not before it is destaged");
-        shares.destaged(2, SimDuration::from_ns(7));
-        assert_eq!(shares.take(11), Some(SimDuration::from_ns(7)));
+        let mut take = |destage, ns| {
+            shares.destaged(destage, SimDuration::from_ns(ns));
+            let taken = std::iter::from_fn(|| shares.take());
+            taken.map(|(sequence, head)| (sequence, head.ns())).collect::<Vec<_>>()
+        };
+        assert_eq!(take(1, 1001), [(10, 250), (12, 500), (13, 251)]);
+        assert_eq!(take(2, 7), [(11, 7)]);
+        assert_eq!(take(2, 7), [], "each once");
     }
 }

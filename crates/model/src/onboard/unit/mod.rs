@@ -223,11 +223,12 @@ impl Unit {
         Self { shares: Some(Box::default()), ..self }
     }
 
-    /// What writing back took of the head for the write with this sequence, which the buffer had
-    /// taken: its part by blocks of the destage that brought it. To be asked once. None before it was
-    /// on its way to the media, and of a unit without [`Self::with_destage_shares`].
-    pub fn destage_share(&mut self, sequence: u64) -> Option<SimDuration> {
-        self.shares.as_mut()?.take(sequence)
+    /// The sequence of a write that the buffer had taken and that has been on its way to the media
+    /// since this was last asked, in that order, and what it takes of the head: its part by blocks of the
+    /// destage that brings it. None when there is no further one, and of a unit without
+    /// [`Self::with_destage_shares`].
+    pub fn destage_share(&mut self) -> Option<(u64, SimDuration)> {
+        self.shares.as_mut()?.take()
     }
 
     /// The same drive as it was in the beginning.
