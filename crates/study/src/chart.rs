@@ -396,6 +396,20 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_an_axis_has_no_place_for_is_not_named() {
+        let line = |name: &str, x: f64| Line {
+            name: name.into(),
+            points: vec![(x, 50.0), (2.0 * x, 100.0)],
+            dots: false,
+        };
+        let svg = |log_x| {
+            lines(&[line("reads", 3.0), line("writes", 0.0)], &Axes { x: "x", y: "y", log_x })
+        };
+        assert!(svg(true).contains("reads") && !svg(true).contains("writes"));
+        assert!(svg(false).contains("writes"));
+    }
+
+    #[test]
     fn labels_a_step_apart_differ() {
         for step in [0.005, 0.05, 0.25, 0.5, 2.0, 5000.0, 40_000.0] {
             let labels: Vec<String> = (0..100).map(|at| short(f64::from(at) * step)).collect();
