@@ -118,7 +118,8 @@ impl FreeblockConfig {
         tail.map_err(|message| format!("promote_tail: {message}"))
     }
 
-    /// Err for a task whose blocks are no whole sectors of a drive that takes no less than `least`.
+    /// Err for a task whose blocks are no whole sectors of a drive that takes no less than `least`. Its
+    /// `length` is of whole blocks.
     pub(crate) fn check_sectors(&self, least: Bytes) -> Result<(), String> {
         for (number, task) in self.tasks().iter().enumerate() {
             let values = [
