@@ -65,6 +65,7 @@ pub(crate) fn head_time(all: &[HeadTimeBar]) -> String {
         Bar {
             label: bar.label.clone(),
             shares: vec![time.rotate_share(), time.seek_share(), time.transfer_share()],
+            whole: 1.0,
             mark: bar.rotate_share_elsewhere,
             note: bar.note.clone(),
         }
@@ -92,30 +93,67 @@ pub(crate) fn head_use(all: &[HeadUseBar]) -> String {
         let shares = vec![left, head.seek, extra, head.transfer, free, idle_work];
         let idle = 1.0 - shares.iter().sum::<f64>();
         let note = format!("not busy {:.0} %", idle * 100.0);
-        Bar { label: bar.label.clone(), shares, mark: None, note }
+        Bar { label: bar.label.clone(), shares, whole: 1.0, mark: None, note }
     };
-    let all: Vec<Bar> = all.iter().map(bar).collect();
-    // What does not happen in any of them has no name either.
-    let happens = |part: usize| all.iter().any(|bar| bar.shares[part] != 0.0);
-    let parts: Vec<usize> = (0..HEAD_USE.len()).filter(|&part| happens(part)).collect();
-    let some = |bar: &Bar| Bar {
-        shares: parts.iter().map(|&part| bar.shares[part]).collect(),
+    some_bars(&HEAD_USE, &all.iter().map(bar).collect::<Vec<_>>())
+}
+
+/// Where the time of one pass of PostMark's transactions went, in seconds.
+pub(crate) struct PassBar {
+    pub label: String,
+    /// Transactions themselves.
+    pub work: f64,
+    pub reading: f64,
+    pub copying: f64,
+    /// Text behind the bar.
+    pub note: String,
+}
+
+/// Horizontal bars of time, of which the longest has the whole width.
+pub(crate) fn passes(all: &[PassBar]) -> String {
+    const PARTS: [(&str, RGBColor); 3] = [
+        ("transactions", RGBColor(0x56, 0xb4, 0xe9)),
+        ("reads of cleaning", RGBColor(0xd5, 0x5e, 0x00)),
+        ("copies of cleaning", RGBColor(0xf0, 0xe4, 0x42)),
+    ];
+    let times = |bar: &PassBar| [bar.work, bar.reading, bar.copying];
+    let totals: Vec<f64> = all.iter().map(|bar| times(bar).iter().sum()).collect();
+    let longest = max_of(&totals).copied().unwrap_or(0.0).max(f64::MIN_POSITIVE);
+    let bar = |(bar, total): (&PassBar, &f64)| Bar {
         label: bar.label.clone(),
+        shares: times(bar).iter().map(|time| time / longest).collect(),
+        whole: total / longest,
+        mark: None,
         note: bar.note.clone(),
-        ..*bar
     };
-    let named: Vec<(&str, RGBColor)> = parts.iter().map(|&part| HEAD_USE[part]).collect();
-    bars(&named, &all.iter().map(some).collect::<Vec<_>>())
+    some_bars(&PARTS, &all.iter().zip(&totals).map(bar).collect::<Vec<_>>())
 }
 
 /// A horizontal bar of shares of a whole.
 struct Bar {
     label: String,
+    /// Parts of the width.
     shares: Vec<f64>,
+    /// The part of the width that labels are shares of.
+    whole: f64,
     /// A share that is marked.
     mark: Option<f64>,
     /// Text behind the bar.
     note: String,
+}
+
+/// Bars in which what does not happen in any of them has no name either.
+fn some_bars(parts: &[(&str, RGBColor)], all: &[Bar]) -> String {
+    let happens = |part: usize| all.iter().any(|bar| bar.shares[part] != 0.0);
+    let happening: Vec<usize> = (0..parts.len()).filter(|&part| happens(part)).collect();
+    let some = |bar: &Bar| Bar {
+        shares: happening.iter().map(|&part| bar.shares[part]).collect(),
+        label: bar.label.clone(),
+        note: bar.note.clone(),
+        ..*bar
+    };
+    let named: Vec<(&str, RGBColor)> = happening.iter().map(|&part| parts[part]).collect();
+    bars(&named, &all.iter().map(some).collect::<Vec<_>>())
 }
 
 fn bars(parts: &[(&str, RGBColor)], bars: &[Bar]) -> String {
@@ -141,7 +179,7 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
         let corners = [(left as i32, top), (right as i32, top + 24)];
         area.draw(&Rectangle::new(corners, colour.filled()))?;
         if *share > 0.045 {
-            let label = format!("{:.0} %", share * 100.0);
+            let label = format!("{:.0} %", share / bar.whole * 100.0);
             text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, INK, HPos::Center)?;
         }
         left = right;

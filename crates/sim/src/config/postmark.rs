@@ -48,7 +48,8 @@ pub enum PostmarkCleaner {
     Original,
     /// Freeblock reads in the gaps of the process's requests, and the process when they do not keep up.
     Freeblock,
-    /// Nobody: it is `original`, of whose time that of cleaning is subtracted, as osdi00 does.
+    /// Nobody: it is `original`, of whose time that of cleaning is subtracted, as osdi00 does. All else
+    /// in the result, requests, response times and hash among it, is of that run.
     Ideal,
 }
 
