@@ -311,7 +311,8 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
         let mut builder = ChartBuilder::on(&plot);
         builder.margin(10).margin_right(24).x_label_area_size(46).y_label_area_size(62);
         if axes.log_x {
-            let range = (low..high.max(low * 1.01)).log_scale();
+            let high = high.max(low * 1.01);
+            let range = (low..high).log_scale().with_key_points(log_ticks(low, high));
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), axes)?;
             lines.iter().zip(&named).try_for_each(|(line, (_, colour))| {
@@ -326,6 +327,28 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
                 draw_line(&mut chart, line.points.clone(), line.dots, *colour)
             })
         }
+    })
+}
+
+/// Places along an axis of powers of ten that have names: powers where they are several, else what
+/// lies between them too, and on a short axis equal steps.
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    const ENOUGH: usize = 4;
+    let between = |digits: &[f64]| -> Vec<f64> {
+        let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let all =
+            powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+        all.filter(|tick| (low..=high).contains(tick)).collect()
+    };
+    let ways = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
+    let found = ways.into_iter().map(between).find(|ticks| ticks.len() >= ENOUGH);
+    found.unwrap_or_else(|| {
+        let power = 10f64.powf(((high - low) / ENOUGH as f64).log10().floor());
+        let count = |step: f64| (high / step).floor() - (low / step).ceil() + 1.0;
+        let steps = [5.0, 2.0, 1.0].map(|digit| digit * power);
+        let step = steps.into_iter().find(|&step| count(step) >= ENOUGH as f64).unwrap_or(power);
+        let first = (low / step).ceil();
+        (0..count(step) as u32).map(|number| (first + f64::from(number)) * step).collect()
     })
 }
 
@@ -425,6 +448,21 @@ mod tests {
         let svg = lines(&[line], &Axes { x: "x", y: "y", log_x: true });
         assert!(svg.starts_with("<svg viewBox="), "{}", &svg[..80]);
         assert!(!svg.contains("href"));
+    }
+
+    #[test]
+    fn an_axis_of_powers_of_ten_has_several_ticks_however_short_it_is() {
+        for (low, high) in
+            [(1e-3, 1e6), (0.03, 110.0), (30.0, 110.0), (25.0, 61.0), (60.0, 61.0), (101.0, 102.01)]
+        {
+            let ticks = log_ticks(low, high);
+            assert!((4..=12).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
+            assert!(ticks.iter().all(|tick| (low..=high).contains(tick)), "{ticks:?}");
+            let names: Vec<String> = ticks.iter().map(|&tick| short(tick)).collect();
+            assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+        }
+        assert_eq!(log_ticks(0.5, 2000.0), [1.0, 10.0, 100.0, 1000.0]);
+        assert_eq!(log_ticks(30.0, 110.0)[..3], [30.0, 40.0, 50.0]);
     }
 
     #[test]
