@@ -94,7 +94,7 @@ impl Experiment {
         check_external(config)?;
         check_sectors(config, &spec)?;
         postmark_spec(config, &spec, &drive, &striping)?;
-        check_workload(&config.workload, None)
+        check_workload(&config.workload, None, striping.blocks())
     }
 
     /// Like [`Self::new`] for a trace that has been looked at already. Panics when the workload
@@ -113,7 +113,7 @@ impl Experiment {
         check_external(&config)?;
         check_sectors(&config, &spec)?;
         let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
-        check_workload(&config.workload, trace.as_ref())?;
+        check_workload(&config.workload, trace.as_ref(), striping.blocks())?;
         let experiment = Self { config, spec, drive, striping, trace, postmark };
         experiment.placements()?;
         Ok(experiment)
