@@ -42,7 +42,11 @@ fn what_a_task_cannot_have_is_refused_by_its_key_with_the_way_out() {
         ("task = \"compare\"\nother_start = \"1TiB\"", "`other_start` is 1TiB: a whole"),
         (
             "task = \"compare\"\nother_start = \"1GiB\"\nlength = \"2GiB\"",
-            "`other_start` is 1GiB: a whole",
+            "`other_start` is 1GiB: a whole number of blocks of 512 B is needed, and room for both versions apart from each other, from `start` = 0B on the other one, on an arm of 8.57 GiB: 1GiB each at most, in blocks of 4KiB",
+        ),
+        (
+            "task = \"compare\"\nother_start = \"1GiB\"\nlength = \"20GiB\"",
+            "`length` is 20GiB: from 4KiB to the arm's 8983476KiB (8.57 GiB) behind",
         ),
         (
             "task = \"compare\"\nother_start = \"1GiB\"\nmemory = \"2KiB\"",

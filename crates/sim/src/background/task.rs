@@ -198,6 +198,17 @@ pub(super) fn is_zero(bytes: &Bytes) -> bool {
     *bytes == Bytes::ZERO
 }
 
+/// What whole blocks take of so many bytes.
+const fn whole_blocks(bytes: u64, block: Bytes) -> Bytes {
+    Bytes::new(bytes / block.get() * block.get())
+}
+
+/// A most as a key takes it, and for people where that has many digits.
+fn exact(bytes: Bytes) -> String {
+    let exact = bytes.to_string();
+    if exact.len() <= 8 { exact } else { format!("{exact} ({})", bytes.human()) }
+}
+
 /// Memory of a task that needs some. Assumed: the buffer of a drive of osdi00's time.
 const MEMORY: Bytes = Bytes::new(4 << 20);
 
@@ -246,18 +257,20 @@ impl TaskConfig {
         let has_room =
             capacity.get().checked_sub(block_size.get()).is_some_and(|last| start.get() <= last);
         if !start.get().is_multiple_of(512) || !has_room {
+            let capacity = capacity.human();
             return Err(format!(
                 "`start` is {start}: a whole number of blocks of 512 B is needed, and room for one of {block_size} on an arm of {capacity}"
             ));
         }
         let Some(length) = length else { return Ok(()) };
-        let most = Bytes::new(capacity.get() - start.get());
+        let most = whole_blocks(capacity.get() - start.get(), block_size);
         if length == Bytes::ZERO
             || !length.get().is_multiple_of(block_size.get())
             || length.get() > most.get()
         {
             return Err(format!(
-                "`length` is {length}: from {block_size} to the arm's {most} behind `start` in whole blocks of {block_size} are allowed"
+                "`length` is {length}: from {block_size} to the arm's {} behind `start` in whole blocks of {block_size} are allowed",
+                exact(most)
             ));
         }
         Ok(())
@@ -339,9 +352,11 @@ impl TaskConfig {
         let length = current.blocks.bytes();
         let room = self.room_for_versions(capacity);
         if !other.get().is_multiple_of(512) || room < block_size || length > room {
+            let room = whole_blocks(room.get(), block_size);
             return Err(format!(
-                "`other_start` is {other}: a whole number of blocks of 512 B is needed, and room for both versions apart from each other, from `start` = {start} on the other one, on an arm of {}: {room} each at most, in blocks of {block_size}",
-                capacity.bytes()
+                "`other_start` is {other}: a whole number of blocks of 512 B is needed, and room for both versions apart from each other, from `start` = {start} on the other one, on an arm of {}: {} each at most, in blocks of {block_size}",
+                capacity.bytes().human(),
+                exact(room)
             ));
         }
         Ok(())
