@@ -814,6 +814,23 @@ fn less_than_sectors_of_a_4kn_drive_is_refused_by_its_key_with_the_way_out() {
 }
 
 #[test]
+fn a_task_on_a_4kn_drive_ends_where_a_sector_does() {
+    for (keys, start) in [
+        ("length = \"6KiB\"", "freeblock: `length` is 6KiB"),
+        ("length = \"6KiB\", block_size = \"2KiB\"", "freeblock: `block_size` is 2KiB"),
+        ("length = \"8KiB\", block_size = \"8KiB\"", ""),
+    ] {
+        let text = of_4kn(&format!("freeblock = {{ {keys} }}\n{PATTERN_OF_4KN}"));
+        let checked = Experiment::check(&SimConfig::parse(&text, "test", &[]).unwrap());
+        let error = checked.map_or_else(|error| error.to_string(), |()| String::new());
+        assert!(
+            error.starts_with(start) && error.is_empty() == start.is_empty(),
+            "{keys}: {error}"
+        );
+    }
+}
+
+#[test]
 fn a_4kn_drive_is_sent_whole_sectors_alone_whatever_its_file_says() {
     for rule in ["paths", "greedy"] {
         let free = format!("freeblock = {{ rule = \"{rule}\", block_size = \"64KiB\" }}\n");

@@ -2,10 +2,9 @@
 //! the foreground feels of them.
 #![allow(missing_docs)]
 
+use freewheel_model::freeblock::uses::{CompareCounts, PrefetchCounts};
 use freewheel_sim::RunResult;
-use freewheel_sim::background::{
-    CompareResult, PrefetchResult, TaskResult, UseResult, WriteBackResult,
-};
+use freewheel_sim::background::{CompareResult, TaskResult, UseResult, WriteBackResult};
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_units::{Bytes, Prng, SimDuration};
 use proptest::prelude::*;
@@ -43,7 +42,11 @@ fn what_a_task_cannot_have_is_refused_by_its_key_with_the_way_out() {
         ("task = \"compare\"\nother_start = \"1TiB\"", "`other_start` is 1TiB: a whole"),
         (
             "task = \"compare\"\nother_start = \"1GiB\"\nlength = \"2GiB\"",
-            "`other_start` is 1GiB: a whole",
+            "`other_start` is 1GiB: a whole number of blocks of 512 B is needed, and room for both versions apart from each other, from `start` = 0B on the other one, on an arm of 8.57 GiB: 1GiB each at most, in blocks of 4KiB",
+        ),
+        (
+            "task = \"compare\"\nother_start = \"1GiB\"\nlength = \"20GiB\"",
+            "`length` is 20GiB: from 4KiB to the arm's 8983476KiB (8.57 GiB) behind",
         ),
         (
             "task = \"compare\"\nother_start = \"1GiB\"\nmemory = \"2KiB\"",
@@ -111,7 +114,8 @@ fn a_comparison_compares_every_pair_once_within_its_memory_whatever_that_is() {
         let result = run(config(4, 1, near, &task));
         let task = first(&result);
         let Some(UseResult::Compare(came)) = task.used else { panic!("{:?}", task.used) };
-        let CompareResult { compared, unmatched_bytes_max, memory_bytes } = came;
+        let CompareResult { counts, memory_bytes } = came;
+        let CompareCounts { compared, unmatched_bytes_max } = counts;
         assert_eq!((compared, task.blocks, task.rounds.len()), (512, 1024, 1));
         assert_eq!(task.rounds[0].settled(), 1024, "each version of a block comes once");
         assert_eq!(task.unfinished.settled(), 0);
@@ -131,7 +135,7 @@ fn prefetching_foresees_the_rest_of_every_track_and_more_tracks_when_it_is_asked
         let near = "size = \"4KiB\", local_share = 0.95, local_sd = \"256KiB\"";
         let result = run(config(1, 3000, near, &task));
         let Some(UseResult::Prefetch(came)) = first(&result).used else { panic!() };
-        let PrefetchResult { reads, foreseen, hits, predicted, prefetched, used, .. } = came;
+        let PrefetchCounts { reads, foreseen, hits, predicted, prefetched, used } = came.counts;
         assert_eq!(reads, result.read_response.count);
         assert!(hits <= foreseen && prefetched <= predicted && used >= hits && hits > 0);
         let in_gaps = first(&result).unfinished.in_gaps;

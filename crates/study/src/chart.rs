@@ -65,6 +65,7 @@ pub(crate) fn head_time(all: &[HeadTimeBar]) -> String {
         Bar {
             label: bar.label.clone(),
             shares: vec![time.rotate_share(), time.seek_share(), time.transfer_share()],
+            whole: 1.0,
             mark: bar.rotate_share_elsewhere,
             note: bar.note.clone(),
         }
@@ -92,30 +93,67 @@ pub(crate) fn head_use(all: &[HeadUseBar]) -> String {
         let shares = vec![left, head.seek, extra, head.transfer, free, idle_work];
         let idle = 1.0 - shares.iter().sum::<f64>();
         let note = format!("not busy {:.0} %", idle * 100.0);
-        Bar { label: bar.label.clone(), shares, mark: None, note }
+        Bar { label: bar.label.clone(), shares, whole: 1.0, mark: None, note }
     };
-    let all: Vec<Bar> = all.iter().map(bar).collect();
-    // What does not happen in any of them has no name either.
-    let happens = |part: usize| all.iter().any(|bar| bar.shares[part] != 0.0);
-    let parts: Vec<usize> = (0..HEAD_USE.len()).filter(|&part| happens(part)).collect();
-    let some = |bar: &Bar| Bar {
-        shares: parts.iter().map(|&part| bar.shares[part]).collect(),
+    some_bars(&HEAD_USE, &all.iter().map(bar).collect::<Vec<_>>())
+}
+
+/// Where the time of one pass of PostMark's transactions went, in seconds.
+pub(crate) struct PassBar {
+    pub label: String,
+    /// Transactions themselves.
+    pub work: f64,
+    pub reading: f64,
+    pub copying: f64,
+    /// Text behind the bar.
+    pub note: String,
+}
+
+/// Horizontal bars of time, of which the longest has the whole width.
+pub(crate) fn passes(all: &[PassBar]) -> String {
+    const PARTS: [(&str, RGBColor); 3] = [
+        ("transactions", RGBColor(0x56, 0xb4, 0xe9)),
+        ("reads of cleaning", RGBColor(0xd5, 0x5e, 0x00)),
+        ("copies of cleaning", RGBColor(0xf0, 0xe4, 0x42)),
+    ];
+    let times = |bar: &PassBar| [bar.work, bar.reading, bar.copying];
+    let totals: Vec<f64> = all.iter().map(|bar| times(bar).iter().sum()).collect();
+    let longest = max_of(&totals).copied().unwrap_or(0.0).max(f64::MIN_POSITIVE);
+    let bar = |(bar, total): (&PassBar, &f64)| Bar {
         label: bar.label.clone(),
+        shares: times(bar).iter().map(|time| time / longest).collect(),
+        whole: total / longest,
+        mark: None,
         note: bar.note.clone(),
-        ..*bar
     };
-    let named: Vec<(&str, RGBColor)> = parts.iter().map(|&part| HEAD_USE[part]).collect();
-    bars(&named, &all.iter().map(some).collect::<Vec<_>>())
+    some_bars(&PARTS, &all.iter().zip(&totals).map(bar).collect::<Vec<_>>())
 }
 
 /// A horizontal bar of shares of a whole.
 struct Bar {
     label: String,
+    /// Parts of the width.
     shares: Vec<f64>,
+    /// The part of the width that labels are shares of.
+    whole: f64,
     /// A share that is marked.
     mark: Option<f64>,
     /// Text behind the bar.
     note: String,
+}
+
+/// Bars in which what does not happen in any of them has no name either.
+fn some_bars(parts: &[(&str, RGBColor)], all: &[Bar]) -> String {
+    let happens = |part: usize| all.iter().any(|bar| bar.shares[part] != 0.0);
+    let happening: Vec<usize> = (0..parts.len()).filter(|&part| happens(part)).collect();
+    let some = |bar: &Bar| Bar {
+        shares: happening.iter().map(|&part| bar.shares[part]).collect(),
+        label: bar.label.clone(),
+        note: bar.note.clone(),
+        ..*bar
+    };
+    let named: Vec<(&str, RGBColor)> = happening.iter().map(|&part| parts[part]).collect();
+    bars(&named, &all.iter().map(some).collect::<Vec<_>>())
 }
 
 fn bars(parts: &[(&str, RGBColor)], bars: &[Bar]) -> String {
@@ -141,7 +179,7 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
         let corners = [(left as i32, top), (right as i32, top + 24)];
         area.draw(&Rectangle::new(corners, colour.filled()))?;
         if *share > 0.045 {
-            let label = format!("{:.0} %", share * 100.0);
+            let label = format!("{:.0} %", share / bar.whole * 100.0);
             text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, INK, HPos::Center)?;
         }
         left = right;
@@ -278,7 +316,8 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
         let mut builder = ChartBuilder::on(&plot);
         builder.margin(10).margin_right(24).x_label_area_size(46).y_label_area_size(62);
         if axes.log_x {
-            let range = (low..high.max(low * 1.01)).log_scale();
+            let high = high.max(low * 1.01);
+            let range = (low..high).log_scale().with_key_points(log_ticks(low, high));
             let mut chart = builder.build_cartesian_2d(range, bottom..top)?;
             mesh(chart.configure_mesh(), axes)?;
             drawn.iter().try_for_each(|(line, colour)| {
@@ -293,6 +332,28 @@ pub(crate) fn lines(lines: &[Line], axes: &Axes) -> String {
                 draw_line(&mut chart, line.points.clone(), line.dots, *colour)
             })
         }
+    })
+}
+
+/// Places along an axis of powers of ten that have names: powers where they are several, else what
+/// lies between them too, and on a short axis equal steps.
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    const ENOUGH: usize = 4;
+    let between = |digits: &[f64]| -> Vec<f64> {
+        let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let all =
+            powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+        all.filter(|tick| (low..=high).contains(tick)).collect()
+    };
+    let ways = [&[1.0][..], &[1.0, 2.0, 5.0], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]];
+    let found = ways.into_iter().map(between).find(|ticks| ticks.len() >= ENOUGH);
+    found.unwrap_or_else(|| {
+        let power = 10f64.powf(((high - low) / ENOUGH as f64).log10().floor());
+        let count = |step: f64| (high / step).floor() - (low / step).ceil() + 1.0;
+        let steps = [5.0, 2.0, 1.0].map(|digit| digit * power);
+        let step = steps.into_iter().find(|&step| count(step) >= ENOUGH as f64).unwrap_or(power);
+        let first = (low / step).ceil();
+        (0..count(step) as u32).map(|number| (first + f64::from(number)) * step).collect()
     })
 }
 
@@ -407,6 +468,21 @@ mod tests {
         };
         assert!(svg(true).contains("reads") && !svg(true).contains("writes"));
         assert!(svg(false).contains("writes"));
+    }
+
+    #[test]
+    fn an_axis_of_powers_of_ten_has_several_ticks_however_short_it_is() {
+        for (low, high) in
+            [(1e-3, 1e6), (0.03, 110.0), (30.0, 110.0), (25.0, 61.0), (60.0, 61.0), (101.0, 102.01)]
+        {
+            let ticks = log_ticks(low, high);
+            assert!((4..=12).contains(&ticks.len()), "{low} to {high}: {ticks:?}");
+            assert!(ticks.iter().all(|tick| (low..=high).contains(tick)), "{ticks:?}");
+            let names: Vec<String> = ticks.iter().map(|&tick| short(tick)).collect();
+            assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+        }
+        assert_eq!(log_ticks(0.5, 2000.0), [1.0, 10.0, 100.0, 1000.0]);
+        assert_eq!(log_ticks(30.0, 110.0)[..3], [30.0, 40.0, 50.0]);
     }
 
     #[test]

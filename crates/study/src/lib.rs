@@ -9,6 +9,7 @@ mod extract;
 mod free_work;
 mod number;
 mod page;
+mod postmark;
 mod scrub;
 mod shingled;
 mod sim_page;
@@ -29,8 +30,7 @@ pub use free_work::{
 };
 pub use number::four_digits;
 pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
-pub use shingled::shingled_cautions;
-pub use sim_page::sim_html;
+pub use sim_page::{cautions, sim_html};
 pub use validate::{
     Coherence, Distance, GapReading, Part, PhaseAnalysis, PhaseClass, PhaseDistance,
     PhaseHistogram, PhaseLag, PhaseOperations, Quantile, ValidateError, Validation, validate,

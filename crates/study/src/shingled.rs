@@ -7,7 +7,7 @@ use crate::Finding;
 use crate::page::percent;
 
 /// The cautions that a run on a drive with zones of this kind calls for.
-pub fn shingled_cautions(zoned: Option<ZonedKind>, result: &RunResult) -> Vec<Finding> {
+pub(crate) fn shingled_cautions(zoned: Option<ZonedKind>, result: &RunResult) -> Vec<Finding> {
     let unmodelled = zoned.filter(|_| result.write_response.count > 0).and_then(unmodelled);
     refused(result).into_iter().chain(unmodelled).collect()
 }

@@ -6,10 +6,19 @@ use freewheel_sim::RunResult;
 use freewheel_sim::config::SimConfig;
 use maud::{Markup, html};
 
+use crate::Finding;
 use crate::chart::{self, Axes, HeadTimeBar, Line};
 use crate::free_work;
 use crate::page::{self, ms, percent, rate, section, span, table};
+use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
+
+/// What must be known of a run's result before it is believed.
+pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec<Finding> {
+    let mut all = shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result);
+    all.extend(postmark_cautions(config, spec, result));
+    all
+}
 
 /// The page of `freewheel sim --report`.
 pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
@@ -21,7 +30,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
         config.seed,
         result.result_hash
     );
-    let cautions = shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result);
+    let cautions = cautions(config, spec, result);
     page::page(
         &title,
         &lead,
@@ -29,6 +38,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
             @for caution in &cautions {
                 p { strong { (caution.headline) } " " (caution.detail) }
             }
+            (passes(result))
             (section("Where the head's time goes", &head_time(result)))
             (free_work::sections(result))
             (section("Response times", &responses(result)))

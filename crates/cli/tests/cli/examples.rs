@@ -206,6 +206,37 @@ fn the_postmark_example_does_more_transactions_when_gaps_or_nobody_clean() {
 }
 
 #[test]
+fn a_result_of_postmark_says_what_is_not_its_own_and_what_is_in_the_way_of_its_cleaner() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("sim.html");
+    let said = |sets: &[&str]| {
+        let full = ["workload.transactions=8000", "workload.utilisation=0.93", "workload.passes=1"];
+        let sets = full.iter().chain(sets).flat_map(|set| ["--set", set]);
+        let report = ["--report", page.to_str().unwrap()];
+        let arguments = ["sim", "examples/postmark.toml"].into_iter().chain(sets).chain(report);
+        let text = stdout(&arguments.collect::<Vec<_>>());
+        let page = std::fs::read_to_string(&page).unwrap();
+        assert!(page.contains("<h2>PostMark</h2>") && page.contains("transactions/s"), "{page}");
+        let all = ["cleaner = \"original\"", "the drive keeps most of", "makes no difference here"];
+        all.map(|words| {
+            let escaped = words.replace('"', "&quot;");
+            assert_eq!(text.contains(words), page.contains(&escaped), "{words}");
+            text.contains(words)
+        })
+    };
+    let ideal = "workload.cleaner=ideal";
+    for (sets, which) in [
+        (&[][..], [false; 3]),
+        (&[ideal], [true, false, false]),
+        (&["electronics=true"], [false, true, false]),
+        (&["electronics=true", "keep_free_blocks_before=false"], [false; 3]),
+        (&["scheduler.policy=sptf"], [false, false, true]),
+    ] {
+        assert_eq!(said(sets), which, "{sets:?}");
+    }
+}
+
+#[test]
 fn the_idle_example_shows_what_idle_time_costs_apart_from_what_is_free() {
     let mut arguments = vec!["sim", "examples/idle.toml", "--set", "workload.requests=500"];
     let text = stdout(&arguments);

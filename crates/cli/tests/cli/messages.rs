@@ -111,6 +111,15 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
         assert!(error.starts_with(&format!("error: --set {set}: ")), "{error}");
         assert!(error.contains(says) && error.contains("sim --schema"), "{error}");
     }
+    for (key, value, says) in [
+        ("read_share", "3", "`read_share` is 3: a share of 0 to 1 is needed"),
+        ("size", "100B", "`size` is 100B: a multiple of 512B is needed"),
+        ("size", "20GiB", "`size` is 20GiB, but the drive holds 9.20 GB"),
+    ] {
+        let set = format!("workload.pattern.{key}={value}");
+        let error = message(&["sim", "examples/oltp.toml", "--set", "seed=2", "--set", &set]);
+        assert!(error.starts_with(&format!("error: --set {set}: workload: {says}")), "{error}");
+    }
 }
 
 /// The recorded trace reaches 12.3 GiB of its 16 GiB disk; the Atlas 10K holds 9.1 GB.

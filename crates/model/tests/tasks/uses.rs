@@ -97,8 +97,8 @@ fn a_comparison_sees_every_pair_once_and_keeps_within_its_memory() {
                     assert!(sides.iter().all(|side| waiting.remove(&side.get()).is_some()));
                 }
                 let unmatched = Bytes::new(waiting.len() as u64 * KIB_4);
-                assert_eq!(compare.counts().unmatched, unmatched);
-                assert!(compare.counts().unmatched_max <= memory);
+                assert_eq!(compare.unmatched(), unmatched);
+                assert!(compare.counts().unmatched_bytes_max <= memory.get());
             }
         }
         pairs.sort_unstable();
@@ -110,7 +110,7 @@ fn a_comparison_sees_every_pair_once_and_keeps_within_its_memory() {
         assert_eq!(pairs, expected);
         assert_eq!(arm.tasks.ids().count(), 0, "its task has ended");
         if blocks_in_memory == 5 {
-            assert_eq!(compare.counts().unmatched_max, Bytes::new(5 * KIB_4), "and it is used");
+            assert_eq!(compare.counts().unmatched_bytes_max, 5 * KIB_4, "and it is used");
         }
     }
 }
@@ -341,7 +341,7 @@ fn read_along(tracks_ahead: u32, memory: u64) -> (Prefetcher, Arm) {
         let events = arm.events();
         events.iter().for_each(|event| prefetcher.event(&arm.tasks, event).unwrap());
         assert!(prefetcher.memory() <= memory);
-        assert!(prefetcher.counts().blocks_max <= memory.get() / KIB_4);
+        assert!(prefetcher.known_max() <= memory.get() / KIB_4);
     }
     (prefetcher, arm)
 }
@@ -382,7 +382,7 @@ fn readers_everywhere_push_the_oldest_predictions_out() {
             arm.tasks.ids().map(|id| arm.tasks.progress(id, NOW).unwrap().wanted).sum();
         assert!(wanted + prefetcher.memory().get() / KIB_4 <= 20);
     }
-    assert_eq!(prefetcher.counts().blocks_max, 20, "and all of it is used");
+    assert_eq!(prefetcher.known_max(), 20, "and all of it is used");
 }
 
 #[test]

@@ -7,78 +7,42 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::promote::PromoteTail;
-use super::task::{BackgroundTask, TaskConfig, is_zero, names};
+use super::task::{BackgroundTask, TaskConfig, is_zero, names, task_table};
 use crate::config::check_whole;
 
-/// Background work in the rotational gaps of the foreground: freeblock scheduling.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FreeblockConfig {
-    /// How a gap is filled.
-    pub rule: Rule,
-    /// Whether, under the rule paths, regions of the disk that lag behind count for more.
-    pub prices: bool,
-    /// Most nodes of its search that one decision looks at; then the best found so far is taken, and
-    /// the decision counted as beyond its budget. Without it every decision is exact.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nodes_max: Option<u64>,
-    /// Most wanted pieces on one cylinder among which a path over its tracks is sought, under the rule
-    /// paths; where there are more, the best of its tracks is taken.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps_max: Option<u32>,
-    /// What reports call the task; when absent what it is, with a number where there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// What is read.
-    pub task: BackgroundTask,
-    /// Size of the task's blocks, each of which is handed over whole.
-    pub block_size: Bytes,
-    /// Where on each arm its blocks begin.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub start: Bytes,
-    /// How much from there on; when absent, all that the arm has, and of a comparison as much as its
-    /// two versions have room for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub length: Option<Bytes>,
-    /// Of a comparison: where on the arm the other version begins, which is as long.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub other_start: Option<Bytes>,
-    /// What a comparison, prefetching or write-back may keep in memory; when absent 4 MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Bytes>,
-    /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tracks_ahead: Option<u32>,
-    /// Part of all blocks that is enough, whichever they are: a statistical sample.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enough: Option<f64>,
-    /// What a block is worth beside those of the tasks `beside` it: four times as much as one of the
-    /// next lower priority.
-    #[serde(skip_serializing_if = "is_normal")]
-    pub priority: Priority,
-    /// When a round should be complete, from its beginning on: behind a straight line to there its
-    /// blocks are worth more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<SimDuration>,
-    /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<u32>,
-    /// Further tasks that compete with it for the same gaps. `rounds` counts those of the first task,
-    /// and `promote_tail` promotes its blocks alone.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<TaskConfig>,
-    /// Go on until so many rounds are complete on every arm, whatever number of requests the
-    /// workload has. A trace ends with its last record all the same, and when the rounds are
-    /// complete before that, the rest of it is not replayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rounds: Option<u64>,
-    /// Promotes the last blocks of a round to foreground requests. They wait in the same queue, and
-    /// their own response times are in no statistics.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promote_tail: Option<PromoteTail>,
-    /// Uses idle time as well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub idle: Option<IdleConfig>,
+task_table! {
+    /// Background work in the rotational gaps of the foreground: freeblock scheduling.
+    FreeblockConfig {
+        /// How a gap is filled.
+        rule: Rule = Rule::default(),
+        /// Whether, under the rule paths, regions of the disk that lag behind count for more.
+        prices: bool = true,
+        /// Most nodes of its search that one decision looks at; then the best found so far is taken, and
+        /// the decision counted as beyond its budget. Without it every decision is exact.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        nodes_max: Option<u64> = None,
+        /// Most wanted pieces on one cylinder among which a path over its tracks is sought, under the rule
+        /// paths; where there are more, the best of its tracks is taken.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        steps_max: Option<u32> = None,
+    } {
+        /// Further tasks that compete with it for the same gaps. `rounds` counts those of the first task,
+        /// and `promote_tail` promotes its blocks alone.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        beside: Vec<TaskConfig> = Vec::new(),
+        /// Go on until so many rounds are complete on every arm, whatever number of requests the
+        /// workload has. A trace ends with its last record all the same, and when the rounds are
+        /// complete before that, the rest of it is not replayed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rounds: Option<u64> = None,
+        /// Promotes the last blocks of a round to foreground requests. They wait in the same queue, and
+        /// their own response times are in no statistics.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        promote_tail: Option<PromoteTail> = None,
+        /// Uses idle time as well.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        idle: Option<IdleConfig> = None,
+    }
 }
 
 /// Use of idle time: when the arm has had nothing to do for a while, it reads until a request
@@ -131,51 +95,6 @@ impl IdleConfig {
 /// Longest time without work that may be waited for.
 const IDLE_AFTER_MAX: SimDuration = SimDuration::from_secs(3600);
 
-fn is_normal(priority: &Priority) -> bool {
-    *priority == Priority::Normal
-}
-
-impl Default for FreeblockConfig {
-    fn default() -> Self {
-        let TaskConfig {
-            name,
-            task,
-            block_size,
-            start,
-            length,
-            other_start,
-            memory,
-            tracks_ahead,
-            enough,
-            priority,
-            deadline,
-            share,
-        } = TaskConfig::default();
-        Self {
-            rule: Rule::default(),
-            prices: true,
-            nodes_max: None,
-            steps_max: None,
-            name,
-            task,
-            block_size,
-            start,
-            length,
-            other_start,
-            memory,
-            tracks_ahead,
-            enough,
-            priority,
-            deadline,
-            share,
-            beside: Vec::new(),
-            rounds: None,
-            promote_tail: None,
-            idle: None,
-        }
-    }
-}
-
 impl FreeblockConfig {
     /// What is wrong with it on so many arms of this capacity, if anything is.
     pub(crate) fn check(&self, capacity: Blocks, arms: u64) -> Result<(), String> {
@@ -199,7 +118,8 @@ impl FreeblockConfig {
         tail.map_err(|message| format!("promote_tail: {message}"))
     }
 
-    /// Err for a task whose blocks are no whole sectors of a drive that takes no less than `least`.
+    /// Err for a task whose blocks are no whole sectors of a drive that takes no less than `least`. Its
+    /// `length` is of whole blocks.
     pub(crate) fn check_sectors(&self, least: Bytes) -> Result<(), String> {
         for (number, task) in self.tasks().iter().enumerate() {
             let values = [
@@ -380,27 +300,12 @@ impl FreeblockConfig {
 
     /// The first task, by which rounds are counted.
     pub(crate) fn first(&self) -> TaskConfig {
-        let Self { task, block_size, start, length, other_start, memory, tracks_ahead, .. } = *self;
-        let Self { enough, priority, deadline, share, .. } = *self;
-        TaskConfig {
-            name: self.name.clone(),
-            task,
-            block_size,
-            start,
-            length,
-            other_start,
-            memory,
-            tracks_ahead,
-            enough,
-            priority,
-            deadline,
-            share,
-        }
+        self.into()
     }
 
     /// All tasks, the first one first.
     pub(super) fn tasks(&self) -> Vec<TaskConfig> {
-        std::iter::once(self.first()).chain(self.beside.iter().cloned()).collect()
+        std::iter::once(self.first()).chain(self.beside.iter().map(TaskConfig::from)).collect()
     }
 
     /// Blocks of the first task that make a round.

@@ -108,70 +108,105 @@ impl TaskKind {
     }
 }
 
-/// A task, and how it competes with others for gaps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TaskConfig {
-    /// What reports call it; when absent what it is, with a number where there are several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// What is read.
-    pub task: BackgroundTask,
-    /// Size of the task's blocks, each of which is handed over whole.
-    pub block_size: Bytes,
-    /// Where on each arm its blocks begin.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub start: Bytes,
-    /// How much from there on; when absent, all that the arm has, and of a comparison as much as its
-    /// two versions have room for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub length: Option<Bytes>,
-    /// Of a comparison: where on the arm the other version begins, which is as long.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub other_start: Option<Bytes>,
-    /// What a comparison, prefetching or write-back may keep in memory; when absent 4 MiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Bytes>,
-    /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tracks_ahead: Option<u32>,
-    /// Part of all blocks that is enough, whichever they are: a statistical sample.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enough: Option<f64>,
-    /// What a block is worth beside those of other tasks: four times as much as one of the next
-    /// lower priority.
-    pub priority: Priority,
-    /// When a round should be complete, from its beginning on: behind a straight line to there its
-    /// blocks are worth more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deadline: Option<SimDuration>,
-    /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<u32>,
-}
-
-impl Default for TaskConfig {
-    /// Pages of 4 KiB, as in osdi00 section 6.
-    fn default() -> Self {
-        Self {
-            name: None,
-            task: BackgroundTask::default(),
-            block_size: Bytes::new(4096),
-            start: Bytes::ZERO,
-            length: None,
-            other_start: None,
-            memory: None,
-            tracks_ahead: None,
-            enough: None,
-            priority: Priority::default(),
-            deadline: None,
-            share: None,
+/// Writes down a table of an experiment that has the keys of a task: `[freeblock]`, which is its own first
+/// task, and each table `beside` it. Keys are `name: type = default`; those in the first braces stand before
+/// the task's and those in the last ones behind them.
+///
+/// Serde's `flatten` would take an error its line in the file and the keys that there are.
+macro_rules! task_table {
+    ($(#[$about:meta])* $table:ident { $($before:tt)* } { $($behind:tt)* }) => {
+        task_table! { @all $(#[$about])* $table { $($before)* } {
+            /// What reports call the task; when absent what it is, with a number where there are several.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            name: Option<String> = None,
+            /// What is read.
+            task: BackgroundTask = BackgroundTask::default(),
+            /// Size of the task's blocks, each of which is handed over whole.
+            // Pages, as in osdi00 section 6.
+            block_size: Bytes = Bytes::new(4096),
+            /// Where on each arm its blocks begin.
+            #[serde(skip_serializing_if = "is_zero")]
+            start: Bytes = Bytes::ZERO,
+            /// How much from there on; when absent, all that the arm has, and of a comparison as much as its
+            /// two versions have room for.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            length: Option<Bytes> = None,
+            /// Of a comparison: where on the arm the other version begins, which is as long.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            other_start: Option<Bytes> = None,
+            /// What a comparison, prefetching or write-back may keep in memory; when absent 4 MiB.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            memory: Option<Bytes> = None,
+            /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            tracks_ahead: Option<u32> = None,
+            /// Part of all blocks that is enough, whichever they are: a statistical sample.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            enough: Option<f64> = None,
+            /// What a block is worth beside those of other tasks: four times as much as one of the next
+            /// lower priority.
+            priority: Priority = Priority::default(),
+            /// When a round should be complete, from its beginning on: behind a straight line to there its
+            /// blocks are worth more.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            deadline: Option<SimDuration> = None,
+            /// A whole number: tasks with shares of 1 and 3 get bytes as 1 to 3.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            share: Option<u32> = None,
+        } { $($behind)* } }
+    };
+    (@all $(#[$about:meta])* $table:ident
+        { $($(#[$on_before:meta])* $before:ident: $type_before:ty = $default_before:expr,)* }
+        { $($(#[$on_key:meta])* $key:ident: $type:ty = $default:expr,)* }
+        { $($(#[$on_behind:meta])* $behind:ident: $type_behind:ty = $default_behind:expr,)* }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $table {
+            $($(#[$on_before])* pub $before: $type_before,)*
+            $($(#[$on_key])* pub $key: $type,)*
+            $($(#[$on_behind])* pub $behind: $type_behind,)*
         }
-    }
+
+        impl Default for $table {
+            fn default() -> Self {
+                Self {
+                    $($before: $default_before,)*
+                    $($key: $default,)*
+                    $($behind: $default_behind,)*
+                }
+            }
+        }
+
+        impl From<&$table> for TaskConfig {
+            fn from(table: &$table) -> Self {
+                let $table { $($key,)* .. } = table.clone();
+                Self { $($key,)* }
+            }
+        }
+    };
+}
+pub(super) use task_table;
+
+task_table! {
+    /// A task, and how it competes with others for gaps.
+    TaskConfig {} {}
 }
 
 pub(super) fn is_zero(bytes: &Bytes) -> bool {
     *bytes == Bytes::ZERO
+}
+
+/// What whole blocks take of so many bytes.
+const fn whole_blocks(bytes: u64, block: Bytes) -> Bytes {
+    Bytes::new(bytes / block.get() * block.get())
+}
+
+/// A most as a key takes it, and for people where that has many digits.
+fn exact(bytes: Bytes) -> String {
+    let exact = bytes.to_string();
+    if exact.len() <= 8 { exact } else { format!("{exact} ({})", bytes.human()) }
 }
 
 /// Memory of a task that needs some. Assumed: the buffer of a drive of osdi00's time.
@@ -222,18 +257,20 @@ impl TaskConfig {
         let has_room =
             capacity.get().checked_sub(block_size.get()).is_some_and(|last| start.get() <= last);
         if !start.get().is_multiple_of(512) || !has_room {
+            let capacity = capacity.human();
             return Err(format!(
                 "`start` is {start}: a whole number of blocks of 512 B is needed, and room for one of {block_size} on an arm of {capacity}"
             ));
         }
         let Some(length) = length else { return Ok(()) };
-        let most = Bytes::new(capacity.get() - start.get());
+        let most = whole_blocks(capacity.get() - start.get(), block_size);
         if length == Bytes::ZERO
             || !length.get().is_multiple_of(block_size.get())
             || length.get() > most.get()
         {
             return Err(format!(
-                "`length` is {length}: from {block_size} to the arm's {most} behind `start` in whole blocks of {block_size} are allowed"
+                "`length` is {length}: from {block_size} to the arm's {} behind `start` in whole blocks of {block_size} are allowed",
+                exact(most)
             ));
         }
         Ok(())
@@ -315,9 +352,11 @@ impl TaskConfig {
         let length = current.blocks.bytes();
         let room = self.room_for_versions(capacity);
         if !other.get().is_multiple_of(512) || room < block_size || length > room {
+            let room = whole_blocks(room.get(), block_size);
             return Err(format!(
-                "`other_start` is {other}: a whole number of blocks of 512 B is needed, and room for both versions apart from each other, from `start` = {start} on the other one, on an arm of {}: {room} each at most, in blocks of {block_size}",
-                capacity.bytes()
+                "`other_start` is {other}: a whole number of blocks of 512 B is needed, and room for both versions apart from each other, from `start` = {start} on the other one, on an arm of {}: {} each at most, in blocks of {block_size}",
+                capacity.bytes().human(),
+                exact(room)
             ));
         }
         Ok(())

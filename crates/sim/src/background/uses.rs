@@ -113,22 +113,10 @@ impl Use {
         let memory_bytes = config.memory().get();
         match self {
             Self::Compare(compare) => {
-                let CompareCounts { compared, unmatched_max, .. } = compare.counts();
-                let unmatched_bytes_max = unmatched_max.get();
-                UseResult::Compare(CompareResult { compared, unmatched_bytes_max, memory_bytes })
+                UseResult::Compare(CompareResult { counts: compare.counts(), memory_bytes })
             }
             Self::Prefetch(prefetcher) => {
-                let PrefetchCounts { reads, foreseen, hits, predicted, prefetched, used, .. } =
-                    prefetcher.counts();
-                UseResult::Prefetch(PrefetchResult {
-                    reads,
-                    foreseen,
-                    hits,
-                    predicted,
-                    prefetched,
-                    used,
-                    memory_bytes,
-                })
+                UseResult::Prefetch(PrefetchResult { counts: prefetcher.counts(), memory_bytes })
             }
             Self::WriteBack(write_back) => UseResult::WriteBack(write_back.result(memory_bytes)),
         }
@@ -150,29 +138,19 @@ pub enum UseResult {
 /// What a comparison has come to. Pairs that differ are not counted: a simulated drive holds no data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CompareResult {
-    /// Pairs of blocks that were in memory together.
-    pub compared: u64,
-    /// The most that waited for its other version.
-    pub unmatched_bytes_max: u64,
-    /// The most that may.
+    /// Pairs, and what waited.
+    #[serde(flatten)]
+    pub counts: CompareCounts,
+    /// The most that may wait for its other version.
     pub memory_bytes: u64,
 }
 
 /// What prefetching has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PrefetchResult {
-    /// Foreground reads.
-    pub reads: u64,
-    /// Those all of whose blocks were in memory or asked for.
-    pub foreseen: u64,
-    /// Those all of whose blocks were in memory.
-    pub hits: u64,
-    /// Blocks that were asked for.
-    pub predicted: u64,
-    /// Blocks that were read.
-    pub prefetched: u64,
-    /// Blocks of them that a read found in memory.
-    pub used: u64,
+    /// Foreground reads, and blocks.
+    #[serde(flatten)]
+    pub counts: PrefetchCounts,
     /// What may be in memory or asked for.
     pub memory_bytes: u64,
 }
@@ -183,20 +161,12 @@ impl UseResult {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Compare(one), Self::Compare(other)) => Self::Compare(CompareResult {
-                compared: one.compared + other.compared,
-                unmatched_bytes_max: one.unmatched_bytes_max.max(other.unmatched_bytes_max),
-                memory_bytes: one.memory_bytes,
-            }),
-            (Self::Prefetch(one), Self::Prefetch(other)) => Self::Prefetch(PrefetchResult {
-                reads: one.reads + other.reads,
-                foreseen: one.foreseen + other.foreseen,
-                hits: one.hits + other.hits,
-                predicted: one.predicted + other.predicted,
-                prefetched: one.prefetched + other.prefetched,
-                used: one.used + other.used,
-                memory_bytes: one.memory_bytes,
-            }),
+            (Self::Compare(one), Self::Compare(other)) => {
+                Self::Compare(CompareResult { counts: one.counts.and(other.counts), ..one })
+            }
+            (Self::Prefetch(one), Self::Prefetch(other)) => {
+                Self::Prefetch(PrefetchResult { counts: one.counts.and(other.counts), ..one })
+            }
             (Self::WriteBack(one), Self::WriteBack(other)) => Self::WriteBack(one.and(other)),
             _ => panic!("results of different tasks"),
         }

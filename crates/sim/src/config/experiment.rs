@@ -29,7 +29,7 @@ use crate::engine::{self, Arm};
 use crate::fleet::{self, Member};
 use crate::library;
 use crate::outside::{ExternalConfig, Outside};
-use crate::postmark::{FreeReads, NoFreeReads, cleaning_task};
+use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
 use crate::result::{RunResult, Tally};
 use crate::servo::{SeekErrors, Servo};
 use crate::source::{
@@ -50,6 +50,8 @@ pub struct Experiment {
     pub striping: Striping,
     /// What a first pass over the trace found, if there is one.
     pub trace: Option<TraceInfo>,
+    /// What PostMark does, if that is the workload.
+    postmark: Option<PostmarkSpec>,
 }
 
 /// A run of an experiment in progress, for a progress bar: done and total, in any unit.
@@ -91,8 +93,8 @@ impl Experiment {
         check_freeblock(config, &spec, &drive, &striping)?;
         check_external(config)?;
         check_sectors(config, &spec)?;
-        check_postmark(config, &spec, &drive, &striping)?;
-        check_workload(&config.workload, None)
+        postmark_spec(config, &spec, &drive, &striping)?;
+        check_workload(&config.workload, None, striping.blocks())
     }
 
     /// Like [`Self::new`] for a trace that has been looked at already. Panics when the workload
@@ -110,9 +112,9 @@ impl Experiment {
         check_freeblock(&config, &spec, &drive, &striping)?;
         check_external(&config)?;
         check_sectors(&config, &spec)?;
-        check_postmark(&config, &spec, &drive, &striping)?;
-        check_workload(&config.workload, trace.as_ref())?;
-        let experiment = Self { config, spec, drive, striping, trace };
+        let postmark = postmark_spec(&config, &spec, &drive, &striping)?;
+        check_workload(&config.workload, trace.as_ref(), striping.blocks())?;
+        let experiment = Self { config, spec, drive, striping, trace, postmark };
         experiment.placements()?;
         Ok(experiment)
     }
@@ -275,7 +277,8 @@ impl Experiment {
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
         let (seed, every) = (self.config.seed, REPORT_EVERY_DECIDED);
-        let source = workload.process(free_reads, seed);
+        let spec = self.postmark.expect("worked out when it was built");
+        let source = workload.process(spec, free_reads, seed);
         let mut source = Reporting { source, progress, every, until_next: every };
         let mut tally = self.tally_source(&mut source, planners, observer)?;
         source.report();
@@ -489,13 +492,14 @@ fn check_freeblock(
     checked.map_err(|message| ConfigError::Freeblock { message })
 }
 
-fn check_postmark(
+/// What PostMark does, if that is the workload.
+fn postmark_spec(
     config: &SimConfig,
     spec: &DriveSpec,
     drive: &Drive,
     striping: &Striping,
-) -> Result<(), ConfigError> {
-    let Workload::Postmark(workload) = &config.workload else { return Ok(()) };
+) -> Result<Option<PostmarkSpec>, ConfigError> {
+    let Workload::Postmark(workload) = &config.workload else { return Ok(None) };
     let is_volume = striping.arms() > 1 || config.array.layout == Layout::Independent;
     let refuses = spec.zoned.is_some_and(|zoned| zoned.kind == ZonedKind::HostManaged);
     let not_with_it = [
@@ -512,7 +516,7 @@ fn check_postmark(
     ];
     let checked = match not_with_it.iter().find(|(is_there, _)| *is_there) {
         Some((_, why)) => Err(format!("`kind` is postmark: {why}")),
-        None => workload.check(drive.blocks(), config.seed),
+        None => workload.spec(drive.blocks(), config.seed).map(Some),
     };
     checked.map_err(|message| ConfigError::Workload { message })
 }

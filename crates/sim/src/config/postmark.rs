@@ -48,7 +48,8 @@ pub enum PostmarkCleaner {
     Original,
     /// Freeblock reads in the gaps of the process's requests, and the process when they do not keep up.
     Freeblock,
-    /// Nobody: it is `original`, of whose time that of cleaning is subtracted, as osdi00 does.
+    /// Nobody: it is `original`, of whose time that of cleaning is subtracted, as osdi00 does. All else
+    /// in the result, requests, response times and hash among it, is of that run.
     Ideal,
 }
 
@@ -93,8 +94,8 @@ const TRANSACTIONS_MAX: u32 = 1_000_000;
 const PASSES_MAX: u32 = 100;
 
 impl PostmarkWorkload {
-    /// What is wrong with it on a drive of this capacity, if anything is.
-    pub(super) fn check(&self, capacity: Blocks, seed: u64) -> Result<(), String> {
+    /// What it comes to on a drive of this capacity, its number of files worked out; or what is wrong.
+    pub(super) fn spec(&self, capacity: Blocks, seed: u64) -> Result<PostmarkSpec, String> {
         let Self { utilisation, files, subdirectories, size_min, size_max, .. } = *self;
         let within = |key: &str, value: u32, most: u32| match value {
             0 => Err(format!("`{key}` is 0: at least 1 is needed")),
@@ -134,13 +135,20 @@ impl PostmarkWorkload {
         if let Some(files) = files {
             within("files", files, files_max.min(disk.capacity_blocks()))?;
         }
-        let files = self.files(seed);
+        let mut spec = PostmarkSpec {
+            subdirectories,
+            size_min: size_min.get() as u32,
+            size_max: size_max.get() as u32,
+            transactions: self.transactions,
+            ..PostmarkSpec::osdi00(0)
+        };
+        let files = files.unwrap_or_else(|| files_for(spec, self.share(), self.passes, seed));
         if files > files_max {
             return Err(format!(
                 "`subdirectories` is {subdirectories}: {files} files are too many for them; {FILES_A_DIRECTORY} each are allowed"
             ));
         }
-        let spec = self.spec(files);
+        spec.files = files;
         let used = used_blocks(spec, self.passes, seed);
         let used = used / f64::from(disk.capacity_blocks());
         let off = (used - self.share()).abs();
@@ -158,18 +166,7 @@ impl PostmarkWorkload {
                 100.0 * USED_MAX
             ));
         }
-        Ok(())
-    }
-
-    fn spec(&self, files: u32) -> PostmarkSpec {
-        PostmarkSpec {
-            files,
-            subdirectories: self.subdirectories,
-            size_min: self.size_min.get() as u32,
-            size_max: self.size_max.get() as u32,
-            transactions: self.transactions,
-            ..PostmarkSpec::osdi00(files)
-        }
+        Ok(spec)
     }
 
     /// Part of the log in use, where no number of files is asked for.
@@ -177,18 +174,18 @@ impl PostmarkWorkload {
         self.utilisation.unwrap_or(UTILISATION)
     }
 
-    /// Files before the first transaction.
-    fn files(&self, seed: u64) -> u32 {
-        self.files.unwrap_or_else(|| files_for(self.spec(0), self.share(), self.passes, seed))
-    }
-
-    pub(super) fn process<F: FreeReads>(&self, free_reads: F, seed: u64) -> PostmarkProcess<F> {
+    /// Its process, of what [`Self::spec`] has worked out.
+    pub(super) fn process<F: FreeReads>(
+        &self,
+        spec: PostmarkSpec,
+        free_reads: F,
+        seed: u64,
+    ) -> PostmarkProcess<F> {
         let cleaner = match self.cleaner {
             PostmarkCleaner::Freeblock => Cleaner::OSDI00_FREEBLOCK,
             PostmarkCleaner::Original | PostmarkCleaner::Ideal => Cleaner::Foreground,
         };
-        let (spec, disk) =
-            (self.spec(self.files(seed)), LogDiskSpec { cleaner, ..LogDiskSpec::OSDI00 });
+        let disk = LogDiskSpec { cleaner, ..LogDiskSpec::OSDI00 };
         let (metadata, passes) = (self.metadata, self.passes);
         PostmarkProcess::new(spec, disk, metadata, CpuTimes::OSDI00, passes, free_reads, seed)
     }

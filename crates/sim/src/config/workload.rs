@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use freewheel_trace::{Format, InfoCollector, OpenOptions, TraceInfo, TraceReader};
-use freewheel_units::SimDuration;
+use freewheel_units::{Blocks, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +103,11 @@ const SPAN_MAX: SimDuration = SimDuration::from_ns((1 << 63) / 3);
 pub(super) fn check_workload(
     workload: &Workload,
     trace: Option<&TraceInfo>,
+    capacity: Blocks,
 ) -> Result<(), ConfigError> {
+    if let Workload::Closed { pattern, .. } | Workload::Open { pattern, .. } = workload {
+        pattern.check(capacity).map_err(|message| ConfigError::Workload { message })?;
+    }
     let wrong = |message: String| Err(ConfigError::Workload { message });
     match workload {
         Workload::Closed { requests: 0, .. } | Workload::Open { requests: 0, .. } => {

@@ -51,6 +51,38 @@ impl Default for PatternSpec {
 /// Most blocks of a request: a block count within a request is 32 bits wide.
 const BLOCKS_MAX: u64 = u32::MAX as u64;
 
+impl PatternSpec {
+    /// What is wrong with it on a volume of this capacity, if anything is, with its key.
+    pub(crate) fn check(&self, capacity: Blocks) -> Result<(), String> {
+        let share = |key: &str, value: f64| {
+            let fits = (0.0..=1.0).contains(&value);
+            fits.then_some(()).ok_or(format!("`{key}` is {value}: a share of 0 to 1 is needed"))
+        };
+        share("read_share", self.read_share)?;
+        share("local_share", self.local_share)?;
+        let blocks = |key: &str, bytes: Bytes| {
+            let fits = bytes.get() > 0 && bytes.get().is_multiple_of(512);
+            let count = bytes.blocks_rounded_up().get();
+            fits.then_some(count).ok_or(format!("`{key}` is {bytes}: a multiple of 512B is needed"))
+        };
+        let (align, size) = (blocks("align", self.align)?, blocks("size", self.size)?);
+        if self.local_share > 0.0 && self.local_sd.blocks_rounded_up() > capacity {
+            let capacity = capacity.bytes().human_decimal();
+            let sd = self.local_sd;
+            return Err(format!("`local_sd` is {sd}, but the drive holds {capacity}"));
+        }
+        if size > BLOCKS_MAX || align > BLOCKS_MAX {
+            let size = self.size.max(self.align);
+            return Err(format!("a request of {size} is too large: below 2TiB is allowed"));
+        }
+        if size > capacity.get() || align > capacity.get() {
+            let capacity = capacity.bytes().human_decimal();
+            return Err(format!("`size` is {}, but the drive holds {capacity}", self.size));
+        }
+        Ok(())
+    }
+}
+
 /// Draws requests; operations, sizes and places from streams of their own.
 #[derive(Debug, Clone)]
 pub struct Pattern {
@@ -67,31 +99,8 @@ pub struct Pattern {
 impl Pattern {
     /// Requests within `capacity`. Err says which key of the spec does not fit.
     pub fn new(spec: PatternSpec, capacity: Blocks, seed: u64) -> Result<Self, String> {
-        let share = |key: &str, value: f64| {
-            let fits = (0.0..=1.0).contains(&value);
-            fits.then_some(()).ok_or(format!("`{key}` is {value}: a share of 0 to 1 is needed"))
-        };
-        share("read_share", spec.read_share)?;
-        share("local_share", spec.local_share)?;
-        let blocks = |key: &str, bytes: Bytes| {
-            let fits = bytes.get() > 0 && bytes.get().is_multiple_of(512);
-            let count = bytes.blocks_rounded_up().get();
-            fits.then_some(count).ok_or(format!("`{key}` is {bytes}: a multiple of 512B is needed"))
-        };
-        let (align, size) = (blocks("align", spec.align)?, blocks("size", spec.size)?);
-        if spec.local_share > 0.0 && spec.local_sd.blocks_rounded_up() > capacity {
-            let capacity = capacity.bytes();
-            let sd = spec.local_sd;
-            return Err(format!("`local_sd` is {sd}, but the drive holds {capacity}"));
-        }
-        if size > BLOCKS_MAX || align > BLOCKS_MAX {
-            let size = spec.size.max(spec.align);
-            return Err(format!("a request of {size} is too large: below 2TiB is allowed"));
-        }
-        if size > capacity.get() || align > capacity.get() {
-            let capacity = capacity.bytes();
-            return Err(format!("`size` is {}, but the drive holds {capacity}", spec.size));
-        }
+        spec.check(capacity)?;
+        let [align, size] = [spec.align, spec.size].map(|bytes| bytes.blocks_rounded_up().get());
         Ok(Self {
             spec,
             capacity: capacity.get(),

@@ -4,7 +4,9 @@
 use freewheel_model::freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
 use freewheel_model::freeblock::uses::{Prewriter, backup, sample};
 use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Rule, Spent};
-use freewheel_sim::background::{BackgroundTask, FreeblockConfig, UseResult};
+use freewheel_sim::background::{
+    BackgroundTask, CompareResult, FreeblockConfig, PrefetchResult, UseResult,
+};
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
@@ -65,7 +67,7 @@ const READ_SHARE: f64 = 2.0 / 3.0;
 fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
     let prefetch = FreeblockConfig { task: BackgroundTask::Prefetch, ..FreeblockConfig::default() };
     let config = experiment(context, READ_SHARE, LOCAL_SHARE);
-    let (UseResult::Prefetch(counts), _) = used(config, prefetch)? else {
+    let (UseResult::Prefetch(PrefetchResult { counts, .. }), _) = used(config, prefetch)? else {
         unreachable!("a task of prefetching");
     };
     let quantity = "reads that prefetching had in memory, 70 % near the one before";
@@ -183,7 +185,7 @@ fn compare(context: &Context<'_>) -> Result<Row, ConfigError> {
         other_start: Some(half),
         ..FreeblockConfig::default()
     };
-    let (UseResult::Compare(counts), result) = used(config, compare)? else {
+    let (UseResult::Compare(CompareResult { counts, .. }), result) = used(config, compare)? else {
         unreachable!("a task of comparing");
     };
     let days = result.elapsed_ns as f64 / 86_400e9;

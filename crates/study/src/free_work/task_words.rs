@@ -1,5 +1,6 @@
 //! One task in words.
 
+use freewheel_model::freeblock::uses::{CompareCounts, PrefetchCounts};
 use freewheel_sim::background::{
     CompareResult, PrefetchResult, TaskKind, UseResult, WriteBackResult,
 };
@@ -97,7 +98,8 @@ fn use_rows(used: &UseResult, task: &TaskWork) -> Vec<(&'static str, String)> {
 }
 
 fn compare_rows(result: &CompareResult, block_bytes: u64) -> Vec<(&'static str, String)> {
-    let CompareResult { compared, unmatched_bytes_max, memory_bytes } = *result;
+    let CompareResult { counts, memory_bytes } = *result;
+    let CompareCounts { compared, unmatched_bytes_max } = counts;
     let [block, waited, memory] =
         [block_bytes, unmatched_bytes_max, memory_bytes].map(|bytes| Bytes::new(bytes).human());
     vec![
@@ -112,8 +114,8 @@ fn compare_rows(result: &CompareResult, block_bytes: u64) -> Vec<(&'static str, 
 }
 
 fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
-    let PrefetchResult { reads, foreseen, hits, predicted, prefetched, used, memory_bytes } =
-        *result;
+    let PrefetchResult { counts, memory_bytes } = *result;
+    let PrefetchCounts { reads, foreseen, hits, predicted, prefetched, used } = counts;
     let memory = Bytes::new(memory_bytes).human();
     let of_reads = |count| part(count, reads);
     vec![

@@ -37,16 +37,8 @@ pub(super) fn text(
     if !result.drives.is_empty() {
         sections.push(drives(&result.drives));
     }
-    let zoned = experiment.spec.zoned.map(|zoned| zoned.kind);
-    let cautions = study::shingled_cautions(zoned, result);
-    sections.extend(cautions.iter().map(|f| {
-        format!(
-            "{}
-  {}
-",
-            f.headline, f.detail
-        )
-    }));
+    let cautions = study::cautions(&experiment.config, &experiment.spec, result);
+    sections.extend(cautions.iter().map(|f| format!("{}\n  {}\n", f.headline, f.detail)));
     sections.push(format!("hash {}\n", result.result_hash));
     Ok(sections.join("\n"))
 }

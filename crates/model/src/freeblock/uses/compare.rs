@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_units::{Blocks, Bytes, Lbn, Op, SimTime};
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::freeblock::tasks::{Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until, Which};
@@ -52,16 +53,23 @@ pub enum CompareError {
 }
 
 /// What a comparison has come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CompareCounts {
-    /// Pairs compared.
+    /// Pairs of blocks that were in memory together.
     pub compared: u64,
-    /// Pairs that have been asked for and are not compared.
-    pub open: u64,
-    /// Data that wait for their other version.
-    pub unmatched: Bytes,
-    /// The most that has waited.
-    pub unmatched_max: Bytes,
+    /// The most that waited for its other version.
+    pub unmatched_bytes_max: u64,
+}
+
+impl CompareCounts {
+    /// The same on two arms together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            compared: self.compared + other.compared,
+            unmatched_bytes_max: self.unmatched_bytes_max.max(other.unmatched_bytes_max),
+        }
+    }
 }
 
 /// A comparison under way.
@@ -157,7 +165,7 @@ impl Compare {
     /// Asks for as many pairs as there is memory for.
     fn ask(&mut self, tasks: &mut Tasks, now: SimTime) -> Result<(), CompareError> {
         let (mut pairs, mut next) = (Vec::new(), self.next);
-        while self.counts.open + (pairs.len() as u64) < self.pairs_max
+        while self.open_pairs() + (pairs.len() as u64) < self.pairs_max
             && let Some(&Versions { current, safe }) = self.rows.get(next.0)
         {
             let (row, at) = next;
@@ -174,7 +182,6 @@ impl Compare {
         let extents: Vec<Extent> = pairs.iter().flat_map(sides).map(extent).collect();
         tasks.extend(now, self.task, &extents)?;
         self.next = next;
-        self.counts.open += pairs.len() as u64;
         for pair in pairs {
             self.open.extend(sides(&pair).map(|side| (side.get(), pair)));
         }
@@ -211,15 +218,23 @@ impl Compare {
         if self.unmatched.remove(&other) {
             self.open.remove(&current);
             self.open.remove(&safe);
-            self.counts.open -= 1;
             self.counts.compared += 1;
             compared.push(pair);
         } else {
             self.unmatched.insert(block);
         }
-        let unmatched = Blocks::new(self.unmatched.len() as u64 * self.block_size);
-        self.counts.unmatched = unmatched.bytes();
-        self.counts.unmatched_max = self.counts.unmatched_max.max(self.counts.unmatched);
+        let unmatched = self.unmatched().get();
+        self.counts.unmatched_bytes_max = self.counts.unmatched_bytes_max.max(unmatched);
+    }
+
+    /// Pairs that have been asked for and are not compared.
+    fn open_pairs(&self) -> u64 {
+        self.open.len() as u64 / 2
+    }
+
+    /// Data that wait for their other version.
+    pub fn unmatched(&self) -> Bytes {
+        Blocks::new(self.unmatched.len() as u64 * self.block_size).bytes()
     }
 
     /// The task that reads both versions.
@@ -229,7 +244,7 @@ impl Compare {
 
     /// Whether all pairs have been compared.
     pub fn is_done(&self) -> bool {
-        self.counts.open == 0 && self.next.0 >= self.rows.len()
+        self.open.is_empty() && self.next.0 >= self.rows.len()
     }
 
     /// What it has come to.

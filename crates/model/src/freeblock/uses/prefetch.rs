@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use freewheel_units::{Blocks, Bytes, Lbn, Op, SimTime};
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::drive::Drive;
@@ -29,7 +30,7 @@ pub enum PrefetchError {
 }
 
 /// What prefetching has come to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct PrefetchCounts {
     /// Foreground reads.
     pub reads: u64,
@@ -41,10 +42,23 @@ pub struct PrefetchCounts {
     pub predicted: u64,
     /// Blocks that were read.
     pub prefetched: u64,
-    /// Blocks of them that were used.
+    /// Blocks of them that a read found in memory.
     pub used: u64,
-    /// The most blocks that were in memory or asked for.
-    pub blocks_max: u64,
+}
+
+impl PrefetchCounts {
+    /// The same on two arms together.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            foreseen: self.foreseen + other.foreseen,
+            hits: self.hits + other.hits,
+            predicted: self.predicted + other.predicted,
+            prefetched: self.prefetched + other.prefetched,
+            used: self.used + other.used,
+        }
+    }
 }
 
 /// A block that is in memory or asked for.
@@ -69,6 +83,8 @@ pub struct Prefetcher {
     by_age: BTreeMap<u64, u64>,
     begun: u64,
     counts: PrefetchCounts,
+    /// The most blocks that were known.
+    known_max: u64,
 }
 
 impl Prefetcher {
@@ -103,6 +119,7 @@ impl Prefetcher {
             by_age: BTreeMap::new(),
             begun: 0,
             counts: PrefetchCounts::default(),
+            known_max: 0,
         })
     }
 
@@ -177,7 +194,7 @@ impl Prefetcher {
             self.begun += 1;
             self.counts.predicted += 1;
         }
-        self.counts.blocks_max = self.counts.blocks_max.max(self.known.len() as u64);
+        self.known_max = self.known_max.max(self.known.len() as u64);
         Ok(())
     }
 
@@ -243,6 +260,11 @@ impl Prefetcher {
     /// The task that reads what is predicted.
     pub fn task(&self) -> TaskId {
         self.task
+    }
+
+    /// The most blocks that were in memory or asked for.
+    pub fn known_max(&self) -> u64 {
+        self.known_max
     }
 
     /// What prefetching has come to.

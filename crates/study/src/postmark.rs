@@ -1,0 +1,142 @@
+//! PostMark behind an experiment: what became of its passes, and what must be known of them.
+
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{PassResult, PostmarkCleaner, PostmarkResult, SimConfig};
+use maud::{Markup, html};
+
+use crate::Finding;
+use crate::chart::{self, PassBar};
+use crate::page::{self, percent, section, table};
+
+/// The cautions that its result calls for.
+pub(crate) fn postmark_cautions(
+    config: &SimConfig,
+    spec: &DriveSpec,
+    result: &RunResult,
+) -> Vec<Finding> {
+    let Some(came) = &result.postmark else { return Vec::new() };
+    let all = [reckoned(came), few_gaps(config, spec, came), no_choice(config)];
+    all.into_iter().flatten().collect()
+}
+
+/// What is not its own of a run from whose time cleaning is subtracted.
+fn reckoned(came: &PostmarkResult) -> Option<Finding> {
+    (came.cleaner == PostmarkCleaner::Ideal).then(|| Finding {
+        headline: "This run is that of `cleaner = \"original\"`, which cleans; only the times of its passes are reckoned without cleaning.".into(),
+        detail: "Transactions a second and the time of a pass are those of IDEAL (osdi00 section 5.2). Requests, response times, stages, the time of the whole run, what was cleaned and the hash are those of the run that it is reckoned from: there is no request of a run that does not clean.".into(),
+    })
+}
+
+/// The process has cleaned for want of gaps that the drive keeps for itself.
+fn few_gaps(config: &SimConfig, spec: &DriveSpec, came: &PostmarkResult) -> Option<Finding> {
+    let last = came.passes.last().filter(|_| came.cleaner == PostmarkCleaner::Freeblock)?;
+    let keeps = spec.onboard.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before);
+    (config.electronics && keeps && last.copied_blocks > 0).then(|| Finding {
+        headline: format!(
+            "The gaps brought {} of the blocks that cleaning copied, and the process read the others: the drive keeps most of its rotational latency for its own buffer.",
+            percent(free_share(last))
+        ),
+        detail: "It reads the blocks that pass before those asked for (`keep_free_blocks_before` in its file), so its head cannot be elsewhere. `keep_free_blocks_before = false` in the experiment gives that latency to cleaning; the buffer serves fewer reads then, which costs some drives more than cleaning in gaps saves: compare the transactions a second of both. `electronics = false` is the paper's setting, without buffer or bus.".into(),
+    })
+}
+
+/// Part of the copied blocks that freeblock reads brought.
+fn free_share(pass: &PassResult) -> f64 {
+    pass.free_copied_blocks as f64 / (pass.free_copied_blocks + pass.copied_blocks) as f64
+}
+
+/// A policy that never has anything to choose from.
+fn no_choice(config: &SimConfig) -> Option<Finding> {
+    (config.scheduler != PolicySpec::Fcfs).then(|| Finding {
+        headline: format!(
+            "`scheduler` is {} and makes no difference here: PostMark's one process waits for each request before it sends the next.",
+            config.scheduler.title()
+        ),
+        detail: "Every policy gives the same result, as there is never more than one request to choose from.".into(),
+    })
+}
+
+/// The section of its passes; nothing where it was not the workload.
+pub(crate) fn passes(result: &RunResult) -> Markup {
+    let Some(came) = &result.postmark else { return html! {} };
+    let seconds = |ns: u64| format!("{:.1}", ns as f64 / 1e9);
+    let name = |number: usize| format!("pass {number}");
+    let times = |(number, pass): (usize, &PassResult)| {
+        vec![
+            name(number),
+            percent(pass.utilisation),
+            format!("{:.1}", pass.transactions_per_second),
+            seconds(pass.elapsed_ns),
+            seconds(pass.cleaning_read_ns),
+            seconds(pass.cleaning_copy_ns),
+        ]
+    };
+    let counts = |(number, pass): (usize, &PassResult)| {
+        let segments = [pass.segments_written, pass.segments_cleaned, pass.segments_targeted];
+        let blocks = [pass.copied_blocks, pass.free_copied_blocks];
+        let counts = segments.into_iter().chain(blocks);
+        std::iter::once(name(number)).chain(counts.map(|count| count.to_string())).collect()
+    };
+    let numbered = || (1..).zip(&came.passes);
+    let times: Vec<Vec<String>> = numbered().map(times).collect();
+    let counts: Vec<Vec<String>> = numbered().map(counts).collect();
+    let times_head = [
+        "",
+        "log in use",
+        "transactions/s",
+        "elapsed, s",
+        "reads of cleaning, s",
+        "copies of cleaning, s",
+    ];
+    let counts_head = [
+        "",
+        "segments written",
+        "cleaned by the process",
+        "given to free reads",
+        "blocks copied that the process read",
+        "that free reads brought",
+    ];
+    let is_reckoned = came.cleaner == PostmarkCleaner::Ideal;
+    let bars: Vec<PassBar> =
+        numbered().map(|(number, pass)| bar(name(number), pass, is_reckoned)).collect();
+    section(
+        "PostMark",
+        &html! {
+            (page::chart(&chart::passes(&bars)))
+            (table(&times_head, &times))
+            (table(&counts_head, &counts))
+            p.note {
+                (came.files) " files before the first transaction; the last pass counts. " (cleans(came.cleaner))
+            }
+        },
+    )
+}
+
+/// Where the time of a pass goes.
+fn bar(label: String, pass: &PassResult, is_reckoned: bool) -> PassBar {
+    let [elapsed, reading, copying] =
+        [pass.elapsed_ns, pass.cleaning_read_ns, pass.cleaning_copy_ns].map(|ns| ns as f64 / 1e9);
+    let cleaning = if is_reckoned { [0.0, 0.0] } else { [reading, copying] };
+    PassBar {
+        label,
+        work: elapsed - cleaning.iter().sum::<f64>(),
+        reading: cleaning[0],
+        copying: cleaning[1],
+        note: format!("{:.1} transactions/s", pass.transactions_per_second),
+    }
+}
+
+/// Who cleaned, and what the columns of cleaning mean then.
+const fn cleans(cleaner: PostmarkCleaner) -> &'static str {
+    match cleaner {
+        PostmarkCleaner::Original => "The process cleans by itself.",
+        PostmarkCleaner::Freeblock => {
+            "Freeblock reads in the gaps of its requests bring the blocks that it copies; where they do not keep up, it reads them itself."
+        }
+        PostmarkCleaner::Ideal => {
+            "Cleaning, whose times and counts are in the tables, is subtracted from the elapsed time."
+        }
+    }
+}
