@@ -53,6 +53,28 @@ fn potential_bandwidth_is_the_share_of_time_rotating_times_the_media_rate() {
 }
 
 #[test]
+fn latency_of_writing_back_is_no_potential_in_the_finding_nor_in_the_bars() {
+    let writes = random_reads(400, 20).replace(",R,", ",W,");
+    let of = |text: &str| {
+        studied(text, |o| {
+            (o.policies, o.scrub) = (vec![PolicySpec::Fcfs], false);
+        })
+    };
+    let study = of(&writes);
+    let run = study.fcfs();
+    let back_ns = run.writing_back_rotate_ns();
+    // All are taken by the buffer, so all of the waiting is for writing back.
+    assert!(back_ns > 0 && back_ns == run.result.head_time.rotate_ns);
+    assert_eq!(study.potential_bytes_per_second(run), 0.0);
+    assert!(says(&study, "Up to 0.00 MB/s could be read"));
+    let page = study.html();
+    assert!(page.contains("latency while writing back") && page.contains("0.00 MB/s potential"));
+    let reads = of(&random_reads(400, 20));
+    assert_eq!(reads.fcfs().writing_back_rotate_ns(), 0);
+    assert!(!reads.html().contains("latency while writing back"));
+}
+
+#[test]
 fn the_best_policy_has_the_smallest_mean_and_the_headline_names_it() {
     // Ten at a time every 100 ms: there is something to choose from.
     let text = random_reads(600, 0).lines().skip(1).enumerate().fold(

@@ -58,7 +58,17 @@ fn few(response: &Summary) -> Option<Finding> {
 
 fn head_time(study: &Study) -> Finding {
     let head = &study.fcfs().result.head_time;
-    let back = if study.drive.electronics { ", what is written back included" } else { "" };
+    let writing_back_ns = study.fcfs().writing_back_rotate_ns();
+    let (back, usable) = match writing_back_ns {
+        0 => ("", "The waiting".into()),
+        ns => (
+            ", what is written back included",
+            format!(
+                "Of the waiting {} ms are before requests, which",
+                ms(per_request(study, head.rotate_ns - ns))
+            ),
+        ),
+    };
     Finding {
         headline: format!(
             "While it works, the head waits for rotation {} of the time and moves data {} of it.",
@@ -66,7 +76,7 @@ fn head_time(study: &Study) -> Finding {
             percent(head.transfer_share())
         ),
         detail: format!(
-            "Under FCFS the head takes {} ms a request{back}: {} ms seeking, {} ms waiting for its sector, {} ms transferring. The waiting is what freeblock scheduling turns into reads for free.",
+            "Under FCFS the head takes {} ms a request{back}: {} ms seeking, {} ms waiting for its sector, {} ms transferring. {usable} is what freeblock scheduling turns into reads for free.",
             ms(per_request(study, head.total_ns())),
             ms(per_request(study, head.seek_ns)),
             ms(per_request(study, head.rotate_ns)),
@@ -80,36 +90,32 @@ fn per_request(study: &Study, sum_ns: u128) -> f64 {
 }
 
 fn potential(study: &Study) -> Finding {
-    let all = study.potential_bytes_per_second(study.fcfs());
-    let usable = usable_bytes_per_second(study).filter(|&usable| rate(usable) != rate(all));
-    let bytes_per_second = usable.unwrap_or(all);
-    let rest = usable.map_or(String::new(), |_| {
-        format!(
-            " With the latency while the drive writes back from its buffer, which is not given away, it would be {}.",
-            rate(all)
-        )
-    });
+    let run = study.fcfs();
+    let bytes_per_second = study.potential_bytes_per_second(run);
+    let rest = match run.writing_back_rotate_ns() {
+        0 => String::new(),
+        ns => {
+            let share = ns as f64 / run.result.elapsed_ns.max(1) as f64;
+            format!(
+                " Not in it are {} that lie in the latency while the drive writes back from its buffer, which is not given away.",
+                rate(share * study.drive.media_bytes_per_second)
+            )
+        }
+    };
     let seconds = study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0);
     Finding {
         headline: format!(
-            "Up to {} could be read in those gaps without delaying anybody.",
+            "Up to {} could be read in the gaps before requests without delaying anybody.",
             rate(bytes_per_second)
         ),
         detail: format!(
-            "That is the rotational latency of this load times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
+            "That is the rotational latency before the requests of this load times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
             rate(study.drive.media_bytes_per_second),
             Bytes::new(study.drive.capacity_bytes).human_decimal(),
             span(seconds),
             rest
         ),
     }
-}
-
-/// Of a drive that writes back: what lies before requests and not before destages, where nobody looks for
-/// gaps. None where that is not known.
-fn usable_bytes_per_second(study: &Study) -> Option<f64> {
-    let scrub = study.scrub.as_ref().filter(|_| study.fcfs().result.buffer_writes > 0)?;
-    Some(scrub.arms.iter().map(|arm| arm.potential_bytes_per_second).sum())
 }
 
 /// None when there is nothing to compare.

@@ -153,6 +153,14 @@ pub struct PolicyRun {
     pub result: RunResult,
 }
 
+impl PolicyRun {
+    /// Rotational latency while the drive wrote back from its buffer: that of the head which is no
+    /// request's.
+    pub fn writing_back_rotate_ns(&self) -> u128 {
+        self.result.head_time.rotate_ns.saturating_sub(self.result.stages.rotate_ns)
+    }
+}
+
 /// Progress may be reported from several threads.
 pub type ProgressSink<'a> = &'a (dyn Fn(StudyProgress<'_>) + Sync);
 
@@ -331,9 +339,10 @@ impl Study {
     }
 
     /// Rate at which wanted data could be read in the rotational gaps of a run, at the very most:
-    /// the share of time spent in rotational latency times the media rate (osdi00 section 3).
+    /// the share of time spent in rotational latency before requests times the media rate (osdi00
+    /// section 3). That of writing back is left out, as nobody looks for gaps there.
     pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
-        let share = run.result.head_time.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
+        let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second
     }
 
