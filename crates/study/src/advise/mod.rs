@@ -110,9 +110,9 @@ pub struct Study {
     pub trace_space_bytes: u64,
     /// What the trace is like.
     pub trace: Character,
-    /// How each policy did, FCFS first.
+    /// How each policy did, FCFS first, and last the drive's own queue, where it has one.
     pub runs: Vec<PolicyRun>,
-    /// How long a scrub takes in the rotational gaps under FCFS, if that was asked for.
+    /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for.
     pub scrub: Option<ScrubEstimate>,
     /// What follows, most important first.
     pub findings: Vec<Finding>,
@@ -154,6 +154,14 @@ pub struct PolicyRun {
 }
 
 impl PolicyRun {
+    /// Where or how it was, within a sentence.
+    pub(crate) fn under(&self) -> String {
+        match self.own_queue {
+            true => format!("in the {}", self.title),
+            false => format!("under {}", self.title),
+        }
+    }
+
     /// Rotational latency while the drive wrote back from its buffer: that of the head which is no
     /// request's.
     pub fn writing_back_rotate_ns(&self) -> u128 {
@@ -174,13 +182,13 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
     }
     let trace = characterize(&options.trace, progress)?;
     let info = Some(trace.info.clone());
-    let experiment =
-        Experiment::with_trace_info(config(&options, Order::Policy(PolicySpec::Fcfs)), info)?;
+    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.onboard.queue;
+    let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
+    let baseline = own_queue.map_or(Order::Policy(PolicySpec::Fcfs), Order::Drive);
+    let experiment = Experiment::with_trace_info(config(&options, baseline), info)?;
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
-    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.onboard.queue;
-    let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
     let policies = options.policies.iter().map(|&policy| Order::Policy(policy));
     let orders: Vec<Order> = policies.chain(own_queue.map(Order::Drive)).collect();
     let runs = || -> Result<Vec<PolicyRun>, ConfigError> {
@@ -320,9 +328,15 @@ fn assumed(spec: &DriveSpec, electronics: bool) -> Vec<String> {
 }
 
 impl Study {
-    /// The run under FCFS, which everything is compared with.
-    pub fn fcfs(&self) -> &PolicyRun {
-        &self.runs[0]
+    /// The run that everything is compared with: what the drive does today. That is its own queue
+    /// where it has one, else FCFS.
+    pub fn baseline(&self) -> &PolicyRun {
+        self.runs.iter().find(|run| run.own_queue).unwrap_or(&self.runs[0])
+    }
+
+    /// The policies outside the drive, FCFS first.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = &PolicyRun> {
+        self.runs.iter().filter(|run| !run.own_queue)
     }
 
     /// The run with the smallest mean response time, of equals the first.
@@ -334,8 +348,13 @@ impl Study {
     /// The policy with the smallest mean response time, the drive's own queue left aside.
     pub fn best_policy(&self) -> &PolicyRun {
         let mean = |run: &&PolicyRun| run.result.response.mean_ns;
-        let policies = self.runs.iter().filter(|run| !run.own_queue);
-        policies.min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+        self.policies().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+    }
+
+    /// The one with the largest.
+    pub(crate) fn worst_policy(&self) -> &PolicyRun {
+        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
+        self.policies().max_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
     /// Rate at which wanted data could be read in the rotational gaps of a run, at the very most:

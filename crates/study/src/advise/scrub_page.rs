@@ -4,6 +4,7 @@ use freewheel_units::Bytes;
 use maud::{Markup, html};
 
 use super::scrub::reached;
+use super::Study;
 use crate::chart::{Axes, Line};
 use crate::free_work::{
     POTENTIAL_IS, bandwidth_chart, efficiency_chart, line, shares, shares_chart, titled,
@@ -14,13 +15,13 @@ use crate::scrub::{ArmScrub, ScrubEstimate, ScrubPoint};
 /// Actuators that can all be shown, and their lines told apart; of more the slowest is.
 const SIDE_BY_SIDE: usize = 2;
 
-pub(super) fn section(estimate: &ScrubEstimate) -> Markup {
+pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
     html! {
         (charts(estimate))
         (table(estimate))
         p.note {
             "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
-            " that reads in the rotational gaps of the load, under FCFS. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
+            " that reads in the rotational gaps of the load " (study.baseline().under()) ", as a scheduler inside the drive would, which knows where its head is. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
             (estimate.foreground_delay_ns) " ns later."
         }
     }
