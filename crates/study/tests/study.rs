@@ -119,32 +119,42 @@ fn a_policy_that_does_harm_is_named_where_none_helps() {
     assert!(study.runs.iter().all(told), "{finding:?}");
 }
 
+/// The Atlas 10K with a command queue of its own.
+fn drive_with_queue() -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    let queue = "\n[onboard.queue]\ndepth = 32\nscheduler = { policy = \"sptf\" }\n";
+    let text = freewheel_sim::library::text("atlas10k").unwrap();
+    file.write_all((text.to_owned() + queue).as_bytes()).unwrap();
+    file
+}
+
 #[test]
 fn what_a_drive_with_a_queue_of_its_own_does_today_is_what_all_is_compared_with() {
-    let study = studied(&random_reads(400, 20), |o| {
-        o.drive = "exos-x24-24tb".into();
+    let drive = drive_with_queue();
+    let drive = drive.path().to_str().unwrap();
+    let text = random_reads(400, 4);
+    let study = studied(&text, |o| {
+        o.drive = drive.into();
         o.policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
     });
     assert!(study.baseline().own_queue);
     let words = |finding: &freewheel_study::Finding| finding.headline.clone() + &finding.detail;
-    let text: String = study.findings.iter().map(words).collect();
-    assert!(text.contains("simulated gaps in the drive's queue of 32"), "{text}");
-    assert!(text.contains("a request in the drive's queue of 32"), "{text}");
+    let said: String = study.findings.iter().map(words).collect();
+    assert!(said.contains("simulated gaps in the drive's queue of 32"), "{said}");
+    assert!(said.contains("a request in the drive's queue of 32"), "{said}");
     // Told to give its gaps away, and else the same: its queue as well.
-    let config = SimConfig::parse(
-        "drive = \"exos-x24-24tb\"\nkeep_free_blocks_before = false\n\
-         [workload]\nkind = \"closed\"\nrequests = 1\n",
-        "test",
-        &[],
+    let (file, _) = options(&text);
+    let config = format!(
+        "drive = \"{drive}\"\nkeep_free_blocks_before = false\n\
+         [workload]\nkind = \"trace\"\nfile = \"{}\"\n",
+        file.path().display()
     );
-    let mut config = config.unwrap();
-    let (_file, options) = options(&random_reads(400, 20));
-    config.workload = freewheel_sim::config::Workload::Trace(options.trace);
-    let result = Experiment::new(config).unwrap().run().unwrap();
+    let result = Experiment::new(SimConfig::parse(&config, "test", &[]).unwrap()).unwrap().run();
     let estimate = study.scrub.as_ref().unwrap();
-    assert_eq!(estimate.response_ns_mean, result.response.mean_ns);
-    let bare = studied(&random_reads(400, 20), |o| {
-        (o.drive, o.electronics, o.scrub) = ("exos-x24-24tb".into(), false, false);
+    assert_eq!(estimate.response_ns_mean, result.unwrap().response.mean_ns);
+    assert!(estimate.response_ns_mean < study.runs[0].result.response.mean_ns);
+    let bare = studied(&text, |o| {
+        (o.drive, o.electronics, o.scrub) = (drive.into(), false, false);
     });
     assert_eq!((bare.baseline().own_queue, &*bare.baseline().title), (false, "FCFS"));
 }

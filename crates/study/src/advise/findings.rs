@@ -158,12 +158,13 @@ fn policy(study: &Study) -> Option<Finding> {
             ms(after.mean_ns)
         ),
         detail: format!(
-            "p99 goes from {} ms to {} ms, the longest wait for the head from {} ms to {} ms{flushes}. {}",
+            "p99 goes from {} ms to {} ms, the longest wait for the head from {} ms to {} ms{flushes}. {}{}",
             ms(before.p99_ns as f64),
             ms(after.p99_ns as f64),
             ms(baseline.result.queue_ns_max as f64),
             ms(best.result.queue_ns_max as f64),
-            choice(study, &[baseline, best])
+            choice(study, &[baseline, best]),
+            one_at_a_time(baseline)
         ),
     })
 }
@@ -187,10 +188,11 @@ fn nothing_helps(study: &Study, baseline: &PolicyRun) -> Finding {
             "No policy that was compared lowers the mean response time of this load noticeably{harm}."
         ),
         detail: format!(
-            "It is {} ms {}. {}",
+            "It is {} ms {}. {}{}",
             ms(before.mean_ns),
             baseline.under(),
-            choice(study, &[baseline])
+            choice(study, &[baseline]),
+            one_at_a_time(baseline)
         ),
     }
 }
@@ -217,6 +219,14 @@ fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Findin
     }
 }
 
+/// How policies are compared with the drive's own queue.
+fn one_at_a_time(baseline: &PolicyRun) -> &'static str {
+    match baseline.own_queue {
+        true => " Under a policy the drive is given one command at a time.",
+        false => "",
+    }
+}
+
 /// What there is to choose from, and how the policies do that were not `told` of yet.
 fn choice(study: &Study, told: &[&PolicyRun]) -> String {
     let rest = study.policies().filter(|run| told.iter().all(|told| told.title != run.title));
@@ -228,13 +238,8 @@ fn choice(study: &Study, told: &[&PolicyRun]) -> String {
         false => format!("The mean is {}. ", rest.join(", ")),
     };
     let baseline = study.baseline();
-    let one = if baseline.own_queue {
-        " Under a policy the drive is given one command at a time."
-    } else {
-        ""
-    };
     format!(
-        "{rest}On average {:.1} requests are outstanding {}: a policy can choose only among those that wait.{one}",
+        "{rest}On average {:.1} requests are outstanding {}: a policy can choose only among those that wait.",
         baseline.result.outstanding_mean,
         baseline.under()
     )

@@ -8,6 +8,7 @@ mod scrub_page;
 use std::collections::BTreeSet;
 
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::freeblock::Around;
 use freewheel_model::onboard::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
@@ -174,6 +175,15 @@ pub type ProgressSink<'a> = &'a (dyn Fn(StudyProgress<'_>) + Sync);
 
 /// Studies a trace. Policies run in parallel; the result does not depend on how many at once.
 pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study, StudyError> {
+    study_watched(options, None, progress)
+}
+
+/// Like [`study`]; the decisions of the scrub are made inside of calls of `around`, if it is there.
+pub fn study_watched(
+    options: &StudyOptions,
+    around: Option<Around<'_>>,
+    progress: ProgressSink<'_>,
+) -> Result<Study, StudyError> {
     let mut options = options.clone();
     options.policies = distinct_after_fcfs(&options.policies);
     // A wrong name is known before the long part begins.
@@ -196,7 +206,7 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
     };
     let scrub = || {
         let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
-        let scrub = || estimate(experiment.clone(), &options.trace, &report);
+        let scrub = || estimate(experiment.clone(), &options.trace, around, &report);
         options.scrub.then(scrub).transpose()
     };
     let (scrub, runs) = rayon::join(scrub, runs);

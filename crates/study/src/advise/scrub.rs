@@ -85,17 +85,21 @@ fn course(study: &Study, estimate: &ScrubEstimate) -> String {
 
 /// What became of the latency; nothing where there is none.
 fn latency_of(arm: &ArmScrub) -> String {
-    let (Some(efficiency), [first, .., last]) = (arm.efficiency, arm.course.as_slice()) else {
+    let (Some(efficiency), Some(all), [first, .., last]) =
+        (arm.efficiency, arm.shares, arm.course.as_slice())
+    else {
         return String::new();
     };
-    let shares = |point: &ScrubPoint| {
-        let GapShares { transfer_share, extra_seek_share, unused_share } = point.shares;
+    let words = |shares: GapShares| {
+        let GapShares { transfer_share, extra_seek_share, unused_share } = shares;
         [transfer_share, extra_seek_share, unused_share].map(reached)
     };
+    let shares = |point: &ScrubPoint| words(point.shares);
+    let [used_all, seeks_all, left_all] = words(all);
     let (potential, efficiency) = (rate(arm.potential_bytes_per_second), percent(efficiency));
     let ([used, seeks, left], [used_last, seeks_last, left_last]) = (shares(first), shares(last));
     format!(
-        " The latency that a scrub can use would carry {potential} at the media rate, of which it reads {efficiency} over all: at first {used} of the latency goes into free transfers, {seeks} into extra seeks and {left} is left, at last {used_last}, {seeks_last} and {left_last}."
+        " The latency that a scrub can use would carry {potential} at the media rate, of which it reads {efficiency} over all: {used_all} of the latency goes into free transfers, {seeks_all} into extra seeks and {left_all} is left; at first {used}, {seeks} and {left}, at last {used_last}, {seeks_last} and {left_last}."
     )
 }
 
@@ -108,13 +112,15 @@ fn course_of(arm: &ArmScrub) -> String {
     };
     let late =
         arm.seconds_95_percent.map_or(String::new(), |s| format!(", 95 % after {}", span(s)));
-    let last = arm.last_5_percent.zip(arm.last_1_percent).map_or(String::new(), |(five, one)| {
+    let of_read = || {
+        let five = arm.last_5_percent_of_read?;
+        Some(format!(" The last 5 % of what it reads take {} of the time.", percent(five)))
+    };
+    let last = arm.last_5_percent.zip(arm.last_1_percent).map(|(five, one)| {
         format!(" The last 5 % take {} of the time, the last 1 % {}; promoting the last blocks to requests of their own (`promote_tail` of `freewheel sim`) shortens that at a stated cost.", percent(five), percent(one))
     });
-    format!(
-        "Half of it is read after {}{late}.{last}",
-        span(half)
-    )
+    let last = last.or_else(of_read).unwrap_or_default();
+    format!("Half of it is read after {}{late}.{last}", span(half))
 }
 
 fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
