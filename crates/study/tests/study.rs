@@ -124,7 +124,7 @@ fn drive_with_queue() -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
     let queue = "\n[onboard.queue]\ndepth = 32\nscheduler = { policy = \"sptf\" }\n";
     let text = freewheel_sim::library::text("atlas10k").unwrap();
-    file.write_all((text.to_owned() + queue).as_bytes()).unwrap();
+    file.write_all((text.into_owned() + queue).as_bytes()).unwrap();
     file
 }
 
