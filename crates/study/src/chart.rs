@@ -15,8 +15,12 @@ const SEEK: RGBColor = RGBColor(0x6b, 0x8f, 0xc7);
 const ROTATE: RGBColor = RGBColor(0xe8, 0x9c, 0x31);
 const TRANSFER: RGBColor = RGBColor(0x2a, 0x9d, 0x7c);
 /// The parts of head time. What is wasted comes first, so that it is easy to compare.
-const HEAD_TIME: [(&str, RGBColor); 3] =
-    [("rotational latency", ROTATE), ("seek", SEEK), ("transfer", TRANSFER)];
+const HEAD_TIME: [(&str, RGBColor); 4] = [
+    ("rotational latency", ROTATE),
+    ("latency while writing back", RGBColor(0xf6, 0xd9, 0xae)),
+    ("seek", SEEK),
+    ("transfer", TRANSFER),
+];
 /// The parts of all time: latency first again, then what the requests need and what they do not.
 const HEAD_USE: [(&str, RGBColor); 6] = [
     ("rotational latency", ROTATE),
@@ -52,6 +56,8 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 pub(crate) struct HeadTimeBar {
     pub label: String,
     pub head_time: HeadTime,
+    /// Rotational latency among it that nobody can use, where that is told apart.
+    pub writing_back_rotate_ns: u128,
     /// Somebody else's rotational share (a paper's), drawn as a mark.
     pub rotate_share_elsewhere: Option<f64>,
     /// Text behind the bar.
@@ -62,15 +68,17 @@ pub(crate) struct HeadTimeBar {
 pub(crate) fn head_time(all: &[HeadTimeBar]) -> String {
     let bar = |bar: &HeadTimeBar| {
         let time = &bar.head_time;
+        let unusable = bar.writing_back_rotate_ns as f64 / time.total_ns().max(1) as f64;
+        let usable = time.rotate_share() - unusable;
         Bar {
             label: bar.label.clone(),
-            shares: vec![time.rotate_share(), time.seek_share(), time.transfer_share()],
+            shares: vec![usable, unusable, time.seek_share(), time.transfer_share()],
             whole: 1.0,
             mark: bar.rotate_share_elsewhere,
             note: bar.note.clone(),
         }
     };
-    bars(&HEAD_TIME, &all.iter().map(bar).collect::<Vec<_>>())
+    some_bars(&HEAD_TIME, &all.iter().map(bar).collect::<Vec<_>>())
 }
 
 /// What the head of one run did with all its time.
@@ -159,7 +167,7 @@ fn some_bars(parts: &[(&str, RGBColor)], all: &[Bar]) -> String {
 fn bars(parts: &[(&str, RGBColor)], bars: &[Bar]) -> String {
     let height = 48 + 34 * bars.len() as u32;
     draw(860, height, |area| {
-        let long = parts.len() > HEAD_TIME.len();
+        let long = parts.len() > 3;
         legend(area, parts, if long { BAR_LEFT - 140 } else { BAR_LEFT })?;
         for (row, bar) in bars.iter().enumerate() {
             draw_bar(area, parts, bar, 40 + 34 * row as i32)?;

@@ -17,7 +17,7 @@ mod validate;
 
 pub use advise::{
     DriveSummary, Finding, PolicyRun, ProgressSink, Study, StudyError, StudyOptions, StudyProgress,
-    study,
+    study, study_watched,
 };
 pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 pub use extract::{
@@ -29,7 +29,7 @@ pub use free_work::{
     DeadlineWork, Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, TaskWork, free_work_parts,
 };
 pub use number::four_digits;
-pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
+pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
 pub use sim_page::{cautions, sim_html};
 pub use validate::{
     Coherence, Distance, GapReading, Part, PhaseAnalysis, PhaseClass, PhaseDistance,

@@ -51,6 +51,7 @@ fn head_time(result: &RunResult) -> Markup {
     let bar = HeadTimeBar {
         label: "head time".into(),
         head_time: result.head_time,
+        writing_back_rotate_ns: 0,
         rotate_share_elsewhere: None,
         note: format!("busy {} of the time", percent(result.utilisation)),
     };

@@ -42,7 +42,7 @@ fn says(study: &Study, words: &str) -> bool {
 #[test]
 fn potential_bandwidth_is_the_share_of_time_rotating_times_the_media_rate() {
     let study = studied(&random_reads(400, 20), |_| {});
-    let run = study.fcfs();
+    let run = study.baseline();
     let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns as f64;
     // 334 to 229 sectors pass in a turn of 5.985 ms: 28.6 to 19.6 MB/s, outer zones larger.
     let media = study.drive.media_bytes_per_second;
@@ -50,6 +50,28 @@ fn potential_bandwidth_is_the_share_of_time_rotating_times_the_media_rate() {
     assert_eq!(study.potential_bytes_per_second(run), share * media);
     // A half turn every 20 ms is 15 % of the time.
     assert!((0.13..0.17).contains(&share), "{share}");
+}
+
+#[test]
+fn latency_of_writing_back_is_no_potential_in_the_finding_nor_in_the_bars() {
+    let writes = random_reads(400, 20).replace(",R,", ",W,");
+    let of = |text: &str| {
+        studied(text, |o| {
+            (o.policies, o.scrub) = (vec![PolicySpec::Fcfs], false);
+        })
+    };
+    let study = of(&writes);
+    let run = study.baseline();
+    let back_ns = run.writing_back_rotate_ns();
+    // All are taken by the buffer, so all of the waiting is for writing back.
+    assert!(back_ns > 0 && back_ns == run.result.head_time.rotate_ns);
+    assert_eq!(study.potential_bytes_per_second(run), 0.0);
+    assert!(says(&study, "Up to 0.00 MB/s could be read"));
+    let page = study.html();
+    assert!(page.contains("latency while writing back") && page.contains("0.00 MB/s potential"));
+    let reads = of(&random_reads(400, 20));
+    assert_eq!(reads.baseline().writing_back_rotate_ns(), 0);
+    assert!(!reads.html().contains("latency while writing back"));
 }
 
 #[test]
@@ -78,6 +100,63 @@ fn the_best_policy_has_the_smallest_mean_and_the_headline_names_it() {
 fn where_nothing_waits_no_policy_is_said_to_help() {
     let study = studied(&random_reads(200, 50), |_| {});
     assert!(says(&study, "No policy that was compared lowers the mean"));
+}
+
+#[test]
+fn a_policy_that_does_harm_is_named_where_none_helps() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/sqlite-ext4.csv.zst");
+    let trace = TraceWorkload { file: file.into(), fit: Fit::Scale, ..TraceWorkload::default() };
+    let options = StudyOptions { scrub: false, ..StudyOptions::new(trace, "atlas10k") };
+    let study = study(&options, &|_| {}).unwrap();
+    let mean = |run: &freewheel_study::PolicyRun| run.result.response.mean_ns;
+    let worst = study.runs.iter().max_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap();
+    let percent = 100.0 * (mean(worst) / mean(study.baseline()) - 1.0);
+    assert!(percent > 50.0, "{percent}");
+    let harm = format!("; {} would raise it by {percent:.0} %, from", worst.title);
+    assert!(says(&study, "No policy that was compared lowers") && says(&study, &harm));
+    let finding = study.findings.iter().find(|finding| finding.headline.contains(&harm)).unwrap();
+    let told = |run: &freewheel_study::PolicyRun| finding.detail.contains(&run.title);
+    assert!(study.runs.iter().all(told), "{finding:?}");
+}
+
+/// The Atlas 10K with a command queue of its own.
+fn drive_with_queue() -> tempfile::NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    let queue = "\n[onboard.queue]\ndepth = 32\nscheduler = { policy = \"sptf\" }\n";
+    let text = freewheel_sim::library::text("atlas10k").unwrap();
+    file.write_all((text.into_owned() + queue).as_bytes()).unwrap();
+    file
+}
+
+#[test]
+fn what_a_drive_with_a_queue_of_its_own_does_today_is_what_all_is_compared_with() {
+    let drive = drive_with_queue();
+    let drive = drive.path().to_str().unwrap();
+    let text = random_reads(400, 4);
+    let study = studied(&text, |o| {
+        o.drive = drive.into();
+        o.policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
+    });
+    assert!(study.baseline().own_queue);
+    let words = |finding: &freewheel_study::Finding| finding.headline.clone() + &finding.detail;
+    let said: String = study.findings.iter().map(words).collect();
+    assert!(said.contains("simulated gaps in the drive's queue of 32"), "{said}");
+    assert!(said.contains("a request in the drive's queue of 32"), "{said}");
+    // Told to give its gaps away, and else the same: its queue as well.
+    let (file, _) = options(&text);
+    let config = format!(
+        "drive = \"{drive}\"\nkeep_free_blocks_before = false\n\
+         [workload]\nkind = \"trace\"\nfile = \"{}\"\n",
+        file.path().display()
+    );
+    let result = Experiment::new(SimConfig::parse(&config, "test", &[]).unwrap()).unwrap().run();
+    let estimate = study.scrub.as_ref().unwrap();
+    assert_eq!(estimate.response_ns_mean, result.unwrap().response.mean_ns);
+    assert!(estimate.response_ns_mean < study.runs[0].result.response.mean_ns);
+    let bare = studied(&text, |o| {
+        (o.drive, o.electronics, o.scrub) = (drive.into(), false, false);
+    });
+    assert_eq!((bare.baseline().own_queue, &*bare.baseline().title), (false, "FCFS"));
 }
 
 #[test]
@@ -209,7 +288,7 @@ fn a_scrub_that_needs_the_drive_to_give_its_gaps_away_is_not_said_to_be_free() {
         o.policies = vec![PolicySpec::Fcfs];
     });
     let estimate = study.scrub.as_ref().unwrap();
-    assert!(estimate.response_ns_mean > study.fcfs().result.response.mean_ns);
+    assert!(estimate.response_ns_mean > study.baseline().result.response.mean_ns);
     assert!(says(&study, "at the cost of a mean response of"), "{:?}", study.findings);
     assert!(!says(&study, "at no cost to it"));
 }

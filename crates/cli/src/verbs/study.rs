@@ -4,17 +4,19 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use freewheel::live::stopwatch::Stopwatch;
 use freewheel::model::sched::PolicySpec;
+use freewheel::model::stats::Distribution;
 use freewheel::sim::config::TraceWorkload;
 use freewheel::sim::library::DEFAULT_DRIVE;
 use freewheel::sim::source::{Fit, ReplayMode};
-use freewheel::study::{Study, StudyOptions, StudyProgress, study};
+use freewheel::study::{Study, StudyOptions, StudyProgress, study_watched};
 use freewheel::trace::Format;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
 use crate::reading::READING;
-use crate::{file, output};
+use crate::{file, number, output};
 
 /// Say what each optimisation would do for a trace on a drive, in one HTML report
 #[derive(Args)]
@@ -91,16 +93,21 @@ impl StudyArgs {
     pub fn run(self) -> Result<(), Failure> {
         let folder = self.out.clone().unwrap_or_else(|| default_folder(&self.trace, &self.drive));
         file::ensure_writable_folder(&folder)?;
-        let study = self.study()?;
+        let stopwatch = Stopwatch::default();
+        let study = self.study(&stopwatch)?;
         let page = folder.join("report.html");
         let json = output::json(&study)?;
         file::make_folder(&folder)?;
         let files = [(page.as_path(), &*study.html()), (&folder.join("report.json"), &*json)];
         file::write_together(&files)?;
-        if self.json { output::print(&json) } else { output::print(&text(&study, &page)) }
+        if self.json {
+            output::print(&json)
+        } else {
+            output::print(&text(&study, &stopwatch.times(), &page))
+        }
     }
 
-    fn study(&self) -> Result<Study, Failure> {
+    fn study(&self, stopwatch: &Stopwatch) -> Result<Study, Failure> {
         let bars = Bars::default();
         let show = |progress: StudyProgress<'_>| match progress {
             StudyProgress::Reading { done, total } => bars.set(READING, done, total),
@@ -110,7 +117,8 @@ impl StudyArgs {
             }
             StudyProgress::Scrubbing { done, total } => bars.set("scrub", done, total),
         };
-        Ok(study(&self.options(), &show)?)
+        let around = |decide: &mut dyn FnMut()| stopwatch.time(decide);
+        Ok(study_watched(&self.options(), Some(&around), &show)?)
     }
 
     fn options(&self) -> StudyOptions {
@@ -154,10 +162,20 @@ fn default_folder(trace: &Path, drive: &str) -> PathBuf {
     Path::new("out").join(name)
 }
 
-fn text(study: &Study, page: &Path) -> String {
+fn text(study: &Study, decisions: &Distribution, page: &Path) -> String {
     let finding = |f: &freewheel::study::Finding| format!("{}\n  {}\n\n", f.headline, f.detail);
     let findings: String = study.findings.iter().map(finding).collect();
-    format!("{findings}report: {}\n", page.display())
+    let decisions = match decisions.count() {
+        0 => String::new(),
+        _ => {
+            let (p50, p99) = (decisions.quantile_ns(0.5), decisions.quantile_ns(0.99));
+            let times = number::us_spread(p50, p99, decisions.max_ns());
+            format!(
+                "a decision about a gap of the scrub took here, upkeep of the index and other work of the machine included: {times}\n\n"
+            )
+        }
+    };
+    format!("{findings}{decisions}report: {}\n", page.display())
 }
 
 #[cfg(test)]

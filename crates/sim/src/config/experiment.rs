@@ -51,7 +51,7 @@ pub struct Experiment {
     /// What a first pass over the trace found, if there is one.
     pub trace: Option<TraceInfo>,
     /// What PostMark does, if that is the workload.
-    postmark: Option<PostmarkSpec>,
+    pub(super) postmark: Option<PostmarkSpec>,
 }
 
 /// A run of an experiment in progress, for a progress bar: done and total, in any unit.

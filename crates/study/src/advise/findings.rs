@@ -29,8 +29,8 @@ const MANIFOLD: f64 = 0.9;
 
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
     // They say whether the rest is to be believed.
-    let mut list = shingled_cautions(study.drive.zoned, &study.fcfs().result);
-    list.extend(few(&study.fcfs().result.response));
+    let mut list = shingled_cautions(study.drive.zoned, &study.baseline().result);
+    list.extend(few(&study.baseline().result.response));
     list.extend(scrub::finding(study));
     list.extend([head_time(study), potential(study)]);
     list.extend(policy(study));
@@ -57,8 +57,18 @@ fn few(response: &Summary) -> Option<Finding> {
 }
 
 fn head_time(study: &Study) -> Finding {
-    let head = &study.fcfs().result.head_time;
-    let back = if study.drive.electronics { ", what is written back included" } else { "" };
+    let run = study.baseline();
+    let head = &run.result.head_time;
+    let (back, usable) = match run.writing_back_rotate_ns() {
+        0 => ("", "The waiting".into()),
+        ns => (
+            ", what is written back included",
+            format!(
+                "Of the waiting {} ms are before requests, which",
+                ms(per_request(study, head.rotate_ns - ns))
+            ),
+        ),
+    };
     Finding {
         headline: format!(
             "While it works, the head waits for rotation {} of the time and moves data {} of it.",
@@ -66,8 +76,9 @@ fn head_time(study: &Study) -> Finding {
             percent(head.transfer_share())
         ),
         detail: format!(
-            "Under FCFS the head takes {} ms a request{back}: {} ms seeking, {} ms waiting for its sector, {} ms transferring. The waiting is what freeblock scheduling turns into reads for free.",
+            "The head takes {} ms a request {}{back}: {} ms seeking, {} ms waiting for its sector, {} ms transferring. {usable} is what freeblock scheduling turns into reads for free.",
             ms(per_request(study, head.total_ns())),
+            run.under(),
             ms(per_request(study, head.seek_ns)),
             ms(per_request(study, head.rotate_ns)),
             ms(per_request(study, head.transfer_ns)),
@@ -76,27 +87,31 @@ fn head_time(study: &Study) -> Finding {
 }
 
 fn per_request(study: &Study, sum_ns: u128) -> f64 {
-    sum_ns as f64 / study.fcfs().result.response.count.max(1) as f64
+    sum_ns as f64 / study.baseline().result.response.count.max(1) as f64
 }
 
 fn potential(study: &Study) -> Finding {
-    let all = study.potential_bytes_per_second(study.fcfs());
-    let usable = usable_bytes_per_second(study).filter(|&usable| rate(usable) != rate(all));
-    let bytes_per_second = usable.unwrap_or(all);
-    let rest = usable.map_or(String::new(), |_| {
-        format!(
-            " With the latency while the drive writes back from its buffer, which is not given away, it would be {}.",
-            rate(all)
-        )
-    });
+    let run = study.baseline();
+    let bytes_per_second = study.potential_bytes_per_second(run);
+    let rest = match run.writing_back_rotate_ns() {
+        0 => String::new(),
+        ns => {
+            let share = ns as f64 / run.result.elapsed_ns.max(1) as f64;
+            format!(
+                " Not in it are {} that lie in the latency while the drive writes back from its buffer, which is not given away.",
+                rate(share * study.drive.media_bytes_per_second)
+            )
+        }
+    };
     let seconds = study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0);
     Finding {
         headline: format!(
-            "Up to {} could be read in those gaps without delaying anybody.",
+            "Up to {} could be read in the gaps before requests without delaying anybody.",
             rate(bytes_per_second)
         ),
         detail: format!(
-            "That is the rotational latency of this load times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
+            "That is the rotational latency before the requests of this load {} times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
+            run.under(),
             rate(study.drive.media_bytes_per_second),
             Bytes::new(study.drive.capacity_bytes).human_decimal(),
             span(seconds),
@@ -105,40 +120,19 @@ fn potential(study: &Study) -> Finding {
     }
 }
 
-/// Of a drive that writes back: what lies before requests and not before destages, where nobody looks for
-/// gaps. None where that is not known.
-fn usable_bytes_per_second(study: &Study) -> Option<f64> {
-    let scrub = study.scrub.as_ref().filter(|_| study.fcfs().result.buffer_writes > 0)?;
-    Some(scrub.arms.iter().map(|arm| arm.potential_bytes_per_second).sum())
-}
-
 /// None when there is nothing to compare.
 fn policy(study: &Study) -> Option<Finding> {
-    let (fcfs, best) = (study.fcfs(), study.best_policy());
-    let policies = study.runs.iter().filter(|run| !run.own_queue);
-    let others: Vec<&str> = policies.skip(1).map(|run| run.title.as_str()).collect();
-    if others.is_empty() || fcfs.result.response.count == 0 {
+    let (baseline, best) = (study.baseline(), study.best_policy());
+    if study.policies().count() < 2 || baseline.result.response.count == 0 {
         return None;
     }
-    if let Some(own) = study.runs.iter().find(|run| run.own_queue)
-        && own.result.response.mean_ns < best.result.response.mean_ns
-    {
-        return Some(own_queue_is_best(own, best, fcfs));
+    let (before, after) = (&baseline.result.response, &best.result.response);
+    if baseline.own_queue && before.mean_ns < after.mean_ns {
+        return Some(own_queue_is_best(study, baseline, best));
     }
-    let (before, after) = (&fcfs.result.response, &best.result.response);
     let gain = 1.0 - after.mean_ns / before.mean_ns;
     if gain < NOTICEABLE {
-        return Some(Finding {
-            headline:
-                "No policy that was compared lowers the mean response time of this load noticeably."
-                    .into(),
-            detail: format!(
-                "FCFS has {} ms; compared were {}. {}",
-                ms(before.mean_ns),
-                others.join(", "),
-                choice(study)
-            ),
-        });
+        return Some(nothing_helps(study, baseline));
     }
     let headline = if gain > MANIFOLD {
         format!(
@@ -150,7 +144,7 @@ fn policy(study: &Study) -> Option<Finding> {
         format!("{} would cut the mean response time by {}", best.title, percent(gain))
     };
     let (flush_before, flush_after) =
-        (fcfs.result.flush_response.mean_ns, best.result.flush_response.mean_ns);
+        (baseline.result.flush_response.mean_ns, best.result.flush_response.mean_ns);
     let flushes = if study.trace.info.flushes > 0 {
         format!("; flushes from {} ms to {} ms on average", ms(flush_before), ms(flush_after))
     } else {
@@ -158,27 +152,53 @@ fn policy(study: &Study) -> Option<Finding> {
     };
     Some(Finding {
         headline: format!(
-            "{headline}, from {} ms to {} ms.",
+            "{headline}, from {} ms {} to {} ms.",
             ms(before.mean_ns),
+            baseline.under(),
             ms(after.mean_ns)
         ),
         detail: format!(
-            "p99 goes from {} ms under FCFS to {} ms, the longest wait for the head from {} ms to {} ms{flushes}. {}",
+            "p99 goes from {} ms to {} ms, the longest wait for the head from {} ms to {} ms{flushes}. {}{}",
             ms(before.p99_ns as f64),
             ms(after.p99_ns as f64),
-            ms(fcfs.result.queue_ns_max as f64),
+            ms(baseline.result.queue_ns_max as f64),
             ms(best.result.queue_ns_max as f64),
-            choice(study)
+            choice(study, &[baseline, best]),
+            one_at_a_time(baseline)
         ),
     })
 }
 
-fn own_queue_is_best(own: &PolicyRun, best: &PolicyRun, fcfs: &PolicyRun) -> Finding {
-    let mean = |run: &PolicyRun| ms(run.result.response.mean_ns);
-    let beside_fcfs = match best.title == fcfs.title {
-        true => String::new(),
-        false => format!(" and {} ms under FCFS", mean(fcfs)),
+/// That no policy lowers the mean is no reason to take any of them: some may raise it.
+fn nothing_helps(study: &Study, baseline: &PolicyRun) -> Finding {
+    let (before, worst) = (&baseline.result.response, study.worst_policy());
+    let loss = worst.result.response.mean_ns / before.mean_ns - 1.0;
+    let harm = match loss >= NOTICEABLE {
+        false => String::new(),
+        true => format!(
+            "; {} would raise it by {}, from {} ms to {} ms",
+            worst.title,
+            percent(loss),
+            ms(before.mean_ns),
+            ms(worst.result.response.mean_ns)
+        ),
     };
+    Finding {
+        headline: format!(
+            "No policy that was compared lowers the mean response time of this load noticeably{harm}."
+        ),
+        detail: format!(
+            "It is {} ms {}. {}{}",
+            ms(before.mean_ns),
+            baseline.under(),
+            choice(study, &[baseline]),
+            one_at_a_time(baseline)
+        ),
+    }
+}
+
+fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Finding {
+    let mean = |run: &PolicyRun| ms(run.result.response.mean_ns);
     Finding {
         headline: format!(
             "No policy outside the drive does better than the {}, which has a mean response time of {} ms.",
@@ -186,35 +206,47 @@ fn own_queue_is_best(own: &PolicyRun, best: &PolicyRun, fcfs: &PolicyRun) -> Fin
             mean(own)
         ),
         detail: format!(
-            "Given one command at a time, the drive has {} ms under {}{}: while it works on one, the next can neither be taken into its buffer nor served from it. Reads alone take {} ms in the drive's queue and {} ms under {}; p99 is {} ms against {} ms.",
+            "Given one command at a time, the drive has {} ms under {}: while it works on one, the next can neither be taken into its buffer nor served from it. Reads alone take {} ms in the drive's queue and {} ms under {}; p99 is {} ms against {} ms. {}",
             mean(best),
             best.title,
-            beside_fcfs,
             ms(own.result.read_response.mean_ns),
             ms(best.result.read_response.mean_ns),
             best.title,
             ms(own.result.response.p99_ns as f64),
-            ms(best.result.response.p99_ns as f64)
+            ms(best.result.response.p99_ns as f64),
+            choice(study, &[own, best])
         ),
     }
 }
 
-fn choice(study: &Study) -> String {
-    let own = study.runs.iter().find(|run| run.own_queue).map_or(String::new(), |run| {
-        format!(
-            " Under a policy the drive is given one command at a time; the {} has {} ms.",
-            run.title,
-            ms(run.result.response.mean_ns)
-        )
-    });
+/// How policies are compared with the drive's own queue.
+fn one_at_a_time(baseline: &PolicyRun) -> &'static str {
+    match baseline.own_queue {
+        true => " Under a policy the drive is given one command at a time.",
+        false => "",
+    }
+}
+
+/// What there is to choose from, and how the policies do that were not `told` of yet.
+fn choice(study: &Study, told: &[&PolicyRun]) -> String {
+    let rest = study.policies().filter(|run| told.iter().all(|told| told.title != run.title));
+    let rest: Vec<String> = rest
+        .map(|run| format!("{} ms under {}", ms(run.result.response.mean_ns), run.title))
+        .collect();
+    let rest = match rest.is_empty() {
+        true => String::new(),
+        false => format!("The mean is {}. ", rest.join(", ")),
+    };
+    let baseline = study.baseline();
     format!(
-        "On average {:.1} requests are outstanding: a policy can choose only among those that wait.{own}",
-        study.fcfs().result.outstanding_mean
+        "{rest}On average {:.1} requests are outstanding {}: a policy can choose only among those that wait.",
+        baseline.result.outstanding_mean,
+        baseline.under()
     )
 }
 
 fn load(study: &Study) -> Finding {
-    let result = &study.fcfs().result;
+    let result = &study.baseline().result;
     let burst = &study.trace.burstiness;
     let replay = if study.dependent_replay {
         "Each request was replayed a think time after the one it had waited for, so a slower drive is asked later"
@@ -259,7 +291,7 @@ fn workload(study: &Study) -> Finding {
         format!(
             " A flush follows every {:.1} writes; it takes {} ms on average here.",
             trace.flush.writes_per_flush,
-            ms(study.fcfs().result.flush_response.mean_ns)
+            ms(study.baseline().result.flush_response.mean_ns)
         )
     } else {
         String::new()
@@ -298,7 +330,8 @@ fn electronics(study: &Study) -> Option<Finding> {
             ),
         });
     }
-    let result = &study.fcfs().result;
+    let run = study.baseline();
+    let result = &run.result;
     let share = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
     Some(Finding {
         headline: format!(
@@ -307,10 +340,16 @@ fn electronics(study: &Study) -> Option<Finding> {
             share(result.buffer_writes, result.write_response.count)
         ),
         detail: format!(
-            "Under FCFS; {sequential} of the reads are sequential. Writing back took {} of the time. A flush waits until all that was written before it is on the media. Without the electronics: --mechanics-only.",
+            "{sequential} of the reads are sequential. {}, writing back took {} of the time. A flush waits until all that was written before it is on the media. Without the electronics: --mechanics-only.",
+            capital(&run.under()),
             percent(result.destaging)
         ),
     })
+}
+
+fn capital(words: &str) -> String {
+    let (first, rest) = words.split_at(1);
+    first.to_uppercase() + rest
 }
 
 fn fit(study: &Study) -> Option<Finding> {

@@ -8,6 +8,7 @@ mod scrub_page;
 use std::collections::BTreeSet;
 
 use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::freeblock::Around;
 use freewheel_model::onboard::spec::QueueSpec;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
@@ -110,9 +111,9 @@ pub struct Study {
     pub trace_space_bytes: u64,
     /// What the trace is like.
     pub trace: Character,
-    /// How each policy did, FCFS first.
+    /// How each policy did, FCFS first, and last the drive's own queue, where it has one.
     pub runs: Vec<PolicyRun>,
-    /// How long a scrub takes in the rotational gaps under FCFS, if that was asked for.
+    /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for.
     pub scrub: Option<ScrubEstimate>,
     /// What follows, most important first.
     pub findings: Vec<Finding>,
@@ -153,11 +154,36 @@ pub struct PolicyRun {
     pub result: RunResult,
 }
 
+impl PolicyRun {
+    /// Where or how it was, within a sentence.
+    pub(crate) fn under(&self) -> String {
+        match self.own_queue {
+            true => format!("in the {}", self.title),
+            false => format!("under {}", self.title),
+        }
+    }
+
+    /// Rotational latency while the drive wrote back from its buffer: that of the head which is no
+    /// request's.
+    pub fn writing_back_rotate_ns(&self) -> u128 {
+        self.result.head_time.rotate_ns.saturating_sub(self.result.stages.rotate_ns)
+    }
+}
+
 /// Progress may be reported from several threads.
 pub type ProgressSink<'a> = &'a (dyn Fn(StudyProgress<'_>) + Sync);
 
 /// Studies a trace. Policies run in parallel; the result does not depend on how many at once.
 pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study, StudyError> {
+    study_watched(options, None, progress)
+}
+
+/// Like [`study`]; the decisions of the scrub are made inside of calls of `around`, if it is there.
+pub fn study_watched(
+    options: &StudyOptions,
+    around: Option<Around<'_>>,
+    progress: ProgressSink<'_>,
+) -> Result<Study, StudyError> {
     let mut options = options.clone();
     options.policies = distinct_after_fcfs(&options.policies);
     // A wrong name is known before the long part begins.
@@ -166,13 +192,13 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
     }
     let trace = characterize(&options.trace, progress)?;
     let info = Some(trace.info.clone());
-    let experiment =
-        Experiment::with_trace_info(config(&options, Order::Policy(PolicySpec::Fcfs)), info)?;
+    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.onboard.queue;
+    let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
+    let baseline = own_queue.map_or(Order::Policy(PolicySpec::Fcfs), Order::Drive);
+    let experiment = Experiment::with_trace_info(config(&options, baseline), info)?;
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
-    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.onboard.queue;
-    let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
     let policies = options.policies.iter().map(|&policy| Order::Policy(policy));
     let orders: Vec<Order> = policies.chain(own_queue.map(Order::Drive)).collect();
     let runs = || -> Result<Vec<PolicyRun>, ConfigError> {
@@ -180,7 +206,7 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
     };
     let scrub = || {
         let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
-        let scrub = || estimate(experiment.clone(), &options.trace, &report);
+        let scrub = || estimate(experiment.clone(), &options.trace, around, &report);
         options.scrub.then(scrub).transpose()
     };
     let (scrub, runs) = rayon::join(scrub, runs);
@@ -312,9 +338,15 @@ fn assumed(spec: &DriveSpec, electronics: bool) -> Vec<String> {
 }
 
 impl Study {
-    /// The run under FCFS, which everything is compared with.
-    pub fn fcfs(&self) -> &PolicyRun {
-        &self.runs[0]
+    /// The run that everything is compared with: what the drive does today. That is its own queue
+    /// where it has one, else FCFS.
+    pub fn baseline(&self) -> &PolicyRun {
+        self.runs.iter().find(|run| run.own_queue).unwrap_or(&self.runs[0])
+    }
+
+    /// The policies outside the drive, FCFS first.
+    pub(crate) fn policies(&self) -> impl Iterator<Item = &PolicyRun> {
+        self.runs.iter().filter(|run| !run.own_queue)
     }
 
     /// The run with the smallest mean response time, of equals the first.
@@ -326,14 +358,20 @@ impl Study {
     /// The policy with the smallest mean response time, the drive's own queue left aside.
     pub fn best_policy(&self) -> &PolicyRun {
         let mean = |run: &&PolicyRun| run.result.response.mean_ns;
-        let policies = self.runs.iter().filter(|run| !run.own_queue);
-        policies.min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+        self.policies().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+    }
+
+    /// The one with the largest.
+    pub(crate) fn worst_policy(&self) -> &PolicyRun {
+        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
+        self.policies().max_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
     /// Rate at which wanted data could be read in the rotational gaps of a run, at the very most:
-    /// the share of time spent in rotational latency times the media rate (osdi00 section 3).
+    /// the share of time spent in rotational latency before requests times the media rate (osdi00
+    /// section 3). That of writing back is left out, as nobody looks for gaps there.
     pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
-        let share = run.result.head_time.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
+        let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second
     }
 

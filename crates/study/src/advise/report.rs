@@ -29,7 +29,7 @@ pub(super) fn html(study: &Study) -> String {
             (section("What this says", &findings(study)))
             (section("Where the head's time goes", &head_time(study)))
             @if let Some(estimate) = &study.scrub {
-                (section("A scrub for free", &scrub_page::section(estimate)))
+                (section("A scrub for free", &scrub_page::section(study, estimate)))
             }
             (section("Response times", &responses(study)))
             (section("Load over time", &load(study)))
@@ -54,7 +54,7 @@ fn head_time(study: &Study) -> Markup {
     let bars: Vec<HeadTimeBar> = study.runs.iter().map(|run| bar(study, run)).collect();
     html! {
         (page::chart(&chart::head_time(&bars)))
-        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency: what background reads could get for free at the very most." }
+        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency before requests: what background reads could get for free at the very most. Latency while the drive writes back from its buffer is not given away and does not count." }
     }
 }
 
@@ -62,6 +62,7 @@ fn bar(study: &Study, run: &PolicyRun) -> HeadTimeBar {
     HeadTimeBar {
         label: run.title.clone(),
         head_time: run.result.head_time,
+        writing_back_rotate_ns: run.writing_back_rotate_ns(),
         rotate_share_elsewhere: None,
         note: format!("{} potential", rate(study.potential_bytes_per_second(run))),
     }

@@ -12,7 +12,7 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     let often = estimate.rounds_a_day();
     let mut detail =
         often.map_or(String::new(), |often| format!("That is {} scrubs a day. ", rounds(often)));
-    detail.push_str(&course(estimate));
+    detail.push_str(&course(study, estimate));
     detail.push_str(&switched_off(study, estimate));
     detail.push_str(&idle(study, estimate));
     if estimate.end() == ScrubEnd::OutOfReach {
@@ -45,7 +45,8 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
 
 /// What the load pays: nothing for the scrub, but maybe for the gaps.
 fn cost(study: &Study, estimate: &ScrubEstimate) -> String {
-    let before = study.fcfs().result.response.mean_ns;
+    let baseline = study.baseline();
+    let before = baseline.result.response.mean_ns;
     if !estimate.free_blocks_before_switched_off || estimate.response_ns_mean <= before {
         return "at no cost to it".into();
     }
@@ -53,7 +54,8 @@ fn cost(study: &Study, estimate: &ScrubEstimate) -> String {
         (with, without) if with == without => "at hardly any cost to it".into(),
         (with, without) => {
             format!(
-                "at the cost of a mean response of {with} ms instead of {without} ms under FCFS"
+                "at the cost of a mean response of {with} ms instead of {without} ms {}",
+                baseline.under()
             )
         }
     }
@@ -67,28 +69,37 @@ pub(super) fn reached(share: f64) -> String {
     }
 }
 
-fn course(estimate: &ScrubEstimate) -> String {
+fn course(study: &Study, estimate: &ScrubEstimate) -> String {
     let arm = estimate.slowest();
     let whose = match estimate.arms.len() {
         1 => String::new(),
         _ => format!("Of actuator {}, the slowest: ", estimate.slowest_number() + 1),
     };
-    whose + &course_of(arm) + &latency_of(arm)
+    let how = format!(
+        " An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace.",
+        arm.simulated_gaps,
+        study.baseline().under()
+    );
+    whose + &course_of(arm) + &how + &latency_of(arm)
 }
 
 /// What became of the latency; nothing where there is none.
 fn latency_of(arm: &ArmScrub) -> String {
-    let (Some(efficiency), [first, .., last]) = (arm.efficiency, arm.course.as_slice()) else {
+    let (Some(efficiency), Some(all), [first, .., last]) =
+        (arm.efficiency, arm.shares, arm.course.as_slice())
+    else {
         return String::new();
     };
-    let shares = |point: &ScrubPoint| {
-        let GapShares { transfer_share, extra_seek_share, unused_share } = point.shares;
+    let words = |shares: GapShares| {
+        let GapShares { transfer_share, extra_seek_share, unused_share } = shares;
         [transfer_share, extra_seek_share, unused_share].map(reached)
     };
+    let shares = |point: &ScrubPoint| words(point.shares);
+    let [used_all, seeks_all, left_all] = words(all);
     let (potential, efficiency) = (rate(arm.potential_bytes_per_second), percent(efficiency));
     let ([used, seeks, left], [used_last, seeks_last, left_last]) = (shares(first), shares(last));
     format!(
-        " The latency that a scrub can use would carry {potential} at the media rate, of which it reads {efficiency} over all: at first {used} of the latency goes into free transfers, {seeks} into extra seeks and {left} is left, at last {used_last}, {seeks_last} and {left_last}."
+        " The latency that a scrub can use would carry {potential} at the media rate, of which it reads {efficiency} over all: {used_all} of the latency goes into free transfers, {seeks_all} into extra seeks and {left_all} is left; at first {used}, {seeks} and {left}, at last {used_last}, {seeks_last} and {left_last}."
     )
 }
 
@@ -101,25 +112,30 @@ fn course_of(arm: &ArmScrub) -> String {
     };
     let late =
         arm.seconds_95_percent.map_or(String::new(), |s| format!(", 95 % after {}", span(s)));
-    let last = arm.last_5_percent.zip(arm.last_1_percent).map_or(String::new(), |(five, one)| {
+    let of_read = || {
+        let five = arm.last_5_percent_of_read?;
+        Some(format!(" The last 5 % of what it reads take {} of the time.", percent(five)))
+    };
+    let last = arm.last_5_percent.zip(arm.last_1_percent).map(|(five, one)| {
         format!(" The last 5 % take {} of the time, the last 1 % {}; promoting the last blocks to requests of their own (`promote_tail` of `freewheel sim`) shortens that at a stated cost.", percent(five), percent(one))
     });
-    format!(
-        "Half of it is read after {}{late}.{last} An estimate from {} simulated gaps under FCFS, for a load that goes on like the trace.",
-        span(half),
-        arm.simulated_gaps
-    )
+    let last = last.or_else(of_read).unwrap_or_default();
+    format!("Half of it is read after {}{late}.{last}", span(half))
 }
 
 fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
     if !estimate.free_blocks_before_switched_off {
         return String::new();
     }
-    let [before, without] =
-        [study.fcfs().result.response.mean_ns, estimate.response_ns_mean].map(ms);
+    let baseline = &study.baseline().result.response;
+    let [before, without] = [baseline.mean_ns, estimate.response_ns_mean].map(ms);
+    let [before_p99, without_p99] =
+        [baseline.p99_ns, estimate.response_ns_p99].map(|ns| ms(ns as f64));
     let effect = match before == without {
         true => format!("hardly changes the mean response time of {before} ms"),
-        false => format!("takes the mean response time from {before} to {without} ms"),
+        false => format!(
+            "takes the mean response time from {before} to {without} ms, p99 from {before_p99} to {without_p99} ms"
+        ),
     };
     format!(
         " The drive must give its gaps away: by its file it reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before`). That is switched off here, which by itself {effect}."

@@ -3,25 +3,73 @@
 use freewheel_units::Bytes;
 use maud::{Markup, html};
 
+use super::Study;
 use super::scrub::reached;
-use crate::chart::{Axes, Line};
+use crate::chart::{self, Axes, HeadUseBar, Line};
 use crate::free_work::{
     POTENTIAL_IS, bandwidth_chart, efficiency_chart, line, shares, shares_chart, titled,
 };
-use crate::page::{self, percent, rate, span};
-use crate::scrub::{ArmScrub, ScrubEstimate, ScrubPoint};
+use crate::page::{self, percent, rate, rounds, span};
+use crate::scrub::{ArmScrub, ScrubEstimate, ScrubPart, ScrubPoint};
 
 /// Actuators that can all be shown, and their lines told apart; of more the slowest is.
 const SIDE_BY_SIDE: usize = 2;
 
-pub(super) fn section(estimate: &ScrubEstimate) -> Markup {
+pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
     html! {
-        (charts(estimate))
         (table(estimate))
+        (parts(estimate))
+        (head_use(estimate))
+        (charts(estimate))
         p.note {
             "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
-            " that reads in the rotational gaps of the load, under FCFS. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
-            (estimate.foreground_delay_ns) " ns later."
+            " that reads in the rotational gaps of the load " (study.baseline().under()) ", as a scheduler inside the drive would, which knows where its head is. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
+            (estimate.foreground_delay_ns) " ns later. A decision about a gap looked at "
+            (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, of "
+            (estimate.decisions) " decisions; how long they take depends on the machine, so the command prints it and no document has it."
+        }
+    }
+}
+
+/// Figures 8 (a) and (c) of osdi00, for this load.
+fn head_use(estimate: &ScrubEstimate) -> Markup {
+    let head_use = estimate.head_use;
+    let bar = |label: &str, with: bool| HeadUseBar { label: label.into(), head_use, with };
+    let moves = |free: f64| percent(head_use.transfer + free);
+    html! {
+        h3 { "What it does with the head's time" }
+        (page::chart(&chart::head_use(&[bar("requests alone", false), bar("with the scrub", true)])))
+        p.note {
+            "Shares of all time, over the whole scrub. Data pass under the head " (moves(0.0))
+            " of the time for requests and writing back, " (moves(head_use.free_transfer))
+            " with the scrub. Rotational latency that is left is also that of writing back."
+        }
+    }
+}
+
+/// Figure 10 of osdi00 in numbers, and what the last blocks cost.
+fn parts(estimate: &ScrubEstimate) -> Markup {
+    let Some(number) = estimate.slowest_with_gaps() else { return html! {} };
+    let arm = &estimate.arms[number];
+    let row = |part: &ScrubPart| {
+        vec![
+            percent(part.read_share),
+            span(part.seconds),
+            arm.seconds.map_or("none".into(), |all| percent(part.seconds / all)),
+            rounds(part.rounds_a_day),
+            part.efficiency.map_or("none".into(), percent),
+        ]
+    };
+    let rows: Vec<Vec<String>> = arm.parts.iter().map(row).collect();
+    let head =
+        ["of the blocks", "in", "of the time of all that is read", "times a day", "efficiency"];
+    html! {
+        @if !rows.is_empty() {
+            h3 { "If a part is enough" (of_arm(number, estimate)) }
+            (page::table(&head, &rows))
+        }
+        @if let Some(five) = arm.last_5_percent_of_read {
+            p.note { "The last 5 % of what is read take " (percent(five)) " of the time." }
         }
     }
 }
@@ -33,7 +81,8 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
     let shown = (0..count).filter(|&number| count <= SIDE_BY_SIDE || number == slowest);
     let shown: Vec<usize> = shown.filter(|&n| estimate.arms[n].seconds.is_some()).collect();
     let (time, unit_seconds) = time_axis(estimate.seconds().unwrap_or(0.0));
-    let progress = each(estimate, |at| Some((at.seconds / unit_seconds, percent_read(at))));
+    let mut progress = each(estimate, |at| Some((at.seconds / unit_seconds, percent_read(at))));
+    progress.extend(enough(estimate, &shown, unit_seconds));
     let efficiency = each(estimate, |at| Some((percent_read(at), 100.0 * at.efficiency?)));
     let read = "read, %";
     html! {
@@ -55,6 +104,22 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
         }
         (efficiency_chart(&efficiency))
     }
+}
+
+/// What the potential would have been enough for, until that is all (figure 9 (a) of osdi00).
+fn enough(estimate: &ScrubEstimate, shown: &[usize], unit_seconds: f64) -> Vec<Line> {
+    let of = |&number: &usize| {
+        let arm = &estimate.arms[number];
+        let bytes = (arm.blocks * estimate.block_bytes) as f64;
+        let seconds = (bytes / arm.potential_bytes_per_second).min(arm.seconds.unwrap_or(0.0));
+        let share = seconds * arm.potential_bytes_per_second / bytes;
+        let name = match estimate.arms.len() {
+            1 => "potential".into(),
+            _ => format!("{}, potential", name(number, estimate)),
+        };
+        line(&name, vec![(0.0, 0.0), (seconds / unit_seconds, 100.0 * share)])
+    };
+    shown.iter().map(of).collect()
 }
 
 fn time_axis(longest_seconds: f64) -> (&'static str, f64) {
@@ -120,29 +185,26 @@ fn table(estimate: &ScrubEstimate) -> Markup {
         "",
         "read",
         "in",
-        "half after",
-        "95 % after",
         "potential",
         "efficiency",
+        "extra seeks",
+        "latency left",
         "at first",
         "at last",
-        "gaps",
     ];
-    let time = |seconds: Option<f64>| seconds.map_or("not reached".into(), span);
     let row = |(number, arm): (usize, &ArmScrub)| {
         let ends = [arm.course.first(), arm.course.last()];
         let [first, last] = ends.map(|at| at.map_or("none".into(), |at| rate(at.bytes_per_second)));
         vec![
             name(number, estimate),
             reached(arm.read_share),
-            time(arm.seconds),
-            time(arm.seconds_50_percent),
-            time(arm.seconds_95_percent),
+            arm.seconds.map_or("none".into(), span),
             rate(arm.potential_bytes_per_second),
             arm.efficiency.map_or("none".into(), percent),
+            arm.shares.map_or("none".into(), |shares| percent(shares.extra_seek_share)),
+            arm.shares.map_or("none".into(), |shares| percent(shares.unused_share)),
             first,
             last,
-            arm.simulated_gaps.to_string(),
         ]
     };
     page::table(&head, &estimate.arms.iter().enumerate().map(row).collect::<Vec<_>>())

@@ -92,6 +92,7 @@ fn head_time(settings: &[Setting], results: &[RunResult], papers: &[Option<f64>]
         HeadTimeBar {
             label: setting.label.clone(),
             head_time: result.head_time,
+            writing_back_rotate_ns: 0,
             rotate_share_elsewhere: paper.map(|share| share / 100.0),
             note,
         }

@@ -65,7 +65,7 @@ impl<'a> Course<'a> {
         [line("delivered", self.over(delivered)), line("potential", self.over(potential))]
     }
 
-    /// Figure 9 (c): shares of the potential in % against % of the time.
+    /// Figure 9 (c): shares of the latency in % against % of the time.
     pub fn shares(&self) -> [Line; 3] {
         shares(&self.over(|stretch| stretch.gaps.shares()))
     }
@@ -142,7 +142,7 @@ pub(crate) fn over_the_run(task: &TaskResult) -> Line {
     line(&task.name, points)
 }
 
-/// Shares of the potential in %, against anything.
+/// Shares of the latency in %, against anything.
 pub(crate) fn shares(points: &[(f64, GapShares)]) -> [Line; 3] {
     let of = |name, share: fn(&GapShares) -> f64| {
         line(name, points.iter().map(|(x, shares)| (*x, 100.0 * share(shares))).collect())

@@ -135,7 +135,7 @@ pub(crate) fn bandwidth_chart(bandwidth: &[chart::Line], x: &'static str) -> Mar
 
 /// Figure 9 (c), of what is added to the title.
 pub(crate) fn shares_chart(whose: &str, shares: &[chart::Line], x: &'static str) -> Markup {
-    let axes = Axes { x, y: "of the potential, %", log_x: false };
+    let axes = Axes { x, y: "of the latency, %", log_x: false };
     titled("Where the latency went", whose, shares, &axes)
 }
 

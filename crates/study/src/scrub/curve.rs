@@ -1,5 +1,7 @@
 //! From bursts to the course of a whole scan.
 
+use freewheel_sim::background::GapShares;
+
 use super::leaps::Burst;
 
 /// How far a scan is, and at what cost.
@@ -58,6 +60,46 @@ fn power_integral(from: f64, to: f64, rate: f64, at: f64, power: f64) -> f64 {
         (term(from) - term(to)) / (1.0 - power)
     };
     area * at / rate
+}
+
+/// Where the latency of the whole course went. Within a leap, what free transfers take follows from
+/// the blocks that are read there; the rest is divided as in the bursts at its ends, in the
+/// proportion that comes to such free transfers.
+pub(super) fn shares(bursts: &[Burst]) -> GapShares {
+    let (mut potential, mut transfer, mut extra_seek) = (0.0, 0.0, 0.0);
+    let mut add = |ns: f64, transfer_share: f64, extra_seek_share: f64| {
+        potential += ns;
+        transfer += ns * transfer_share;
+        extra_seek += ns * extra_seek_share;
+    };
+    for burst in bursts {
+        let shares = burst.time.shares();
+        add(burst.time.potential_ns as f64, shares.transfer_share, shares.extra_seek_share);
+    }
+    for (before, after) in bursts.iter().zip(bursts.iter().skip(1)) {
+        let ns = leap_ns(before, after, after.from);
+        if ns <= 0.0 {
+            continue;
+        }
+        let (first, last) = (before.time.shares(), after.time.shares());
+        let blocks = before.to.saturating_sub(after.from) as f64;
+        let block_ns = before.time.transfer_ns as f64 / before.in_gaps.max(1) as f64;
+        let fall = first.transfer_share - last.transfer_share;
+        let part = match (first.transfer_share - blocks * block_ns / ns) / fall {
+            part if part.is_finite() => part.clamp(0.0, 1.0),
+            _ => 0.5,
+        };
+        let between = |first: f64, last: f64| first + part * (last - first);
+        add(
+            ns,
+            between(first.transfer_share, last.transfer_share),
+            between(first.extra_seek_share, last.extra_seek_share),
+        );
+    }
+    let share = |ns: f64| if potential > 0.0 { ns / potential } else { 0.0 };
+    let (transfer_share, extra_seek_share) = (share(transfer), share(extra_seek));
+    let unused_share = 1.0 - transfer_share - extra_seek_share;
+    GapShares { transfer_share, extra_seek_share, unused_share }
 }
 
 /// Latency until so many blocks are left. None when the course ends before.

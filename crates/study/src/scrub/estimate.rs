@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::BLOCK_SIZE_MAX;
 use freewheel_model::freeblock::uses;
-use freewheel_model::freeblock::{FreeRun, Opportunity, Planner, Spent};
+use freewheel_model::freeblock::{Around, Effort, FreeRun, Opportunity, Planner, Spent, Watched};
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
 use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};
@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::curve::{self, At};
 use super::leaps::{Burst, End, Leaping, Pace, WHOLE, Watch};
 use super::sample::Sample;
+use crate::free_work::HeadUse;
 
 /// Assumed: bursts that tell a rate to a few hundredths, leaps that halve what is left, and a
 /// patience of several times what the last blocks take of random requests on the largest drive
@@ -40,6 +41,13 @@ pub struct ScrubEstimate {
     pub idle_share: f64,
     /// What the gaps added to foreground accesses in the simulated parts.
     pub foreground_delay_ns: u128,
+    /// What the heads do over the whole of it, and would do without it. Writing back is in it, also
+    /// its latency, which is left.
+    pub head_use: HeadUse,
+    /// Gaps that were decided on.
+    pub decisions: u64,
+    /// Nodes of the search that a decision looked at, on average.
+    pub nodes_mean: f64,
     /// The scan of each arm.
     pub arms: Vec<ArmScrub>,
 }
@@ -74,6 +82,14 @@ pub struct ArmScrub {
     pub last_5_percent: Option<f64>,
     /// The same for the last 1 %.
     pub last_1_percent: Option<f64>,
+    /// Part of the time that the last 5 % of what is read take, whether or not that is all. None when
+    /// there are no gaps.
+    pub last_5_percent_of_read: Option<f64>,
+    /// What it comes to if a part of the blocks is enough, for those parts that are read (osdi00
+    /// section 6.3, figure 10).
+    pub parts: Vec<ScrubPart>,
+    /// Where the latency went until the end. None when there are no gaps.
+    pub shares: Option<GapShares>,
     /// What is read in all, in gaps and in passing, over the potential of that time (osdi00 section
     /// 6.3). None when there are no gaps.
     pub efficiency: Option<f64>,
@@ -82,6 +98,22 @@ pub struct ArmScrub {
     /// Gaps that were simulated.
     pub simulated_gaps: u64,
 }
+
+/// A scan that ends when this part of the blocks has been read.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ScrubPart {
+    /// The part.
+    pub read_share: f64,
+    /// How long that takes.
+    pub seconds: f64,
+    /// How many such scans a day there are.
+    pub rounds_a_day: f64,
+    /// What has been read until then over the potential until then. None where that is nothing.
+    pub efficiency: Option<f64>,
+}
+
+/// Parts of a scan that are told of, in thousandths.
+const PARTS: [u64; 7] = [250, 500, 800, 900, 950, 990, 1000];
 
 /// How a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -176,10 +208,11 @@ impl ScrubEstimate {
 pub(crate) type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Estimates a scrub of the drive of `experiment`, whose workload is this trace. The policy is the
-/// experiment's.
+/// experiment's. The decisions about its gaps are made inside of calls of `around`, if it is there.
 pub(crate) fn estimate(
     mut experiment: Experiment,
     trace: &TraceWorkload,
+    around: Option<Around<'_>>,
     progress: ScrubProgress<'_>,
 ) -> Result<ScrubEstimate, ConfigError> {
     let buffer = experiment.spec.onboard.buffer.as_mut();
@@ -194,6 +227,9 @@ pub(crate) fn estimate(
         response_ns_p99: load.response.p99_ns,
         idle_share: 1.0 - load.utilisation,
         foreground_delay_ns: 0,
+        head_use: alone(&load),
+        decisions: 0,
+        nodes_mean: 0.0,
         arms: Vec::new(),
     };
     if gap_shares.iter().all(|&share| share == 0.0) {
@@ -206,13 +242,35 @@ pub(crate) fn estimate(
     let over = load.elapsed_ns.saturating_sub(info.span_ns);
     let rest = SimDuration::from_ns(over.div_ceil(info.requests.max(1)));
     let mut source = experiment.replay(trace, sample.for_ever(rest))?;
-    let (scans, result) = scan(&experiment, &mut source, block_size, PACE, progress)?;
+    let (scans, result) = scan(&experiment, &mut source, block_size, PACE, around, progress)?;
     estimate.foreground_delay_ns = result.free.map_or(0, |free| free.time.foreground_delay_ns);
     let arms = scans.iter().zip(gap_shares);
     let media_rate = experiment.drive.mean_media_rate_bytes_per_second();
     estimate.arms =
         arms.map(|(scan, share)| ArmScrub::new(scan, block_size, share, media_rate)).collect();
+    let sum = |of: fn(&Effort) -> u64| scans.iter().map(|scan| of(&scan.effort)).sum::<u64>();
+    estimate.decisions = sum(|effort| effort.decisions);
+    estimate.nodes_mean = sum(|effort| effort.nodes) as f64 / estimate.decisions.max(1) as f64;
+    let count = estimate.arms.len() as f64;
+    for arm in &estimate.arms {
+        let Some(shares) = arm.shares else { continue };
+        estimate.head_use.free_transfer += arm.gap_share * shares.transfer_share / count;
+        estimate.head_use.extra_seek += arm.gap_share * shares.extra_seek_share / count;
+    }
     Ok(estimate)
+}
+
+/// What the heads do without a scrub.
+fn alone(load: &RunResult) -> HeadUse {
+    let share = |ns: u128| ns as f64 / load.arms_ns.max(1) as f64;
+    HeadUse {
+        seek: share(load.head_time.seek_ns),
+        rotate: share(load.head_time.rotate_ns),
+        transfer: share(load.head_time.transfer_ns),
+        free_transfer: 0.0,
+        extra_seek: 0.0,
+        idle_work: 0.0,
+    }
 }
 
 /// Larger ones than a server takes where tracks are long: there are fewer bursts before the gaps reach next
@@ -256,6 +314,7 @@ struct Scanned {
     bursts: Vec<Burst>,
     simulated: SimDuration,
     end: End,
+    effort: Effort,
 }
 
 /// Scans every arm of the volume behind this load.
@@ -264,6 +323,7 @@ fn scan<S: Source>(
     source: &mut S,
     block_size: Bytes,
     pace: Pace,
+    around: Option<Around<'_>>,
     progress: ScrubProgress<'_>,
 ) -> Result<(Vec<Scanned>, RunResult), ConfigError> {
     let arms = experiment.striping.arms();
@@ -276,7 +336,10 @@ fn scan<S: Source>(
     let mut scans: Vec<Leaping> = (0..arms).map(scan).collect();
     let total = WHOLE * u64::from(arms) + 1;
     let mut source = Until { source, watch: &watch, requests: pace.requests };
-    let planners = scans.iter_mut().map(|scan| scan as &mut dyn Planner).collect();
+    let around = around.unwrap_or(&|decide: &mut dyn FnMut()| decide());
+    let mut watched: Vec<Watched> =
+        scans.iter_mut().map(|scan| Watched::new(scan, around)).collect();
+    let planners = watched.iter_mut().map(|scan| scan as &mut dyn Planner).collect();
     let mut reported = u64::MAX;
     let mut report = |_: &_| {
         let done = watch.done.load(Ordering::Relaxed);
@@ -292,6 +355,7 @@ fn scan<S: Source>(
         bursts: scan.bursts(),
         simulated: scan.simulated(),
         end: scan.end_of_scan(),
+        effort: scan.effort(),
     };
     Ok((scans.iter().map(of).collect(), result))
 }
@@ -329,7 +393,7 @@ impl ScanBehind {
         block_size: Bytes,
         pace: Pace,
     ) -> Result<Self, ConfigError> {
-        let (mut scans, result) = scan(experiment, source, block_size, pace, &|_, _| {})?;
+        let (mut scans, result) = scan(experiment, source, block_size, pace, None, &|_, _| {})?;
         let potential_ns = result.free.map_or(0, |free| free.time.potential_ns);
         let gap_share = potential_ns as f64 / result.elapsed_ns.max(1) as f64;
         Ok(Self { scan: scans.remove(0), gap_share })
@@ -403,6 +467,9 @@ impl ArmScrub {
             rounds_a_day: None,
             last_5_percent: None,
             last_1_percent: None,
+            last_5_percent_of_read: None,
+            parts: Vec::new(),
+            shares: None,
             efficiency: None,
             course: Vec::new(),
             simulated_gaps: 0,
@@ -438,6 +505,19 @@ impl ArmScrub {
         let whole_ns = complete.then_some(last.potential_ns);
         let time_share_after =
             |left| Some(1.0 - curve::potential_until(&scan.bursts, left)? / whole_ns?);
+        let part = |thousandths: u64| {
+            let left = blocks * (1000 - thousandths) / 1000;
+            let potential_ns = curve::potential_until(&scan.bursts, left)?;
+            Some(ScrubPart {
+                read_share: thousandths as f64 / 1000.0,
+                seconds: seconds(potential_ns),
+                rounds_a_day: 86_400.0 / seconds(potential_ns),
+                efficiency: efficiency(&At { left, potential_ns }),
+            })
+        };
+        let tail_from = last.left + (blocks - last.left) / 20;
+        let tail =
+            curve::potential_until(&scan.bursts, tail_from).filter(|_| last.potential_ns > 0.0);
         Self {
             gap_share,
             simulated_gap_share: potential_ns as f64 / scan.simulated.ns().max(1) as f64,
@@ -455,6 +535,9 @@ impl ArmScrub {
             rounds_a_day: whole_ns.map(|ns| 86_400.0 / seconds(ns)),
             last_5_percent: time_share_after(blocks / 20),
             last_1_percent: time_share_after(blocks / 100),
+            last_5_percent_of_read: tail.map(|ns| 1.0 - ns / last.potential_ns),
+            parts: PARTS.into_iter().filter_map(part).collect(),
+            shares: Some(curve::shares(&scan.bursts)),
             efficiency: efficiency(last),
             course: course.iter().zip(bursts).map(point).collect(),
             simulated_gaps: scan.bursts.iter().map(|burst| burst.gaps).sum(),
@@ -496,7 +579,8 @@ mod tests {
         let said = Mutex::new(Vec::new());
         let tell = |done, total| said.lock().unwrap().push((done, total));
         let size = Bytes::from_kib(8);
-        let (scans, _) = scan(&experiment, &mut clients(&experiment), size, PACE, &tell).unwrap();
+        let (scans, _) =
+            scan(&experiment, &mut clients(&experiment), size, PACE, None, &tell).unwrap();
         let said = said.into_inner().unwrap();
         assert!(said.is_sorted() && said.last().unwrap().0 == said[0].1, "{said:?}");
         // It speaks again after as many gaps at most, so how often it spoke tells how many there were.
@@ -598,6 +682,22 @@ mod tests {
         let scan = ScanBehind::new(&experiment, &mut clients(&experiment), size, PACE).unwrap();
         let arm = arm_of(&scan, &experiment, size);
         assert!(arm.simulated_gaps * 3 < result.free.unwrap().time.gaps);
+        // Until 95 % are read, leaps included; how long the last blocks take is chance.
+        let bursts = &scan.scan.bursts;
+        let bursts = &bursts[..bursts.iter().position(|b| b.to < arm.blocks / 20).unwrap()];
+        let read = arm.blocks - bursts.last().unwrap().to;
+        let gaps = round.progress.iter().find(|at| at.blocks >= read).unwrap().gaps;
+        let of = |s: GapShares| [s.transfer_share, s.extra_seek_share, s.unused_share];
+        for (ours, exact) in of(curve::shares(bursts)).into_iter().zip(of(gaps.shares())) {
+            assert!((ours - exact).abs() < 0.03, "{ours} {exact} until {read} are read");
+        }
+        assert_eq!(arm.shares, Some(curve::shares(&scan.scan.bursts)));
+        let [.., all] = arm.parts.as_slice() else { panic!("{arm:?}") };
+        assert_eq!((all.read_share, Some(all.seconds)), (1.0, arm.seconds));
+        assert_eq!((Some(all.rounds_a_day), all.efficiency), (arm.rounds_a_day, arm.efficiency));
+        assert_eq!(arm.parts[1].seconds, arm.seconds_50_percent.unwrap());
+        assert!(arm.parts.windows(2).all(|pair| pair[0].efficiency >= pair[1].efficiency));
+        assert_eq!(arm.last_5_percent_of_read, arm.last_5_percent);
         let gaps_at = |part: f64| {
             let blocks = (part * arm.blocks as f64) as u64;
             round.progress.iter().find(|at| at.blocks >= blocks).unwrap().gaps

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::{
-    FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, Spent,
+    Effort, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, Spent,
 };
 use freewheel_sim::background::Gaps;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
@@ -151,6 +151,11 @@ impl Leaping {
     /// Time that was simulated until it ended.
     pub fn simulated(&self) -> SimDuration {
         self.last_gap.saturating_since(SimTime::ZERO)
+    }
+
+    /// What its decisions cost.
+    pub fn effort(&self) -> Effort {
+        self.scheduler.effort()
     }
 
     /// How it ended.

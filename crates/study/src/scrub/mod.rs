@@ -12,5 +12,5 @@ mod leaps;
 mod sample;
 mod thin;
 
-pub use estimate::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
+pub use estimate::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
 pub(crate) use estimate::{ScanBehind, estimate};
