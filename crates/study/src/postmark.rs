@@ -35,7 +35,7 @@ fn few_gaps(config: &SimConfig, spec: &DriveSpec, came: &PostmarkResult) -> Opti
     let keeps = spec.onboard.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before);
     (config.electronics && keeps && last.copied_blocks > 0).then(|| Finding {
         headline: format!(
-            "The gaps brought {} of the blocks that cleaning copied, and the process read the others: the drive keeps most of its rotational latency for its own buffer.",
+            "The gaps brought {} of the blocks that cleaning copied, and the process read the others: the drive keeps rotational latency for its own buffer.",
             percent(free_share(last))
         ),
         detail: "It reads the blocks that pass before those asked for (`keep_free_blocks_before` in its file), so its head cannot be elsewhere. `keep_free_blocks_before = false` in the experiment gives that latency to cleaning; the buffer serves fewer reads then, which costs some drives more than cleaning in gaps saves: compare the transactions a second of both. `electronics = false` is the paper's setting, without buffer or bus.".into(),

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use crate::Finding;
 use crate::chart::{self, Axes, HeadTimeBar, Line};
-use crate::free_work;
+use crate::free_work::{self, write_back_cautions};
 use crate::page::{self, ms, percent, rate, section, span, table};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
@@ -17,6 +17,7 @@ use crate::shingled::shingled_cautions;
 pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec<Finding> {
     let mut all = shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result);
     all.extend(postmark_cautions(config, spec, result));
+    all.extend(write_back_cautions(result));
     all
 }
 

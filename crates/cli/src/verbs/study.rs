@@ -51,7 +51,7 @@ pub struct StudyArgs {
     /// How arrivals are timed
     #[arg(long, value_enum, default_value_t = Replay::Auto)]
     replay: Replay,
-    /// A policy to compare with FCFS, as sptf or sptf-sw:0.4; all there are if none is given
+    /// A policy to compare, beside FCFS, as sptf or sptf-sw:0.4; all there are if none is given
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<PolicySpec>,
     /// Do not estimate how long a scrub takes in the rotational gaps: it is most of a study's time

@@ -30,6 +30,9 @@ struct Changing {
     /// Weights of wanted blocks that rose, and that fell, between two decisions.
     rises: u32,
     falls: u32,
+    /// Of the rises those of so few blocks that only their cylinders are worked out anew.
+    rises_of_few: u32,
+    cylinders: usize,
 }
 
 /// What a plan and the best track are worth, and whether the plan was in time.
@@ -54,6 +57,8 @@ impl Changing {
             sizes: (1..=12).collect(),
             rises: 0,
             falls: 0,
+            rises_of_few: 0,
+            cylinders: drive.seek().distance_max() as usize + 1,
         };
         (0..3).for_each(|_| changing.begin(SimTime::ZERO));
         changing
@@ -103,8 +108,11 @@ impl Changing {
             if pace == Pace::ByPriority {
                 continue;
             }
-            let is_wanted = self.oracle.wanted.range((layer, 0)..(layer + 1, 0)).next().is_some();
-            self.rises += u32::from(is_wanted && progress.weight > key.weight);
+            let wanted = self.oracle.wanted.range((layer, 0)..(layer + 1, 0)).count();
+            let is_wanted = wanted > 0;
+            let is_rise = is_wanted && progress.weight > key.weight;
+            self.rises += u32::from(is_rise);
+            self.rises_of_few += u32::from(is_rise && 2 * wanted < self.cylinders);
             self.falls += u32::from(is_wanted && progress.weight < key.weight);
             key.weight = progress.weight;
         }
@@ -162,14 +170,16 @@ proptest! {
 
 #[test]
 fn weights_rise_and_fall_between_such_decisions() {
-    let (mut rises, mut falls) = (0, 0);
+    let (mut rises, mut falls, mut of_few) = (0, 0, 0);
     for seed in 0..60 {
         let spec = random_spec(seed);
         if Drive::build(&spec).is_ok() {
             let mut changing = Changing::new(spec, seed, Rule::Greedy);
             changing.decisions().for_each(drop);
             (rises, falls) = (rises + changing.rises, falls + changing.falls);
+            of_few += changing.rises_of_few;
         }
     }
     assert!(rises > 50 && falls > 50, "{rises} rises, {falls} falls");
+    assert!(of_few > 10, "{of_few} rises of weights of few blocks");
 }

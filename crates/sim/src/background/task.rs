@@ -181,8 +181,7 @@ macro_rules! task_table {
 
         impl From<&$table> for TaskConfig {
             fn from(table: &$table) -> Self {
-                let $table { $($key,)* .. } = table.clone();
-                Self { $($key,)* }
+                Self { $($key: table.$key.clone(),)* }
             }
         }
     };

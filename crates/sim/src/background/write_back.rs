@@ -97,7 +97,8 @@ impl WriteBack {
     ) -> Result<bool, TaskError> {
         match request.op {
             Op::Read => {
-                let is_here = self.touched(request).all(|at| self.is_dirty(at));
+                let is_here =
+                    self.touched(request.start, request.blocks).all(|at| self.is_dirty(at));
                 self.reads_answered += u64::from(is_here);
                 Ok(is_here)
             }
@@ -106,7 +107,7 @@ impl WriteBack {
                 let is_taken = self.parts(request).next().is_none() && self.has_room(request);
                 if is_taken {
                     self.taken += 1;
-                    let blocks: Vec<u64> = self.touched(request).collect();
+                    let blocks: Vec<u64> = self.touched(request.start, request.blocks).collect();
                     self.keep(tasks, &blocks, now)?;
                 }
                 Ok(is_taken)
@@ -116,17 +117,17 @@ impl WriteBack {
     }
 
     /// Its blocks of which a request has at least a part, by their beginnings.
-    fn touched(&self, request: &Foreground) -> impl Iterator<Item = u64> + use<> {
-        let (size, from) = (self.block_size, request.start.get());
+    fn touched(&self, from: Lbn, blocks: u32) -> impl Iterator<Item = u64> + use<> {
+        let (size, from) = (self.block_size, from.get());
         let first = from / size * size;
-        (first..from + u64::from(request.blocks)).step_by(size as usize)
+        (first..from + u64::from(blocks)).step_by(size as usize)
     }
 
     /// Those of which it has only a part.
     fn parts(&self, request: &Foreground) -> impl Iterator<Item = u64> + use<> {
         let (size, from) = (self.block_size, request.start.get());
         let to = from + u64::from(request.blocks);
-        self.touched(request).filter(move |&at| at < from || at + size > to)
+        self.touched(request.start, request.blocks).filter(move |&at| at < from || at + size > to)
     }
 
     /// Whether its block that begins there is in memory only.
@@ -135,7 +136,9 @@ impl WriteBack {
     }
 
     fn has_room(&self, request: &Foreground) -> bool {
-        let new = self.touched(request).filter(|&at| !self.is_dirty(at)).count() as u64;
+        let new =
+            self.touched(request.start, request.blocks).filter(|&at| !self.is_dirty(at)).count()
+                as u64;
         self.prewriter.dirty_blocks() + new <= self.blocks_max
     }
 
@@ -187,9 +190,7 @@ impl WriteBack {
             return;
         }
         let (from, to) = (run.start.get(), run.start.get() + u64::from(run.blocks));
-        let first = from / self.block_size * self.block_size;
-        let starts = (first..to).step_by(self.block_size as usize);
-        let its = starts.filter(|&at| self.is_dirty(at));
+        let its = self.touched(run.start, run.blocks).filter(|&at| self.is_dirty(at));
         let blocks: u64 = its.map(|at| to.min(at + self.block_size) - from.max(at)).sum();
         self.free_blocks += blocks;
     }

@@ -76,7 +76,7 @@ fn head_time(study: &Study) -> Finding {
             percent(head.transfer_share())
         ),
         detail: format!(
-            "The head takes {} ms a request {}{back}: {} ms seeking, {} ms waiting for its sector, {} ms transferring. {usable} is what freeblock scheduling turns into reads for free.",
+            "The head takes {} ms a request {}{back}: {} ms seeking, {} ms waiting for its sector, {} ms transferring. {usable} is what freeblock scheduling can turn into reads for free.",
             ms(per_request(study, head.total_ns())),
             run.under(),
             ms(per_request(study, head.seek_ns)),
@@ -92,7 +92,12 @@ fn per_request(study: &Study, sum_ns: u128) -> f64 {
 
 fn potential(study: &Study) -> Finding {
     let run = study.baseline();
-    let bytes_per_second = study.potential_bytes_per_second(run);
+    let given_away = given_away_bytes_per_second(study);
+    let bytes_per_second = given_away.unwrap_or_else(|| study.potential_bytes_per_second(run));
+    let whose = match given_away {
+        None => run.under(),
+        Some(_) => "once the drive gives away what it keeps for its own buffer today (`keep_free_blocks_before`),".into(),
+    };
     let rest = match run.writing_back_rotate_ns() {
         0 => String::new(),
         ns => {
@@ -110,8 +115,7 @@ fn potential(study: &Study) -> Finding {
             rate(bytes_per_second)
         ),
         detail: format!(
-            "That is the rotational latency before the requests of this load {} times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
-            run.under(),
+            "That is the rotational latency before the requests of this load {whose} times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
             rate(study.drive.media_bytes_per_second),
             Bytes::new(study.drive.capacity_bytes).human_decimal(),
             span(seconds),
@@ -120,10 +124,17 @@ fn potential(study: &Study) -> Finding {
     }
 }
 
+/// Of a drive that keeps the blocks that pass before those asked for: what lies before requests when it
+/// does not, as in the estimate of a scrub. None where it keeps none, or nothing was estimated.
+fn given_away_bytes_per_second(study: &Study) -> Option<f64> {
+    let scrub = study.scrub.as_ref().filter(|scrub| scrub.free_blocks_before_switched_off)?;
+    Some(scrub.arms.iter().map(|arm| arm.potential_bytes_per_second).sum())
+}
+
 /// None when there is nothing to compare.
 fn policy(study: &Study) -> Option<Finding> {
     let (baseline, best) = (study.baseline(), study.best_policy());
-    if study.policies().count() < 2 || baseline.result.response.count == 0 {
+    if study.policies().count() < 2 && !baseline.own_queue || baseline.result.response.count == 0 {
         return None;
     }
     let (before, after) = (&baseline.result.response, &best.result.response);
@@ -206,7 +217,7 @@ fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Findin
             mean(own)
         ),
         detail: format!(
-            "Given one command at a time, the drive has {} ms under {}: while it works on one, the next can neither be taken into its buffer nor served from it. Reads alone take {} ms in the drive's queue and {} ms under {}; p99 is {} ms against {} ms. {}",
+            "Given one command at a time, the drive has {} ms under {}: while it works on one, the next can neither be taken into its buffer nor served from it. Reads alone take {} ms in the drive's queue and {} ms under {}; p99 of all requests is {} ms against {} ms. {}",
             mean(best),
             best.title,
             ms(own.result.read_response.mean_ns),

@@ -227,7 +227,7 @@ pub fn study_watched(
     Ok(study)
 }
 
-/// FCFS, which everything is compared with, and then each of the others once.
+/// FCFS, and then each of the others once.
 fn distinct_after_fcfs(policies: &[PolicySpec]) -> Vec<PolicySpec> {
     let mut distinct = vec![PolicySpec::Fcfs];
     for policy in policies {

@@ -40,7 +40,7 @@ fn head_use(estimate: &ScrubEstimate) -> Markup {
         h3 { "What it does with the head's time" }
         (page::chart(&chart::head_use(&[bar("requests alone", false), bar("with the scrub", true)])))
         p.note {
-            "Shares of all time, over the whole scrub. Data pass under the head " (moves(0.0))
+            "Shares of all time while the arms scan" (if estimate.free_blocks_before_switched_off { ", the drive giving away what passes before requests" } else { "" }) ". Data pass under the head " (moves(0.0))
             " of the time for requests and writing back, " (moves(head_use.free_transfer))
             " with the scrub. Rotational latency that is left is also that of writing back."
         }

@@ -18,6 +18,7 @@ pub(crate) use page::{
 };
 pub use task::{DeadlineWork, TaskWork};
 pub use words::{FreeWorkPart, free_work_parts};
+pub(crate) use write_back::write_back_cautions;
 
 /// The free work of a run in numbers, over all arms.
 #[derive(Debug, Clone, PartialEq, Serialize)]

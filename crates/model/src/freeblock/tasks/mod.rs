@@ -348,6 +348,9 @@ impl Tasks {
     /// Looks at the weights of tasks that fill a memory: it may be full before others are looked at.
     fn weigh_by_room(&mut self) {
         for (&id, task) in &self.tasks {
+            if !matches!(task.spec.pace, Pace::Room(_)) {
+                continue;
+            }
             let filled = self.free(id);
             if let Some(weight) = by_room(task, self.weight(id), filled) {
                 for part in &task.parts {

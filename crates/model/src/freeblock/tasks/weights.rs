@@ -39,7 +39,7 @@ const LOOKS: i128 = 4;
 
 /// A lead changes when a task gets more or less than it should by one part in so many of its share,
 /// or of that of all others if that is less. Assumed: weights are powers of two, so that no one of
-/// them is right, and every one that rises costs a new index.
+/// them is right, and every one that rises has its price in the index.
 const TOLERANCE: i128 = 2;
 
 /// What tasks with shares have got since the same ones compete.
