@@ -20,9 +20,18 @@ pub fn us(ns: f64) -> String {
 }
 
 /// Short times: that of the middle, what hardly any exceeds, and the longest.
-pub fn us_spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
-    let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(|ns| us(ns as f64));
+pub fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
+    let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(short_time);
     format!("p50 {p50}, p99 {p99}, max {max}")
+}
+
+/// A short time in the unit that leaves it few digits.
+fn short_time(ns: u64) -> String {
+    match ns {
+        0..10_000_000 => us(ns as f64),
+        10_000_000..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        _ => seconds(ns),
+    }
 }
 
 /// About so long, for what is not known closely: "3 days".
@@ -68,6 +77,7 @@ mod tests {
             ("1 block".into(), "0 ranges".into())
         );
         assert_eq!(us(12_345.0), "12.3 us");
+        assert_eq!(spread(800, 54_100_000, 25_100_000_000), "p50 0.8 us, p99 54.1 ms, max 25.1 s");
         assert_eq!(about(253_649_900_000_000), "3 days");
         assert_eq!(rate(8_350_000.0), "8.35 MB/s");
         assert_eq!(percent(0.3333), "33.3 %");

@@ -303,7 +303,7 @@ pub fn blocks(blocks: u64) -> String {
 /// What decisions about gaps have cost.
 pub fn decisions(decisions: &Decisions) -> String {
     let &Decisions { count, exhausted, nodes, before_ns, times } = decisions;
-    let times = number::us_spread(times.p50_ns, times.p99_ns, times.max_ns);
+    let times = number::spread(times.p50_ns, times.p99_ns, times.max_ns);
     let nodes_mean = nodes as f64 / count.max(1) as f64;
     let before_us = before_ns / 1000;
     format!(

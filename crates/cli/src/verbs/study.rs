@@ -169,7 +169,7 @@ fn text(study: &Study, decisions: &Distribution, page: &Path) -> String {
         0 => String::new(),
         _ => {
             let (p50, p99) = (decisions.quantile_ns(0.5), decisions.quantile_ns(0.99));
-            let times = number::us_spread(p50, p99, decisions.max_ns());
+            let times = number::spread(p50, p99, decisions.max_ns());
             format!(
                 "a decision about a gap of the scrub took here, upkeep of the index and other work of the machine included: {times}\n\n"
             )

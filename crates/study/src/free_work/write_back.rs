@@ -38,7 +38,7 @@ pub(crate) fn write_back_cautions(result: &RunResult) -> Vec<Finding> {
             no_memory.requests_per_second, result.requests_per_second
         ),
         detail: format!(
-            "Its reads take {} ms with it, and {} ms where every write is a request of its own. More `memory` leaves more to gaps: were it endless, {} ms at {:.1} requests/s.",
+            "Its reads take {} ms with it, and {} ms where every write is a request of its own. Were `memory` endless, they would take {} ms at {:.1} requests/s.",
             ms(with.mean_ns),
             ms(without.mean_ns),
             ms(endless_memory.read_response.mean_ns),

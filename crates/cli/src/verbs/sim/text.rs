@@ -31,7 +31,7 @@ pub(super) fn text(
     sections.extend(free_work(result));
     if decisions.count() > 0 {
         let (p50, p99) = (decisions.quantile_ns(0.5), decisions.quantile_ns(0.99));
-        let times = number::us_spread(p50, p99, decisions.max_ns());
+        let times = number::spread(p50, p99, decisions.max_ns());
         sections.push(format!("a decision took here: {times}\n"));
     }
     if !result.drives.is_empty() {
