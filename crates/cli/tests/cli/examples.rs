@@ -232,7 +232,11 @@ fn a_result_of_postmark_says_what_is_not_its_own_and_what_is_in_the_way_of_its_c
         let text = stdout(&arguments.collect::<Vec<_>>());
         let page = std::fs::read_to_string(&page).unwrap();
         assert!(page.contains("<h2>PostMark</h2>") && page.contains("transactions/s"), "{page}");
-        let all = ["cleaner = \"original\"", "the drive keeps rotational latency", "makes no difference here"];
+        let all = [
+            "cleaner = \"original\"",
+            "the drive keeps rotational latency",
+            "makes no difference here",
+        ];
         all.map(|words| {
             let escaped = words.replace('"', "&quot;");
             assert_eq!(text.contains(words), page.contains(&escaped), "{words}");
