@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::promote::PromoteTail;
-use super::task::{BackgroundTask, TaskConfig, is_zero, names, task_table};
+use super::task::{BackgroundTask, TaskConfig, TaskKeys, is_zero, names, task_table};
 use crate::config::check_whole;
 
 task_table! {
@@ -233,36 +233,10 @@ impl FreeblockConfig {
         if tasks.is_empty() {
             return None;
         }
-        let TaskConfig {
-            name,
-            task,
-            block_size,
-            start,
-            length,
-            other_start,
-            memory,
-            tracks_ahead,
-            enough,
-            priority,
-            deadline,
-            share,
-        } = tasks.remove(0);
-        Some(Self {
-            name,
-            task,
-            block_size,
-            start,
-            length,
-            other_start,
-            memory,
-            tracks_ahead,
-            enough,
-            priority,
-            deadline,
-            share,
-            beside: tasks,
-            ..self.clone()
-        })
+        let mut table = self.clone();
+        table.set_task(tasks.remove(0));
+        table.beside = tasks;
+        Some(table)
     }
 
     /// A task that writes, if there is one.

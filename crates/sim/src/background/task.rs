@@ -179,6 +179,12 @@ macro_rules! task_table {
             }
         }
 
+        impl TaskKeys for $table {
+            fn set_task(&mut self, task: TaskConfig) {
+                $(self.$key = task.$key;)*
+            }
+        }
+
         impl From<&$table> for TaskConfig {
             fn from(table: &$table) -> Self {
                 Self { $($key: table.$key.clone(),)* }
@@ -187,6 +193,12 @@ macro_rules! task_table {
     };
 }
 pub(super) use task_table;
+
+/// A table with the keys of a task.
+pub(super) trait TaskKeys {
+    /// Gives it those of another one.
+    fn set_task(&mut self, task: TaskConfig);
+}
 
 task_table! {
     /// A task, and how it competes with others for gaps.

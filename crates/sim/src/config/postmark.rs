@@ -93,35 +93,20 @@ const SUBDIRECTORIES_MAX: u32 = 1700;
 const TRANSACTIONS_MAX: u32 = 1_000_000;
 const PASSES_MAX: u32 = 100;
 
+/// What is wrong with the value of a key, of which at least 1 is needed.
+fn within(key: &str, value: u32, most: u32) -> Result<(), String> {
+    match value {
+        0 => Err(format!("`{key}` is 0: at least 1 is needed")),
+        _ if value > most => Err(format!("`{key}` is {value}: at most {most} is allowed")),
+        _ => Ok(()),
+    }
+}
+
 impl PostmarkWorkload {
     /// What it comes to on a drive of this capacity, its number of files worked out; or what is wrong.
     pub(super) fn spec(&self, capacity: Blocks, seed: u64) -> Result<PostmarkSpec, String> {
-        let Self { utilisation, files, subdirectories, size_min, size_max, .. } = *self;
-        let within = |key: &str, value: u32, most: u32| match value {
-            0 => Err(format!("`{key}` is 0: at least 1 is needed")),
-            _ if value > most => Err(format!("`{key}` is {value}: at most {most} is allowed")),
-            _ => Ok(()),
-        };
-        within("subdirectories", subdirectories, SUBDIRECTORIES_MAX)?;
-        within("transactions", self.transactions, TRANSACTIONS_MAX)?;
-        within("passes", self.passes, PASSES_MAX)?;
-        if size_min == Bytes::ZERO || size_min >= size_max || size_max > SIZE_MAX {
-            return Err(format!(
-                "`size_min` is {size_min} and `size_max` {size_max}: a file has a byte at least, {SIZE_MAX} at most, and the one must be less than the other"
-            ));
-        }
-        if utilisation.is_some() && files.is_some() {
-            return Err(
-                "`utilisation` and `files`: one follows from the other; leave one out".into()
-            );
-        }
-        if let Some(utilisation) = utilisation
-            && !(0.01..=UTILISATION_MAX).contains(&utilisation)
-        {
-            return Err(format!(
-                "`utilisation` is {utilisation}: from 0.01 to {UTILISATION_MAX} is allowed, for cleaning needs room"
-            ));
-        }
+        let Self { files, subdirectories, size_min, size_max, .. } = *self;
+        self.check_keys()?;
         let disk = LogDiskSpec::OSDI00;
         let log = Blocks::new(u64::from(disk.segments * disk.segment_blocks) * disk.block.get());
         if capacity < log {
@@ -167,6 +152,32 @@ impl PostmarkWorkload {
             ));
         }
         Ok(spec)
+    }
+
+    /// What is wrong with its keys, whatever the drive.
+    fn check_keys(&self) -> Result<(), String> {
+        let Self { utilisation, files, subdirectories, size_min, size_max, .. } = *self;
+        within("subdirectories", subdirectories, SUBDIRECTORIES_MAX)?;
+        within("transactions", self.transactions, TRANSACTIONS_MAX)?;
+        within("passes", self.passes, PASSES_MAX)?;
+        if size_min == Bytes::ZERO || size_min >= size_max || size_max > SIZE_MAX {
+            return Err(format!(
+                "`size_min` is {size_min} and `size_max` {size_max}: a file has a byte at least, {SIZE_MAX} at most, and the one must be less than the other"
+            ));
+        }
+        if utilisation.is_some() && files.is_some() {
+            return Err(
+                "`utilisation` and `files`: one follows from the other; leave one out".into()
+            );
+        }
+        if let Some(utilisation) = utilisation
+            && !(0.01..=UTILISATION_MAX).contains(&utilisation)
+        {
+            return Err(format!(
+                "`utilisation` is {utilisation}: from 0.01 to {UTILISATION_MAX} is allowed, for cleaning needs room"
+            ));
+        }
+        Ok(())
     }
 
     /// Part of the log in use, where no number of files is asked for.
