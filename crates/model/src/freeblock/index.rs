@@ -59,6 +59,42 @@ impl Least {
     }
 }
 
+/// What surfaces of a cylinder may offer at most.
+#[derive(Debug, Clone)]
+pub(super) struct Offers {
+    /// Those that may, the lowest bit for the first.
+    surfaces: u64,
+    /// By surface.
+    most: [u32; u64::BITS as usize],
+}
+
+impl Offers {
+    pub const NONE: Self = Self { surfaces: 0, most: [0; u64::BITS as usize] };
+
+    #[inline]
+    pub fn clear(&mut self) {
+        self.surfaces = 0;
+    }
+
+    /// Takes the one out that may offer most, and among equals the next one from `first` on and around:
+    /// how far on it is, and what it may offer.
+    #[inline]
+    pub fn take_greatest(&mut self, first: u32) -> Option<(u32, u32)> {
+        let mut left = self.surfaces.rotate_right(first);
+        let mut greatest: Option<(u32, u32)> = None;
+        while left != 0 {
+            let on = left.trailing_zeros();
+            left &= left - 1;
+            let most = self.most[((first + on) % u64::BITS) as usize];
+            if greatest.is_none_or(|(_, greatest)| most > greatest) {
+                greatest = Some((on, most));
+            }
+        }
+        self.surfaces &= !1u64.rotate_left(first + greatest?.0);
+        greatest
+    }
+}
+
 /// A node of the tree: level 0 holds the cylinders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Node {
@@ -266,19 +302,20 @@ impl Index {
         most
     }
 
-    /// Of these surfaces of a cylinder those on which more than `known` may be had of blocks that begin
-    /// in a window and of pieces: the lowest bit for the first one.
+    /// Adds to `offers` those of these surfaces of a cylinder, the lowest bit for the first, on which more
+    /// than `known` may be had, but never more than `passing`, of blocks that begin in a window and of
+    /// pieces.
     #[inline]
-    pub fn promising(
+    pub fn offers(
         &self,
         tracks: &Tracks,
         (cylinder, mut surfaces): (u32, u64),
-        known: u32,
+        (known, passing): (u32, u32),
         window: Marks,
-    ) -> u64 {
+        offers: &mut Offers,
+    ) {
         let first = tracks.track(cylinder, 0) as usize;
         let (totals, marks) = (&self.totals[first..], &self.marks[first..]);
-        let mut promising = 0;
         while surfaces != 0 {
             let surface = surfaces.trailing_zeros() as usize;
             surfaces &= surfaces - 1;
@@ -288,10 +325,11 @@ impl Index {
             };
             if total > known {
                 let outside = self.least.worth.saturating_mul(marks[surface].outside(window));
-                promising |= u64::from(total.saturating_sub(outside) > known) << surface;
+                let most = total.saturating_sub(outside).min(passing);
+                offers.most[surface] = most;
+                offers.surfaces |= u64::from(most > known) << surface;
             }
         }
-        promising
     }
 
     /// No block that is marked has fewer sectors.

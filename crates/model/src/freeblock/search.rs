@@ -10,7 +10,8 @@ use std::collections::BinaryHeap;
 use freewheel_units::Op;
 
 use super::arcs::SlotArc;
-use super::index::{Index, Node};
+use super::family::FANOUT;
+use super::index::{Index, Node, Offers};
 use super::reach::Reach;
 use super::tracks::{Tracks, Window};
 use super::wanted::{Ceiling, Wanted};
@@ -152,21 +153,24 @@ impl Search<'_> {
         mut visit: impl FnMut(&Field<'_>, u32, u64) -> u64,
     ) {
         let ceiling = field.ceiling();
-        let bound = |Field { tracks, index, .. }: &Field<'_>, node: Node, best: u64| {
-            let cylinders = index.cylinders(node);
-            let (arc, length) = reach.arc(cylinders)?;
+        let bound = |Field { tracks, index, .. }: &Field<'_>,
+                     (node, arc, length): (Node, SlotArc, u64),
+                     best: u64| {
             let (price, wanted) = (price(node), index.bound(node, arc).into());
             if wanted * price <= best {
                 return None;
             }
             // Of what is wanted, and of what can pass in the time, the lesser.
-            let passing = ceiling.of(reach.sectors_in(length, tracks.sectors_max(cylinders)));
+            let passing =
+                ceiling.of(reach.sectors_in(length, tracks.sectors_max(index.cylinders(node))));
             let bound = passing.min(wanted) * price;
-            (bound > best).then_some((bound, arc))
+            (bound > best).then_some(bound)
         };
         self.frontier.clear();
         let root = field.index.root();
-        if let Some((bound, arc)) = bound(field, root, best) {
+        if let Some((arc, length)) = reach.arc(field.index.cylinders(root))
+            && let Some(bound) = bound(field, (root, arc, length), best)
+        {
             self.frontier.push(Candidate::new(bound, root, arc));
         }
         while let Some(candidate) = self.frontier.pop() {
@@ -196,8 +200,19 @@ impl Search<'_> {
             }
             // The slots of the whole node leave most children out before their own are worked out.
             let known = u32::try_from(best / price(node)).unwrap_or(u32::MAX);
+            // Memory of all of them is asked for before any is waited for.
+            let mut reached = [None; FANOUT];
+            let mut count = 0;
             for child in field.index.children(node, candidate.arc(), known) {
-                if let Some((bound, arc)) = bound(field, child, best)
+                let cylinders = field.index.cylinders(child);
+                if let Some((arc, length)) = reach.arc(cylinders) {
+                    field.index.prefetch_bound(child, arc);
+                    reached[count] = Some((child, arc, length));
+                    count += 1;
+                }
+            }
+            for (child, arc, length) in reached[..count].iter().flatten().copied() {
+                if let Some(bound) = bound(field, (child, arc, length), best)
                     && self.frontier.push(Candidate::new(bound, child, arc))
                 {
                     // Mostly the next one.
@@ -293,26 +308,30 @@ impl Visits {
     }
 }
 
-/// Surfaces of a cylinder on which more than `known` may be had, the lowest bit for the first.
+/// The surfaces of a cylinder on which more than `known` may be had.
 #[inline]
-fn promising_on(
+fn offers_on(
     Field { tracks, index, .. }: &Field<'_>,
     reach: &Reach<'_>,
     limits: &Limits,
     (cylinder, known): (u32, u32),
-) -> u64 {
+    offers: &mut Offers,
+) {
     let all = u64::MAX >> (u64::BITS - tracks.surfaces());
     let ends = [reach.gap.from.surface, reach.gap.to.surface];
     let ends = ends.into_iter().fold(0, |bits, surface| bits | 1 << surface);
     let sectors = tracks.sectors_max((cylinder, cylinder));
-    let of = |surfaces: u64, switches: bool| {
-        let stay = reach.longest_at(cylinder, switches)?;
-        let passing = limits.ceiling.of(reach.sectors_in(stay.1, sectors));
-        let begins_in = reach.begins_in(stay, limits.block_ns);
-        (passing > known.into())
-            .then(|| index.promising(tracks, (cylinder, surfaces), known, begins_in))
-    };
-    of(ends, false).unwrap_or(0) | of(all & !ends, true).unwrap_or(0)
+    for (surfaces, switches) in [(ends, false), (all & !ends, true)] {
+        if let Some(stay) = reach.longest_at(cylinder, switches) {
+            let passing = limits.ceiling.of(reach.sectors_in(stay.1, sectors));
+            if passing > known.into() {
+                let passing = u32::try_from(passing).unwrap_or(u32::MAX);
+                let begins_in = reach.begins_in(stay, limits.block_ns);
+                let of = (cylinder, surfaces);
+                index.offers(tracks, of, (known, passing), begins_in, offers);
+            }
+        }
+    }
 }
 
 /// What can be had on one track in the gap when no other is visited, if it is worth more than
@@ -351,21 +370,24 @@ pub(super) fn best_track(
 ) -> Option<Best> {
     let mut best: Option<Best> = None;
     let limits = Limits::of(field, reach);
+    let mut offers = Offers::NONE;
     let mut consider = |field: &Field<'_>, cylinder: u32, first: u32| {
         let mut known = best.map_or(0, |best| best.value);
-        let mut promising = promising_on(field, reach, &limits, (cylinder, known));
-        if promising == 0 {
-            return known.into();
-        }
-        let mut visits = Visits::default();
-        for surface in (first..field.tracks.surfaces()).chain(0..first) {
-            let at = Position { cylinder, surface };
-            if promising >> surface & 1 == 1
-                && let Some(better) = better_on(known, field, reach, &limits, at, &mut visits)
-            {
-                known = better.value;
+        offers_on(field, reach, &limits, (cylinder, known), &mut offers);
+        let (mut visits, mut found) = (Visits::default(), None);
+        // What may offer most is looked at first, as it leaves most of the others out. Among equals the
+        // first one counts.
+        while let Some((on, most)) = offers.take_greatest(first) {
+            let is_before = found.is_some_and(|found| on < found);
+            let least = known - u32::from(is_before);
+            if most <= least {
+                offers.clear();
+                break;
+            }
+            let at = Position { cylinder, surface: (first + on) % u64::BITS };
+            if let Some(better) = better_on(least, field, reach, &limits, at, &mut visits) {
+                (known, found) = (better.value, Some(on));
                 best = Some(better);
-                promising = promising_on(field, reach, &limits, (cylinder, known));
             }
         }
         known.into()
