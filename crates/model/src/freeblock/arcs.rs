@@ -1,16 +1,21 @@
 //! Worth by arcs of the turn.
 //!
-//! The turn is cut into [`SLOTS`] slots. What is wanted lies in one or several of them; an arc, some
-//! slots side by side, offers what lies in it wholly.
+//! The turn is cut into slots. What is wanted lies in one or several of them; an arc, some slots side by
+//! side, offers what lies in it wholly. More slots make bounds closer and tables larger, by the square.
 
 use super::tracks::TrackPlace;
 use crate::drive::Divisor;
 
-/// Slots of a turn: a power of two. More make bounds closer and tables larger, by the square.
-pub(super) const SLOTS: usize = 16;
+/// Slots of a turn: a power of two, as all numbers of slots.
+pub(super) const COARSE: usize = 16;
+
+/// Slots of a turn where memory is slow, so that it is better to look at less of it.
+pub(super) const FINE: usize = 32;
 
 /// Steps of an angle in a slot.
-const SLOT_STEPS: u64 = (1 << 32) / SLOTS as u64;
+const fn slot_steps(slots: usize) -> u64 {
+    (1 << 32) / slots as u64
+}
 
 /// Slots of a window: the first, and how many. All of them stand for any window up to a turn, one
 /// more for any at all.
@@ -23,7 +28,7 @@ pub(super) struct SlotArc {
 /// Worth of what is wanted on a track by the slot that it begins in and the part of a slot that it
 /// ends in, of which a slot has `PARTS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Spans<const PARTS: usize> {
+pub(super) struct Spans<const PARTS: usize, const SLOTS: usize = COARSE> {
     /// `[last part of its slot][slots on][first slot]`: how many slots on the one is that it ends in.
     /// What ends further on than all of a turn counts in its last part.
     worth: [[[u32; SLOTS]; SLOTS]; PARTS],
@@ -36,7 +41,7 @@ pub(super) struct Spans<const PARTS: usize> {
 
 /// Worth by arc: `[number of slots - 1][first slot]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Arcs(pub [[u16; SLOTS]; SLOTS]);
+pub(super) struct Arcs<const SLOTS: usize = COARSE>(pub [[u16; SLOTS]; SLOTS]);
 
 /// What is shown of a track thing by thing.
 pub(super) trait Collect {
@@ -62,12 +67,15 @@ pub(super) trait Collect {
     fn clear(&mut self);
 }
 
-impl<const PARTS: usize> Spans<PARTS> {
+impl<const PARTS: usize, const SLOTS: usize> Spans<PARTS, SLOTS> {
     pub const NONE: Self =
         Self { worth: [[[0; SLOTS]; SLOTS]; PARTS], used: 0, around: None, total: 0 };
 
+    /// Steps of an angle in a slot.
+    const SLOT_STEPS: u64 = slot_steps(SLOTS);
+
     /// Steps of an angle in a part of a slot.
-    const STEPS: u64 = SLOT_STEPS / PARTS as u64;
+    const STEPS: u64 = Self::SLOT_STEPS / PARTS as u64;
 
     /// Worth of all of it.
     pub fn total(&self) -> u32 {
@@ -93,7 +101,7 @@ impl<const PARTS: usize> Spans<PARTS> {
     /// matters where each of its blocks lies: an arc holds no more than fit its length.
     pub fn add_around(&mut self, place: &TrackPlace<'_>, size: Divisor, count: u32, worth: u32) {
         let around = self.around.get_or_insert([0; SLOTS]);
-        for (steps, most) in (1..).map(|slots| slots * SLOT_STEPS).zip(around) {
+        for (steps, most) in (1..).map(|slots| slots * Self::SLOT_STEPS).zip(around) {
             let fit = size.divide(place.sectors_within(steps)).0.min(count.into());
             *most += worth * fit as u32;
         }
@@ -118,7 +126,7 @@ impl<const PARTS: usize> Spans<PARTS> {
             bits &= bits - 1;
             let begin = start + place.turned(from);
             let end = start + place.turned(from + size);
-            used |= self.add_at(begin / SLOT_STEPS, (end - 1) / Self::STEPS, worth);
+            used |= self.add_at(begin / Self::SLOT_STEPS, (end - 1) / Self::STEPS, worth);
             show(begin);
         }
         self.used |= used;
@@ -126,7 +134,7 @@ impl<const PARTS: usize> Spans<PARTS> {
     }
 }
 
-impl<const PARTS: usize> Collect for Spans<PARTS> {
+impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
     fn add_run(
         &mut self,
         place: &TrackPlace<'_>,
@@ -140,7 +148,7 @@ impl<const PARTS: usize> Collect for Spans<PARTS> {
         let is_short = place.turned(sectors) <= Self::STEPS;
         let mut begin = start + place.turned(sector);
         while count > 0 {
-            let (first, part) = (begin / SLOT_STEPS, begin / Self::STEPS);
+            let (first, part) = (begin / Self::SLOT_STEPS, begin / Self::STEPS);
             if is_short {
                 // Those that end in the part that they begin in.
                 let end = place.first_sector_from((part + 1) * Self::STEPS - start + 1) - 1;
@@ -224,12 +232,12 @@ pub(super) fn worth(byte: u8, shift: u32) -> u32 {
 
 /// Worth by arc, each in a byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table(pub [[u8; SLOTS]; SLOTS]);
+pub(super) struct Table<const SLOTS: usize = COARSE>(pub [[u8; SLOTS]; SLOTS]);
 
-impl Table {
+impl<const SLOTS: usize> Table<SLOTS> {
     pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);
 
-    pub fn of(arcs: &Arcs) -> Self {
+    pub fn of(arcs: &Arcs<SLOTS>) -> Self {
         let mut table = Self::NONE;
         for (row, arcs) in table.0.iter_mut().zip(&arcs.0) {
             for (entry, units) in row.iter_mut().zip(arcs) {
@@ -247,35 +255,36 @@ pub(super) fn byte_above(known: u32, shift: u32) -> u8 {
 }
 
 /// What ends in the last part of arcs that begin with a slot and grow part by part.
-pub(super) struct Ending<'a, const PARTS: usize> {
-    spans: &'a Spans<PARTS>,
+pub(super) struct Ending<'a, const PARTS: usize, const SLOTS: usize = COARSE> {
+    spans: &'a Spans<PARTS, SLOTS>,
     shift: u32,
     /// By the last part of its slot.
-    ending: [Around; PARTS],
+    ending: [Around<SLOTS>; PARTS],
 }
 
 /// By the first slot of an arc, what lies in it and ends with it.
 #[derive(Debug, Clone, Copy)]
-struct Around {
+struct Around<const SLOTS: usize> {
     /// Twice around, so that no arc needs a wrap.
-    twice: [u16; 2 * SLOTS],
+    twice: [[u16; SLOTS]; 2],
     /// Where nothing new begins in its first slot, an arc holds what one holds that begins a slot
     /// later and ends as it does: so many slots later it is to be looked up.
     later: usize,
     is_empty: bool,
 }
 
-impl Around {
-    const NONE: Self = Self { twice: [0; 2 * SLOTS], later: 0, is_empty: true };
+impl<const SLOTS: usize> Around<SLOTS> {
+    const NONE: Self = Self { twice: [[0; SLOTS]; 2], later: 0, is_empty: true };
 
     #[inline]
     fn get(&self) -> &[u16; SLOTS] {
-        self.twice[self.later..].first_chunk().expect("no arc has more than a slot beyond a turn")
+        let from = &self.twice.as_flattened()[self.later..];
+        from.first_chunk().expect("no arc has more than a slot beyond a turn")
     }
 }
 
-impl<'a, const PARTS: usize> Ending<'a, PARTS> {
-    pub fn new(spans: &'a Spans<PARTS>, shift: u32) -> Self {
+impl<'a, const PARTS: usize, const SLOTS: usize> Ending<'a, PARTS, SLOTS> {
+    pub fn new(spans: &'a Spans<PARTS, SLOTS>, shift: u32) -> Self {
         const { assert!(SLOTS * PARTS <= u64::BITS as usize, "a bit for each number of parts") };
         Self { spans, shift, ending: [Around::NONE; PARTS] }
     }
@@ -294,19 +303,18 @@ impl<'a, const PARTS: usize> Ending<'a, PARTS> {
             for (all, before) in worth.iter_mut().zip(ending.get()) {
                 *all = all.saturating_add(*before);
             }
-            ending.twice[..SLOTS].copy_from_slice(&worth);
-            ending.twice[SLOTS..].copy_from_slice(&worth);
+            ending.twice = [worth; 2];
             (ending.later, ending.is_empty) = (0, false);
         }
         (!ending.is_empty).then(|| ending.get())
     }
 }
 
-impl Arcs {
+impl<const SLOTS: usize> Arcs<SLOTS> {
     pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);
 
     /// Raises it to what lies wholly in each arc, in units of a power of two, rounded up.
-    pub fn raise(&mut self, spans: &Spans<1>, shift: u32) {
+    pub fn raise(&mut self, spans: &Spans<1, SLOTS>, shift: u32) {
         let mut sums = [0u16; SLOTS];
         let mut ending = Ending::new(spans, shift);
         for (added, row) in self.0[..SLOTS - 1].iter_mut().enumerate() {
@@ -326,7 +334,7 @@ impl Arcs {
 }
 
 #[inline]
-pub(super) fn raise_row(row: &mut [u16; SLOTS], others: &[u16; SLOTS]) {
+pub(super) fn raise_row<const SLOTS: usize>(row: &mut [u16; SLOTS], others: &[u16; SLOTS]) {
     for (worth, other) in row.iter_mut().zip(others) {
         *worth = (*worth).max(*other);
     }
@@ -334,7 +342,11 @@ pub(super) fn raise_row(row: &mut [u16; SLOTS], others: &[u16; SLOTS]) {
 
 /// Paths on a surface go on, or begin after those that came from elsewhere, with what ends now.
 #[inline]
-pub(super) fn extend(path: &mut [u16; SLOTS], came: &[u16; SLOTS], ending: &[u16; SLOTS]) {
+pub(super) fn extend<const SLOTS: usize>(
+    path: &mut [u16; SLOTS],
+    came: &[u16; SLOTS],
+    ending: &[u16; SLOTS],
+) {
     for ((path, came), ending) in path.iter_mut().zip(came).zip(ending) {
         *path = (*path).max(*came).saturating_add(*ending);
     }
@@ -345,6 +357,7 @@ mod tests {
     use std::sync::{Arc, LazyLock};
 
     use proptest::prelude::*;
+    use proptest::test_runner::TestCaseResult;
 
     use super::super::tracks::Tracks;
     use super::*;
@@ -410,7 +423,7 @@ mod tests {
             let sector = (from * f64::from(place.sectors())) as u32;
             let fit = (place.sectors() - sector) / size;
             let bits = if fit < 64 { bits & ((1 << fit) - 1) } else { bits };
-            let (mut each, mut items) = (Spans::<4>::NONE, Spans::<4>::NONE);
+            let (mut each, mut items) = (Quarters::NONE, Quarters::NONE);
             let mut begins = Vec::new();
             each.add_each(&place, (sector, size), bits, worth, |begin| begins.push(begin));
             let mut plain = Vec::new();
@@ -418,7 +431,7 @@ mod tests {
                 let first = sector + item * size;
                 let begin = u64::from(place.start().steps()) + place.turned(first);
                 let end = u64::from(place.start().steps()) + place.turned(first + size);
-                items.add_to(begin / SLOT_STEPS, (end - 1) / Spans::<4>::STEPS, worth);
+                items.add_to(begin / Quarters::SLOT_STEPS, (end - 1) / Quarters::STEPS, worth);
                 plain.push(begin);
             }
             prop_assert_eq!((each, begins), (items, plain));
@@ -433,29 +446,8 @@ mod tests {
             let sector = (from * f64::from(place.sectors() / 8)) as u32;
             let count = (place.sectors() - sector) / size;
             let size = Divisor::new(size.into());
-            let raised = |add: &dyn Fn(&mut Spans<1>)| {
-                let (mut spans, mut arcs) = (Spans::NONE, Arcs::NONE);
-                // Beside something else.
-                spans.add_piece(&place, 0, 1, worth);
-                add(&mut spans);
-                arcs.raise(&spans, 0);
-                spans.clear();
-                prop_assert_eq!(&spans, &Spans::NONE);
-                Ok(arcs)
-            };
-            let said = raised(&|spans| spans.add_around(&place, size, count, worth))?;
-            let exact = raised(&|spans| spans.add_run(&place, sector, size, count, worth))?;
-            for (slots, (said, exact)) in (1..).zip(said.0.iter().zip(&exact.0)) {
-                prop_assert!(said.iter().zip(exact).all(|(said, exact)| said >= exact));
-                // Longer arcs may all meet the part of the turn that the run leaves out.
-                if slots > SLOTS / 2 {
-                    continue;
-                }
-                let most = |row: &[u16; SLOTS]| row.iter().copied().fold(0, u16::max);
-                // One block more, and the other thing, which may lie elsewhere.
-                let more = 2 * worth as u16;
-                prop_assert!(most(said) <= most(exact) + more, "{:?} for {:?}", said, exact);
-            }
+            around_is_close::<COARSE>(&place, (sector, size, count), worth)?;
+            around_is_close::<FINE>(&place, (sector, size, count), worth)?;
         }
 
         #[test]
@@ -468,19 +460,53 @@ mod tests {
             let sector = (from * f64::from(place.sectors())) as u32;
             let count = (upto * f64::from((place.sectors() - sector) / size + 1)) as u32;
             let size = Divisor::new(size.into());
-            prop_assert!(is_its_items::<1>(&place, sector, size, count, worth));
-            prop_assert!(is_its_items::<4>(&place, sector, size, count, worth));
+            prop_assert!(is_its_items::<1, COARSE>(&place, sector, size, count, worth));
+            prop_assert!(is_its_items::<1, FINE>(&place, sector, size, count, worth));
+            prop_assert!(is_its_items::<4, COARSE>(&place, sector, size, count, worth));
         }
     }
 
-    fn is_its_items<const PARTS: usize>(
+    type Quarters = Spans<4, COARSE>;
+
+    fn around_is_close<const SLOTS: usize>(
+        place: &TrackPlace<'_>,
+        (sector, size, count): (u32, Divisor, u32),
+        worth: u32,
+    ) -> TestCaseResult {
+        let raised = |add: &dyn Fn(&mut Spans<1, SLOTS>)| {
+            let (mut spans, mut arcs) = (Spans::NONE, Arcs::NONE);
+            // Beside something else.
+            spans.add_piece(place, 0, 1, worth);
+            add(&mut spans);
+            arcs.raise(&spans, 0);
+            spans.clear();
+            prop_assert_eq!(&spans, &Spans::NONE);
+            Ok(arcs)
+        };
+        let said = raised(&|spans| spans.add_around(place, size, count, worth))?;
+        let exact = raised(&|spans| spans.add_run(place, sector, size, count, worth))?;
+        for (slots, (said, exact)) in (1..).zip(said.0.iter().zip(&exact.0)) {
+            prop_assert!(said.iter().zip(exact).all(|(said, exact)| said >= exact));
+            // Longer arcs may all meet the part of the turn that the run leaves out.
+            if slots > SLOTS / 2 {
+                continue;
+            }
+            let most = |row: &[u16; SLOTS]| row.iter().copied().fold(0, u16::max);
+            // One block more, and the other thing, which may lie elsewhere.
+            let more = 2 * worth as u16;
+            prop_assert!(most(said) <= most(exact) + more, "{:?} for {:?}", said, exact);
+        }
+        Ok(())
+    }
+
+    fn is_its_items<const PARTS: usize, const SLOTS: usize>(
         place: &TrackPlace<'_>,
         sector: u32,
         size: Divisor,
         count: u32,
         worth: u32,
     ) -> bool {
-        let (mut run, mut items) = (Spans::<PARTS>::NONE, Spans::<PARTS>::NONE);
+        let (mut run, mut items) = (Spans::<PARTS, SLOTS>::NONE, Spans::NONE);
         run.add_run(place, sector, size, count, worth);
         let sectors = size.get() as u32;
         (0..count).for_each(|item| items.add_piece(place, sector + item * sectors, sectors, worth));

@@ -4,6 +4,7 @@
 //! other evenly, so that a few rows stand for all, and to look one up takes memory that is at hand.
 
 use freewheel_units::Bytes;
+use prefetch_index::prefetch_index;
 
 use super::tracks::{Stretch, TrackId};
 use crate::drive::Position;
@@ -78,6 +79,12 @@ impl Even {
         }
         rows.shrink_to_fit();
         Self { row_of_cylinder, rows }
+    }
+
+    /// Asks for the memory of a cylinder.
+    #[inline]
+    pub fn prefetch(&self, cylinder: u32) {
+        prefetch_index(&self.row_of_cylinder, cylinder as usize);
     }
 
     /// The stretch of a track, of this number, if it has just one.

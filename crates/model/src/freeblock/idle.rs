@@ -5,7 +5,6 @@ use std::collections::BinaryHeap;
 
 use freewheel_units::{Lbn, Op, SimDuration};
 
-use super::index::WHOLE;
 use super::reach::{Reach, Stay};
 use super::search::Field;
 use super::wanted::Timed;
@@ -34,7 +33,7 @@ pub(super) fn plan(
         due: head.begin,
         ends: Ends::default(),
     };
-    let reach = Reach::new(drive, &nowhere);
+    let reach = Reach::new(drive, &nowhere, field.index.slots());
     nearest(field, head.from.cylinder, |field, cylinder| {
         first_on(field, &reach, cylinder, most, items)
     })
@@ -60,7 +59,7 @@ fn nearest<T>(
             continue;
         }
         if node.level > 0 {
-            let offering = field.index.children(node, WHOLE, 0);
+            let offering = field.index.children(node, field.index.whole(), 0);
             let with_distance = |child| (distance(field.index.cylinders(child)), child);
             frontier.extend(offering.map(with_distance).map(Reverse));
             continue;
@@ -141,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::LayerKey;
-    use super::super::index::{Index, Objective};
+    use super::super::index::{Fineness, Index, Objective};
     use super::super::tracks::Tracks;
     use super::super::wanted::Wanted;
     use super::*;
@@ -179,7 +178,7 @@ mod tests {
             let key = LayerKey { op: Op::Read, size: 1, offset: 0, weight: 1 };
             wanted.layer(tracks, key);
             wanted.want(tracks, 0, 0, capacity);
-            let index = &mut Index::new(tracks, wanted, Objective::Track);
+            let index = &mut Index::new(tracks, wanted, Objective::Track, Fineness::BySize);
             wanted.unwant(tracks, 0, 0, capacity);
             (0..tracks.cylinders()).for_each(|cylinder| index.fewer(cylinder));
             for _ in 0..left {

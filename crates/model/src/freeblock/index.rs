@@ -13,17 +13,33 @@ use std::ops::Range;
 use freewheel_units::{Bytes, Op};
 use prefetch_index::prefetch_index;
 
-use super::arcs::{Arcs, Collect, SLOTS, SlotArc, Table, UNITS_MAX, byte_above, raise_row, units};
+use super::arcs::{
+    Arcs, COARSE, Collect, FINE, SlotArc, Table, UNITS_MAX, byte_above, raise_row, units,
+};
 use super::bitmap::Bitmap;
-use super::family::{FANOUT, Family, NEARS};
+use super::family::{FANOUT, Families};
 use super::marks::{Marks, Track};
 use super::path_arcs::{Apart, Surface};
 use super::tracks::{TrackPlace, Tracks};
 use super::wanted::{LayerKey, Wanted};
 use crate::drive::Position;
 
-/// Any window up to a turn.
-pub(super) const WHOLE: SlotArc = SlotArc { first: 0, slots: SLOTS };
+/// Larger tables do not stay in a cache: searches wait for memory more than they work. So many bytes
+/// hold those of 131,072 cylinders.
+const CACHED: usize = 32 << 20;
+
+/// How finely bounds on what single tracks offer tell windows of the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fineness {
+    /// Fine where coarse tables would not stay in a cache: from 131,073 cylinders on.
+    #[default]
+    BySize,
+    /// In sixteenths: 256 B for each cylinder.
+    Coarse,
+    /// In thirty-seconds: decisions look at half as many nodes or less, which lie in four times the
+    /// memory and take longer to keep up.
+    Fine,
+}
 
 /// What a table of a cylinder says of its tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +87,7 @@ pub(super) struct Offers {
 impl Offers {
     pub const NONE: Self = Self { surfaces: 0, most: [0; u64::BITS as usize] };
 
+    /// Takes all out.
     #[inline]
     pub fn clear(&mut self) {
         self.surfaces = 0;
@@ -106,71 +123,108 @@ pub(super) struct Node {
 #[derive(Debug, Clone)]
 struct Level {
     nodes: usize,
-    families: Vec<Family>,
+    families: Families,
 }
 
 impl Level {
-    fn new(nodes: usize) -> Self {
-        Self { nodes, families: vec![Family::NONE; nodes.div_ceil(FANOUT)] }
+    fn new(nodes: usize, slots: usize) -> Self {
+        Self { nodes, families: Families::new(nodes.div_ceil(FANOUT), slots) }
     }
+}
+
+/// What tables say, with memory that is used again and again to make them.
+#[derive(Debug, Clone)]
+enum Maker {
+    /// The most that a track of a cylinder offers.
+    Tracks(Box<Track<COARSE>>),
+    /// The same by more slots.
+    FineTracks(Box<Track<FINE>>),
+    /// The most that a path over the surfaces of a cylinder takes.
+    Paths(Vec<Surface>),
+}
+
+impl Maker {
+    fn new(tracks: &Tracks, objective: Objective, is_fine: bool) -> Self {
+        match objective {
+            Objective::Track if is_fine => Self::FineTracks(Box::new(Track::NONE)),
+            Objective::Track => Self::Tracks(Box::new(Track::NONE)),
+            Objective::Cylinder => Self::Paths(vec![Surface::NONE; tracks.surfaces() as usize]),
+        }
+    }
+
+    /// Slots of a turn.
+    const fn slots(&self) -> usize {
+        match self {
+            Self::Tracks(_) | Self::Paths(_) => COARSE,
+            Self::FineTracks(_) => FINE,
+        }
+    }
+}
+
+/// What is known of single tracks.
+#[derive(Debug, Clone)]
+struct Told {
+    /// Worth of all that is wanted on each, in units; the greatest stands for any.
+    totals: Vec<u16>,
+    /// Where on each blocks begin.
+    marks: Vec<Marks>,
 }
 
 /// The tree over all cylinders.
 #[derive(Debug, Clone)]
 pub(super) struct Index {
-    objective: Objective,
+    maker: Maker,
     levels: Vec<Level>,
     /// Worth in one unit of a table, as a power of two.
     shift: u32,
     /// Cylinders of which less is wanted than their tables say: bounds that are too high still
     /// hold, so they are worked out anew only when a search comes by.
     stale: Bitmap,
-    /// If tables say what single tracks offer, the worth of all that is wanted on each track, in units;
-    /// the greatest stands for any.
-    totals: Vec<u16>,
-    /// Where on each of them blocks begin.
-    marks: Vec<Marks>,
+    /// Nothing if tables speak of paths.
+    told: Told,
     /// No block that is marked is less: of all that were wanted since everything was worked out anew,
     /// since marks of what has gone stay until their cylinder is.
     least: Least,
-    /// What is wanted on the track, or the surfaces of the cylinder, at hand: memory that is used
-    /// again.
-    track: Box<Track>,
-    surfaces: Vec<Surface>,
 }
 
 impl Index {
-    pub fn new(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> Self {
+    pub fn new(tracks: &Tracks, wanted: &Wanted, objective: Objective, fineness: Fineness) -> Self {
+        let is_fine = match fineness {
+            Fineness::BySize => tracks.cylinders() as usize * COARSE * COARSE > CACHED,
+            Fineness::Coarse => false,
+            Fineness::Fine => true,
+        };
+        let maker = Maker::new(tracks, objective, is_fine);
         let mut size = tracks.cylinders() as usize;
         let stale = Bitmap::new(size as u64);
-        let surfaces = tracks.surfaces() as usize;
-        let mut levels = vec![Level::new(size)];
+        let by_track =
+            if objective == Objective::Track { size * tracks.surfaces() as usize } else { 0 };
+        let mut levels = vec![Level::new(size, maker.slots())];
         while size > 1 {
             size = size.div_ceil(FANOUT);
-            levels.push(Level::new(size));
+            levels.push(Level::new(size, maker.slots()));
         }
-        let (by_track, by_surface) = match objective {
-            Objective::Track => (levels[0].nodes * surfaces, 0),
-            Objective::Cylinder => (0, surfaces),
-        };
-        let mut index = Self {
-            objective,
-            levels,
-            shift: 0,
-            stale,
-            totals: vec![0; by_track],
-            marks: vec![Marks::NONE; by_track],
-            least: Least::NONE,
-            track: Box::new(Track::NONE),
-            surfaces: vec![Surface::NONE; by_surface],
-        };
+        let told = Told { totals: vec![0; by_track], marks: vec![Marks::NONE; by_track] };
+        let mut index = Self { maker, levels, shift: 0, stale, told, least: Least::NONE };
         index.rebuild(tracks, wanted);
         index
     }
 
+    /// Slots of a turn.
+    #[inline]
+    pub fn slots(&self) -> usize {
+        self.maker.slots()
+    }
+
+    /// Any window up to a turn.
+    #[inline]
+    pub fn whole(&self) -> SlotArc {
+        SlotArc { first: 0, slots: self.slots() }
+    }
+
     /// Works everything out anew.
     pub fn rebuild(&mut self, tracks: &Tracks, wanted: &Wanted) {
-        self.shift = shift(tracks, wanted, self.objective);
+        self.shift = shift(tracks, wanted, self.tracks_told_of(tracks));
         self.stale = Bitmap::new(tracks.cylinders().into());
         self.least = Least::of(wanted);
         for cylinder in 0..tracks.cylinders() {
@@ -183,30 +237,65 @@ impl Index {
         }
     }
 
-    /// Works the table of a cylinder out anew: a bit for each of [`NEARS`] that changed.
+    /// Tracks that an entry speaks of.
+    fn tracks_told_of(&self, tracks: &Tracks) -> u32 {
+        match self.maker {
+            Maker::Tracks(_) | Maker::FineTracks(_) => 1,
+            Maker::Paths(_) => tracks.surfaces(),
+        }
+    }
+
+    /// Lines of a family for which one bit says whether any of them changed.
+    #[inline]
+    fn lines_of_bit(&self) -> usize {
+        Families::lines(self.slots()) / u64::BITS as usize
+    }
+
+    /// Works the table of a cylinder out anew: a bit for each of its [lines](Self::lines_of_bit) that
+    /// changed.
     fn set(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> u64 {
-        let table = self.cylinder(tracks, wanted, cylinder);
+        let (told, shift) = (&mut self.told, self.shift);
+        match &mut self.maker {
+            Maker::Tracks(track) => {
+                let arcs = best_track(tracks, wanted, cylinder, track, (told, shift));
+                self.put(cylinder, &Table::of(&arcs))
+            }
+            Maker::FineTracks(track) => {
+                let arcs = best_track(tracks, wanted, cylinder, track, (told, shift));
+                self.put(cylinder, &Table::of(&arcs))
+            }
+            Maker::Paths(surfaces) => {
+                let arcs = best_path(tracks, wanted, cylinder, surfaces, shift);
+                self.put(cylinder, &Table::of(&arcs))
+            }
+        }
+    }
+
+    fn put<const SLOTS: usize>(&mut self, cylinder: u32, table: &Table<SLOTS>) -> u64 {
         let (family, sibling) = (cylinder as usize / FANOUT, cylinder as usize % FANOUT);
-        let family = &mut self.levels[0].families[family];
-        let worths = table.0.as_flattened().as_chunks().0.iter().enumerate();
-        worths.fold(0, |changed, (arcs, worths)| {
-            changed | u64::from(family.set(sibling, arcs, *worths)) << arcs
+        let lines_of_bit = const { Families::lines(SLOTS) / u64::BITS as usize };
+        let lines = self.levels[0].families.of_mut(family).iter_mut();
+        let worths = lines.zip(table.0.as_flattened().as_chunks().0).enumerate();
+        worths.fold(0, |changed, (number, (line, worths))| {
+            changed | u64::from(line.set(sibling, *worths)) << (number / lines_of_bit)
         })
     }
 
-    /// Brings a node up to date with those below it, of which these arcs changed: a bit for each of
+    /// Brings a node up to date with those below it, of which these lines changed: a bit for each of
     /// its own that changed thereby.
     fn follow(&mut self, level: usize, number: usize, mut changed_below: u64) -> u64 {
-        const { assert!(NEARS as u32 == u64::BITS, "a bit for each") };
+        let lines_of_bit = self.lines_of_bit();
         let (below, above) = self.levels.split_at_mut(level);
-        let below = &below[level - 1].families[number];
-        let family = &mut above[0].families[number / FANOUT];
+        let below = below[level - 1].families.of(number);
+        let above = above[0].families.of_mut(number / FANOUT);
         let mut changed = 0;
         while changed_below != 0 {
-            let arcs = changed_below.trailing_zeros() as usize;
+            let bit = changed_below.trailing_zeros() as usize;
             changed_below &= changed_below - 1;
-            let is_other = family.set(number % FANOUT, arcs, below.greatest(arcs));
-            changed |= u64::from(is_other) << arcs;
+            let lines = bit * lines_of_bit..(bit + 1) * lines_of_bit;
+            for (below, above) in below[lines.clone()].iter().zip(&mut above[lines]) {
+                changed |= u64::from(above.set(number % FANOUT, below.greatest())) << bit;
+            }
         }
         changed
     }
@@ -242,66 +331,6 @@ impl Index {
         }
     }
 
-    fn cylinder(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Table {
-        Table::of(&match self.objective {
-            Objective::Track => self.best_track(tracks, wanted, cylinder),
-            Objective::Cylinder => self.best_path(tracks, wanted, cylinder),
-        })
-    }
-
-    fn best_track(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
-        let mut most = Arcs::NONE;
-        for surface in 0..tracks.surfaces() {
-            let at = Position { cylinder, surface };
-            let Some(place) = tracks.place(at) else { continue };
-            let ops = wanted.ops();
-            collect(tracks, wanted, (at, &place), ops, &mut *self.track);
-            let track = tracks.track(cylinder, surface) as usize;
-            let Track { spans, marks } = &*self.track;
-            let total = spans.total();
-            self.totals[track] = units(total, self.shift);
-            self.marks[track] = *marks;
-            if total == 0 {
-                continue;
-            }
-            // A plan reads or writes, and marks and totals are of both.
-            for op in ops.chunks(1) {
-                if ops.len() > 1 {
-                    collect(tracks, wanted, (at, &place), op, &mut *self.track);
-                }
-                most.raise(&self.track.spans, self.shift);
-                if self.track.spans.total() == total {
-                    break;
-                }
-            }
-        }
-        most
-    }
-
-    /// The most that paths take which read, and such as write: a plan does one of the two.
-    fn best_path(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> Arcs {
-        let mut most = Arcs::NONE;
-        for op in wanted.ops().chunks(1) {
-            let (mut used, mut sectors) = (0, 1);
-            for surface in 0..tracks.surfaces() {
-                let at = Position { cylinder, surface };
-                let Some(place) = tracks.place(at) else { continue };
-                let into = &mut self.surfaces[used];
-                collect(tracks, wanted, (at, &place), op, into);
-                let total = into.total();
-                used += usize::from(total > 0);
-                sectors = place.sectors();
-            }
-            if used > 0 {
-                let apart = apart(tracks, wanted, sectors);
-                let arcs = Arcs::of_paths(&self.surfaces[..used], apart, self.shift);
-                let rows = most.0.iter_mut().zip(&arcs.0);
-                rows.for_each(|(row, others)| raise_row(row, others));
-            }
-        }
-        most
-    }
-
     /// Adds to `offers` those of these surfaces of a cylinder, the lowest bit for the first, on which more
     /// than `known` may be had, but never more than `passing`, of blocks that begin in a window and of
     /// pieces.
@@ -315,7 +344,7 @@ impl Index {
         offers: &mut Offers,
     ) {
         let first = tracks.track(cylinder, 0) as usize;
-        let (totals, marks) = (&self.totals[first..], &self.marks[first..]);
+        let (totals, marks) = (&self.told.totals[first..], &self.told.marks[first..]);
         while surfaces != 0 {
             let surface = surfaces.trailing_zeros() as usize;
             surfaces &= surfaces - 1;
@@ -340,22 +369,26 @@ impl Index {
     /// Whether anything may be wanted under a node.
     #[inline]
     pub fn may_offer(&self, node: Node) -> bool {
-        self.bound(node, WHOLE) > 0
+        self.bound(node, self.whole()) > 0
     }
 
     /// Whether worths still fit its unit; one that does not stands for any, which is slow.
     pub fn fits(&self, tracks: &Tracks, wanted: &Wanted) -> bool {
-        shift(tracks, wanted, self.objective) <= self.shift
+        shift(tracks, wanted, self.tracks_told_of(tracks)) <= self.shift
     }
 
     /// Memory it takes.
     pub fn memory(&self) -> Bytes {
-        let families: usize = self.levels.iter().map(|level| level.families.capacity()).sum();
-        let flat = families * size_of::<Family>()
-            + self.totals.capacity() * size_of::<u16>()
-            + self.marks.capacity() * size_of::<Marks>()
-            + self.surfaces.capacity() * size_of::<Surface>();
-        Bytes::new(flat as u64) + self.stale.memory()
+        let Told { totals, marks } = &self.told;
+        let made_in = match &self.maker {
+            Maker::Tracks(track) => size_of_val(&**track),
+            Maker::FineTracks(track) => size_of_val(&**track),
+            Maker::Paths(surfaces) => surfaces.capacity() * size_of::<Surface>(),
+        };
+        let flat =
+            made_in + totals.capacity() * size_of::<u16>() + marks.capacity() * size_of::<Marks>();
+        let rest = Bytes::new(flat as u64) + self.stale.memory();
+        self.levels.iter().fold(rest, |sum, level| sum + level.families.memory())
     }
 
     /// Levels of the tree.
@@ -400,7 +433,7 @@ impl Index {
         let least = byte_above(known, self.shift);
         let first = node.number * FANOUT as u32;
         let children = (below.nodes as u32 - first).min(FANOUT as u32);
-        let offering = below.families[node.number as usize].offering(arc, least);
+        let offering = below.families.offering(node.number as usize, arc, least);
         let mut offering = offering & (u32::MAX >> (u32::BITS - children));
         std::iter::from_fn(move || {
             let sibling = offering.trailing_zeros();
@@ -412,15 +445,17 @@ impl Index {
     /// Asks for the memory that looking at the tracks of a cylinder takes first.
     #[inline]
     pub fn prefetch_cylinder(&self, tracks: &Tracks, cylinder: u32) {
-        if self.objective == Objective::Cylinder {
+        tracks.prefetch(cylinder);
+        if self.told.marks.is_empty() {
             return;
         }
+        let Told { totals, marks } = &self.told;
         let first = tracks.track(cylinder, 0) as usize;
         let last = first + tracks.surfaces() as usize - 1;
-        prefetch_index(&self.totals, first);
-        prefetch_index(&self.totals, last);
+        prefetch_index(totals, first);
+        prefetch_index(totals, last);
         for track in (first..last + 8).step_by(8) {
-            prefetch_index(&self.marks, track.min(last));
+            prefetch_index(marks, track.min(last));
         }
     }
 
@@ -438,7 +473,7 @@ impl Index {
     /// Asks for the memory of a node's bound, which is that of its siblings.
     #[inline]
     pub fn prefetch_bound(&self, node: Node, arc: SlotArc) {
-        self.levels[node.level as usize].families[node.number as usize / FANOUT].prefetch(arc);
+        self.levels[node.level as usize].families.prefetch(node.number as usize / FANOUT, arc);
     }
 
     /// No track, or no cylinder, under the node offers more in the window.
@@ -446,17 +481,81 @@ impl Index {
     pub fn bound(&self, node: Node, arc: SlotArc) -> u32 {
         let (family, sibling) = (node.number as usize / FANOUT, node.number as usize % FANOUT);
         let families = &self.levels[node.level as usize].families;
-        families[family].worth(arc, sibling, self.shift)
+        families.worth(family, arc, sibling, self.shift)
     }
 }
 
-/// The least shift by which the worth of a whole track or cylinder fits a table's entry.
-fn shift(tracks: &Tracks, wanted: &Wanted, objective: Objective) -> u32 {
+/// The most that a track of a cylinder offers; of every track it is told what there is.
+fn best_track<const SLOTS: usize>(
+    tracks: &Tracks,
+    wanted: &Wanted,
+    cylinder: u32,
+    on_track: &mut Track<SLOTS>,
+    (told, shift): (&mut Told, u32),
+) -> Arcs<SLOTS> {
+    let mut most = Arcs::NONE;
+    for surface in 0..tracks.surfaces() {
+        let at = Position { cylinder, surface };
+        let Some(place) = tracks.place(at) else { continue };
+        let ops = wanted.ops();
+        collect(tracks, wanted, (at, &place), ops, on_track);
+        let track = tracks.track(cylinder, surface) as usize;
+        let total = on_track.spans.total();
+        told.totals[track] = units(total, shift);
+        told.marks[track] = on_track.marks;
+        if total == 0 {
+            continue;
+        }
+        // A plan reads or writes, and marks and totals are of both.
+        for op in ops.chunks(1) {
+            if ops.len() > 1 {
+                collect(tracks, wanted, (at, &place), op, on_track);
+            }
+            most.raise(&on_track.spans, shift);
+            if on_track.spans.total() == total {
+                break;
+            }
+        }
+    }
+    most
+}
+
+/// The most that paths take which read, and such as write: a plan does one of the two.
+fn best_path(
+    tracks: &Tracks,
+    wanted: &Wanted,
+    cylinder: u32,
+    surfaces: &mut [Surface],
+    shift: u32,
+) -> Arcs {
+    let mut most = Arcs::NONE;
+    for op in wanted.ops().chunks(1) {
+        let (mut used, mut sectors) = (0, 1);
+        for surface in 0..tracks.surfaces() {
+            let at = Position { cylinder, surface };
+            let Some(place) = tracks.place(at) else { continue };
+            let into = &mut surfaces[used];
+            collect(tracks, wanted, (at, &place), op, into);
+            let total = into.total();
+            used += usize::from(total > 0);
+            sectors = place.sectors();
+        }
+        if used > 0 {
+            let apart = apart(tracks, wanted, sectors);
+            let arcs = Arcs::of_paths(&surfaces[..used], apart, shift);
+            let rows = most.0.iter_mut().zip(&arcs.0);
+            rows.for_each(|(row, others)| raise_row(row, others));
+        }
+    }
+    most
+}
+
+/// The least shift by which the worth of so many whole tracks fits a table's entry.
+fn shift(tracks: &Tracks, wanted: &Wanted, told_of: u32) -> u32 {
     let zones = tracks.drive().layout().zones();
     let sectors = zones.iter().map(|zone| u64::from(zone.blocks_per_track())).max().unwrap_or(0);
     let weights: u64 = wanted.layers().iter().map(|layer| u64::from(layer.key.weight)).sum();
-    let tracks = if objective == Objective::Track { 1 } else { u64::from(tracks.surfaces()) };
-    let most = sectors * weights.max(1) * tracks;
+    let most = sectors * weights.max(1) * u64::from(told_of);
     (u64::BITS - (most / UNITS_MAX).leading_zeros()).min(16)
 }
 
@@ -487,4 +586,32 @@ fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> Apart {
     // Edges are whole nanoseconds: at both of them one may be missing.
     let passes = |blocks: u32| (period * u64::from(blocks) / u64::from(sectors)).saturating_sub(2);
     Apart::new(switch + passes(smallest), switch + passes(1), period)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn surfaces_are_taken_by_what_they_may_offer_and_equals_in_order_from_the_first_on(
+            most in prop::collection::vec(0u32..5, 1..=64), (first, among) in (0u32..64, any::<u64>()),
+        ) {
+            let surfaces = most.len() as u32;
+            let first = first % surfaces;
+            let mut offers = Offers::NONE;
+            offers.surfaces = among & (u64::MAX >> (64 - surfaces));
+            offers.most[..most.len()].copy_from_slice(&most);
+            let on = |surface: u32| surface.wrapping_sub(first) % u64::BITS;
+            let mut expected: Vec<_> = (0..surfaces)
+                .filter(|surface| among >> surface & 1 == 1)
+                .map(|surface| (on(surface), most[surface as usize]))
+                .collect();
+            expected.sort_by_key(|&(on, most)| (std::cmp::Reverse(most), on));
+            let taken: Vec<_> = std::iter::from_fn(|| offers.take_greatest(first)).collect();
+            prop_assert_eq!(taken, expected);
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! a word for each says how much of what is wanted there lies outside a window: that leaves most of
 //! them out.
 
-use super::arcs::{Collect, Spans};
+use super::arcs::{COARSE, Collect, Spans};
 use super::tracks::TrackPlace;
 use crate::drive::Divisor;
 
@@ -87,16 +87,16 @@ impl Marks {
 
 /// What is wanted on a track, by arcs and by marks.
 #[derive(Debug, Clone)]
-pub(super) struct Track {
-    pub spans: Spans<1>,
+pub(super) struct Track<const SLOTS: usize = COARSE> {
+    pub spans: Spans<1, SLOTS>,
     pub marks: Marks,
 }
 
-impl Track {
+impl<const SLOTS: usize> Track<SLOTS> {
     pub const NONE: Self = Self { spans: Spans::NONE, marks: Marks::NONE };
 }
 
-impl Collect for Track {
+impl<const SLOTS: usize> Collect for Track<SLOTS> {
     fn add_run(
         &mut self,
         place: &TrackPlace<'_>,
@@ -168,7 +168,7 @@ mod tests {
         ) {
             let place = TRACKS.place(Position { cylinder, surface }).unwrap();
             let (mut marks, mut blocks, mut sector) = (Marks::NONE, Vec::new(), 0);
-            let mut track = Track::NONE;
+            let mut track = Track::<COARSE>::NONE;
             for (gap, count) in runs {
                 sector += gap;
                 let count = count.min((place.sectors() - sector.min(place.sectors())) / size);

@@ -37,6 +37,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 pub use estimate::{Estimate, Foretold, Wear};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
+pub use index::Fineness;
 pub use opportunity::{Ends, Opportunity};
 pub use scheduler::{Delivery, Effort, Options, Rule, STEPS_MAX, Scheduler};
 pub use search::{GoOn, SoFar};

@@ -3,9 +3,12 @@
 //! A path changes heads, for which there must be time between two things. Slots are too long to tell:
 //! so ends are told apart to parts of them.
 
-use super::arcs::{Arcs, Collect, Ending, SLOTS, Spans, extend, raise_row, units};
+use super::arcs::{Arcs, COARSE, Collect, Ending, Spans, extend, raise_row, units};
 use super::tracks::TrackPlace;
 use crate::drive::Divisor;
+
+/// Slots of a turn: tables of paths take too long to make to have more.
+const SLOTS: usize = COARSE;
 
 /// Parts of a slot. More would bring bounds nearer to the time a change of heads takes, and take as
 /// many times longer.

@@ -194,7 +194,7 @@ mod tests {
     use freewheel_units::Prng;
     use proptest::prelude::*;
 
-    use super::super::index::Objective;
+    use super::super::index::{Fineness, Objective};
     use super::super::wanted::Wanted;
     use super::*;
     use crate::drive::Drive;
@@ -206,7 +206,8 @@ mod tests {
     fn prices_on(drive: &str) -> (Tracks, Index, Prices) {
         let spec = toml::from_str(drive).unwrap();
         let tracks = Tracks::new(&Arc::new(Drive::build(&spec).unwrap()));
-        let index = Index::new(&tracks, &Wanted::new(&tracks, 0), Objective::Cylinder);
+        let index =
+            Index::new(&tracks, &Wanted::new(&tracks, 0), Objective::Cylinder, Fineness::BySize);
         let prices = Prices::new(&index);
         (tracks, index, prices)
     }

@@ -3,7 +3,7 @@
 use freewheel_units::{Op, SimDuration, SimTime};
 
 use super::Opportunity;
-use super::arcs::{SLOTS, SlotArc};
+use super::arcs::SlotArc;
 use super::marks::{Marks, Turn};
 use crate::drive::{Departure, Drive, Position};
 
@@ -29,6 +29,8 @@ pub(super) struct Reach<'a> {
     /// Length of the gap, seek included.
     length: u64,
     period: u64,
+    /// Slots of a turn: a power of two.
+    slots: usize,
     /// Stays as long as this might seem to end in the slot they begin in.
     slots_told_below: u64,
     /// Phase at the beginning of the gap.
@@ -39,16 +41,19 @@ pub(super) struct Reach<'a> {
 }
 
 impl<'a> Reach<'a> {
-    pub fn new(drive: &'a Drive, gap: &Opportunity) -> Self {
+    /// With windows told in so many slots of a turn.
+    pub fn new(drive: &'a Drive, gap: &Opportunity, slots: usize) -> Self {
         let rotation = drive.rotation();
+        let in_turn = slots as u64;
         Self {
             drive,
             gap: *gap,
             length: (gap.due - gap.begin).ns(),
             period: rotation.period_ns(),
-            slots_told_below: (rotation.period_ns() * (SLOTS as u64 - 2)).div_ceil(SLOTS as u64),
+            slots,
+            slots_told_below: (rotation.period_ns() * (in_turn - 2)).div_ceil(in_turn),
             phase: rotation.phase_ns(gap.begin),
-            slots_per_ns: ((SLOTS as u64) << 40) / rotation.period_ns(),
+            slots_per_ns: (in_turn << 40) / rotation.period_ns(),
             turn: Turn::new(rotation.period_ns()),
         }
     }
@@ -175,14 +180,14 @@ impl<'a> Reach<'a> {
     fn slots_between(&self, from: u64, back: u64) -> Option<(SlotArc, u64)> {
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
         if length >= self.slots_told_below {
-            let slots = if length > self.period { SLOTS + 1 } else { SLOTS };
+            let slots = self.slots + usize::from(length > self.period);
             return Some((SlotArc { first: 0, slots }, length));
         }
         // Edges are rounded up to whole nanoseconds: what begins at this one may lie one before it.
         let begin = self.phase + from + self.period - 1;
         let first = self.slot(begin, self.slots_per_ns);
         let last = self.slot(begin + 1 + length, self.slots_per_ns + 1);
-        Some((SlotArc { first, slots: (last + SLOTS - first) % SLOTS + 1 }, length))
+        Some((SlotArc { first, slots: (last.wrapping_sub(first) & (self.slots - 1)) + 1 }, length))
     }
 
     /// No more of a track's `sectors` pass in `length` nanoseconds.
@@ -197,6 +202,6 @@ impl<'a> Reach<'a> {
     /// The slot of a phase, whole turns aside.
     #[inline]
     fn slot(&self, phase: u64, slots_per_ns: u64) -> usize {
-        ((phase * slots_per_ns) >> 40) as usize % SLOTS
+        ((phase * slots_per_ns) >> 40) as usize & (self.slots - 1)
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::bitmap::Bitmap;
 use super::greedy;
 use super::idle;
-use super::index::{Index, Objective};
+use super::index::{Fineness, Index, Objective};
 use super::paths::Paths;
 use super::prices::Prices;
 use super::reach::Reach;
@@ -52,6 +52,8 @@ pub struct Options {
     pub steps_max: u32,
     /// Most memory for pieces of blocks that are not complete.
     pub held_max: Bytes,
+    /// How finely bounds tell windows of the turn, under [`Rule::Greedy`].
+    pub fineness: Fineness,
 }
 
 impl Default for Options {
@@ -63,6 +65,7 @@ impl Default for Options {
             budget: u64::MAX,
             steps_max: STEPS_MAX,
             held_max: Bytes::new(64 << 20),
+            fineness: Fineness::default(),
         }
     }
 }
@@ -125,7 +128,7 @@ impl Scheduler {
             Rule::Greedy => Objective::Track,
             Rule::Paths => Objective::Cylinder,
         };
-        let index = Index::new(&tracks, &wanted, objective);
+        let index = Index::new(&tracks, &wanted, objective, options.fineness);
         let prices = Prices::new(&index);
         Self {
             options,
@@ -436,7 +439,7 @@ impl Planner for Scheduler {
             options, tracks, wanted, index, touched, frontier, prices, items, paths, ..
         } = self;
         let drive = Arc::clone(tracks.drive());
-        let reach = Reach::new(&drive, gap);
+        let reach = Reach::new(&drive, gap, index.slots());
         let field = &Field { tracks, wanted, index };
         let (budget, looked) = (options.budget, Looked::default());
         let searches = 1;

@@ -153,25 +153,22 @@ impl Search<'_> {
         mut visit: impl FnMut(&Field<'_>, u32, u64) -> u64,
     ) {
         let ceiling = field.ceiling();
-        let bound = |Field { tracks, index, .. }: &Field<'_>,
-                     (node, arc, length): (Node, SlotArc, u64),
-                     best: u64| {
+        let bound = |Field { tracks, index, .. }: &Field<'_>, reached: Reached, best: u64| {
+            let Reached { node, arc, length } = reached;
             let (price, wanted) = (price(node), index.bound(node, arc).into());
             if wanted * price <= best {
                 return None;
             }
             // Of what is wanted, and of what can pass in the time, the lesser.
-            let passing =
-                ceiling.of(reach.sectors_in(length, tracks.sectors_max(index.cylinders(node))));
+            let sectors = tracks.sectors_max(index.cylinders(node));
+            let passing = ceiling.of(reach.sectors_in(length, sectors));
             let bound = passing.min(wanted) * price;
-            (bound > best).then_some(bound)
+            (bound > best).then(|| Candidate::new(bound, node, arc))
         };
         self.frontier.clear();
-        let root = field.index.root();
-        if let Some((arc, length)) = reach.arc(field.index.cylinders(root))
-            && let Some(bound) = bound(field, (root, arc, length), best)
-        {
-            self.frontier.push(Candidate::new(bound, root, arc));
+        let root = Reached::new(field, reach, field.index.root());
+        if let Some(root) = root.and_then(|root| bound(field, root, best)) {
+            self.frontier.push(root);
         }
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
@@ -200,26 +197,52 @@ impl Search<'_> {
             }
             // The slots of the whole node leave most children out before their own are worked out.
             let known = u32::try_from(best / price(node)).unwrap_or(u32::MAX);
-            // Memory of all of them is asked for before any is waited for.
-            let mut reached = [None; FANOUT];
-            let mut count = 0;
-            for child in field.index.children(node, candidate.arc(), known) {
-                let cylinders = field.index.cylinders(child);
-                if let Some((arc, length)) = reach.arc(cylinders) {
-                    field.index.prefetch_bound(child, arc);
-                    reached[count] = Some((child, arc, length));
-                    count += 1;
-                }
-            }
-            for (child, arc, length) in reached[..count].iter().flatten().copied() {
-                if let Some(bound) = bound(field, (child, arc, length), best)
-                    && self.frontier.push(Candidate::new(bound, child, arc))
+            let (below, count) = Reached::below(field, reach, (node, candidate.arc()), known);
+            for &child in below[..count].iter().flatten() {
+                if let Some(candidate) = bound(field, child, best)
+                    && self.frontier.push(candidate)
                 {
                     // Mostly the next one.
-                    field.index.prefetch(field.tracks, child, arc);
+                    field.index.prefetch(field.tracks, child.node, child.arc);
                 }
             }
         }
+    }
+}
+
+/// A node that there is time for: the slots of the longest stay there, and its length in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct Reached {
+    node: Node,
+    arc: SlotArc,
+    length: u64,
+}
+
+impl Reached {
+    #[inline]
+    fn new(field: &Field<'_>, reach: &Reach<'_>, node: Node) -> Option<Self> {
+        let (arc, length) = reach.arc(field.index.cylinders(node))?;
+        Some(Self { node, arc, length })
+    }
+
+    /// The children of a node that may offer more than `known` in its slots. Memory of the bounds of all
+    /// of them is asked for before any is waited for. So many, from the first on.
+    #[inline]
+    fn below(
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        (node, arc): (Node, SlotArc),
+        known: u32,
+    ) -> ([Option<Self>; FANOUT], usize) {
+        let (mut below, mut count) = ([None; FANOUT], 0);
+        for child in field.index.children(node, arc, known) {
+            if let Some(reached) = Self::new(field, reach, child) {
+                field.index.prefetch_bound(child, reached.arc);
+                below[count] = Some(reached);
+                count += 1;
+            }
+        }
+        (below, count)
     }
 }
 
@@ -394,7 +417,11 @@ pub(super) fn best_track(
     };
     for at in [reach.gap.from, reach.gap.to] {
         if let Some(arc) = reach.arc_at(at.cylinder) {
-            field.index.prefetch_bound(Node { level: 0, number: at.cylinder }, arc);
+            // What lies near may well be the best.
+            for level in 0..field.index.levels().min(4) {
+                let number = at.cylinder >> Index::cylinders_log2(level);
+                field.index.prefetch_bound(Node { level, number }, arc);
+            }
         }
         field.index.prefetch_cylinder(field.tracks, at.cylinder);
     }

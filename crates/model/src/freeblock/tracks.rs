@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freewheel_units::{Angle, Bytes, Lbn, SimTime};
+use prefetch_index::prefetch_index;
 
 use super::even::Even;
 use crate::drive::{Drive, Physical, Position, Zone};
@@ -179,6 +180,13 @@ impl Tracks {
     #[inline]
     pub fn track(&self, cylinder: u32, surface: u32) -> TrackId {
         cylinder * self.surfaces() + surface
+    }
+
+    /// Asks for the memory that says where a cylinder's tracks lie.
+    #[inline]
+    pub fn prefetch(&self, cylinder: u32) {
+        prefetch_index(&self.zone_of_cylinder, cylinder as usize);
+        self.only.prefetch(cylinder);
     }
 
     /// Stretches of a track, in order of their sectors.

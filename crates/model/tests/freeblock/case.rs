@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Departure, Drive, Position, SEEK_CLASSES, SeekMargins};
 use freewheel_model::freeblock::{
-    Ends, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, SoFar,
+    Ends, Fineness, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, SoFar,
 };
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -106,6 +106,8 @@ impl Case {
         // Out-of-order access is the foreground's; the oracle takes every piece from its beginning.
         let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
         let drive = Arc::new(Drive::build(&in_order).unwrap());
+        let fineness = if seed.is_multiple_of(2) { Fineness::Coarse } else { Fineness::Fine };
+        let options = Options { fineness, ..options };
         let (scheduler, oracle) = (Scheduler::new(&drive, options), Oracle::new(&drive));
         Self { scheduler, oracle, prng, patience: u64::MAX, is_refused: false }
     }
