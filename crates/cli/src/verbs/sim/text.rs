@@ -29,11 +29,7 @@ pub(super) fn text(
     sections.extend(result.external.as_ref().map(|seen| external(seen).to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
     sections.extend(free_work(result));
-    if decisions.count() > 0 {
-        let (p50, p99) = (decisions.quantile_ns(0.5), decisions.quantile_ns(0.99));
-        let times = number::spread(p50, p99, decisions.max_ns());
-        sections.push(format!("a decision took here: {times}\n"));
-    }
+    sections.extend(number::decisions("", decisions));
     if !result.drives.is_empty() {
         sections.push(drives(&result.drives));
     }
