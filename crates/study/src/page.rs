@@ -1,5 +1,6 @@
 //! The frame of every page: one self-contained HTML file with no network references.
 
+use freewheel_sim::config::TraceWorkload;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = "
@@ -100,6 +101,11 @@ pub(crate) fn marked_table(head: &[&str], rows: &[Vec<String>], marked: &str) ->
             }
         }
     }
+}
+
+/// What a trace is called in titles.
+pub(crate) fn trace_name(trace: &TraceWorkload) -> String {
+    trace.file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Milliseconds with three significant digits or more.
