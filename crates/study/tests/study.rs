@@ -187,7 +187,7 @@ fn of_a_handful_of_requests_is_said_how_few_they_are_and_what_was_done_to_them()
     let two = studied(&random_reads(2, 20), |o| o.trace.fit = Fit::Scale);
     let said: Vec<&str> = two.findings.iter().map(|finding| &*finding.headline).collect();
     let [few, scaled, assumed] = said[..] else { panic!("{said:?}") };
-    assert!(few.ends_with("reads and writes that were served: 2."), "{few}");
+    assert!(few.ends_with("of its reads and writes 2 were served."), "{few}");
     assert!(scaled.contains("spread over the whole drive") && assumed.contains("assumed"));
     let enough = studied(&random_reads(100, 20), |_| {});
     assert!(says(&enough, "the head waits for rotation") && says(&enough, "A scrub"));

@@ -61,7 +61,7 @@ fn few(response: &Summary) -> Option<Few> {
     if response.count < HINT_REQUESTS {
         let finding = Finding {
             headline: format!(
-                "This trace is too short to judge by: reads and writes that were served: {}.",
+                "This trace is too short to judge by: of its reads and writes {} were served.",
                 response.count
             ),
             detail: format!(
