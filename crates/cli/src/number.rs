@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use freewheel::model::stats::Distribution;
 use indicatif::HumanDuration;
 
 /// Milliseconds without their unit, for columns whose heading has it.
@@ -23,6 +24,18 @@ pub fn us(ns: f64) -> String {
 pub fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
     let [p50, p99, max] = [p50_ns, p99_ns, max_ns].map(short_time);
     format!("p50 {p50}, p99 {p99}, max {max}")
+}
+
+/// How long decisions took on this machine, if any were made: `of` says of what they were.
+pub fn decisions(of: &str, times: &Distribution) -> Option<String> {
+    let spread = || spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
+    (times.count() > 0).then(|| {
+        format!(
+            "a decision{of} took here: {}; upkeep of the index and other work of the machine are in it, \
+             making the index before the first is not\n",
+            spread()
+        )
+    })
 }
 
 /// A short time in the unit that leaves it few digits.
@@ -67,6 +80,8 @@ pub fn capacity(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use freewheel::units::SimDuration;
+
     use super::*;
 
     #[test]
@@ -78,6 +93,14 @@ mod tests {
         );
         assert_eq!(us(12_345.0), "12.3 us");
         assert_eq!(spread(800, 54_100_000, 25_100_000_000), "p50 0.8 us, p99 54.1 ms, max 25.1 s");
+        assert_eq!(decisions("", &Distribution::default()), None);
+        let mut times = Distribution::default();
+        times.record(SimDuration::from_us(3));
+        let said = decisions(" about a gap", &times).unwrap();
+        assert!(
+            said.starts_with("a decision about a gap took here: p50 3.0 us, p99 3.0 us"),
+            "{said}"
+        );
         assert_eq!(about(253_649_900_000_000), "3 days");
         assert_eq!(rate(8_350_000.0), "8.35 MB/s");
         assert_eq!(percent(0.3333), "33.3 %");

@@ -1,5 +1,6 @@
 //! The frame of every page: one self-contained HTML file with no network references.
 
+use freewheel_sim::config::TraceWorkload;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = "
@@ -102,6 +103,11 @@ pub(crate) fn marked_table(head: &[&str], rows: &[Vec<String>], marked: &str) ->
     }
 }
 
+/// What a trace is called in titles.
+pub(crate) fn trace_name(trace: &TraceWorkload) -> String {
+    trace.file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// Milliseconds with three significant digits or more.
 pub(crate) fn ms(ns: f64) -> String {
     let ms = ns / 1e6;
@@ -117,11 +123,25 @@ pub(crate) fn ms(ns: f64) -> String {
 
 /// A length of time in the unit people would use.
 pub(crate) fn span(seconds: f64) -> String {
+    let (unit_seconds, unit) = unit_of(seconds);
+    format!("{:.1} {unit}", seconds / unit_seconds)
+}
+
+/// The same of what is not known closely, with two digits.
+pub(crate) fn about(seconds: f64) -> String {
+    let (unit_seconds, unit) = unit_of(seconds);
+    let text = format!("{:.1e}", seconds / unit_seconds);
+    let value: f64 = text.parse().expect("a number that was just written");
+    let decimals = if value < 10.0 { 1 } else { 0 };
+    format!("about {value:.decimals$} {unit}")
+}
+
+fn unit_of(seconds: f64) -> (f64, &'static str) {
     match seconds {
-        s if s >= 2.0 * 86_400.0 => format!("{:.1} days", s / 86_400.0),
-        s if s >= 2.0 * 3_600.0 => format!("{:.1} hours", s / 3_600.0),
-        s if s >= 120.0 => format!("{:.1} minutes", s / 60.0),
-        s => format!("{s:.1} s"),
+        s if s >= 2.0 * 86_400.0 => (86_400.0, "days"),
+        s if s >= 2.0 * 3_600.0 => (3_600.0, "hours"),
+        s if s >= 120.0 => (60.0, "minutes"),
+        _ => (1.0, "s"),
     }
 }
 
@@ -163,4 +183,16 @@ pub(crate) fn rate(bytes_per_second: f64) -> String {
         2
     };
     format!("{value:.decimals$} MB/s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_about_so_long_has_two_digits() {
+        let days = [989.1, 9.96, 15.7, 2.34].map(|days| about(days * 86_400.0));
+        assert_eq!(days, ["about 990 days", "about 10 days", "about 16 days", "about 2.3 days"]);
+        assert_eq!([about(7_500.0), about(0.0)], ["about 2.1 hours", "about 0.0 s"]);
+    }
 }

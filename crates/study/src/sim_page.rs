@@ -3,13 +3,13 @@
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
-use freewheel_sim::config::SimConfig;
+use freewheel_sim::config::{SimConfig, Workload};
 use maud::{Markup, html};
 
 use crate::Finding;
 use crate::chart::{self, Axes, HeadTimeBar, Line};
 use crate::free_work::{self, write_back_cautions};
-use crate::page::{self, ms, percent, rate, section, span, table};
+use crate::page::{self, ms, percent, rate, section, span, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
 
@@ -23,7 +23,7 @@ pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec
 
 /// The page of `freewheel sim --report`.
 pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
-    let title = format!("{} under {}", spec.model, config.scheduler.title());
+    let title = title(config, spec, result);
     let lead = format!(
         "{} requests in {} of virtual time; seed {}, result hash {}.",
         result.requests,
@@ -46,6 +46,23 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
             (section("Configuration", &configuration(config)))
         },
     )
+}
+
+/// What was run.
+fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
+    let load = match &config.workload {
+        Workload::Closed { outstanding: 1, .. } => "one client".into(),
+        Workload::Closed { outstanding, .. } => format!("{outstanding} clients"),
+        Workload::Open { .. } => "Poisson arrivals".into(),
+        Workload::Trace(trace) => trace_name(trace),
+        Workload::Postmark(_) => "PostMark".into(),
+    };
+    let mut title = format!("{load} on {} under {}", spec.model, config.scheduler.title());
+    if let Some(arm) = result.background.first() {
+        let tasks: Vec<&str> = arm.tasks.iter().map(|task| &*task.name).collect();
+        title += &format!(", free work: {}", tasks.join(", "));
+    }
+    title
 }
 
 fn head_time(result: &RunResult) -> Markup {

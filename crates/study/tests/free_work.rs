@@ -87,6 +87,13 @@ fn the_page_has_the_charts_of_what_there_is() {
     let (without, with) = (page(""), page(SAMPLE));
     // Head time and response times; with free work use of the head and four of a scan's course.
     assert_eq!((charts(&without), charts(&with)), (2, 7));
+    let title = |page: &str| {
+        let (_, rest) = page.split_once("<h1>").unwrap();
+        rest.split_once("</h1>").unwrap().0.to_owned()
+    };
+    let ran = "2 clients on Quantum Atlas 10K, 9 GB under FCFS";
+    assert_eq!(title(&without), ran);
+    assert_eq!(title(&with), format!("{ran}, free work: sample"));
     assert!(!without.contains("Free work") && with.contains("Where the latency went"));
     let idle = page(&format!("{SAMPLE}\nidle = {{ after = \"5ms\" }}"));
     assert_eq!(charts(&idle), 6);

@@ -7,7 +7,7 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::background::GapShares;
 use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload};
 use freewheel_sim::source::{Fit, ReplayMode};
-use freewheel_study::{ScrubEnd, Study, StudyError, StudyOptions, study};
+use freewheel_study::{ScrubEnd, Study, StudyError, StudyOptions, free_work_parts, study};
 use freewheel_units::Prng;
 
 const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
@@ -183,6 +183,34 @@ fn what_was_done_to_the_addresses_is_said() {
 }
 
 #[test]
+fn of_a_handful_of_requests_is_said_how_few_they_are_and_what_was_done_to_them() {
+    let two = studied(&random_reads(2, 20), |o| o.trace.fit = Fit::Scale);
+    let said: Vec<&str> = two.findings.iter().map(|finding| &*finding.headline).collect();
+    let [few, scaled, assumed] = said[..] else { panic!("{said:?}") };
+    assert!(few.ends_with("of its reads and writes 2 were served."), "{few}");
+    assert!(scaled.contains("spread over the whole drive") && assumed.contains("assumed"));
+    let enough = studied(&random_reads(100, 20), |_| {});
+    assert!(says(&enough, "the head waits for rotation") && says(&enough, "A scrub"));
+}
+
+#[test]
+fn a_load_that_has_the_drive_s_pace_is_said_to() {
+    let dependent = (0..100u64).map(|i| {
+        let at = i * 20_000_000;
+        format!("{at},R,{},4096,0,{}\n", i * 7919 % 2_000_000 * 4096, at + 10_000_000)
+    });
+    let dependent = studied(&(HEADER.to_string() + &dependent.collect::<String>()), |_| {});
+    let arrivals = studied(&random_reads(100, 20), |_| {});
+    for (study, has_its_pace) in [(dependent, true), (arrivals, false)] {
+        assert_eq!(study.dependent_replay, has_its_pace);
+        assert_eq!(says(&study, "under your load at this drive's pace"), has_its_pace);
+        assert!(says(&study, "under your load"));
+        let told = |f: &freewheel_study::Finding| f.detail.contains("`--replay arrivals`");
+        assert_eq!(study.findings.iter().any(told), has_its_pace);
+    }
+}
+
+#[test]
 fn dependence_cannot_be_asked_of_a_trace_without_completions() {
     let (_file, mut options) = options(&random_reads(50, 50));
     options.trace.replay = ReplayMode::Dependent;
@@ -258,6 +286,12 @@ fn what_becomes_of_the_latency_of_a_recorded_load_is_what_a_direct_run_says() {
     let progress = &task.unfinished.progress;
     let read_share = |blocks: u64| blocks as f64 / arm.blocks as f64;
     assert!((0.1..0.2).contains(&read_share(progress.last().unwrap().blocks)));
+    // Where requests keep to parts of the drive an end expected that early is not true, and is said so.
+    assert_eq!(arm.end, ScrubEnd::OutOfReach);
+    assert!((task.expected_end_ns.unwrap() as f64) < 1e9 * arm.seconds.unwrap());
+    let parts = free_work_parts(&result);
+    let (_, end) = parts[0].rows.iter().find(|(what, _)| *what == "end").unwrap();
+    assert!(end.contains("judging by the first") && end.contains("never come"), "{end}");
     for pair in progress.windows(2) {
         let at = read_share(pair[1].blocks);
         let of = |shares: &GapShares| {
@@ -308,7 +342,7 @@ fn where_no_gap_reaches_is_not_said_to_be_scrubbed() {
 fn loads_without_gaps_and_odd_drives_are_answered_too() {
     // At one instant.
     let one = studied(&format!("{HEADER}0,R,0,4096,0,\n"), |_| {});
-    assert!(says(&one, "scrub") || says(&one, "no rotational gap"));
+    assert!(says(&one, "too short to judge by") && one.scrub.is_some());
     let writes: String = (0..300u64)
         .map(|i| format!("{},W,{},4096,0,\n", i * 20_000_000, i * 7919 % 1000 * 4096))
         .collect();

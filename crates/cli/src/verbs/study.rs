@@ -10,7 +10,7 @@ use freewheel::model::stats::Distribution;
 use freewheel::sim::config::TraceWorkload;
 use freewheel::sim::library::DEFAULT_DRIVE;
 use freewheel::sim::source::{Fit, ReplayMode};
-use freewheel::study::{Study, StudyOptions, StudyProgress, study_watched};
+use freewheel::study::{Finding, Study, StudyOptions, StudyProgress, study_watched};
 use freewheel::trace::Format;
 
 use crate::failure::Failure;
@@ -163,18 +163,10 @@ fn default_folder(trace: &Path, drive: &str) -> PathBuf {
 }
 
 fn text(study: &Study, decisions: &Distribution, page: &Path) -> String {
-    let finding = |f: &freewheel::study::Finding| format!("{}\n  {}\n\n", f.headline, f.detail);
+    let finding = |f: &Finding| format!("{}\n  {}\n\n", f.headline, f.detail.replace('\n', "\n  "));
     let findings: String = study.findings.iter().map(finding).collect();
-    let decisions = match decisions.count() {
-        0 => String::new(),
-        _ => {
-            let (p50, p99) = (decisions.quantile_ns(0.5), decisions.quantile_ns(0.99));
-            let times = number::spread(p50, p99, decisions.max_ns());
-            format!(
-                "a decision about a gap of the scrub took here, upkeep of the index and other work of the machine included: {times}\n\n"
-            )
-        }
-    };
+    let decisions = number::decisions(" about a gap of the scrub", decisions);
+    let decisions = decisions.map_or(String::new(), |line| line + "\n");
     format!("{findings}{decisions}report: {}\n", page.display())
 }
 

@@ -16,6 +16,27 @@ fn the_random_example_waits_a_third_of_its_head_time_for_rotation() {
 }
 
 #[test]
+fn shares_of_stages_are_of_the_requests_head_time_and_beside_it_of_all_that_heads_did() {
+    let columns = |electronics: &str| -> Vec<f64> {
+        let sets = ["--set", "workload.requests=1000", "--set", electronics];
+        let text = stdout(&[&["sim", "examples/random.toml"][..], &sets].concat());
+        let shares = |stage: &str| -> Vec<f64> {
+            let row = text.lines().find(|line| line.starts_with(stage)).unwrap();
+            let is_share = |pair: &&[&str]| pair[1] == "%";
+            let words: Vec<&str> = row.split_whitespace().collect();
+            words.windows(2).filter(is_share).map(|pair| pair[0].parse().unwrap()).collect()
+        };
+        let [seek, rotate, transfer] = ["seek", "rotate", "transfer"].map(shares);
+        let pairs = seek.iter().zip(&rotate).zip(&transfer);
+        pairs.map(|((seek, rotate), transfer)| seek + rotate + transfer).collect()
+    };
+    let is_whole = |sum: &f64| (sum - 100.0).abs() < 0.2;
+    let (bare, with_buffer) = (columns("electronics=false"), columns("electronics=true"));
+    assert!(bare.len() == 1 && bare.iter().all(is_whole), "{bare:?}");
+    assert!(with_buffer.len() == 2 && with_buffer.iter().all(is_whole), "{with_buffer:?}");
+}
+
+#[test]
 fn the_oltp_example_keeps_no_more_outstanding_than_it_has_clients() {
     let result = result("oltp.toml");
     assert_eq!(result["outstanding_max"], 10);

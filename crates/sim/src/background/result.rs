@@ -46,7 +46,8 @@ pub struct TaskResult {
     /// The round under way at the end.
     pub unfinished: Round,
     /// When that was expected to be complete, from the beginning of the run on. None before
-    /// anything could be told.
+    /// anything could be told. Before half of it this rests on what is known of requests that go
+    /// everywhere alike; where they keep to parts of the drive it takes longer.
     pub expected_end_ns: Option<u64>,
     /// What came of the blocks, of a task that asks for them as they come up.
     #[serde(rename = "use", skip_serializing_if = "Option::is_none")]

@@ -25,6 +25,12 @@ pub struct Stages {
 }
 
 impl Stages {
+    /// What heads did for these requests.
+    pub fn head_time(&self) -> HeadTime {
+        let Self { seek_ns, rotate_ns, transfer_ns, .. } = *self;
+        HeadTime { seek_ns, rotate_ns, transfer_ns }
+    }
+
     pub(super) fn add(&mut self, other: &Self) {
         self.queue_ns += other.queue_ns;
         self.overhead_ns += other.overhead_ns;

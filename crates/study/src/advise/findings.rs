@@ -30,21 +30,49 @@ const MANIFOLD: f64 = 0.9;
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
     // They say whether the rest is to be believed.
     let mut list = shingled_cautions(study.drive.zoned, &study.baseline().result);
-    list.extend(few(&study.baseline().result.response));
-    list.extend(scrub::finding(study));
-    list.extend([head_time(study), potential(study)]);
-    list.extend(policy(study));
-    list.extend([load(study), workload(study)]);
+    let few = few(&study.baseline().result.response);
+    if let Some(Few { finding, .. }) = &few {
+        list.push(finding.clone());
+    }
+    if few.is_none_or(|few| few.is_enough_for_a_hint) {
+        list.extend(scrub::finding(study));
+        list.extend([head_time(study), potential(study)]);
+        list.extend(policy(study));
+        list.extend([load(study), workload(study)]);
+        list.extend(buffer(study));
+    }
     list.extend(cautions(study));
     list
 }
 
-/// None when there are enough requests for a mean.
-fn few(response: &Summary) -> Option<Finding> {
+/// Requests from which a 99th percentile is not simply the longest response. Of fewer nothing is said of
+/// what the drive, its policies or a scrub do: one request more might turn it round. What was done to
+/// the trace and what the drive's model lacks is said of any.
+const HINT_REQUESTS: u64 = 100;
+
+/// There are not enough requests for a mean.
+struct Few {
+    finding: Finding,
+    is_enough_for_a_hint: bool,
+}
+
+/// None when there are enough.
+fn few(response: &Summary) -> Option<Few> {
+    if response.count < HINT_REQUESTS {
+        let finding = Finding {
+            headline: format!(
+                "This trace is too short to judge by: of its reads and writes {} were served.",
+                response.count
+            ),
+            detail: format!(
+                "Nothing is said here of what the drive, its policies or a scrub would do for such a load: that takes {HINT_REQUESTS} at least, from which a 99th percentile is more than the longest response. What became of these is in the report; record for longer."
+            ),
+        };
+        return Some(Few { finding, is_enough_for_a_hint: false });
+    }
     // Two standard errors: were responses independent, 95 % of all such traces would lie within.
-    let uncertainty =
-        2.0 * response.coefficient_of_variation / (response.count.max(1) as f64).sqrt();
-    (response.count < 2 || uncertainty > UNCERTAIN).then(|| Finding {
+    let uncertainty = 2.0 * response.coefficient_of_variation / (response.count as f64).sqrt();
+    let finding = (uncertainty > UNCERTAIN).then(|| Finding {
         headline: format!(
             "This trace is short: with {} requests all that follows is a hint at most.",
             response.count
@@ -53,7 +81,8 @@ fn few(response: &Summary) -> Option<Finding> {
             "Another piece of the same load may well have a mean response time that is {} higher or lower, and more where requests come in bursts. Record for longer.",
             percent(uncertainty)
         ),
-    })
+    });
+    finding.map(|finding| Few { finding, is_enough_for_a_hint: true })
 }
 
 fn head_time(study: &Study) -> Finding {
@@ -323,23 +352,28 @@ fn workload(study: &Study) -> Finding {
 }
 
 fn cautions(study: &Study) -> Vec<Finding> {
-    [electronics(study), fit(study), devices(study), assumed(study), unclean(study)]
+    [mechanics_only(study), fit(study), devices(study), assumed(study), unclean(study)]
         .into_iter()
         .flatten()
         .collect()
 }
 
-fn electronics(study: &Study) -> Option<Finding> {
+fn mechanics_only(study: &Study) -> Option<Finding> {
+    let sequential = percent(study.trace.sequentiality.read_sequential_share);
+    (!study.drive.electronics).then(|| Finding {
+        headline: "The drive was modelled without its electronics: every request goes to the media."
+            .into(),
+        detail: format!(
+            "A real drive serves sequential reads ({sequential} of the reads here) from its read-ahead, and with its write cache on reports writes before they are on the media. Such requests look slower here, and their rotational latency larger, than they are."
+        ),
+    })
+}
+
+/// None without the electronics.
+fn buffer(study: &Study) -> Option<Finding> {
     let sequential = percent(study.trace.sequentiality.read_sequential_share);
     if !study.drive.electronics {
-        return Some(Finding {
-            headline:
-                "The drive was modelled without its electronics: every request goes to the media."
-                    .into(),
-            detail: format!(
-                "A real drive serves sequential reads ({sequential} of the reads here) from its read-ahead, and with its write cache on reports writes before they are on the media. Such requests look slower here, and their rotational latency larger, than they are."
-            ),
-        });
+        return None;
     }
     let run = study.baseline();
     let result = &run.result;
@@ -428,9 +462,16 @@ mod tests {
             coefficient_of_variation,
             ..Summary::default()
         };
-        assert!(few(&of(99, 0.5)).is_some_and(|finding| finding.headline.contains("99 requests")));
-        assert_eq!(few(&of(101, 0.5)), None);
-        assert!(few(&of(1, 0.0)).is_some());
+        let hint = few(&of(101, 0.6)).unwrap();
+        assert!(hint.is_enough_for_a_hint && hint.finding.headline.contains("101 requests"));
+        assert!(few(&of(101, 0.5)).is_none());
         assert!(few(&of(3000, 5.0)).is_some(), "a mean of bursts needs more of them");
+    }
+
+    #[test]
+    fn responses_that_are_alike_are_no_more_of_them() {
+        let of = |count| few(&Summary { count, ..Summary::default() });
+        assert!([0, 2, 99].map(of).into_iter().all(|few| !few.unwrap().is_enough_for_a_hint));
+        assert!(of(HINT_REQUESTS).is_none());
     }
 }

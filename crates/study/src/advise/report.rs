@@ -10,11 +10,10 @@ use maud::{Markup, html};
 
 use super::{PolicyRun, Study, scrub_page};
 use crate::chart::{self, Axes, HeadTimeBar, Line};
-use crate::page::{self, ms, percent, rate, section, span, table};
+use crate::page::{self, ms, percent, rate, section, span, table, trace_name};
 
 pub(super) fn html(study: &Study) -> String {
-    let file = study.options.trace.file.file_name().unwrap_or_default().to_string_lossy();
-    let title = format!("{file} on {}", study.drive.model);
+    let title = format!("{} on {}", trace_name(&study.options.trace), study.drive.model);
     let lead = format!(
         "{} requests over {}, replayed on {} under {} scheduling policies.",
         study.trace.info.requests,

@@ -1,25 +1,22 @@
 //! How long a scrub takes, in words.
 
-use freewheel_sim::background::GapShares;
-
 use super::{Finding, Study};
-use crate::page::{ms, percent, rate, rounds, span};
-use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPoint};
+use crate::page::{about, ms, percent, rate, rounds, span};
+use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate};
 
-/// None when it was not asked for.
+/// None when it was not asked for. A line of its detail is of one thing, what most ask first.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
     let estimate = study.scrub.as_ref()?;
-    let often = estimate.rounds_a_day();
-    let mut detail =
-        often.map_or(String::new(), |often| format!("That is {} scrubs a day. ", rounds(often)));
-    detail.push_str(&course(study, estimate));
-    detail.push_str(&switched_off(study, estimate));
-    detail.push_str(&idle(study, estimate));
-    if estimate.end() == ScrubEnd::OutOfReach {
-        detail
-            .push_str(" Where a load lies on parts of a drive the estimate tends to be too short.");
-    }
-    Some(Finding { headline: headline(study, estimate), detail })
+    let lines = [
+        course(estimate),
+        pace(study, estimate),
+        latency_of(estimate.slowest()),
+        switched_off(study, estimate),
+        idle(study, estimate),
+        grounds(study, estimate),
+    ];
+    let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    Some(Finding { headline: headline(study, estimate), detail: lines.join("\n") })
 }
 
 /// Of all actuators together.
@@ -27,20 +24,28 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
     let Some(seconds) = estimate.seconds() else {
         return "This load leaves no rotational gap in which a scrub could read anything.".into();
     };
-    let (reached, time, cost) =
-        (reached(estimate.read_share()), span(seconds), cost(study, estimate));
+    let (time, cost) = (about(seconds), cost(study, estimate));
+    let load = match study.dependent_replay {
+        true => "your load at this drive's pace",
+        false => "your load",
+    };
     let rest = match estimate.end() {
         ScrubEnd::Complete => {
-            return format!(
-                "A scrub of this drive would finish in about {time} under your load, {cost}."
-            );
+            return format!("A scrub of this drive would finish in {time} under {load}, {cost}.");
         }
         ScrubEnd::Unfinished => "how the rest fares is not known",
         ScrubEnd::OutOfReach | ScrubEnd::NoGaps => "hardly any gap reaches the rest",
     };
-    format!(
-        "A scrub would read {reached} of this drive in about {time} under your load, {cost}; {rest}."
-    )
+    let reached = reached(estimate.read_share());
+    format!("A scrub would read {reached} of this drive in {time} under {load}, {cost}; {rest}.")
+}
+
+/// Whose pace the load has.
+fn pace(study: &Study, estimate: &ScrubEstimate) -> String {
+    match study.dependent_replay && estimate.seconds().is_some() {
+        true => "At this drive's pace: a request comes a think time after the one that it had waited for; `--replay arrivals` keeps the recorded times.".into(),
+        false => String::new(),
+    }
 }
 
 /// What the load pays: nothing for the scrub, but maybe for the gaps.
@@ -69,37 +74,52 @@ pub(super) fn reached(share: f64) -> String {
     }
 }
 
-fn course(study: &Study, estimate: &ScrubEstimate) -> String {
-    let arm = estimate.slowest();
+fn course(estimate: &ScrubEstimate) -> String {
     let whose = match estimate.arms.len() {
         1 => String::new(),
         _ => format!("Of actuator {}, the slowest: ", estimate.slowest_number() + 1),
     };
-    let how = format!(
-        " An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace.",
-        arm.simulated_gaps,
-        study.baseline().under()
-    );
-    whose + &course_of(arm) + &how + &latency_of(arm)
+    let often = estimate.rounds_a_day();
+    let often =
+        often.map_or(String::new(), |often| format!("That is {} scrubs a day. ", rounds(often)));
+    often + &whose + &course_of(estimate.slowest())
 }
 
-/// What became of the latency; nothing where there is none.
+/// What the estimate rests on.
+fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
+    if estimate.slowest().simulated_gaps == 0 {
+        return String::new();
+    }
+    let local = match estimate.end() {
+        ScrubEnd::OutOfReach => {
+            " Where a load lies on parts of a drive the estimate tends to be too short."
+        }
+        _ => "",
+    };
+    format!(
+        "An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace.{local}",
+        estimate.slowest().simulated_gaps,
+        study.baseline().under()
+    )
+}
+
+/// What became of the latency; nothing where there is none. The page has more of it.
 fn latency_of(arm: &ArmScrub) -> String {
     let (Some(efficiency), Some(all), [first, .., last]) =
         (arm.efficiency, arm.shares, arm.course.as_slice())
     else {
         return String::new();
     };
-    let words = |shares: GapShares| {
-        let GapShares { transfer_share, extra_seek_share, unused_share } = shares;
-        [transfer_share, extra_seek_share, unused_share].map(reached)
-    };
-    let shares = |point: &ScrubPoint| words(point.shares);
-    let [used_all, seeks_all, left_all] = words(all);
-    let (potential, efficiency) = (rate(arm.potential_bytes_per_second), percent(efficiency));
-    let ([used, seeks, left], [used_last, seeks_last, left_last]) = (shares(first), shares(last));
+    let [used_first, used_last, seeks, left] = [
+        first.shares.transfer_share,
+        last.shares.transfer_share,
+        all.extra_seek_share,
+        all.unused_share,
+    ]
+    .map(reached);
+    let (efficiency, potential) = (percent(efficiency), rate(arm.potential_bytes_per_second));
     format!(
-        " The latency that a scrub can use would carry {potential} at the media rate, of which it reads {efficiency} over all: {used_all} of the latency goes into free transfers, {seeks_all} into extra seeks and {left_all} is left; at first {used}, {seeks} and {left}, at last {used_last}, {seeks_last} and {left_last}."
+        "It reads {efficiency} of the {potential} that the latency which a scrub can use would carry. Of that latency {seeks} goes into extra seeks and {left} is left; free transfers take {used_first} of it at first and {used_last} at last."
     )
 }
 
@@ -138,19 +158,19 @@ fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
         ),
     };
     format!(
-        " The drive must give its gaps away: by its file it reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before`). That is switched off here, which by itself {effect}."
+        "The drive must give its gaps away: by its file it reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before`). That is switched off here, which by itself {effect}."
     )
 }
 
 fn idle(study: &Study, estimate: &ScrubEstimate) -> String {
     if estimate.idle_share <= 0.0 {
-        return " The drive is never idle.".into();
+        return "The drive is never idle.".into();
     }
     let seconds = study.drive.capacity_bytes as f64
         / (study.drive.media_bytes_per_second * estimate.arms.len() as f64)
         / estimate.idle_share;
     format!(
-        " The drive is idle {} of the time. From that time alone all of it would be read in {} at best, but a request that comes meanwhile waits for the head.",
+        "The drive is idle {} of the time. From that time alone all of it would be read in {} at best, but a request that comes meanwhile waits for the head.",
         percent(estimate.idle_share),
         span(seconds)
     )

@@ -28,7 +28,8 @@ pub struct TaskWork {
     /// Part of its blocks that a round under way at the end had, on average over the arms.
     pub unfinished: f64,
     /// When the rounds under way were expected to be complete on all arms, from the beginning of the
-    /// run on. None before that could be told.
+    /// run on. None before that could be told. Before half of a round it rests on what is known of
+    /// requests that go everywhere alike; where they keep to parts of the drive it takes longer.
     pub expected_end_ns: Option<u64>,
     /// How it stands to its deadline, where it has one.
     #[serde(skip_serializing_if = "Option::is_none")]

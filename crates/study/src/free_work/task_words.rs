@@ -12,6 +12,11 @@ use crate::page::{self, percent, rate, span};
 /// While the last requests end, a next round begins that is none.
 const WORTH_SAYING: f64 = 0.001;
 
+/// Part of a round from which its own course says how it slows down. Before that the end expected rests
+/// on how rounds slow down behind requests that go everywhere (`TRUST` and `Wear` of the model's
+/// estimate): gaps of requests that keep to parts of the drive reach the last blocks seldom or never.
+const SLOWING_SEEN: f64 = 0.5;
+
 /// What there is to say of a task on so many arms: the same of each task.
 pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String)> {
     let mut rows = vec![("kind", kind(task))];
@@ -278,11 +283,31 @@ fn end(task: &TaskWork) -> String {
     };
     let ended = task.ended_ns.map(|ns| format!("{last} ended after {}", seconds(ns)));
     let expected = is_under_way(task).then(|| match task.expected_end_ns {
-        Some(ns) => format!("{next} was expected to end after {}", seconds(ns)),
+        Some(ns) => format!("{next} was expected to end after {}{}", seconds(ns), grounds(task)),
         None => format!("too little of {next} has come to tell"),
     });
     let words: Vec<String> = ended.into_iter().chain(expected).collect();
     words.join("; ")
+}
+
+/// What an expected end rests on, where that is little.
+fn grounds(task: &TaskWork) -> String {
+    if foresees_slowing(task) {
+        return String::new();
+    }
+    let last = match task.kind {
+        // Whichever blocks are easy to get are enough.
+        TaskKind::Sample | TaskKind::ScrubSample => "",
+        _ => {
+            ", if requests go everywhere alike; where they keep to parts of the drive the last blocks take longer or never come, which of a trace `freewheel study` estimates"
+        }
+    };
+    format!(", judging by the first {}{last}", percent(task.unfinished))
+}
+
+/// Whether a round has been seen to slow down: this one, or one before it.
+fn foresees_slowing(task: &TaskWork) -> bool {
+    task.rounds > 0 || task.unfinished >= SLOWING_SEEN
 }
 
 fn deadline(task: &TaskWork, due: &DeadlineWork) -> String {
@@ -295,6 +320,7 @@ fn deadline(task: &TaskWork, due: &DeadlineWork) -> String {
     if is_under_way(task) {
         let expected = task.expected_end_ns.map(|ns| format!("expected after {}", seconds(ns)));
         let will = match will_be_held {
+            Some(true) if !foresees_slowing(task) => "would be held so",
             Some(true) => "will be held",
             Some(false) => "will be missed",
             None => "nobody can tell yet",
@@ -307,4 +333,40 @@ fn deadline(task: &TaskWork, due: &DeadlineWork) -> String {
 
 fn seconds(ns: u64) -> String {
     span(ns as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_sim::config::{Experiment, SimConfig};
+
+    use super::super::FreeWork;
+    use super::*;
+
+    #[test]
+    fn an_end_expected_early_is_said_with_how_little_of_the_round_it_rests_on() {
+        let text = "electronics = false\ndrive = \"atlas10k\"\n\
+                    workload = { kind = \"closed\", outstanding = 2, requests = 2000 }\n\
+                    [freeblock]\ntask = \"scrub\"\nblock_size = \"64KiB\"\ndeadline = \"10h\"";
+        let experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
+        let early = FreeWork::new(&experiment.run().unwrap()).unwrap().tasks.remove(0);
+        assert!((0.0..SLOWING_SEEN).contains(&early.unfinished) && early.expected_end_ns.is_some());
+        let words = |task: &TaskWork| {
+            let deadline = deadline(task, task.deadline.as_ref().unwrap());
+            (end(task), deadline)
+        };
+        let (said, due) = words(&early);
+        let first = format!(", judging by the first {}, if requests", percent(early.unfinished));
+        assert!(said.contains(&first) && said.contains("`freewheel study`"), "{said}");
+        assert!(due.ends_with("would be held so"), "{due}");
+        for seen in [
+            TaskWork { unfinished: SLOWING_SEEN, ..early.clone() },
+            TaskWork { rounds: 1, ..early.clone() },
+        ] {
+            let (said, due) = words(&seen);
+            assert!(!said.contains("judging") && due.ends_with("will be held"), "{said}; {due}");
+        }
+        let sample = TaskWork { kind: TaskKind::ScrubSample, ..early };
+        let (said, _) = words(&sample);
+        assert!(said.contains("judging by the first") && !said.contains("never come"), "{said}");
+    }
 }

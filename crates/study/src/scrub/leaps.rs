@@ -114,6 +114,8 @@ impl Leaping {
         let layer = scheduler.add_layer(key, false);
         let blocks = drive.blocks().get() / u64::from(size);
         scheduler.want(layer, 0, blocks);
+        // Its index is made now, and behind each leap: what is told of a decision has none of that.
+        scheduler.refresh();
         Self {
             scheduler,
             layer,
@@ -228,6 +230,7 @@ impl Leaping {
         let Self { scheduler, layer, size, now, .. } = self;
         let mut scan = Scan { scheduler, layer: *layer, size: *size, now: *now };
         scan.go_on(&mut runs, 1.0 - self.step, &mut self.prng);
+        scheduler.refresh();
         self.burst.from = self.left();
         self.leaps += 1;
     }

@@ -29,11 +29,7 @@ pub(super) fn text(
     sections.extend(result.external.as_ref().map(|seen| external(seen).to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
     sections.extend(free_work(result));
-    if decisions.count() > 0 {
-        let (p50, p99) = (decisions.quantile_ns(0.5), decisions.quantile_ns(0.99));
-        let times = number::spread(p50, p99, decisions.max_ns());
-        sections.push(format!("a decision took here: {times}\n"));
-    }
+    sections.extend(number::decisions("", decisions));
     if !result.drives.is_empty() {
         sections.push(drives(&result.drives));
     }
@@ -140,21 +136,27 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
 fn stages(result: &RunResult) -> Table {
     let (stages, head): (&Stages, &HeadTime) = (&result.stages, &result.head_time);
     let requests = result.response.count.max(1) as f64;
-    let mut table = Table::new("lrr");
-    table.row(["stage", "ms a request", "of head time"]);
-    let mut row = |label: &str, ns: u128, share: Option<f64>| {
-        let mean = number::bare_ms(ns as f64 / requests);
-        table.row([label.to_owned(), mean, share.map(number::percent).unwrap_or_default()]);
+    let of_requests = stages.head_time();
+    // Heads also write back, do what is promoted, and pieces of requests that several arms serve.
+    let has_more = head != &of_requests;
+    let mut table = Table::new(if has_more { "lrrr" } else { "lrr" });
+    let columns = ["stage", "ms a request", "of its head time", "of all that heads did"];
+    table.row(columns.into_iter().take(3 + usize::from(has_more)));
+    let mut row = |label: &str, ns: u128, share: Option<fn(&HeadTime) -> f64>| {
+        let mut cells = vec![label.to_owned(), number::bare_ms(ns as f64 / requests)];
+        let wholes = [Some(&of_requests), has_more.then_some(head)].into_iter().flatten();
+        cells.extend(
+            wholes
+                .map(|whole| share.map(|share| number::percent(share(whole))).unwrap_or_default()),
+        );
+        table.row(cells);
     };
     row("queue", stages.queue_ns, None);
     row("overhead", stages.overhead_ns, None);
-    row("seek", stages.seek_ns, Some(head.seek_share()));
-    row("rotate", stages.rotate_ns, Some(head.rotate_share()));
-    row("transfer", stages.transfer_ns, Some(head.transfer_share()));
+    row("seek", stages.seek_ns, Some(HeadTime::seek_share));
+    row("rotate", stages.rotate_ns, Some(HeadTime::rotate_share));
+    row("transfer", stages.transfer_ns, Some(HeadTime::transfer_share));
     row("bus", stages.bus_ns, None);
-    if result.destaging > 0.0 {
-        table.row(["", "", "with what was written back"]);
-    }
     table
 }
 
