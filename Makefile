@@ -44,9 +44,10 @@ bench-scale:
 	mkdir -p out
 	$(CARGO) run --release --quiet --package freewheel-bench -- --scale out/bench.jsonl
 
-## What a freeblock decision costs, by drive, block size and how much is wanted: several minutes.
+## What a freeblock decision costs, by drive, block size and how much is wanted: several minutes. With
+## huge pages, as docs/serve.md advises for large drives (glibc; others go on without).
 bench-freeblock:
-	$(CARGO) run --release --quiet --package freewheel-bench -- --freeblock
+	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(CARGO) run --release --quiet --package freewheel-bench -- --freeblock
 
 ## What a scheduler outside the drive takes of a processor: claim fast02.cpu.
 bench-cpu:
