@@ -5,7 +5,7 @@
 //! which something is wrong, be it in its file or in what overrides that.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
 use freewheel::live::control::ControlServerError;
@@ -84,6 +84,23 @@ fn theme() -> GraphicalTheme {
     theme
 }
 
+/// Whether there is no file at a path that was to be read.
+pub fn is_not_a_file(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory)
+}
+
+/// How to name a drive, for whoever named one that there is not.
+pub fn drive_help(error: &DriveError) -> Option<&'static str> {
+    match error {
+        DriveError::Unknown { .. } => Some("`freewheel drive list` shows them"),
+        DriveError::Read { .. } => Some(
+            "give the path of a drive file, from the folder you are in, or the name of a drive that ships \
+             with Freewheel: `freewheel drive list` shows them",
+        ),
+        _ => None,
+    }
+}
+
 impl From<TraceError> for Failure {
     fn from(error: TraceError) -> Self {
         match &error {
@@ -92,13 +109,11 @@ impl From<TraceError> for Failure {
             TraceError::Malformed(_) => {
                 Self::failed(error).with_help("--lenient counts and skips malformed records")
             }
-            TraceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => Self::failed(
-                error,
-            )
-            .with_help(
-                "give the path of a trace, from the folder you are in; `freewheel trace formats` \
-                     says what can be read",
-            ),
+            TraceError::Io { source, .. } if is_not_a_file(source) => Self::failed(error)
+                .with_help(
+                    "give the path of a trace, from the folder you are in: it is one file, and \
+                     `freewheel trace formats` says what can be read",
+                ),
             TraceError::UnknownFormat { .. } => Self::failed(error)
                 .with_help("`freewheel trace formats` says how each of them begins"),
             TraceError::NeedsOneDevice { .. } => {
@@ -111,9 +126,14 @@ impl From<TraceError> for Failure {
 
 impl From<DriveError> for Failure {
     fn from(error: DriveError) -> Self {
-        match error {
+        let help = drive_help(&error);
+        let failure = match error {
             DriveError::Unknown { .. } => Self::wrong_use(error),
             _ => Self::failed(error),
+        };
+        match help {
+            Some(help) => failure.with_help(help),
+            None => failure,
         }
     }
 }

@@ -15,6 +15,7 @@ use std::path::Path;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::PolicySpec;
+use freewheel_trace::read_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -92,8 +93,8 @@ impl SimConfig {
     /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. A relative
     /// path of a trace is taken from the experiment's folder.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        let text =
+            read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
         let mut config = Self::parse(&text, &path.display().to_string(), overrides)?;
         if let Workload::Trace(trace) = &mut config.workload {
             trace.file = path.parent().unwrap_or(Path::new(".")).join(&trace.file);

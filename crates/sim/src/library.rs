@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive};
+use freewheel_trace::read_text;
 use thiserror::Error;
 
 use crate::black_box::HabitError;
@@ -93,8 +94,7 @@ pub fn text(name_or_path: &str) -> Result<Cow<'static, str>, DriveError> {
     if !path.exists() && !name_or_path.contains(['/', '.']) {
         return Err(DriveError::Unknown { name: name_or_path.into() });
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| DriveError::Read { path: path.into(), source })?;
+    let text = read_text(path).map_err(|source| DriveError::Read { path: path.into(), source })?;
     Ok(Cow::Owned(text))
 }
 

@@ -147,3 +147,39 @@ fn a_log_of_independent_drives_is_refused_with_the_way_to_one_of_them() {
     }
     assert_eq!(bench.names(), ["sim.toml", "trace.csv"]);
 }
+
+#[test]
+fn a_file_that_is_not_there_and_a_folder_are_told_in_words_with_what_was_looked_for() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (trace, folder) = (&*bench.at("trace.csv"), &*bench.at("."));
+    let (sim, nosuch, copy) = (&*bench.at("sim.toml"), &*bench.at("no.toml"), &*bench.at("a.csv"));
+    for (path, says) in [(nosuch, "there is no such file"), (folder, "is a folder, not a file")] {
+        for (args, help) in [
+            (&["sim", path][..], "the path of an experiment"),
+            (&["study", path], "the path of a trace"),
+            (&["trace", "info", path], "the path of a trace"),
+            (&["trace", "characterize", path], "the path of a trace"),
+            (&["trace", "convert", path, copy], "the path of a trace"),
+            (&["drive", "show", path], "`freewheel drive list`"),
+            (&["drive", "validate", path, trace], "`freewheel drive list`"),
+            (
+                &["study", trace, "--drive", path, "--out", &bench.at("out")],
+                "`freewheel drive list`",
+            ),
+        ] {
+            let error = message(args);
+            assert!(error.starts_with(&format!("error: {path}: {says}\n")), "{args:?}: {error}");
+            assert!(error.contains(help) && !error.contains("os error"), "{args:?}: {error}");
+        }
+        for (key, place, help) in [
+            ("drive", "drive", "`freewheel drive list`"),
+            ("workload.file", "workload: `file`", "from the folder of the experiment"),
+        ] {
+            let set = format!("{key}={path}");
+            let error = message(&["sim", sim, "--set", &set]);
+            let says = format!("error: --set {set}: {place}: {path}: {says}\n");
+            assert!(error.starts_with(&says) && error.contains(help), "{error}");
+        }
+    }
+    assert_eq!(bench.names(), ["sim.toml", "trace.csv"]);
+}
