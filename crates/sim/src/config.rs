@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
+use crate::document;
 use crate::library;
 use crate::outside::ExternalConfig;
 
@@ -140,19 +141,19 @@ impl SimConfig {
     /// Reads an experiment from a text; `origin` names it in errors, but for those that overrides
     /// have brought in.
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ConfigError> {
-        let error = match overrides::read(text, overrides)? {
+        let fault = match overrides::read(text, overrides)? {
             Ok(config) => return Ok(config),
-            Err(error) => error,
+            Err(fault) => fault,
         };
-        let fault = |overrides: &[String]| match overrides::read(text, overrides) {
-            Ok(Err(error)) => Some(error.message().to_owned()),
+        let says = |overrides: &[String]| match overrides::read(text, overrides) {
+            Ok(Err(fault)) => Some(fault.says),
             _ => None,
         };
-        let (origin, error) = match overrides::to_blame(overrides, fault) {
-            Some(overrides) => (overrides, error),
+        let (origin, fault) = match overrides::to_blame(overrides, says) {
+            Some(overrides) => (overrides, fault),
             // Its own mistakes are shown with their line.
-            None => (origin.into(), toml::from_str::<Self>(text).err().unwrap_or(error)),
+            None => (origin.into(), document::read::<Self>(text).err().unwrap_or(fault)),
         };
-        Err(ConfigError::Parse { origin, message: error.to_string().trim_end().into() })
+        Err(ConfigError::Parse { origin, message: fault.to_string() })
     }
 }

@@ -19,7 +19,7 @@ use freewheel::study::{self, FreeWork};
 use freewheel::trace::{TraceError, TraceInfo};
 use serde::Serialize;
 
-use crate::failure::{Failure, drive_help, is_not_a_file};
+use crate::failure::{Failure, drive_help, is_not_a_file, with_near_file};
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
@@ -221,8 +221,26 @@ fn key(error: &ConfigError) -> Option<&'static str> {
 }
 
 /// What to do about it in an experiment, where there is something.
-fn way_out(error: &ConfigError) -> Option<&'static str> {
-    match error {
+fn way_out(error: &ConfigError) -> Option<String> {
+    let help = match error {
+        ConfigError::Drive(error) => return drive_help(error),
+        ConfigError::Read { path, source } => {
+            return Some(with_near_file(
+                "give the path of an experiment, from the folder you are in: it is one TOML file, as \
+                 those in `examples/` of Freewheel's source are, and `freewheel sim --schema` prints \
+                 every key there is",
+                path,
+                source,
+            ));
+        }
+        ConfigError::Trace(TraceError::Io { file, source }) if is_not_a_file(source) => {
+            return Some(with_near_file(
+                "give the path of a trace, from the folder of the experiment: it is one file, and \
+                 `freewheel trace formats` says what can be read",
+                Path::new(file),
+                source,
+            ));
+        }
         ConfigError::Placement(_) => Some(
             "in an experiment: --set drive=NAME, --set workload.fit=wrap, \
              --set workload.fit=scale, or --set workload.device=N",
@@ -237,15 +255,6 @@ fn way_out(error: &ConfigError) -> Option<&'static str> {
             "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
              seed in the document of --json, for a trace also --set workload.device=N",
         ),
-        ConfigError::Drive(error) => drive_help(error),
-        ConfigError::Read { .. } => Some(
-            "give the path of an experiment, from the folder you are in: it is one TOML file, as those in \
-             `examples/` of Freewheel's source are, and `freewheel sim --schema` prints every key there is",
-        ),
-        ConfigError::Trace(TraceError::Io { source, .. }) if is_not_a_file(source) => Some(
-            "give the path of a trace, from the folder of the experiment: it is one file, and \
-             `freewheel trace formats` says what can be read",
-        ),
         ConfigError::Parse { .. }
         | ConfigError::Override { .. }
         | ConfigError::Array { .. }
@@ -256,7 +265,8 @@ fn way_out(error: &ConfigError) -> Option<&'static str> {
             Some("`freewheel sim --schema` prints every key there is, and what it is")
         }
         _ => None,
-    }
+    };
+    help.map(str::to_owned)
 }
 
 fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> {
