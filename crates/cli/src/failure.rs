@@ -5,7 +5,9 @@
 //! which something is wrong, be it in its file or in what overrides that.
 
 use std::fmt::Display;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::fs::DirEntry;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use freewheel::live::control::ControlServerError;
@@ -22,6 +24,7 @@ use freewheel::sim::source::PlacementError;
 use freewheel::study::StudyError;
 use freewheel::study::claims::ReproduceError;
 use freewheel::trace::TraceError;
+use freewheel::units::did_you_mean;
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
 const FAILED: u8 = 1;
@@ -84,6 +87,41 @@ fn theme() -> GraphicalTheme {
     theme
 }
 
+/// Whether there is no file at a path that was to be read.
+pub fn is_not_a_file(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory)
+}
+
+/// A way out, and behind it of a file that is not there which other one of its folder was probably meant.
+pub fn with_near_file(help: &str, path: &Path, error: &io::Error) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let names: Vec<String> = match std::fs::read_dir(folder.unwrap_or(Path::new("."))) {
+        Ok(entries) if error.kind() == ErrorKind::NotFound => {
+            let name = |entry: io::Result<DirEntry>| entry.ok()?.file_name().into_string().ok();
+            let mut names: Vec<String> = entries.filter_map(name).collect();
+            names.sort();
+            names
+        }
+        _ => Vec::new(),
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    help.to_owned() + &did_you_mean(&name, names.iter().map(String::as_str))
+}
+
+/// How to name a drive, for whoever named one that there is not.
+pub fn drive_help(error: &DriveError) -> Option<String> {
+    match error {
+        DriveError::Unknown { .. } => Some("`freewheel drive list` shows them".into()),
+        DriveError::Read { path, source } => Some(with_near_file(
+            "give the path of a drive file, from the folder you are in, or the name of a drive that ships \
+             with Freewheel: `freewheel drive list` shows them",
+            path,
+            source,
+        )),
+        _ => None,
+    }
+}
+
 impl From<TraceError> for Failure {
     fn from(error: TraceError) -> Self {
         match &error {
@@ -92,13 +130,15 @@ impl From<TraceError> for Failure {
             TraceError::Malformed(_) => {
                 Self::failed(error).with_help("--lenient counts and skips malformed records")
             }
-            TraceError::Io { source, .. } if source.kind() == ErrorKind::NotFound => Self::failed(
-                error,
-            )
-            .with_help(
-                "give the path of a trace, from the folder you are in; `freewheel trace formats` \
-                     says what can be read",
-            ),
+            TraceError::Io { file, source } if is_not_a_file(source) => {
+                let help = with_near_file(
+                    "give the path of a trace, from the folder you are in: it is one file, and \
+                     `freewheel trace formats` says what can be read",
+                    Path::new(file),
+                    source,
+                );
+                Self::failed(error).with_help(help)
+            }
             TraceError::UnknownFormat { .. } => Self::failed(error)
                 .with_help("`freewheel trace formats` says how each of them begins"),
             TraceError::NeedsOneDevice { .. } => {
@@ -111,9 +151,14 @@ impl From<TraceError> for Failure {
 
 impl From<DriveError> for Failure {
     fn from(error: DriveError) -> Self {
-        match error {
+        let help = drive_help(&error);
+        let failure = match error {
             DriveError::Unknown { .. } => Self::wrong_use(error),
             _ => Self::failed(error),
+        };
+        match help {
+            Some(help) => failure.with_help(help),
+            None => failure,
         }
     }
 }

@@ -48,6 +48,7 @@ const PURE_DEPENDENCIES: &[&str] = &[
     "prefetch-index",
     "schemars",
     "serde",
+    "strsim",
     "thiserror",
     "freewheel-units",
     "freewheel-model",

@@ -15,10 +15,12 @@ use std::path::Path;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::PolicySpec;
+use freewheel_trace::read_text;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
+use crate::document;
 use crate::library;
 use crate::outside::ExternalConfig;
 
@@ -92,8 +94,8 @@ impl SimConfig {
     /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. A relative
     /// path of a trace is taken from the experiment's folder.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        let text =
+            read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
         let mut config = Self::parse(&text, &path.display().to_string(), overrides)?;
         if let Workload::Trace(trace) = &mut config.workload {
             trace.file = path.parent().unwrap_or(Path::new(".")).join(&trace.file);
@@ -139,19 +141,19 @@ impl SimConfig {
     /// Reads an experiment from a text; `origin` names it in errors, but for those that overrides
     /// have brought in.
     pub fn parse(text: &str, origin: &str, overrides: &[String]) -> Result<Self, ConfigError> {
-        let error = match overrides::read(text, overrides)? {
+        let fault = match overrides::read(text, overrides)? {
             Ok(config) => return Ok(config),
-            Err(error) => error,
+            Err(fault) => fault,
         };
-        let fault = |overrides: &[String]| match overrides::read(text, overrides) {
-            Ok(Err(error)) => Some(error.message().to_owned()),
+        let says = |overrides: &[String]| match overrides::read(text, overrides) {
+            Ok(Err(fault)) => Some(fault.says),
             _ => None,
         };
-        let (origin, error) = match overrides::to_blame(overrides, fault) {
-            Some(overrides) => (overrides, error),
+        let (origin, fault) = match overrides::to_blame(overrides, says) {
+            Some(overrides) => (overrides, fault),
             // Its own mistakes are shown with their line.
-            None => (origin.into(), toml::from_str::<Self>(text).err().unwrap_or(error)),
+            None => (origin.into(), document::read::<Self>(text).err().unwrap_or(fault)),
         };
-        Err(ConfigError::Parse { origin, message: error.to_string().trim_end().into() })
+        Err(ConfigError::Parse { origin, message: fault.to_string() })
     }
 }

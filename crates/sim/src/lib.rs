@@ -6,6 +6,7 @@ mod calendar;
 mod completion;
 pub mod config;
 mod device;
+pub mod document;
 mod engine;
 mod events;
 mod fleet;

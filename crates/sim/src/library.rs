@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{BuildDriveError, Drive};
+use freewheel_trace::read_text;
+use freewheel_units::did_you_mean;
 use thiserror::Error;
 
 use crate::black_box::HabitError;
+use crate::document;
 
 /// The drives of `drives/`, by name.
 const SHIPPED: &[(&str, &str)] = &[
@@ -35,7 +38,11 @@ pub const DEFAULT_DRIVE: &str = "exos-x24-24tb";
 #[derive(Debug, Error)]
 pub enum DriveError {
     /// Neither a shipped drive nor a file.
-    #[error("no drive is called `{name}`: there are {}, or give the path of a drive file", names().join(", "))]
+    #[error(
+        "no drive is called `{name}`: there are {}, or give the path of a drive file{}",
+        names().join(", "),
+        did_you_mean(name, names())
+    )]
     Unknown {
         /// The name given.
         name: String,
@@ -93,8 +100,7 @@ pub fn text(name_or_path: &str) -> Result<Cow<'static, str>, DriveError> {
     if !path.exists() && !name_or_path.contains(['/', '.']) {
         return Err(DriveError::Unknown { name: name_or_path.into() });
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| DriveError::Read { path: path.into(), source })?;
+    let text = read_text(path).map_err(|source| DriveError::Read { path: path.into(), source })?;
     Ok(Cow::Owned(text))
 }
 
@@ -111,10 +117,8 @@ pub fn build(spec: &DriveSpec, origin: &str) -> Result<Drive, DriveError> {
 }
 
 fn parse(text: &str, origin: &str) -> Result<DriveSpec, DriveError> {
-    toml::from_str(text).map_err(|error| DriveError::Parse {
-        origin: origin.into(),
-        message: error.to_string().trim_end().into(),
-    })
+    document::read(text)
+        .map_err(|fault| DriveError::Parse { origin: origin.into(), message: fault.to_string() })
 }
 
 #[cfg(test)]

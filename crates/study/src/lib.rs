@@ -29,6 +29,7 @@ pub use free_work::{
     DeadlineWork, Delivered, FreeWork, FreeWorkPart, HeadUse, IdleCost, TaskWork, free_work_parts,
 };
 pub use number::four_digits;
+pub use postmark::{PassTable, pass_tables};
 pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
 pub use sim_page::{cautions, sim_html};
 pub use validate::{

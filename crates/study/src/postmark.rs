@@ -58,11 +58,12 @@ fn no_choice(config: &SimConfig) -> Option<Finding> {
     })
 }
 
-/// The section of its passes; nothing where it was not the workload.
-pub(crate) fn passes(result: &RunResult) -> Markup {
-    let Some(came) = &result.postmark else { return html! {} };
+/// A row for each pass under headings that say what is counted, and in which unit.
+pub type PassTable = ([&'static str; 6], Vec<Vec<String>>);
+
+/// What its passes took, and what was cleaned in them.
+pub fn pass_tables(came: &PostmarkResult) -> [PassTable; 2] {
     let seconds = |ns: u64| format!("{:.1}", ns as f64 / 1e9);
-    let name = |number: usize| format!("pass {number}");
     let times = |(number, pass): (usize, &PassResult)| {
         vec![
             name(number),
@@ -74,16 +75,18 @@ pub(crate) fn passes(result: &RunResult) -> Markup {
         ]
     };
     let counts = |(number, pass): (usize, &PassResult)| {
-        let segments = [pass.segments_written, pass.segments_cleaned, pass.segments_targeted];
-        let blocks = [pass.copied_blocks, pass.free_copied_blocks];
-        let counts = segments.into_iter().chain(blocks);
-        std::iter::once(name(number)).chain(counts.map(|count| count.to_string())).collect()
+        vec![
+            name(number),
+            pass.segments_written.to_string(),
+            pass.segments_cleaned.to_string(),
+            pass.segments_targeted.to_string(),
+            pass.copied_blocks.to_string(),
+            pass.free_copied_blocks.to_string(),
+        ]
     };
     let numbered = || (1..).zip(&came.passes);
-    let times: Vec<Vec<String>> = numbered().map(times).collect();
-    let counts: Vec<Vec<String>> = numbered().map(counts).collect();
     let times_head = [
-        "",
+        "PostMark",
         "log in use",
         "transactions/s",
         "elapsed, s",
@@ -91,22 +94,33 @@ pub(crate) fn passes(result: &RunResult) -> Markup {
         "copies of cleaning, s",
     ];
     let counts_head = [
-        "",
+        "cleaning",
         "segments written",
-        "cleaned by the process",
-        "given to free reads",
-        "blocks copied that the process read",
-        "that free reads brought",
+        "segments cleaned by the process",
+        "segments given to free reads",
+        "live blocks read by the process",
+        "live blocks read free",
     ];
+    [(times_head, numbered().map(times).collect()), (counts_head, numbered().map(counts).collect())]
+}
+
+fn name(number: usize) -> String {
+    format!("pass {number}")
+}
+
+/// The section of its passes; nothing where it was not the workload.
+pub(crate) fn passes(result: &RunResult) -> Markup {
+    let Some(came) = &result.postmark else { return html! {} };
     let is_reckoned = came.cleaner == PostmarkCleaner::Ideal;
-    let bars: Vec<PassBar> =
-        numbered().map(|(number, pass)| bar(name(number), pass, is_reckoned)).collect();
+    let bars: Vec<PassBar> = (1..)
+        .zip(&came.passes)
+        .map(|(number, pass)| bar(name(number), pass, is_reckoned))
+        .collect();
     section(
         "PostMark",
         &html! {
             (page::chart(&chart::passes(&bars)))
-            (table(&times_head, &times))
-            (table(&counts_head, &counts))
+            @for (head, rows) in pass_tables(came) { (table(&head, &rows)) }
             p.note {
                 (came.files) " files before the first transaction; the last pass counts. " (cleans(came.cleaner))
             }

@@ -194,3 +194,15 @@ fn what_is_done_once_is_told_of_as_such() {
     let page = sim_html(&experiment.config, &experiment.spec, &result);
     assert!(page.contains("The backup, ") && !page.contains("if a part of the blocks is enough"));
 }
+
+#[test]
+fn charts_of_a_round_under_way_say_that_their_time_is_what_has_gone_by_so_far() {
+    for (freeblock, is_over) in [(SAMPLE, true), ("[freeblock]", false)] {
+        let experiment = experiment(freeblock);
+        let result = experiment.run().unwrap();
+        let page = sim_html(&experiment.config, &experiment.spec, &result);
+        assert_eq!(page.contains("time of the round so far, %"), !is_over, "{freeblock}");
+        assert_eq!(page.contains("time of the round, %"), is_over, "{freeblock}");
+        assert_eq!(page.contains(" under way, "), !is_over, "{freeblock}");
+    }
+}

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use freewheel_units::did_you_mean;
 use thiserror::Error;
 
 use crate::Format;
@@ -139,7 +140,11 @@ impl fmt::Display for Malformed {
 
 /// A format was asked for by a name that none has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{name}` is not a trace format: write one of {allowed}", allowed = Format::names())]
+#[error(
+    "`{name}` is not a trace format: write one of {allowed}{meant}",
+    allowed = Format::names(),
+    meant = did_you_mean(name, Format::ALL.map(Format::name))
+)]
 pub struct UnknownFormatName {
     /// The name given.
     pub name: String,

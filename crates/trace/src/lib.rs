@@ -30,6 +30,7 @@ mod record;
 mod regions;
 mod scan;
 mod source;
+mod unread;
 mod write;
 
 pub use characterize::{
@@ -43,4 +44,5 @@ pub use format::Format;
 pub use info::{DeviceInfo, InfoCollector, TraceInfo};
 pub use reader::{OpenOptions, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
+pub use unread::read_text;
 pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};

@@ -15,6 +15,7 @@ use crate::error::{Fault, TraceError, path_text, printable};
 use crate::format::parquet::ParquetSource;
 use crate::input::{Input, Progress};
 use crate::source::{Source, Stop};
+use crate::unread::plain;
 use crate::{Format, Record};
 
 /// How to read a trace.
@@ -54,7 +55,7 @@ impl TraceReader {
     /// Opens the trace at `path`; gzip and zstd are seen through, whatever the name.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, TraceError> {
         let name = path_text(path);
-        let input = Input::open(path).map_err(|error| TraceError::io(&name, error))?;
+        let input = Input::open(path).map_err(|error| TraceError::io(&name, plain(error)))?;
         let format = choose_format(&name, &input, options)?;
         if format == Format::Parquet {
             let source = ParquetSource::open(path).map_err(|stop| stop_error(&name, stop, None))?;

@@ -1,4 +1,5 @@
-//! The vocabulary every other crate speaks: time, angle, addresses, counts, and a seeded generator.
+//! The vocabulary every other crate speaks: time, angle, addresses, counts, a seeded generator, and
+//! which name was meant by a slip.
 //!
 //! Goals: a quantity's unit is part of its type; all arithmetic is on integers, so that the same
 //! inputs give the same bits on every machine; text carries units both ways.
@@ -7,6 +8,7 @@
 mod address;
 mod angle;
 mod count;
+mod near;
 mod op;
 mod parse;
 mod prng;
@@ -15,6 +17,7 @@ mod time;
 pub use address::{Lbn, VolumeBlock};
 pub use angle::Angle;
 pub use count::{BLOCK_BYTES, Blocks, Bytes};
+pub use near::did_you_mean;
 pub use op::Op;
 pub use parse::ParseQuantityError;
 pub use prng::Prng;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind};
 use freewheel::live::copies::{Cause, Change, Manifest};
+use freewheel::trace::read_text;
 use serde::Serialize;
 
 use super::control::{
@@ -159,8 +160,8 @@ fn read(path: &Path) -> Result<Manifest, Failure> {
     let at = |error: String| {
         Failure::failed(format!("{}: {error}", path.display())).of_option("--against")
     };
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => at("there is no such file".into()).with_help(
+    let text = read_text(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => at(error.to_string()).with_help(
             "give what `freewheel scrub --manifest FILE` wrote, or a backup's F.manifest",
         ),
         _ => at(error.to_string()),

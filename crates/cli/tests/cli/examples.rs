@@ -231,7 +231,15 @@ fn the_postmark_example_does_more_transactions_when_gaps_or_nobody_clean() {
         result["postmark"]["passes"][0].take()
     };
     let text = stdout(&["sim", "examples/postmark.toml", "--set", "workload.transactions=500"]);
-    assert!(text.contains("PostMark") && text.contains("pass 2"), "{text}");
+    for head in [
+        "PostMark",
+        "pass 2",
+        "elapsed, s",
+        "segments given to free reads",
+        "live blocks read free",
+    ] {
+        assert!(text.contains(head), "{head}: {text}");
+    }
     let [original, freeblock, ideal] = ["original", "freeblock", "ideal"].map(last);
     let rate = |pass: &serde_json::Value| pass["transactions_per_second"].as_f64().unwrap();
     assert!(rate(&freeblock) > 1.2 * rate(&original), "{original} {freeblock}");
@@ -252,7 +260,9 @@ fn a_result_of_postmark_says_what_is_not_its_own_and_what_is_in_the_way_of_its_c
         let arguments = ["sim", "examples/postmark.toml"].into_iter().chain(sets).chain(report);
         let text = stdout(&arguments.collect::<Vec<_>>());
         let page = std::fs::read_to_string(&page).unwrap();
-        assert!(page.contains("<h2>PostMark</h2>") && page.contains("transactions/s"), "{page}");
+        for head in ["<h2>PostMark</h2>", "elapsed, s", "live blocks read free"] {
+            assert!(page.contains(head), "{head}: {page}");
+        }
         let all = [
             "cleaner = \"original\"",
             "the drive keeps rotational latency",

@@ -46,7 +46,8 @@ fn a_wrong_key_of_an_experiment_is_shown_with_its_line_and_the_keys_there_are() 
     bench.put("sim.toml", "drive = \"tr96\"\n\n[workload]\nkind = \"closed\"\nthinks = \"1ms\"\n");
     let error = message(&["sim", &bench.at("sim.toml")]);
     assert!(error.contains("sim.toml") && error.contains("line "), "{error}");
-    assert!(error.contains("`thinks`") && error.contains("`think_distribution`"), "{error}");
+    assert!(error.contains("line 5: there is no key `workload.thinks`: there are "), "{error}");
+    assert!(error.contains("`think_distribution`, `pattern`; did you mean `think`?"), "{error}");
 }
 
 /// Of a value that is wrong in the file and of the same by an override: origin, key, value, way out.
@@ -104,7 +105,7 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
         }
     }
     for (set, says) in [
-        ("workload.nosuch=1", "unknown field `nosuch`"),
+        ("workload.nosuch=1", "there is no key `workload.nosuch`: there are `requests`, "),
         ("workload.kind.nosuch=1", "`kind` is a value and has no keys"),
     ] {
         let error = message(&["sim", good, "--set", "seed=2", "--set", set]);
@@ -146,4 +147,60 @@ fn a_log_of_independent_drives_is_refused_with_the_way_to_one_of_them() {
         assert!(error.contains(text), "{error}");
     }
     assert_eq!(bench.names(), ["sim.toml", "trace.csv"]);
+}
+
+#[test]
+fn a_file_that_is_not_there_and_a_folder_are_told_in_words_with_what_was_looked_for() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (trace, folder) = (&*bench.at("trace.csv"), &*bench.at("."));
+    let (sim, nosuch, copy) = (&*bench.at("sim.toml"), &*bench.at("no.toml"), &*bench.at("a.csv"));
+    for (path, says) in [(nosuch, "there is no such file"), (folder, "is a folder, not a file")] {
+        for (args, help) in [
+            (&["sim", path][..], "the path of an experiment"),
+            (&["study", path], "the path of a trace"),
+            (&["trace", "info", path], "the path of a trace"),
+            (&["trace", "characterize", path], "the path of a trace"),
+            (&["trace", "convert", path, copy], "the path of a trace"),
+            (&["drive", "show", path], "`freewheel drive list`"),
+            (&["drive", "validate", path, trace], "`freewheel drive list`"),
+            (
+                &["study", trace, "--drive", path, "--out", &bench.at("out")],
+                "`freewheel drive list`",
+            ),
+        ] {
+            let error = message(args);
+            assert!(error.starts_with(&format!("error: {path}: {says}\n")), "{args:?}: {error}");
+            assert!(error.contains(help) && !error.contains("os error"), "{args:?}: {error}");
+        }
+        for (key, place, help) in [
+            ("drive", "drive", "`freewheel drive list`"),
+            ("workload.file", "workload: `file`", "from the folder of the experiment"),
+        ] {
+            let set = format!("{key}={path}");
+            let error = message(&["sim", sim, "--set", &set]);
+            let says = format!("error: --set {set}: {place}: {path}: {says}\n");
+            assert!(error.starts_with(&says) && error.contains(help), "{error}");
+        }
+    }
+    assert_eq!(bench.names(), ["sim.toml", "trace.csv"]);
+}
+
+#[test]
+fn a_slip_is_answered_with_the_name_that_was_probably_meant() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (sim, slip) = (&*bench.at("sim.toml"), &*bench.at("sin.toml"));
+    for (args, meant) in [
+        (&["sim", slip][..], "sim.toml"),
+        (&["study", &bench.at("trace.cvs")], "trace.csv"),
+        (&["study", sim, "--policy", "sptff"], "sptf"),
+        (&["study", sim, "--format", "freewheel-cvs"], "freewheel-csv"),
+        (&["drive", "show", "atlas10"], "atlas10k"),
+        (&["sim", sim, "--set", "drive=atlas10"], "atlas10k"),
+        (&["sim", sim, "--set", "workload.fle=a"], "file"),
+        (&["sim", sim, "--set", "scheduler.policy=spft"], "sptf"),
+        (&["sim", sim, "--set", "freeblock.task=scrup"], "scrub"),
+    ] {
+        let error = message(args);
+        assert!(error.contains(&format!("; did you mean `{meant}`?")), "{args:?}: {error}");
+    }
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use freewheel_sim::document::needed;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
@@ -88,12 +89,9 @@ fn explained(path: &str, value: Option<&Value>, text: &str) -> String {
 /// What is expected, in words that no programmer's type is part of.
 fn listed(expected: &str) -> &str {
     match expected {
-        "u64" => "a whole number that is not negative",
-        "a boolean" => "true or false",
-        "a sequence" => "a list",
         "struct BlockRange" => "an object with `first_block` and `blocks`",
         "struct TaskRequest" => "an object",
-        other => other,
+        other => needed(other),
     }
 }
 

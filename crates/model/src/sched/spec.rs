@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use freewheel_units::did_you_mean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -201,7 +202,7 @@ pub const POLICIES: &[PolicyRow] = &[
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ParsePolicyError {
     /// The name is not in the registry.
-    #[error("no policy is called `{name}`: there are {}", names())]
+    #[error("no policy is called `{name}`: there are {}{}", names().join(", "), did_you_mean(name, names()))]
     Unknown {
         /// The name given.
         name: String,
@@ -218,9 +219,8 @@ pub enum ParsePolicyError {
     },
 }
 
-fn names() -> String {
-    let names: Vec<&str> = POLICIES.iter().map(|row| row.name).collect();
-    names.join(", ")
+fn names() -> Vec<&'static str> {
+    POLICIES.iter().map(|row| row.name).collect()
 }
 
 /// Ten times the shortest positioning time: nobody means more, but many who write 40 mean 40 %.

@@ -38,7 +38,8 @@ pub enum BackgroundTask {
     /// once as well. The more of it waits, the more its blocks are worth beside those of other tasks.
     /// When more than three quarters of it waits, the oldest blocks are promoted to foreground
     /// requests, which are in no statistics of the foreground; a write for which there is no room goes
-    /// to the drive. The memory is taken to outlast a loss of power: a flush does not wait for it.
+    /// to the drive. The memory is taken to outlast a loss of power: a flush does not wait for it. Of
+    /// several drives, and of several arms of one, each has a memory of its own for its part of a write.
     WriteBack,
 }
 
@@ -134,7 +135,8 @@ macro_rules! task_table {
             /// Of a comparison: where on the arm the other version begins, which is as long.
             #[serde(skip_serializing_if = "Option::is_none")]
             other_start: Option<Bytes> = None,
-            /// What a comparison, prefetching or write-back may keep in memory; when absent 4 MiB.
+            /// What a comparison, prefetching or write-back may keep in memory, on each arm of each drive; when
+            /// absent 4 MiB.
             #[serde(skip_serializing_if = "Option::is_none")]
             memory: Option<Bytes> = None,
             /// Of prefetching: whole tracks behind that of a read which are read as well; when absent none.

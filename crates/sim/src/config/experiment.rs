@@ -75,10 +75,17 @@ impl Experiment {
     }
 
     /// Who is to blame when [`Self::check`] finds a fault in the experiment of this file with these
-    /// overrides: those of them without which it would not, as they were given, or else the file.
+    /// overrides, or its trace cannot be opened: those of them without which that would not be, as
+    /// they were given, or else the file.
     pub fn to_blame(path: &Path, overrides: &[String]) -> String {
         let fault = |overrides: &[String]| {
-            let checked = SimConfig::load(path, overrides).and_then(|config| Self::check(&config));
+            let checked = SimConfig::load(path, overrides).and_then(|config| {
+                Self::check(&config)?;
+                if let Workload::Trace(trace) = &config.workload {
+                    open(trace)?;
+                }
+                Ok(())
+            });
             checked.err().map(|error| error.to_string())
         };
         overrides::to_blame(overrides, fault).unwrap_or_else(|| path.display().to_string())

@@ -1,8 +1,7 @@
 //! Overrides of an experiment's keys, and which text is to blame for what is wrong with it.
 
-use serde::Deserialize;
-
 use super::{ConfigError, SimConfig};
+use crate::document::{self, Fault};
 
 /// The key and the value of an override; Err says how one is written.
 pub fn key_and_value(text: &str) -> Result<(&str, &str), String> {
@@ -14,21 +13,20 @@ pub fn key_and_value(text: &str) -> Result<(&str, &str), String> {
 pub(super) fn read(
     text: &str,
     overrides: &[String],
-) -> Result<Result<SimConfig, toml::de::Error>, ConfigError> {
+) -> Result<Result<SimConfig, Fault>, ConfigError> {
     // From the text, errors have lines.
     if overrides.is_empty() {
-        return Ok(toml::from_str(text));
+        return Ok(document::read(text));
     }
-    let table: toml::Table = match toml::from_str(text) {
-        Ok(table) => table,
-        Err(error) => return Ok(Err(error)),
+    let mut root = match document::parse(text) {
+        Ok(root) => root,
+        Err(fault) => return Ok(Err(fault)),
     };
-    let mut root = toml::Value::Table(table);
     for text in overrides {
         apply(&mut root, text)
             .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
     }
-    Ok(SimConfig::deserialize(root))
+    Ok(document::interpret(&root))
 }
 
 fn apply(root: &mut toml::Value, text: &str) -> Result<(), String> {

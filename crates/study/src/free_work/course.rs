@@ -11,6 +11,7 @@ const STRETCHES: u64 = 20;
 /// A scan from its beginning on.
 pub(crate) struct Course<'a> {
     round: &'a Round,
+    is_over: bool,
     /// Blocks that make it.
     blocks: f64,
     block_bytes: f64,
@@ -30,10 +31,16 @@ impl<'a> Course<'a> {
     pub fn new(task: &'a TaskResult, media_bytes_per_second: u64) -> Self {
         Self {
             round: task.rounds.first().unwrap_or(&task.unfinished),
+            is_over: !task.rounds.is_empty(),
             blocks: task.blocks as f64,
             block_bytes: task.block_bytes as f64,
             media_bytes_per_second: media_bytes_per_second as f64,
         }
+    }
+
+    /// Whether the scan came to its end.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// How long the scan took, or took so far.

@@ -85,11 +85,10 @@ fn course(
     let [progress, bandwidth, shares] =
         [course.progress().to_vec(), course.bandwidth().to_vec(), course.shares().to_vec()];
     let round = round_is(task.kind);
-    let time = "time of the round, %";
-    let which = match task.rounds {
-        0 => " under way",
-        _ if task.kind.is_once() => "",
-        _ => " that came first",
+    let (time, which) = match course.is_over() {
+        false => ("time of the round so far, %", " under way"),
+        true if task.kind.is_once() => ("time of the round, %", ""),
+        true => ("time of the round, %", " that came first"),
     };
     let took = span(course.elapsed_ns() as f64 / 1e9);
     let of_arm = if arms > 1 { " on the first arm" } else { "" };

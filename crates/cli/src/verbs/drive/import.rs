@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::disksim::{ImportError, Imported, import};
+use freewheel::trace::read_text;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -100,8 +101,8 @@ impl ImportArgs {
 
 /// The file's name without its folder, as other files call it, and its text.
 fn read(path: &Path) -> Result<(String, String), Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    let text =
+        read_text(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok((name, text))
 }

@@ -19,7 +19,7 @@ use freewheel::study::{self, FreeWork};
 use freewheel::trace::{TraceError, TraceInfo};
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, drive_help, is_not_a_file, with_near_file};
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
@@ -205,7 +205,10 @@ fn key(error: &ConfigError) -> Option<&'static str> {
         | ConfigError::QueueDepth { .. }
         | ConfigError::Workload { .. } => Some(""),
         ConfigError::Unordered => Some("array: "),
-        ConfigError::Drive(DriveError::Unknown { .. }) => Some("drive: "),
+        ConfigError::Drive(DriveError::Unknown { .. } | DriveError::Read { .. }) => Some("drive: "),
+        ConfigError::Trace(TraceError::Io { source, .. }) if is_not_a_file(source) => {
+            Some("workload: `file`: ")
+        }
         ConfigError::Policy(_) => Some("scheduler: "),
         ConfigError::Format(_) => Some("workload: `format`: "),
         ConfigError::Placement(_) => Some("workload: "),
@@ -218,8 +221,26 @@ fn key(error: &ConfigError) -> Option<&'static str> {
 }
 
 /// What to do about it in an experiment, where there is something.
-fn way_out(error: &ConfigError) -> Option<&'static str> {
-    match error {
+fn way_out(error: &ConfigError) -> Option<String> {
+    let help = match error {
+        ConfigError::Drive(error) => return drive_help(error),
+        ConfigError::Read { path, source } => {
+            return Some(with_near_file(
+                "give the path of an experiment, from the folder you are in: it is one TOML file, as \
+                 those in `examples/` of Freewheel's source are, and `freewheel sim --schema` prints \
+                 every key there is",
+                path,
+                source,
+            ));
+        }
+        ConfigError::Trace(TraceError::Io { file, source }) if is_not_a_file(source) => {
+            return Some(with_near_file(
+                "give the path of a trace, from the folder of the experiment: it is one file, and \
+                 `freewheel trace formats` says what can be read",
+                Path::new(file),
+                source,
+            ));
+        }
         ConfigError::Placement(_) => Some(
             "in an experiment: --set drive=NAME, --set workload.fit=wrap, \
              --set workload.fit=scale, or --set workload.device=N",
@@ -234,7 +255,6 @@ fn way_out(error: &ConfigError) -> Option<&'static str> {
             "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
              seed in the document of --json, for a trace also --set workload.device=N",
         ),
-        ConfigError::Drive(DriveError::Unknown { .. }) => Some("`freewheel drive list` shows them"),
         ConfigError::Parse { .. }
         | ConfigError::Override { .. }
         | ConfigError::Array { .. }
@@ -245,7 +265,8 @@ fn way_out(error: &ConfigError) -> Option<&'static str> {
             Some("`freewheel sim --schema` prints every key there is, and what it is")
         }
         _ => None,
-    }
+    };
+    help.map(str::to_owned)
 }
 
 fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> {

@@ -2,9 +2,9 @@
 
 use freewheel::model::external::{Account, MarginInUse};
 use freewheel::model::stats::{Distribution, Summary};
-use freewheel::sim::config::{Experiment, PostmarkResult};
+use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
-use freewheel::study;
+use freewheel::study::{self, PassTable};
 use freewheel::units::Bytes;
 
 use crate::failure::Failure;
@@ -25,7 +25,8 @@ pub(super) fn text(
         responses(result).to_string(),
         stages(result).to_string(),
     ];
-    sections.extend(result.postmark.as_ref().map(|came| postmark(came).to_string()));
+    let passes = result.postmark.iter().flat_map(study::pass_tables);
+    sections.extend(passes.map(|table| postmark(&table)));
     sections.extend(result.external.as_ref().map(|seen| external(seen).to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
     sections.extend(free_work(result));
@@ -76,37 +77,11 @@ fn refusals(writes: &RefusedWrites) -> String {
     )
 }
 
-fn postmark(result: &PostmarkResult) -> Table {
-    let mut table = Table::new("lrrrrrrrrrr");
-    table.row([
-        "PostMark",
-        "in use",
-        "transactions/s",
-        "elapsed",
-        "cleaning reads",
-        "and copies",
-        "segments written",
-        "cleaned",
-        "by free reads",
-        "blocks copied",
-        "by free reads",
-    ]);
-    for (number, pass) in (1..).zip(&result.passes) {
-        table.row([
-            format!("pass {number}"),
-            number::percent(pass.utilisation),
-            format!("{:.1}", pass.transactions_per_second),
-            number::seconds(pass.elapsed_ns),
-            number::seconds(pass.cleaning_read_ns),
-            number::seconds(pass.cleaning_copy_ns),
-            pass.segments_written.to_string(),
-            pass.segments_cleaned.to_string(),
-            pass.segments_targeted.to_string(),
-            pass.copied_blocks.to_string(),
-            pass.free_copied_blocks.to_string(),
-        ]);
-    }
-    table
+fn postmark((head, rows): &PassTable) -> String {
+    let mut table = Table::new("lrrrrr");
+    table.row(*head);
+    rows.iter().for_each(|row| table.row(row));
+    table.to_string()
 }
 
 fn responses(result: &RunResult) -> Table {

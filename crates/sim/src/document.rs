@@ -1,0 +1,370 @@
+//! Experiments and drive files as TOML documents, and what is wrong with one in words for whoever
+//! wrote it: the line, the whole key, its value, and what is needed there.
+//!
+//! Of a table with a key that tells which others it has (`kind`, `form`), Serde names nothing but the
+//! table; the key in it is found again by what is said of its value.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use freewheel_units::did_you_mean;
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+use toml::de::DeTable;
+use toml::{Table, Value};
+
+/// What is wrong with a document.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// From 1, where it is known.
+    line: Option<usize>,
+    /// Key, value and what is needed.
+    pub says: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(out, "line {line}: {}", self.says),
+            None => out.write_str(&self.says),
+        }
+    }
+}
+
+/// The text as TOML; one that is none is shown with the place, as the parser does it.
+pub(crate) fn parse(text: &str) -> Result<Value, Fault> {
+    let table: Result<Table, _> = toml::from_str(text);
+    let fault =
+        |error: toml::de::Error| Fault { line: None, says: error.to_string().trim_end().into() };
+    table.map(Value::Table).map_err(fault)
+}
+
+/// What the document of this text says.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, Fault> {
+    understood(&parse(text)?).map_err(|(says, path)| Fault { line: line(text, &path), says })
+}
+
+/// What a document without a text says.
+pub(crate) fn interpret<T: DeserializeOwned>(root: &Value) -> Result<T, Fault> {
+    understood(root).map_err(|(says, _)| Fault { line: None, says })
+}
+
+/// From a table or a list to what is in it.
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    Key(String),
+    Entry(usize),
+}
+
+/// What the document says, or what is wrong with it and where.
+fn understood<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> {
+    attempt(root).map_err(|(text, path)| {
+        let is_still_said =
+            |without: &Value| matches!(attempt::<T>(without), Err((other, _)) if other == text);
+        let path = narrowed(root, path, &text, is_still_said);
+        (explained(&dotted(&path), value_at(root, &path), &text), path)
+    })
+}
+
+/// The same in Serde's words, with the place as far as Serde knows it.
+fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> {
+    serde_path_to_error::deserialize(root.clone()).map_err(|error| {
+        let step = |segment: &Segment| match segment {
+            Segment::Seq { index } => Some(Step::Entry(*index)),
+            Segment::Map { key } => Some(Step::Key(key.clone())),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        };
+        let path = error.path().iter().filter_map(step).collect();
+        (error.inner().message().to_owned(), path)
+    })
+}
+
+/// The path, or one from there on: to the first of those whom Serde's text suits without which it
+/// would not be said.
+fn narrowed(
+    root: &Value,
+    path: Vec<Step>,
+    text: &str,
+    is_still_said: impl Fn(&Value) -> bool,
+) -> Vec<Step> {
+    let Some(at) = value_at(root, &path) else { return path };
+    let mut suspects = Vec::new();
+    look_for_suspects(at, &path, text, &mut suspects);
+    let is_to_blame = |suspect: &Vec<Step>| {
+        let mut without = root.clone();
+        remove(&mut without, suspect);
+        !is_still_said(&without)
+    };
+    suspects.into_iter().find(is_to_blame).unwrap_or(path)
+}
+
+/// Adds the paths of all in `value`, which is at `path`, of which Serde may have said this.
+fn look_for_suspects(value: &Value, path: &[Step], text: &str, suspects: &mut Vec<Vec<Step>>) {
+    let mut look = |step: Step, inner: &Value| {
+        let suits = match (text.strip_prefix(UNKNOWN_KEY), &step) {
+            (Some(rest), Step::Key(key)) => rest.starts_with(&format!("`{key}`")),
+            (Some(_), Step::Entry(_)) => false,
+            (None, _) => !text.starts_with(MISSING_KEY) && is_named(inner, text),
+        };
+        let path = [path, &[step]].concat();
+        look_for_suspects(inner, &path, text, suspects);
+        if suits {
+            suspects.push(path);
+        }
+    };
+    match value {
+        Value::Table(table) => {
+            table.iter().for_each(|(key, inner)| look(Step::Key(key.clone()), inner));
+        }
+        Value::Array(list) => {
+            list.iter().enumerate().for_each(|(number, inner)| look(Step::Entry(number), inner));
+        }
+        _ => {}
+    }
+}
+
+/// Whether Serde's text, or that of a type of ours, repeats this value.
+fn is_named(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(value) => {
+            text.contains(&format!("string {value:?}")) || text.contains(&format!("`{value}`"))
+        }
+        Value::Integer(value) => text.contains(&format!("integer `{value}`")),
+        Value::Float(_) => text.contains(&format!("floating point `{value}`")),
+        Value::Boolean(value) => text.contains(&format!("boolean `{value}`")),
+        Value::Datetime(_) | Value::Table(_) => text.contains("map,"),
+        Value::Array(_) => text.contains("sequence,"),
+    }
+}
+
+fn value_at<'v>(root: &'v Value, path: &[Step]) -> Option<&'v Value> {
+    path.iter().try_fold(root, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Entry(number) => value.get(number),
+    })
+}
+
+fn remove(root: &mut Value, path: &[Step]) {
+    let Some((last, before)) = path.split_last() else { return };
+    let parent = before.iter().try_fold(root, |value, step| match step {
+        Step::Key(key) => value.get_mut(key),
+        Step::Entry(number) => value.get_mut(number),
+    });
+    match (parent, last) {
+        (Some(Value::Table(table)), Step::Key(key)) => drop(table.remove(key)),
+        (Some(Value::Array(list)), Step::Entry(number)) => drop(list.remove(*number)),
+        _ => {}
+    }
+}
+
+/// As `--set` takes it: `freeblock.beside[0].task`.
+fn dotted(path: &[Step]) -> String {
+    let mut text = String::new();
+    for step in path {
+        match step {
+            Step::Key(key) if text.is_empty() => text += key,
+            Step::Key(key) => text += &format!(".{key}"),
+            Step::Entry(number) => text += &format!("[{number}]"),
+        }
+    }
+    text
+}
+
+/// Line of the text, from 1, at which that begins; None for the document as a whole.
+fn line(text: &str, path: &[Step]) -> Option<usize> {
+    let root = DeTable::parse(text).ok()?;
+    let (Step::Key(first), rest) = path.split_first()? else { return None };
+    let first = root.get_ref().get(first.as_str())?;
+    let at = rest.iter().try_fold(first, |value, step| match step {
+        Step::Key(key) => value.get_ref().get(key),
+        Step::Entry(number) => value.get_ref().get(number),
+    })?;
+    Some(1 + text[..at.span().start].matches('\n').count())
+}
+
+const UNKNOWN_KEY: &str = "unknown field ";
+const MISSING_KEY: &str = "missing field ";
+const UNKNOWN_NAME: &str = "unknown variant ";
+
+/// Of `text` as Serde has it of the value of this key: what it is, and what is needed.
+fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
+    let (wrong, expected) = text.split_once(", expected ").unwrap_or((text, ""));
+    let meant = |name: &str| did_you_mean(name.trim_matches('`'), quoted(expected));
+    if let Some(name) = wrong.strip_prefix(MISSING_KEY) {
+        let before = if key.is_empty() { String::new() } else { format!("{key}.") };
+        return format!("the key `{before}{}` is missing", name.trim_matches('`'));
+    }
+    if let Some(name) = wrong.strip_prefix(UNKNOWN_KEY) {
+        let known: Vec<String> = quoted(expected).map(|name| format!("`{name}`")).collect();
+        let known = known.join(", ");
+        return format!("there is no key `{key}`: there are {known}{}", meant(name));
+    }
+    let Some(value) = value.filter(|_| !key.is_empty()) else { return text.into() };
+    if expected.is_empty() {
+        return format!("`{key}`: {text}");
+    }
+    let meant = wrong.strip_prefix(UNKNOWN_NAME).map(meant).unwrap_or_default();
+    format!("`{key}` is {}: {} is needed{meant}", shown(value), needed(expected))
+}
+
+/// Names in a text of Serde's: all that stands between accents.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+fn shown(value: &Value) -> Cow<'static, str> {
+    match value {
+        Value::Table(_) => "a table".into(),
+        Value::Array(_) => "a list".into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// What is needed, in words that no programmer's type is part of; as it is where it says so already.
+pub fn needed(expected: &str) -> &str {
+    match expected {
+        "u64" | "usize" => "a whole number that is not negative",
+        "u8" => "a whole number of 0 to 255",
+        "u16" => "a whole number of 0 to 65535",
+        "u32" => "a whole number of 0 to 4294967295",
+        "i8" | "i16" | "i32" | "i64" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "string only" | "variant identifier" => "a text in quotes",
+        "path string" => "a path in quotes",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "a tuple of size 2" => "a list of two",
+        _ if ["struct ", "internally tagged enum ", "struct variant "]
+            .iter()
+            .any(|of| expected.starts_with(of)) =>
+        {
+            "a table"
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_model::drive::spec::DriveSpec;
+
+    use super::*;
+    use crate::config::SimConfig;
+
+    fn said<T: DeserializeOwned>(text: &str) -> String {
+        read::<T>(text).err().map_or_else(|| panic!("{text}"), |fault| fault.to_string())
+    }
+
+    const WHOLE: &str = "a whole number that is not negative is needed";
+
+    #[test]
+    fn what_is_wrong_is_named_by_line_and_whole_key_with_its_value_and_what_is_needed() {
+        for (text, says) in [
+            ("seed = 'a'", format!("line 1: `seed` is \"a\": {WHOLE}")),
+            ("seed = -5", format!("line 1: `seed` is -5: {WHOLE}")),
+            ("\nqueue_depth = 1e3", "line 2: `queue_depth` is 1000.0: a whole number of 0".into()),
+            ("electronics = 1", "line 1: `electronics` is 1: true or false is needed".into()),
+            ("drive = 5", "line 1: `drive` is 5: a text in quotes is needed".into()),
+            ("workload = 'closed'", "line 1: `workload` is \"closed\": a table is needed".into()),
+            (
+                "[workload]\nkind = 'closed'\n\nrequests = 5.5",
+                format!("line 4: `workload.requests` is 5.5: {WHOLE}"),
+            ),
+            (
+                "[workload]\nkind = 'closed'\nthink = 3",
+                "line 3: `workload.think` is 3: a length of time as a text with its unit".into(),
+            ),
+            (
+                "[workload]\nkind = 'closed'\n[workload.pattern]\nsize = '3xB'",
+                "line 4: `workload.pattern.size`: `3xB` has the unknown unit `xB`: write one".into(),
+            ),
+            (
+                "[workload]\nkind = 'closed'\nthink_distribution = 'exp'",
+                "line 3: `workload.think_distribution` is \"exp\": `constant` or `exponential` is needed"
+                    .into(),
+            ),
+            ("[workload]\nrequests = 5", "line 1: the key `workload.kind` is missing".into()),
+            ("drive = 'tr96'", "the key `workload` is missing".into()),
+            ("[freeblock]\nbeside = 3", "line 2: `freeblock.beside` is 3: a list is needed".into()),
+            (
+                "[[freeblock.beside]]\n[[freeblock.beside]]\ntask = 3",
+                "line 3: `freeblock.beside[1].task` is 3: a text in quotes is needed".into(),
+            ),
+        ] {
+            let said = said::<SimConfig>(text);
+            assert!(said.starts_with(&says), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_slip_in_a_key_or_a_name_is_answered_with_what_was_probably_meant() {
+        for (text, says, meant) in [
+            ("sed = 1", "line 1: there is no key `sed`: there are `seed`, `drive`", "seed"),
+            (
+                "[workload]\nkind = 'closd'",
+                "line 2: `workload.kind` is \"closd\": one of `closed`, `open`, `trace`, `postmark` is needed",
+                "closed",
+            ),
+            (
+                "[workload]\nkind = 'closed'\npattern.sise = '4KiB'",
+                "line 3: there is no key `workload.pattern.sise`: there are `read_share`, `size`",
+                "size",
+            ),
+            (
+                "[freeblock]\ntask = 'scrup'",
+                "line 2: `freeblock.task` is \"scrup\": one of `data-mining`",
+                "scrub",
+            ),
+            (
+                "[scheduler]\npolicy = 'sptff'",
+                "line 2: `scheduler.policy`: no policy is called `sptff`: there are fcfs",
+                "sptf",
+            ),
+        ] {
+            let said = said::<SimConfig>(text);
+            assert!(said.starts_with(says), "{text}: {said}");
+            assert!(said.ends_with(&format!("; did you mean `{meant}`?")), "{text}: {said}");
+        }
+        let said = said::<SimConfig>("[freeblock]\ntask = 'elevator'");
+        assert!(said.ends_with("`write-back` is needed"), "{said}");
+    }
+
+    #[test]
+    fn of_values_that_are_written_alike_the_wrong_one_is_named() {
+        let text = "[workload]\nkind = 'open'\nmean_gap = '1ms'\n\
+                    [workload.pattern]\nread_share = 0.5\nlocal_share = 0.5\n";
+        let said = said::<SimConfig>(&text.replace("'1ms'\n", "'1ms'\nrequests = 0.5\n"));
+        assert!(said.starts_with("line 4: `workload.requests` is 0.5: "), "{said}");
+    }
+
+    #[test]
+    fn a_drive_file_is_told_alike_inside_of_a_seek_curve_too() {
+        let good = include_str!("../../../drives/tr96.toml");
+        assert!(read::<DriveSpec>(good).is_ok());
+        for (from, to, says) in [
+            ("year = 1996", "year = 'x'", "line 5: `year` is \"x\": a whole number of 0 to 65535"),
+            (
+                "year = 1996",
+                "year = 70000",
+                "line 5: `year` is 70000: a whole number of 0 to 65535",
+            ),
+            (
+                "single_ms = 2.0",
+                "single_ms = 'x'",
+                "line 17: `seek.read.single_ms` is \"x\": a number",
+            ),
+            ("single_ms", "singel_ms", "line 17: there is no key `seek.read.singel_ms`: there are"),
+            ("head_switch =", "head_swich =", "line 9: there is no key `head_swich`: there are"),
+        ] {
+            let said = said::<DriveSpec>(&good.replacen(from, to, 1));
+            assert!(said.starts_with(says), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_toml_is_shown_with_the_place() {
+        let said = said::<SimConfig>("seed = 1\ndrive =\n");
+        assert!(said.starts_with("TOML parse error at line 2, column 8\n"), "{said}");
+    }
+}

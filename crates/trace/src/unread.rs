@@ -1,0 +1,49 @@
+//! Why a file that was to be read cannot be, in words for whoever gave its path.
+//!
+//! Goals: the same words for everything that is read: traces, experiments, drives, manifests.
+//! Non-goals: the way out, which whoever knows what was looked for has to say.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+/// The text of the file at `path`; Err in words for people.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => io::Error::new(ErrorKind::InvalidData, "is not a text"),
+        _ => plain(error),
+    })
+}
+
+/// What the system says of a file that was to be read, in words and without its number; of the same
+/// kind.
+pub(crate) fn plain(error: io::Error) -> io::Error {
+    let says = match error.kind() {
+        ErrorKind::NotFound => "there is no such file",
+        ErrorKind::IsADirectory => "is a folder, not a file",
+        ErrorKind::PermissionDenied => "you are not permitted to read it",
+        _ => return error,
+    };
+    io::Error::new(error.kind(), says)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_told_in_words_and_by_its_kind() {
+        let here = tempfile::tempdir().unwrap();
+        let bytes = here.path().join("bytes");
+        fs::write(&bytes, [0xff, 0xfe]).unwrap();
+        for (path, kind, says) in [
+            (here.path().join("a.toml"), ErrorKind::NotFound, "there is no such file"),
+            (here.path().join("no/a.toml"), ErrorKind::NotFound, "there is no such file"),
+            (here.path().to_owned(), ErrorKind::IsADirectory, "is a folder, not a file"),
+            (bytes, ErrorKind::InvalidData, "is not a text"),
+        ] {
+            let error = read_text(&path).unwrap_err();
+            assert_eq!((error.kind(), &*error.to_string()), (kind, says), "{}", path.display());
+        }
+    }
+}
