@@ -12,11 +12,6 @@ pub(super) const COARSE: usize = 16;
 /// Slots of a turn where memory is slow, so that it is better to look at less of it.
 pub(super) const FINE: usize = 32;
 
-/// Steps of an angle in a slot.
-const fn slot_steps(slots: usize) -> u64 {
-    (1 << 32) / slots as u64
-}
-
 /// Slots of a window: the first, and how many. All of them stand for any window up to a turn, one
 /// more for any at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +67,7 @@ impl<const PARTS: usize, const SLOTS: usize> Spans<PARTS, SLOTS> {
         Self { worth: [[[0; SLOTS]; SLOTS]; PARTS], used: 0, around: None, total: 0 };
 
     /// Steps of an angle in a slot.
-    const SLOT_STEPS: u64 = slot_steps(SLOTS);
+    const SLOT_STEPS: u64 = (1 << 32) / SLOTS as u64;
 
     /// Steps of an angle in a part of a slot.
     const STEPS: u64 = Self::SLOT_STEPS / PARTS as u64;
@@ -232,7 +227,7 @@ pub(super) fn worth(byte: u8, shift: u32) -> u32 {
 
 /// Worth by arc, each in a byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table<const SLOTS: usize = COARSE>(pub [[u8; SLOTS]; SLOTS]);
+pub(super) struct Table<const SLOTS: usize>(pub [[u8; SLOTS]; SLOTS]);
 
 impl<const SLOTS: usize> Table<SLOTS> {
     pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);

@@ -36,9 +36,20 @@ pub enum Fineness {
     BySize,
     /// In sixteenths: 256 B for each cylinder.
     Coarse,
-    /// In thirty-seconds: decisions look at half as many nodes or less, which lie in four times the
-    /// memory and take longer to keep up.
+    /// In thirty-seconds: decisions look at fewer nodes, which lie in four times the memory and take
+    /// longer to keep up.
     Fine,
+}
+
+impl Fineness {
+    /// On a drive of so many cylinders.
+    const fn is_fine(self, cylinders: u32) -> bool {
+        match self {
+            Self::BySize => cylinders as usize * COARSE * COARSE > CACHED,
+            Self::Coarse => false,
+            Self::Fine => true,
+        }
+    }
 }
 
 /// What a table of a cylinder says of its tracks.
@@ -189,12 +200,7 @@ pub(super) struct Index {
 
 impl Index {
     pub fn new(tracks: &Tracks, wanted: &Wanted, objective: Objective, fineness: Fineness) -> Self {
-        let is_fine = match fineness {
-            Fineness::BySize => tracks.cylinders() as usize * COARSE * COARSE > CACHED,
-            Fineness::Coarse => false,
-            Fineness::Fine => true,
-        };
-        let maker = Maker::new(tracks, objective, is_fine);
+        let maker = Maker::new(tracks, objective, fineness.is_fine(tracks.cylinders()));
         let mut size = tracks.cylinders() as usize;
         let stale = Bitmap::new(size as u64);
         let by_track =
@@ -245,14 +251,8 @@ impl Index {
         }
     }
 
-    /// Lines of a family for which one bit says whether any of them changed.
-    #[inline]
-    fn lines_of_bit(&self) -> usize {
-        Families::lines(self.slots()) / u64::BITS as usize
-    }
-
-    /// Works the table of a cylinder out anew: a bit for each of its [lines](Self::lines_of_bit) that
-    /// changed.
+    /// Works the table of a cylinder out anew: a bit for each of its lines, or [some](lines_of_bit), of
+    /// which any changed.
     fn set(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> u64 {
         let (told, shift) = (&mut self.told, self.shift);
         match &mut self.maker {
@@ -273,7 +273,7 @@ impl Index {
 
     fn put<const SLOTS: usize>(&mut self, cylinder: u32, table: &Table<SLOTS>) -> u64 {
         let (family, sibling) = (cylinder as usize / FANOUT, cylinder as usize % FANOUT);
-        let lines_of_bit = const { Families::lines(SLOTS) / u64::BITS as usize };
+        let lines_of_bit = const { lines_of_bit(SLOTS) };
         let lines = self.levels[0].families.of_mut(family).iter_mut();
         let worths = lines.zip(table.0.as_flattened().as_chunks().0).enumerate();
         worths.fold(0, |changed, (number, (line, worths))| {
@@ -281,10 +281,10 @@ impl Index {
         })
     }
 
-    /// Brings a node up to date with those below it, of which these lines changed: a bit for each of
+    /// Brings a node up to date with those below it, of which lines of these bits changed: the bits of
     /// its own that changed thereby.
     fn follow(&mut self, level: usize, number: usize, mut changed_below: u64) -> u64 {
-        let lines_of_bit = self.lines_of_bit();
+        let lines_of_bit = lines_of_bit(self.slots());
         let (below, above) = self.levels.split_at_mut(level);
         let below = below[level - 1].families.of(number);
         let above = above[0].families.of_mut(number / FANOUT);
@@ -485,6 +485,13 @@ impl Index {
     }
 }
 
+/// Lines of a family for which one bit says whether any of them changed.
+const fn lines_of_bit(slots: usize) -> usize {
+    let lines = Families::lines(slots);
+    assert!(lines.is_multiple_of(u64::BITS as usize), "as many for each bit");
+    lines / u64::BITS as usize
+}
+
 /// The most that a track of a cylinder offers; of every track it is told what there is.
 fn best_track<const SLOTS: usize>(
     tracks: &Tracks,
@@ -593,6 +600,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn tables_are_fine_where_coarse_ones_are_larger_than_a_cache_and_where_asked_for() {
+        let of_size = |cylinders| Fineness::BySize.is_fine(cylinders);
+        assert_eq!([10_042, 131_072, 131_073, 604_683].map(of_size), [false, false, true, true]);
+        assert!(!Fineness::Coarse.is_fine(604_683) && Fineness::Fine.is_fine(1));
+    }
 
     proptest! {
         #[test]

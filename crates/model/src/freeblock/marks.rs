@@ -4,7 +4,7 @@
 //! a word for each says how much of what is wanted there lies outside a window: that leaves most of
 //! them out.
 
-use super::arcs::{COARSE, Collect, Spans};
+use super::arcs::{Collect, Spans};
 use super::tracks::TrackPlace;
 use crate::drive::Divisor;
 
@@ -87,7 +87,7 @@ impl Marks {
 
 /// What is wanted on a track, by arcs and by marks.
 #[derive(Debug, Clone)]
-pub(super) struct Track<const SLOTS: usize = COARSE> {
+pub(super) struct Track<const SLOTS: usize> {
     pub spans: Spans<1, SLOTS>,
     pub marks: Marks,
 }
@@ -139,6 +139,7 @@ mod tests {
     use freewheel_units::SimTime;
     use proptest::prelude::*;
 
+    use super::super::arcs::COARSE;
     use super::super::tracks::Tracks;
     use super::*;
     use crate::drive::{Drive, Position};

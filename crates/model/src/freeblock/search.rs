@@ -63,6 +63,10 @@ impl Field<'_> {
 /// several times as long as to look.
 const AHEAD: usize = 3;
 
+/// Levels of the tree, from the cylinders up, that no cache holds on a large drive: those above have ten
+/// families together on one of 600,000 cylinders.
+const COLD_LEVELS: u32 = 4;
+
 /// Nodes that still might hold something better, with their bounds.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Frontier {
@@ -197,8 +201,8 @@ impl Search<'_> {
             }
             // The slots of the whole node leave most children out before their own are worked out.
             let known = u32::try_from(best / price(node)).unwrap_or(u32::MAX);
-            let (below, count) = Reached::below(field, reach, (node, candidate.arc()), known);
-            for &child in below[..count].iter().flatten() {
+            let below = Reached::below(field, reach, (node, candidate.arc()), known);
+            for child in below.into_iter().map_while(|child| child) {
                 if let Some(candidate) = bound(field, child, best)
                     && self.frontier.push(candidate)
                 {
@@ -226,14 +230,14 @@ impl Reached {
     }
 
     /// The children of a node that may offer more than `known` in its slots. Memory of the bounds of all
-    /// of them is asked for before any is waited for. So many, from the first on.
+    /// of them is asked for before any is waited for. Behind the last there are none.
     #[inline]
     fn below(
         field: &Field<'_>,
         reach: &Reach<'_>,
         (node, arc): (Node, SlotArc),
         known: u32,
-    ) -> ([Option<Self>; FANOUT], usize) {
+    ) -> [Option<Self>; FANOUT] {
         let (mut below, mut count) = ([None; FANOUT], 0);
         for child in field.index.children(node, arc, known) {
             if let Some(reached) = Self::new(field, reach, child) {
@@ -242,7 +246,7 @@ impl Reached {
                 count += 1;
             }
         }
-        (below, count)
+        below
     }
 }
 
@@ -417,8 +421,8 @@ pub(super) fn best_track(
     };
     for at in [reach.gap.from, reach.gap.to] {
         if let Some(arc) = reach.arc_at(at.cylinder) {
-            // What lies near may well be the best.
-            for level in 0..field.index.levels().min(4) {
+            // Nearly always what is best lies near.
+            for level in 0..field.index.levels().min(COLD_LEVELS) {
                 let number = at.cylinder >> Index::cylinders_log2(level);
                 field.index.prefetch_bound(Node { level, number }, arc);
             }
@@ -437,4 +441,84 @@ pub(super) fn best_track(
     }
     search.run(field, reach, |_| 1, known, |field, cylinder, _| consider(field, cylinder, 0));
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use freewheel_units::{Prng, SimDuration, SimTime};
+    use proptest::prelude::*;
+
+    use super::super::index::{Fineness, Objective};
+    use super::super::wanted::LayerKey;
+    use super::super::{Ends, Opportunity};
+    use super::*;
+    use crate::drive::Drive;
+
+    /// What the first of the surfaces in order from `first` on has that has most, one looked at after
+    /// the other.
+    fn in_order(field: &Field<'_>, reach: &Reach<'_>, cylinder: u32, first: u32) -> Option<Best> {
+        let Field { tracks, wanted, .. } = field;
+        let mut best: Option<Best> = None;
+        for surface in (first..tracks.surfaces()).chain(0..first) {
+            let at = Position { cylinder, surface };
+            let place = tracks.place(at)?;
+            let stay = reach.stay(at, Op::Read);
+            if stay.length() == 0 {
+                continue;
+            }
+            let window = tracks.window(reach.time(stay.from), stay.length());
+            let passing = tracks.passing(&place, &window);
+            let value = wanted.value(tracks, at, &place, (passing, Op::Read), 0).value;
+            if value > best.map_or(0, |best| best.value) {
+                best = Some(Best { at, op: Op::Read, value });
+            }
+        }
+        best
+    }
+
+    proptest! {
+        #[test]
+        fn of_tracks_of_a_cylinder_that_offer_as_much_the_first_from_the_heads_on_is_taken(
+            seed: u64, wanted_of in 1u64..40, fineness in prop_oneof![Just(Fineness::Coarse), Just(Fineness::Fine)],
+        ) {
+            let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+            let drive = Arc::new(Drive::build(&spec).unwrap());
+            let tracks = &Tracks::new(&drive);
+            let prng = &mut Prng::new(seed, "search");
+            let mut any = || Position {
+                cylinder: prng.below(10_000) as u32,
+                surface: prng.below(tracks.surfaces().into()) as u32,
+            };
+            let (from, to) = (any(), any());
+            // Something here and there on the source's cylinder, and nothing elsewhere.
+            let wanted = &mut Wanted::new(tracks, 0);
+            wanted.layer(tracks, LayerKey { op: Op::Read, size: 8, offset: 0, weight: 1 });
+            for surface in 0..tracks.surfaces() {
+                let mut blocks = 0..0;
+                tracks.for_each_stretch(Position { surface, ..from }, |on| blocks = on.first..on.end());
+                let blocks = blocks.start.div_ceil(8)..blocks.end / 8;
+                for block in blocks.filter(|_| prng.below(40) < wanted_of) {
+                    wanted.want(tracks, 0, block, block + 1);
+                }
+            }
+            let begin = SimTime::from_ns(prng.below(1 << 40));
+            let due = begin + SimDuration::from_ns(prng.below(12_000_000));
+            let gap = Opportunity {
+                begin, from, to, due, op: Op::Read, last_op: Op::Read,
+                read_write_switch: SimDuration::ZERO, seek: SimDuration::ZERO, seek_error_ns: 0,
+                ends: Ends::default(),
+            };
+            let index = &mut Index::new(tracks, wanted, Objective::Track, fineness);
+            let reach = Reach::new(&drive, &gap, index.slots());
+            let field = &Field { tracks, wanted, index };
+            let mut search = Search {
+                frontier: &mut Frontier::default(), vain: &mut Vec::new(), budget: u64::MAX,
+                go_on: &mut |_| true, searches: 1, looked: Looked::default(),
+            };
+            let expected = in_order(field, &reach, from.cylinder, from.surface);
+            prop_assert_eq!(best_track(field, &reach, &mut search), expected);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Both rules beside exhaustive searches on a drive of the library: its index has levels that random
 //! small drives are without, and one track in ten has something on it.
 
-use freewheel_model::freeblock::{FreeRun, LayerKey, Options, Planner, Rule};
+use freewheel_model::freeblock::{Fineness, FreeRun, LayerKey, Options, Planner, Rule};
 use freewheel_units::{Lbn, Op, SimTime};
 
 use crate::case::{Case, unlimited};
@@ -14,9 +14,9 @@ const WANTED: u64 = 6000;
 const PLACE: u64 = 128;
 
 /// An Atlas 10K of which blocks of some sizes are wanted, a layer each.
-fn sparse(sizes: &[u32], rule: Rule) -> Case {
+fn sparse(sizes: &[u32], rule: Rule, fineness: Fineness) -> Case {
     let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
-    let mut case = Case::empty(spec, 1, Options { rule, ..unlimited() });
+    let mut case = Case::empty(spec, 1, Options { rule, fineness, ..unlimited() });
     let Case { scheduler, oracle, prng, .. } = &mut case;
     let layers: Vec<usize> = sizes
         .iter()
@@ -57,8 +57,12 @@ fn wear_the_first_third(case: &mut Case) {
 #[test]
 fn on_a_whole_drive_both_rules_take_no_less_than_exhaustive_searches_of_sparse_blocks() {
     for sizes in [&[1][..], &[8], &[128], &[1, 8, 128]] {
-        for rule in [Rule::Greedy, Rule::Paths] {
-            let mut case = sparse(sizes, rule);
+        for (rule, fineness) in [
+            (Rule::Greedy, Fineness::Coarse),
+            (Rule::Greedy, Fineness::Fine),
+            (Rule::Paths, Fineness::Coarse),
+        ] {
+            let mut case = sparse(sizes, rule, fineness);
             wear_the_first_third(&mut case);
             let best_of = match rule {
                 Rule::Greedy => Oracle::best,

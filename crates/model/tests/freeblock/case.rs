@@ -106,7 +106,12 @@ impl Case {
         // Out-of-order access is the foreground's; the oracle takes every piece from its beginning.
         let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
         let drive = Arc::new(Drive::build(&in_order).unwrap());
-        let fineness = if seed.is_multiple_of(2) { Fineness::Coarse } else { Fineness::Fine };
+        // Of small drives both are tried, unless the case is about one.
+        let fineness = match options.fineness {
+            Fineness::BySize if seed.is_multiple_of(2) => Fineness::Coarse,
+            Fineness::BySize => Fineness::Fine,
+            asked_for => asked_for,
+        };
         let options = Options { fineness, ..options };
         let (scheduler, oracle) = (Scheduler::new(&drive, options), Oracle::new(&drive));
         Self { scheduler, oracle, prng, patience: u64::MAX, is_refused: false }
