@@ -364,7 +364,7 @@ fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
     }
     let rounds = "workload = { kind = \"postmark\", requests = 9 }\n";
     let error = SimConfig::parse(rounds, "test", &[]).unwrap_err().to_string();
-    assert!(error.contains("unknown field `requests`"), "{error}");
+    assert!(error.contains("there is no key `workload.requests`"), "{error}");
 }
 
 #[test]

@@ -37,6 +37,6 @@ mod tests {
 
     #[test]
     fn of_two_names_as_near_the_first_is_named() {
-        assert_eq!(did_you_mean("rad", ["read", "raid"]), "; did you mean `read`?");
+        assert_eq!(did_you_mean("lok", ["lock", "look"]), "; did you mean `lock`?");
     }
 }
