@@ -6,9 +6,13 @@ use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_study::{FreeWork, free_work_parts, sim_html};
 
 fn experiment(freeblock: &str) -> Experiment {
+    experiment_of(3000, freeblock)
+}
+
+fn experiment_of(requests: u64, freeblock: &str) -> Experiment {
     let text = format!(
         "drive = \"atlas10k\"\nelectronics = false\n{freeblock}\n[workload]\nkind = \"closed\"\noutstanding = 2\nthink = \
-         \"50ms\"\nrequests = 3000\npattern = {{ size = \"8KiB\" }}\n"
+         \"50ms\"\nrequests = {requests}\npattern = {{ size = \"8KiB\" }}\n"
     );
     Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap()
 }
@@ -135,6 +139,14 @@ fn every_task_is_told_of_alike() {
     for title in ["How the tasks go on", "How a sample goes on", "scan goes on: mine"] {
         assert!(page.contains(title), "{title}");
     }
+}
+
+#[test]
+fn a_course_of_which_too_little_was_seen_is_not_drawn() {
+    let experiment = experiment_of(20, "[freeblock]");
+    let page = sim_html(&experiment.config, &experiment.spec, &experiment.run().unwrap());
+    assert!(page.contains("How a scan goes on") && page.contains("Too little has come"));
+    assert!(!page.contains("Bandwidth around then"));
 }
 
 fn words(result: &RunResult) -> String {

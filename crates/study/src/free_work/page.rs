@@ -96,6 +96,10 @@ fn course(
         true => format!("How a {round} goes on"),
         false => format!("How a {round} goes on: {}", task.name),
     };
+    if progress.iter().all(|line| line.points.is_empty()) {
+        let too_little = "Too little has come in this time for its course to be drawn.";
+        return section(&title, &html! { p.note { (too_little) } });
+    }
     section(
         &title,
         &html! {
