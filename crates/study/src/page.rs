@@ -3,6 +3,8 @@
 use freewheel_sim::config::TraceWorkload;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::advise::Finding;
+
 const STYLE: &str = "
 :root { --ink: #1f2933; --faint: #6b7785; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
   --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; }
@@ -26,6 +28,9 @@ ol.findings li::before { content: counter(finding); position: absolute; left: 0;
   text-align: center; line-height: 28px; font-size: 14px; }
 ol.findings li:first-child::before { top: 0; }
 ol.findings strong { display: block; }
+ol.findings p, div.caution p { margin: 0; }
+ol.findings p + p, div.caution p + p { margin-top: 4px; }
+div.caution { margin: 0 0 16px; }
 .scroll { overflow-x: auto; }
 .scroll + .scroll { margin-top: 18px; }
 table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums; }
@@ -73,6 +78,14 @@ pub(crate) fn page(title: &str, lead: &str, sections: &Markup) -> String {
 /// A titled part of a page.
 pub(crate) fn section(title: &str, content: &Markup) -> Markup {
     html! { section { h2 { (title) } (content) } }
+}
+
+/// A finding or caution: each line of its detail is a paragraph.
+pub(crate) fn finding(finding: &Finding) -> Markup {
+    html! {
+        strong { (finding.headline) }
+        @for line in finding.detail.lines() { p { (line) } }
+    }
 }
 
 /// A chart made by [`crate::chart`].

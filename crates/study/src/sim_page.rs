@@ -37,7 +37,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
         &lead,
         &html! {
             @for caution in &cautions {
-                p { strong { (caution.headline) } " " (caution.detail) }
+                div.caution { (page::finding(caution)) }
             }
             (passes(result))
             (section("Where the head's time goes", &head_time(result)))

@@ -10,7 +10,7 @@ use freewheel::model::stats::Distribution;
 use freewheel::sim::config::TraceWorkload;
 use freewheel::sim::library::DEFAULT_DRIVE;
 use freewheel::sim::source::{Fit, ReplayMode};
-use freewheel::study::{Finding, Study, StudyOptions, StudyProgress, study_watched};
+use freewheel::study::{Study, StudyOptions, StudyProgress, study_watched};
 use freewheel::trace::Format;
 
 use crate::failure::Failure;
@@ -163,9 +163,9 @@ fn default_folder(trace: &Path, drive: &str) -> PathBuf {
 }
 
 fn text(study: &Study, decisions: &Distribution, page: &Path) -> String {
-    let finding = |f: &Finding| format!("{}\n  {}\n\n", f.headline, f.detail.replace('\n', "\n  "));
-    let findings: String = study.findings.iter().map(finding).collect();
-    let decisions = number::decisions(" about a gap of the scrub", decisions);
+    let findings: String = study.findings.iter().map(|f| output::finding(f) + "\n").collect();
+    let scrub = study.scrub.as_ref();
+    let decisions = scrub.and_then(|_| number::decisions(" about a gap of the scrub", decisions));
     let decisions = decisions.map_or(String::new(), |line| line + "\n");
     format!("{findings}{decisions}report: {}\n", page.display())
 }

@@ -103,7 +103,8 @@ impl Background {
         let running = named.map(|(name, config)| Running::begin(&mut tasks, name, config));
         let running: Vec<Running> = running.collect::<Result<_, _>>()?;
         let blocks = config.blocks_of_a_round(drive.blocks());
-        // The index of a large drive takes a second: what is told of a decision has none of that.
+        // The index of a large drive takes a second: what is told of the first decision has none of that.
+        // Each further round makes it anew, within the decision behind it.
         tasks.refresh();
         let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
         let size = config.first().size();

@@ -25,7 +25,8 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// What heads did for these requests.
+    /// What heads did for these requests; of one that several arms serve, for the piece that was done
+    /// last.
     pub fn head_time(&self) -> HeadTime {
         let Self { seek_ns, rotate_ns, transfer_ns, .. } = *self;
         HeadTime { seek_ns, rotate_ns, transfer_ns }
@@ -41,7 +42,8 @@ impl Stages {
     }
 }
 
-/// Sums of what the heads did: for requests, and for writing back what buffers had taken.
+/// Sums of what the heads did: for requests with all their pieces and what is promoted, for writing back
+/// what buffers had taken, and for commands that a scheduler outside the drive makes for free work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct HeadTime {
     /// Moving the arm, changing heads, settling.

@@ -14,7 +14,7 @@ use crate::shingled::shingled_cautions;
 pub struct Finding {
     /// The sentence.
     pub headline: String,
-    /// The numbers.
+    /// The numbers; each of its lines is of one thing.
     pub detail: String,
 }
 
@@ -30,11 +30,14 @@ const MANIFOLD: f64 = 0.9;
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
     // They say whether the rest is to be believed.
     let mut list = shingled_cautions(study.drive.zoned, &study.baseline().result);
-    let few = few(&study.baseline().result.response);
-    if let Some(Few { finding, .. }) = &few {
-        list.push(finding.clone());
-    }
-    if few.is_none_or(|few| few.is_enough_for_a_hint) {
+    let is_enough_for_a_hint = match few(&study.baseline().result.response) {
+        None => true,
+        Some(Few { finding, is_enough_for_a_hint }) => {
+            list.push(finding);
+            is_enough_for_a_hint
+        }
+    };
+    if is_enough_for_a_hint {
         list.extend(scrub::finding(study));
         list.extend([head_time(study), potential(study)]);
         list.extend(policy(study));
@@ -48,7 +51,7 @@ pub(super) fn findings(study: &Study) -> Vec<Finding> {
 /// Requests from which a 99th percentile is not simply the longest response. Of fewer nothing is said of
 /// what the drive, its policies or a scrub do: one request more might turn it round. What was done to
 /// the trace and what the drive's model lacks is said of any.
-const HINT_REQUESTS: u64 = 100;
+pub(super) const HINT_REQUESTS: u64 = 100;
 
 /// There are not enough requests for a mean.
 struct Few {
@@ -65,7 +68,7 @@ fn few(response: &Summary) -> Option<Few> {
                 response.count
             ),
             detail: format!(
-                "Nothing is said here of what the drive, its policies or a scrub would do for such a load: that takes {HINT_REQUESTS} at least, from which a 99th percentile is more than the longest response. What became of these is in the report; record for longer."
+                "Nothing is said here of what the drive, its policies or a scrub would do for such a load: that takes {HINT_REQUESTS} at least, as the 99th percentile of fewer is simply the longest response. What became of these is in the report; record for longer."
             ),
         };
         return Some(Few { finding, is_enough_for_a_hint: false });

@@ -113,7 +113,8 @@ pub struct Study {
     pub trace: Character,
     /// How each policy did, FCFS first, and last the drive's own queue, where it has one.
     pub runs: Vec<PolicyRun>,
-    /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for.
+    /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for and
+    /// there are enough requests to say anything of.
     pub scrub: Option<ScrubEstimate>,
     /// What follows, most important first.
     pub findings: Vec<Finding>,
@@ -207,7 +208,8 @@ pub fn study_watched(
     let scrub = || {
         let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
         let scrub = || estimate(experiment.clone(), &options.trace, around, &report);
-        options.scrub.then(scrub).transpose()
+        let is_enough = trace.info.reads + trace.info.writes >= findings::HINT_REQUESTS;
+        (options.scrub && is_enough).then(scrub).transpose()
     };
     let (scrub, runs) = rayon::join(scrub, runs);
     let (scrub, runs) = (scrub?, runs?);
@@ -223,6 +225,10 @@ pub fn study_watched(
         scrub,
         findings: Vec::new(),
     };
+    // A shingled drive may have refused most of them.
+    if study.baseline().result.response.count < findings::HINT_REQUESTS {
+        study.scrub = None;
+    }
     study.findings = findings::findings(&study);
     Ok(study)
 }

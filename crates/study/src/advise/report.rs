@@ -43,7 +43,7 @@ fn findings(study: &Study) -> Markup {
     html! {
         ol.findings {
             @for finding in &study.findings {
-                li { strong { (finding.headline) } (finding.detail) }
+                li { (page::finding(finding)) }
             }
         }
     }

@@ -299,15 +299,20 @@ fn grounds(task: &TaskWork) -> String {
         // Whichever blocks are easy to get are enough.
         TaskKind::Sample | TaskKind::ScrubSample => "",
         _ => {
-            ", if requests go everywhere alike; where they keep to parts of the drive the last blocks take longer or never come, which of a trace `freewheel study` estimates"
+            ", if requests go everywhere alike; where they keep to parts of the drive the last blocks take longer"
         }
     };
-    format!(", judging by the first {}{last}", percent(task.unfinished))
+    let elsewhere = match task.kind {
+        TaskKind::Scrub => ", which of a trace `freewheel study` estimates",
+        _ => "",
+    };
+    format!(", judging by the first {}{last}{elsewhere}", percent(task.unfinished))
 }
 
-/// Whether a round has been seen to slow down: this one, or one before it.
+/// Whether the round under way has been seen to slow down. Rounds before it say nothing: each is
+/// foretold from its own course alone.
 fn foresees_slowing(task: &TaskWork) -> bool {
-    task.rounds > 0 || task.unfinished >= SLOWING_SEEN
+    task.unfinished >= SLOWING_SEEN
 }
 
 fn deadline(task: &TaskWork, due: &DeadlineWork) -> String {
@@ -358,15 +363,13 @@ mod tests {
         let first = format!(", judging by the first {}, if requests", percent(early.unfinished));
         assert!(said.contains(&first) && said.contains("`freewheel study`"), "{said}");
         assert!(due.ends_with("would be held so"), "{due}");
-        for seen in [
-            TaskWork { unfinished: SLOWING_SEEN, ..early.clone() },
-            TaskWork { rounds: 1, ..early.clone() },
-        ] {
-            let (said, due) = words(&seen);
-            assert!(!said.contains("judging") && due.ends_with("will be held"), "{said}; {due}");
-        }
-        let sample = TaskWork { kind: TaskKind::ScrubSample, ..early };
-        let (said, _) = words(&sample);
-        assert!(said.contains("judging by the first") && !said.contains("never come"), "{said}");
+        let (said, due) = words(&TaskWork { rounds: 1, ..early.clone() });
+        assert!(said.contains(&first) && due.ends_with("would be held so"), "{said}; {due}");
+        let (said, due) = words(&TaskWork { unfinished: SLOWING_SEEN, ..early.clone() });
+        assert!(!said.contains("judging") && due.ends_with("will be held"), "{said}; {due}");
+        let (said, _) = words(&TaskWork { kind: TaskKind::Backup, ..early.clone() });
+        assert!(said.contains("the last blocks take longer") && !said.contains("study"), "{said}");
+        let (said, _) = words(&TaskWork { kind: TaskKind::ScrubSample, ..early });
+        assert!(said.contains("judging by the first") && !said.contains("last blocks"), "{said}");
     }
 }

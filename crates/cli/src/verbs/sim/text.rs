@@ -8,8 +8,8 @@ use freewheel::study::{self, PassTable};
 use freewheel::units::Bytes;
 
 use crate::failure::Failure;
-use crate::number;
 use crate::table::Table;
+use crate::{number, output};
 
 /// Everything, one table after the other; how long decisions took here, if any were made.
 pub(super) fn text(
@@ -35,7 +35,7 @@ pub(super) fn text(
         sections.push(drives(&result.drives));
     }
     let cautions = study::cautions(&experiment.config, &experiment.spec, result);
-    sections.extend(cautions.iter().map(|f| format!("{}\n  {}\n", f.headline, f.detail)));
+    sections.extend(cautions.iter().map(output::finding));
     sections.push(format!("hash {}\n", result.result_hash));
     Ok(sections.join("\n"))
 }
@@ -112,10 +112,11 @@ fn stages(result: &RunResult) -> Table {
     let (stages, head): (&Stages, &HeadTime) = (&result.stages, &result.head_time);
     let requests = result.response.count.max(1) as f64;
     let of_requests = stages.head_time();
-    // Heads also write back, do what is promoted, and pieces of requests that several arms serve.
+    // Heads also write back, do what is promoted, pieces of requests that several arms serve, and
+    // commands that a scheduler outside the drive makes for free work.
     let has_more = head != &of_requests;
     let mut table = Table::new(if has_more { "lrrr" } else { "lrr" });
-    let columns = ["stage", "ms a request", "of its head time", "of all that heads did"];
+    let columns = ["stage", "ms a request", "of requests' head time", "of all that heads did"];
     table.row(columns.into_iter().take(3 + usize::from(has_more)));
     let mut row = |label: &str, ns: u128, share: Option<fn(&HeadTime) -> f64>| {
         let mut cells = vec![label.to_owned(), number::bare_ms(ns as f64 / requests)];
