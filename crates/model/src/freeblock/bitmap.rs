@@ -1,6 +1,7 @@
 //! A set of block numbers that takes memory only where it has members.
 
 use freewheel_units::Bytes;
+use prefetch_index::prefetch_index;
 
 /// Words of a chunk; a chunk holds 4096 numbers.
 const WORDS: usize = 64;
@@ -88,6 +89,14 @@ impl Bitmap {
     pub fn word(&self, first: u64) -> u64 {
         let chunk = &self.chunks[(first / CHUNK) as usize];
         chunk.as_ref().map_or(0, |chunk| chunk.words[(first % CHUNK) as usize / 64])
+    }
+
+    /// Asks for the memory that says whether `number` is a member.
+    #[inline]
+    pub fn prefetch(&self, number: u64) {
+        if let Some(chunk) = &self.chunks[(number / CHUNK) as usize] {
+            prefetch_index(chunk.words.as_slice(), (number % CHUNK) as usize / 64);
+        }
     }
 
     /// Memory it takes.

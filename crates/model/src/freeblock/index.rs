@@ -444,7 +444,8 @@ impl Index {
 
     /// Asks for the memory that looking at the tracks of a cylinder takes first.
     #[inline]
-    pub fn prefetch_cylinder(&self, tracks: &Tracks, cylinder: u32) {
+    pub fn prefetch_cylinder(&self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
+        wanted.prefetch(cylinder, tracks.track(cylinder, 0));
         tracks.prefetch(cylinder);
         if self.told.marks.is_empty() {
             return;
@@ -461,12 +462,12 @@ impl Index {
 
     /// Asks for the memory that opening a node in a window takes.
     #[inline]
-    pub fn prefetch(&self, tracks: &Tracks, node: Node, arc: SlotArc) {
+    pub fn prefetch(&self, tracks: &Tracks, wanted: &Wanted, node: Node, arc: SlotArc) {
         match node.level.checked_sub(1) {
             Some(level) => {
                 self.prefetch_bound(Node { level, number: node.number * FANOUT as u32 }, arc);
             }
-            None => self.prefetch_cylinder(tracks, node.number),
+            None => self.prefetch_cylinder(tracks, wanted, node.number),
         }
     }
 

@@ -185,7 +185,7 @@ impl Search<'_> {
             }
             self.looked.nodes += 1;
             for next in self.frontier.next() {
-                field.index.prefetch(field.tracks, next.node(), next.arc());
+                field.index.prefetch(field.tracks, field.wanted, next.node(), next.arc());
             }
             if node.level == 0 {
                 let [from, to] = [reach.gap.from.cylinder, reach.gap.to.cylinder];
@@ -207,7 +207,7 @@ impl Search<'_> {
                     && self.frontier.push(candidate)
                 {
                     // Mostly the next one.
-                    field.index.prefetch(field.tracks, child.node, child.arc);
+                    field.index.prefetch(field.tracks, field.wanted, child.node, child.arc);
                 }
             }
         }
@@ -427,7 +427,7 @@ pub(super) fn best_track(
                 field.index.prefetch_bound(Node { level, number }, arc);
             }
         }
-        field.index.prefetch_cylinder(field.tracks, at.cylinder);
+        field.index.prefetch_cylinder(field.tracks, field.wanted, at.cylinder);
     }
     // The tracks of source and destination need no seek of their own, their cylinders at most one
     // head switch more.
@@ -445,7 +445,7 @@ pub(super) fn best_track(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, LazyLock};
 
     use freewheel_units::{Prng, SimDuration, SimTime};
     use proptest::prelude::*;
@@ -455,6 +455,11 @@ mod tests {
     use super::super::{Ends, Opportunity};
     use super::*;
     use crate::drive::Drive;
+
+    static TRACKS: LazyLock<Tracks> = LazyLock::new(|| {
+        let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+        Tracks::new(&Arc::new(Drive::build(&spec).unwrap()))
+    });
 
     /// What the first of the surfaces in order from `first` on has that has most, one looked at after
     /// the other.
@@ -483,9 +488,7 @@ mod tests {
         fn of_tracks_of_a_cylinder_that_offer_as_much_the_first_from_the_heads_on_is_taken(
             seed: u64, wanted_of in 1u64..40, fineness in prop_oneof![Just(Fineness::Coarse), Just(Fineness::Fine)],
         ) {
-            let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
-            let drive = Arc::new(Drive::build(&spec).unwrap());
-            let tracks = &Tracks::new(&drive);
+            let tracks = &*TRACKS;
             let prng = &mut Prng::new(seed, "search");
             let mut any = || Position {
                 cylinder: prng.below(10_000) as u32,
@@ -511,7 +514,7 @@ mod tests {
                 ends: Ends::default(),
             };
             let index = &mut Index::new(tracks, wanted, Objective::Track, fineness);
-            let reach = Reach::new(&drive, &gap, index.slots());
+            let reach = Reach::new(tracks.drive(), &gap, index.slots());
             let field = &Field { tracks, wanted, index };
             let mut search = Search {
                 frontier: &mut Frontier::default(), vain: &mut Vec::new(), budget: u64::MAX,

@@ -12,6 +12,9 @@ use std::ops::Range;
 
 use freewheel_units::Bytes;
 
+use prefetch_index::prefetch_index;
+
+use super::super::tracks::TrackId;
 use super::Wanted;
 
 /// So many times the memory may be wanted in pieces without being rationed: when the pieces of
@@ -110,6 +113,16 @@ impl Begins {
 }
 
 impl Wanted {
+    /// Asks for the memory of what is wanted in pieces on the tracks of a cylinder, of which this is the
+    /// first.
+    #[inline]
+    pub fn prefetch(&self, cylinder: u32, track: TrackId) {
+        prefetch_index(&self.begins.opened, cylinder as usize);
+        for layer in &self.layers {
+            layer.pieces.prefetch(2 * u64::from(track));
+        }
+    }
+
     /// Whether blocks that come in pieces are begun in gaps that reach a cylinder.
     #[inline]
     pub fn begins_on(&self, cylinder: u32) -> bool {
