@@ -63,8 +63,8 @@ impl Field<'_> {
 /// several times as long as to look.
 const AHEAD: usize = 3;
 
-/// Levels of the tree, from the cylinders up, that no cache holds on a large drive: those above have ten
-/// families together on one of 600,000 cylinders.
+/// Levels of the tree, from the cylinders up, that are larger than to stay in a near cache on a large
+/// drive: those above have two families together on one of 600,000 cylinders.
 const COLD_LEVELS: u32 = 4;
 
 /// Nodes that still might hold something better, with their bounds.
