@@ -445,7 +445,7 @@ impl Index {
     /// Asks for the memory that looking at the tracks of a cylinder takes first.
     #[inline]
     pub fn prefetch_cylinder(&self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
-        wanted.prefetch(cylinder, tracks.track(cylinder, 0));
+        wanted.prefetch(tracks.track(cylinder, 0));
         tracks.prefetch(cylinder);
         if self.told.marks.is_empty() {
             return;

@@ -222,9 +222,9 @@ impl Scheduler {
         self.wanted.is_rationed()
     }
 
-    /// Memory for finding what is wanted: tracks, the tree of bounds, and where blocks are begun.
+    /// Memory for finding what is wanted: tracks, and the tree of bounds.
     pub(super) fn index_memory(&self) -> Bytes {
-        self.tracks.memory() + self.index.memory() + self.wanted.begins_memory()
+        self.tracks.memory() + self.index.memory()
     }
 
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.

@@ -10,10 +10,6 @@
 
 use std::ops::Range;
 
-use freewheel_units::Bytes;
-
-use prefetch_index::prefetch_index;
-
 use super::super::tracks::TrackId;
 use super::Wanted;
 
@@ -28,10 +24,7 @@ const AGAIN: u64 = 8;
 /// Which cylinders are open.
 #[derive(Debug, Clone)]
 pub(super) struct Begins {
-    /// Of every cylinder the round in which it was opened last.
-    opened: Vec<u32>,
-    /// Rounds end when all are closed.
-    round: u32,
+    cylinders: u32,
     /// The one that is opened next.
     next: u32,
     /// How many are closed: those from the next one on.
@@ -60,8 +53,7 @@ impl Begins {
     /// All are open.
     pub fn new(cylinders: u32) -> Self {
         Self {
-            opened: vec![0; cylinders as usize],
-            round: 0,
+            cylinders,
             next: 0,
             closed: 0,
             is_opening: false,
@@ -74,27 +66,19 @@ impl Begins {
     /// Whether blocks are begun on a cylinder.
     #[inline]
     pub fn is_open(&self, cylinder: u32) -> bool {
-        self.opened[cylinder as usize] == self.round
-    }
-
-    fn cylinders(&self) -> u32 {
-        self.opened.len() as u32
+        let round = if cylinder < self.next { self.cylinders } else { 0 };
+        cylinder + round - self.next >= self.closed
     }
 
     /// Closes all; those that were open.
     fn close(&mut self) -> [Range<u32>; 2] {
-        let all = self.cylinders();
+        let all = self.cylinders;
         let open = all - self.closed;
         let ranges = match open.checked_sub(self.next) {
             // From the last ones around to the next.
             Some(last) => [0..self.next, all - last..all],
             None => [self.next - open..self.next, 0..0],
         };
-        if self.round == u32::MAX {
-            self.opened.fill(0);
-            self.round = 0;
-        }
-        self.round += 1;
         self.closed = all;
         self.is_opening = false;
         self.has_moved = true;
@@ -103,9 +87,8 @@ impl Begins {
 
     fn open(&mut self) -> u32 {
         let cylinder = self.next;
-        self.opened[cylinder as usize] = self.round;
         self.closed -= 1;
-        self.next = (cylinder + 1) % self.cylinders();
+        self.next = (cylinder + 1) % self.cylinders;
         self.is_opening = self.closed > 0;
         self.has_moved = true;
         cylinder
@@ -116,8 +99,7 @@ impl Wanted {
     /// Asks for the memory of what is wanted in pieces on the tracks of a cylinder, of which this is the
     /// first.
     #[inline]
-    pub fn prefetch(&self, cylinder: u32, track: TrackId) {
-        prefetch_index(&self.begins.opened, cylinder as usize);
+    pub fn prefetch(&self, track: TrackId) {
         for layer in &self.layers {
             layer.pieces.prefetch(2 * u64::from(track));
         }
@@ -127,11 +109,6 @@ impl Wanted {
     #[inline]
     pub fn begins_on(&self, cylinder: u32) -> bool {
         self.begins.is_open(cylinder)
-    }
-
-    /// Memory for which cylinders are open.
-    pub fn begins_memory(&self) -> Bytes {
-        Bytes::new((self.begins.opened.capacity() * size_of::<u32>()) as u64)
     }
 
     /// Whether there is memory for blocks that lie where none are begun, by the last ration.
@@ -162,7 +139,7 @@ impl Wanted {
         let begins = &mut self.begins;
         let closes = is_rationed && (is_full || !begins.is_rationed);
         (begins.is_rationed, begins.is_full) = (is_rationed, is_full);
-        if closes && begins.closed < begins.cylinders() {
+        if closes && begins.closed < begins.cylinders {
             return Ration::Closed(begins.close());
         }
         let goes_on = begins.is_opening || room >= self.held_max / AGAIN;
