@@ -394,7 +394,7 @@ impl Decisions {
     /// The same in numbers.
     pub fn new(decisions: &serve::Decisions) -> Self {
         let serve::Decisions { effort, times, before } = decisions;
-        let Effort { decisions: count, nodes, exhausted } = *effort;
+        let Effort { decisions: count, nodes, exhausted, .. } = *effort;
         Self { count, exhausted, nodes, before_ns: before.ns(), times: Durations::new(times) }
     }
 }

@@ -8,6 +8,7 @@
 mod arcs;
 mod bitmap;
 mod chains;
+mod effort;
 mod estimate;
 mod even;
 mod family;
@@ -34,12 +35,13 @@ use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
+pub use effort::{ByNodes, Effort};
 pub use estimate::{Estimate, Foretold, Wear};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use index::Fineness;
 pub use opportunity::{Ends, Opportunity};
-pub use scheduler::{Delivery, Effort, Options, Rule, STEPS_MAX, Scheduler};
+pub use scheduler::{Delivery, Options, Rule, STEPS_MAX, Scheduler};
 pub use search::{GoOn, SoFar};
 pub use wanted::{Delivered, LayerKey};
 pub use watched::{Around, Watched};

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bitmap::Bitmap;
+use super::effort::Effort;
 use super::greedy;
 use super::idle;
 use super::index::{Fineness, Index, Objective};
@@ -75,18 +76,6 @@ impl Options {
     fn is_priced(&self) -> bool {
         self.rule == Rule::Paths && self.prices
     }
-}
-
-/// What decisions cost so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Effort {
-    /// Gaps that were decided on.
-    pub decisions: u64,
-    /// Nodes looked at.
-    pub nodes: u64,
-    /// Decisions that stopped for their budget, or when they might not go on, so that something better
-    /// may have been missed.
-    pub exhausted: u64,
 }
 
 /// Something wanted that has been done.
@@ -455,9 +444,7 @@ impl Planner for Scheduler {
                 paths.plan(field, &reach, &mut search, prices, items);
             }
         }
-        self.effort.decisions += 1;
-        self.effort.nodes += search.looked.nodes;
-        self.effort.exhausted += u64::from(search.looked.exhausted);
+        self.effort.add(search.looked.nodes, search.looked.exhausted);
         // In the order they pass.
         items.sort_unstable_by_key(|timed| (timed.at, timed.item.first));
         wanted.fit(items);

@@ -128,6 +128,7 @@ impl Background {
             tasks: self.running.into_iter().map(|running| running.result(end)).collect(),
             decisions: effort.decisions,
             nodes: effort.nodes,
+            by_nodes: effort.by_nodes,
             exhausted: effort.exhausted,
             memory_bytes: memory.get(),
             idle_starts: self

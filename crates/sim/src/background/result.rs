@@ -1,6 +1,6 @@
 //! What became of the background work of an arm.
 
-use freewheel_model::freeblock::{IdleTimer, Opportunity, Spent};
+use freewheel_model::freeblock::{ByNodes, IdleTimer, Opportunity, Spent};
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
@@ -17,6 +17,8 @@ pub struct BackgroundResult {
     pub decisions: u64,
     /// Nodes of the search that were looked at for them.
     pub nodes: u64,
+    /// How many decisions looked at no more than so many of them, by powers of two.
+    pub by_nodes: ByNodes,
     /// Decisions that stopped for their budget: something better may have been missed.
     pub exhausted: u64,
     /// Memory for what is wanted and for finding it.

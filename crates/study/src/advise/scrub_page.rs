@@ -7,7 +7,8 @@ use super::Study;
 use super::scrub::reached;
 use crate::chart::{self, Axes, HeadUseBar, Line};
 use crate::free_work::{
-    POTENTIAL_IS, bandwidth_chart, efficiency_chart, line, shares, shares_chart, titled,
+    POTENTIAL_IS, bandwidth_chart, efficiency_chart, line, nodes_chart, shares, shares_chart,
+    titled,
 };
 use crate::page::{self, percent, rate, rounds, span};
 use crate::scrub::{ArmScrub, ScrubEstimate, ScrubPart, ScrubPoint};
@@ -21,6 +22,7 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
         (parts(estimate))
         (head_use(estimate))
         (charts(estimate))
+        (nodes_chart(&estimate.by_nodes))
         p.note {
             "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
             " that reads in the rotational gaps of the load " (study.baseline().under()) ", as a scheduler inside the drive would, which knows where its head is. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "

@@ -8,13 +8,14 @@ mod task_words;
 mod words;
 mod write_back;
 
+use freewheel_model::freeblock::ByNodes;
 use freewheel_sim::background::{IdleStarts, Round};
 use freewheel_sim::{FreeTime, IdleTime, RunResult};
 use serde::Serialize;
 
 pub(crate) use course::{Course, line, shares};
 pub(crate) use page::{
-    POTENTIAL_IS, bandwidth_chart, efficiency_chart, sections, shares_chart, titled,
+    POTENTIAL_IS, bandwidth_chart, efficiency_chart, nodes_chart, sections, shares_chart, titled,
 };
 pub use task::{DeadlineWork, TaskWork};
 pub use words::{FreeWorkPart, free_work_parts};
@@ -41,6 +42,8 @@ pub struct FreeWork {
     pub decisions: u64,
     /// Nodes of the search that a decision looked at, on average.
     pub nodes_mean: f64,
+    /// How many decisions looked at no more than so many of them, by powers of two.
+    pub by_nodes: ByNodes,
     /// Decisions that stopped for their budget: something better may have been missed.
     pub exhausted: u64,
     /// Memory for what is wanted and for finding it.
@@ -144,6 +147,8 @@ impl FreeWork {
             (0..arms.first()?.tasks.len()).map(|task| TaskWork::new(result, free, task)).collect();
         let decisions = arms.iter().map(|arm| arm.decisions).sum();
         let nodes = arms.iter().map(|arm| arm.nodes).sum::<u64>();
+        let mut by_nodes = ByNodes::default();
+        arms.iter().for_each(|arm| by_nodes.merge(&arm.by_nodes));
         let sum = |of: fn(&Delivered) -> u64| tasks.iter().map(|t| of(&t.delivered)).sum::<u64>();
         let (promoted_ns, copied_ns) = (sum(|d| d.promoted_head_ns), sum(|d| d.copied_head_ns));
         Some(Self {
@@ -154,6 +159,7 @@ impl FreeWork {
             copied_share: ratio(copied_ns as f64, result.arms_ns as f64),
             decisions,
             nodes_mean: ratio(nodes as f64, decisions as f64),
+            by_nodes,
             exhausted: arms.iter().map(|arm| arm.exhausted).sum(),
             memory_bytes: arms.iter().map(|arm| arm.memory_bytes).sum(),
             head_use: HeadUse::new(result, &free.time),

@@ -1,9 +1,10 @@
 //! Free work on a page.
 
+use freewheel_model::freeblock::ByNodes;
 use freewheel_sim::RunResult;
 use maud::{Markup, html};
 
-use super::course::over_the_run;
+use super::course::{line, over_the_run};
 use super::task_words::round_is;
 use super::{Course, FreeWork, TaskWork, free_work_parts, write_back};
 use crate::chart::{self, Axes, HeadUseBar};
@@ -26,6 +27,7 @@ fn words(result: &RunResult) -> Markup {
             h3 { (part.title) }
             dl { @for (what, value) in part.rows { dt { (what) } dd { (value) } } }
         }
+        @if let Some(work) = FreeWork::new(result) { (nodes_chart(&work.by_nodes)) }
     }
 }
 
@@ -147,6 +149,17 @@ pub(crate) fn efficiency_chart(efficiency: &[chart::Line]) -> Markup {
     let x = "part of the blocks that is enough, %";
     let axes = Axes { x, y: "of the potential, %", log_x: false };
     titled("Efficiency, if a part of the blocks is enough", "", efficiency, &axes)
+}
+
+/// How many decisions look at how much: what they take of a processor, but for the machine. Nothing
+/// without decisions.
+pub(crate) fn nodes_chart(by_nodes: &ByNodes) -> Markup {
+    let all = by_nodes.up_to().last().map_or(0, |(_, decisions)| decisions) as f64;
+    let percent = |(nodes, decisions): (u64, u64)| (nodes as f64, 100.0 * decisions as f64 / all);
+    let shares = line("decisions", by_nodes.up_to().map(percent).collect());
+    let axes =
+        Axes { x: "nodes of the search, no more than", y: "of the decisions, %", log_x: true };
+    html! { @if all > 0.0 { (titled("How much decisions look at", "", &[shares], &axes)) } }
 }
 
 /// A chart under its title.

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::BLOCK_SIZE_MAX;
 use freewheel_model::freeblock::uses;
-use freewheel_model::freeblock::{Around, Effort, FreeRun, Opportunity, Planner, Spent, Watched};
+use freewheel_model::freeblock::{
+    Around, ByNodes, Effort, FreeRun, Opportunity, Planner, Spent, Watched,
+};
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
 use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};
@@ -48,6 +50,8 @@ pub struct ScrubEstimate {
     pub decisions: u64,
     /// Nodes of the search that a decision looked at, on average.
     pub nodes_mean: f64,
+    /// How many decisions looked at no more than so many of them, by powers of two.
+    pub by_nodes: ByNodes,
     /// The scan of each arm.
     pub arms: Vec<ArmScrub>,
 }
@@ -230,6 +234,7 @@ pub(crate) fn estimate(
         head_use: alone(&load),
         decisions: 0,
         nodes_mean: 0.0,
+        by_nodes: ByNodes::default(),
         arms: Vec::new(),
     };
     if gap_shares.iter().all(|&share| share == 0.0) {
@@ -251,6 +256,7 @@ pub(crate) fn estimate(
     let sum = |of: fn(&Effort) -> u64| scans.iter().map(|scan| of(&scan.effort)).sum::<u64>();
     estimate.decisions = sum(|effort| effort.decisions);
     estimate.nodes_mean = sum(|effort| effort.nodes) as f64 / estimate.decisions.max(1) as f64;
+    scans.iter().for_each(|scan| estimate.by_nodes.merge(&scan.effort.by_nodes));
     let count = estimate.arms.len() as f64;
     for arm in &estimate.arms {
         let Some(shares) = arm.shares else { continue };
