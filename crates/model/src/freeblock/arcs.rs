@@ -221,7 +221,10 @@ pub(super) fn worth(byte: u8, shift: u32) -> u32 {
     match byte {
         0 => 0,
         u8::MAX => u32::MAX,
-        _ => (f32::from_bits((u32::from(byte) + BELOW_ONE) << (23 - BITS)) as u32) << shift,
+        _ => {
+            let (exponent, bits) = ((byte - 1) >> BITS, (byte - 1) & ((1 << BITS) - 1));
+            ((1 << BITS | u32::from(bits)) << exponent >> BITS) << shift
+        }
     }
 }
 

@@ -10,7 +10,6 @@ use std::collections::BinaryHeap;
 use freewheel_units::Op;
 
 use super::arcs::SlotArc;
-use super::family::FANOUT;
 use super::index::{Index, Node, Offers};
 use super::reach::Reach;
 use super::tracks::{Tracks, Window};
@@ -73,6 +72,8 @@ pub(super) struct Frontier {
     /// The greatest that came since one was last taken: mostly the next one too.
     latest: Option<Candidate>,
     heap: BinaryHeap<Candidate>,
+    /// Memory for the children of a node.
+    below: Vec<Reached>,
 }
 
 impl Frontier {
@@ -201,8 +202,9 @@ impl Search<'_> {
             }
             // The slots of the whole node leave most children out before their own are worked out.
             let known = u32::try_from(best / price(node)).unwrap_or(u32::MAX);
-            let below = Reached::below(field, reach, (node, candidate.arc()), known);
-            for child in below.into_iter().map_while(|child| child) {
+            let mut below = std::mem::take(&mut self.frontier.below);
+            Reached::below(field, reach, (node, candidate.arc()), known, &mut below);
+            for child in below.drain(..) {
                 if let Some(candidate) = bound(field, child, best)
                     && self.frontier.push(candidate)
                 {
@@ -210,6 +212,7 @@ impl Search<'_> {
                     field.index.prefetch(field.tracks, field.wanted, child.node, child.arc);
                 }
             }
+            self.frontier.below = below;
         }
     }
 }
@@ -229,24 +232,22 @@ impl Reached {
         Some(Self { node, arc, length })
     }
 
-    /// The children of a node that may offer more than `known` in its slots. Memory of the bounds of all
-    /// of them is asked for before any is waited for. Behind the last there are none.
+    /// Adds to `below` the children of a node that may offer more than `known` in its slots. Memory of the
+    /// bounds of all of them is asked for before any is waited for.
     #[inline]
     fn below(
         field: &Field<'_>,
         reach: &Reach<'_>,
         (node, arc): (Node, SlotArc),
         known: u32,
-    ) -> [Option<Self>; FANOUT] {
-        let (mut below, mut count) = ([None; FANOUT], 0);
+        below: &mut Vec<Self>,
+    ) {
         for child in field.index.children(node, arc, known) {
             if let Some(reached) = Self::new(field, reach, child) {
                 field.index.prefetch_bound(child, reached.arc);
-                below[count] = Some(reached);
-                count += 1;
+                below.push(reached);
             }
         }
-        below
     }
 }
 
