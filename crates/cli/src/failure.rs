@@ -108,13 +108,15 @@ pub fn with_near_file(help: &str, path: &Path, error: &io::Error) -> String {
     help.to_owned() + &did_you_mean(&name, names.iter().map(String::as_str))
 }
 
-/// How to name a drive, for whoever named one that there is not.
-pub fn drive_help(error: &DriveError) -> Option<String> {
+/// How to name a drive, for whoever named one that there is not; `from` says where a path counts from.
+pub fn drive_help(error: &DriveError, from: &str) -> Option<String> {
     match error {
         DriveError::Unknown { .. } => Some("`freewheel drive list` shows them".into()),
         DriveError::Read { path, source } => Some(with_near_file(
-            "give the path of a drive file, from the folder you are in, or the name of a drive that ships \
-             with Freewheel: `freewheel drive list` shows them",
+            &format!(
+                "give the path of a drive file, {from}, or the name of a drive that ships with \
+                 Freewheel: `freewheel drive list` shows them"
+            ),
             path,
             source,
         )),
@@ -151,7 +153,7 @@ impl From<TraceError> for Failure {
 
 impl From<DriveError> for Failure {
     fn from(error: DriveError) -> Self {
-        let help = drive_help(&error);
+        let help = drive_help(&error, "from the folder you are in");
         let failure = match error {
             DriveError::Unknown { .. } => Self::wrong_use(error),
             _ => Self::failed(error),

@@ -174,7 +174,7 @@ fn a_file_that_is_not_there_and_a_folder_are_told_in_words_with_what_was_looked_
         }
         for (key, place, help) in [
             ("drive", "drive", "`freewheel drive list`"),
-            ("workload.file", "workload: `file`", "from the folder of the experiment"),
+            ("workload.file", "workload: `file`", "by --set from the folder you are in"),
         ] {
             let set = format!("{key}={path}");
             let error = message(&["sim", sim, "--set", &set]);

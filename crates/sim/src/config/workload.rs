@@ -53,7 +53,7 @@ pub enum Workload {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceWorkload {
-    /// The file.
+    /// The file; a relative path counts from the folder of the experiment.
     pub file: PathBuf,
     /// Its format, by name; found out from its contents when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,8 @@ pub struct SimArgs {
     /// The experiment; its keys are those of `freewheel sim --schema`
     #[arg(required_unless_present = "schema")]
     config: Option<PathBuf>,
-    /// Override a key of the experiment; may be given several times
+    /// Override a key of the experiment; may be given several times. A path in the experiment counts
+    /// from its folder, one given here from the folder you are in
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = override_text)]
     overrides: Vec<String>,
     /// Seed of every random stream, instead of the experiment's
@@ -220,10 +221,13 @@ fn key(error: &ConfigError) -> Option<&'static str> {
     }
 }
 
+/// Where a path counts from that belongs to an experiment.
+const FROM: &str = "in an experiment from its folder, by --set from the folder you are in";
+
 /// What to do about it in an experiment, where there is something.
 fn way_out(error: &ConfigError) -> Option<String> {
     let help = match error {
-        ConfigError::Drive(error) => return drive_help(error),
+        ConfigError::Drive(error) => return drive_help(error, FROM),
         ConfigError::Read { path, source } => {
             return Some(with_near_file(
                 "give the path of an experiment, from the folder you are in: it is one TOML file, as \
@@ -235,8 +239,10 @@ fn way_out(error: &ConfigError) -> Option<String> {
         }
         ConfigError::Trace(TraceError::Io { file, source }) if is_not_a_file(source) => {
             return Some(with_near_file(
-                "give the path of a trace, from the folder of the experiment: it is one file, and \
-                 `freewheel trace formats` says what can be read",
+                &format!(
+                    "give the path of a trace, {FROM}: it is one file, and `freewheel trace formats` \
+                     says what can be read"
+                ),
                 Path::new(file),
                 source,
             ));
