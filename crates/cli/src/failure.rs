@@ -27,6 +27,8 @@ use freewheel::trace::TraceError;
 use freewheel::units::did_you_mean;
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
+use crate::mistaken;
+
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
 
@@ -141,8 +143,11 @@ impl From<TraceError> for Failure {
                 );
                 Self::failed(error).with_help(help)
             }
-            TraceError::UnknownFormat { .. } => Self::failed(error)
-                .with_help("`freewheel trace formats` says how each of them begins"),
+            TraceError::UnknownFormat { file, .. } => mistaken::for_a_trace(Path::new(file))
+                .unwrap_or_else(|| {
+                    Self::failed(&error)
+                        .with_help("`freewheel trace formats` says how each of them begins")
+                }),
             TraceError::NeedsOneDevice { .. } => {
                 Self::failed(error).with_help("--device N keeps only device N")
             }

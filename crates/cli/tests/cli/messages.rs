@@ -186,6 +186,29 @@ fn a_file_that_is_not_there_and_a_folder_are_told_in_words_with_what_was_looked_
 }
 
 #[test]
+fn a_file_of_another_kind_is_told_what_it_is_and_what_takes_it() {
+    let bench = Bench::new(SMALL_TRACE);
+    let [sim, trace, copy] = ["sim.toml", "trace.csv", "copy.parquet"].map(|name| bench.at(name));
+    let (compressed, drive) = ("data/recorded/pgbench-ext4.csv.zst", "drives/tr96.toml");
+    assert_eq!(run(&["trace", "convert", &trace, &copy]).code, 0);
+    for (args, is, takes) in [
+        (&["sim", &*trace][..], "a trace, and an experiment", "freewheel study "),
+        (&["sim", &copy], "a trace, and an experiment", "--set workload.file="),
+        (&["sim", compressed], "a trace, and an experiment", "--set workload.file="),
+        (&["sim", drive], "a drive file, and an experiment", "--set drive="),
+        (&["study", drive], "a drive file, and a trace", "study TRACE --drive "),
+        (&["study", &sim], "an experiment, and a trace", "freewheel sim "),
+        (&["trace", "info", &sim], "an experiment, and a trace", "freewheel sim "),
+    ] {
+        let (error, file) = (message(args), args.last().unwrap());
+        assert!(error.starts_with(&format!("error: {file}: is {is} is wanted\n")), "{error}");
+        assert!(error.contains(&format!("{takes}{file}")), "{error}");
+    }
+    bench.put("sim.toml", "drive = 5\n[workload]\nkind = \"closed\"\n");
+    assert!(message(&["sim", &sim]).contains("line 1: `drive` is 5"));
+}
+
+#[test]
 fn a_slip_is_answered_with_the_name_that_was_probably_meant() {
     let bench = Bench::new(SMALL_TRACE);
     let (sim, slip) = (&*bench.at("sim.toml"), &*bench.at("sin.toml"));

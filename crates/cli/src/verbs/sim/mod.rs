@@ -23,7 +23,7 @@ use crate::failure::{Failure, drive_help, is_not_a_file, with_near_file};
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
-use crate::{file, output, reading};
+use crate::{file, mistaken, output, reading};
 
 /// Run an experiment: a drive, a policy and a workload from a TOML file
 #[derive(Args)]
@@ -167,6 +167,11 @@ impl SimArgs {
     /// What is wrong with an experiment, behind the file or the overrides that it is in. It is a
     /// failure wherever it is: the command was understood.
     fn explain(&self, path: &Path, error: ConfigError) -> Failure {
+        if let ConfigError::Read { .. } | ConfigError::Parse { .. } = error
+            && let Some(failure) = mistaken::for_an_experiment(path)
+        {
+            return failure;
+        }
         let help = way_out(&error);
         let failure = match key(&error) {
             Some(key) => {
