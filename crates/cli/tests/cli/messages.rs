@@ -1,4 +1,4 @@
-use super::run::{Bench, SMALL_TRACE, run};
+use super::run::{Bench, SMALL_TRACE, run, stdout};
 
 fn message(args: &[&str]) -> String {
     let ran = run(args);
@@ -38,6 +38,15 @@ fn lenient_reading_says_what_it_skipped() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn a_trace_with_some_completions_is_said_to_have_so_many() {
+    let bench = Bench::new(&SMALL_TRACE.replace(",12000000", ","));
+    let said = stdout(&["trace", "info", &bench.at("trace.csv")]);
+    assert!(said.contains("completions              recorded of 4 of 5 requests"), "{said}");
+    let error = message(&["sim", &bench.at("sim.toml"), "--set", "workload.replay=dependent"]);
+    assert!(error.contains("records of 4 of its 5 requests when they completed"), "{error}");
 }
 
 #[test]

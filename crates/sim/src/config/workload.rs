@@ -131,13 +131,15 @@ pub(super) fn check_workload(
                 "{requests} requests {gap} apart take too long: at most {SPAN_MAX} can be simulated"
             ))
         }
-        Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. })
-            if trace.is_some_and(|info| !info.has_completions) =>
-        {
-            wrong(format!(
-                "`replay` is dependent, but {} does not record when requests completed: auto or arrivals is needed",
-                file.display()
-            ))
+        Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. }) => {
+            trace.filter(|info| !info.has_completions).map_or(Ok(()), |info| {
+                wrong(format!(
+                    "`replay` is dependent, but {} records of {} of its {} requests when they completed: auto or arrivals is needed",
+                    file.display(),
+                    info.completions,
+                    info.requests
+                ))
+            })
         }
         _ => Ok(()),
     }

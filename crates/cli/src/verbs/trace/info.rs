@@ -38,7 +38,7 @@ pub fn text(info: &TraceInfo) -> String {
     let (read, written) = (human(info.bytes_read), human(info.bytes_written));
     table.row(["bytes".into(), format!("{} ({read} read, {written} written)", human(info.bytes))]);
     table.row(["footprint", &info.footprint_bytes.map_or("not counted".into(), human)]);
-    table.row(["completions", if info.has_completions { "recorded" } else { "not recorded" }]);
+    table.row(["completions", &completions(info)]);
     table.row(["arrivals that step back", &info.arrival_regressions.to_string()]);
     table.row(["malformed and skipped", &info.skipped.to_string()]);
     format!("{table}\n{}", devices(info))
@@ -49,6 +49,17 @@ fn requests(info: &TraceInfo) -> String {
         "{} ({} reads, {} writes, {} flushes, {} trims)",
         info.requests, info.reads, info.writes, info.flushes, info.trims
     )
+}
+
+fn completions(info: &TraceInfo) -> String {
+    match info.completions {
+        0 => "not recorded".into(),
+        _ if info.has_completions => "recorded".into(),
+        some => format!(
+            "recorded of {some} of {} requests: replayed by arrival, as think times need all of them",
+            info.requests
+        ),
+    }
 }
 
 fn devices(info: &TraceInfo) -> String {
