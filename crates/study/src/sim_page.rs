@@ -12,6 +12,7 @@ use crate::free_work::{self, write_back_cautions};
 use crate::page::{self, ms, percent, rate, section, span, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
+use crate::stages::{StageRow, stage_table};
 
 /// What must be known of a run's result before it is believed.
 pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec<Finding> {
@@ -66,6 +67,9 @@ fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
 }
 
 fn head_time(result: &RunResult) -> Markup {
+    let stages = stage_table(result);
+    let cells = |row: &StageRow| row.cells(stages.head.len(), ms, percent);
+    let rows: Vec<Vec<String>> = stages.rows.iter().map(cells).collect();
     let bar = HeadTimeBar {
         label: "head time".into(),
         head_time: result.head_time,
@@ -75,6 +79,7 @@ fn head_time(result: &RunResult) -> Markup {
     };
     html! {
         (page::chart(&chart::head_time(&[bar])))
+        (table(&stages.head, &rows))
         p.note {
             (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
             (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, result.outstanding_max))

@@ -3,8 +3,8 @@
 use freewheel::model::external::{Account, MarginInUse};
 use freewheel::model::stats::{Distribution, Summary};
 use freewheel::sim::config::Experiment;
-use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
-use freewheel::study::{self, PassTable};
+use freewheel::sim::{DriveResult, RefusedWrites, RunResult};
+use freewheel::study::{self, PassTable, StageTable};
 use freewheel::units::Bytes;
 
 use crate::failure::Failure;
@@ -109,30 +109,11 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
 }
 
 fn stages(result: &RunResult) -> Table {
-    let (stages, head): (&Stages, &HeadTime) = (&result.stages, &result.head_time);
-    let requests = result.response.count.max(1) as f64;
-    let of_requests = stages.head_time();
-    // Heads also write back, do what is promoted, pieces of requests that several arms serve, and
-    // commands that a scheduler outside the drive makes for free work.
-    let has_more = head != &of_requests;
-    let mut table = Table::new(if has_more { "lrrr" } else { "lrr" });
-    let columns = ["stage", "ms a request", "of requests' head time", "of all that heads did"];
-    table.row(columns.into_iter().take(3 + usize::from(has_more)));
-    let mut row = |label: &str, ns: u128, share: Option<fn(&HeadTime) -> f64>| {
-        let mut cells = vec![label.to_owned(), number::bare_ms(ns as f64 / requests)];
-        let wholes = [Some(&of_requests), has_more.then_some(head)].into_iter().flatten();
-        cells.extend(
-            wholes
-                .map(|whole| share.map(|share| number::percent(share(whole))).unwrap_or_default()),
-        );
-        table.row(cells);
-    };
-    row("queue", stages.queue_ns, None);
-    row("overhead", stages.overhead_ns, None);
-    row("seek", stages.seek_ns, Some(HeadTime::seek_share));
-    row("rotate", stages.rotate_ns, Some(HeadTime::rotate_share));
-    row("transfer", stages.transfer_ns, Some(HeadTime::transfer_share));
-    row("bus", stages.bus_ns, None);
+    let StageTable { head, rows } = study::stage_table(result);
+    let mut table = Table::new(if head.len() == 4 { "lrrr" } else { "lrr" });
+    let columns = head.len();
+    table.row(head);
+    rows.iter().for_each(|row| table.row(row.cells(columns, number::bare_ms, number::percent)));
     table
 }
 
