@@ -126,6 +126,12 @@ fn responses(result: &RunResult) -> Markup {
     }
 }
 
+/// What a configuration has under this name, which it does not say.
+pub const PRICES_ARE: &str = "regions of the drive that lag behind count for more";
+
 fn configuration(config: &SimConfig) -> Markup {
-    html! { pre { (serde_json::to_string_pretty(config).expect("a configuration can be written")) } }
+    html! {
+        pre { (serde_json::to_string_pretty(config).expect("a configuration can be written")) }
+        @if config.freeblock.is_some() { p.note { "With prices, " (PRICES_ARE) "." } }
+    }
 }

@@ -307,8 +307,8 @@ pub fn decisions(decisions: &Decisions) -> String {
     let nodes_mean = nodes as f64 / count.max(1) as f64;
     let before_us = before_ns / 1000;
     format!(
-        "{count}, {times}; {nodes_mean:.1} nodes on average, {exhausted} stopped for want of time, \
-         begun {before_us} us before the drive needs a command"
+        "{count}, {times}; looking at {nodes_mean:.1} nodes of the search on average, each a part of the \
+         drive, {exhausted} stopped for want of time, begun {before_us} us before the drive needs a command"
     )
 }
 

@@ -177,9 +177,14 @@ fn timeout(cost: &IdleCost) -> String {
 fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
     let &FreeWork { decisions, nodes_mean, exhausted, memory_bytes, .. } = work;
     let memory = Bytes::new(memory_bytes).human();
+    let nodes = format!("{nodes_mean:.1} nodes of the search on average, each a part of the drive");
+    let cut_short = match exhausted {
+        0 => "none: each was searched to its end".to_owned(),
+        _ => format!("{exhausted}, at `nodes_max` nodes: there may have been something better"),
+    };
     vec![
-        ("decisions", format!("{decisions}, looking at {nodes_mean:.1} nodes on average")),
-        ("beyond budget", format!("{exhausted}")),
+        ("decisions", format!("{decisions}, looking at {nodes}")),
+        ("cut short", cut_short),
         ("memory", memory),
     ]
 }

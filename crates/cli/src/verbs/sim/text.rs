@@ -19,6 +19,8 @@ pub(super) fn text(
 ) -> Result<String, Failure> {
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
+    let prices = "\nprices = true";
+    let config = config.replace(prices, &format!("{prices}   # {}", study::PRICES_ARE));
     let mut sections = vec![
         config,
         overview(result).to_string(),
