@@ -66,7 +66,7 @@ fn latency_of_writing_back_is_no_potential_in_the_finding_nor_in_the_bars() {
     // All are taken by the buffer, so all of the waiting is for writing back.
     assert!(back_ns > 0 && back_ns == run.result.head_time.rotate_ns);
     assert_eq!(study.potential_bytes_per_second(run), 0.0);
-    assert!(says(&study, "Up to 0.00 MB/s could be read"));
+    assert!(says(&study, "have a potential of 0.00 MB/s"));
     let page = study.html();
     assert!(page.contains("latency while writing back") && page.contains("0.00 MB/s potential"));
     let reads = of(&random_reads(400, 20));

@@ -143,11 +143,11 @@ fn potential(study: &Study) -> Finding {
     let seconds = study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0);
     Finding {
         headline: format!(
-            "Up to {} could be read in the gaps before requests without delaying anybody.",
+            "The rotational gaps before requests have a potential of {} of reads that delay nobody.",
             rate(bytes_per_second)
         ),
         detail: format!(
-            "That is the rotational latency before the requests of this load {whose} times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
+            "That is the rotational latency before the requests of this load {whose} times the mean media rate of {}. It may be exceeded while much is wanted, and less comes when little is left. At that rate reading the whole drive of {} once would take {}.{}",
             rate(study.drive.media_bytes_per_second),
             Bytes::new(study.drive.capacity_bytes).human_decimal(),
             span(seconds),

@@ -53,7 +53,7 @@ fn head_time(study: &Study) -> Markup {
     let bars: Vec<HeadTimeBar> = study.runs.iter().map(|run| bar(study, run)).collect();
     html! {
         (page::chart(&chart::head_time(&bars)))
-        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency before requests: what background reads could get for free at the very most. Latency while the drive writes back from its buffer is not given away and does not count. Drives that keep the blocks that pass before those asked for give none of it away until that is switched off, and have another load then." }
+        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency before requests, times the mean media rate: the potential of free reads, which may be exceeded while much is wanted. Latency while the drive writes back from its buffer is not given away and does not count. Drives that keep the blocks that pass before those asked for give none of it away until that is switched off, and have another load then." }
     }
 }
 

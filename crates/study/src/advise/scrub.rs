@@ -119,7 +119,7 @@ fn latency_of(arm: &ArmScrub) -> String {
     .map(reached);
     let (efficiency, potential) = (percent(efficiency), rate(arm.potential_bytes_per_second));
     format!(
-        "It reads {efficiency} of the {potential} that the latency which a scrub can use would carry. Of that latency {seeks} goes into extra seeks and {left} is left; free transfers take {used_first} of it at first and {used_last} at last."
+        "It reads {efficiency} of the {potential} that the latency which a scrub can use would carry at the mean media rate. Of that latency {seeks} goes into extra seeks and {left} is left; free transfers take {used_first} of it at first and {used_last} at last."
     )
 }
 

@@ -90,7 +90,7 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
         (bandwidth_chart(&bandwidth(estimate, &shown), read))
         p.note {
             "In gaps is what the gaps give, without what requests read anyway; " (POTENTIAL_IS)
-            ", the same whatever is left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
+            "; it is the same whatever is left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
             @for (nth, &number) in shown.iter().enumerate() {
                 @if nth > 0 { " and" }
                 " " (percent(estimate.arms[number].gap_share)) " of the time of the whole trace, "
