@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use freewheel::model::stats::Distribution;
+use freewheel::units::grouped;
 use indicatif::HumanDuration;
 
 /// Milliseconds without their unit, for columns whose heading has it.
@@ -64,7 +65,7 @@ pub fn rate(bytes_per_second: f64) -> String {
 
 /// So many of them: "1 block", "2 blocks".
 pub fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// A share as a percentage.
@@ -88,8 +89,8 @@ mod tests {
     fn every_number_has_its_unit() {
         assert_eq!(ms(1_234_567.0), "1.235 ms");
         assert_eq!(
-            (counted(1, "block"), counted(0, "range")),
-            ("1 block".into(), "0 ranges".into())
+            (counted(1, "block"), counted(12_345, "range")),
+            ("1 block".into(), "12,345 ranges".into())
         );
         assert_eq!(us(12_345.0), "12.3 us");
         assert_eq!(spread(800, 54_100_000, 25_100_000_000), "p50 0.8 us, p99 54.1 ms, max 25.1 s");

@@ -4,6 +4,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use crate::Finding;
@@ -27,7 +28,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
     let title = title(config, spec, result);
     let lead = format!(
         "{} requests in {} of virtual time; seed {}, result hash {}.",
-        result.requests,
+        grouped(result.requests),
         span(result.elapsed_ns as f64 / 1e9),
         config.seed,
         result.result_hash
@@ -82,7 +83,7 @@ fn head_time(result: &RunResult) -> Markup {
         (table(&stages.head, &rows))
         p.note {
             (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
-            (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, result.outstanding_max))
+            (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, grouped(result.outstanding_max)))
             "longest wait for the head " (ms(result.queue_ns_max as f64)) " ms."
         }
     }
@@ -100,7 +101,7 @@ fn responses(result: &RunResult) -> Markup {
     let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
     let row = |name: &str, s: &Summary| {
         let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
-        let mut cells = vec![name.to_string(), s.count.to_string(), ms(s.mean_ns)];
+        let mut cells = vec![name.to_string(), grouped(s.count), ms(s.mean_ns)];
         cells.extend(times.map(|ns| ms(ns as f64)));
         cells.push(format!("{:.2}", s.coefficient_of_variation));
         cells

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use freewheel_trace::{Format, InfoCollector, OpenOptions, TraceInfo, TraceReader};
-use freewheel_units::{Blocks, SimDuration};
+use freewheel_units::{Blocks, SimDuration, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -136,8 +136,8 @@ pub(super) fn check_workload(
                 wrong(format!(
                     "`replay` is dependent, but {} records of {} of its {} requests when they completed: auto or arrivals is needed",
                     file.display(),
-                    info.completions,
-                    info.requests
+                    grouped(info.completions),
+                    grouped(info.requests)
                 ))
             })
         }

@@ -2,7 +2,7 @@
 
 use freewheel_model::stats::Summary;
 use freewheel_sim::source::{Fit, REPLAY_WINDOW};
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
 use super::{PolicyRun, Study, scrub};
@@ -65,7 +65,7 @@ fn few(response: &Summary) -> Option<Few> {
         let finding = Finding {
             headline: format!(
                 "This trace is too short to judge by: of its reads and writes {} were served.",
-                response.count
+                grouped(response.count)
             ),
             detail: format!(
                 "Nothing is said here of what the drive, its policies or a scrub would do for such a load: that takes {HINT_REQUESTS} at least, as the 99th percentile of fewer is simply the longest response. What became of these is in the report; record for longer."
@@ -78,7 +78,7 @@ fn few(response: &Summary) -> Option<Few> {
     let finding = (uncertainty > UNCERTAIN).then(|| Finding {
         headline: format!(
             "This trace is short: with {} requests all that follows is a hint at most.",
-            response.count
+            grouped(response.count)
         ),
         detail: format!(
             "Another piece of the same load may well have a mean response time that is {} higher or lower, and more where requests come in bursts. Record for longer.",
@@ -316,7 +316,7 @@ fn load(study: &Study) -> Finding {
         format!(
             "The drive is busy {} of the time, but at its worst {} requests wait: it cannot keep up with the bursts.",
             percent(result.utilisation),
-            result.outstanding_max
+            grouped(result.outstanding_max)
         )
     } else {
         format!("The drive is busy {} of the time.", percent(result.utilisation))
@@ -464,7 +464,8 @@ fn unclean(study: &Study) -> Option<Finding> {
         headline: "The trace is not clean.".into(),
         detail: format!(
             "{} malformed records were skipped; {} records arrive before the record in front of them and were replayed with it.",
-            info.skipped, info.arrival_regressions
+            grouped(info.skipped),
+            grouped(info.arrival_regressions)
         ),
     })
 }

@@ -3,6 +3,7 @@
 use super::{Finding, Study};
 use crate::page::{about, ms, percent, rate, rounds, span};
 use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate};
+use freewheel_units::grouped;
 
 /// None when it was not asked for. A line of its detail is of one thing, what most ask first.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
@@ -98,7 +99,7 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     };
     format!(
         "An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace.{local}",
-        estimate.slowest().simulated_gaps,
+        grouped(estimate.slowest().simulated_gaps),
         study.baseline().under()
     )
 }

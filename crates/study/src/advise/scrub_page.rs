@@ -1,6 +1,6 @@
 //! How long a scrub takes, as charts and a table.
 
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
 use super::Study;
@@ -26,7 +26,7 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
             " that reads in the rotational gaps of the load " (study.baseline().under()) ", as a scheduler inside the drive would, which knows where its head is. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
             (estimate.foreground_delay_ns) " ns later. A decision about a gap looked at "
             (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, each a part of the drive, of "
-            (estimate.decisions) " decisions; how long they take depends on the machine, so the command prints it and no document has it."
+            (grouped(estimate.decisions)) " decisions; how long they take depends on the machine, so the command prints it and no document has it."
         }
     }
 }

@@ -5,7 +5,7 @@ use freewheel::model::stats::{Distribution, Summary};
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, RefusedWrites, RunResult};
 use freewheel::study::{self, PassTable, StageTable};
-use freewheel::units::Bytes;
+use freewheel::units::{Bytes, grouped};
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -43,16 +43,18 @@ pub(super) fn text(
 }
 
 fn overview(result: &RunResult) -> Table {
-    let (reads, writes) = (result.read_response.count, result.write_response.count);
-    let (flushes, trims) = (result.flush_response.count, result.trims);
+    let [reads, writes, flushes] =
+        [&result.read_response, &result.write_response, &result.flush_response]
+            .map(|summary| grouped(summary.count));
+    let trims = grouped(result.trims);
     let mut counts = format!("{reads} reads, {writes} writes, {flushes} flushes, {trims} trims");
     if result.refused_writes.count > 0 {
-        counts += &format!(", {} refused writes", result.refused_writes.count);
+        counts += &format!(", {} refused writes", grouped(result.refused_writes.count));
     }
     let rate = number::rate(result.bytes_per_second);
-    let (mean, max) = (result.outstanding_mean, result.outstanding_max);
+    let (mean, max) = (result.outstanding_mean, grouped(result.outstanding_max));
     let mut table = Table::new("ll");
-    table.row(["requests", &format!("{} ({counts})", result.requests)]);
+    table.row(["requests", &format!("{} ({counts})", grouped(result.requests))]);
     if result.refused_writes.count > 0 {
         table.row(["refused", &refusals(&result.refused_writes)]);
     }
@@ -60,7 +62,7 @@ fn overview(result: &RunResult) -> Table {
     table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
     table.row(["utilisation", &number::percent(result.utilisation)]);
     if result.buffer_reads + result.buffer_writes > 0 {
-        let (from, to) = (result.buffer_reads, result.buffer_writes);
+        let [from, to] = [result.buffer_reads, result.buffer_writes].map(grouped);
         let destaging = number::percent(result.destaging);
         table.row(["buffer", &format!("{from} reads from it, {to} writes to it")]);
         table.row(["writing back", &format!("{destaging} of the time")]);
@@ -73,7 +75,9 @@ fn overview(result: &RunResult) -> Table {
 }
 
 fn refusals(writes: &RefusedWrites) -> String {
-    let RefusedWrites { not_at_write_pointer, over_zone_boundary, zone_full, .. } = writes;
+    let &RefusedWrites { not_at_write_pointer, over_zone_boundary, zone_full, .. } = writes;
+    let [not_at_write_pointer, over_zone_boundary, zone_full] =
+        [not_at_write_pointer, over_zone_boundary, zone_full].map(grouped);
     format!(
         "{not_at_write_pointer} not at the write pointer, {over_zone_boundary} over a zone boundary, {zone_full} to a full zone"
     )
@@ -104,7 +108,7 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
     let tail = [p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns];
     // Standard deviation over mean.
     let variation = format!("{:.2}", summary.coefficient_of_variation);
-    [label.to_owned(), summary.count.to_string(), number::bare_ms(summary.mean_ns), variation]
+    [label.to_owned(), grouped(summary.count), number::bare_ms(summary.mean_ns), variation]
         .into_iter()
         .chain(tail.map(|ns| number::bare_ms(ns as f64)))
         .collect()
@@ -124,13 +128,13 @@ fn external(seen: &Account) -> Table {
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("lr");
     table.row(["outside the drive", "head times"]);
-    table.row(["predicted", &seen.predicted.to_string()]);
+    table.row(["predicted", &grouped(seen.predicted)]);
     table.row(["within 50 us", &share(seen.within_50us)]);
     table.row(["within 150 us", &share(seen.within_150us)]);
     table.row(["turns longer", &share(seen.late)]);
     table.row(["behind free work", &share(seen.late_behind_free)]);
     table.row(["turns shorter", &share(seen.early)]);
-    table.row(["surprises", &seen.surprises.to_string()]);
+    table.row(["surprises", &grouped(seen.surprises)]);
     table
 }
 
@@ -144,7 +148,7 @@ fn margins(learned: &[MarginInUse]) -> Table {
             false => format!("{} to {}", of.cylinders_min, of.cylinders_max),
         };
         let margin = number::us(of.margin_ns as f64);
-        let (movements, late) = (of.movements.to_string(), of.late.to_string());
+        let (movements, late) = (grouped(of.movements), grouped(of.late));
         let seek = of.direction.map_or("none".into(), |direction| direction.to_string());
         table.row([of.op.to_string(), seek, cylinders, margin, movements, late]);
     }
@@ -176,7 +180,7 @@ fn drives(all: &[DriveResult]) -> String {
         let device = drive.device.map(|device| format!(" (device {device})"));
         table.row([
             format!("{}{}", drive.number, device.unwrap_or_default()),
-            drive.requests.to_string(),
+            grouped(drive.requests),
             number::bare_ms(drive.response_ns_mean),
             number::bare_ms(drive.response_ns_p99 as f64),
             number::percent(drive.utilisation),
