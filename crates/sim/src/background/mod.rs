@@ -27,6 +27,7 @@ use self::running::{Running, Way};
 use self::task::names;
 use self::uses::{BeginError, Use};
 use self::write_back::WriteBack;
+use crate::result::mix;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
@@ -48,6 +49,7 @@ pub(crate) struct Background {
     idle: Option<IdleUse>,
     is_idle: bool,
     copies: Copies,
+    delivered_hash: u64,
 }
 
 /// The task by whose rounds the run is long, and whose last blocks are promoted.
@@ -117,6 +119,7 @@ impl Background {
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
             copies: Copies::default(),
+            delivered_hash: 0,
         })
     }
 
@@ -130,6 +133,7 @@ impl Background {
             nodes: effort.nodes,
             exhausted: effort.exhausted,
             memory_bytes: memory.get(),
+            delivered_hash: self.delivered_hash,
             idle_starts: self
                 .idle
                 .map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
@@ -186,6 +190,11 @@ impl Background {
 
     /// Blocks have come to the task with this number.
     fn delivered(&mut self, number: usize, extent: Extent, way: Way, at: SimTime) {
+        let place = extent.start.get().rotate_left(40) ^ extent.blocks.get();
+        let to_whom = (number as u64) << 8 | way as u64;
+        for word in [at.ns(), place, to_whom] {
+            self.delivered_hash = mix(self.delivered_hash, word);
+        }
         let task = &mut self.running[number];
         let mut blocks = 0;
         if way == Way::Promotion {
