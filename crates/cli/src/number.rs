@@ -32,8 +32,8 @@ pub fn decisions(of: &str, times: &Distribution) -> Option<String> {
     let spread = || spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
     (times.count() > 0).then(|| {
         format!(
-            "a decision{of} took here: {}; upkeep of the index, making it anew for a further round and \
-             other work of the machine are in it, making it before the first is not\n",
+            "a decision{of} took here: {}; upkeep of the index and other work of the machine are in it, \
+             making it before the first and for a further round is not\n",
             spread()
         )
     })

@@ -491,6 +491,18 @@ fn with_task(read_share: f64, task: &str) -> RunResult {
 }
 
 #[test]
+fn rounds_come_to_the_same_whether_or_not_somebody_times_their_decisions() {
+    let text = "drive = \"tr96\"\nworkload = { kind = \"closed\", outstanding = 4, requests = 100 }\n\
+                [freeblock]\nenough = 0.05\nrounds = 2\ndeadline = \"1h\"\nblock_size = \"4KiB\"\n\
+                [[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"4KiB\"\n";
+    let experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
+    let around = |decide: &mut dyn FnMut()| decide();
+    let timed = experiment.run_watched(None, Some(&around), &mut |_, _| {}).unwrap();
+    assert_eq!(timed.background[0].tasks[0].rounds.len(), 2);
+    assert_eq!(timed, experiment.run().unwrap());
+}
+
+#[test]
 fn the_hash_covers_what_free_work_delivered_and_that_of_requests_does_not() {
     for array in ["", "array = { layout = \"independent\", drives = 2 }\n"] {
         let run = |freeblock: &str| {

@@ -105,8 +105,8 @@ impl Background {
         let running = named.map(|(name, config)| Running::begin(&mut tasks, name, config));
         let running: Vec<Running> = running.collect::<Result<_, _>>()?;
         let blocks = config.blocks_of_a_round(drive.blocks());
-        // The index of a large drive takes a second: what is told of the first decision has none of that.
-        // Each further round makes it anew, within the decision behind it.
+        // The index of a large drive takes a second: what is told of the first decision has none of that,
+        // nor of the one behind a new round, which [`Planner::prepare`] makes it anew for.
         tasks.refresh();
         let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
         let size = config.first().size();
@@ -224,6 +224,10 @@ impl Background {
 impl Planner for Background {
     fn foresee_with(&mut self, drive: &Arc<Drive>) {
         self.tasks.foresee_with(drive);
+    }
+
+    fn prepare(&mut self, gap: &Opportunity) {
+        self.tasks.prepare(gap);
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
