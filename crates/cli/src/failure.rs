@@ -27,6 +27,8 @@ use freewheel::trace::TraceError;
 use freewheel::units::did_you_mean;
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
+use crate::mistaken;
+
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
 
@@ -108,13 +110,15 @@ pub fn with_near_file(help: &str, path: &Path, error: &io::Error) -> String {
     help.to_owned() + &did_you_mean(&name, names.iter().map(String::as_str))
 }
 
-/// How to name a drive, for whoever named one that there is not.
-pub fn drive_help(error: &DriveError) -> Option<String> {
+/// How to name a drive, for whoever named one that there is not; `from` says where a path counts from.
+pub fn drive_help(error: &DriveError, from: &str) -> Option<String> {
     match error {
         DriveError::Unknown { .. } => Some("`freewheel drive list` shows them".into()),
         DriveError::Read { path, source } => Some(with_near_file(
-            "give the path of a drive file, from the folder you are in, or the name of a drive that ships \
-             with Freewheel: `freewheel drive list` shows them",
+            &format!(
+                "give the path of a drive file, {from}, or the name of a drive that ships with \
+                 Freewheel: `freewheel drive list` shows them"
+            ),
             path,
             source,
         )),
@@ -139,8 +143,11 @@ impl From<TraceError> for Failure {
                 );
                 Self::failed(error).with_help(help)
             }
-            TraceError::UnknownFormat { .. } => Self::failed(error)
-                .with_help("`freewheel trace formats` says how each of them begins"),
+            TraceError::UnknownFormat { file, .. } => mistaken::for_a_trace(Path::new(file))
+                .unwrap_or_else(|| {
+                    Self::failed(&error)
+                        .with_help("`freewheel trace formats` says how each of them begins")
+                }),
             TraceError::NeedsOneDevice { .. } => {
                 Self::failed(error).with_help("--device N keeps only device N")
             }
@@ -151,7 +158,7 @@ impl From<TraceError> for Failure {
 
 impl From<DriveError> for Failure {
     fn from(error: DriveError) -> Self {
-        let help = drive_help(&error);
+        let help = drive_help(&error, "from the folder you are in");
         let failure = match error {
             DriveError::Unknown { .. } => Self::wrong_use(error),
             _ => Self::failed(error),

@@ -9,6 +9,7 @@
 
 mod failure;
 mod file;
+mod mistaken;
 mod number;
 mod output;
 mod plot;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use freewheel::model::stats::Distribution;
+use freewheel::units::grouped;
 use indicatif::HumanDuration;
 
 /// Milliseconds without their unit, for columns whose heading has it.
@@ -31,8 +32,8 @@ pub fn decisions(of: &str, times: &Distribution) -> Option<String> {
     let spread = || spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
     (times.count() > 0).then(|| {
         format!(
-            "a decision{of} took here: {}; upkeep of the index, making it anew for a further round and \
-             other work of the machine are in it, making it before the first is not\n",
+            "a decision{of} took here: {}; upkeep of the index and other work of the machine are in it, \
+             making it before the first and for a further round is not\n",
             spread()
         )
     })
@@ -64,7 +65,7 @@ pub fn rate(bytes_per_second: f64) -> String {
 
 /// So many of them: "1 block", "2 blocks".
 pub fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// A share as a percentage.
@@ -88,8 +89,8 @@ mod tests {
     fn every_number_has_its_unit() {
         assert_eq!(ms(1_234_567.0), "1.235 ms");
         assert_eq!(
-            (counted(1, "block"), counted(0, "range")),
-            ("1 block".into(), "0 ranges".into())
+            (counted(1, "block"), counted(12_345, "range")),
+            ("1 block".into(), "12,345 ranges".into())
         );
         assert_eq!(us(12_345.0), "12.3 us");
         assert_eq!(spread(800, 54_100_000, 25_100_000_000), "p50 0.8 us, p99 54.1 ms, max 25.1 s");

@@ -1,6 +1,7 @@
 //! Reading a trace through with a progress bar.
 
 use freewheel::trace::{InfoCollector, Record, TraceError, TraceInfo, TraceReader};
+use freewheel::units::grouped;
 
 use crate::output;
 use crate::progress::Bars;
@@ -58,7 +59,7 @@ fn note_skipped(reader: &TraceReader) {
     if let Some(first) = reader.first_skipped() {
         output::note(&format!(
             "{} malformed records skipped; the first: {first}",
-            reader.skipped()
+            grouped(reader.skipped())
         ));
     }
 }

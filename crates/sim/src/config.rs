@@ -41,7 +41,7 @@ pub struct SimConfig {
     /// Seed of every random stream.
     #[serde(default = "default_seed")]
     pub seed: u64,
-    /// Name of a shipped drive, or path of a drive file.
+    /// Name of a shipped drive, or path of a drive file, from the folder of the experiment.
     #[serde(default = "default_drive")]
     pub drive: String,
     /// Overrides the drive's own zero-latency access.
@@ -92,13 +92,21 @@ fn default_drive() -> String {
 
 impl SimConfig {
     /// Reads an experiment and applies overrides of the form `workload.outstanding=20`. A relative
-    /// path of a trace is taken from the experiment's folder.
+    /// path in the file, of a drive or a trace, counts from the file's folder; one in an override,
+    /// which whoever is in the current folder has typed, from there.
     pub fn load(path: &Path, overrides: &[String]) -> Result<Self, ConfigError> {
         let text =
             read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
         let mut config = Self::parse(&text, &path.display().to_string(), overrides)?;
-        if let Workload::Trace(trace) = &mut config.workload {
-            trace.file = path.parent().unwrap_or(Path::new(".")).join(&trace.file);
+        let folder = path.parent().unwrap_or(Path::new("."));
+        if !overrides::bring(overrides, &["drive"]) {
+            config.drive = library::from_folder(&config.drive, folder);
+        }
+        match &mut config.workload {
+            Workload::Trace(trace) if !overrides::bring(overrides, &["workload", "file"]) => {
+                trace.file = folder.join(&trace.file);
+            }
+            _ => {}
         }
         Ok(config)
     }

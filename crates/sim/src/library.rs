@@ -93,15 +93,33 @@ pub fn spec(name_or_path: &str) -> Result<DriveSpec, DriveError> {
 
 /// The file of a shipped drive, or the one at this path, as it is.
 pub fn text(name_or_path: &str) -> Result<Cow<'static, str>, DriveError> {
-    if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == name_or_path) {
+    if let Some(text) = shipped(name_or_path) {
         return Ok(Cow::Borrowed(text));
     }
     let path = Path::new(name_or_path);
-    if !path.exists() && !name_or_path.contains(['/', '.']) {
+    if !is_file(name_or_path, path) {
         return Err(DriveError::Unknown { name: name_or_path.into() });
     }
     let text = read_text(path).map_err(|source| DriveError::Read { path: path.into(), source })?;
     Ok(Cow::Owned(text))
+}
+
+/// The same drive, of which a path counts from `folder`, for whoever is in the current one.
+pub fn from_folder(name_or_path: &str, folder: &Path) -> String {
+    let path = folder.join(name_or_path);
+    match shipped(name_or_path).is_none() && is_file(name_or_path, &path) {
+        true => path.display().to_string(),
+        false => name_or_path.into(),
+    }
+}
+
+fn shipped(name: &str) -> Option<&'static str> {
+    SHIPPED.iter().find(|(shipped, _)| *shipped == name).map(|(_, text)| *text)
+}
+
+/// Whether what is no shipped drive is meant as a file, which is there or would be at `path`.
+fn is_file(name_or_path: &str, path: &Path) -> bool {
+    path.exists() || name_or_path.contains(['/', '.'])
 }
 
 /// The drive of that name or file, ready to answer.

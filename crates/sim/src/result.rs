@@ -140,9 +140,13 @@ pub struct RunResult {
     pub outstanding_mean: f64,
     /// Most requests outstanding at once; of independent drives, on one of them.
     pub outstanding_max: u64,
-    /// Hash over every completion, of independent drives over their hashes: equal runs have equal
-    /// hashes.
+    /// Hash over every completion, and over what free work has delivered where there is any; of
+    /// independent drives over their hashes: equal runs have equal hashes.
     pub result_hash: String,
+    /// Where there is free work, hash over the completions alone: as long as that delays nobody, the
+    /// hash of the same run without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_hash: Option<String>,
     /// Independent drives, in order of their numbers; none when all drives are one volume.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drives: Vec<DriveResult>,
@@ -177,8 +181,11 @@ pub struct DriveResult {
     pub elapsed_ns: u64,
     /// Share of that time that its arms worked.
     pub utilisation: f64,
-    /// Hash over its completions.
+    /// Hash over its completions and what free work has delivered.
     pub result_hash: String,
+    /// Where there is free work, hash over its completions alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_hash: Option<String>,
 }
 
 impl Tally {
@@ -283,6 +290,7 @@ impl Tally {
     /// In numbers, when it has ended.
     pub(crate) fn result(self) -> RunResult {
         let Ended { elapsed, runs_ns, arms_ns, .. } = self.ended;
+        let (result_hash, requests_hash) = self.hashes();
         let both = self.both();
         let seconds = (elapsed - SimTime::ZERO).as_secs_f64();
         let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
@@ -321,7 +329,8 @@ impl Tally {
             bytes_per_second: per_second(read_bytes + write_bytes),
             outstanding_mean: share(self.ended.outstanding_area, runs_ns),
             outstanding_max: self.ended.outstanding_max,
-            result_hash: hash_text(self.hash),
+            result_hash,
+            requests_hash,
             drives: Vec::new(),
             response_distribution: both,
             read_distribution: self.reads,
@@ -331,14 +340,31 @@ impl Tally {
 
     /// In numbers, as the sum of these independent drives in the order of their numbers.
     pub(crate) fn result_of(self, drives: Vec<DriveResult>) -> RunResult {
-        let hashes = drives.iter().flat_map(|drive| drive.result_hash.bytes());
-        let hash = hashes.fold(0, |hash, byte| mix(hash, u64::from(byte)));
-        RunResult { drives, ..Self { hash, ..self }.result() }
+        let over = |of: fn(&DriveResult) -> &String| {
+            let bytes = drives.iter().flat_map(|drive| of(drive).bytes());
+            hash_text(bytes.fold(0, |hash, byte| mix(hash, u64::from(byte))))
+        };
+        let result_hash = over(|drive| &drive.result_hash);
+        let requests_hash = (!self.background.is_empty())
+            .then(|| over(|drive| drive.requests_hash.as_ref().unwrap_or(&drive.result_hash)));
+        RunResult { drives, result_hash, requests_hash, ..self.result() }
+    }
+
+    /// Over completions and free work; where there is some, over the completions alone.
+    fn hashes(&self) -> (String, Option<String>) {
+        let requests = hash_text(self.hash);
+        if self.background.is_empty() {
+            return (requests, None);
+        }
+        let arms = self.background.iter();
+        let all = arms.fold(self.hash, |hash, arm| mix(hash, arm.delivered_hash));
+        (hash_text(all), Some(requests))
     }
 
     /// In numbers, as the independent drive of this number, seed and device.
     pub(crate) fn drive_result(&self, number: u32, seed: u64, device: Option<u32>) -> DriveResult {
         let both = self.both();
+        let (result_hash, requests_hash) = self.hashes();
         DriveResult {
             number,
             device,
@@ -348,7 +374,8 @@ impl Tally {
             response_ns_p99: both.quantile_ns(0.99),
             elapsed_ns: self.ended.elapsed.ns(),
             utilisation: share(self.ended.busy_ns, self.ended.arms_ns),
-            result_hash: hash_text(self.hash),
+            result_hash,
+            requests_hash,
         }
     }
 
@@ -405,7 +432,7 @@ fn word(completion: &Completion) -> u64 {
 
 /// Order counts.
 #[inline]
-fn mix(hash: u64, word: u64) -> u64 {
+pub(crate) fn mix(hash: u64, word: u64) -> u64 {
     (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 

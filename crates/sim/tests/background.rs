@@ -413,7 +413,8 @@ fn a_task_fares_the_same_wherever_it_stands() {
         Experiment::new(config).unwrap().run().unwrap()
     };
     let (one, other) = (run(scan, scrub), run(scrub, scan));
-    assert_eq!(one.result_hash, other.result_hash, "the foreground is what it was");
+    assert_eq!(one.requests_hash, other.requests_hash, "the foreground is what it was");
+    assert_ne!(one.result_hash, other.result_hash, "the first is to others what the second is");
     let [sample, check] = &one.background[0].tasks[..] else { panic!("two tasks") };
     let [check_first, sample_second] = &other.background[0].tasks[..] else { panic!("two tasks") };
     assert_eq!((&check.name[..], &sample.name[..]), ("check", "sample"));
@@ -490,6 +491,41 @@ fn with_task(read_share: f64, task: &str) -> RunResult {
 }
 
 #[test]
+fn rounds_come_to_the_same_whether_or_not_somebody_times_their_decisions() {
+    let text = "drive = \"tr96\"\nworkload = { kind = \"closed\", outstanding = 4, requests = 100 }\n\
+                [freeblock]\nenough = 0.05\nrounds = 2\ndeadline = \"1h\"\nblock_size = \"4KiB\"\n\
+                [[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"4KiB\"\n";
+    let experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
+    let around = |decide: &mut dyn FnMut()| decide();
+    let timed = experiment.run_watched(None, Some(&around), &mut |_, _| {}).unwrap();
+    assert_eq!(timed.background[0].tasks[0].rounds.len(), 2);
+    assert_eq!(timed, experiment.run().unwrap());
+}
+
+#[test]
+fn the_hash_covers_what_free_work_delivered_and_that_of_requests_does_not() {
+    for array in ["", "array = { layout = \"independent\", drives = 2 }\n"] {
+        let run = |freeblock: &str| {
+            let text = format!(
+                "{array}drive = \"atlas10k\"\nelectronics = false\n\
+                 workload = {{ kind = \"closed\", outstanding = 6, requests = 1000 }}\n{freeblock}"
+            );
+            Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap().run().unwrap()
+        };
+        let alone = run("");
+        assert_eq!(alone.requests_hash, None);
+        let [paths, again, greedy] = ["paths", "paths", "greedy"]
+            .map(|rule| run(&format!("[freeblock]\ntask = \"scrub\"\nrule = \"{rule}\"\n")));
+        for with in [&paths, &greedy] {
+            assert_eq!(with.requests_hash.as_ref(), Some(&alone.result_hash));
+            assert_ne!(with.result_hash, alone.result_hash);
+        }
+        assert_eq!(paths.result_hash, again.result_hash);
+        assert_ne!(paths.result_hash, greedy.result_hash);
+    }
+}
+
+#[test]
 fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
     let part = "task = \"backup\"\nstart = \"1GiB\"\nlength = \"2GiB\"\nblock_size = \"64KiB\"\n";
     let result = with_task(0.5, &format!("{part}rounds = 1\n"));
@@ -504,7 +540,7 @@ fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
     // Nobody else pays.
     let reads_only = with_task(1.0, part);
     assert_eq!(reads_only.background[0].tasks[0].unfinished.copied.requests, 0);
-    assert_eq!(reads_only.result_hash, with_task(1.0, "").result_hash);
+    assert_eq!(reads_only.requests_hash, with_task(1.0, "").requests_hash);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod postmark;
 mod scrub;
 mod shingled;
 mod sim_page;
+mod stages;
 mod validate;
 
 pub use advise::{
@@ -31,7 +32,8 @@ pub use free_work::{
 pub use number::four_digits;
 pub use postmark::{PassTable, pass_tables};
 pub use scrub::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
-pub use sim_page::{cautions, sim_html};
+pub use sim_page::{PRICES_ARE, cautions, sim_html};
+pub use stages::{StageRow, StageTable, stage_table};
 pub use validate::{
     Coherence, Distance, GapReading, Part, PhaseAnalysis, PhaseClass, PhaseDistance,
     PhaseHistogram, PhaseLag, PhaseOperations, Quantile, ValidateError, Validation, validate,

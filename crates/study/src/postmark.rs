@@ -4,6 +4,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{PassResult, PostmarkCleaner, PostmarkResult, SimConfig};
+use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use crate::Finding;
@@ -77,11 +78,11 @@ pub fn pass_tables(came: &PostmarkResult) -> [PassTable; 2] {
     let counts = |(number, pass): (usize, &PassResult)| {
         vec![
             name(number),
-            pass.segments_written.to_string(),
-            pass.segments_cleaned.to_string(),
-            pass.segments_targeted.to_string(),
-            pass.copied_blocks.to_string(),
-            pass.free_copied_blocks.to_string(),
+            grouped(pass.segments_written),
+            grouped(pass.segments_cleaned),
+            grouped(pass.segments_targeted),
+            grouped(pass.copied_blocks),
+            grouped(pass.free_copied_blocks),
         ]
     };
     let numbered = || (1..).zip(&came.passes);
@@ -122,7 +123,7 @@ pub(crate) fn passes(result: &RunResult) -> Markup {
             (page::chart(&chart::passes(&bars)))
             @for (head, rows) in pass_tables(came) { (table(&head, &rows)) }
             p.note {
-                (came.files) " files before the first transaction; the last pass counts. " (cleans(came.cleaner))
+                (grouped(came.files)) " files before the first transaction; the last pass counts. " (cleans(came.cleaner))
             }
         },
     )

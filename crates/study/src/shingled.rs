@@ -2,6 +2,7 @@
 
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::{RefusedWrites, RunResult};
+use freewheel_units::grouped;
 
 use crate::Finding;
 use crate::page::percent;
@@ -34,7 +35,7 @@ fn reasons(refused: &RefusedWrites) -> String {
     ];
     let happened = all.into_iter().filter(|(count, _)| *count > 0);
     let reasons: Vec<String> =
-        happened.map(|(count, reason)| format!("{count} because {reason}")).collect();
+        happened.map(|(count, reason)| format!("{} because {reason}", grouped(count))).collect();
     reasons.join(", ")
 }
 

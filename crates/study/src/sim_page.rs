@@ -4,6 +4,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::stats::Summary;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use crate::Finding;
@@ -12,6 +13,7 @@ use crate::free_work::{self, write_back_cautions};
 use crate::page::{self, ms, percent, rate, section, span, table, trace_name};
 use crate::postmark::{passes, postmark_cautions};
 use crate::shingled::shingled_cautions;
+use crate::stages::{StageRow, stage_table};
 
 /// What must be known of a run's result before it is believed.
 pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec<Finding> {
@@ -26,7 +28,7 @@ pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Str
     let title = title(config, spec, result);
     let lead = format!(
         "{} requests in {} of virtual time; seed {}, result hash {}.",
-        result.requests,
+        grouped(result.requests),
         span(result.elapsed_ns as f64 / 1e9),
         config.seed,
         result.result_hash
@@ -66,6 +68,9 @@ fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
 }
 
 fn head_time(result: &RunResult) -> Markup {
+    let stages = stage_table(result);
+    let cells = |row: &StageRow| row.cells(stages.head.len(), ms, percent);
+    let rows: Vec<Vec<String>> = stages.rows.iter().map(cells).collect();
     let bar = HeadTimeBar {
         label: "head time".into(),
         head_time: result.head_time,
@@ -75,9 +80,10 @@ fn head_time(result: &RunResult) -> Markup {
     };
     html! {
         (page::chart(&chart::head_time(&[bar])))
+        (table(&stages.head, &rows))
         p.note {
             (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
-            (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, result.outstanding_max))
+            (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, grouped(result.outstanding_max)))
             "longest wait for the head " (ms(result.queue_ns_max as f64)) " ms."
         }
     }
@@ -95,7 +101,7 @@ fn responses(result: &RunResult) -> Markup {
     let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
     let row = |name: &str, s: &Summary| {
         let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
-        let mut cells = vec![name.to_string(), s.count.to_string(), ms(s.mean_ns)];
+        let mut cells = vec![name.to_string(), grouped(s.count), ms(s.mean_ns)];
         cells.extend(times.map(|ns| ms(ns as f64)));
         cells.push(format!("{:.2}", s.coefficient_of_variation));
         cells
@@ -121,6 +127,12 @@ fn responses(result: &RunResult) -> Markup {
     }
 }
 
+/// What a configuration has under this name, which it does not say.
+pub const PRICES_ARE: &str = "regions of the drive that lag behind count for more";
+
 fn configuration(config: &SimConfig) -> Markup {
-    html! { pre { (serde_json::to_string_pretty(config).expect("a configuration can be written")) } }
+    html! {
+        pre { (serde_json::to_string_pretty(config).expect("a configuration can be written")) }
+        @if config.freeblock.is_some() { p.note { "With prices, " (PRICES_ARE) "." } }
+    }
 }

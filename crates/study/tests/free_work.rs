@@ -3,7 +3,7 @@
 
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{Experiment, SimConfig};
-use freewheel_study::{FreeWork, free_work_parts, sim_html};
+use freewheel_study::{FreeWork, free_work_parts, sim_html, stage_table};
 
 fn experiment(freeblock: &str) -> Experiment {
     experiment_of(3000, freeblock)
@@ -79,6 +79,23 @@ fn idle_cost_and_promotion_are_told_apart_from_what_is_free() {
     let potential =
         result.free.unwrap().potential_bytes_per_second * result.elapsed_ns as f64 / 1e9;
     assert!(is(work.efficiency * potential, (in_gaps * 4096) as f64));
+}
+
+#[test]
+fn the_page_has_the_times_of_stages_in_numbers() {
+    let experiment = experiment(SAMPLE);
+    let result = experiment.run().unwrap();
+    let page = sim_html(&experiment.config, &experiment.spec, &result);
+    let table = stage_table(&result);
+    assert!(table.head.iter().all(|head| page.contains(&format!("<th>{head}</th>"))), "{page}");
+    let names: Vec<&str> = table.rows.iter().map(|row| row.stage).collect();
+    assert_eq!(names, ["queue", "overhead", "seek", "rotate", "transfer", "bus"]);
+    for row in &table.rows {
+        let cells = format!("<td>{}</td><td>{:.2}</td>", row.stage, row.ns_a_request / 1e6);
+        assert!(page.contains(&cells) || row.ns_a_request > 10e6, "{cells}");
+    }
+    let shares: f64 = table.rows.iter().filter_map(|row| Some(row.shares.as_ref()?[0])).sum();
+    assert!(is(shares, 1.0), "{shares}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn latency_of_writing_back_is_no_potential_in_the_finding_nor_in_the_bars() {
     // All are taken by the buffer, so all of the waiting is for writing back.
     assert!(back_ns > 0 && back_ns == run.result.head_time.rotate_ns);
     assert_eq!(study.potential_bytes_per_second(run), 0.0);
-    assert!(says(&study, "Up to 0.00 MB/s could be read"));
+    assert!(says(&study, "have a potential of 0.00 MB/s"));
     let page = study.html();
     assert!(page.contains("latency while writing back") && page.contains("0.00 MB/s potential"));
     let reads = of(&random_reads(400, 20));
@@ -102,12 +102,32 @@ fn where_nothing_waits_no_policy_is_said_to_help() {
     assert!(says(&study, "No policy that was compared lowers the mean"));
 }
 
+fn recorded(name: &str, drive: &str) -> Study {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded");
+    let file = format!("{folder}/{name}.csv.zst").into();
+    let trace = TraceWorkload { file, fit: Fit::Scale, ..TraceWorkload::default() };
+    let options = StudyOptions { scrub: false, ..StudyOptions::new(trace, drive) };
+    study(&options, &|_| {}).unwrap()
+}
+
+#[test]
+fn where_no_policy_helps_the_mean_one_that_helps_reads_alone_is_named() {
+    let mean = |run: &freewheel_study::PolicyRun| run.result.read_response.mean_ns;
+    for (name, is_named) in [("pgbench-ext4", true), ("sqlite-ext4", false)] {
+        let study = recorded(name, "exos-x24-24tb");
+        let own = study.baseline();
+        assert!(own.own_queue && says(&study, "No policy"));
+        let policies = study.runs.iter().filter(|run| !run.own_queue);
+        let best = policies.min_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap();
+        assert_eq!(mean(best) < 0.98 * mean(own), is_named, "{name}");
+        let words = format!("; reads alone do better under {}, with ", best.title);
+        assert_eq!(says(&study, &words), is_named, "{name}");
+    }
+}
+
 #[test]
 fn a_policy_that_does_harm_is_named_where_none_helps() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/recorded/sqlite-ext4.csv.zst");
-    let trace = TraceWorkload { file: file.into(), fit: Fit::Scale, ..TraceWorkload::default() };
-    let options = StudyOptions { scrub: false, ..StudyOptions::new(trace, "atlas10k") };
-    let study = study(&options, &|_| {}).unwrap();
+    let study = recorded("sqlite-ext4", "atlas10k");
     let mean = |run: &freewheel_study::PolicyRun| run.result.response.mean_ns;
     let worst = study.runs.iter().max_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap();
     let percent = 100.0 * (mean(worst) / mean(study.baseline()) - 1.0);

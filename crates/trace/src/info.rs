@@ -45,6 +45,8 @@ pub struct TraceInfo {
     pub arrival_regressions: u64,
     /// Malformed records passed over.
     pub skipped: u64,
+    /// Requests with a completion time.
+    pub completions: u64,
     /// Whether every request has a completion time (and there is one at least).
     pub has_completions: bool,
 }
@@ -77,7 +79,6 @@ pub struct InfoCollector {
     earliest: SimTime,
     latest: SimTime,
     last: SimTime,
-    completions: u64,
     counts_footprint: bool,
 }
 
@@ -90,7 +91,6 @@ impl InfoCollector {
             earliest: SimTime::MAX,
             latest: SimTime::ZERO,
             last: SimTime::ZERO,
-            completions: 0,
             counts_footprint: true,
         }
     }
@@ -133,7 +133,7 @@ impl InfoCollector {
             footprint_bytes: self
                 .counts_footprint
                 .then(|| self.regions.footprint().pages * PAGE_BYTES),
-            has_completions: requests > 0 && self.completions == requests,
+            has_completions: requests > 0 && self.info.completions == requests,
             ..self.info
         }
     }
@@ -151,7 +151,7 @@ impl InfoCollector {
         self.last = record.arrival;
         self.earliest = self.earliest.min(record.arrival);
         self.latest = self.latest.max(record.arrival);
-        self.completions += u64::from(record.completion.is_some());
+        self.info.completions += u64::from(record.completion.is_some());
     }
 
     fn note_device(&mut self, record: &Record) {
@@ -203,6 +203,7 @@ fn empty(format: Format) -> TraceInfo {
         devices: BTreeMap::new(),
         arrival_regressions: 0,
         skipped: 0,
+        completions: 0,
         has_completions: false,
     }
 }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::grouped;
 use crate::parse::{ParseQuantityError, Units, format_quantity, parse_quantity, quantity_text};
 
 /// Bytes in a block. Every address and block count in Freewheel is in blocks of this size;
@@ -158,7 +159,7 @@ impl Add for Bytes {
 
 impl fmt::Display for Blocks {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} blocks", self.0)
+        write!(out, "{} blocks", grouped(self.0))
     }
 }
 

@@ -8,6 +8,7 @@
 mod address;
 mod angle;
 mod count;
+mod grouped;
 mod near;
 mod op;
 mod parse;
@@ -17,6 +18,7 @@ mod time;
 pub use address::{Lbn, VolumeBlock};
 pub use angle::Angle;
 pub use count::{BLOCK_BYTES, Blocks, Bytes};
+pub use grouped::grouped;
 pub use near::did_you_mean;
 pub use op::Op;
 pub use parse::ParseQuantityError;

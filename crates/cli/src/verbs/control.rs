@@ -11,7 +11,7 @@ use freewheel::live::control::{
     BlockRange, BlockStream, ControlClient, ControlError, Decisions, Expectation, Record,
     ServerStatus, Task, TaskKind, TaskPriority, TaskRequest, TaskState,
 };
-use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration};
+use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, grouped};
 
 use super::listen;
 use crate::failure::Failure;
@@ -303,12 +303,13 @@ pub fn blocks(blocks: u64) -> String {
 /// What decisions about gaps have cost.
 pub fn decisions(decisions: &Decisions) -> String {
     let &Decisions { count, exhausted, nodes, before_ns, times } = decisions;
+    let (all, exhausted) = (grouped(count), grouped(exhausted));
     let times = number::spread(times.p50_ns, times.p99_ns, times.max_ns);
     let nodes_mean = nodes as f64 / count.max(1) as f64;
     let before_us = before_ns / 1000;
     format!(
-        "{count}, {times}; {nodes_mean:.1} nodes on average, {exhausted} stopped for want of time, \
-         begun {before_us} us before the drive needs a command"
+        "{all}, {times}; looking at {nodes_mean:.1} nodes of the search on average, each a part of the \
+         drive, {exhausted} stopped for want of time, begun {before_us} us before the drive needs a command"
     )
 }
 

@@ -16,6 +16,7 @@ use freewheel::study::{
     Confidence, ExtractError, ExtractOptions, ExtractStep, ExtractedMisplaced, Extraction, Journal,
     JournalEntry, JournalHead, extract,
 };
+use freewheel::units::grouped;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -258,8 +259,8 @@ impl ExtractArgs {
             placed(found),
             unreadable(found),
             found.reply_jitter_ns / 1e3,
-            found.commands,
-            found.writes,
+            grouped(found.commands),
+            grouped(found.writes),
             found.drive_ns as f64 / 1e9,
             self.output.display()
         )
@@ -274,7 +275,7 @@ fn goes_on(journal: &Path) -> String {
 fn sent(step: &ExtractStep<'_>) -> String {
     let part = if step.part.is_empty() { String::new() } else { format!("{}, ", step.part) };
     let time = number::about(step.drive_time.ns());
-    format!("{part}{} commands in {time} of the drive", step.commands)
+    format!("{part}{} commands in {time} of the drive", grouped(step.commands))
 }
 
 /// What requests say of the file; that there were none, if so.

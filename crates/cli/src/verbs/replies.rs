@@ -4,6 +4,7 @@ use std::fmt;
 
 use freewheel::live::emulate::Account;
 use freewheel::model::stats::{Bucket, Distribution, Summary};
+use freewheel::units::grouped;
 use serde::{Deserialize, Serialize};
 
 use crate::number;
@@ -60,7 +61,7 @@ impl Replies {
         for (name, times) in self.both() {
             let Summary { count, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, .. } = times.summary;
             let [p50, p90, p99, p999, most] = [p50_ns, p90_ns, p99_ns, p999_ns, max_ns].map(us);
-            table.row([name.to_owned(), count.to_string(), p50, p90, p99, p999, most]);
+            table.row([name.to_owned(), grouped(count), p50, p90, p99, p999, most]);
         }
         table
     }
@@ -79,7 +80,7 @@ impl Replies {
                 let of = buckets.iter().find(|bucket| bucket.from_ns == row.from_ns);
                 let count = of.map_or(0, |bucket| bucket.count);
                 let most = buckets.iter().map(|bucket| bucket.count).max().unwrap_or(0);
-                [count.to_string(), bar(count as f64 / most.max(1) as f64, BAR)]
+                [grouped(count), bar(count as f64 / most.max(1) as f64, BAR)]
             });
             let range = Range(row).to_string();
             table.row([range].into_iter().chain(late).chain(handed));

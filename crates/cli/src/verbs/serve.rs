@@ -21,7 +21,7 @@ use freewheel::model::stats::Summary;
 use freewheel::sim::black_box::Habits;
 use freewheel::sim::library;
 use freewheel::sim::{CONSERVATISM_MAX, ExternalConfig};
-use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime};
+use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime, grouped};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -428,7 +428,7 @@ fn text(report: &Report, tasks: &[Task]) -> String {
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("ll");
-    table.row(["foreground", &format!("{} requests", responses.count)]);
+    table.row(["foreground", &format!("{} requests", grouped(responses.count))]);
     if responses.count > 0 {
         let mean = format!("{:.2} ms", responses.mean_ns / 1e6);
         let tail =
@@ -437,16 +437,22 @@ fn text(report: &Report, tasks: &[Task]) -> String {
     }
     if seen.predicted > 0 {
         let within = share(seen.within_150us);
-        let predicted =
-            format!("{}, {within} within 150 us, {} turns late", seen.predicted, share(seen.late));
+        let predicted = format!(
+            "{}, {within} within 150 us, {} turns late",
+            grouped(seen.predicted),
+            share(seen.late)
+        );
         table.row(["predicted", &predicted]);
     }
-    table.row(["surprises", &seen.surprises.to_string()]);
+    table.row(["surprises", &grouped(seen.surprises)]);
     if seen.part_sector_writes > 0 {
-        let writes = format!("{}, each a turn more", seen.part_sector_writes);
+        let writes = format!("{}, each a turn more", grouped(seen.part_sector_writes));
         table.row(["part-sector writes", &writes]);
     }
-    table.row(["gaps", &format!("{}, of them {} used", seen.gaps, seen.gaps_used)]);
+    table.row([
+        "gaps",
+        &format!("{}, of them {} used", grouped(seen.gaps), grouped(seen.gaps_used)),
+    ]);
     table.row(["decisions", &control::decisions(&Decisions::new(&report.decisions))]);
     if let Some(learned) = learned(&report.margins) {
         table.row(["margins", &learned]);
@@ -455,10 +461,10 @@ fn text(report: &Report, tasks: &[Task]) -> String {
         let rate = (task.blocks_read * BLOCK_BYTES) as f64 / (task.elapsed_ns.max(1) as f64 / 1e9);
         let (kind, state) = (control::name(task.kind), end_state(task.state));
         let (read, rate) = (control::blocks(task.blocks_read), number::rate(rate));
-        let unreadable = task.unreadable_blocks;
+        let unreadable = grouped(task.unreadable_blocks);
         let row = format!(
             "{state}: {read}, {rate}, complete rounds {}, {unreadable} blocks unreadable",
-            task.rounds
+            grouped(task.rounds)
         );
         table.row([&format!("{kind} {}", task.id), &row]);
     }
@@ -484,5 +490,6 @@ fn learned(margins: &[MarginInUse]) -> Option<String> {
     let late: u64 = margins.iter().map(|margin| margin.late).sum();
     let us = |ns: u64| format!("{:.0} us", ns as f64 / 1e3);
     let (least, most) = (us(least), us(most));
+    let (movements, late) = (grouped(movements), grouped(late));
     Some(format!("{least} to {most}, learned from {movements} movements, {late} of them late"))
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use freewheel::live::control::{self, ServerStatus, Task, TaskKind, TaskState};
-use freewheel::units::Bytes;
+use freewheel::units::{Bytes, grouped};
 use serde::Serialize;
 
 use super::control::{ControlArgs, blocks, decisions, is_starved, name, starved, state};
@@ -131,7 +131,7 @@ fn text(status: &ServerStatus) -> String {
         "responses",
         &format!(
             "{}, mean {}, p50 {}, p99 {}",
-            responses.count,
+            grouped(responses.count),
             ms(responses.mean_ns),
             ms(responses.p50_ns as f64),
             ms(responses.p99_ns as f64)
@@ -143,16 +143,17 @@ fn text(status: &ServerStatus) -> String {
             "off by {} in the median, by {} at most in 99 of 100; {} surprises",
             ms(status.prediction_errors.p50_ns as f64),
             ms(status.prediction_errors.p99_ns as f64),
-            seen.surprises
+            grouped(seen.surprises)
         ),
     ]);
     if seen.part_sector_writes > 0 {
         let size = Bytes::new(status.sectors.physical_bytes.into());
-        let text = format!("{}, each a turn more: sectors are {size}", seen.part_sector_writes);
+        let text =
+            format!("{}, each a turn more: sectors are {size}", grouped(seen.part_sector_writes));
         table.row(["part-sector writes", &text]);
     }
-    let gaps =
-        format!("{}, of them {} used for {}", seen.gaps, seen.gaps_used, blocks(seen.free_blocks));
+    let [all, used] = [seen.gaps, seen.gaps_used].map(grouped);
+    let gaps = format!("{all}, of them {used} used for {}", blocks(seen.free_blocks));
     table.row(["gaps", &gaps]);
     table.row(["decisions", &decisions(&status.decisions)]);
     if status.tasks.is_empty() {
@@ -172,7 +173,7 @@ fn text(status: &ServerStatus) -> String {
             blocks(task.blocks_read),
             copied(task),
             ends.map_or("-".to_owned(), number::about),
-            task.unreadable_blocks.to_string(),
+            grouped(task.unreadable_blocks),
         ]);
     }
     format!("{table}\n{tasks}")

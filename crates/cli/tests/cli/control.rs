@@ -421,7 +421,7 @@ fn a_scrub_tells_what_clients_wrote_from_what_changed_silently() {
     let ran = world.verb(against.trim_end_matches(" --json"));
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("silently changed: 1 range"), "{}", ran.stderr);
-    assert!(ran.stdout.contains("2048 blocks of 512 B from 2048 on"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("2,048 blocks of 512 B from 2048 on"), "{}", ran.stdout);
 }
 
 #[test]

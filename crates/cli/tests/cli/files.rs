@@ -1,4 +1,4 @@
-use super::run::{Bench, Ran, SMALL_TRACE, run, run_with_room_of, stdout};
+use super::run::{Bench, Ran, SMALL_TRACE, command, run, run_with_room_of, stdout};
 
 const INPUTS: [&str; 2] = ["sim.toml", "trace.csv"];
 
@@ -182,4 +182,27 @@ fn a_server_whose_file_has_more_holes_than_there_is_room_says_so() {
             assert_eq!(ran.stderr.contains("note: "), is_short, "{}", ran.stderr);
         }
     }
+}
+
+#[test]
+fn a_path_in_an_experiment_counts_from_its_folder_and_one_by_set_from_the_current_one() {
+    let (bench, current) = (Bench::new(SMALL_TRACE), tempfile::tempdir().unwrap());
+    let sim = &*bench.at("sim.toml");
+    bench.put("mine.toml", &stdout(&["drive", "show", "tr96", "--toml"]));
+    std::fs::copy(bench.at("mine.toml"), current.path().join("theirs.toml")).unwrap();
+    std::fs::copy(bench.at("trace.csv"), current.path().join("theirs.csv")).unwrap();
+    let runs = |drive: &str, sets: &[&str]| {
+        let workload = "workload = { kind = \"trace\", file = \"trace.csv\" }";
+        bench.put("sim.toml", &format!("drive = \"{drive}\"\n{workload}\n"));
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let arguments: Vec<&str> = ["sim", sim].into_iter().chain(sets).collect();
+        let ran = command(&arguments).current_dir(current.path()).output().unwrap();
+        ran.status.success()
+    };
+    assert!(runs("tr96", &[]) && runs("mine.toml", &[]) && runs("./mine.toml", &[]));
+    assert!(runs("./mine.toml", &["drive=./theirs.toml", "workload.file=theirs.csv"]));
+    let whole = "workload={ kind = 'trace', file = 'theirs.csv' }";
+    assert!(runs("./mine.toml", &[whole, "drive=tr96"]));
+    assert!(!runs("./theirs.toml", &[]) && !runs("tr96", &["drive=./mine.toml"]));
+    assert!(!runs("tr96", &["workload.file=trace.csv"]));
 }

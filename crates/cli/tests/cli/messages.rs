@@ -1,4 +1,4 @@
-use super::run::{Bench, SMALL_TRACE, run};
+use super::run::{Bench, SMALL_TRACE, run, stdout};
 
 fn message(args: &[&str]) -> String {
     let ran = run(args);
@@ -38,6 +38,15 @@ fn lenient_reading_says_what_it_skipped() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn a_trace_with_some_completions_is_said_to_have_so_many() {
+    let bench = Bench::new(&SMALL_TRACE.replace(",12000000", ","));
+    let said = stdout(&["trace", "info", &bench.at("trace.csv")]);
+    assert!(said.contains("completions              recorded of 4 of 5 requests"), "{said}");
+    let error = message(&["sim", &bench.at("sim.toml"), "--set", "workload.replay=dependent"]);
+    assert!(error.contains("records of 4 of its 5 requests when they completed"), "{error}");
 }
 
 #[test]
@@ -174,7 +183,7 @@ fn a_file_that_is_not_there_and_a_folder_are_told_in_words_with_what_was_looked_
         }
         for (key, place, help) in [
             ("drive", "drive", "`freewheel drive list`"),
-            ("workload.file", "workload: `file`", "from the folder of the experiment"),
+            ("workload.file", "workload: `file`", "by --set from the folder you are in"),
         ] {
             let set = format!("{key}={path}");
             let error = message(&["sim", sim, "--set", &set]);
@@ -183,6 +192,29 @@ fn a_file_that_is_not_there_and_a_folder_are_told_in_words_with_what_was_looked_
         }
     }
     assert_eq!(bench.names(), ["sim.toml", "trace.csv"]);
+}
+
+#[test]
+fn a_file_of_another_kind_is_told_what_it_is_and_what_takes_it() {
+    let bench = Bench::new(SMALL_TRACE);
+    let [sim, trace, copy] = ["sim.toml", "trace.csv", "copy.parquet"].map(|name| bench.at(name));
+    let (compressed, drive) = ("data/recorded/pgbench-ext4.csv.zst", "drives/tr96.toml");
+    assert_eq!(run(&["trace", "convert", &trace, &copy]).code, 0);
+    for (args, is, takes) in [
+        (&["sim", &*trace][..], "a trace, and an experiment", "freewheel study "),
+        (&["sim", &copy], "a trace, and an experiment", "--set workload.file="),
+        (&["sim", compressed], "a trace, and an experiment", "--set workload.file="),
+        (&["sim", drive], "a drive file, and an experiment", "--set drive="),
+        (&["study", drive], "a drive file, and a trace", "study TRACE --drive "),
+        (&["study", &sim], "an experiment, and a trace", "freewheel sim "),
+        (&["trace", "info", &sim], "an experiment, and a trace", "freewheel sim "),
+    ] {
+        let (error, file) = (message(args), args.last().unwrap());
+        assert!(error.starts_with(&format!("error: {file}: is {is} is wanted\n")), "{error}");
+        assert!(error.contains(&format!("{takes}{file}")), "{error}");
+    }
+    bench.put("sim.toml", "drive = 5\n[workload]\nkind = \"closed\"\n");
+    assert!(message(&["sim", &sim]).contains("line 1: `drive` is 5"));
 }
 
 #[test]

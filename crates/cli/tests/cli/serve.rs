@@ -140,7 +140,7 @@ fn a_drive_of_another_process_is_served_and_scrubbed_and_keeps_what_was_flushed(
     let uri = format!("nbd+unix:///?socket={beneath}");
     let other = run(&["serve", &uri, "--drive", "atlas10k", "--socket", &front]);
     assert_eq!(other.code, 1, "{}", other.stderr);
-    for size in ["15628053168 blocks", "17966953 blocks"] {
+    for size in ["15,628,053,168 blocks", "17,966,953 blocks"] {
         assert!(other.stderr.contains(size), "{}", other.stderr);
     }
     let args = ["serve", &uri, "--drive", drive, "--socket", &front, "--scrub", "--json"];
@@ -182,7 +182,7 @@ fn a_device_that_is_not_the_drive_is_refused_with_both_sizes() {
     let socket = socket.to_str().unwrap();
     let ran = run(&["serve", &disk, "--drive", "cheetah9lp", "--socket", socket]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
-    for text in ["17966953 blocks", "cheetah9lp", "--drive"] {
+    for text in ["17,966,953 blocks", "cheetah9lp", "--drive"] {
         assert!(ran.stderr.contains(text), "{}", ran.stderr);
     }
     let ran = run(&["serve", "/no/such", "--drive", "atlas10k", "--socket", socket]);

@@ -94,6 +94,12 @@ pub trait Planner: Send {
         self.plan(gap, runs);
     }
 
+    /// Told right before the decision about `gap`, this does of it what a round that has begun asks for:
+    /// making the index anew. The decision itself is the same with it and without.
+    fn prepare(&mut self, gap: &Opportunity) {
+        let _ = gap;
+    }
+
     /// From now on gaps are planned with `drive`: the one that the planner was made for, but that its
     /// seeks take other times. None may take less than that one's.
     fn foresee_with(&mut self, drive: &Arc<Drive>) {

@@ -343,6 +343,11 @@ impl Scheduler {
         self.wanted.begins_on(cylinder)
     }
 
+    /// Whether the next decision would have to make the index anew.
+    pub(super) fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
     /// Does now what the next decision would have to do first, after one was made or more has become
     /// wanted.
     pub fn refresh(&mut self) {
@@ -415,6 +420,12 @@ fn merge(items: &[Timed], runs: &mut Vec<FreeRun>) {
 impl Planner for Scheduler {
     fn foresee_with(&mut self, drive: &Arc<Drive>) {
         self.tracks.foresee_with(drive);
+    }
+
+    fn prepare(&mut self, _: &Opportunity) {
+        if self.is_stale {
+            self.refresh();
+        }
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {

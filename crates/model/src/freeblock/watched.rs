@@ -11,7 +11,8 @@ use crate::drive::{Departure, Drive};
 /// Makes the decision it is given, once; before and behind it there is time for a look at a clock.
 pub type Around<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
 
-/// A planner whose decisions about gaps are made inside of another's calls. What it plans is the same.
+/// A planner whose decisions about gaps are made inside of another's calls, and what a new round asks for
+/// before them. What it plans is the same.
 pub struct Watched<'a> {
     planner: &'a mut dyn Planner,
     around: Around<'a>,
@@ -27,12 +28,18 @@ impl<'a> Watched<'a> {
 impl Planner for Watched<'_> {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         let Self { planner, around } = self;
+        planner.prepare(gap);
         around(&mut || planner.plan(gap, runs));
     }
 
     fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
         let Self { planner, around } = self;
+        planner.prepare(gap);
         around(&mut || planner.plan_while(gap, go_on, runs));
+    }
+
+    fn prepare(&mut self, gap: &Opportunity) {
+        self.planner.prepare(gap);
     }
 
     fn foresee_with(&mut self, drive: &Arc<Drive>) {

@@ -1,10 +1,12 @@
 //! That the index is kept up between decisions, whoever asks for it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::{LayerKey, Options, Planner, Rule, Scheduler};
-use freewheel_units::{Blocks, Op, Prng, SimTime};
+use freewheel_model::freeblock::{
+    FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, Watched,
+};
+use freewheel_units::{Blocks, Lbn, Op, Prng, SimTime};
 
 use crate::case::any_gap;
 
@@ -73,4 +75,70 @@ fn where_memory_is_short_a_decision_opens_one_cylinder_however_often_there_is_a_
             (0..prng.below(4)).for_each(|_| schedulers[1].refresh());
         }
     }
+}
+
+#[test]
+fn plans_are_the_same_whether_or_not_a_new_round_makes_its_index_before_the_decision() {
+    let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+    let drive = Arc::new(Drive::build(&spec).unwrap());
+    for rule in [Rule::Greedy, Rule::Paths] {
+        let options = Options { rule, ..Options::default() };
+        let mut schedulers = [(), ()].map(|()| Scheduler::new(&drive, options));
+        let key = LayerKey { op: Op::Read, size: 8, offset: 0, weight: 1 };
+        let layers = schedulers.each_mut().map(|scheduler| scheduler.layer(key));
+        let prng = &mut Prng::new(3, "upkeep");
+        let mut runs = [Vec::new(), Vec::new()];
+        for at in 0..300 {
+            if at % 100 == 0 {
+                let all = drive.blocks().get() / 8;
+                for (scheduler, layer) in schedulers.iter_mut().zip(layers) {
+                    scheduler.want(layer, 0, all);
+                }
+            }
+            let gap = any_gap(prng, &drive);
+            let [plain, watched] = &mut schedulers;
+            plain.plan(&gap, &mut runs[0]);
+            Watched::new(watched, &|decide| decide()).plan(&gap, &mut runs[1]);
+            assert_eq!(runs[0], runs[1], "{rule:?}");
+            assert_eq!(plain.effort(), watched.effort(), "{rule:?}");
+            for (scheduler, runs) in schedulers.iter_mut().zip(&runs) {
+                runs.iter().for_each(|run| scheduler.done(run, SimTime::ZERO));
+            }
+        }
+    }
+}
+
+/// Says what it is asked for.
+struct Told(Arc<Mutex<Vec<&'static str>>>);
+
+impl Planner for Told {
+    fn prepare(&mut self, _: &Opportunity) {
+        self.0.lock().unwrap().push("prepare");
+    }
+
+    fn plan(&mut self, _: &Opportunity, _: &mut Vec<FreeRun>) {
+        self.0.lock().unwrap().push("plan");
+    }
+
+    fn done(&mut self, _: &FreeRun, _: SimTime) {}
+
+    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+}
+
+#[test]
+fn what_a_new_round_asks_for_is_no_part_of_the_decision_that_somebody_times() {
+    let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+    let drive = Arc::new(Drive::build(&spec).unwrap());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let around = |decide: &mut dyn FnMut()| {
+        told.lock().unwrap().push("begin");
+        decide();
+        told.lock().unwrap().push("end");
+    };
+    let mut planner = Told(Arc::clone(&told));
+    let gap = any_gap(&mut Prng::new(4, "upkeep"), &drive);
+    Watched::new(&mut planner, &around).plan(&gap, &mut Vec::new());
+    Watched::new(&mut planner, &around).plan_while(&gap, &mut |_| true, &mut Vec::new());
+    let each = ["prepare", "begin", "plan", "end"];
+    assert_eq!(*told.lock().unwrap(), [each, each].concat());
 }

@@ -27,6 +27,7 @@ use self::running::{Running, Way};
 use self::task::names;
 use self::uses::{BeginError, Use};
 use self::write_back::WriteBack;
+use crate::result::mix;
 use crate::source::{Request, Source, SourceError};
 
 pub use config::{FreeblockConfig, IdleConfig};
@@ -48,6 +49,7 @@ pub(crate) struct Background {
     idle: Option<IdleUse>,
     is_idle: bool,
     copies: Copies,
+    delivered_hash: u64,
 }
 
 /// The task by whose rounds the run is long, and whose last blocks are promoted.
@@ -103,8 +105,8 @@ impl Background {
         let running = named.map(|(name, config)| Running::begin(&mut tasks, name, config));
         let running: Vec<Running> = running.collect::<Result<_, _>>()?;
         let blocks = config.blocks_of_a_round(drive.blocks());
-        // The index of a large drive takes a second: what is told of the first decision has none of that.
-        // Each further round makes it anew, within the decision behind it.
+        // The index of a large drive takes a second: what is told of the first decision has none of that,
+        // nor of the one behind a new round, which [`Planner::prepare`] makes it anew for.
         tasks.refresh();
         let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
         let size = config.first().size();
@@ -117,6 +119,7 @@ impl Background {
             idle: config.idle.map(|config| IdleUse { timer: config.timer(), config }),
             is_idle: false,
             copies: Copies::default(),
+            delivered_hash: 0,
         })
     }
 
@@ -131,6 +134,7 @@ impl Background {
             by_nodes: effort.by_nodes,
             exhausted: effort.exhausted,
             memory_bytes: memory.get(),
+            delivered_hash: self.delivered_hash,
             idle_starts: self
                 .idle
                 .map(|idle| IdleStarts::new(&idle.timer, idle.config.adapt.is_some())),
@@ -187,6 +191,11 @@ impl Background {
 
     /// Blocks have come to the task with this number.
     fn delivered(&mut self, number: usize, extent: Extent, way: Way, at: SimTime) {
+        let place = extent.start.get().rotate_left(40) ^ extent.blocks.get();
+        let to_whom = (number as u64) << 8 | way as u64;
+        for word in [at.ns(), place, to_whom] {
+            self.delivered_hash = mix(self.delivered_hash, word);
+        }
         let task = &mut self.running[number];
         let mut blocks = 0;
         if way == Way::Promotion {
@@ -216,6 +225,10 @@ impl Background {
 impl Planner for Background {
     fn foresee_with(&mut self, drive: &Arc<Drive>) {
         self.tasks.foresee_with(drive);
+    }
+
+    fn prepare(&mut self, gap: &Opportunity) {
+        self.tasks.prepare(gap);
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {

@@ -23,6 +23,9 @@ pub struct BackgroundResult {
     pub exhausted: u64,
     /// Memory for what is wanted and for finding it.
     pub memory_bytes: u64,
+    /// Hash over every delivery: which blocks to whom, by which way and when.
+    #[serde(skip)]
+    pub delivered_hash: u64,
     /// How the beginnings of work in idle time fared, where it was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_starts: Option<IdleStarts>,

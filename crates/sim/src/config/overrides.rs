@@ -43,6 +43,15 @@ fn apply(root: &mut toml::Value, text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether one of the overrides has brought in the value of this key, alone or with a table it is in.
+pub(super) fn bring(overrides: &[String], key: &[&str]) -> bool {
+    let brings = |text: &String| {
+        let (of, _) = key_and_value(text).ok()?;
+        Some(key.starts_with(&parts(of.trim()).ok()?))
+    };
+    overrides.iter().any(|text| brings(text) == Some(true))
+}
+
 /// The parts of a key: names of tables, and numbers of entries of lists, as `beside.0` or
 /// `beside[0]`.
 fn parts(key: &str) -> Result<Vec<&str>, String> {

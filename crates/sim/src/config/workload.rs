@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use freewheel_trace::{Format, InfoCollector, OpenOptions, TraceInfo, TraceReader};
-use freewheel_units::{Blocks, SimDuration};
+use freewheel_units::{Blocks, SimDuration, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub enum Workload {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceWorkload {
-    /// The file.
+    /// The file; a relative path counts from the folder of the experiment.
     pub file: PathBuf,
     /// Its format, by name; found out from its contents when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,13 +131,15 @@ pub(super) fn check_workload(
                 "{requests} requests {gap} apart take too long: at most {SPAN_MAX} can be simulated"
             ))
         }
-        Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. })
-            if trace.is_some_and(|info| !info.has_completions) =>
-        {
-            wrong(format!(
-                "`replay` is dependent, but {} does not record when requests completed: auto or arrivals is needed",
-                file.display()
-            ))
+        Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. }) => {
+            trace.filter(|info| !info.has_completions).map_or(Ok(()), |info| {
+                wrong(format!(
+                    "`replay` is dependent, but {} records of {} of its {} requests when they completed: auto or arrivals is needed",
+                    file.display(),
+                    grouped(info.completions),
+                    grouped(info.requests)
+                ))
+            })
         }
         _ => Ok(()),
     }

@@ -2,7 +2,7 @@
 
 use freewheel_model::stats::Summary;
 use freewheel_sim::source::{Fit, REPLAY_WINDOW};
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
 use super::{PolicyRun, Study, scrub};
@@ -65,7 +65,7 @@ fn few(response: &Summary) -> Option<Few> {
         let finding = Finding {
             headline: format!(
                 "This trace is too short to judge by: of its reads and writes {} were served.",
-                response.count
+                grouped(response.count)
             ),
             detail: format!(
                 "Nothing is said here of what the drive, its policies or a scrub would do for such a load: that takes {HINT_REQUESTS} at least, as the 99th percentile of fewer is simply the longest response. What became of these is in the report; record for longer."
@@ -78,7 +78,7 @@ fn few(response: &Summary) -> Option<Few> {
     let finding = (uncertainty > UNCERTAIN).then(|| Finding {
         headline: format!(
             "This trace is short: with {} requests all that follows is a hint at most.",
-            response.count
+            grouped(response.count)
         ),
         detail: format!(
             "Another piece of the same load may well have a mean response time that is {} higher or lower, and more where requests come in bursts. Record for longer.",
@@ -143,11 +143,11 @@ fn potential(study: &Study) -> Finding {
     let seconds = study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0);
     Finding {
         headline: format!(
-            "Up to {} could be read in the gaps before requests without delaying anybody.",
+            "The rotational gaps before requests have a potential of {} of reads that delay nobody.",
             rate(bytes_per_second)
         ),
         detail: format!(
-            "That is the rotational latency before the requests of this load {whose} times the media rate of {}: an upper bound. At that rate reading the whole drive of {} once would take {}.{}",
+            "That is the rotational latency before the requests of this load {whose} times the mean media rate of {}. It may be exceeded while much is wanted, and less comes when little is left. At that rate reading the whole drive of {} once would take {}.{}",
             rate(study.drive.media_bytes_per_second),
             Bytes::new(study.drive.capacity_bytes).human_decimal(),
             span(seconds),
@@ -228,7 +228,8 @@ fn nothing_helps(study: &Study, baseline: &PolicyRun) -> Finding {
     };
     Finding {
         headline: format!(
-            "No policy that was compared lowers the mean response time of this load noticeably{harm}."
+            "No policy that was compared lowers the mean response time of this load noticeably{harm}{}.",
+            reads_alone(study, baseline)
         ),
         detail: format!(
             "It is {} ms {}. {}{}",
@@ -244,20 +245,34 @@ fn own_queue_is_best(study: &Study, own: &PolicyRun, best: &PolicyRun) -> Findin
     let mean = |run: &PolicyRun| ms(run.result.response.mean_ns);
     Finding {
         headline: format!(
-            "No policy outside the drive does better than the {}, which has a mean response time of {} ms.",
+            "No policy outside the drive does better than the {}, which has a mean response time of {} ms, reads and writes together{}.",
             own.title,
-            mean(own)
+            mean(own),
+            reads_alone(study, own)
         ),
         detail: format!(
-            "Given one command at a time, the drive has {} ms under {}: while it works on one, the next can neither be taken into its buffer nor served from it. Reads alone take {} ms in the drive's queue and {} ms under {}; p99 of all requests is {} ms against {} ms. {}",
+            "Given one command at a time, the drive has {} ms under {}: while it works on one, the next can neither be taken into its buffer nor served from it. p99 is {} ms in the drive's queue and {} ms under {}. {}",
             mean(best),
-            best.title,
-            ms(own.result.read_response.mean_ns),
-            ms(best.result.read_response.mean_ns),
             best.title,
             ms(own.result.response.p99_ns as f64),
             ms(best.result.response.p99_ns as f64),
+            best.title,
             choice(study, &[own, best])
+        ),
+    }
+}
+
+/// Of a load for whose mean nothing does better: which policy does for its reads, if one does.
+fn reads_alone(study: &Study, baseline: &PolicyRun) -> String {
+    let mean = |run: &PolicyRun| run.result.read_response.mean_ns;
+    let best = study.policies().min_by(|a, b| mean(a).total_cmp(&mean(b)));
+    match best.filter(|best| 1.0 - mean(best) / mean(baseline) >= NOTICEABLE) {
+        None => String::new(),
+        Some(best) => format!(
+            "; reads alone do better under {}, with {} ms in place of {} ms",
+            best.title,
+            ms(mean(best)),
+            ms(mean(baseline))
         ),
     }
 }
@@ -301,7 +316,7 @@ fn load(study: &Study) -> Finding {
         format!(
             "The drive is busy {} of the time, but at its worst {} requests wait: it cannot keep up with the bursts.",
             percent(result.utilisation),
-            result.outstanding_max
+            grouped(result.outstanding_max)
         )
     } else {
         format!("The drive is busy {} of the time.", percent(result.utilisation))
@@ -449,7 +464,8 @@ fn unclean(study: &Study) -> Option<Finding> {
         headline: "The trace is not clean.".into(),
         detail: format!(
             "{} malformed records were skipped; {} records arrive before the record in front of them and were replayed with it.",
-            info.skipped, info.arrival_regressions
+            grouped(info.skipped),
+            grouped(info.arrival_regressions)
         ),
     })
 }

@@ -373,9 +373,9 @@ impl Study {
         self.policies().max_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
     }
 
-    /// Rate at which wanted data could be read in the rotational gaps of a run, at the very most:
-    /// the share of time spent in rotational latency before requests times the media rate (osdi00
-    /// section 3). That of writing back is left out, as nobody looks for gaps there.
+    /// What wanted data in the rotational gaps of a run are measured by: the share of time spent in
+    /// rotational latency before requests times the mean media rate (osdi00 section 3). It may be
+    /// exceeded while much is wanted. That of writing back is left out, as nobody looks for gaps there.
     pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
         let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
         share * self.drive.media_bytes_per_second

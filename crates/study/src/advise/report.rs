@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use freewheel_model::sched::POLICIES;
 use freewheel_model::stats::Summary;
 use freewheel_trace::SizeSummary;
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
 use super::{PolicyRun, Study, scrub_page};
@@ -16,7 +16,7 @@ pub(super) fn html(study: &Study) -> String {
     let title = format!("{} on {}", trace_name(&study.options.trace), study.drive.model);
     let lead = format!(
         "{} requests over {}, replayed on {} under {} scheduling policies.",
-        study.trace.info.requests,
+        grouped(study.trace.info.requests),
         span(study.trace.info.span_ns as f64 / 1e9),
         study.drive.name,
         study.runs.len()
@@ -53,7 +53,7 @@ fn head_time(study: &Study) -> Markup {
     let bars: Vec<HeadTimeBar> = study.runs.iter().map(|run| bar(study, run)).collect();
     html! {
         (page::chart(&chart::head_time(&bars)))
-        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency before requests: what background reads could get for free at the very most. Latency while the drive writes back from its buffer is not given away and does not count. Drives that keep the blocks that pass before those asked for give none of it away until that is switched off, and have another load then." }
+        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency before requests, times the mean media rate: the potential of free reads, which may be exceeded while much is wanted. Latency while the drive writes back from its buffer is not given away and does not count. Drives that keep the blocks that pass before those asked for give none of it away until that is switched off, and have another load then." }
     }
 }
 
@@ -155,7 +155,7 @@ fn workload(study: &Study) -> Markup {
     let mean = |bytes: f64| Bytes::new(bytes as u64).human();
     let row = |name: &str, read: String, write: String| vec![name.to_string(), read, write];
     let rows = [
-        row("requests", t.info.reads.to_string(), t.info.writes.to_string()),
+        row("requests", grouped(t.info.reads), grouped(t.info.writes)),
         row("data", size(t.info.bytes_read), size(t.info.bytes_written)),
         row("mean size", mean(t.sizes.read.mean_bytes), mean(t.sizes.write.mean_bytes)),
         row("median size", size(t.sizes.read.median_bytes), size(t.sizes.write.median_bytes)),
@@ -173,7 +173,7 @@ fn workload(study: &Study) -> Markup {
         p.note { "Sequential: starts where the request before it ended. Again: share of 4 KiB blocks read that had been read or written before, and of those written that had been written before." }
         h3 { "Skew" }
         p {
-            "Of " (t.skew.regions) " touched regions of " (size(t.skew.region_bytes))
+            "Of " (grouped(t.skew.regions)) " touched regions of " (size(t.skew.region_bytes))
             " the hottest 1 %, 10 % and 20 % get " (percent(t.skew.hottest_1_percent_share)) ", "
             (percent(t.skew.hottest_10_percent_share)) " and " (percent(t.skew.hottest_20_percent_share))
             " of the accesses. All touched data: " (size(t.info.footprint_bytes.unwrap_or(0))) "."

@@ -3,6 +3,7 @@
 use super::{Finding, Study};
 use crate::page::{about, ms, percent, rate, rounds, span};
 use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate};
+use freewheel_units::grouped;
 
 /// None when it was not asked for. A line of its detail is of one thing, what most ask first.
 pub(super) fn finding(study: &Study) -> Option<Finding> {
@@ -98,7 +99,7 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     };
     format!(
         "An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace.{local}",
-        estimate.slowest().simulated_gaps,
+        grouped(estimate.slowest().simulated_gaps),
         study.baseline().under()
     )
 }
@@ -119,7 +120,7 @@ fn latency_of(arm: &ArmScrub) -> String {
     .map(reached);
     let (efficiency, potential) = (percent(efficiency), rate(arm.potential_bytes_per_second));
     format!(
-        "It reads {efficiency} of the {potential} that the latency which a scrub can use would carry. Of that latency {seeks} goes into extra seeks and {left} is left; free transfers take {used_first} of it at first and {used_last} at last."
+        "It reads {efficiency} of the {potential} that the latency which a scrub can use would carry at the mean media rate. Of that latency {seeks} goes into extra seeks and {left} is left; free transfers take {used_first} of it at first and {used_last} at last."
     )
 }
 

@@ -1,6 +1,6 @@
 //! How long a scrub takes, as charts and a table.
 
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
 use super::Study;
@@ -27,8 +27,8 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
             "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
             " that reads in the rotational gaps of the load " (study.baseline().under()) ", as a scheduler inside the drive would, which knows where its head is. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
             (estimate.foreground_delay_ns) " ns later. A decision about a gap looked at "
-            (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, of "
-            (estimate.decisions) " decisions; how long they take depends on the machine, so the command prints it and no document has it."
+            (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, each a part of the drive, of "
+            (grouped(estimate.decisions)) " decisions; how long they take depends on the machine, so the command prints it and no document has it."
         }
     }
 }
@@ -92,7 +92,7 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
         (bandwidth_chart(&bandwidth(estimate, &shown), read))
         p.note {
             "In gaps is what the gaps give, without what requests read anyway; " (POTENTIAL_IS)
-            ", the same whatever is left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
+            "; it is the same whatever is left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
             @for (nth, &number) in shown.iter().enumerate() {
                 @if nth > 0 { " and" }
                 " " (percent(estimate.arms[number].gap_share)) " of the time of the whole trace, "

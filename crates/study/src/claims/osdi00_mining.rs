@@ -172,7 +172,7 @@ fn untouched(
     result: &RunResult,
 ) -> Result<bool, ConfigError> {
     let alone = setting.run_alone(context.options.seed, result.requests)?;
-    Ok(alone.result_hash == result.result_hash)
+    Ok(result.requests_hash.as_ref() == Some(&alone.result_hash))
 }
 
 fn line(name: &str, points: Vec<(f64, f64)>) -> Line {

@@ -2,6 +2,7 @@
 
 use freewheel_model::drive::QuantityUnit;
 use freewheel_model::drive::spec::HeldOut;
+use freewheel_units::grouped;
 use maud::{Markup, html};
 
 use super::{CheckRow, DriveSheet, SeekTime};
@@ -50,7 +51,7 @@ impl DriveSheet {
         let cells = |row: &HeldOut| -> Vec<String> {
             let means = [row.measured_mean, row.foretold_mean, row.demerit];
             let times = means.into_iter().chain([row.mechanics_demerit]);
-            let head = [row.requests.clone(), row.count.to_string()];
+            let head = [row.requests.clone(), grouped(row.count)];
             head.into_iter().chain(times.map(|time| ms(time.ns()))).collect()
         };
         let rows: Vec<Vec<String>> = self.held_out.iter().map(cells).collect();

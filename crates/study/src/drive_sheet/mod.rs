@@ -14,7 +14,7 @@ use freewheel_model::drive::spec::{Advertised, DriveSpec, HeldOut};
 use freewheel_model::drive::{Check, Drive, QuantityUnit};
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
-use freewheel_units::Op;
+use freewheel_units::{Op, grouped};
 use serde::Serialize;
 
 /// What a drive is and does. Of a drive with more actuators, `zones` and the seeks are those of
@@ -152,7 +152,7 @@ impl Heading {
             drive.total_blocks().bytes().human_decimal(),
             60.0 / spec.rotation_period.as_secs_f64(),
             spec.surfaces,
-            spec.cylinders,
+            grouped(spec.cylinders),
         );
         Self { model: spec.model.clone(), lead, has_actuators: spec.actuators > 1 }
     }

@@ -130,8 +130,7 @@ fn course(
 }
 
 /// What the lines of bandwidth are compared with.
-pub(crate) const POTENTIAL_IS: &str =
-    "potential is what the rotational latency would carry at the media rate";
+pub(crate) const POTENTIAL_IS: &str = "potential is what the rotational latency would carry at the mean media rate, which may be exceeded while much is wanted";
 
 /// Figure 9 (b).
 pub(crate) fn bandwidth_chart(bandwidth: &[chart::Line], x: &'static str) -> Markup {

@@ -4,7 +4,7 @@ use freewheel_model::freeblock::uses::{CompareCounts, PrefetchCounts};
 use freewheel_sim::background::{
     CompareResult, PrefetchResult, TaskKind, UseResult, WriteBackResult,
 };
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, grouped};
 
 use super::{DeadlineWork, TaskWork};
 use crate::page::{self, percent, rate, span};
@@ -88,7 +88,7 @@ fn kind(task: &TaskWork) -> String {
     };
     let (words, size) = (task.kind.words(), Bytes::new(task.block_bytes).human());
     match task.kind.has_rounds() {
-        true => format!("{words}: {what}; {} of {size}", task.blocks),
+        true => format!("{words}: {what}; {} of {size}", grouped(task.blocks)),
         false => format!("{words}: {what}; in blocks of {size}"),
     }
 }
@@ -111,7 +111,8 @@ fn compare_rows(result: &CompareResult, block_bytes: u64) -> Vec<(&'static str, 
         (
             "compared",
             format!(
-                "{compared} pairs of {block}; which differ a simulation does not know, its drives hold no data"
+                "{} pairs of {block}; which differ a simulation does not know, its drives hold no data",
+                grouped(compared)
             ),
         ),
         ("memory", format!("{waited} waited for their other version at most, of {memory}")),
@@ -127,21 +128,25 @@ fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
         (
             "hits",
             format!(
-                "{hits} of {reads} reads, {}, had all they asked for in memory of {memory}; they went to the drive all the same",
+                "{} of {} reads, {}, had all they asked for in memory of {memory}; they went to the drive all the same",
+                grouped(hits),
+                grouped(reads),
                 of_reads(hits)
             ),
         ),
         (
             "foreseen",
             format!(
-                "{foreseen} reads, {}, were of what was in memory or asked for",
+                "{} reads, {}, were of what was in memory or asked for",
+                grouped(foreseen),
                 of_reads(foreseen)
             ),
         ),
         (
             "prefetched",
             format!(
-                "{prefetched} blocks, {} of those asked for; {} of them were used",
+                "{} blocks, {} of those asked for; {} of them were used",
+                grouped(prefetched),
                 part(prefetched, predicted),
                 part(used, prefetched)
             ),
@@ -165,20 +170,25 @@ fn write_back_rows(result: &WriteBackResult, task: &TaskWork) -> Vec<(&'static s
     let ways: Vec<String> = ways
         .into_iter()
         .filter(|(blocks, _)| *blocks > 0)
-        .map(|(blocks, way)| format!("{blocks} {way}"))
+        .map(|(blocks, way)| format!("{} {way}", grouped(blocks)))
         .collect();
     let ways = if ways.is_empty() { String::new() } else { format!(": {}", ways.join(", ")) };
-    let taken = format!("{taken} of {writes}, {}, were done in memory", part(taken, writes));
+    let taken = format!(
+        "{} of {}, {}, were done in memory",
+        grouped(taken),
+        grouped(writes),
+        part(taken, writes)
+    );
     vec![
         ("writes", taken),
-        ("reads", format!("{reads_answered} were answered by memory")),
-        ("dirty blocks", format!("{dirtied}{ways}")),
+        ("reads", format!("{} were answered by memory", grouped(reads_answered))),
+        ("dirty blocks", format!("{}{ways}", grouped(dirtied))),
         ("written free", written_free(result.free_bytes, parts)),
         (
             "promoted",
             format!(
                 "{}, {} of the heads",
-                task.delivered.promoted_requests,
+                grouped(task.delivered.promoted_requests),
                 seconds(task.delivered.promoted_head_ns)
             ),
         ),
@@ -232,7 +242,7 @@ fn rounds_are(kind: TaskKind) -> &'static str {
 }
 
 fn rounds(task: &TaskWork, arms: u64) -> String {
-    let mut words = format!("{} complete", task.rounds);
+    let mut words = format!("{} complete", grouped(task.rounds));
     match (task.rounds_a_day, task.round_ns) {
         (_, Some(ns)) if task.kind.is_once() => words += &format!(", in {}", seconds(ns)),
         (Some(a_day), Some(ns)) => {
@@ -261,8 +271,10 @@ fn copies(task: &TaskWork) -> String {
     match requests {
         0 => "none: no request wrote over what was not read yet".to_owned(),
         _ => format!(
-            "{blocks} blocks in {requests} requests of their own, {} of the heads: read before requests \
+            "{} blocks in {} requests of their own, {} of the heads: read before requests \
              wrote over them, which waited; what responses grew by, the same run without `freeblock` tells",
+            grouped(blocks),
+            grouped(requests),
             seconds(came.copied_head_ns)
         ),
     }
@@ -272,7 +284,7 @@ fn copies(task: &TaskWork) -> String {
 fn superseded(task: &TaskWork) -> String {
     match task.delivered.superseded {
         0 => "none: no request brought newer data before".to_owned(),
-        blocks => format!("{blocks} blocks: a request brought newer data before"),
+        blocks => format!("{} blocks: a request brought newer data before", grouped(blocks)),
     }
 }
 
@@ -320,7 +332,11 @@ fn deadline(task: &TaskWork, due: &DeadlineWork) -> String {
     let mut words = format!("{} each", seconds(deadline_ns));
     if held + missed > 0 {
         let longest = seconds(longest_ns);
-        words += &format!(": held {held} times, missed {missed} times, the longest took {longest}");
+        words += &format!(
+            ": held {} times, missed {} times, the longest took {longest}",
+            grouped(held),
+            grouped(missed)
+        );
     }
     if is_under_way(task) {
         let expected = task.expected_end_ns.map(|ns| format!("expected after {}", seconds(ns)));

@@ -1,7 +1,7 @@
 //! Free work in words, the same in a terminal and on a page.
 
 use freewheel_sim::{FreeResult, FreeTime, IdleTime, RunResult};
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, grouped};
 
 use super::task_words::{delivered, task_rows};
 use super::{Delivered, FreeWork, IdleCost, TaskWork, ratio, write_back};
@@ -103,17 +103,24 @@ fn gaps(
         None => "",
     };
     let latency = format!("{used} used{holes}, {seeks}, {left} left");
-    let FreeTime { gaps, gaps_used, gaps_late, runs, foreground_delay_ns, .. } = time;
+    let &FreeTime { gaps, gaps_used, gaps_late, runs, foreground_delay_ns, .. } = time;
     let count = match gaps {
         0 if result.head_time.rotate_ns > 0 => KEPT.to_owned(),
-        _ => format!("{gaps}, of them {gaps_used} used, with {runs} runs"),
+        _ => {
+            let [gaps, used, runs] = [gaps, gaps_used, runs].map(grouped);
+            format!("{gaps}, of them {used} used, with {runs} runs")
+        }
     };
     let late = match gaps_late {
         0 if work.is_some_and(has_requests) => {
             "none by gaps: none ended late; what requests of its own cost is told apart".to_owned()
         }
         0 => "none: no gap ended late".to_owned(),
-        _ => format!("{} ms, late behind {gaps_late} gaps", ms(*foreground_delay_ns as f64)),
+        _ => format!(
+            "{} ms, late behind {} gaps",
+            ms(foreground_delay_ns as f64),
+            grouped(gaps_late)
+        ),
     };
     rows.extend([("latency", latency), ("gaps", count), ("foreground delay", late)]);
     rows
@@ -138,7 +145,7 @@ fn promotion(work: &FreeWork, result: &RunResult) -> Vec<(&'static str, String)>
     let head_ns = of_tails(work, |d| d.promoted_head_ns) as f64;
     let (seconds, share) = (span(head_ns / 1e9), percent(ratio(head_ns, result.arms_ns as f64)));
     vec![
-        ("promoted", format!("{blocks} blocks in {requests} requests")),
+        ("promoted", format!("{} blocks in {} requests", grouped(blocks), grouped(requests))),
         ("cost", format!("{seconds} of the heads, {share} of all time")),
         ("response", "what it grew by: the same run without `promote_tail` tells".to_owned()),
     ]
@@ -148,8 +155,8 @@ fn idle_time(work: &FreeWork, idle: &IdleTime) -> Vec<(&'static str, String)> {
     let Some(cost) = &work.idle_cost else { return Vec::new() };
     let [read, written] =
         [idle.read_bytes, idle.write_bytes].map(|bytes| Bytes::new(bytes).human());
-    let (bandwidth, runs) = (rate(cost.bytes_per_second), idle.runs);
-    let (delayed, behind) = (idle.requests_delayed, idle.requests_behind);
+    let (bandwidth, runs) = (rate(cost.bytes_per_second), grouped(idle.runs));
+    let [delayed, behind] = [idle.requests_delayed, idle.requests_behind].map(grouped);
     let (later, share) = (ms(cost.delay_ns_mean), percent(cost.behind));
     let added = cost.response_ns_added;
     let sign = if added < 0.0 { "-" } else { "+" };
@@ -165,9 +172,10 @@ fn idle_time(work: &FreeWork, idle: &IdleTime) -> Vec<(&'static str, String)> {
 
 fn timeout(cost: &IdleCost) -> String {
     let after = ms(cost.timeout_ns_mean);
-    let starts = cost.starts;
+    let starts = grouped(cost.starts);
     match cost.wrong_starts {
         Some(wrong) => {
+            let wrong = grouped(wrong);
             format!("{after} ms at the end; {starts} starts, {wrong} of them found wrong")
         }
         None => format!("{after} ms, fixed; {starts} starts"),
@@ -177,9 +185,17 @@ fn timeout(cost: &IdleCost) -> String {
 fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
     let &FreeWork { decisions, nodes_mean, exhausted, memory_bytes, .. } = work;
     let memory = Bytes::new(memory_bytes).human();
+    let nodes = format!("{nodes_mean:.1} nodes of the search on average, each a part of the drive");
+    let cut_short = match exhausted {
+        0 => "none: each was searched to its end".to_owned(),
+        _ => format!(
+            "{}, at `nodes_max` nodes: there may have been something better",
+            grouped(exhausted)
+        ),
+    };
     vec![
-        ("decisions", format!("{decisions}, looking at {nodes_mean:.1} nodes on average")),
-        ("beyond budget", format!("{exhausted}")),
+        ("decisions", format!("{}, looking at {nodes}", grouped(decisions))),
+        ("cut short", cut_short),
         ("memory", memory),
     ]
 }

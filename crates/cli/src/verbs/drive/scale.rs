@@ -9,7 +9,7 @@ use freewheel::model::drive::scale::{ScaleError, Scaling, YearlyRates};
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::sim::library;
 use freewheel::study::four_digits;
-use freewheel::units::Op;
+use freewheel::units::{Op, grouped};
 use serde::Serialize;
 
 use super::DriveIdentity;
@@ -223,7 +223,7 @@ fn text(document: &Document) -> String {
     let ms = |value| number::ms(value);
     let rate = |value| number::rate(value);
     row("capacity", &|s| s.drive.capacity_bytes as f64, &|b| number::capacity(b as u64));
-    row("cylinders", &|s| s.drive.cylinders.into(), &|count| format!("{count:.0}"));
+    row("cylinders", &|s| s.drive.cylinders.into(), &|count| grouped(count as u64));
     row("rpm", &|s| s.drive.rotation_rpm, &|rpm| format!("{rpm:.0}"));
     row("mean seek, read", &|s| s.mean_seek_read_ns as f64, &ms);
     row("mean seek, write", &|s| s.mean_seek_write_ns as f64, &ms);

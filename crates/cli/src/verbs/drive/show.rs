@@ -7,7 +7,7 @@ use freewheel::model::drive::QuantityUnit;
 use freewheel::model::drive::spec::HeldOut;
 use freewheel::sim::library;
 use freewheel::study::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
-use freewheel::units::SimDuration;
+use freewheel::units::{SimDuration, grouped};
 use serde::Serialize;
 
 use super::DriveIdentity;
@@ -95,11 +95,11 @@ fn identity(drive: &DriveIdentity) -> String {
         "{}: {}{year}\n{} blocks of 512 B, {:.0} rpm ({} a turn)\n{arms}{} surfaces, {} cylinders\n",
         drive.name,
         drive.model,
-        drive.blocks,
+        grouped(drive.blocks),
         drive.rotation_rpm,
         number::ms(drive.rotation_period_ns as f64),
         drive.surfaces,
-        drive.cylinders,
+        grouped(drive.cylinders),
     )
 }
 
@@ -200,7 +200,7 @@ pub fn held_out(rows: &[HeldOut]) -> String {
         let ms = |time: SimDuration| number::ms(time.ns() as f64);
         table.row([
             row.requests.clone(),
-            row.count.to_string(),
+            grouped(row.count),
             ms(row.measured_mean),
             ms(row.foretold_mean),
             ms(row.demerit),

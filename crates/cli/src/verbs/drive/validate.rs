@@ -6,6 +6,7 @@ use clap::Args;
 use freewheel::sim::config::TraceWorkload;
 use freewheel::study::{PhaseAnalysis, ValidateError, Validation, validate};
 use freewheel::trace::Format;
+use freewheel::units::grouped;
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -69,7 +70,7 @@ fn text(v: &Validation) -> String {
     let ms = |value: f64| format!("{value:.3} ms");
     let share = |value: f64| format!("{:.2} %", value * 100.0);
     let mut sums = Table::new("lr");
-    sums.row(["requests".to_owned(), v.requests.to_string()]);
+    sums.row(["requests".to_owned(), grouped(v.requests)]);
     sums.row(["measured mean".to_owned(), ms(v.measured_mean_ms)]);
     let simulated = format!("{} ({})", ms(v.simulated_mean_ms), share(v.mean_error_share));
     sums.row(["simulated mean (error)".to_owned(), simulated]);
@@ -84,7 +85,7 @@ fn text(v: &Validation) -> String {
     for part in &v.parts {
         let means = [part.measured_mean_ms, part.simulated_mean_ms, part.per_request_error_sd_ms];
         let [measured, simulated, sd] = means.map(ms);
-        parts.row([part.name.to_owned(), part.requests.to_string(), measured, simulated, sd]);
+        parts.row([part.name.to_owned(), grouped(part.requests), measured, simulated, sd]);
     }
     let mut quantiles = Table::new("rrr");
     quantiles.row(["share", "measured", "simulated"]);
@@ -118,7 +119,7 @@ fn phase(phase: &PhaseAnalysis) -> String {
             row.as_recorded.resultant_length_by_chance,
         ];
         let [recorded, later, chance] = lengths.map(|length| format!("{length:.3}"));
-        let (name, pairs) = (row.distance.name().to_owned(), row.as_recorded.pairs.to_string());
+        let (name, pairs) = (row.distance.name().to_owned(), grouped(row.as_recorded.pairs));
         let median = ms(row.achieved_median_ms);
         let resynchronised = if_any(row.resynchronised_median_ms);
         distances.row([name, pairs, recorded, later, chance, median, resynchronised]);

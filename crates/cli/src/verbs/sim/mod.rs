@@ -23,7 +23,7 @@ use crate::failure::{Failure, drive_help, is_not_a_file, with_near_file};
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
-use crate::{file, output, reading};
+use crate::{file, mistaken, output, reading};
 
 /// Run an experiment: a drive, a policy and a workload from a TOML file
 #[derive(Args)]
@@ -32,7 +32,8 @@ pub struct SimArgs {
     /// The experiment; its keys are those of `freewheel sim --schema`
     #[arg(required_unless_present = "schema")]
     config: Option<PathBuf>,
-    /// Override a key of the experiment; may be given several times
+    /// Override a key of the experiment; may be given several times. A path in the experiment counts
+    /// from its folder, one given here from the folder you are in
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = override_text)]
     overrides: Vec<String>,
     /// Seed of every random stream, instead of the experiment's
@@ -166,6 +167,11 @@ impl SimArgs {
     /// What is wrong with an experiment, behind the file or the overrides that it is in. It is a
     /// failure wherever it is: the command was understood.
     fn explain(&self, path: &Path, error: ConfigError) -> Failure {
+        if let ConfigError::Read { .. } | ConfigError::Parse { .. } = error
+            && let Some(failure) = mistaken::for_an_experiment(path)
+        {
+            return failure;
+        }
         let help = way_out(&error);
         let failure = match key(&error) {
             Some(key) => {
@@ -220,10 +226,13 @@ fn key(error: &ConfigError) -> Option<&'static str> {
     }
 }
 
+/// Where a path counts from that belongs to an experiment.
+const FROM: &str = "in an experiment from its folder, by --set from the folder you are in";
+
 /// What to do about it in an experiment, where there is something.
 fn way_out(error: &ConfigError) -> Option<String> {
     let help = match error {
-        ConfigError::Drive(error) => return drive_help(error),
+        ConfigError::Drive(error) => return drive_help(error, FROM),
         ConfigError::Read { path, source } => {
             return Some(with_near_file(
                 "give the path of an experiment, from the folder you are in: it is one TOML file, as \
@@ -235,8 +244,10 @@ fn way_out(error: &ConfigError) -> Option<String> {
         }
         ConfigError::Trace(TraceError::Io { file, source }) if is_not_a_file(source) => {
             return Some(with_near_file(
-                "give the path of a trace, from the folder of the experiment: it is one file, and \
-                 `freewheel trace formats` says what can be read",
+                &format!(
+                    "give the path of a trace, {FROM}: it is one file, and `freewheel trace formats` \
+                     says what can be read"
+                ),
                 Path::new(file),
                 source,
             ));

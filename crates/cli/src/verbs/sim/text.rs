@@ -3,9 +3,9 @@
 use freewheel::model::external::{Account, MarginInUse};
 use freewheel::model::stats::{Distribution, Summary};
 use freewheel::sim::config::Experiment;
-use freewheel::sim::{DriveResult, HeadTime, RefusedWrites, RunResult, Stages};
-use freewheel::study::{self, PassTable};
-use freewheel::units::Bytes;
+use freewheel::sim::{DriveResult, RefusedWrites, RunResult};
+use freewheel::study::{self, PassTable, StageTable};
+use freewheel::units::{Bytes, grouped};
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -19,6 +19,8 @@ pub(super) fn text(
 ) -> Result<String, Failure> {
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
+    let prices = "\nprices = true";
+    let config = config.replace(prices, &format!("{prices}   # {}", study::PRICES_ARE));
     let mut sections = vec![
         config,
         overview(result).to_string(),
@@ -41,16 +43,18 @@ pub(super) fn text(
 }
 
 fn overview(result: &RunResult) -> Table {
-    let (reads, writes) = (result.read_response.count, result.write_response.count);
-    let (flushes, trims) = (result.flush_response.count, result.trims);
+    let [reads, writes, flushes] =
+        [&result.read_response, &result.write_response, &result.flush_response]
+            .map(|summary| grouped(summary.count));
+    let trims = grouped(result.trims);
     let mut counts = format!("{reads} reads, {writes} writes, {flushes} flushes, {trims} trims");
     if result.refused_writes.count > 0 {
-        counts += &format!(", {} refused writes", result.refused_writes.count);
+        counts += &format!(", {} refused writes", grouped(result.refused_writes.count));
     }
     let rate = number::rate(result.bytes_per_second);
-    let (mean, max) = (result.outstanding_mean, result.outstanding_max);
+    let (mean, max) = (result.outstanding_mean, grouped(result.outstanding_max));
     let mut table = Table::new("ll");
-    table.row(["requests", &format!("{} ({counts})", result.requests)]);
+    table.row(["requests", &format!("{} ({counts})", grouped(result.requests))]);
     if result.refused_writes.count > 0 {
         table.row(["refused", &refusals(&result.refused_writes)]);
     }
@@ -58,7 +62,7 @@ fn overview(result: &RunResult) -> Table {
     table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
     table.row(["utilisation", &number::percent(result.utilisation)]);
     if result.buffer_reads + result.buffer_writes > 0 {
-        let (from, to) = (result.buffer_reads, result.buffer_writes);
+        let [from, to] = [result.buffer_reads, result.buffer_writes].map(grouped);
         let destaging = number::percent(result.destaging);
         table.row(["buffer", &format!("{from} reads from it, {to} writes to it")]);
         table.row(["writing back", &format!("{destaging} of the time")]);
@@ -71,7 +75,9 @@ fn overview(result: &RunResult) -> Table {
 }
 
 fn refusals(writes: &RefusedWrites) -> String {
-    let RefusedWrites { not_at_write_pointer, over_zone_boundary, zone_full, .. } = writes;
+    let &RefusedWrites { not_at_write_pointer, over_zone_boundary, zone_full, .. } = writes;
+    let [not_at_write_pointer, over_zone_boundary, zone_full] =
+        [not_at_write_pointer, over_zone_boundary, zone_full].map(grouped);
     format!(
         "{not_at_write_pointer} not at the write pointer, {over_zone_boundary} over a zone boundary, {zone_full} to a full zone"
     )
@@ -102,37 +108,18 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
     let tail = [p50_ns, p95_ns, p99_ns, p999_ns, p9999_ns, max_ns];
     // Standard deviation over mean.
     let variation = format!("{:.2}", summary.coefficient_of_variation);
-    [label.to_owned(), summary.count.to_string(), number::bare_ms(summary.mean_ns), variation]
+    [label.to_owned(), grouped(summary.count), number::bare_ms(summary.mean_ns), variation]
         .into_iter()
         .chain(tail.map(|ns| number::bare_ms(ns as f64)))
         .collect()
 }
 
 fn stages(result: &RunResult) -> Table {
-    let (stages, head): (&Stages, &HeadTime) = (&result.stages, &result.head_time);
-    let requests = result.response.count.max(1) as f64;
-    let of_requests = stages.head_time();
-    // Heads also write back, do what is promoted, pieces of requests that several arms serve, and
-    // commands that a scheduler outside the drive makes for free work.
-    let has_more = head != &of_requests;
-    let mut table = Table::new(if has_more { "lrrr" } else { "lrr" });
-    let columns = ["stage", "ms a request", "of requests' head time", "of all that heads did"];
-    table.row(columns.into_iter().take(3 + usize::from(has_more)));
-    let mut row = |label: &str, ns: u128, share: Option<fn(&HeadTime) -> f64>| {
-        let mut cells = vec![label.to_owned(), number::bare_ms(ns as f64 / requests)];
-        let wholes = [Some(&of_requests), has_more.then_some(head)].into_iter().flatten();
-        cells.extend(
-            wholes
-                .map(|whole| share.map(|share| number::percent(share(whole))).unwrap_or_default()),
-        );
-        table.row(cells);
-    };
-    row("queue", stages.queue_ns, None);
-    row("overhead", stages.overhead_ns, None);
-    row("seek", stages.seek_ns, Some(HeadTime::seek_share));
-    row("rotate", stages.rotate_ns, Some(HeadTime::rotate_share));
-    row("transfer", stages.transfer_ns, Some(HeadTime::transfer_share));
-    row("bus", stages.bus_ns, None);
+    let StageTable { head, rows } = study::stage_table(result);
+    let mut table = Table::new(if head.len() == 4 { "lrrr" } else { "lrr" });
+    let columns = head.len();
+    table.row(head);
+    rows.iter().for_each(|row| table.row(row.cells(columns, number::bare_ms, number::percent)));
     table
 }
 
@@ -141,13 +128,13 @@ fn external(seen: &Account) -> Table {
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("lr");
     table.row(["outside the drive", "head times"]);
-    table.row(["predicted", &seen.predicted.to_string()]);
+    table.row(["predicted", &grouped(seen.predicted)]);
     table.row(["within 50 us", &share(seen.within_50us)]);
     table.row(["within 150 us", &share(seen.within_150us)]);
     table.row(["turns longer", &share(seen.late)]);
     table.row(["behind free work", &share(seen.late_behind_free)]);
     table.row(["turns shorter", &share(seen.early)]);
-    table.row(["surprises", &seen.surprises.to_string()]);
+    table.row(["surprises", &grouped(seen.surprises)]);
     table
 }
 
@@ -161,7 +148,7 @@ fn margins(learned: &[MarginInUse]) -> Table {
             false => format!("{} to {}", of.cylinders_min, of.cylinders_max),
         };
         let margin = number::us(of.margin_ns as f64);
-        let (movements, late) = (of.movements.to_string(), of.late.to_string());
+        let (movements, late) = (grouped(of.movements), grouped(of.late));
         let seek = of.direction.map_or("none".into(), |direction| direction.to_string());
         table.row([of.op.to_string(), seek, cylinders, margin, movements, late]);
     }
@@ -193,7 +180,7 @@ fn drives(all: &[DriveResult]) -> String {
         let device = drive.device.map(|device| format!(" (device {device})"));
         table.row([
             format!("{}{}", drive.number, device.unwrap_or_default()),
-            drive.requests.to_string(),
+            grouped(drive.requests),
             number::bare_ms(drive.response_ns_mean),
             number::bare_ms(drive.response_ns_p99 as f64),
             number::percent(drive.utilisation),

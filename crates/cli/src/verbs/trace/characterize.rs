@@ -4,7 +4,7 @@ use clap::Args;
 use freewheel::trace::{
     Burstiness, Character, Characterizer, DurationSummary, SizeSummary, TraceError, TraceReader,
 };
-use freewheel::units::Bytes;
+use freewheel::units::{Bytes, grouped};
 
 use super::{LookArgs, info};
 use crate::failure::Failure;
@@ -69,7 +69,7 @@ fn sizes(character: &Character) -> String {
     let mut row = |label: &str, sizes: &SizeSummary| {
         table.row([
             label.to_owned(),
-            sizes.requests.to_string(),
+            grouped(sizes.requests),
             Bytes::new(sizes.mean_bytes.round() as u64).human(),
             Bytes::new(sizes.median_bytes).human(),
             Bytes::new(sizes.max_bytes).human(),
@@ -119,7 +119,7 @@ fn duration_cells(label: &str, summary: &DurationSummary) -> [String; 6] {
     let ms = |ns: u64| number::bare_ms(ns as f64);
     let mean = number::bare_ms(summary.mean_ns);
     let (p50, p99, max) = (ms(summary.p50_ns), ms(summary.p99_ns), ms(summary.max_ns));
-    [label.to_owned(), summary.count.to_string(), mean, p50, p99, max]
+    [label.to_owned(), grouped(summary.count), mean, p50, p99, max]
 }
 
 fn queueing(character: &Character) -> String {
@@ -130,7 +130,7 @@ fn queueing(character: &Character) -> String {
         table.row(["outstanding at an arrival", &text]);
     }
     let flush = &character.flush;
-    let text = format!("{} ({:.1} writes a flush)", flush.flushes, flush.writes_per_flush);
+    let text = format!("{} ({:.1} writes a flush)", grouped(flush.flushes), flush.writes_per_flush);
     table.row(["flushes", &text]);
     table.to_string()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use freewheel::trace::{ConvertOptions, Converted, Format, convert_with};
+use freewheel::units::grouped;
 use serde::Serialize;
 
 use super::ReadArgs;
@@ -56,8 +57,12 @@ impl ConvertArgs {
 }
 
 fn text(done: &Done) -> String {
-    let mut text =
-        format!("{} records of {} to {}", done.records, done.format, done.output.display());
+    let mut text = format!(
+        "{} records of {} to {}",
+        grouped(done.records),
+        done.format,
+        done.output.display()
+    );
     if done.other_devices > 0 {
         text += &format!("; {} of other devices left out", done.other_devices);
     }

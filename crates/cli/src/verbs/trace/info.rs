@@ -2,7 +2,7 @@
 
 use clap::Args;
 use freewheel::trace::TraceInfo;
-use freewheel::units::{Blocks, Bytes};
+use freewheel::units::{Blocks, Bytes, grouped};
 
 use super::LookArgs;
 use crate::failure::Failure;
@@ -38,17 +38,33 @@ pub fn text(info: &TraceInfo) -> String {
     let (read, written) = (human(info.bytes_read), human(info.bytes_written));
     table.row(["bytes".into(), format!("{} ({read} read, {written} written)", human(info.bytes))]);
     table.row(["footprint", &info.footprint_bytes.map_or("not counted".into(), human)]);
-    table.row(["completions", if info.has_completions { "recorded" } else { "not recorded" }]);
-    table.row(["arrivals that step back", &info.arrival_regressions.to_string()]);
-    table.row(["malformed and skipped", &info.skipped.to_string()]);
+    table.row(["completions", &completions(info)]);
+    table.row(["arrivals that step back", &grouped(info.arrival_regressions)]);
+    table.row(["malformed and skipped", &grouped(info.skipped)]);
     format!("{table}\n{}", devices(info))
 }
 
 fn requests(info: &TraceInfo) -> String {
     format!(
         "{} ({} reads, {} writes, {} flushes, {} trims)",
-        info.requests, info.reads, info.writes, info.flushes, info.trims
+        grouped(info.requests),
+        grouped(info.reads),
+        grouped(info.writes),
+        grouped(info.flushes),
+        grouped(info.trims)
     )
+}
+
+fn completions(info: &TraceInfo) -> String {
+    match info.completions {
+        0 => "not recorded".into(),
+        _ if info.has_completions => "recorded".into(),
+        some => format!(
+            "recorded of {} of {} requests: replayed by arrival, as think times need all of them",
+            grouped(some),
+            grouped(info.requests)
+        ),
+    }
 }
 
 fn devices(info: &TraceInfo) -> String {
@@ -57,7 +73,7 @@ fn devices(info: &TraceInfo) -> String {
     for (id, device) in &info.devices {
         table.row([
             id.to_string(),
-            device.requests.to_string(),
+            grouped(device.requests),
             Bytes::new(device.bytes).human(),
             Blocks::new(device.end_block).bytes().human(),
         ]);

@@ -392,6 +392,20 @@ impl Tasks {
             self.release_all(bounds(run.start, run.blocks));
         }
     }
+
+    /// What a decision about this gap finds of weights; the same however often it is asked for.
+    fn weigh_for(&mut self, gap: &Opportunity) {
+        self.end_gap();
+        let is_due = gap.begin >= self.weigh_at;
+        if is_due || self.has_new_round {
+            self.weigh(gap.begin, is_due);
+            self.has_new_round = false;
+        }
+        if is_due {
+            self.weigh_at = gap.begin + self.cadence;
+        }
+        self.weigh_by_room();
+    }
 }
 
 impl Planner for Tasks {
@@ -403,17 +417,16 @@ impl Planner for Tasks {
         self.plan_while(gap, &mut |_| true, runs);
     }
 
+    fn prepare(&mut self, gap: &Opportunity) {
+        if self.scheduler.is_stale() {
+            // Weights shape the index, so they come first.
+            self.weigh_for(gap);
+            self.scheduler.prepare(gap);
+        }
+    }
+
     fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
-        self.end_gap();
-        let is_due = gap.begin >= self.weigh_at;
-        if is_due || self.has_new_round {
-            self.weigh(gap.begin, is_due);
-            self.has_new_round = false;
-        }
-        if is_due {
-            self.weigh_at = gap.begin + self.cadence;
-        }
-        self.weigh_by_room();
+        self.weigh_for(gap);
         self.scheduler.plan_while(gap, go_on, runs);
         self.begin_writes(runs);
     }
