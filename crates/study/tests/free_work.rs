@@ -106,8 +106,9 @@ fn the_page_has_the_charts_of_what_there_is() {
     };
     let charts = |page: &str| page.matches("<svg").count();
     let (without, with) = (page(""), page(SAMPLE));
-    // Head time and response times; with free work use of the head and four of a scan's course.
-    assert_eq!((charts(&without), charts(&with)), (2, 7));
+    // Head time and response times; with free work use of the head, what decisions look at, and four of
+    // a scan's course.
+    assert_eq!((charts(&without), charts(&with)), (2, 8));
     let title = |page: &str| {
         let (_, rest) = page.split_once("<h1>").unwrap();
         rest.split_once("</h1>").unwrap().0.to_owned()
@@ -117,7 +118,7 @@ fn the_page_has_the_charts_of_what_there_is() {
     assert_eq!(title(&with), format!("{ran}, free work: sample"));
     assert!(!without.contains("Free work") && with.contains("Where the latency went"));
     let idle = page(&format!("{SAMPLE}\nidle = {{ after = \"5ms\" }}"));
-    assert_eq!(charts(&idle), 6);
+    assert_eq!(charts(&idle), 7);
     assert!(idle.contains("Idle time") && idle.contains("work in idle time"));
 }
 

@@ -183,9 +183,13 @@ fn timeout(cost: &IdleCost) -> String {
 }
 
 fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
-    let &FreeWork { decisions, nodes_mean, exhausted, memory_bytes, .. } = work;
+    let &FreeWork { decisions, nodes_mean, ref by_nodes, exhausted, memory_bytes, .. } = work;
     let memory = Bytes::new(memory_bytes).human();
-    let nodes = format!("{nodes_mean:.1} nodes of the search on average, each a part of the drive");
+    let [half, most] = [0.5, 0.99].map(|part| grouped(by_nodes.no_more_than(part)));
+    let nodes = format!(
+        "{nodes_mean:.1} nodes of the search on average, each a part of the drive; half at no more than \
+         {half}, 99 % at no more than {most}"
+    );
     let cut_short = match exhausted {
         0 => "none: each was searched to its end".to_owned(),
         _ => format!(
