@@ -93,7 +93,7 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     }
     let local = match estimate.end() {
         ScrubEnd::OutOfReach => {
-            " Where a load lies on parts of a drive the estimate tends to be too short."
+            " Where a load keeps to parts of a drive the estimate may be several times too short."
         }
         _ => "",
     };
