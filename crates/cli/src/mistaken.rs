@@ -13,9 +13,16 @@ enum Kind {
     Drive,
 }
 
+/// No experiment and no drive file is longer: what is need not be read to be told apart.
+const DOCUMENT_BYTES_MAX: u64 = 1 << 20;
+
 fn kind(path: &Path) -> Option<Kind> {
+    let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     if TraceReader::open(path, &OpenOptions::default()).is_ok() {
         return Some(Kind::Trace);
+    }
+    if file.len() > DOCUMENT_BYTES_MAX {
+        return None;
     }
     let document: toml::Table = read_text(path).ok()?.parse().ok()?;
     // A table that one of them cannot do without and the other does not have.

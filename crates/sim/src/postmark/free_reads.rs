@@ -110,6 +110,10 @@ impl FreeReads for CleaningTask {
 }
 
 impl Planner for CleaningPlanner {
+    fn prepare(&mut self, gap: &Opportunity) {
+        lock(&self.0).tasks.prepare(gap);
+    }
+
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
         lock(&self.0).tasks.plan(gap, runs);
     }

@@ -185,6 +185,9 @@ fn timeout(cost: &IdleCost) -> String {
 fn decisions(work: &FreeWork) -> Vec<(&'static str, String)> {
     let &FreeWork { decisions, nodes_mean, ref by_nodes, exhausted, memory_bytes, .. } = work;
     let memory = Bytes::new(memory_bytes).human();
+    if decisions == 0 {
+        return vec![("decisions", "none".into()), ("memory", memory)];
+    }
     let [half, most] = [0.5, 0.99].map(|part| grouped(by_nodes.no_more_than(part)));
     let nodes = format!(
         "{nodes_mean:.1} nodes of the search on average, each a part of the drive; half at no more than \
