@@ -21,11 +21,17 @@ use super::leaps::{Burst, End, Leaping, Pace, WHOLE, Watch};
 use super::sample::Sample;
 use crate::free_work::HeadUse;
 
-/// Assumed: bursts that tell a rate to a few hundredths, leaps that halve what is left, and a
+/// Assumed: bursts that mostly tell a rate to a few hundredths, leaps that halve what is left, and a
 /// patience of several times what the last blocks take of random requests on the largest drive
 /// here; and as many requests as take seconds to simulate.
-const PACE: Pace =
-    Pace { gaps: 1500, leaps: 200, step_max: 0.5, last_gaps: 200_000, requests: 4_000_000 };
+const PACE: Pace = Pace {
+    gaps: 1500,
+    gaps_max: 6000,
+    leaps: 200,
+    step_max: 0.5,
+    last_gaps: 200_000,
+    requests: 4_000_000,
+};
 
 /// An estimate of how long a scrub takes in the rotational gaps of a load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -426,8 +432,14 @@ impl ScanBehind {
 }
 
 /// A whole scan, for as many requests as are asked for.
-const NO_LEAPS: Pace =
-    Pace { gaps: 1500, leaps: u64::MAX / 2, step_max: 0.0, last_gaps: u64::MAX, requests: 0 };
+const NO_LEAPS: Pace = Pace {
+    gaps: 1500,
+    gaps_max: 1500,
+    leaps: u64::MAX / 2,
+    step_max: 0.0,
+    last_gaps: u64::MAX,
+    requests: 0,
+};
 
 /// A load until the scans of all arms are over, or for so many requests.
 struct Until<'a, S> {

@@ -4,7 +4,8 @@
 //! first where the head often comes by. So a few thousand gaps are simulated (a *burst*), and then
 //! wanted blocks are taken away as if such gaps had gone on for a while (a *leap*): where the burst
 //! took them, as many at a time as it took, and over and over until little is left, which is
-//! simulated to the end. This is coarse projective integration (Gear and Kevrekidis, SIAM J. Sci.
+//! simulated to the end. A leap goes on for so many times its burst, which is more as long as the
+//! rate stays. This is coarse projective integration (Gear and Kevrekidis, SIAM J. Sci.
 //! Comput. 24, 2003). A drive so small that a burst gets far is simulated as a whole.
 
 use std::sync::Arc;
@@ -18,16 +19,19 @@ use freewheel_sim::background::Gaps;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
 use super::curve;
-use super::thin::{Run, Scan};
+use super::spread::Spread;
+use super::thin::{Leap, Run, Scan};
 
 /// How finely a scan is followed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pace {
-    /// Gaps in a burst.
+    /// Fewest gaps in a burst.
     pub gaps: u64,
+    /// Most gaps in a burst: it is over before if its rate is known well enough.
+    pub gaps_max: u64,
     /// Most leaps.
     pub leaps: u64,
-    /// Largest part of what the gaps reach that a burst and its leap take; none for no leaps at all.
+    /// Largest part of what is left that a leap takes; none for no leaps at all.
     pub step_max: f64,
     /// Gaps that the last blocks may take, which are waited for without leaps.
     pub last_gaps: u64,
@@ -36,7 +40,7 @@ pub(super) struct Pace {
 }
 
 /// What a burst found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Burst {
     /// Blocks wanted when it began, and when it ended.
     pub from: u64,
@@ -48,6 +52,8 @@ pub(super) struct Burst {
     pub in_gaps: u64,
     /// What became of the gaps.
     pub time: Gaps,
+    /// Standard error of its rate, in parts of it.
+    pub error: f64,
 }
 
 /// How far the scans of all arms are.
@@ -81,13 +87,17 @@ pub(super) struct Leaping {
     pace: Pace,
     blocks: u64,
     prng: Prng,
-    /// Part of what the gaps reach that a burst and its leap take.
-    step: f64,
+    leap: Leap,
+    /// Part of what the last leap would have read that was there.
+    there: f64,
     leaps: u64,
     /// How far it has said that it is.
     told: u64,
     bursts: Vec<Burst>,
     burst: Burst,
+    /// Its pieces, and what it had given when the last one ended.
+    spread: Spread,
+    piece: (u64, u64),
     /// Free runs of the burst.
     runs: Vec<Run>,
     now: SimTime,
@@ -123,11 +133,14 @@ impl Leaping {
             pace,
             blocks,
             prng,
-            step: STEP_MIN.min(pace.step_max),
+            leap: Leap { times: 1.0, reach: REACH_MIN },
+            there: 1.0,
             leaps: 0,
             told: 0,
             bursts: Vec::new(),
             burst: Burst { from: blocks, ..Burst::default() },
+            spread: Spread::default(),
+            piece: (0, 0),
             runs: Vec::new(),
             now: SimTime::ZERO,
             last_gap: SimTime::ZERO,
@@ -191,20 +204,38 @@ impl Leaping {
 
     fn end_burst(&mut self) {
         let left = self.left();
-        self.bursts.push(Burst { to: left, ..self.burst });
+        self.bursts.push(Burst { to: left, error: self.spread.error(), ..self.burst });
         self.burst = Burst { from: left, ..Burst::default() };
+        (self.spread, self.piece) = (Spread::default(), (0, 0));
     }
 
-    /// Takes longer leaps where the rate hardly changes, and shorter ones where it does.
+    /// Whether the burst is long enough, at the end of a piece of it.
+    fn is_enough(&mut self) -> bool {
+        if !self.burst.gaps.is_multiple_of(PIECE) {
+            return false;
+        }
+        let given = (self.burst.in_gaps, self.burst.time.potential_ns);
+        self.spread.add(given.0 - self.piece.0, given.1 - self.piece.1);
+        self.piece = given;
+        let Pace { gaps, gaps_max, .. } = self.pace;
+        let is_known = || self.spread.error() <= RATE_ERROR;
+        self.burst.gaps >= gaps_max || self.burst.gaps >= gaps && is_known()
+    }
+
+    /// Takes longer leaps where the rate hardly changes, and shorter ones where it does. A rate that
+    /// stays although the last leap took most of what was in its regions says that the gaps reach
+    /// beyond them.
     fn adapt(&mut self) {
         let [.., before, after] = self.bursts.as_slice() else { return };
-        let part = |burst: &Burst| 1.0 / burst.runs.max(1) as f64;
-        let by_chance = (part(before) + part(after)).sqrt();
-        let change = libm::fabs(libm::log(curve::rate(after) / curve::rate(before)));
-        if change < STEADY.max(by_chance) {
-            self.step = (2.0 * self.step).min(self.pace.step_max);
-        } else if change > UNSTEADY.max(2.0 * by_chance) {
-            self.step = (0.5 * self.step).max(STEP_MIN.min(self.pace.step_max));
+        let by_chance = libm::hypot(before.error, after.error);
+        let fall = libm::log(curve::rate(before) / curve::rate(after));
+        let aim = STEADY.max(by_chance);
+        let Leap { times, reach } = &mut self.leap;
+        *times = (*times * (aim / libm::fabs(fall)).clamp(0.5, 2.0)).max(1.0);
+        if fall > aim {
+            *reach = (0.5 * *reach).max(REACH_MIN);
+        } else if self.there < 0.5 {
+            *reach = (2.0 * *reach).min(1.0);
         }
     }
 
@@ -218,21 +249,28 @@ impl Leaping {
             }
             return;
         }
+        let read = self.burst.in_gaps as f64;
+        let is_out_of_reach = (self.runs.len() as f64) < RUNS_MIN * self.burst.gaps as f64;
         self.end_burst();
         let mut runs = std::mem::take(&mut self.runs);
-        if runs.len() < RUNS_MIN {
+        if is_out_of_reach {
             return self.end(End::OutOfReach);
         }
         if self.leaps >= self.pace.leaps {
             return self.end(End::LoadOver);
         }
+        self.leaps += 1;
+        if self.pace.step_max == 0.0 {
+            return;
+        }
         self.adapt();
+        let most = -libm::log(1.0 - self.pace.step_max) * self.left() as f64 / read.max(1.0);
+        self.leap.times = self.leap.times.min(most);
         let Self { scheduler, layer, size, now, .. } = self;
         let mut scan = Scan { scheduler, layer: *layer, size: *size, now: *now };
-        scan.go_on(&mut runs, 1.0 - self.step, &mut self.prng);
+        self.there = scan.go_on(&mut runs, self.leap, &mut self.prng);
         scheduler.refresh();
         self.burst.from = self.left();
-        self.leaps += 1;
     }
 
     /// Says how far it is.
@@ -243,34 +281,43 @@ impl Leaping {
         self.told += more;
     }
 
-    /// How far it is, in parts of [`WHOLE`]: bursts, which take about the same time each, over those and
-    /// as many as follow if the rate stays, so that leaps get longer, until one might read what is left.
+    /// How far it is, in parts of [`WHOLE`]: bursts over those and as many as follow if the rate stays,
+    /// so that leaps get longer, until what is left might be simulated.
     fn how_far(&self) -> u64 {
         let Pace { gaps, leaps, step_max, .. } = self.pace;
-        let done = self.leaps as f64 + (self.burst.gaps as f64 / gaps as f64).min(1.0);
+        let part = (self.burst.gaps as f64 / gaps as f64).min(1.0);
+        let done = self.leaps as f64 + part;
         let mut all = self.leaps as f64 + 1.0;
-        let (mut left, mut step) = (self.burst.from as f64, self.step);
+        let read = self.bursts.last().map_or(1.0, |burst| burst.in_gaps as f64);
+        let (mut left, mut times) = (self.burst.from as f64, self.leap.times);
         for _ in self.leaps..leaps.min(self.leaps + LEAPS_AHEAD) {
-            left *= 1.0 - step;
+            left -= (times * read).min(step_max * left);
             if left <= gaps as f64 {
                 break;
             }
             all += 1.0;
-            step = (2.0 * step).min(step_max);
+            times *= 2.0;
         }
         (done / all * WHOLE as f64) as u64
     }
 }
 
-/// The part that the first leaps take, and the shortest. Assumed: near what whole regions give
-/// in a burst on a small drive.
-const STEP_MIN: f64 = 1.0 / 64.0;
+/// Gaps of a piece of a burst. Assumed: about as many as a piece of the sample has requests, so that
+/// pieces differ as parts of the load do.
+const PIECE: u64 = 250;
 
-/// Changes of the rate from one burst to the next, as a logarithm: below the first the leap between
-/// them might have been longer, beyond the second it should have been shorter. Assumed; more where
-/// chance alone makes more of the number of runs.
-const STEADY: f64 = 0.1;
-const UNSTEADY: f64 = 0.22;
+/// Standard error of a rate that is known well enough, in parts of it. Assumed: half of the change
+/// from one burst to the next that is aimed at.
+const RATE_ERROR: f64 = 0.08;
+
+/// Change of the rate from one burst to the next that leaps aim at, as a logarithm; more where chance
+/// alone makes more. Assumed: with three times as much, scans of the Atlas 10K in leaps fell behind
+/// whole ones.
+const STEADY: f64 = 0.15;
+
+/// Part of its length by which a region grows at least. Assumed: where a load ends at half of the
+/// drive an eighth takes what no gap reaches.
+const REACH_MIN: f64 = 0.01;
 
 /// So many leaps of half of what is left get through anything.
 const LEAPS_AHEAD: u64 = 64;
@@ -278,9 +325,8 @@ const LEAPS_AHEAD: u64 = 64;
 /// Gaps from one time that a scan says how far it is to the next.
 const TELL_EVERY: u64 = 50;
 
-/// With fewer free runs in a burst its gaps are said to reach nothing more. Assumed: of a smaller
-/// number nothing could be told, its standard error being a quarter.
-const RUNS_MIN: usize = 16;
+/// With fewer free runs for each gap of a burst the gaps are said to reach next to nothing more.
+const RUNS_MIN: f64 = 0.01;
 
 impl Planner for Leaping {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
@@ -312,7 +358,7 @@ impl Planner for Leaping {
         if self.burst.gaps.is_multiple_of(TELL_EVERY) {
             self.tell();
         }
-        if !self.is_complete() && self.burst.gaps.is_multiple_of(self.pace.gaps) {
+        if !self.is_complete() && self.is_enough() {
             self.leap();
         }
     }

@@ -10,6 +10,7 @@ mod curve;
 mod estimate;
 mod leaps;
 mod sample;
+mod spread;
 mod thin;
 
 pub use estimate::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
