@@ -130,7 +130,7 @@ impl Setting {
             .map_err(|message| ConfigError::Workload { message })?;
         let think = Think::Constant(SimDuration::from_ms(30));
         let mut source = Closed::new(pattern, 10, think, u64::MAX, seed);
-        let scan = ScanBehind::estimated(&experiment, &mut source)?;
+        let scan = ScanBehind::new(&experiment, &mut source, None)?;
         Ok(scan.seconds_until(1.0).map(|seconds| 1e9 * seconds))
     }
 

@@ -3,54 +3,167 @@
 //! An estimate of a drive of today cannot be held to a whole scan, which takes weeks of simulated
 //! time; the Atlas 10K is the largest drive here of which one takes seconds.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_sim::config::{ConfigError, Experiment, Workload};
-use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
-use freewheel_units::{Blocks, Bytes, SimDuration};
+use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, Workload};
+use freewheel_sim::source::{
+    Closed, Fit, Pattern, PatternSpec, Request, Source, SourceError, Think,
+};
+use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
 use rayon::prelude::*;
 
 use super::osdi00_mining::{MPL, transactions};
 use super::{Context, Outcome, Row};
 use crate::scrub::ScanBehind;
 
-/// Where the requests of a load lie.
-struct Load {
-    name: &'static str,
-    /// Part of the drive from its beginning on.
-    on: f64,
-    /// Share of requests near the one before.
-    local_share: f64,
-    /// What is said of estimates under such a load: within so many percent of the whole scan.
-    within: f64,
+/// What keeps the heads busy.
+enum Load {
+    /// Ten clients.
+    Clients {
+        name: &'static str,
+        /// Share of requests near the one before.
+        local_share: f64,
+        /// Where requests lie.
+        places: &'static [Place],
+        /// What is said of estimates under such a load: within so many percent of the whole scan.
+        within: f64,
+    },
+    /// A recorded load, scaled to the drive, piece by piece over and over.
+    Recorded { name: &'static str },
 }
 
-/// What the README says of estimates: within 15 % under random requests, within a factor of two
-/// under a load on a part of the drive.
-const RANDOM: f64 = 15.0;
-const ON_A_PART: f64 = 50.0;
+/// Requests of this share lie anywhere between two parts of the drive.
+struct Place {
+    share: f64,
+    from: f64,
+    to: f64,
+}
 
-const LOADS: [Load; 3] = [
-    Load { name: "random", on: 1.0, local_share: 0.0, within: RANDOM },
-    Load { name: "7 of 10 near the one before", on: 1.0, local_share: 0.7, within: RANDOM },
-    Load { name: "on a tenth of the drive", on: 0.1, local_share: 0.0, within: ON_A_PART },
+/// What the README says of estimates: within 15 % under random requests, within 30 % where these lie
+/// on a part of the drive and under recorded loads.
+const RANDOM: f64 = 15.0;
+const ON_A_PART: f64 = 30.0;
+
+const EVERYWHERE: &[Place] = &[Place { share: 1.0, from: 0.0, to: 1.0 }];
+
+const LOADS: [Load; 8] = [
+    Load::Clients { name: "random", local_share: 0.0, places: EVERYWHERE, within: RANDOM },
+    Load::Clients {
+        name: "7 of 10 near the one before",
+        local_share: 0.7,
+        places: EVERYWHERE,
+        within: RANDOM,
+    },
+    Load::Clients {
+        name: "on a tenth of the drive",
+        local_share: 0.0,
+        places: &[Place { share: 1.0, from: 0.0, to: 0.1 }],
+        within: ON_A_PART,
+    },
+    Load::Clients {
+        name: "on a tenth in its middle",
+        local_share: 0.0,
+        places: &[Place { share: 1.0, from: 0.45, to: 0.55 }],
+        within: ON_A_PART,
+    },
+    Load::Clients {
+        name: "4 of 5 on a twentieth",
+        local_share: 0.0,
+        places: &[
+            Place { share: 0.8, from: 0.3, to: 0.35 },
+            Place { share: 0.2, from: 0.0, to: 1.0 },
+        ],
+        within: ON_A_PART,
+    },
+    Load::Recorded { name: "pgbench-ext4" },
+    Load::Recorded { name: "sqlite-ext4" },
+    Load::Recorded { name: "fileserver-ext4" },
 ];
 
+/// Puts requests of a load on the whole drive where they are to lie.
+struct Placed<S> {
+    inner: S,
+    places: &'static [Place],
+    blocks: f64,
+}
+
+/// Starts are multiples of 4 KiB, and a request is no longer than twice that.
+const ALIGN: u64 = 8;
+
+impl<S: Source> Source for Placed<S> {
+    fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
+        self.inner.next_arrival()
+    }
+
+    fn take(&mut self) -> Request {
+        let mut request = self.inner.take();
+        let mut part = request.start.get() as f64 / self.blocks;
+        for place in self.places {
+            if part < place.share {
+                let at = place.from + part / place.share * (place.to - place.from);
+                let last = self.blocks - (2 * ALIGN) as f64;
+                request.start = Lbn::new((at * last) as u64 / ALIGN * ALIGN);
+                break;
+            }
+            part -= place.share;
+        }
+        request
+    }
+
+    fn completed(&mut self, tag: u64, now: SimTime) {
+        self.inner.completed(tag, now);
+    }
+
+    fn progress(&self) -> (u64, u64) {
+        self.inner.progress()
+    }
+}
+
 impl Load {
-    fn source(&self, experiment: &Experiment) -> Result<Closed, ConfigError> {
-        let kib = Bytes::from_kib;
-        let spec = PatternSpec {
-            size: kib(8),
-            align: kib(4),
-            local_share: self.local_share,
-            ..PatternSpec::default()
+    fn name(&self) -> &'static str {
+        let (Self::Clients { name, .. } | Self::Recorded { name }) = self;
+        name
+    }
+
+    fn within(&self) -> f64 {
+        match self {
+            Self::Clients { within, .. } => *within,
+            Self::Recorded { .. } => ON_A_PART,
+        }
+    }
+
+    /// Where a recorded load lies below the repository.
+    fn file(&self) -> Option<String> {
+        match self {
+            Self::Clients { .. } => None,
+            Self::Recorded { name } => Some(format!("data/recorded/{name}.csv.zst")),
+        }
+    }
+
+    /// The whole scan behind it, of at most so many requests, or else an estimate.
+    fn scan(&self, config: &SimConfig, whole: Option<u64>) -> Result<ScanBehind, ConfigError> {
+        let mut config = config.clone();
+        let (local_share, places) = match self {
+            Self::Clients { local_share, places, .. } => (*local_share, *places),
+            Self::Recorded { .. } => {
+                let file = self.file().unwrap_or_default().into();
+                let trace = TraceWorkload { file, fit: Fit::Scale, ..TraceWorkload::default() };
+                config.workload = Workload::Trace(trace.clone());
+                return ScanBehind::trace(&Experiment::new(config)?, &trace, whole);
+            }
         };
-        let blocks = (self.on * experiment.striping.blocks().get() as f64) as u64;
-        let seed = experiment.config.seed;
-        let pattern = Pattern::new(spec, Blocks::new(blocks), seed)
+        let kib = Bytes::from_kib;
+        let spec =
+            PatternSpec { size: kib(8), align: kib(4), local_share, ..PatternSpec::default() };
+        let (seed, experiment) = (config.seed, Experiment::new(config)?);
+        let blocks = experiment.striping.blocks();
+        let pattern = Pattern::new(spec, blocks, seed)
             .map_err(|message| ConfigError::Workload { message })?;
         let think = Think::Constant(SimDuration::from_ms(30));
-        Ok(Closed::new(pattern, MPL, think, u64::MAX, seed))
+        let inner = Closed::new(pattern, MPL, think, u64::MAX, seed);
+        let mut source = Placed { inner, places, blocks: blocks.get() as f64 };
+        ScanBehind::new(&experiment, &mut source, whole)
     }
 }
 
@@ -62,17 +175,16 @@ pub(super) fn scrub(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     if let Workload::Closed { requests, .. } = &mut config.workload {
         *requests = 1;
     }
-    let experiment = Experiment::new(config)?;
-    let loads = if context.options.quick { &LOADS[..1] } else { &LOADS[..] };
-    let runs: Vec<(&Load, bool)> =
-        loads.iter().flat_map(|load| [(load, true), (load, false)]).collect();
+    let is_there = |load: &&Load| load.file().is_none_or(|file| Path::new(&file).exists());
+    let loads: Vec<&Load> = match context.options.quick {
+        true => LOADS.iter().take(1).collect(),
+        false => LOADS.iter().filter(is_there).collect(),
+    };
+    let runs: Vec<(&Load, Option<u64>)> =
+        loads.iter().flat_map(|&load| [(load, Some(REQUESTS)), (load, None)]).collect();
     let done = AtomicU64::new(0);
-    let run = |(load, is_whole): &(&Load, bool)| {
-        let mut source = load.source(&experiment)?;
-        let scan = match is_whole {
-            true => ScanBehind::whole(&experiment, &mut source, REQUESTS)?,
-            false => ScanBehind::estimated(&experiment, &mut source)?,
-        };
+    let run = |(load, whole): &(&Load, Option<u64>)| {
+        let scan = load.scan(&config, *whole)?;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         (context.progress)(done, runs.len() as u64);
         Ok(scan)
@@ -92,10 +204,10 @@ fn rows(context: &Context<'_>, load: &Load, whole: &ScanBehind, estimate: &ScanB
         let seconds = [whole, estimate].map(|scan| scan.seconds_until(read));
         let quantity = format!(
             "{}: time until {:.0} % are read, estimate over whole scan",
-            load.name,
+            load.name(),
             100.0 * read
         );
-        let band = [100.0 - load.within, 100.0 + load.within];
+        let band = [100.0 - load.within(), 100.0 + load.within()];
         let [Some(simulated), Some(estimated)] = seconds else {
             return context.row_in(&quantity, "%", band, f64::NAN);
         };

@@ -381,25 +381,30 @@ pub(crate) struct ScanBehind {
 }
 
 impl ScanBehind {
-    /// Estimated as the scan behind a trace is.
-    pub fn estimated<S: Source>(
+    /// Simulated gap by gap, for at most so many requests, or else estimated as the scan behind a trace
+    /// is.
+    pub fn new<S: Source>(
         experiment: &Experiment,
         source: &mut S,
+        whole: Option<u64>,
     ) -> Result<Self, ConfigError> {
-        Self::new(experiment, source, block_size(&experiment.drive), PACE)
+        let pace = whole.map_or(PACE, |requests| Pace { requests, ..NO_LEAPS });
+        Self::at_pace(experiment, source, block_size(&experiment.drive), pace)
     }
 
-    /// Simulated gap by gap, for at most so many requests.
-    pub fn whole<S: Source>(
+    /// The same behind the trace that is the workload of the experiment, without rest.
+    pub fn trace(
         experiment: &Experiment,
-        source: &mut S,
-        requests: u64,
+        trace: &TraceWorkload,
+        whole: Option<u64>,
     ) -> Result<Self, ConfigError> {
-        let pace = Pace { requests, ..NO_LEAPS };
-        Self::new(experiment, source, block_size(&experiment.drive), pace)
+        let info = experiment.trace.as_ref().expect("the workload is a trace");
+        let sample = Sample::read(trace, info.requests)?;
+        let mut source = experiment.replay(trace, sample.for_ever(SimDuration::ZERO))?;
+        Self::new(experiment, &mut source, whole)
     }
 
-    fn new<S: Source>(
+    fn at_pace<S: Source>(
         experiment: &Experiment,
         source: &mut S,
         block_size: Bytes,
@@ -628,7 +633,7 @@ mod tests {
         // No block is read in pieces.
         let size = Bytes::new(512);
         let pace = Pace { requests: 60_000, ..PACE };
-        let scan = ScanBehind::new(&experiment, &mut clients(&experiment), size, pace).unwrap();
+        let scan = ScanBehind::at_pace(&experiment, &mut clients(&experiment), size, pace).unwrap();
         let arm = arm_of(&scan, &experiment, size);
         let shares = |at: fn(&GapShares) -> f64| arm.course.iter().map(move |p| at(&p.shares));
         // From hardly anything left over to hardly anything used.
@@ -656,7 +661,7 @@ mod tests {
         let requests = 20_000;
         let scan = |pace: Pace| {
             let pace = Pace { requests, ..pace };
-            ScanBehind::new(&experiment, &mut clients(&experiment), Bytes::from_kib(8), pace)
+            ScanBehind::at_pace(&experiment, &mut clients(&experiment), Bytes::from_kib(8), pace)
                 .unwrap()
         };
         let (whole, leaping) = (scan(NO_LEAPS), scan(PACE));
@@ -697,7 +702,7 @@ mod tests {
         let result = experiment.run().unwrap();
         let round = &result.background[0].tasks[0].rounds[0];
         let size = Bytes::from_kib(8);
-        let scan = ScanBehind::new(&experiment, &mut clients(&experiment), size, PACE).unwrap();
+        let scan = ScanBehind::at_pace(&experiment, &mut clients(&experiment), size, PACE).unwrap();
         let arm = arm_of(&scan, &experiment, size);
         assert!(arm.simulated_gaps * 3 < result.free.unwrap().time.gaps);
         // Until 95 % are read, leaps included; how long the last blocks take is chance.
@@ -737,7 +742,7 @@ mod tests {
     fn under_random_requests_the_estimate_is_near_a_whole_scan() {
         let experiment = experiment("kind = \"closed\"");
         let scan = |pace: Pace| {
-            ScanBehind::new(&experiment, &mut clients(&experiment), Bytes::from_kib(8), pace)
+            ScanBehind::at_pace(&experiment, &mut clients(&experiment), Bytes::from_kib(8), pace)
                 .unwrap()
         };
         let (whole, leaping) = (scan(Pace { requests: 1_000_000, ..NO_LEAPS }), scan(PACE));
@@ -759,21 +764,15 @@ mod tests {
         config.workload = freewheel_sim::config::Workload::Trace(trace.clone());
         config.scheduler = PolicySpec::Fcfs;
         let experiment = Experiment::new(config).unwrap();
-        let requests = experiment.trace.as_ref().unwrap().requests;
-        let sample = Sample::read(&trace, requests).unwrap();
-        let scan = |pace: Pace| {
-            let mut source = experiment.replay(&trace, sample.for_ever(SimDuration::ZERO)).unwrap();
-            ScanBehind::new(&experiment, &mut source, Bytes::from_kib(16), pace).unwrap()
-        };
-        let whole = scan(Pace { requests: 300_000, ..NO_LEAPS });
+        let scan = |whole| ScanBehind::trace(&experiment, &trace, whole).unwrap();
+        let (whole, leaping) = (scan(Some(300_000)), scan(None));
         let read = whole.read_share();
         assert!((0.05..0.9).contains(&read), "{read}");
-        let leaping = scan(PACE);
         assert_ne!(leaping.scan.end, End::Complete, "the gaps reach a part of the drive only");
         for part in [0.25, 0.5, 0.75, 1.0] {
             let at = |scan: &ScanBehind| scan.seconds_until(part * read).unwrap();
             let ratio = at(&leaping) / at(&whole);
-            assert!((0.5..1.5).contains(&ratio), "{ratio} at {part} of {read}");
+            assert!((0.7..1.3).contains(&ratio), "{ratio} at {part} of {read}");
         }
     }
 }
