@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 /// Powers of two by which decisions are told apart.
-const CLASSES: usize = 24;
+const CLASSES: usize = 64;
 
 /// What decisions cost so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,14 +30,20 @@ impl Effort {
 }
 
 /// Decisions by how many nodes each looked at, in powers of two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ByNodes([u64; CLASSES]);
+
+impl Default for ByNodes {
+    fn default() -> Self {
+        Self([0; CLASSES])
+    }
+}
 
 impl ByNodes {
     fn add(&mut self, nodes: u64) {
         // Up to 1, 2, 4, and so on: the least power of two that is no less.
         let class = nodes.max(1).next_power_of_two().trailing_zeros() as usize;
-        self.0[class.min(CLASSES - 1)] += 1;
+        self.0[class] += 1;
     }
 
     /// Adds the decisions of another planner.
@@ -46,7 +52,7 @@ impl ByNodes {
     }
 
     /// So many decisions looked at no more than so many nodes, for each power of two up to what all of
-    /// them did; the last stands for any more. Empty without decisions.
+    /// them did. Empty without decisions.
     pub fn up_to(&self) -> impl Iterator<Item = (u64, u64)> {
         let last = self.0.iter().rposition(|&decisions| decisions > 0);
         let classes = &self.0[..last.map_or(0, |last| last + 1)];

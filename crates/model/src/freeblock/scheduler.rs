@@ -343,11 +343,6 @@ impl Scheduler {
         self.wanted.begins_on(cylinder)
     }
 
-    /// Whether the next decision would have to make the index anew.
-    pub(super) fn is_stale(&self) -> bool {
-        self.is_stale
-    }
-
     /// Does now what the next decision would have to do first, after one was made or more has become
     /// wanted.
     pub fn refresh(&mut self) {
@@ -359,19 +354,27 @@ impl Scheduler {
             Ration::Opened(cylinder) => self.touched.push(cylinder),
         }
         self.touched.extend(self.wanted.raised());
-        if std::mem::take(&mut self.is_stale) {
+        if self.needs_rebuild() {
+            self.is_stale = false;
             self.touched.clear();
             self.index.rebuild(&self.tracks, &self.wanted);
         }
         self.touched.sort_unstable();
         self.touched.dedup();
-        if self.touched.len() as u64 * 2 > self.tracks.cylinders().into() {
-            self.touched.clear();
-            self.index.rebuild(&self.tracks, &self.wanted);
-        }
         for cylinder in self.touched.drain(..) {
             self.index.update(&self.tracks, &self.wanted, cylinder);
         }
+    }
+
+    /// Whether the index is to be made anew: when weights or sizes are others, or something has changed
+    /// on more than half of the cylinders.
+    fn needs_rebuild(&mut self) -> bool {
+        let is_much = |touched: &[u32]| touched.len() as u64 * 2 > self.tracks.cylinders().into();
+        if !self.is_stale && is_much(&self.touched) {
+            self.touched.sort_unstable();
+            self.touched.dedup();
+        }
+        self.is_stale || is_much(&self.touched)
     }
 
     /// What was moved may be wanted: by layers that `serves` says.
@@ -423,7 +426,7 @@ impl Planner for Scheduler {
     }
 
     fn prepare(&mut self, _: &Opportunity) {
-        if self.is_stale {
+        if self.needs_rebuild() {
             self.refresh();
         }
     }
@@ -471,5 +474,48 @@ impl Planner for Scheduler {
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let _ = op;
         self.moved(start, blocks, |_, key| key.op == Op::Read, at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::SimDuration;
+
+    use super::*;
+    use crate::drive::Position;
+    use crate::freeblock::Ends;
+
+    #[test]
+    fn what_changes_on_most_cylinders_is_a_new_index_before_the_next_decision_and_not_in_it() {
+        let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
+        let drive = Arc::new(Drive::build(&spec).unwrap());
+        let mut scheduler = Scheduler::new(&drive, Options::default());
+        let key = LayerKey { op: Op::Read, size: 16, offset: 0, weight: 1 };
+        let layer = scheduler.layer(key);
+        let position = Position { cylinder: 0, surface: 0 };
+        let gap = Opportunity {
+            begin: SimTime::ZERO,
+            from: position,
+            last_op: Op::Read,
+            read_write_switch: false,
+            to: position,
+            op: Op::Read,
+            seek: SimDuration::ZERO,
+            seek_error_ns: 0,
+            due: SimTime::ZERO,
+            ends: Ends::default(),
+        };
+        scheduler.want(layer, 0, 1);
+        scheduler.refresh();
+        assert!(!scheduler.needs_rebuild());
+        // A block every fifth of a cylinder: little each time, much in all.
+        let blocks = drive.blocks().get() / 16;
+        let each = blocks / u64::from(drive.cylinders()) / 5;
+        for at in (0..blocks).step_by(each as usize) {
+            scheduler.want(layer, at, at + 1);
+        }
+        assert!(!scheduler.is_stale && scheduler.needs_rebuild());
+        scheduler.prepare(&gap);
+        assert!(!scheduler.needs_rebuild() && scheduler.touched.is_empty());
     }
 }

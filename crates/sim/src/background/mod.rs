@@ -191,11 +191,12 @@ impl Background {
 
     /// Blocks have come to the task with this number.
     fn delivered(&mut self, number: usize, extent: Extent, way: Way, at: SimTime) {
-        let place = extent.start.get().rotate_left(40) ^ extent.blocks.get();
-        let to_whom = (number as u64) << 8 | way as u64;
-        for word in [at.ns(), place, to_whom] {
-            self.delivered_hash = mix(self.delivered_hash, word);
-        }
+        let hash = &mut self.delivered_hash;
+        let mut remember = |one: &Extent, way: Way| {
+            let to_whom = (number as u64) << 8 | way as u64;
+            let words = [at.ns(), one.start.get(), one.blocks.get(), to_whom];
+            *hash = words.into_iter().fold(*hash, mix);
+        };
         let task = &mut self.running[number];
         let mut blocks = 0;
         if way == Way::Promotion {
@@ -203,9 +204,11 @@ impl Background {
             for one in task.blocks_of(extent) {
                 let is_copy = self.copies.has_brought(number, one.start.get());
                 let way = if is_copy { Way::Copy } else { way };
+                remember(&one, way);
                 blocks += task.delivered(one.blocks, way, at);
             }
         } else {
+            remember(&extent, way);
             blocks = task.delivered(extent.blocks, way, at);
         }
         if number == FIRST {

@@ -93,7 +93,7 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     }
     let local = match estimate.end() {
         ScrubEnd::OutOfReach => {
-            " Where a load keeps to parts of a drive the estimate may be several times too short."
+            " Of loads that keep to parts of a drive such estimates were up to a quarter too short (`freewheel reproduce beyond.scrub`)."
         }
         _ => "",
     };

@@ -176,7 +176,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "beyond.scrub",
         title: "How good the estimate of a scrub's time is: against whole scans",
-        setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie; bands are what the README says of estimates",
+        setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie, and the recorded ones if it is run where `data/recorded` is; bands are what the README says of estimates",
         run: beyond_scrub::scrub,
     },
     Claim {

@@ -311,12 +311,11 @@ const PIECE: u64 = 250;
 const RATE_ERROR: f64 = 0.08;
 
 /// Change of the rate from one burst to the next that leaps aim at, as a logarithm; more where chance
-/// alone makes more. Assumed: with three times as much, scans of the Atlas 10K in leaps fell behind
-/// whole ones.
+/// alone makes more. Assumed: rates fall to a hundredth within thirty leaps then.
 const STEADY: f64 = 0.15;
 
-/// Part of its length by which a region grows at least. Assumed: where a load ends at half of the
-/// drive an eighth takes what no gap reaches.
+/// Part of its length by which a region grows at least. Assumed: little, as more takes what no gap
+/// reaches where a load ends.
 const REACH_MIN: f64 = 0.01;
 
 /// So many leaps of half of what is left get through anything.

@@ -418,11 +418,9 @@ impl Planner for Tasks {
     }
 
     fn prepare(&mut self, gap: &Opportunity) {
-        if self.scheduler.is_stale() {
-            // Weights shape the index, so they come first.
-            self.weigh_for(gap);
-            self.scheduler.prepare(gap);
-        }
+        // Weights shape the index, so they come first.
+        self.weigh_for(gap);
+        self.scheduler.prepare(gap);
     }
 
     fn plan_while(&mut self, gap: &Opportunity, go_on: GoOn<'_>, runs: &mut Vec<FreeRun>) {
