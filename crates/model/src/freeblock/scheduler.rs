@@ -497,7 +497,7 @@ mod tests {
             begin: SimTime::ZERO,
             from: position,
             last_op: Op::Read,
-            read_write_switch: false,
+            read_write_switch: SimDuration::ZERO,
             to: position,
             op: Op::Read,
             seek: SimDuration::ZERO,
@@ -510,7 +510,7 @@ mod tests {
         assert!(!scheduler.needs_rebuild());
         // A block every fifth of a cylinder: little each time, much in all.
         let blocks = drive.blocks().get() / 16;
-        let each = blocks / u64::from(drive.cylinders()) / 5;
+        let each = blocks / u64::from(scheduler.tracks.cylinders()) / 5;
         for at in (0..blocks).step_by(each as usize) {
             scheduler.want(layer, at, at + 1);
         }
