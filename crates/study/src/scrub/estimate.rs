@@ -21,14 +21,14 @@ use super::leaps::{Burst, End, Leaping, Pace, WHOLE, Watch};
 use super::sample::Sample;
 use crate::free_work::HeadUse;
 
-/// Assumed: bursts that mostly tell a rate to a few hundredths, leaps that halve what is left, and a
+/// Assumed: bursts that mostly tell a rate to a few hundredths, leaps that take a quarter of what is left, and a
 /// patience of several times what the last blocks take of random requests on the largest drive
 /// here; and as many requests as take seconds to simulate.
 const PACE: Pace = Pace {
     gaps: 1500,
     gaps_max: 6000,
     leaps: 200,
-    step_max: 0.5,
+    step_max: 0.25,
     last_gaps: 200_000,
     requests: 4_000_000,
 };

@@ -235,7 +235,7 @@ impl Leaping {
         if fall > aim {
             *reach = (0.5 * *reach).max(REACH_MIN);
         } else if self.there < 0.5 {
-            *reach = (2.0 * *reach).min(1.0);
+            *reach = (2.0 * *reach).min(REACH_MAX);
         }
     }
 
@@ -317,6 +317,10 @@ const STEADY: f64 = 0.15;
 /// Part of its length by which a region grows at least. Assumed: little, as more takes what no gap
 /// reaches where a load ends.
 const REACH_MIN: f64 = 0.01;
+
+/// The most of it. Assumed: the demo's load reads 44 to 45 % of 24 TB in 87 to 95 days with it, whether
+/// leaps take a tenth or a quarter of what is left; without, 46 to 57 % in 44 to 63 days.
+const REACH_MAX: f64 = 0.1;
 
 /// So many leaps of half of what is left get through anything.
 const LEAPS_AHEAD: u64 = 64;
