@@ -664,7 +664,8 @@ mod tests {
             ScanBehind::at_pace(&experiment, &mut clients(&experiment), Bytes::from_kib(8), pace)
                 .unwrap()
         };
-        let (whole, leaping) = (scan(NO_LEAPS), scan(PACE));
+        // So that it gets far within these requests.
+        let (whole, leaping) = (scan(NO_LEAPS), scan(Pace { step_max: 0.5, ..PACE }));
         let bursts = || whole.scan.bursts.iter().zip(&leaping.scan.bursts);
         assert!(whole.scan.bursts.len() == leaping.scan.bursts.len() && bursts().count() > 10);
         // The same gaps, with ever less wanted in those of the leaping scan.
@@ -712,7 +713,7 @@ mod tests {
         let gaps = round.progress.iter().find(|at| at.blocks >= read).unwrap().gaps;
         let of = |s: GapShares| [s.transfer_share, s.extra_seek_share, s.unused_share];
         for (ours, exact) in of(curve::shares(bursts)).into_iter().zip(of(gaps.shares())) {
-            assert!((ours - exact).abs() < 0.03, "{ours} {exact} until {read} are read");
+            assert!((ours - exact).abs() < 0.05, "{ours} {exact} until {read} are read");
         }
         assert_eq!(arm.shares, Some(curve::shares(&scan.scan.bursts)));
         let [.., all] = arm.parts.as_slice() else { panic!("{arm:?}") };
