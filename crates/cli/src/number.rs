@@ -33,7 +33,7 @@ pub fn decisions(of: &str, times: &Distribution) -> Option<String> {
     (times.count() > 0).then(|| {
         format!(
             "a decision{of} took here: {}; upkeep of the index and other work of the machine are in it, \
-             making it before the first, and for a further round, is not\n",
+             making it anew, and weighing tasks, is not\n",
             spread()
         )
     })

@@ -94,8 +94,9 @@ pub trait Planner: Send {
         self.plan(gap, runs);
     }
 
-    /// Told right before the decision about `gap`, this does of it what a round that has begun asks for:
-    /// making the index anew. The decision itself is the same with it and without.
+    /// Told right before the decision about `gap`, this does what comes before it but is no part of it:
+    /// weighing tasks, and making the index anew where a round that has begun, other weights or changes in
+    /// many places ask for that. The decision itself is the same with it and without.
     fn prepare(&mut self, gap: &Opportunity) {
         let _ = gap;
     }

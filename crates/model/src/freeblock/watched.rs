@@ -11,8 +11,8 @@ use crate::drive::{Departure, Drive};
 /// Makes the decision it is given, once; before and behind it there is time for a look at a clock.
 pub type Around<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
 
-/// A planner whose decisions about gaps are made inside of another's calls, and what a new round asks for
-/// before them. What it plans is the same.
+/// A planner whose decisions about gaps are made inside of another's calls, and what comes before them
+/// ([`Planner::prepare`]) outside. What it plans is the same.
 pub struct Watched<'a> {
     planner: &'a mut dyn Planner,
     around: Around<'a>,

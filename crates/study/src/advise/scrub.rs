@@ -93,7 +93,7 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     }
     let local = match estimate.end() {
         ScrubEnd::OutOfReach => {
-            " Of loads that keep to parts of a drive such estimates were up to a quarter too short (`freewheel reproduce beyond.scrub`)."
+            " On a small drive such estimates were up to a quarter too short (`freewheel reproduce beyond.scrub`)."
         }
         _ => "",
     };

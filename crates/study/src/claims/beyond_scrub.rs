@@ -3,7 +3,7 @@
 //! An estimate of a drive of today cannot be held to a whole scan, which takes weeks of simulated
 //! time; the Atlas 10K is the largest drive here of which one takes seconds.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, Workload};
@@ -133,21 +133,13 @@ impl Load {
         }
     }
 
-    /// Where a recorded load lies below the repository.
-    fn file(&self) -> Option<String> {
-        match self {
-            Self::Clients { .. } => None,
-            Self::Recorded { name } => Some(format!("data/recorded/{name}.csv.zst")),
-        }
-    }
-
     /// The whole scan behind it, of at most so many requests, or else an estimate.
     fn scan(&self, config: &SimConfig, whole: Option<u64>) -> Result<ScanBehind, ConfigError> {
         let mut config = config.clone();
         let (local_share, places) = match self {
             Self::Clients { local_share, places, .. } => (*local_share, *places),
-            Self::Recorded { .. } => {
-                let file = self.file().unwrap_or_default().into();
+            Self::Recorded { name } => {
+                let file = recorded(name);
                 let trace = TraceWorkload { file, fit: Fit::Scale, ..TraceWorkload::default() };
                 config.workload = Workload::Trace(trace.clone());
                 return ScanBehind::trace(&Experiment::new(config)?, &trace, whole);
@@ -167,6 +159,11 @@ impl Load {
     }
 }
 
+/// Where a recorded load lies, in the repository.
+fn recorded(name: &str) -> PathBuf {
+    format!("data/recorded/{name}.csv.zst").into()
+}
+
 /// Parts of what the whole scan reads at which the times are compared.
 const PARTS: [f64; 3] = [0.5, 0.95, 1.0];
 
@@ -175,7 +172,10 @@ pub(super) fn scrub(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     if let Workload::Closed { requests, .. } = &mut config.workload {
         *requests = 1;
     }
-    let is_there = |load: &&Load| load.file().is_none_or(|file| Path::new(&file).exists());
+    let is_there = |load: &&Load| match load {
+        Load::Clients { .. } => true,
+        Load::Recorded { name } => recorded(name).exists(),
+    };
     let loads: Vec<&Load> = match context.options.quick {
         true => LOADS.iter().take(1).collect(),
         false => LOADS.iter().filter(is_there).collect(),

@@ -46,8 +46,6 @@ pub(super) struct Burst {
     pub from: u64,
     pub to: u64,
     pub gaps: u64,
-    /// Free runs.
-    pub runs: u64,
     /// Blocks read in gaps; others passed anyway.
     pub in_gaps: u64,
     /// What became of the gaps.
@@ -282,7 +280,8 @@ impl Leaping {
     }
 
     /// How far it is, in parts of [`WHOLE`]: bursts over those and as many as follow if the rate stays,
-    /// so that leaps get longer, until what is left might be simulated.
+    /// so that leaps get longer, until what is left might be simulated. A burst counts as over when it
+    /// has its fewest gaps.
     fn how_far(&self) -> u64 {
         let Pace { gaps, leaps, step_max, .. } = self.pace;
         let part = (self.burst.gaps as f64 / gaps as f64).min(1.0);
@@ -318,17 +317,19 @@ const STEADY: f64 = 0.15;
 /// reaches where a load ends.
 const REACH_MIN: f64 = 0.01;
 
-/// The most of it. Assumed: the demo's load reads 44 to 45 % of 24 TB in 87 to 95 days with it, whether
-/// leaps take a tenth or a quarter of what is left; without, 46 to 57 % in 44 to 63 days.
+/// The most of it. Assumed, and estimates of large drives depend on it (ARCHITECTURE.md, "What was tried
+/// and left out").
 const REACH_MAX: f64 = 0.1;
 
-/// So many leaps of half of what is left get through anything.
+/// So many leaps of a quarter of what is left get through anything.
 const LEAPS_AHEAD: u64 = 64;
 
 /// Gaps from one time that a scan says how far it is to the next.
 const TELL_EVERY: u64 = 50;
 
-/// With fewer free runs for each gap of a burst the gaps are said to reach next to nothing more.
+/// With fewer free runs for each gap of a burst the gaps are said to reach next to nothing more. Assumed:
+/// of fewer than fifteen runs in the shortest burst nothing could be told, their standard error being a
+/// quarter.
 const RUNS_MIN: f64 = 0.01;
 
 impl Planner for Leaping {
@@ -344,7 +345,6 @@ impl Planner for Leaping {
             return;
         }
         let start = run.start.get();
-        self.burst.runs += 1;
         self.runs.push((start, start + u64::from(run.blocks)));
         self.scheduler.done(run, at);
         self.now = at;

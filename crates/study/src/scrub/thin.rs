@@ -13,7 +13,7 @@ pub(super) type Run = (u64, u64);
 const RUNS_OF_REGION: usize = 6;
 
 /// Part of a group of runs that one distance between them must take for a place where a region ends.
-/// Assumed: of six runs that lie anywhere it is one group in 25 where one does.
+/// Assumed: of six runs that lie anywhere it is one group in 25 where one does; of fewer it is more.
 const EMPTY: f64 = 0.7;
 
 /// What is wanted of a region for each block that is to be read there: half of it is left then.
@@ -39,7 +39,7 @@ pub(super) struct Leap {
     /// How many times over the runs of the burst come again.
     pub times: f64,
     /// Part of its length by which a region may grow at either end where too little is wanted of it
-    /// for that.
+    /// for that, and again, of the length that it has then, each time that it becomes one with another.
     pub reach: f64,
 }
 
