@@ -128,7 +128,7 @@ fn potential(study: &Study) -> Finding {
     let bytes_per_second = given_away.unwrap_or_else(|| study.potential_bytes_per_second(run));
     let whose = match given_away {
         None => run.under(),
-        Some(_) => "once the drive gives away what it keeps for its own buffer today (`keep_free_blocks_before`),".into(),
+        Some(_) => "with the reading ahead of requests for the drive's own buffer switched off (`keep_free_blocks_before`),".into(),
     };
     let rest = match run.writing_back_rotate_ns() {
         0 => String::new(),
@@ -140,18 +140,23 @@ fn potential(study: &Study) -> Finding {
             )
         }
     };
-    let seconds = study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0);
+    let capacity = Bytes::new(study.drive.capacity_bytes).human_decimal();
+    let whole = match &study.scrub {
+        Some(_) => "how much of the drive is read in them, and when, is said of the scrub.".into(),
+        None => format!(
+            "at that rate reading the whole drive of {capacity} once would take {}.",
+            span(study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0))
+        ),
+    };
+    let once = given_away.map_or("", |_| ", once the drive gives them away");
     Finding {
         headline: format!(
-            "The rotational gaps before requests have a potential of {} of reads that delay nobody.",
+            "The rotational gaps before requests have a potential of {} of reads that delay nobody{once}.",
             rate(bytes_per_second)
         ),
         detail: format!(
-            "That is the rotational latency before the requests of this load {whose} times the mean media rate of {}. It may be exceeded while much is wanted, and less comes when little is left. At that rate reading the whole drive of {} once would take {}.{}",
+            "That is the rotational latency before the requests of this load {whose} times the mean media rate of {}. It may be exceeded while much is wanted, and less comes when little is left; {whole}{rest}",
             rate(study.drive.media_bytes_per_second),
-            Bytes::new(study.drive.capacity_bytes).human_decimal(),
-            span(seconds),
-            rest
         ),
     }
 }

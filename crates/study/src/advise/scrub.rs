@@ -10,10 +10,10 @@ pub(super) fn finding(study: &Study) -> Option<Finding> {
     let estimate = study.scrub.as_ref()?;
     let lines = [
         course(estimate),
+        idle(study, estimate),
         pace(study, estimate),
         latency_of(estimate.slowest()),
         switched_off(study, estimate),
-        idle(study, estimate),
         grounds(study, estimate),
     ];
     let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();
@@ -37,8 +37,17 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         ScrubEnd::Unfinished => "how the rest fares is not known",
         ScrubEnd::OutOfReach | ScrubEnd::NoGaps => "hardly any gap reaches the rest",
     };
-    let reached = reached(estimate.read_share());
-    format!("A scrub would read {reached} of this drive in {time} under {load}, {cost}; {rest}.")
+    // Of one arm: where several fade, each at another time, the end is what they have in common.
+    let (share, time, then) = match &estimate.arms[..] {
+        [ArmScrub { faded: Some(faded), .. }] => {
+            (faded.read_share, about(faded.seconds), ", then little more")
+        }
+        _ => (estimate.read_share(), time, ""),
+    };
+    let reached = reached(share);
+    format!(
+        "A scrub would read {reached} of this drive in {time}{then} under {load}, {cost}; {rest}."
+    )
 }
 
 /// Whose pace the load has.
@@ -60,7 +69,7 @@ fn cost(study: &Study, estimate: &ScrubEstimate) -> String {
         (with, without) if with == without => "at hardly any cost to it".into(),
         (with, without) => {
             format!(
-                "at the cost of a mean response of {with} ms instead of {without} ms {}",
+                "at the cost of a mean response of {with} ms instead of {without} ms {}, as the drive must stop reading ahead of requests for itself",
                 baseline.under()
             )
         }
@@ -125,23 +134,46 @@ fn latency_of(arm: &ArmScrub) -> String {
 }
 
 fn course_of(arm: &ArmScrub) -> String {
-    let Some(half) = arm.seconds_50_percent else {
-        return match arm.end {
-            ScrubEnd::NoGaps => "What the drive's buffer serves, and what follows on the request before, waits for no rotation.".into(),
-            _ => "The requests lie where they lie; a gap is too short for the way to the rest.".into(),
-        };
+    if arm.end == ScrubEnd::NoGaps {
+        return "What the drive's buffer serves, and what follows on the request before, waits for no rotation.".into();
+    }
+    let when = |name: &str, seconds: Option<f64>| {
+        seconds.map(|seconds| format!("{name} after {}", span(seconds)))
     };
-    let late =
-        arm.seconds_95_percent.map_or(String::new(), |s| format!(", 95 % after {}", span(s)));
-    let of_read = || {
-        let five = arm.last_5_percent_of_read?;
-        Some(format!(" The last 5 % of what it reads take {} of the time.", percent(five)))
+    let times = [when("half", arm.seconds_50_percent), when("95 %", arm.seconds_95_percent)];
+    let times: Vec<String> = times.into_iter().flatten().collect();
+    let read = (!times.is_empty()).then(|| format!("Of the drive {} is read.", times.join(", ")));
+    let last = match arm.last_5_percent.zip(arm.last_1_percent) {
+        Some((five, one)) => Some(format!(
+            "The last 5 % take {} of the time, the last 1 % {}; promoting the last blocks to requests of their own (`promote_tail` of `freewheel sim`) shortens that at a stated cost.",
+            percent(five),
+            percent(one)
+        )),
+        None => rest_of(arm),
     };
-    let last = arm.last_5_percent.zip(arm.last_1_percent).map(|(five, one)| {
-        format!(" The last 5 % take {} of the time, the last 1 % {}; promoting the last blocks to requests of their own (`promote_tail` of `freewheel sim`) shortens that at a stated cost.", percent(five), percent(one))
+    [read, last].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// What comes of the part that no gap reaches, and when.
+fn rest_of(arm: &ArmScrub) -> Option<String> {
+    let faded = arm.faded.map_or(String::new(), |faded| {
+        format!(
+            "With {} read, after {}, the gaps give less than a tenth of what they gave at first. ",
+            reached(faded.read_share),
+            span(faded.seconds)
+        )
     });
-    let last = last.or_else(of_read).unwrap_or_default();
-    format!("Half of it is read after {}{late}.{last}", span(half))
+    let why = match arm.end {
+        ScrubEnd::Unfinished => "what was simulated of the load is over",
+        _ => "of a hundred gaps not one reads anything any more, and the estimate ends",
+    };
+    let (seconds, five) = (arm.seconds?, arm.last_5_percent_of_read?);
+    Some(format!(
+        "{faded}With {} read, after {}, {why}; the last 5 % of that take {} of the time.",
+        reached(arm.read_share),
+        span(seconds),
+        percent(five)
+    ))
 }
 
 fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
@@ -170,9 +202,15 @@ fn idle(study: &Study, estimate: &ScrubEstimate) -> String {
     let seconds = study.drive.capacity_bytes as f64
         / (study.drive.media_bytes_per_second * estimate.arms.len() as f64)
         / estimate.idle_share;
+    let alone = span(seconds);
+    let best = match estimate.seconds_with_idle_time() {
+        Some(both) if estimate.seconds().is_some() => {
+            format!("{} at best, from idle time alone in {alone}", span(both))
+        }
+        _ => format!("{alone} at best"),
+    };
     format!(
-        "The drive is idle {} of the time. From that time alone all of it would be read in {} at best, but a request that comes meanwhile waits for the head.",
-        percent(estimate.idle_share),
-        span(seconds)
+        "The drive is idle {} of the time. If the scrub used all of that too, the whole drive would be read in {best}; but a request that comes meanwhile waits for the head.",
+        percent(estimate.idle_share)
     )
 }

@@ -99,7 +99,7 @@ fn charts(estimate: &ScrubEstimate) -> Markup {
                 (percent(estimate.arms[number].simulated_gap_share)) " in the bursts"
                 @if count > 1 { " (" (name(number, estimate)) ")" }
             }
-            ". Bandwidth and shares are those of each burst, from its beginning to its end; lines from one burst to the next stand for what was not simulated."
+            "; times are reckoned by the former. Bandwidth and shares are those of each burst, from its beginning to its end; lines from one burst to the next stand for what was not simulated."
         }
         @for &number in &shown {
             (shares_chart(&of_arm(number, estimate), &shares_of(&estimate.arms[number]), read))
@@ -187,6 +187,7 @@ fn table(estimate: &ScrubEstimate) -> Markup {
         "",
         "read",
         "in",
+        "with all idle time, at best",
         "potential",
         "efficiency",
         "extra seeks",
@@ -201,6 +202,7 @@ fn table(estimate: &ScrubEstimate) -> Markup {
             name(number, estimate),
             reached(arm.read_share),
             arm.seconds.map_or("none".into(), span),
+            arm.seconds_with_idle_time.map_or("never".into(), span),
             rate(arm.potential_bytes_per_second),
             arm.efficiency.map_or("none".into(), percent),
             arm.shares.map_or("none".into(), |shares| percent(shares.extra_seek_share)),

@@ -180,6 +180,12 @@ pub const CLAIMS: &[Claim] = &[
         run: beyond_scrub::scrub,
     },
     Claim {
+        id: "beyond.scrub-24tb",
+        title: "The same on 24 TB, for as much as can be simulated in minutes",
+        setting: "24 TB, recorded pgbench load scaled to it, FCFS, greedy rule; blocks of 256 KiB; run it where `data/recorded` is",
+        run: beyond_scrub::large,
+    },
+    Claim {
         id: "beyond.ends",
         title: "When a background task ends, as it is foretold after 300 requests of the foreground",
         setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K: whole rounds; 24 TB: against the time that beyond.scrub is about",

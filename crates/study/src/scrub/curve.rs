@@ -35,6 +35,29 @@ pub(super) fn rate(burst: &Burst) -> f64 {
     burst.in_gaps as f64 / burst.time.potential_ns.max(1) as f64
 }
 
+/// When the rate is less than this part of the first burst's for good: the end of the last burst that
+/// has more. None when the last one of all has.
+pub(super) fn faded(bursts: &[Burst], part: f64) -> Option<At> {
+    let least = part * rate(bursts.first()?);
+    let last = bursts.iter().rposition(|burst| rate(burst) >= least)?;
+    (last + 1 < bursts.len()).then(|| course(&bursts[..=last])[2 * last + 1])
+}
+
+/// When all is read, if so much of it in a second is read beside this course of seconds and the part
+/// that is read. None when it never is.
+pub(super) fn seconds_with(course: impl Iterator<Item = (f64, f64)>, rate: f64) -> Option<f64> {
+    let read_at = |(seconds, read): (f64, f64)| read + rate * seconds;
+    let mut before = (0.0, 0.0);
+    for at in course {
+        let (from, to) = (read_at(before), read_at(at));
+        if to >= 1.0 {
+            return Some(before.0 + (1.0 - from) / (to - from) * (at.0 - before.0));
+        }
+        before = at;
+    }
+    (rate > 0.0).then(|| (1.0 - before.1) / rate)
+}
+
 /// Latency between two bursts until only `to` blocks are left. The rate is taken to be a power of
 /// what is left.
 fn leap_ns(before: &Burst, after: &Burst, to: u64) -> f64 {
@@ -156,6 +179,31 @@ mod tests {
                 assert!((ours / exact - 1.0).abs() < 0.01, "{power} at {left}: {ours} {exact}");
             }
         }
+    }
+
+    #[test]
+    fn a_scan_has_faded_behind_the_last_burst_with_more_than_that_part_of_the_first_rate() {
+        let bursts = bursts(1.0);
+        // Rates are as what is left: 1, 0.5, 0.2 and 0.0005 of the first.
+        let at = |part| faded(&bursts, part).map(|at| at.left);
+        assert_eq!([at(0.6), at(0.3), at(0.1)], [Some(999_000), Some(499_000), Some(199_000)]);
+        assert_eq!((at(1e-4), faded(&[], 0.1)), (None, None));
+        // One that comes back has not faded before.
+        let back = [bursts[0], bursts[3], bursts[1], bursts[3]];
+        assert_eq!(faded(&back, 0.1).map(|at| at.left), Some(499_000));
+    }
+
+    #[test]
+    fn with_idle_time_all_is_read_when_both_together_have_read_it() {
+        let course = [(0.0, 0.0), (10.0, 0.4), (20.0, 0.6), (100.0, 0.7)];
+        let with = |rate| seconds_with(course.into_iter(), rate);
+        assert_eq!(with(0.0), None);
+        // Within the course, on a straight line of it, and long after it.
+        for (rate, seconds) in [(0.02, 20.0), (0.04, 40.0 / 3.0), (0.0001, 3000.0)] {
+            assert!((with(rate).unwrap() - seconds).abs() < 1e-9, "{rate}: {:?}", with(rate));
+        }
+        assert_eq!(seconds_with([(0.0, 0.0), (8.0, 1.0)].into_iter(), 0.0), Some(8.0));
+        assert_eq!(seconds_with(std::iter::empty(), 0.25), Some(4.0));
     }
 
     #[test]

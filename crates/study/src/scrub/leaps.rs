@@ -20,7 +20,7 @@ use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
 use super::curve;
 use super::spread::Spread;
-use super::thin::{Leap, Run, Scan};
+use super::thin::{Run, Scan};
 
 /// How finely a scan is followed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,6 +37,16 @@ pub(super) struct Pace {
     pub last_gaps: u64,
     /// Most requests of the foreground.
     pub requests: u64,
+}
+
+/// What is scanned how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting {
+    /// Size of a wanted block.
+    pub block_size: Bytes,
+    /// How gaps are planned.
+    pub rule: Rule,
+    pub pace: Pace,
 }
 
 /// What a burst found.
@@ -85,9 +95,8 @@ pub(super) struct Leaping {
     pace: Pace,
     blocks: u64,
     prng: Prng,
-    leap: Leap,
-    /// Part of what the last leap would have read that was there.
-    there: f64,
+    /// How many times over the runs of a burst come again in a leap.
+    times: f64,
     leaps: u64,
     /// How far it has said that it is.
     told: u64,
@@ -107,14 +116,9 @@ pub(super) struct Leaping {
 
 impl Leaping {
     /// A scan of everything on an arm of `drive`, watched over by `watch`.
-    pub fn new(
-        drive: &Arc<Drive>,
-        block_size: Bytes,
-        pace: Pace,
-        prng: Prng,
-        watch: &Arc<Watch>,
-    ) -> Self {
-        let options = Options { rule: Rule::Paths, ..Options::default() };
+    pub fn new(drive: &Arc<Drive>, setting: Setting, prng: Prng, watch: &Arc<Watch>) -> Self {
+        let Setting { block_size, rule, pace } = setting;
+        let options = Options { rule, ..Options::default() };
         let mut scheduler = Scheduler::new(drive, options);
         let size = (block_size.get() / 512) as u32;
         let key = LayerKey { op: Op::Read, size, offset: 0, weight: 1 };
@@ -131,8 +135,7 @@ impl Leaping {
             pace,
             blocks,
             prng,
-            leap: Leap { times: 1.0, reach: REACH_MIN },
-            there: 1.0,
+            times: 1.0,
             leaps: 0,
             told: 0,
             bursts: Vec::new(),
@@ -220,21 +223,13 @@ impl Leaping {
         self.burst.gaps >= gaps_max || self.burst.gaps >= gaps && is_known()
     }
 
-    /// Takes longer leaps where the rate hardly changes, and shorter ones where it does. A rate that
-    /// stays although the last leap took most of what was in its regions says that the gaps reach
-    /// beyond them.
+    /// Takes longer leaps where the rate hardly changes, and shorter ones where it does.
     fn adapt(&mut self) {
         let [.., before, after] = self.bursts.as_slice() else { return };
         let by_chance = libm::hypot(before.error, after.error);
-        let fall = libm::log(curve::rate(before) / curve::rate(after));
+        let change = libm::fabs(libm::log(curve::rate(before) / curve::rate(after)));
         let aim = STEADY.max(by_chance);
-        let Leap { times, reach } = &mut self.leap;
-        *times = (*times * (aim / libm::fabs(fall)).clamp(0.5, 2.0)).max(1.0);
-        if fall > aim {
-            *reach = (0.5 * *reach).max(REACH_MIN);
-        } else if self.there < 0.5 {
-            *reach = (2.0 * *reach).min(REACH_MAX);
-        }
+        self.times = (self.times * (aim / change).clamp(0.5, 2.0)).max(1.0);
     }
 
     /// A burst is long enough: takes away what the time up to the next one would.
@@ -247,8 +242,14 @@ impl Leaping {
             }
             return;
         }
-        let read = self.burst.in_gaps as f64;
-        let is_out_of_reach = (self.runs.len() as f64) < RUNS_MIN * self.burst.gaps as f64;
+        let mut is_out_of_reach = (self.runs.len() as f64) < RUNS_MIN * self.burst.gaps as f64;
+        if self.burst.in_gaps == 0 && !is_out_of_reach {
+            // Pieces of blocks tell no rate: the burst goes on, as long as is waited for last blocks.
+            if self.burst.gaps < self.pace.last_gaps {
+                return;
+            }
+            is_out_of_reach = true;
+        }
         self.end_burst();
         let mut runs = std::mem::take(&mut self.runs);
         if is_out_of_reach {
@@ -262,11 +263,12 @@ impl Leaping {
             return;
         }
         self.adapt();
-        let most = -libm::log(1.0 - self.pace.step_max) * self.left() as f64 / read.max(1.0);
-        self.leap.times = self.leap.times.min(most);
+        let read = runs.iter().map(|run| (run.1 - run.0) as f64).sum::<f64>() / self.size as f64;
+        let most = -libm::log(1.0 - self.pace.step_max) * self.left() as f64 / read;
+        self.times = self.times.min(most);
         let Self { scheduler, layer, size, now, .. } = self;
         let mut scan = Scan { scheduler, layer: *layer, size: *size, now: *now };
-        self.there = scan.go_on(&mut runs, self.leap, &mut self.prng);
+        scan.go_on(&mut runs, self.times, &mut self.prng);
         scheduler.refresh();
         self.burst.from = self.left();
     }
@@ -280,15 +282,16 @@ impl Leaping {
     }
 
     /// How far it is, in parts of [`WHOLE`]: bursts over those and as many as follow if the rate stays,
-    /// so that leaps get longer, until what is left might be simulated. A burst counts as over when it
-    /// has its fewest gaps.
+    /// so that leaps get longer, until what is left might be simulated. A burst is taken to have as many
+    /// gaps as the one before it.
     fn how_far(&self) -> u64 {
         let Pace { gaps, leaps, step_max, .. } = self.pace;
-        let part = (self.burst.gaps as f64 / gaps as f64).min(1.0);
+        let before = self.bursts.last().map_or(gaps, |burst| burst.gaps.max(gaps));
+        let part = (self.burst.gaps as f64 / before as f64).min(1.0);
         let done = self.leaps as f64 + part;
         let mut all = self.leaps as f64 + 1.0;
         let read = self.bursts.last().map_or(1.0, |burst| burst.in_gaps as f64);
-        let (mut left, mut times) = (self.burst.from as f64, self.leap.times);
+        let (mut left, mut times) = (self.burst.from as f64, self.times);
         for _ in self.leaps..leaps.min(self.leaps + LEAPS_AHEAD) {
             left -= (times * read).min(step_max * left);
             if left <= gaps as f64 {
@@ -313,16 +316,8 @@ const RATE_ERROR: f64 = 0.08;
 /// alone makes more. Assumed: rates fall to a hundredth within thirty leaps then.
 const STEADY: f64 = 0.15;
 
-/// Part of its length by which a region grows at least. Assumed: little, as more takes what no gap
-/// reaches where a load ends.
-const REACH_MIN: f64 = 0.01;
-
-/// The most of it. Assumed, and estimates of large drives depend on it (ARCHITECTURE.md, "What was tried
-/// and left out").
-const REACH_MAX: f64 = 0.1;
-
-/// So many leaps of a quarter of what is left get through anything.
-const LEAPS_AHEAD: u64 = 64;
+/// So many leaps of a tenth of what is left get through anything.
+const LEAPS_AHEAD: u64 = 200;
 
 /// Gaps from one time that a scan says how far it is to the next.
 const TELL_EVERY: u64 = 50;
@@ -373,5 +368,84 @@ impl Planner for Leaping {
             self.deliveries();
             self.is_complete();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_model::drive::Position;
+    use freewheel_model::freeblock::Ends;
+
+    use super::*;
+
+    const PACE: Pace = Pace {
+        gaps: 500,
+        gaps_max: 1000,
+        leaps: 10,
+        step_max: 0.1,
+        last_gaps: 5000,
+        requests: u64::MAX,
+    };
+
+    fn scan() -> Leaping {
+        let spec = freewheel_sim::library::spec("atlas10k").unwrap();
+        let drive = Arc::new(Drive::build(&spec).unwrap());
+        let watch = Arc::new(Watch { unfinished: 1.into(), ..Watch::default() });
+        let setting = Setting { block_size: Bytes::from_kib(8), rule: Rule::Greedy, pace: PACE };
+        Leaping::new(&drive, setting, Prng::new(1, "test"), &watch)
+    }
+
+    /// So many gaps, in each of which so many blocks of 512 B are read, one such place after another.
+    fn gaps(scan: &mut Leaping, count: u64, blocks: u32) {
+        let gap = Opportunity {
+            begin: SimTime::ZERO,
+            from: Position::default(),
+            last_op: Op::Read,
+            read_write_switch: SimDuration::ZERO,
+            to: Position::default(),
+            op: Op::Read,
+            seek: SimDuration::ZERO,
+            seek_error_ns: 0,
+            due: SimTime::from_ns(3_000_000),
+            ends: Ends::default(),
+        };
+        for _ in 0..count {
+            let start = Lbn::new(16 * scan.burst.gaps);
+            scan.done(&FreeRun { start, blocks, op: Op::Read }, SimTime::ZERO);
+            scan.filled(&gap, &Spent::default());
+        }
+    }
+
+    #[test]
+    fn a_burst_that_completes_nothing_goes_on_until_it_does_or_nothing_comes() {
+        let mut pieces = scan();
+        gaps(&mut pieces, 4000, 8);
+        assert!(pieces.bursts.is_empty() && pieces.end.is_none());
+        // One block that is complete tells a rate.
+        gaps(&mut pieces, PIECE, 16);
+        assert_eq!((pieces.bursts.len(), pieces.leaps, pieces.end), (1, 1, None));
+        assert!(pieces.times.is_finite() && curve::rate(&pieces.bursts[0]) > 0.0);
+        let mut never = scan();
+        gaps(&mut never, PACE.last_gaps, 8);
+        assert_eq!((never.bursts.len(), never.leaps), (1, 0));
+        assert_eq!(never.end, Some(End::OutOfReach));
+    }
+
+    #[test]
+    fn leaps_are_longer_while_the_rate_stays_and_shorter_when_it_changes() {
+        let mut scan = scan();
+        let mut after = |rates: [u64; 2]| {
+            let time = Gaps { potential_ns: 1_000_000, ..Gaps::default() };
+            scan.bursts = rates.map(|in_gaps| Burst { in_gaps, time, ..Burst::default() }).into();
+            scan.times = 8.0;
+            scan.adapt();
+            scan.times
+        };
+        assert_eq!(after([1000, 1000]), 16.0);
+        // A third of the rate is lost, and at once nearly all.
+        let ln = libm::log(1.5);
+        assert!((after([1500, 1000]) / (8.0 * (STEADY / ln).max(0.5)) - 1.0).abs() < 1e-9);
+        assert_eq!(after([1500, 1]), 4.0);
+        assert!((after([1000, 1500]) - after([1500, 1000])).abs() < 1e-9);
     }
 }
