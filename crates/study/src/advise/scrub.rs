@@ -38,15 +38,16 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         ScrubEnd::OutOfReach | ScrubEnd::NoGaps => "hardly any gap reaches the rest",
     };
     // Of one arm: where several fade, each at another time, the end is what they have in common.
-    let (share, time, then) = match &estimate.arms[..] {
-        [ArmScrub { faded: Some(faded), .. }] => {
-            (faded.read_share, about(faded.seconds), ", then little more")
-        }
-        _ => (estimate.read_share(), time, ""),
+    let (share, time) = match &estimate.arms[..] {
+        [ArmScrub { faded: Some(faded), .. }] => (faded.read_share, about(faded.seconds)),
+        _ => (estimate.read_share(), time),
     };
     let reached = reached(share);
+    let whole = estimate.seconds_with_idle_time().map_or(String::new(), |seconds| {
+        format!(" (in idle time as well, the whole drive in {} at best)", about(seconds))
+    });
     format!(
-        "A scrub would read {reached} of this drive in {time}{then} under {load}, {cost}; {rest}."
+        "A scrub would read {reached} of this drive in {time} under {load}, {cost}; {rest}{whole}."
     )
 }
 
@@ -142,7 +143,8 @@ fn course_of(arm: &ArmScrub) -> String {
     };
     let times = [when("half", arm.seconds_50_percent), when("95 %", arm.seconds_95_percent)];
     let times: Vec<String> = times.into_iter().flatten().collect();
-    let read = (!times.is_empty()).then(|| format!("Of the drive {} is read.", times.join(", ")));
+    let read =
+        (!times.is_empty()).then(|| format!("Of the drive it has read {}.", times.join(", ")));
     let last = match arm.last_5_percent.zip(arm.last_1_percent) {
         Some((five, one)) => Some(format!(
             "The last 5 % take {} of the time, the last 1 % {}; promoting the last blocks to requests of their own (`promote_tail` of `freewheel sim`) shortens that at a stated cost.",
@@ -154,7 +156,7 @@ fn course_of(arm: &ArmScrub) -> String {
     [read, last].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// What comes of the part that no gap reaches, and when.
+/// When it gets slow, and where it ends, if it does not read all.
 fn rest_of(arm: &ArmScrub) -> Option<String> {
     let faded = arm.faded.map_or(String::new(), |faded| {
         format!(
@@ -165,11 +167,11 @@ fn rest_of(arm: &ArmScrub) -> Option<String> {
     });
     let why = match arm.end {
         ScrubEnd::Unfinished => "what was simulated of the load is over",
-        _ => "of a hundred gaps not one reads anything any more, and the estimate ends",
+        _ => "they give less than a hundredth of it, or not one of a hundred gaps reads anything",
     };
     let (seconds, five) = (arm.seconds?, arm.last_5_percent_of_read?);
     Some(format!(
-        "{faded}With {} read, after {}, {why}; the last 5 % of that take {} of the time.",
+        "{faded}With {} read, after {}, {why}: there the estimate ends. The last 5 % of what is read take {} of its time.",
         reached(arm.read_share),
         span(seconds),
         percent(five)

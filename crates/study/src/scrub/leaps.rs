@@ -242,17 +242,15 @@ impl Leaping {
             }
             return;
         }
-        let mut is_out_of_reach = (self.runs.len() as f64) < RUNS_MIN * self.burst.gaps as f64;
-        if self.burst.in_gaps == 0 && !is_out_of_reach {
-            // Pieces of blocks tell no rate: the burst goes on, as long as is waited for last blocks.
-            if self.burst.gaps < self.pace.last_gaps {
-                return;
-            }
-            is_out_of_reach = true;
+        let is_rare = (self.runs.len() as f64) < RUNS_MIN * self.burst.gaps as f64;
+        let is_known = self.burst.in_gaps > 0;
+        // Pieces of blocks tell no rate: the burst goes on, as long as is waited for last blocks.
+        if !is_known && !is_rare && self.burst.gaps < self.pace.last_gaps {
+            return;
         }
         self.end_burst();
         let mut runs = std::mem::take(&mut self.runs);
-        if is_out_of_reach {
+        if is_rare || !is_known {
             return self.end(End::OutOfReach);
         }
         if self.leaps >= self.pace.leaps {
@@ -261,6 +259,9 @@ impl Leaping {
         self.leaps += 1;
         if self.pace.step_max == 0.0 {
             return;
+        }
+        if self.has_ebbed() {
+            return self.end(End::OutOfReach);
         }
         self.adapt();
         let read = runs.iter().map(|run| (run.1 - run.0) as f64).sum::<f64>() / self.size as f64;
@@ -271,6 +272,15 @@ impl Leaping {
         scan.go_on(&mut runs, self.times, &mut self.prng);
         scheduler.refresh();
         self.burst.from = self.left();
+    }
+
+    /// Whether the gaps give next to nothing of what they gave at first, and not because hardly anything
+    /// is left.
+    fn has_ebbed(&self) -> bool {
+        let rates = self.bursts.first().zip(self.bursts.last());
+        let has_ebbed =
+            rates.is_some_and(|(first, last)| curve::rate(last) < RATE_MIN * curve::rate(first));
+        has_ebbed && self.left() as f64 > LAST_PART * self.blocks as f64
     }
 
     /// Says how far it is.
@@ -326,6 +336,13 @@ const TELL_EVERY: u64 = 50;
 /// of fewer than fifteen runs in the shortest burst nothing could be told, their standard error being a
 /// quarter.
 const RUNS_MIN: f64 = 0.01;
+
+/// With a smaller part of its first rate a scan is said to be at its end, if more than [`LAST_PART`] of it
+/// is left. Assumed: what takes a hundred times as long as at first nobody waits for.
+const RATE_MIN: f64 = 0.01;
+
+/// The part of a scan that is slow because hardly anything is left, wherever the gaps reach. Assumed.
+const LAST_PART: f64 = 0.01;
 
 impl Planner for Leaping {
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
@@ -429,6 +446,23 @@ mod tests {
         gaps(&mut never, PACE.last_gaps, 8);
         assert_eq!((never.bursts.len(), never.leaps), (1, 0));
         assert_eq!(never.end, Some(End::OutOfReach));
+    }
+
+    #[test]
+    fn a_scan_ends_at_a_hundredth_of_its_first_rate_unless_hardly_anything_is_left() {
+        let mut scan = scan();
+        let time = Gaps { potential_ns: 1_000_000, ..Gaps::default() };
+        let burst = |in_gaps| Burst { in_gaps, time, ..Burst::default() };
+        let mut has_ebbed = |last| {
+            scan.bursts = vec![burst(10_000), burst(last)];
+            scan.has_ebbed()
+        };
+        assert_eq!([101, 100, 99].map(&mut has_ebbed), [false, false, true]);
+        // Nothing but the last two hundredths, and then only one and less.
+        scan.passed(Op::Read, Lbn::new(0), (scan.blocks * 16 * 98 / 100) as u32, SimTime::ZERO);
+        assert!(scan.has_ebbed());
+        scan.passed(Op::Read, Lbn::new(0), (scan.blocks * 16 * 199 / 200) as u32, SimTime::ZERO);
+        assert!(!scan.has_ebbed() && scan.end.is_none());
     }
 
     #[test]
