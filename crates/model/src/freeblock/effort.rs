@@ -111,6 +111,15 @@ mod tests {
     }
 
     #[test]
+    fn any_number_of_nodes_has_its_class() {
+        for nodes in [(1 << 23) + 1, 1 << 40, (1 << 40) + 1, 1 << 63] {
+            let mut effort = Effort::default();
+            effort.add(nodes, false);
+            assert_eq!(effort.by_nodes.no_more_than(1.0), nodes.next_power_of_two());
+        }
+    }
+
+    #[test]
     fn what_several_planners_decided_adds_up() {
         let (mut one, mut other) = (Effort::default(), Effort::default());
         one.add(3, false);

@@ -368,7 +368,7 @@ impl Scheduler {
 
     /// Whether the index is to be made anew: when weights or sizes are others, or something has changed
     /// on more than half of the cylinders, for which these are told once each.
-    fn needs_rebuild(&mut self) -> bool {
+    pub(super) fn needs_rebuild(&mut self) -> bool {
         let is_much = |touched: &[u32]| touched.len() as u64 * 2 > self.tracks.cylinders().into();
         if !self.is_stale && is_much(&self.touched) {
             self.touched.sort_unstable();

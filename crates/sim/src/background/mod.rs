@@ -192,11 +192,7 @@ impl Background {
     /// Blocks have come to the task with this number.
     fn delivered(&mut self, number: usize, extent: Extent, way: Way, at: SimTime) {
         let hash = &mut self.delivered_hash;
-        let mut remember = |one: &Extent, way: Way| {
-            let to_whom = (number as u64) << 8 | way as u64;
-            let words = [at.ns(), one.start.get(), one.blocks.get(), to_whom];
-            *hash = words.into_iter().fold(*hash, mix);
-        };
+        let mut remember = |one: &Extent, way| *hash = with_delivery(*hash, number, one, way, at);
         let task = &mut self.running[number];
         let mut blocks = 0;
         if way == Way::Promotion {
@@ -223,6 +219,13 @@ impl Background {
             unfinished.left.fetch_sub(blocks, Ordering::Relaxed);
         }
     }
+}
+
+/// A run's hash with a delivery more.
+fn with_delivery(hash: u64, number: usize, extent: &Extent, way: Way, at: SimTime) -> u64 {
+    let to_whom = (number as u64) << 8 | way as u64;
+    let words = [at.ns(), extent.start.get(), extent.blocks.get(), to_whom];
+    words.into_iter().fold(hash, mix)
 }
 
 impl Planner for Background {
@@ -433,6 +436,25 @@ mod tests {
     use super::*;
     use crate::config::{Experiment, SimConfig};
     use crate::source::{Closed, Pattern, PatternSpec, Think};
+
+    #[test]
+    fn deliveries_that_differ_in_one_thing_have_another_hash() {
+        let hash = |number, start, blocks, way, at| {
+            let extent = Extent { start: Lbn::new(start), blocks: Blocks::new(blocks) };
+            with_delivery(1, number, &extent, way, SimTime::from_ns(at))
+        };
+        let hashes = [
+            hash(0, 8, 16, Way::Gap, 5),
+            hash(1, 8, 16, Way::Gap, 5),
+            hash(0, 16, 8, Way::Gap, 5),
+            hash(0, 7, 17, Way::Gap, 5),
+            hash(0, 8, 17, Way::Gap, 5),
+            hash(0, 8, 16, Way::Copy, 5),
+            hash(0, 8, 16, Way::Promotion, 5),
+            hash(0, 8, 16, Way::Gap, 6),
+        ];
+        assert_eq!(BTreeSet::from(hashes).len(), hashes.len());
+    }
 
     #[test]
     fn a_source_ends_with_an_error_when_too_many_requests_in_a_row_bring_no_block() {

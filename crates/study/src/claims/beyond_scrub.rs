@@ -149,7 +149,7 @@ impl Load {
         let (local_share, places) = match self {
             Self::Clients { local_share, places, .. } => (*local_share, *places),
             Self::Recorded { name } => {
-                return behind_recorded(config, name, Rule::Paths, whole);
+                return behind_recorded(config, name, Rule::Paths, whole, &|_, _| {});
             }
         };
         let kib = Bytes::from_kib;
@@ -172,10 +172,11 @@ fn behind_recorded(
     name: &str,
     rule: Rule,
     whole: Option<u64>,
+    progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<ScanBehind, ConfigError> {
     let trace = TraceWorkload { file: recorded(name), fit: Fit::Scale, ..TraceWorkload::default() };
     config.workload = Workload::Trace(trace.clone());
-    ScanBehind::trace(&Experiment::new(config)?, &trace, rule, whole)
+    ScanBehind::trace(&Experiment::new(config)?, &trace, rule, whole, progress)
 }
 
 /// Where a recorded load lies, in the repository.
@@ -245,8 +246,11 @@ pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         false => (&LARGE_PARTS[..], LARGE_REQUESTS),
     };
     // Plans of one stop, which take a tenth of the time to find.
-    let scan = |whole| behind_recorded(config.clone(), LARGE, Rule::Greedy, whole);
-    let (whole, estimate) = rayon::join(|| scan(Some(requests)), || scan(None));
+    let scan =
+        |whole, progress| behind_recorded(config.clone(), LARGE, Rule::Greedy, whole, progress);
+    // What takes longest tells how far it is.
+    let (whole, estimate) =
+        rayon::join(|| scan(Some(requests), context.progress), || scan(None, &|_, _| {}));
     let (whole, estimate) = (whole?, estimate?);
     let row = |&part: &f64| row(context, LARGE, ON_A_PART, part, &whole, &estimate);
     Ok(Outcome { rows: parts.iter().map(row).collect(), figures: Vec::new() })

@@ -378,7 +378,8 @@ fn scan<S: Source>(
         Leaping::new(&experiment.drive, setting, prng, &watch)
     };
     let mut scans: Vec<Leaping> = (0..arms).map(scan).collect();
-    let total = WHOLE * u64::from(arms) + 1;
+    let whole = WHOLE * u64::from(arms);
+    let total = whole + 1;
     let mut source = Until { source, watch: &watch, requests: setting.pace.requests };
     let around = around.unwrap_or(&|decide: &mut dyn FnMut()| decide());
     let mut watched: Vec<Watched> =
@@ -386,7 +387,9 @@ fn scan<S: Source>(
     let planners = watched.iter_mut().map(|scan| scan as &mut dyn Planner).collect();
     let mut reported = u64::MAX;
     let mut report = |_: &_| {
-        let done = watch.done.load(Ordering::Relaxed);
+        // It is over with the last request that there may be, if not before.
+        let requests = watch.requests.load(Ordering::Relaxed) as f64 / setting.pace.requests as f64;
+        let done = watch.done.load(Ordering::Relaxed).max((requests * whole as f64) as u64);
         if done != reported {
             reported = done;
             progress(done, total);
@@ -421,7 +424,7 @@ impl ScanBehind {
         whole: Option<u64>,
     ) -> Result<Self, ConfigError> {
         let setting = setting(experiment, Rule::Paths, whole);
-        let (scan, result) = Self::scan(experiment, source, setting)?;
+        let (scan, result) = Self::scan(experiment, source, setting, &|_, _| {})?;
         let potential_ns = result.free.map_or(0, |free| free.time.potential_ns);
         let gap_share = potential_ns as f64 / result.elapsed_ns.max(1) as f64;
         Ok(Self { scan, gap_share })
@@ -434,12 +437,13 @@ impl ScanBehind {
         trace: &TraceWorkload,
         rule: Rule,
         whole: Option<u64>,
+        progress: ScrubProgress<'_>,
     ) -> Result<Self, ConfigError> {
         let (load, gap_shares) = load(experiment)?;
         let sample = sample(experiment, trace)?;
         let mut source = experiment.replay(trace, sample.for_ever(rest(experiment, &load)))?;
         let setting = setting(experiment, rule, whole);
-        let (scan, _) = Self::scan(experiment, &mut source, setting)?;
+        let (scan, _) = Self::scan(experiment, &mut source, setting, progress)?;
         Ok(Self { scan, gap_share: gap_shares[0] })
     }
 
@@ -447,8 +451,9 @@ impl ScanBehind {
         experiment: &Experiment,
         source: &mut S,
         setting: Setting,
+        progress: ScrubProgress<'_>,
     ) -> Result<(Scanned, RunResult), ConfigError> {
-        let (mut scans, result) = scan(experiment, source, setting, None, &|_, _| {})?;
+        let (mut scans, result) = scan(experiment, source, setting, None, progress)?;
         Ok((scans.remove(0), result))
     }
 
@@ -497,14 +502,15 @@ struct Until<'a, S> {
 
 impl<S: Source> Source for Until<'_, S> {
     fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
-        if self.requests == 0 || self.watch.unfinished.load(Ordering::Relaxed) == 0 {
+        let is_over = self.watch.requests.load(Ordering::Relaxed) >= self.requests;
+        if is_over || self.watch.unfinished.load(Ordering::Relaxed) == 0 {
             return Ok(None);
         }
         self.source.next_arrival()
     }
 
     fn take(&mut self) -> Request {
-        self.requests -= 1;
+        self.watch.requests.fetch_add(1, Ordering::Relaxed);
         self.source.take()
     }
 
@@ -655,7 +661,7 @@ mod tests {
     fn behind_clients(experiment: &Experiment, block_size: Bytes, pace: Pace) -> ScanBehind {
         let setting = Setting { block_size, rule: Rule::Paths, pace };
         let source = &mut clients(experiment);
-        let (scan, result) = ScanBehind::scan(experiment, source, setting).unwrap();
+        let (scan, result) = ScanBehind::scan(experiment, source, setting, &|_, _| {}).unwrap();
         let potential_ns = result.free.unwrap().time.potential_ns;
         ScanBehind { scan, gap_share: potential_ns as f64 / result.elapsed_ns as f64 }
     }
@@ -830,7 +836,8 @@ mod tests {
         config.workload = freewheel_sim::config::Workload::Trace(trace.clone());
         config.scheduler = PolicySpec::Fcfs;
         let experiment = Experiment::new(config).unwrap();
-        let scan = |whole| ScanBehind::trace(&experiment, &trace, Rule::Paths, whole).unwrap();
+        let scan =
+            |whole| ScanBehind::trace(&experiment, &trace, Rule::Paths, whole, &|_, _| {}).unwrap();
         let (whole, leaping) = (scan(Some(300_000)), scan(None));
         let read = whole.read_share();
         assert!((0.05..0.9).contains(&read), "{read}");

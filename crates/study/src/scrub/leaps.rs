@@ -71,6 +71,8 @@ pub(super) struct Watch {
     pub unfinished: AtomicU64,
     /// Sum over the arms of how far each is, in parts of [`WHOLE`].
     pub done: AtomicU64,
+    /// Requests of the foreground so far.
+    pub requests: AtomicU64,
 }
 
 /// How far a scan is when only its last blocks are left.

@@ -478,3 +478,52 @@ impl Planner for Tasks {
         self.settle(at);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freewheel_units::Blocks;
+
+    use super::*;
+    use crate::drive::Position;
+    use crate::freeblock::Ends;
+
+    #[test]
+    fn weights_that_a_decision_would_change_are_in_the_index_before_it() {
+        let spec = toml::from_str(include_str!("../../../../../drives/atlas10k.toml")).unwrap();
+        let drive = Arc::new(Drive::build(&spec).unwrap());
+        let with_deadline = || {
+            let mut tasks = Tasks::new(&drive, Options::default(), SimDuration::from_ms(100));
+            for (first, pace) in
+                [(0, Pace::ByPriority), (1 << 20, Pace::Deadline(SimDuration::from_ms(1000)))]
+            {
+                let extents = vec![Extent { start: Lbn::new(first), blocks: Blocks::new(1 << 20) }];
+                let spec = TaskSpec { pace, ..TaskSpec::new(Op::Read, 16, extents) };
+                tasks.register(SimTime::ZERO, spec).unwrap();
+            }
+            tasks
+        };
+        let gap = |at: SimTime| Opportunity {
+            begin: at,
+            from: Position::default(),
+            last_op: Op::Read,
+            read_write_switch: SimDuration::ZERO,
+            to: Position::default(),
+            op: Op::Read,
+            seek: SimDuration::ZERO,
+            seek_error_ns: 0,
+            due: at,
+            ends: Ends::default(),
+        };
+        // Half of the time is over, and nothing read: the deadline is in danger.
+        let late = gap(SimTime::from_ns(500_000_000));
+        let after = |prepare: fn(&mut Tasks, &Opportunity)| {
+            let mut tasks = with_deadline();
+            tasks.prepare(&gap(SimTime::ZERO));
+            prepare(&mut tasks, &late);
+            tasks.weigh_for(&late);
+            tasks.scheduler.needs_rebuild()
+        };
+        assert!(!after(|tasks, late| tasks.prepare(late)));
+        assert!(after(|tasks, late| tasks.scheduler.prepare(late)), "weights do change there");
+    }
+}
