@@ -42,8 +42,8 @@ pub fn decisions(of: &str, times: &Distribution) -> Option<String> {
 /// A short time in the unit that leaves it few digits.
 fn short_time(ns: u64) -> String {
     match ns {
-        0..10_000_000 => us(ns as f64),
-        10_000_000..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
+        0..1_000_000 => us(ns as f64),
+        1_000_000..10_000_000_000 => format!("{:.1} ms", ns as f64 / 1e6),
         _ => seconds(ns),
     }
 }

@@ -103,7 +103,7 @@ fn head_time(study: &Study) -> Finding {
     };
     Finding {
         headline: format!(
-            "While it works, the head waits for rotation {} of the time and moves data {} of it.",
+            "While the drive works, the head waits for rotation {} of the time and moves data {} of it.",
             percent(head.rotate_share()),
             percent(head.transfer_share())
         ),
@@ -128,21 +128,23 @@ fn potential(study: &Study) -> Finding {
     let bytes_per_second = given_away.unwrap_or_else(|| study.potential_bytes_per_second(run));
     let whose = match given_away {
         None => run.under(),
-        Some(_) => "with the reading ahead of requests for the drive's own buffer switched off (`keep_free_blocks_before`),".into(),
+        Some(_) => "once the drive keeps nothing of what passes before the blocks asked for (`keep_free_blocks_before`),".into(),
     };
     let rest = match run.writing_back_rotate_ns() {
         0 => String::new(),
         ns => {
             let share = ns as f64 / run.result.elapsed_ns.max(1) as f64;
             format!(
-                " Not in it are {} that lie in the latency while the drive writes back from its buffer, which is not given away.",
+                " Not in that potential are {} that lie in the latency while the drive writes back from its buffer, which is not given away.",
                 rate(share * study.drive.media_bytes_per_second)
             )
         }
     };
     let capacity = Bytes::new(study.drive.capacity_bytes).human_decimal();
     let whole = match &study.scrub {
-        Some(_) => "how much of the drive is read in them, and when, is said of the scrub.".into(),
+        Some(_) => {
+            "how much of the drive a scrub reads in such gaps, and when, is said above.".into()
+        }
         None => format!(
             "at that rate reading the whole drive of {capacity} once would take {}.",
             span(study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0))

@@ -28,7 +28,7 @@ pub(super) fn html(study: &Study) -> String {
             (section("What this says", &findings(study)))
             (section("Where the head's time goes", &head_time(study)))
             @if let Some(estimate) = &study.scrub {
-                (section("A scrub for free", &scrub_page::section(study, estimate)))
+                (section("A scrub in the gaps", &scrub_page::section(study, estimate)))
             }
             (section("Response times", &responses(study)))
             (section("Load over time", &load(study)))

@@ -182,7 +182,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "beyond.scrub-24tb",
         title: "The same on 24 TB, for as much as can be simulated in minutes",
-        setting: "24 TB, recorded pgbench load scaled to it, FCFS, greedy rule; blocks of 256 KiB; run it where `data/recorded` is",
+        setting: "24 TB without its electronics, recorded pgbench load scaled to it, FCFS, greedy rule; blocks of 256 KiB; run it where `data/recorded` is",
         run: beyond_scrub::large,
     },
     Claim {

@@ -43,9 +43,14 @@ pub(super) fn faded(bursts: &[Burst], part: f64) -> Option<At> {
     (last + 1 < bursts.len()).then(|| course(&bursts[..=last])[2 * last + 1])
 }
 
-/// When all is read, if so much of it in a second is read beside this course of seconds and the part
-/// that is read. None when it never is.
-pub(super) fn seconds_with(course: impl Iterator<Item = (f64, f64)>, rate: f64) -> Option<f64> {
+/// When all is read, if so much of it in a second, `rate`, is read beside this course of seconds and
+/// the part that is read, which goes on with `after`. None when it is not within the course and the
+/// rate is zero.
+pub(super) fn seconds_with(
+    course: impl Iterator<Item = (f64, f64)>,
+    after: f64,
+    rate: f64,
+) -> Option<f64> {
     let read_at = |(seconds, read): (f64, f64)| read + rate * seconds;
     let mut before = (0.0, 0.0);
     for at in course {
@@ -55,7 +60,7 @@ pub(super) fn seconds_with(course: impl Iterator<Item = (f64, f64)>, rate: f64) 
         }
         before = at;
     }
-    (rate > 0.0).then(|| (1.0 - before.1) / rate)
+    (rate > 0.0).then(|| before.0 + (1.0 - read_at(before)) / (rate + after))
 }
 
 /// Latency between two bursts until only `to` blocks are left. The rate is taken to be a power of
@@ -196,14 +201,17 @@ mod tests {
     #[test]
     fn with_idle_time_all_is_read_when_both_together_have_read_it() {
         let course = [(0.0, 0.0), (10.0, 0.4), (20.0, 0.6), (100.0, 0.7)];
-        let with = |rate| seconds_with(course.into_iter(), rate);
+        let with = |rate| seconds_with(course.into_iter(), 0.0, rate);
         assert_eq!(with(0.0), None);
         // Within the course, on a straight line of it, and long after it.
         for (rate, seconds) in [(0.02, 20.0), (0.04, 40.0 / 3.0), (0.0001, 3000.0)] {
             assert!((with(rate).unwrap() - seconds).abs() < 1e-9, "{rate}: {:?}", with(rate));
         }
-        assert_eq!(seconds_with([(0.0, 0.0), (8.0, 1.0)].into_iter(), 0.0), Some(8.0));
-        assert_eq!(seconds_with(std::iter::empty(), 0.25), Some(4.0));
+        // The gaps go on as they were at the end: 0.3 less 0.01 are left after 100 s.
+        let seconds = seconds_with(course.into_iter(), 0.0019, 0.0001).unwrap();
+        assert!((seconds - 245.0).abs() < 1e-9, "{seconds}");
+        assert_eq!(seconds_with([(0.0, 0.0), (8.0, 1.0)].into_iter(), 0.0, 0.0), Some(8.0));
+        assert_eq!(seconds_with(std::iter::empty(), 0.0, 0.25), Some(4.0));
     }
 
     #[test]

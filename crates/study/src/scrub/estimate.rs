@@ -90,8 +90,9 @@ pub struct ArmScrub {
     /// it never comes to that.
     pub faded: Option<ScrubPart>,
     /// How long all takes if the scrub also reads in all idle time, at the mean media rate: at best, as
-    /// requests that come meanwhile wait for the head. None when the drive is never idle and the gaps do
-    /// not reach all.
+    /// requests that come meanwhile wait for the head. After the end the gaps are taken to give what they
+    /// gave last, and each arm of several to be idle as much as the others. None when the drive is never
+    /// idle and the gaps do not reach all.
     pub seconds_with_idle_time: Option<f64>,
     /// Scrubs a day, if all is read.
     pub rounds_a_day: Option<f64>,
@@ -127,6 +128,12 @@ pub struct ScrubPart {
     pub rounds_a_day: f64,
     /// What has been read until then over the potential until then. None where that is nothing.
     pub efficiency: Option<f64>,
+}
+
+impl ScrubPart {
+    fn new(read_share: f64, seconds: f64, efficiency: Option<f64>) -> Self {
+        Self { read_share, seconds, rounds_a_day: 86_400.0 / seconds, efficiency }
+    }
 }
 
 /// Parts of a scan that are told of, in thousandths.
@@ -362,6 +369,16 @@ struct Scanned {
     effort: Effort,
 }
 
+impl Scanned {
+    /// Bursts without one that the end of the load broke off.
+    fn ended_bursts(&self) -> &[Burst] {
+        match (self.end, self.bursts.split_last()) {
+            (End::LoadOver, Some((_, before))) => before,
+            _ => &self.bursts,
+        }
+    }
+}
+
 /// Scans every arm of the volume behind this load.
 fn scan<S: Source>(
     experiment: &Experiment,
@@ -411,7 +428,7 @@ fn scan<S: Source>(
 /// has one.
 pub(crate) struct ScanBehind {
     scan: Scanned,
-    /// Rotational latency in a nanosecond of the run.
+    /// Rotational latency in a nanosecond of the load.
     gap_share: f64,
 }
 
@@ -469,6 +486,18 @@ impl ScanBehind {
         let left = ((1.0 - read_share) * self.scan.blocks as f64).round() as u64;
         let potential_ns = curve::potential_until(&self.scan.bursts, left)?;
         Some(potential_ns / self.gap_share / 1e9)
+    }
+
+    /// What the gaps give after this part of the blocks, over what they give at first. None when no more
+    /// is read.
+    pub fn rate_after(&self, read_share: f64) -> Option<f64> {
+        let bursts = &self.scan.bursts;
+        let (first, last) = (bursts.first()?, bursts.last()?);
+        let left = ((1.0 - read_share) * self.scan.blocks as f64).round() as u64;
+        let blocks = left.checked_sub(last.to).filter(|&blocks| blocks > 0)?;
+        let until = |left| curve::potential_until(bursts, left);
+        let rate = blocks as f64 / (until(last.to)? - until(left)?);
+        Some(rate / curve::rate(first))
     }
 
     /// Gaps that were simulated.
@@ -578,18 +607,15 @@ impl ArmScrub {
         let whole_ns = complete.then_some(last.potential_ns);
         let time_share_after =
             |left| Some(1.0 - curve::potential_until(&scan.bursts, left)? / whole_ns?);
-        let part_until = |at: At, read_share: f64| ScrubPart {
-            read_share,
-            seconds: seconds(at.potential_ns),
-            rounds_a_day: 86_400.0 / seconds(at.potential_ns),
-            efficiency: efficiency(&at),
-        };
+        let part_until =
+            |at: At, share: f64| ScrubPart::new(share, seconds(at.potential_ns), efficiency(&at));
         let part = |thousandths: u64| {
             let left = blocks * (1000 - thousandths) / 1000;
             let potential_ns = curve::potential_until(&scan.bursts, left)?;
             Some(part_until(At { left, potential_ns }, thousandths as f64 / 1000.0))
         };
-        let faded = curve::faded(&scan.bursts, FADED).map(|at| part_until(at, share(at.left)));
+        let faded = curve::faded(scan.ended_bursts(), FADED);
+        let faded = faded.map(|at| part_until(at, share(at.left)));
         let tail_from = last.left + (blocks - last.left) / 20;
         let tail =
             curve::potential_until(&scan.bursts, tail_from).filter(|_| last.potential_ns > 0.0);
@@ -625,7 +651,8 @@ impl ArmScrub {
     fn with_idle_time(self, block_size: Bytes, idle_bytes_per_second: f64) -> Self {
         let bytes = (self.blocks * block_size.get()) as f64;
         let course = self.course.iter().map(|at| (at.seconds, at.read_share));
-        let seconds = curve::seconds_with(course, idle_bytes_per_second / bytes);
+        let after = self.course.last().map_or(0.0, |last| last.bytes_per_second / bytes);
+        let seconds = curve::seconds_with(course, after, idle_bytes_per_second / bytes);
         Self { seconds_with_idle_time: seconds, ..self }
     }
 }

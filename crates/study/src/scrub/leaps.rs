@@ -245,14 +245,16 @@ impl Leaping {
             return;
         }
         let is_rare = (self.runs.len() as f64) < RUNS_MIN * self.burst.gaps as f64;
+        let has_ebbed = self.has_ebbed();
         let is_known = self.burst.in_gaps > 0;
+        let is_awaited = self.burst.gaps < self.pace.last_gaps;
         // Pieces of blocks tell no rate: the burst goes on, as long as is waited for last blocks.
-        if !is_known && !is_rare && self.burst.gaps < self.pace.last_gaps {
+        if !is_known && !is_rare && !has_ebbed && is_awaited {
             return;
         }
         self.end_burst();
         let mut runs = std::mem::take(&mut self.runs);
-        if is_rare || !is_known {
+        if is_rare || has_ebbed || !is_known {
             return self.end(End::OutOfReach);
         }
         if self.leaps >= self.pace.leaps {
@@ -261,9 +263,6 @@ impl Leaping {
         self.leaps += 1;
         if self.pace.step_max == 0.0 {
             return;
-        }
-        if self.has_ebbed() {
-            return self.end(End::OutOfReach);
         }
         self.adapt();
         let read = runs.iter().map(|run| (run.1 - run.0) as f64).sum::<f64>() / self.size as f64;
@@ -276,13 +275,16 @@ impl Leaping {
         self.burst.from = self.left();
     }
 
-    /// Whether the gaps give next to nothing of what they gave at first, and not because hardly anything
-    /// is left.
+    /// Whether the gaps of the burst give next to nothing of what those of the first one gave, and not
+    /// because hardly anything is left. A whole scan is not judged.
     fn has_ebbed(&self) -> bool {
-        let rates = self.bursts.first().zip(self.bursts.last());
-        let has_ebbed =
-            rates.is_some_and(|(first, last)| curve::rate(last) < RATE_MIN * curve::rate(first));
-        has_ebbed && self.left() as f64 > LAST_PART * self.blocks as f64
+        let Some(first) = self.bursts.first().filter(|_| self.pace.step_max > 0.0) else {
+            return false;
+        };
+        // Of a burst without a block it is what one would make of it.
+        let burst = Burst { in_gaps: self.burst.in_gaps.max(1), ..self.burst };
+        let is_little = curve::rate(&burst) < RATE_MIN * curve::rate(first);
+        is_little && self.left() as f64 > LAST_PART * self.blocks as f64
     }
 
     /// Says how far it is.
@@ -429,7 +431,8 @@ mod tests {
             ends: Ends::default(),
         };
         for _ in 0..count {
-            let start = Lbn::new(16 * scan.burst.gaps);
+            // Far from where bursts before it and their leaps read.
+            let start = Lbn::new(1_000_000 * scan.bursts.len() as u64 + 16 * scan.burst.gaps);
             scan.done(&FreeRun { start, blocks, op: Op::Read }, SimTime::ZERO);
             scan.filled(&gap, &Spent::default());
         }
@@ -440,7 +443,7 @@ mod tests {
         let mut pieces = scan();
         gaps(&mut pieces, 4000, 8);
         assert!(pieces.bursts.is_empty() && pieces.end.is_none());
-        // One block that is complete tells a rate.
+        // Blocks that are complete tell a rate.
         gaps(&mut pieces, PIECE, 16);
         assert_eq!((pieces.bursts.len(), pieces.leaps, pieces.end), (1, 1, None));
         assert!(pieces.times.is_finite() && curve::rate(&pieces.bursts[0]) > 0.0);
@@ -452,36 +455,45 @@ mod tests {
 
     #[test]
     fn a_scan_ends_at_a_hundredth_of_its_first_rate_unless_hardly_anything_is_left() {
-        let mut scan = scan();
-        let time = Gaps { potential_ns: 1_000_000, ..Gaps::default() };
-        let burst = |in_gaps| Burst { in_gaps, time, ..Burst::default() };
-        let mut has_ebbed = |last| {
-            scan.bursts = vec![burst(10_000), burst(last)];
-            scan.has_ebbed()
+        let mut ebbing = scan();
+        let one_of = |scan: &mut Leaping, gaps_each: u64, times: u64| {
+            for _ in 0..times {
+                gaps(scan, gaps_each - 1, 8);
+                gaps(scan, 1, 16);
+            }
         };
-        assert_eq!([101, 100, 99].map(&mut has_ebbed), [false, false, true]);
-        // Nothing but the last two hundredths, and then only one and less.
-        scan.passed(Op::Read, Lbn::new(0), (scan.blocks * 16 * 98 / 100) as u32, SimTime::ZERO);
-        assert!(scan.has_ebbed());
-        scan.passed(Op::Read, Lbn::new(0), (scan.blocks * 16 * 199 / 200) as u32, SimTime::ZERO);
-        assert!(!scan.has_ebbed() && scan.end.is_none());
+        gaps(&mut ebbing, PACE.gaps, 16);
+        one_of(&mut ebbing, 50, 10);
+        assert_eq!((ebbing.bursts.len(), ebbing.end), (2, None));
+        one_of(&mut ebbing, 250, 2);
+        assert_eq!((ebbing.bursts.len(), ebbing.end), (3, Some(End::OutOfReach)));
+        let mut last = scan();
+        gaps(&mut last, PACE.gaps, 16);
+        let blocks = last.blocks * 16;
+        last.passed(Op::Read, Lbn::new(4_000_000), (blocks - 4_000_000) as u32, SimTime::ZERO);
+        last.passed(Op::Read, Lbn::new(0), 3_990_000, SimTime::ZERO);
+        last.burst.time.potential_ns = u64::MAX;
+        assert!(!last.has_ebbed() && last.left() > PACE.gaps && last.end.is_none());
     }
 
     #[test]
     fn leaps_are_longer_while_the_rate_stays_and_shorter_when_it_changes() {
         let mut scan = scan();
-        let mut after = |rates: [u64; 2]| {
+        let mut after = |rates: [u64; 2], error: f64| {
             let time = Gaps { potential_ns: 1_000_000, ..Gaps::default() };
-            scan.bursts = rates.map(|in_gaps| Burst { in_gaps, time, ..Burst::default() }).into();
+            let burst = |in_gaps| Burst { in_gaps, time, error, ..Burst::default() };
+            scan.bursts = rates.map(burst).into();
             scan.times = 8.0;
             scan.adapt();
             scan.times
         };
-        assert_eq!(after([1000, 1000]), 16.0);
-        // A third of the rate is lost, and at once nearly all.
-        let ln = libm::log(1.5);
-        assert!((after([1500, 1000]) / (8.0 * (STEADY / ln).max(0.5)) - 1.0).abs() < 1e-9);
-        assert_eq!(after([1500, 1]), 4.0);
-        assert!((after([1000, 1500]) - after([1500, 1000])).abs() < 1e-9);
+        let is = |times: f64, part: f64| (times / (8.0 * part) - 1.0).abs() < 1e-9;
+        assert_eq!((after([1000, 1000], 0.0), after([1500, 1], 0.0)), (16.0, 4.0));
+        // A sixth of the rate is lost or won.
+        let change = libm::log(1.2);
+        assert!(is(after([1200, 1000], 0.0), STEADY / change));
+        assert!(is(after([1000, 1200], 0.0), STEADY / change));
+        // As much as chance makes of it.
+        assert!(is(after([1200, 1000], 0.2), 0.2 * std::f64::consts::SQRT_2 / change));
     }
 }
