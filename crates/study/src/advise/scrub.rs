@@ -42,16 +42,16 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         [ArmScrub { faded: Some(faded), .. }] => (
             faded.read_share,
             about(faded.seconds),
-            "after that the gaps give less than a tenth of what they gave at first",
+            "after that it reads at less than a tenth of its first rate",
         ),
         _ => (estimate.read_share(), time, rest),
     };
     let reached = reached(share);
     let whole = estimate.seconds_with_idle_time().map_or(String::new(), |seconds| {
-        format!(" (in idle time as well, the whole drive in {} at best)", about(seconds))
+        format!(" In idle time as well it would read all of it in {} at best.", about(seconds))
     });
     format!(
-        "A scrub would read {reached} of this drive in {time} under {load}, {cost}; {rest}{whole}."
+        "A scrub would read {reached} of this drive in {time} under {load}, {cost}; {rest}.{whole}"
     )
 }
 
@@ -74,8 +74,7 @@ fn cost(study: &Study, estimate: &ScrubEstimate) -> String {
         (with, without) if with == without => "at hardly any cost to it".into(),
         (with, without) => {
             format!(
-                "at the cost of a mean response of {with} ms instead of {without} ms {}, as the drive must stop keeping what passes before the blocks asked for",
-                baseline.under()
+                "at the cost of a mean response of {with} ms instead of {without} ms, as the drive must give its gaps away"
             )
         }
     }
@@ -187,7 +186,7 @@ fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
         [baseline.p99_ns, estimate.response_ns_p99].map(|ns| ms(ns as f64));
     let p99 = match before_p99 == without_p99 {
         true => format!("leaves p99 at {without_p99} ms"),
-        false => format!("takes p99 from {before_p99} to {without_p99} ms"),
+        false => format!("p99 from {before_p99} to {without_p99} ms"),
     };
     let effect = match before == without {
         true => format!("hardly changes the mean response time of {before} ms"),
