@@ -200,12 +200,8 @@ fn any_gap(drive: &Drive, prng: &mut Prng) -> Opportunity {
         let source = drive.target(place(prng), Blocks::new(16), Op::Read);
         let op = if prng.below(3) < 2 { Op::Read } else { Op::Write };
         let target = drive.target(place(prng), Blocks::new(16), op);
-        let departure = Departure {
-            begin: SimTime::from_ns(prng.below(1 << 40)),
-            from: source.at,
-            last_op: Op::Read,
-            read_write_switch: SimDuration::ZERO,
-        };
+        let begin = SimTime::from_ns(prng.below(1 << 40));
+        let departure = Departure::after_read(begin, source.at);
         let leg = drive.next_leg(&departure, &Rest::whole(&target), 0).expect("a target has a leg");
         let gap = Opportunity::before(&departure, &leg, 0);
         if gap.latency() > SimDuration::ZERO {

@@ -18,6 +18,11 @@ pub struct Departure {
 }
 
 impl Departure {
+    /// The head of a drive that changes between reading and writing in no time, after a read.
+    pub fn after_read(begin: SimTime, from: Position) -> Self {
+        Self { begin, from, last_op: Op::Read, read_write_switch: SimDuration::ZERO }
+    }
+
     /// The head when it has done `access`, whose operation was `op`.
     #[inline]
     #[must_use]

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use freewheel_units::{Lbn, Op, SimDuration};
+use freewheel_units::{Lbn, Op};
 
 use super::reach::{Reach, Stay};
 use super::search::Field;
 use super::wanted::Timed;
-use super::{Ends, FreeRun, Opportunity};
+use super::{FreeRun, Opportunity};
 use crate::drive::{Departure, Drive, Position};
 
 /// The run to do next with the head like this: on its cylinder whatever passes first, switches of
@@ -21,18 +21,7 @@ pub(super) fn plan(
     most: u32,
     items: &mut Vec<Timed>,
 ) -> Option<FreeRun> {
-    let nowhere = Opportunity {
-        begin: head.begin,
-        from: head.from,
-        last_op: head.last_op,
-        read_write_switch: head.read_write_switch,
-        to: head.from,
-        op: Op::Read,
-        seek: SimDuration::ZERO,
-        seek_error_ns: 0,
-        due: head.begin,
-        ends: Ends::default(),
-    };
+    let nowhere = Opportunity::none(head);
     let reach = Reach::new(drive, &nowhere, field.index.slots());
     nearest(field, head.from.cylinder, |field, cylinder| {
         first_on(field, &reach, cylinder, most, items)

@@ -61,6 +61,23 @@ impl Opportunity {
         }
     }
 
+    /// No gap at all: the head stays where it is, and is due at once.
+    pub fn none(departure: &Departure) -> Self {
+        let Departure { begin, from, last_op, read_write_switch } = *departure;
+        Self {
+            begin,
+            from,
+            last_op,
+            read_write_switch,
+            to: from,
+            op: Op::Read,
+            seek: SimDuration::ZERO,
+            seek_error_ns: 0,
+            due: begin,
+            ends: Ends::default(),
+        }
+    }
+
     /// Rotational latency without freeblock work: the potential free bandwidth in time (osdi00
     /// section 3).
     #[inline]

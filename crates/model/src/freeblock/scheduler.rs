@@ -479,11 +479,8 @@ impl Planner for Scheduler {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_units::SimDuration;
-
     use super::*;
-    use crate::drive::Position;
-    use crate::freeblock::Ends;
+    use crate::drive::{Departure, Position};
 
     #[test]
     fn what_changes_on_most_cylinders_is_a_new_index_before_the_next_decision_and_not_in_it() {
@@ -492,19 +489,8 @@ mod tests {
         let mut scheduler = Scheduler::new(&drive, Options::default());
         let key = LayerKey { op: Op::Read, size: 16, offset: 0, weight: 1 };
         let layer = scheduler.layer(key);
-        let position = Position { cylinder: 0, surface: 0 };
-        let gap = Opportunity {
-            begin: SimTime::ZERO,
-            from: position,
-            last_op: Op::Read,
-            read_write_switch: SimDuration::ZERO,
-            to: position,
-            op: Op::Read,
-            seek: SimDuration::ZERO,
-            seek_error_ns: 0,
-            due: SimTime::ZERO,
-            ends: Ends::default(),
-        };
+        let head = Departure::after_read(SimTime::ZERO, Position::default());
+        let gap = Opportunity::none(&head);
         scheduler.want(layer, 0, 1);
         scheduler.refresh();
         assert!(!scheduler.needs_rebuild());

@@ -394,8 +394,7 @@ impl Planner for Leaping {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_model::drive::Position;
-    use freewheel_model::freeblock::Ends;
+    use freewheel_model::drive::{Departure, Position};
 
     use super::*;
 
@@ -418,18 +417,9 @@ mod tests {
 
     /// So many gaps, in each of which so many blocks of 512 B are read, one such place after another.
     fn gaps(scan: &mut Leaping, count: u64, blocks: u32) {
-        let gap = Opportunity {
-            begin: SimTime::ZERO,
-            from: Position::default(),
-            last_op: Op::Read,
-            read_write_switch: SimDuration::ZERO,
-            to: Position::default(),
-            op: Op::Read,
-            seek: SimDuration::ZERO,
-            seek_error_ns: 0,
-            due: SimTime::from_ns(3_000_000),
-            ends: Ends::default(),
-        };
+        let due = SimTime::from_ns(3_000_000);
+        let head = Departure::after_read(SimTime::ZERO, Position::default());
+        let gap = Opportunity { due, ..Opportunity::none(&head) };
         for _ in 0..count {
             // Far from where bursts before it and their leaps read.
             let start = Lbn::new(1_000_000 * scan.bursts.len() as u64 + 16 * scan.burst.gaps);

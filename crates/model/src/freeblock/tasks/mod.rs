@@ -484,8 +484,7 @@ mod tests {
     use freewheel_units::Blocks;
 
     use super::*;
-    use crate::drive::Position;
-    use crate::freeblock::Ends;
+    use crate::drive::{Departure, Position};
 
     #[test]
     fn weights_that_a_decision_would_change_are_in_the_index_before_it() {
@@ -502,18 +501,7 @@ mod tests {
             }
             tasks
         };
-        let gap = |at: SimTime| Opportunity {
-            begin: at,
-            from: Position::default(),
-            last_op: Op::Read,
-            read_write_switch: SimDuration::ZERO,
-            to: Position::default(),
-            op: Op::Read,
-            seek: SimDuration::ZERO,
-            seek_error_ns: 0,
-            due: at,
-            ends: Ends::default(),
-        };
+        let gap = |at| Opportunity::none(&Departure::after_read(at, Position::default()));
         // Half of the time is over, and nothing read: the deadline is in danger.
         let late = gap(SimTime::from_ns(500_000_000));
         let after = |prepare: fn(&mut Tasks, &Opportunity)| {
