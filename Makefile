@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-cpu bench-long bench-nbd reproduce install schemas picture clean
+.PHONY: demo test test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-long bench-nbd reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -49,10 +49,6 @@ bench-scale:
 bench-freeblock:
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 $(CARGO) run --release --quiet --package freewheel-bench -- --freeblock
 
-## What a scheduler outside the drive takes of a processor: claim fast02.cpu.
-bench-cpu:
-	$(CARGO) run --release --quiet --package freewheel-bench -- --cpu
-
 ## That memory does not grow with the length of a run: 100,000,000 requests, generated and traced.
 bench-long:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --long
@@ -62,10 +58,12 @@ bench-long:
 bench-nbd:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --nbd $(DEVICE)
 
-## Every claim of the papers that can be run so far, ours beside theirs: several minutes.
+## Every claim in full: ours beside the papers', pages in out/, and data/reproduce.json, which a test sets
+## short runs beside. Prints its time.
 reproduce:
 	mkdir -p out
-	$(CARGO) run --release --quiet --package freewheel-cli -- reproduce --report out/reproduce.html
+	$(CARGO) run --release --quiet --package freewheel-cli -- reproduce --json --report out/reproduce.html > out/reproduce.json
+	mv out/reproduce.json data/reproduce.json
 
 install:
 	$(CARGO) install --locked --path crates/cli

@@ -9,7 +9,6 @@
 //! row has a process of its own, whose peak memory is measured.
 //! `freewheel-bench --freeblock [PART]` shows what a freeblock decision costs by what is wanted, in
 //! rows whose names contain PART.
-//! `freewheel-bench --cpu` shows what a scheduler outside a drive takes of a processor.
 //! `freewheel-bench --long` shows instead that memory does not grow with the length of a run: a
 //! generated workload and a trace of 100,000,000 requests each (the trace takes 2 GB of disk).
 //! `freewheel-bench --nbd [DEVICE]` sets the NBD server with a disk in memory beside `nbdkit memory`, where that
@@ -19,7 +18,6 @@
 //! What invalidates a number: another load on the machine, a debug build, another hash.
 
 mod case;
-mod cpu;
 mod freeblock;
 mod long;
 mod nbd;
@@ -37,7 +35,6 @@ fn main() {
         ["--scale"] => scale::run(None),
         ["--scale", file] => scale::run(Some(file)),
         [scale::ONE_ROW, row] => scale::run_row(row),
-        ["--cpu"] => cpu::run(),
         ["--long"] => long::run(),
         ["--nbd"] => nbd::run(None),
         ["--nbd", device] => nbd::run(Some(device)),
@@ -46,7 +43,7 @@ fn main() {
         ["--freeblock", part] => freeblock::run(part),
         [file] if !file.starts_with('-') => suite::run(Some(file)),
         _ => panic!(
-            "FILE, --scale [FILE], --freeblock [PART], --cpu, --long or --nbd [DEVICE], not {arguments:?}"
+            "FILE, --scale [FILE], --freeblock [PART], --long or --nbd [DEVICE], not {arguments:?}"
         ),
     }
 }

@@ -13,9 +13,7 @@ pub struct Stopwatch(Mutex<Distribution>);
 impl Stopwatch {
     /// Makes the call, and counts how long it took.
     pub fn time(&self, call: impl FnOnce()) {
-        let began = Instant::now();
-        call();
-        let took = SimDuration::from_ns(began.elapsed().as_nanos() as u64);
+        let took = timed(call);
         self.0.lock().unwrap_or_else(PoisonError::into_inner).record(took);
     }
 
@@ -23,4 +21,11 @@ impl Stopwatch {
     pub fn times(&self) -> Distribution {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+}
+
+/// Makes the call, and says how long it took.
+pub fn timed(call: impl FnOnce()) -> SimDuration {
+    let began = Instant::now();
+    call();
+    SimDuration::from_ns(began.elapsed().as_nanos() as u64)
 }

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, Latency, Leg, Rest, Target};
+use freewheel_model::external::SameTrack;
 use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Planner, PromotionId, Spent};
 use freewheel_model::sched::Waiting;
@@ -56,6 +57,11 @@ impl SeekErrors {
             return 0;
         }
         self.prng.below(2 * tolerance_ns + 1) as i64 - tolerance_ns as i64
+    }
+
+    /// The same for a seek whose error is normal with this standard deviation.
+    pub(crate) fn draw_normal(&mut self, sd_ns: u64) -> i64 {
+        self.prng.normal(0.0, sd_ns as f64) as i64
     }
 
     /// Greatest difference either way.
@@ -131,6 +137,7 @@ struct Freeblock<'p> {
     foreground: BTreeMap<u64, Foreground>,
     /// The plan for the gap at hand.
     runs: Vec<FreeRun>,
+    same_track: SameTrack,
     time: FreeTime,
     idle: Idle,
 }
@@ -151,9 +158,19 @@ impl<'p> Servo<'p> {
             idle,
             foreground: BTreeMap::new(),
             runs: Vec::new(),
+            same_track: SameTrack::Distinct,
             time: FreeTime::default(),
         };
         Self { freeblock: Some(Box::new(freeblock)), ..self }
+    }
+
+    /// The same where free work on the tracks of foreground requests is limited.
+    #[must_use]
+    pub(crate) fn with_same_track(mut self, same_track: SameTrack) -> Self {
+        if let Some(freeblock) = &mut self.freeblock {
+            freeblock.same_track = same_track;
+        }
+        self
     }
 
     /// Whether free work is planned.
@@ -380,13 +397,15 @@ impl Freeblock<'_> {
         leg: &Leg,
         seek_error_ns: i64,
     ) -> Option<Leg> {
-        let gap = Opportunity::before(departure, leg, seek_error_ns);
+        let mut gap = Opportunity::before(departure, leg, seek_error_ns);
+        gap.ends = self.same_track.ends(drive, leg.target.op, leg.target.start);
         let latency_ns = gap.latency().ns();
         if latency_ns == 0 {
             return None;
         }
         self.runs.clear();
         self.planner.plan(&gap, &mut self.runs);
+        self.same_track.limit(drive, &mut self.runs);
         self.time.gaps += 1;
         self.time.potential_ns += u128::from(latency_ns);
         if self.runs.is_empty() {

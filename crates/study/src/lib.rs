@@ -4,6 +4,7 @@
 mod advise;
 mod chart;
 pub mod claims;
+pub mod decisions;
 mod drive_sheet;
 mod extract;
 mod free_work;

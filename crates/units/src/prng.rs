@@ -60,6 +60,15 @@ impl Prng {
         -mean * libm::log(1.0 - self.unit())
     }
 
+    /// Trials up to and including the first success, each with this probability: at least 1, in the mean
+    /// 1 / `probability`. Panics unless `probability` is in (0, 1].
+    pub fn geometric(&mut self, probability: f64) -> u64 {
+        assert!(probability > 0.0 && probability <= 1.0, "a probability of {probability}");
+        // log1p(-1) is minus infinity, and the quotient then 0: every first trial succeeds.
+        let trials = libm::log(1.0 - self.unit()) / libm::log1p(-probability);
+        (trials.ceil() as u64).max(1)
+    }
+
     /// Normal with this mean and standard deviation (Box and Muller 1958, one of the pair).
     pub fn normal(&mut self, mean: f64, sd: f64) -> f64 {
         let radius = (-2.0 * libm::log(1.0 - self.unit())).sqrt();
@@ -84,6 +93,19 @@ mod tests {
         let mut prng = Prng { state: [1, 2, 3, 4] };
         let first: Vec<u64> = (0..4).map(|_| prng.next_u64()).collect();
         assert_eq!(first, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
+    }
+
+    #[test]
+    fn trials_up_to_a_success_are_as_often_1_2_and_3_as_their_probability_says() {
+        let mut prng = Prng::new(1, "geometric");
+        let trials: Vec<u64> = (0..100_000).map(|_| prng.geometric(0.4)).collect();
+        let share = |count: u64| trials.iter().filter(|&&t| t == count).count() as f64 / 1e5;
+        assert_eq!(share(0), 0.0);
+        // 0.4, 0.6 * 0.4, 0.6^2 * 0.4; the standard deviation of such a share is 0.0015 at most.
+        for (count, expected) in [(1, 0.4), (2, 0.24), (3, 0.144)] {
+            assert!((share(count) - expected).abs() < 0.006, "{count}: {}", share(count));
+        }
+        assert!((0..1000).all(|_| prng.geometric(1.0) == 1));
     }
 
     #[test]

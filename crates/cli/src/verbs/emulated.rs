@@ -11,7 +11,7 @@ use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::onboard::spec::{SectorFormat, WriteCache};
 use freewheel::model::sched::PolicySpec;
-use freewheel::sim::black_box::{Activity, BadBlocks, Habits, SpindleDrift};
+use freewheel::sim::black_box::{Activity, BadBlocks, Habits, JitterShape, SpindleDrift};
 use freewheel::units::{Lbn, SimDuration};
 
 use crate::failure::Failure;
@@ -36,6 +36,9 @@ pub struct HabitArgs {
     /// Seeks take up to so much more or less than the curve says, as 50us
     #[arg(long, value_name = "TIME")]
     seek_jitter: Option<SimDuration>,
+    /// How errors of seeks are distributed
+    #[arg(long, value_name = "SHAPE", value_enum, default_value = "even")]
+    seek_jitter_shape: Shape,
     /// And over all cylinders up to so much; between, it grows with the distance
     #[arg(long, value_name = "TIME")]
     seek_jitter_far: Option<SimDuration>,
@@ -79,6 +82,14 @@ enum Cache {
     On,
     /// When they are on the media
     Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Shape {
+    /// Evenly, up to the jitter either way
+    Even,
+    /// Normally: the jitter is the standard deviation
+    Normal,
 }
 
 /// Sectors of the media, and the least that can be asked for.
@@ -157,6 +168,10 @@ impl HabitArgs {
             queue_depth: self.queue_depth,
             queue_policy: self.queue_policy,
             seek_jitter: self.seek_jitter,
+            seek_jitter_shape: match self.seek_jitter_shape {
+                Shape::Even => JitterShape::Even,
+                Shape::Normal => JitterShape::Normal,
+            },
             seek_jitter_far: self.seek_jitter_far,
             seek_jitter_inward: self.seek_jitter_inward,
             reply_jitter: self.reply_jitter,
@@ -307,6 +322,7 @@ mod tests {
             "activity" => "60s/100ms",
             "spindle_drift" => "2.5ppm/30min",
             "write_cache" => "on",
+            "seek_jitter_shape" => "normal",
             "sector" => "512e",
             _ => "3us",
         };
@@ -328,6 +344,7 @@ mod tests {
             queue_depth: Some(9),
             queue_policy: Some(PolicySpec::SptfSw { window: 0.5 }),
             seek_jitter: Some(us(3)),
+            seek_jitter_shape: JitterShape::Normal,
             seek_jitter_far: Some(us(3)),
             seek_jitter_inward: Some(us(3)),
             reply_jitter: us(3),

@@ -2,11 +2,14 @@
 
 mod real_time;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use freewheel::study::claims::{self, CLAIMS, Claim, ReproduceOptions, Reproduction, Row};
+use freewheel::live::stopwatch::timed;
+use freewheel::study::claims::{
+    self, BEYOND, CLAIMS, Claim, Counts, ReproduceOptions, Reproduction, Row, Verdict,
+};
 use freewheel::study::four_digits;
 use freewheel::units::SimDuration;
 use serde::Serialize;
@@ -22,9 +25,12 @@ use crate::{file, output};
 Examples:
   freewheel reproduce --list
   freewheel reproduce --quick --report claims.html
+  freewheel reproduce osdi00.fig8 beyond.fig8
   freewheel reproduce fast02.scan --real-time 60s
 
-Exit code 1 if a value is outside its band and no reason is recorded.")]
+A number counts as reproduced (inside its band, predicted), calibrated (inside, a free parameter was
+chosen for it), or known deviation (outside, within a tolerance of the value recorded with its reason).
+Exit code 1 if a number is outside its band and of no known deviation, or if a recording is missing.")]
 pub struct ReproduceArgs {
     /// Claims to reproduce; all there are if none is given
     #[arg(value_name = "ID", hide_possible_values = true, value_parser = ids())]
@@ -42,10 +48,15 @@ pub struct ReproduceArgs {
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::seed())]
     seed: u64,
+    /// Folder with the recorded traces, if they are not found by themselves [default: data/recorded of
+    /// the repository]
+    #[arg(long, value_name = "DIR")]
+    recordings: Option<PathBuf>,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// Write a page with the tables and the figures
+    /// Write a page with the tables and the figures; what goes beyond the papers goes to F-beyond.html
+    /// beside it
     #[arg(long, value_name = "F.html")]
     report: Option<PathBuf>,
 }
@@ -68,7 +79,30 @@ struct ClaimRow {
 
 #[derive(Serialize)]
 struct Rows<'a> {
+    options: &'a ReproduceOptions,
+    /// Rows of the papers by verdict, and of what goes beyond them.
+    papers: Counts,
+    beyond: Counts,
     rows: Vec<&'a Row>,
+}
+
+impl<'a> Rows<'a> {
+    fn new(done: &'a [Reproduction], options: &'a ReproduceOptions) -> Self {
+        let rows: Vec<&Row> = done.iter().flat_map(|reproduction| &reproduction.rows).collect();
+        let is_beyond = |row: &&&Row| row.id.starts_with(BEYOND);
+        let papers = Counts::of(rows.iter().copied().filter(|row| !is_beyond(&row)));
+        let beyond = Counts::of(rows.iter().copied().filter(|row| is_beyond(&row)));
+        Self { options, papers, beyond, rows }
+    }
+
+    /// One line: how many numbers count as what, and the time it took.
+    fn headline(&self, took: SimDuration) -> String {
+        let parts = [("papers", self.papers), ("beyond the papers", self.beyond)];
+        let some = parts.iter().filter(|(_, counts)| *counts != Counts::default());
+        let words = some.map(|(what, counts)| format!("{what}: {}", counts.words()));
+        let seconds = took.ns() as f64 / 1e9;
+        format!("{}. Took {seconds:.0} s.\n", words.collect::<Vec<String>>().join("; "))
+    }
 }
 
 impl ReproduceArgs {
@@ -82,13 +116,18 @@ impl ReproduceArgs {
         if let Some(report) = &self.report {
             file::ensure_writable(report)?;
         }
-        let options = ReproduceOptions { quick: self.quick, seed: self.seed };
-        let done = self.reproduce(&options)?;
+        let recordings = self.recordings.clone();
+        let options = ReproduceOptions { quick: self.quick, seed: self.seed, recordings };
+        let mut done = Ok(Vec::new());
+        let took = timed(|| done = self.reproduce(&options));
+        let done = done?;
         if let Some(path) = &self.report {
-            file::write_together(&[(path, &claims::html(&done, &options))])?;
+            write_pages(path, claims::html(&done, &options))?;
         }
-        self.print(&done)?;
-        judge(&done)
+        let rows = Rows::new(&done, &options);
+        self.print(&done, &rows)?;
+        output::aside(&rows.headline(took));
+        judge(&rows.rows)
     }
 
     fn print_list(&self) -> Result<(), Failure> {
@@ -114,62 +153,93 @@ impl ReproduceArgs {
         let bars = Bars::default();
         let reproduce = |claim: &Claim| {
             let show = |done, total| bars.set(claim.id, done, total);
-            let reproduction = claims::reproduce(claim.id, options, &show);
+            let reproduction = claims::reproduce(claim.id, options, &|call| timed(call), &show);
             bars.finish(claim.id);
             Ok(reproduction?)
         };
         self.claims().into_iter().map(reproduce).collect()
     }
 
-    fn print(&self, done: &[Reproduction]) -> Result<(), Failure> {
+    fn print(&self, done: &[Reproduction], rows: &Rows<'_>) -> Result<(), Failure> {
         if self.json {
-            let rows = done.iter().flat_map(|reproduction| &reproduction.rows).collect();
-            return output::print_document(&Rows { rows });
+            return output::print_document(rows);
         }
         let texts: Vec<String> = done.iter().map(text).collect();
         output::print(&texts.join("\n"))
     }
 }
 
-/// A value outside its band is a failure unless a reason for it is recorded.
-fn judge(done: &[Reproduction]) -> Result<(), Failure> {
-    let rows = done.iter().flat_map(|reproduction| &reproduction.rows);
-    let unexplained: Vec<String> = rows
-        .filter(|row| !row.is_explained())
-        .map(|row| format!("{} {}", row.id, row.quantity))
-        .collect();
-    if unexplained.is_empty() {
+/// The papers' page at `path` and the other beside it; a page alone at `path`.
+fn write_pages(path: &Path, pages: [Option<String>; 2]) -> Result<(), Failure> {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!("{stem}-beyond.html"));
+    let [papers, beyond] = pages;
+    let beyond_path = if papers.is_some() { &beside } else { path };
+    let files = [(path, papers), (beyond_path, beyond)];
+    let some: Vec<(&Path, &str)> =
+        files.iter().filter_map(|(path, page)| Some((*path, page.as_deref()?))).collect();
+    file::write_together(&some)
+}
+
+/// A number outside its band is a failure unless it is a known deviation.
+fn judge(rows: &[&Row]) -> Result<(), Failure> {
+    let failed: Vec<String> =
+        rows.iter().filter(|row| !row.verdict.passes()).map(|row| fault(row)).collect();
+    if failed.is_empty() {
         return Ok(());
     }
-    let count = unexplained.len();
-    let list = unexplained.join("; ");
-    Err(Failure::failed(format!("{count} outside the band without a recorded reason: {list}")))
+    let numbers = if failed.len() == 1 { "number fails" } else { "numbers fail" };
+    Err(Failure::failed(format!("{} {numbers}:\n  {}", failed.len(), failed.join("\n  "))))
+}
+
+fn fault(row: &Row) -> String {
+    let what = format!("{} {}", row.id, row.quantity);
+    if row.verdict == Verdict::NotRun {
+        return format!("{what}: not run: {}", row.note.as_deref().unwrap_or_default());
+    }
+    let ours = format!("{} {}", four_digits(row.ours), row.unit);
+    let known = row.deviation.as_ref().map_or(String::new(), |known| {
+        let [value, tolerance] = [known.value, known.tolerance].map(four_digits);
+        format!(", and the known deviation is {value} within {tolerance}")
+    });
+    format!("{what}: {ours} is outside {}{known}", band(row))
+}
+
+fn band(row: &Row) -> String {
+    row.band.map_or("-".into(), |band| {
+        let [low, high] = band.map(four_digits);
+        format!("{low} to {high}")
+    })
 }
 
 fn text(reproduction: &Reproduction) -> String {
     let claim = CLAIMS.iter().find(|claim| claim.id == reproduction.id);
     let (title, setting) = claim.map_or(("", ""), |claim| (claim.title, claim.setting));
     let mut table = Table::new("llrrrl");
-    table.row(["quantity", "unit", "paper", "ours", "band", "inside"]);
+    table.row(["quantity", "unit", "paper", "ours", "band", "verdict"]);
     reproduction.rows.iter().for_each(|row| table.row(cells(row)));
     let notes: String = reproduction.rows.iter().map(notes).collect();
     format!("{}: {title}\n{setting}\n\n{table}{notes}", reproduction.id)
 }
 
 fn cells(row: &Row) -> [String; 6] {
-    let [low, high] = row.band.map(four_digits);
     [
         row.quantity.to_string(),
         row.unit.to_string(),
         row.paper.map_or("-".into(), four_digits),
-        four_digits(row.ours),
-        format!("{low} to {high}"),
-        if row.inside { "yes" } else { "NO" }.to_owned(),
+        if row.ours.is_nan() { "-".into() } else { four_digits(row.ours) },
+        band(row),
+        row.verdict.title().to_owned(),
     ]
 }
 
 fn notes(row: &Row) -> String {
+    let known = row.deviation.iter().map(|known| {
+        let [value, tolerance] = [known.value, known.tolerance].map(four_digits);
+        format!("known deviation, {value} within {tolerance}: {}", known.reason)
+    });
+    let calibrated = row.calibrated.iter().map(|parameter| format!("calibrated by {parameter}"));
     let stands_in = row.stands_in.iter().map(|text| format!("stands in: {text}"));
-    let texts = stands_in.chain(row.note.iter().map(ToString::to_string));
+    let texts = known.chain(calibrated).chain(stands_in).chain(row.note.iter().cloned());
     texts.map(|text| format!("  {}: {text}\n", row.quantity)).collect()
 }

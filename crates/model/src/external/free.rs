@@ -9,7 +9,7 @@ use super::forecast::Head;
 use super::learner::Learner;
 use super::{External, MayGoOn, SameTrack, TRUST_MAX};
 use crate::drive::{Drive, Leg, Position, Rest, Target};
-use crate::freeblock::{Ends, FreeRun, Opportunity, Planner, Spent};
+use crate::freeblock::{FreeRun, Opportunity, Planner, Spent};
 
 /// Free work in one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,30 +149,14 @@ impl External {
         let leg = leg.expect("a target has a leg");
         let mut opportunity = Opportunity::before(&departure, &leg, 0);
         let edge = first.start;
-        opportunity.ends = self.ends(op, edge);
+        opportunity.ends = self.spec.same_track.ends(&self.drive, op, edge);
         let ends = self.at_drive.iter().map(|sent| sent.forecast.end.at).collect();
         Gap { opportunity, leg, start, edge, op, ends, head }
     }
 
-    /// What may be done on the tracks of the foreground.
-    fn ends(&self, op: Op, start: Lbn) -> Ends {
-        let nothing = Ends { source_closed: true, destination_before: Some(SimDuration::ZERO) };
-        match self.spec.same_track {
-            SameTrack::Distinct => Ends::default(),
-            SameTrack::Merge if op == Op::Read => {
-                let before = track_before(&self.drive, start);
-                Ends { destination_before: Some(before), ..nothing }
-            }
-            _ => nothing,
-        }
-    }
-
     /// Commands for the runs of a plan: one for what lies on a track, holes included.
     fn commands(&self, gap: &Gap, runs: &[FreeRun]) -> Vec<FreeCommand> {
-        let position = |block: Lbn| {
-            let at = self.drive.layout().locate(block);
-            Position { cylinder: at.cylinder, surface: at.surface }
-        };
+        let position = |block: Lbn| position(&self.drive, block);
         let in_flight = |run: &FreeRun| {
             let same = |other: &FreeRun| {
                 run.start.get() < other.start.get() + u64::from(other.blocks)
@@ -180,20 +164,7 @@ impl External {
             };
             self.at_drive.iter().any(|sent| sent.command.runs.iter().any(same))
         };
-        let mut commands: Vec<FreeCommand> = Vec::new();
-        for run in runs.iter().filter(|run| !in_flight(run)) {
-            match commands.last_mut() {
-                Some(last)
-                    if run.op == Op::Read
-                        && last.op == Op::Read
-                        && last.end() <= run.start.get()
-                        && position(last.start) == position(run.start) =>
-                {
-                    last.extend(run);
-                }
-                _ => commands.push(FreeCommand::new(run)),
-            }
-        }
+        let mut commands = one_command_a_track(runs.iter().filter(|run| !in_flight(run)), position);
         if let Some(last) = commands.last_mut()
             && self.spec.same_track != SameTrack::Never
             && gap.can_merge(last, position(last.start))
@@ -270,6 +241,48 @@ impl Gap {
     }
 }
 
+impl SameTrack {
+    /// Leaves of a plan what a scheduler outside the drive could ask for as well: of each track one
+    /// command. For what such a scheduler would lose inside a drive.
+    pub fn limit(self, drive: &Drive, runs: &mut Vec<FreeRun>) {
+        if self == Self::Distinct {
+            return;
+        }
+        let position = |block: Lbn| position(drive, block);
+        let mut commands = one_command_a_track(runs.iter(), position);
+        one_a_track(&mut commands, position);
+        runs.clear();
+        runs.extend(commands.into_iter().flat_map(|command| command.runs));
+    }
+}
+
+fn position(drive: &Drive, block: Lbn) -> Position {
+    let at = drive.layout().locate(block);
+    Position { cylinder: at.cylinder, surface: at.surface }
+}
+
+/// Commands for runs: reads that follow each other on a track, in the order of its blocks, are one.
+fn one_command_a_track<'a>(
+    runs: impl Iterator<Item = &'a FreeRun>,
+    position: impl Fn(Lbn) -> Position,
+) -> Vec<FreeCommand> {
+    let mut commands: Vec<FreeCommand> = Vec::new();
+    for run in runs {
+        match commands.last_mut() {
+            Some(last)
+                if run.op == Op::Read
+                    && last.op == Op::Read
+                    && last.end() <= run.start.get()
+                    && position(last.start) == position(run.start) =>
+            {
+                last.extend(run);
+            }
+            _ => commands.push(FreeCommand::new(run)),
+        }
+    }
+    commands
+}
+
 /// Of the commands on each track the one with most that is wanted, of equals the first.
 fn one_a_track(commands: &mut Vec<FreeCommand>, position: impl Fn(Lbn) -> Position) {
     let mut number = 0;
@@ -289,20 +302,4 @@ fn one_a_track(commands: &mut Vec<FreeCommand>, position: impl Fn(Lbn) -> Positi
             commands.remove(number);
         }
     }
-}
-
-/// Time from the beginning of a block's track, by its blocks, to the block.
-fn track_before(drive: &Drive, block: Lbn) -> SimDuration {
-    let layout = drive.layout();
-    let at = layout.locate(block);
-    let zone = layout.zone_at(at.cylinder).expect("a block lies in a zone");
-    let sectors = u64::from(layout.zones()[zone].blocks_per_track());
-    let before = u64::from(at.sector) - first_sector(drive, block).min(u64::from(at.sector));
-    SimDuration::from_ns((before * drive.rotation().period().ns()).div_ceil(sectors))
-}
-
-/// Sector of the first block on a block's track.
-fn first_sector(drive: &Drive, block: Lbn) -> u64 {
-    let layout = drive.layout();
-    layout.locate(layout.track_bounds(block).0).sector.into()
 }

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use freewheel_units::{ParseQuantityError, SimDuration};
+use freewheel_units::{Lbn, Op, ParseQuantityError, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::learner::Learner;
 use crate::drive::spec::ByOp;
 use crate::drive::{Drive, SeekMargins};
+use crate::freeblock::Ends;
 
 /// How a scheduler outside a drive deals with what it cannot see or change (fast02 sections 3, 4).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -150,6 +151,38 @@ pub enum SameTrack {
     Distinct,
     /// Not at all.
     Never,
+}
+
+impl SameTrack {
+    /// What free work may do on the tracks at the ends of the gap before a request that begins with
+    /// `edge`.
+    pub fn ends(self, drive: &Drive, op: Op, edge: Lbn) -> Ends {
+        let nothing = Ends { source_closed: true, destination_before: Some(SimDuration::ZERO) };
+        match self {
+            Self::Distinct => Ends::default(),
+            // A command that ends where the request begins is one with it.
+            Self::Merge if op == Op::Read => {
+                Ends { destination_before: Some(track_before(drive, edge)), ..nothing }
+            }
+            Self::Merge | Self::Never => nothing,
+        }
+    }
+}
+
+/// Time from the beginning of a block's track, by its blocks, to the block.
+fn track_before(drive: &Drive, block: Lbn) -> SimDuration {
+    let layout = drive.layout();
+    let at = layout.locate(block);
+    let zone = layout.zone_at(at.cylinder).expect("a block lies in a zone");
+    let sectors = u64::from(layout.zones()[zone].blocks_per_track());
+    let before = u64::from(at.sector) - first_sector(drive, block).min(u64::from(at.sector));
+    SimDuration::from_ns((before * drive.rotation().period().ns()).div_ceil(sectors))
+}
+
+/// Sector of the first block on a block's track.
+fn first_sector(drive: &Drive, block: Lbn) -> u64 {
+    let layout = drive.layout();
+    layout.locate(layout.track_bounds(block).0).sector.into()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The `[freeblock]` table of an experiment.
 
+use freewheel_model::external::SameTrack;
 use freewheel_model::freeblock::tasks::Priority;
 use freewheel_model::freeblock::{Adapt, IdleTimer, Rule};
 use freewheel_units::{Blocks, Bytes, SimDuration};
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::promote::PromoteTail;
 use super::task::{BackgroundTask, TaskConfig, TaskKeys, is_zero, names, task_table};
 use crate::config::check_whole;
+use crate::outside::CONSERVATISM_MAX;
 
 task_table! {
     /// Background work in the rotational gaps of the foreground: freeblock scheduling.
@@ -25,6 +27,14 @@ task_table! {
         /// paths; where there are more, the best of its tracks is taken.
         #[serde(skip_serializing_if = "Option::is_none")]
         steps_max: Option<u32> = None,
+        /// How much longer than the curve says seeks to and from free work are taken to be, inside the
+        /// drive: the conservatism of fast02. A scheduler outside has its own, `external.scheduler.conservatism`.
+        #[serde(skip_serializing_if = "is_no_time")]
+        conservatism: SimDuration = SimDuration::ZERO,
+        /// Free work on the tracks of foreground requests, inside the drive. A scheduler outside has its own,
+        /// `external.scheduler.same_track`.
+        #[serde(skip_serializing_if = "is_distinct")]
+        same_track: SameTrack = SameTrack::Distinct,
     } {
         /// Further tasks that compete with it for the same gaps. `rounds` counts those of the first task,
         /// and `promote_tail` promotes its blocks alone.
@@ -43,6 +53,14 @@ task_table! {
         #[serde(skip_serializing_if = "Option::is_none")]
         idle: Option<IdleConfig> = None,
     }
+}
+
+fn is_no_time(time: &SimDuration) -> bool {
+    *time == SimDuration::ZERO
+}
+
+fn is_distinct(same_track: &SameTrack) -> bool {
+    *same_track == SameTrack::Distinct
 }
 
 /// Use of idle time: when the arm has had nothing to do for a while, it reads until a request
@@ -101,6 +119,12 @@ impl FreeblockConfig {
         for (number, task) in self.tasks().iter().enumerate() {
             let checked = task.check(capacity);
             checked.map_err(|message| format!("{}{message}", place(number)))?;
+        }
+        if self.conservatism > CONSERVATISM_MAX {
+            let margin = self.conservatism;
+            return Err(format!(
+                "`conservatism` is {margin}: at most {CONSERVATISM_MAX} are allowed"
+            ));
         }
         self.check_names()?;
         self.check_write_back()?;

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::firmware::{Activity, BadBlocks, Firmware, SeekJitter};
+use super::firmware::{Activity, BadBlocks, Firmware, JitterShape, SeekJitter};
 use super::spindle::{Spindle, SpindleDrift};
 use crate::library::{self, DriveError};
 use crate::servo::SeekErrors;
@@ -52,6 +52,8 @@ pub struct Habits {
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seek_jitter: Option<SimDuration>,
+    /// How errors of seeks are distributed: `even`, or `normal` with the jitter as standard deviation.
+    pub seek_jitter_shape: JitterShape,
     /// The same of a seek over all cylinders; between both it grows with the distance. As of all others
     /// when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -221,7 +223,7 @@ impl EmulatedDrive {
         let errors = SeekErrors::new(&drive, seed, 0);
         let [far_ns, inward_ns] = [habits.seek_jitter_far, habits.seek_jitter_inward]
             .map(|jitter| jitter.map(SimDuration::ns));
-        let jitter = SeekJitter { errors, far_ns, inward_ns };
+        let jitter = SeekJitter { errors, shape: habits.seek_jitter_shape, far_ns, inward_ns };
         Ok(Self {
             unit,
             blocks: drive.blocks(),

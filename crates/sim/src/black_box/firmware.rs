@@ -65,9 +65,21 @@ pub(super) struct Firmware {
     activity: Option<Interruptions>,
 }
 
+/// How the errors of seeks are distributed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum JitterShape {
+    /// Evenly, up to the jitter either way.
+    #[default]
+    Even,
+    /// Normally: the jitter is the standard deviation, and few seeks are off by several times that.
+    Normal,
+}
+
 /// By how much seeks are off.
 pub(super) struct SeekJitter {
     pub errors: SeekErrors,
+    pub shape: JitterShape,
     /// Greatest error of a seek over all cylinders, when it is another one than of a short seek.
     pub far_ns: Option<u64>,
     /// Greatest error of a seek inward over any distance, when it is another one.
@@ -77,14 +89,22 @@ pub(super) struct SeekJitter {
 impl SeekJitter {
     /// By how much the next seek is off.
     fn draw(&mut self, drive: &Drive, from: u32, to: u32) -> i64 {
-        if let Some(inward_ns) = self.inward_ns.filter(|_| to > from) {
-            return self.errors.draw_within(inward_ns);
+        let jitter_ns = self.jitter_ns(drive, from, to);
+        match self.shape {
+            JitterShape::Even => self.errors.draw_within(jitter_ns),
+            JitterShape::Normal => self.errors.draw_normal(jitter_ns),
         }
-        let Some(far_ns) = self.far_ns else { return self.errors.draw() };
+    }
+
+    fn jitter_ns(&self, drive: &Drive, from: u32, to: u32) -> u64 {
+        if let Some(inward_ns) = self.inward_ns.filter(|_| to > from) {
+            return inward_ns;
+        }
         let near_ns = self.errors.tolerance_ns();
+        let Some(far_ns) = self.far_ns else { return near_ns };
         let distance: u64 = from.abs_diff(to).into();
         let most: u64 = drive.seek().distance_max().max(1).into();
-        self.errors.draw_within((near_ns * (most - distance) + far_ns * distance) / most)
+        (near_ns * (most - distance) + far_ns * distance) / most
     }
 }
 
@@ -160,7 +180,8 @@ mod tests {
         spec.seek.tolerance = SimDuration::from_us(10);
         let drive = library::build(&spec, "atlas10k").unwrap();
         let errors = SeekErrors::new(&drive, 1, 0);
-        let jitter = SeekJitter { errors, far_ns: Some(250_000), inward_ns };
+        let jitter =
+            SeekJitter { errors, shape: JitterShape::Even, far_ns: Some(250_000), inward_ns };
         (drive, Firmware::new(jitter, BadBlocks::default(), None, 1))
     }
 
@@ -192,6 +213,23 @@ mod tests {
             let around = most_ns * 98 / 100..=most_ns * 102 / 100;
             assert!(around.contains(&longest), "{longest} ns over {to} cylinders");
         }
+    }
+
+    #[test]
+    fn of_normal_errors_a_third_is_beyond_the_jitter_and_one_in_twenty_beyond_twice_that() {
+        let (drive, mut firmware) = atlas(None);
+        firmware.jitter =
+            SeekJitter { shape: JitterShape::Normal, far_ns: None, ..firmware.jitter };
+        let errors: Vec<i64> = (0..20_000).map(|_| firmware.jitter.draw(&drive, 0, 9)).collect();
+        let beyond = |times: u64| {
+            errors.iter().filter(|error| error.unsigned_abs() > times * 10_000).count() as f64 / 2e4
+        };
+        // 31.7, 4.55 and 0.27 %; the standard deviation of the first is 0.33 points.
+        assert!((beyond(1) - 0.317).abs() < 0.012, "{}", beyond(1));
+        assert!((beyond(2) - 0.0455).abs() < 0.006, "{}", beyond(2));
+        assert!((0.0005..0.005).contains(&beyond(3)), "{}", beyond(3));
+        let late = errors.iter().filter(|&&error| error > 0).count() as f64 / 2e4;
+        assert!((late - 0.5).abs() < 0.012, "{late}");
     }
 
     #[test]

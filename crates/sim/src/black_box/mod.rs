@@ -10,6 +10,6 @@ mod outside_view;
 mod spindle;
 
 pub use emulated::{Command, EmulatedDrive, HabitError, Habits, Reply};
-pub use firmware::{Activity, BadBlocks};
+pub use firmware::{Activity, BadBlocks, JitterShape};
 pub use outside_view::{Answer, BlackBox, Gone, VirtualDrive};
 pub use spindle::SpindleDrift;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::drive::{Drive, Sectors};
+use freewheel_model::drive::{Drive, Sectors, SeekMargins};
+use freewheel_model::external::SameTrack;
 use freewheel_model::freeblock::{Around, Planner, Watched};
 use freewheel_model::log_disk::LogDiskSpec;
 use freewheel_model::onboard::Unit;
@@ -14,7 +15,7 @@ use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::{Record, TraceError, TraceInfo};
-use freewheel_units::Bytes;
+use freewheel_units::{Bytes, SimDuration};
 
 use super::array::{ArrayConfig, DRIVES_MAX, Layout, striping};
 use super::postmark::cleaning_options;
@@ -372,6 +373,10 @@ impl Experiment {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
         let drive = match &self.config.external {
             Some(external) => Arc::new(external.scheduler.planners_drive(&self.drive)),
+            None if config.conservatism != SimDuration::ZERO => {
+                let margins = SeekMargins::constant(config.conservatism);
+                Arc::new(self.drive.with_seek_margins(margins))
+            }
             None => Arc::clone(&self.drive),
         };
         let background = |_| {
@@ -407,10 +412,12 @@ impl Experiment {
         let some = !planners.is_empty();
         assert!(!some || planners.len() == arms as usize, "a planner for each of {arms} arms");
         let mut planners = planners.into_iter();
+        let same_track =
+            self.config.freeblock.as_ref().map_or(SameTrack::Distinct, |f| f.same_track);
         let mut servo = |arm| {
             let servo = Servo::new(SeekErrors::new(drive, self.config.seed, arm));
             match planners.next() {
-                Some(planner) => servo.with_planner(planner),
+                Some(planner) => servo.with_planner(planner).with_same_track(same_track),
                 None => servo,
             }
         };

@@ -22,7 +22,7 @@ pub(super) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), 
         // Exponential sizes are multiples of the alignment.
         let size = match pattern.size_distribution {
             SizeDistribution::Fixed => pattern.size,
-            SizeDistribution::Exponential => pattern.align,
+            SizeDistribution::Exponential | SizeDistribution::Geometric => pattern.align,
         };
         check_whole("pattern.align", pattern.align, least)
             .and_then(|()| check_whole("pattern.size", size, least))

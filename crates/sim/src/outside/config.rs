@@ -2,7 +2,7 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::external::{Conservatism, External, ExternalSpec};
+use freewheel_model::external::{Conservatism, External, ExternalSpec, SameTrack};
 use freewheel_model::onboard::spec::WriteCache;
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::SimDuration;
@@ -61,6 +61,18 @@ impl ExternalConfig {
             return Err(format!(
                 "`habits.queue_depth` is {depth}: the scheduler sends {at_drive} commands at once (`scheduler.at_drive`)"
             ));
+        }
+        let is_limited = |freeblock: &FreeblockConfig| {
+            freeblock.conservatism != SimDuration::ZERO
+                || freeblock.same_track != SameTrack::Distinct
+        };
+        if freeblock.is_some_and(is_limited) {
+            return Err(
+                "`freeblock.conservatism` and `freeblock.same_track` are of a planner inside \
+                        the drive: with `external` give `scheduler.conservatism` and \
+                        `scheduler.same_track`"
+                    .into(),
+            );
         }
         if freeblock.is_some_and(|freeblock| freeblock.idle.is_some()) {
             return Err("`freeblock.idle`: a scheduler outside the drive does not use idle time \

@@ -16,7 +16,7 @@ pub struct PatternSpec {
     pub size: Bytes,
     /// How sizes vary.
     pub size_distribution: SizeDistribution,
-    /// Starts, and exponential sizes, are multiples of this.
+    /// Starts are multiples of this, and sizes that vary.
     pub align: Bytes,
     /// Share of requests that start near the one before: normal around its start.
     pub local_share: f64,
@@ -31,8 +31,11 @@ pub enum SizeDistribution {
     /// All the same.
     #[default]
     Fixed,
-    /// Multiples of `align`, exponential with this mean before they are rounded up.
+    /// Exponential with the mean `size`, then rounded up to a multiple of `align`: the mean becomes
+    /// `align` / (1 - exp(-`align` / `size`)), 10.2 KiB for 8 KiB in multiples of 4 KiB.
     Exponential,
+    /// Multiples of `align` whose mean is `size`: the exponential distribution of whole multiples.
+    Geometric,
 }
 
 impl Default for PatternSpec {
@@ -74,6 +77,12 @@ impl PatternSpec {
         if size > BLOCKS_MAX || align > BLOCKS_MAX {
             let size = self.size.max(self.align);
             return Err(format!("a request of {size} is too large: below 2TiB is allowed"));
+        }
+        if self.size_distribution == SizeDistribution::Geometric && size < align {
+            let Self { size, align, .. } = self;
+            return Err(format!(
+                "`size` is {size}, less than `align` with {align}: the mean of multiples of `align` is at least `align`; make `size` larger or `align` smaller"
+            ));
         }
         if size > capacity.get() || align > capacity.get() {
             let capacity = capacity.bytes().human_decimal();
@@ -129,11 +138,20 @@ impl Pattern {
             SizeDistribution::Fixed => self.size,
             SizeDistribution::Exponential => {
                 let blocks = self.sizes.exponential(self.size as f64);
-                let units = (blocks / self.align as f64).ceil().max(1.0) as u64;
-                let most = self.capacity.min(BLOCKS_MAX) / self.align;
-                units.min(most) * self.align
+                self.whole((blocks / self.align as f64).ceil().max(1.0) as u64)
+            }
+            SizeDistribution::Geometric => {
+                let multiples = self.sizes.geometric(self.align as f64 / self.size as f64);
+                self.whole(multiples)
             }
         }
+    }
+
+    /// This many multiples of `align`, or as many as a request may have.
+    #[inline]
+    fn whole(&self, multiples: u64) -> u64 {
+        let most = self.capacity.min(BLOCKS_MAX) / self.align;
+        multiples.min(most) * self.align
     }
 
     #[inline]
@@ -164,19 +182,44 @@ mod tests {
 
     #[test]
     fn requests_stay_on_the_drive_and_aligned() {
+        for size_distribution in [SizeDistribution::Exponential, SizeDistribution::Geometric] {
+            let size = Bytes::from_kib(512);
+            let spec =
+                PatternSpec { size, size_distribution, local_share: 0.5, ..PatternSpec::default() };
+            let mut pattern = Pattern::new(spec, Blocks::new(10_001), 1).unwrap();
+            for tag in 0..20_000 {
+                let Request { start, blocks, .. } = pattern.draw(tag);
+                assert!((start + blocks).get() <= 10_001);
+                assert!(start.get().is_multiple_of(8) && blocks.get().is_multiple_of(8));
+            }
+        }
+    }
+
+    #[test]
+    fn the_mean_of_geometric_sizes_is_the_size_and_half_of_8_kib_ones_are_4_kib() {
         let spec = PatternSpec {
-            size_distribution: SizeDistribution::Exponential,
-            local_share: 0.5,
+            size: Bytes::from_kib(8),
+            size_distribution: SizeDistribution::Geometric,
             ..PatternSpec::default()
         };
-        let mut pattern = Pattern::new(spec, Blocks::new(10_001), 1).unwrap();
-        for tag in 0..20_000 {
-            let request = pattern.draw(tag);
-            assert!((request.start + request.blocks).get() <= 10_001);
-            assert!(
-                request.start.get().is_multiple_of(8) && request.blocks.get().is_multiple_of(8)
-            );
-        }
+        let mut pattern = Pattern::new(spec, Blocks::new(1 << 24), 1).unwrap();
+        let sizes: Vec<u64> = (0..100_000).map(|tag| pattern.draw(tag).blocks.get() / 8).collect();
+        let mean = sizes.iter().sum::<u64>() as f64 / 1e5;
+        // In multiples of 4 KiB: mean 2, variance 2, so 0.0045 for the mean of so many.
+        assert!((mean - 2.0).abs() < 0.02, "mean of {mean} times 4 KiB");
+        let smallest = sizes.iter().filter(|&&size| size == 1).count() as f64 / 1e5;
+        assert!((smallest - 0.5).abs() < 0.007, "{smallest}");
+    }
+
+    #[test]
+    fn a_geometric_size_below_the_alignment_is_refused_with_both() {
+        let spec = PatternSpec {
+            size: Bytes::from_kib(2),
+            size_distribution: SizeDistribution::Geometric,
+            ..PatternSpec::default()
+        };
+        let error = Pattern::new(spec, Blocks::new(1 << 24), 1).unwrap_err();
+        assert!(error.contains("`size` is 2KiB, less than `align` with 4KiB"), "{error}");
     }
 
     #[test]

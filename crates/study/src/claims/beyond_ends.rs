@@ -31,8 +31,8 @@ struct Setting {
     /// The first task, and what else there is.
     task: &'static str,
     beside: &'static str,
-    /// Why its end is not foretold within that, if it is known not to be.
-    differs: Option<&'static str>,
+    /// What comes of it and why, where it is known not to be within that.
+    differs: Option<(f64, &'static str)>,
 }
 
 const CLIENTS: &str = "kind = \"closed\"\noutstanding = 10\nthink = \"30ms\"";
@@ -74,7 +74,7 @@ const SETTINGS: [Setting; 9] = [
         task: "backup",
         read_share: 0.667,
         beside: SCRUB,
-        differs: Some(REPEATED),
+        differs: Some((52.0, REPEATED)),
         ..BASE
     },
     Setting { name: "24 TB, scrub, ten clients", drive: "exos-x24-24tb", ..BASE },
@@ -142,14 +142,13 @@ impl Setting {
             return Ok(context.row_in(self.name, "% of the true time", band, f64::NAN));
         };
         let percent = 100.0 * foretold as f64 / truth;
-        let mut row = context.row_in(self.name, "% of the true time", band, percent);
+        let row = context.row_in(self.name, "% of the true time", band, percent);
         let [foretold, truth] = [foretold as f64, truth].map(|ns| ns / 1e9);
-        let seconds = format!("{foretold:.0} s foretold, {truth:.0} s taken");
-        row.note = match self.differs {
-            _ if row.inside => Some(seconds),
-            why => why.map(|why| format!("{seconds}: {why}")),
-        };
-        Ok(row)
+        let row = row.noted(format!("{foretold:.0} s predicted, {truth:.0} s taken"));
+        Ok(match self.differs {
+            Some((value, why)) => row.deviates(value, 3.0, why),
+            None => row,
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! 10K is the largest drive here of which one takes seconds; of 24 TB the first 15 % are simulated, in
 //! minutes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::freeblock::Rule;
@@ -15,7 +15,7 @@ use freewheel_sim::source::{
 use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
 use rayon::prelude::*;
 
-use super::osdi00_mining::{MPL, transactions};
+use super::osdi00_mining::{MPL, SIZES, transactions};
 use super::{Context, HOLDS, Outcome, Row};
 use crate::scrub::ScanBehind;
 
@@ -128,11 +128,11 @@ impl Load {
         name
     }
 
-    /// Whether it can be run from here.
-    fn is_there(&self) -> bool {
+    /// Where its recording is; nothing of one that needs none.
+    fn recording(&self, context: &Context<'_>) -> Result<Option<PathBuf>, String> {
         match self {
-            Self::Clients { .. } => true,
-            Self::Recorded { name } => recorded(name).exists(),
+            Self::Clients { .. } => Ok(None),
+            Self::Recorded { name } => context.recording(name).map(Some),
         }
     }
 
@@ -144,13 +144,18 @@ impl Load {
     }
 
     /// The whole scan behind it, of at most so many requests, or else an estimate.
-    fn scan(&self, config: &SimConfig, whole: Option<u64>) -> Result<ScanBehind, ConfigError> {
+    fn scan(
+        &self,
+        config: &SimConfig,
+        recording: Option<&Path>,
+        whole: Option<u64>,
+    ) -> Result<ScanBehind, ConfigError> {
         let config = config.clone();
-        let (local_share, places) = match self {
-            Self::Clients { local_share, places, .. } => (*local_share, *places),
-            Self::Recorded { name } => {
-                return behind_recorded(config, name, Rule::Paths, whole, &|_, _| {});
-            }
+        if let Some(recording) = recording {
+            return behind_recorded(config, recording, Rule::Paths, whole, &|_, _| {});
+        }
+        let Self::Clients { local_share, places, .. } = *self else {
+            unreachable!("a recorded load has a recording")
         };
         let kib = Bytes::from_kib;
         let spec =
@@ -169,19 +174,15 @@ impl Load {
 /// A scan behind a recorded load, scaled to the drive.
 fn behind_recorded(
     mut config: SimConfig,
-    name: &str,
+    recording: &Path,
     rule: Rule,
     whole: Option<u64>,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<ScanBehind, ConfigError> {
-    let trace = TraceWorkload { file: recorded(name), fit: Fit::Scale, ..TraceWorkload::default() };
+    let trace =
+        TraceWorkload { file: recording.into(), fit: Fit::Scale, ..TraceWorkload::default() };
     config.workload = Workload::Trace(trace.clone());
     ScanBehind::trace(&Experiment::new(config)?, &trace, rule, whole, progress)
-}
-
-/// Where a recorded load lies, in the repository.
-fn recorded(name: &str) -> PathBuf {
-    format!("data/recorded/{name}.csv.zst").into()
 }
 
 /// Of its first rate a scan may have at most so much left where an estimate of it ends. Assumed: twice
@@ -192,43 +193,49 @@ const RATE_LEFT: f64 = 0.02;
 const PARTS: [f64; 3] = [0.5, 0.95, 1.0];
 
 pub(super) fn scrub(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let mut config = transactions(MPL, context.options.seed);
+    let mut config = transactions(MPL, SIZES, context.options.seed);
     if let Workload::Closed { requests, .. } = &mut config.workload {
         *requests = 1;
     }
     let quick = context.options.quick;
     let loads = if quick { &LOADS[..1] } else { &LOADS };
-    let (loads, missing): (Vec<&Load>, Vec<&Load>) = loads.iter().partition(|load| load.is_there());
-    let runs: Vec<(&Load, Option<u64>)> =
-        loads.iter().flat_map(|&load| [(load, Some(REQUESTS)), (load, None)]).collect();
+    let mut missing = Vec::new();
+    let mut there: Vec<(&Load, Option<PathBuf>)> = Vec::new();
+    for load in loads {
+        match load.recording(context) {
+            Ok(recording) => there.push((load, recording)),
+            Err(why) => missing.push(not_there(context, load.name(), why)),
+        }
+    }
+    let runs: Vec<(&Load, Option<&Path>, Option<u64>)> = there
+        .iter()
+        .flat_map(|(load, path)| {
+            [Some(REQUESTS), None].map(|whole| (*load, path.as_deref(), whole))
+        })
+        .collect();
     let done = AtomicU64::new(0);
-    let run = |(load, whole): &(&Load, Option<u64>)| {
-        let scan = load.scan(&config, *whole)?;
+    let run = |(load, recording, whole): &(&Load, Option<&Path>, Option<u64>)| {
+        let scan = load.scan(&config, *recording, *whole)?;
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         (context.progress)(done, runs.len() as u64);
         Ok(scan)
     };
     let scans: Vec<ScanBehind> = runs.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
-    let pairs = loads.iter().zip(scans.chunks_exact(2));
+    let pairs = there.iter().zip(scans.chunks_exact(2));
     let mut rows: Vec<Row> =
-        pairs.flat_map(|(load, pair)| rows(context, load, &pair[0], &pair[1])).collect();
+        pairs.flat_map(|((load, _), pair)| rows(context, load, &pair[0], &pair[1])).collect();
     if quick {
         let left_out = LOADS.len() - loads.len();
-        also(&mut rows[0], &format!("--quick leaves the other {left_out} loads out"));
+        let first = rows.remove(0);
+        rows.insert(0, first.also(&format!("--quick leaves the other {left_out} loads out")));
     }
-    rows.extend(missing.into_iter().map(|load| not_there(context, load.name())));
+    rows.extend(missing);
     Ok(Outcome { rows, figures: Vec::new() })
 }
 
 /// Instead of the rows of a recorded load that is not there.
-fn not_there(context: &Context<'_>, name: &str) -> Row {
-    let quantity = format!("{name}: its recording is there");
-    let mut row = context.row_in(&quantity, HOLDS, [1.0, 1.0], 0.0);
-    row.note = Some(format!(
-        "left out: there is no {} from here; run it in the repository",
-        recorded(name).display()
-    ));
-    row
+fn not_there(context: &Context<'_>, name: &str, why: String) -> Row {
+    context.measured(&format!("{name}: its recording is there"), HOLDS, 0.0).not_run(why)
 }
 
 /// The recorded load behind which 24 TB are scanned.
@@ -241,18 +248,22 @@ const LARGE_PARTS_QUICK: [f64; 1] = [0.01];
 const LARGE_REQUESTS_QUICK: u64 = 400_000;
 
 pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    if !recorded(LARGE).exists() {
-        return Ok(Outcome { rows: vec![not_there(context, LARGE)], figures: Vec::new() });
-    }
-    let mut config = transactions(MPL, context.options.seed);
+    let recording = match context.recording(LARGE) {
+        Ok(recording) => recording,
+        Err(why) => {
+            return Ok(Outcome { rows: vec![not_there(context, LARGE, why)], figures: Vec::new() });
+        }
+    };
+    let mut config = transactions(MPL, SIZES, context.options.seed);
     config.drive = "exos-x24-24tb".into();
     let (parts, requests) = match context.options.quick {
         true => (&LARGE_PARTS_QUICK[..], LARGE_REQUESTS_QUICK),
         false => (&LARGE_PARTS[..], LARGE_REQUESTS),
     };
     // Plans of one stop, which take a tenth of the time to find.
-    let scan =
-        |whole, progress| behind_recorded(config.clone(), LARGE, Rule::Greedy, whole, progress);
+    let scan = |whole, progress| {
+        behind_recorded(config.clone(), &recording, Rule::Greedy, whole, progress)
+    };
     // What takes longest tells how far it is.
     let (whole, estimate) =
         rayon::join(|| scan(Some(requests), context.progress), || scan(None, &|_, _| {}));
@@ -260,16 +271,10 @@ pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let row = |&part: &f64| row(context, LARGE, ON_A_PART, part, &whole, &estimate);
     let mut rows: Vec<Row> = parts.iter().map(row).collect();
     if context.options.quick {
-        also(&mut rows[0], "--quick leaves out 5, 10 and 15 %");
+        let first = rows.remove(0);
+        rows.insert(0, first.also("--quick leaves out 5, 10 and 15 %"));
     }
     Ok(Outcome { rows, figures: Vec::new() })
-}
-
-/// Says more of a row that is inside: a note would excuse one that is not.
-fn also(row: &mut Row, what: &str) {
-    if let Some(note) = &mut row.note {
-        *note = format!("{note}; {what}");
-    }
 }
 
 /// Requests of a whole scan at most: under a load on a part of the drive it has no end.
@@ -310,12 +315,10 @@ fn row(
     let [Some(simulated), Some(estimated)] = seconds else {
         return context.row_in(&quantity, "%", band, f64::NAN);
     };
-    let mut row = context.row_in(&quantity, "%", band, 100.0 * estimated / simulated);
-    let note = format!(
+    let row = context.row_in(&quantity, "%", band, 100.0 * estimated / simulated);
+    row.noted(format!(
         "{estimated:.0} s from {} gaps against {simulated:.0} s from {}",
         estimate.gaps(),
         whole.gaps()
-    );
-    row.note = Some(note).filter(|_| row.inside);
-    row
+    ))
 }

@@ -11,7 +11,7 @@ use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
 
-use super::osdi00_mining::{MPL, transactions};
+use super::osdi00_mining::{MPL, SIZES, transactions};
 use super::{Context, Outcome, Row};
 
 /// Blocks of 512 B in a block of all uses: 4 KiB, as the paper's.
@@ -22,7 +22,7 @@ const MEMORY: Bytes = Bytes::new(4 << 20);
 
 /// The paper's transactions, of which a share reads and a share lies near the one before.
 fn experiment(context: &Context<'_>, read_share: f64, local_share: f64) -> SimConfig {
-    let mut config = transactions(MPL, context.options.seed);
+    let mut config = transactions(MPL, SIZES, context.options.seed);
     if let Workload::Closed { requests, pattern, .. } = &mut config.workload {
         *requests = context.requests();
         pattern.local_share = local_share;
@@ -72,16 +72,15 @@ fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
     };
     let quantity = "reads that prefetching had in memory, 70 % near the one before";
     let percent = 100.0 * counts.hits as f64 / counts.reads as f64;
-    let mut row = context.row_in(quantity, "%", [2.6, 5.2], percent);
-    row.note = Some(format!(
+    let row = context.measured(quantity, "%", percent);
+    Ok(row.noted(format!(
         "only the rest of a read's track is foreseen: {:.0} % of the reads lay there, and {:.0} % of those came when it had been read, as of ten clients the next asks before there was a gap; {} blocks read, {:.0} % of those asked for; {:.0} % of them used",
         100.0 * counts.foreseen as f64 / counts.reads as f64,
         100.0 * counts.hits as f64 / counts.foreseen as f64,
         counts.prefetched,
         100.0 * counts.prefetched as f64 / counts.predicted as f64,
         100.0 * counts.used as f64 / counts.prefetched as f64,
-    ));
-    Ok(row)
+    )))
 }
 
 /// A cache in which for two reads that arrive one block becomes dirty. The writes of an experiment's
@@ -165,12 +164,11 @@ fn prewrite(context: &Context<'_>) -> Result<Row, ConfigError> {
     let quantity = "writes that need no foreground request, with 128 dirty blocks at most";
     let left = cache.prewriter.dirty_blocks();
     let percent = 100.0 * (1.0 - counts.foreground as f64 / (cache.dirtied - left) as f64);
-    let mut row = context.row_in(quantity, "%", [86.0, 98.0], percent);
-    row.note = Some(format!(
+    let row = context.measured(quantity, "%", percent);
+    Ok(row.noted(format!(
         "of {} dirty blocks {} written in gaps, {} made dirty again before, {} by foreground requests, {left} left; {} waited at most",
         cache.dirtied, counts.free, counts.absorbed, counts.foreground, counts.waiting_max,
-    ));
-    Ok(row)
+    )))
 }
 
 /// One half of the drive against the other.
@@ -191,13 +189,12 @@ fn compare(context: &Context<'_>) -> Result<Row, ConfigError> {
     let days = result.elapsed_ns as f64 / 86_400e9;
     let quantity = "comparisons of one half of the drive with the other, with 4 MiB";
     let a_day = counts.compared as f64 / all as f64 / days;
-    let mut row = context.row_in(quantity, "a day", [4.2, 9.0], a_day);
-    row.note = Some(format!(
+    let row = context.measured(quantity, "a day", a_day);
+    Ok(row.noted(format!(
         "{:.0} pairs a day; {} waited for their other version at most",
         counts.compared as f64 / days,
         Bytes::new(counts.unmatched_bytes_max),
-    ));
-    Ok(row)
+    )))
 }
 
 /// Any twentieth of the blocks.
@@ -214,7 +211,7 @@ fn any_blocks(context: &Context<'_>) -> Result<Row, ConfigError> {
     let seconds = |time: SimTime| time.ns() as f64 / 1e9;
     let quantity = "a sample of 5 % of the blocks, whichever they are";
     let took = done.map_or(f64::INFINITY, seconds);
-    Ok(context.row_in(quantity, "s", [38.0, 58.0], took))
+    Ok(context.measured(quantity, "s", took))
 }
 
 pub(super) fn uses(context: &Context<'_>) -> Result<Outcome, ConfigError> {

@@ -4,28 +4,28 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::external::{Conservatism, ExternalSpec};
+use freewheel_model::external::{Conservatism, ExternalSpec, SameTrack};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::onboard::spec::{BusSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::background::{BackgroundTask, FreeblockConfig};
-use freewheel_sim::black_box::Habits;
+use freewheel_sim::black_box::{Habits, JitterShape};
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, ThinkDistribution, Workload};
+use freewheel_sim::source::SizeDistribution;
 use freewheel_sim::{ExternalConfig, RunResult};
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 
-use super::{Context, Row, osdi00_mining};
+use super::{Context, osdi00_mining};
 use crate::chart::Line;
 
 /// What stands in for the paper's drive, wherever its seeks vary.
-pub(super) const BLACK_BOX: &str = "an emulated Atlas 10K: seeks vary evenly by 150 us either way, which makes as \
-                         many mispredicted head times as the paper saw (2.5 %); bus of 80 MB/s (Ultra2)";
+pub(super) const BLACK_BOX: &str = "an emulated Atlas 10K; errors of its seeks are normal, with a standard deviation of 140 us; bus of 80 MB/s (Ultra2)";
 
-/// How far seeks of the paper's drive were off is not said; with this as many head times are
+/// How far seeks of the paper's drive were off is not said. With this as many head times are
 /// mispredicted as on it, 2.5 %: whole turns, and ends amid a request of a drive with zero-latency
-/// access.
-pub(super) const ATLAS_JITTER: SimDuration = SimDuration::from_us(150);
+/// access. That errors are normal is assumed: they are sums of many small ones.
+pub(super) const ATLAS_JITTER: SimDuration = SimDuration::from_us(140);
 
 /// The paper's scheduler chooses the next request as soon as one is done.
 const AT_ONCE: SimDuration = SimDuration::MAX;
@@ -48,6 +48,7 @@ pub(super) struct Setting {
     pub free: Option<Rule>,
     pub scheduler: ExternalSpec,
     pub jitter: SimDuration,
+    pub shape: JitterShape,
     /// Of a seek over all cylinders, where jitter grows with the distance.
     pub jitter_far: Option<SimDuration>,
     /// Whether the drive has its buffer, which reads ahead, its bus and its overheads.
@@ -58,12 +59,18 @@ pub(super) struct Setting {
     pub requests: u64,
     /// Whole scans; none for the beginning of one.
     pub rounds: Option<u64>,
+    pub sizes: SizeDistribution,
 }
 
 impl Setting {
     /// Ten clients that think for 30 ms; a scan by the greedy rule, of which a quick run does the
     /// beginning.
     pub fn paper(context: &Context<'_>, policy: PolicySpec, conservatism: SimDuration) -> Self {
+        Self::of(context.options.quick, policy, conservatism)
+    }
+
+    /// The same for a quick run or a full one.
+    pub fn of(quick: bool, policy: PolicySpec, conservatism: SimDuration) -> Self {
         Self {
             policy,
             free: Some(Rule::Greedy),
@@ -73,12 +80,14 @@ impl Setting {
                 ..ExternalSpec::default()
             },
             jitter: ATLAS_JITTER,
+            shape: JitterShape::Normal,
             jitter_far: None,
             electronics: true,
             outstanding: osdi00_mining::MPL,
             think: SimDuration::from_ms(30),
-            requests: if context.options.quick { 8_000 } else { 100_000 },
-            rounds: (!context.options.quick).then_some(1),
+            requests: if quick { 8_000 } else { 100_000 },
+            rounds: (!quick).then_some(1),
+            sizes: osdi00_mining::SIZES,
         }
     }
 
@@ -97,10 +106,11 @@ impl Setting {
         };
         let habits = Habits {
             seek_jitter: Some(self.jitter),
+            seek_jitter_shape: self.shape,
             seek_jitter_far: self.jitter_far,
             ..Habits::default()
         };
-        let transactions = osdi00_mining::transactions(self.outstanding, seed);
+        let transactions = osdi00_mining::transactions(self.outstanding, self.sizes, seed);
         let Workload::Closed { pattern, .. } = transactions.workload else {
             unreachable!("transactions are a closed workload")
         };
@@ -130,9 +140,26 @@ impl Setting {
         self.experiment(seed)?.run()
     }
 
-    /// The same planner inside the drive, which nobody's seeks surprise.
+    /// The same planner inside the drive, which no seek surprises.
     pub fn run_in_firmware(&self, seed: u64) -> Result<RunResult, ConfigError> {
-        let config = SimConfig { external: None, queue_depth: Some(1), ..self.config(seed) };
+        self.run_limited_in_firmware(SimDuration::ZERO, SameTrack::Distinct, seed)
+    }
+
+    /// The same with limits of a scheduler outside.
+    pub fn run_limited_in_firmware(
+        &self,
+        conservatism: SimDuration,
+        same_track: SameTrack,
+        seed: u64,
+    ) -> Result<RunResult, ConfigError> {
+        let config = self.config(seed);
+        let limited = |freeblock| FreeblockConfig { conservatism, same_track, ..freeblock };
+        let config = SimConfig {
+            external: None,
+            queue_depth: Some(1),
+            freeblock: config.freeblock.map(limited),
+            ..config
+        };
         let mut experiment = Experiment::new(config)?;
         on_ultra2(&mut experiment.spec);
         if let Some(buffer) = &mut experiment.spec.onboard.buffer {
@@ -168,10 +195,6 @@ impl Context<'_> {
             })
             .collect()
     }
-}
-
-pub(super) fn stands_in(row: Row, what: &str) -> Row {
-    Row { stands_in: Some(what.into()), ..row }
 }
 
 pub(super) fn mean_ms(result: &RunResult) -> f64 {

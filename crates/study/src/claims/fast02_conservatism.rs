@@ -1,18 +1,25 @@
 //! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): what is read for free and what that costs
 //! by conservatism, figures 9 and 10.
 
+use freewheel_model::external::{Conservatism, SameTrack};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::ConfigError;
+use freewheel_sim::source::SizeDistribution;
 use freewheel_units::SimDuration;
 
-use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, line, mean_ms, stands_in};
+use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, line, mean_ms};
+use super::osdi00_mining::{SIZES, with_other_sizes};
 use super::{Context, Figure, Outcome, Row};
 use crate::chart::{Axes, Line};
 
 /// Conservatisms of figures 9 and 10, in microseconds.
 fn conservatisms(context: &Context<'_>) -> &'static [u64] {
-    if context.options.quick { &[300, 400] } else { &[0, 100, 200, 300, 400, 500, 600, 700, 800] }
+    if context.options.quick {
+        &[0, 200, 300, 400]
+    } else {
+        &[0, 100, 200, 300, 400, 500, 600, 700, 800]
+    }
 }
 
 /// The runs behind figure 9.
@@ -53,6 +60,12 @@ impl Margins {
     fn cost(&self, policy: usize, margin: u64) -> f64 {
         let alone = self.of(policy)[0].requests_per_second;
         100.0 * (1.0 - self.at(policy, margin).requests_per_second / alone)
+    }
+
+    /// Free bandwidth that the margin costs, in % of the most that any margin leaves.
+    fn free_lost(&self, policy: usize, margin: u64) -> f64 {
+        let all = self.margins.iter().map(|&margin| self.free(policy, margin));
+        100.0 * (1.0 - self.free(policy, margin) / all.fold(0.0, f64::max))
     }
 
     fn free(&self, policy: usize, margin: u64) -> f64 {
@@ -98,12 +111,17 @@ const SPTF: usize = 2;
 pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let runs = Margins::run(context)?;
     let mut rows = Vec::new();
-    for (number, (name, _)) in POLICIES.iter().enumerate() {
-        let what = |margin: &str| format!("{name}: foreground lost at {margin} ms");
-        rows.push(context.row_in(&what("0.3"), "%", [-5.0, 2.0], runs.cost(number, 300)));
-        rows.push(context.row_in(&what("0.4"), "%", [-5.0, 0.6], runs.cost(number, 400)));
-    }
     let third = |paper: f64| [paper * 2.0 / 3.0, paper * 4.0 / 3.0];
+    for (number, (name, _)) in POLICIES.iter().enumerate() {
+        for (margin, ms, most, free) in [(300, "0.3", 2.0, 3.0), (400, "0.4", 0.6, 10.0)] {
+            let what = format!("{name}: foreground lost at {ms} ms");
+            let row = context.row_in(&what, "%", [-5.0, most], runs.cost(number, margin));
+            rows.push(row.noted(format!("{:.1} % without a margin", runs.cost(number, 0))));
+            let what = format!("{name}: free bandwidth lost at {ms} ms");
+            let row = context.row_in(&what, "%", third(free), runs.free_lost(number, margin));
+            rows.push(Row { paper: Some(free), ..row });
+        }
+    }
     let wide = |least: f64, most: f64| [third(least)[0], third(most)[1]];
     let above = wide(13.0, 15.0);
     rows.push(context.row_in("SSTF: response above SPTF's", "%", above, runs.slower(SSTF)));
@@ -113,7 +131,7 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         wide(2.1, 2.6),
         runs.free(SSTF, 400) / runs.free(SPTF, 400),
     ));
-    let note = format!(
+    let fewer = format!(
         "in requests a second {:.1} % fewer, and {:.1} % under SSTF: neither measure gives both of \
          the paper's figures",
         runs.fewer(BETWEEN),
@@ -121,7 +139,7 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     );
     let (what, above) = ("SPTF-SW60%: response above SPTF's", wide(5.0, 6.0));
     let row = context.row_in(what, "%", above, runs.slower(BETWEEN));
-    rows.push(Row { note: Some(note), ..row });
+    rows.push(row.deviates(9.7, 0.5, fewer));
     rows.push(context.row_in(
         "SPTF-SW60%: free bandwidth of SSTF's",
         "%",
@@ -134,43 +152,81 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         third(7.2),
         100.0 * (1.0 - runs.free(BETWEEN, 400) / runs.free(BETWEEN, 300)),
     ));
-    let rows = rows.into_iter().map(|row| stands_in(row, BLACK_BOX)).collect();
+    let rows = rows.into_iter().map(|row| row.standing_in(BLACK_BOX)).collect();
     Ok(Outcome { rows, figures: runs.figures() })
 }
 
+/// The runs behind figure 10, by margin.
+struct Shares {
+    margins: &'static [u64],
+    firmware: RunResult,
+    no_track: Vec<RunResult>,
+    outside: Vec<RunResult>,
+}
+
+impl Shares {
+    fn run(context: &Context<'_>, sizes: SizeDistribution) -> Result<Self, ConfigError> {
+        let margins: &[u64] = match sizes {
+            SIZES => conservatisms(context),
+            _ => &[300, 400],
+        };
+        let (seed, policy) = (context.options.seed, PolicySpec::SptfSw { window: 0.6 });
+        let setting = |&margin: &u64| Setting {
+            sizes,
+            ..Setting::paper(context, policy, SimDuration::from_us(margin))
+        };
+        let settings: Vec<Setting> = margins.iter().map(setting).collect();
+        let outside = context.run_all(&settings, |setting| setting.run(seed))?;
+        let no_track = context.run_all(&settings, |setting| {
+            let Conservatism::Constant(margin) = setting.scheduler.conservatism else {
+                unreachable!("the paper's margin is constant")
+            };
+            setting.run_limited_in_firmware(margin, SameTrack::Merge, seed)
+        })?;
+        let firmware = settings[0].run_in_firmware(seed)?;
+        Ok(Self { margins, firmware, no_track, outside })
+    }
+
+    fn rows(&self, context: &Context<'_>) -> Vec<Row> {
+        let at = |margin: u64| self.margins.iter().position(|&known| known == margin);
+        let free = |results: &[RunResult], margin| {
+            free_mb_per_second(&results[at(margin).expect("a margin that is run")])
+        };
+        let below = 100.0 * (1.0 - free(&self.outside, 300) / free_mb_per_second(&self.firmware));
+        let apart =
+            |margin| 100.0 * (1.0 - free(&self.outside, margin) / free(&self.no_track, margin));
+        let no_track =
+            |ms: &str| format!("below that in firmware without same-track requests, at {ms} ms");
+        vec![
+            context.row("free bandwidth below that in firmware, at 0.3 ms", "%", 35.0, 5.0, below),
+            context.row(&no_track("0.3"), "%", 2.5, 5.0, apart(300)),
+            context.row(&no_track("0.4"), "%", 2.5, 5.0, apart(400)),
+        ]
+    }
+
+    fn figure(&self) -> Figure {
+        let points = |results: &[RunResult]| -> Vec<(f64, f64)> {
+            let margins = self.margins.iter().map(|&margin| margin as f64 / 1e3);
+            margins.zip(results).map(|(margin, run)| (margin, free_mb_per_second(run))).collect()
+        };
+        let most = free_mb_per_second(&self.firmware);
+        let lines = vec![
+            line("in firmware, no conservatism", vec![(0.0, most), (0.8, most)]),
+            line("in firmware, without same-track requests", points(&self.no_track)),
+            line("outside", points(&self.outside)),
+        ];
+        Figure::Lines(
+            lines,
+            Axes { x: "conservatism, ms", y: "free bandwidth, MB/s", log_x: false },
+        )
+    }
+}
+
 pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let margins = conservatisms(context);
-    let (seed, policy) = (context.options.seed, PolicySpec::SptfSw { window: 0.6 });
-    let us = SimDuration::from_us;
-    let settings: Vec<Setting> =
-        margins.iter().map(|&margin| Setting::paper(context, policy, us(margin))).collect();
-    let external = context.run_all(&settings, |setting| setting.run(seed))?;
-    // With seeks as its curve says, a scheduler outside is as good as one inside that does without
-    // the same tracks.
-    let exact: Vec<Setting> =
-        settings.iter().map(|setting| Setting { jitter: SimDuration::ZERO, ..*setting }).collect();
-    let no_track = context.run_all(&exact, |setting| setting.run(seed))?;
-    let firmware = Setting::paper(context, policy, SimDuration::ZERO).run_in_firmware(seed)?;
-    let at = |margin: u64| margins.iter().position(|&known| known == margin).expect("it is run");
-    let free = |results: &[RunResult], margin| free_mb_per_second(&results[at(margin)]);
-    let below = 100.0 * (1.0 - free(&external, 300) / free_mb_per_second(&firmware));
-    let apart = |margin| 100.0 * (free(&no_track, margin) / free(&external, margin) - 1.0);
-    let rows = vec![
-        context.row("free bandwidth below that in firmware, at 0.3 ms", "%", 35.0, 5.0, below),
-        context.row("below that without same-track requests, at 0.3 ms", "%", 2.5, 5.0, apart(300)),
-        context.row("below that without same-track requests, at 0.4 ms", "%", 2.5, 5.0, apart(400)),
-    ];
-    let rows = rows.into_iter().map(|row| stands_in(row, BLACK_BOX)).collect();
-    let points = |results: &[RunResult]| -> Vec<(f64, f64)> {
-        let margins = margins.iter().map(|&margin| margin as f64 / 1e3);
-        margins.zip(results).map(|(margin, result)| (margin, free_mb_per_second(result))).collect()
-    };
-    let most = free_mb_per_second(&firmware);
-    let lines = vec![
-        line("in firmware, no conservatism", vec![(0.0, most), (0.8, most)]),
-        line("without same-track requests", points(&no_track)),
-        line("outside", points(&external)),
-    ];
-    let axes = Axes { x: "conservatism, ms", y: "free bandwidth, MB/s", log_x: false };
-    Ok(Outcome { rows, figures: vec![Figure::Lines(lines, axes)] })
+    let shares = Shares::run(context, SIZES)?;
+    let rows = with_other_sizes(context, shares.rows(context), |sizes| {
+        Ok(Shares::run(context, sizes)?.rows(context))
+    })?;
+    let rows = rows.into_iter().map(|row| row.standing_in(BLACK_BOX)).collect();
+    Ok(Outcome { rows, figures: vec![shares.figure()] })
 }

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::fast02::{Setting, mean_ms};
 use super::fast02_scan::{LOST, TOLERANCE, setting};
-use super::{Context, ReproduceOptions};
 
 /// The claim that can be run in real time.
 pub const REAL_TIME: &str = "fast02.scan";
@@ -77,8 +76,7 @@ pub fn real_time_experiment(
     scans: bool,
     requests: u64,
 ) -> Result<Experiment, ConfigError> {
-    let options = ReproduceOptions { quick: true, seed };
-    let paper = setting(&Context { id: REAL_TIME, options: &options, progress: &|_, _| {} });
+    let paper = setting(true);
     let free = if scans { paper.free } else { None };
     Setting { free, requests, ..paper }.experiment(seed)
 }

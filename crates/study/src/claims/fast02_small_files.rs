@@ -15,7 +15,7 @@ use freewheel_sim::config::ConfigError;
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
-use super::fast02::{BLACK_BOX, line, percent, stands_in};
+use super::fast02::{BLACK_BOX, line, percent};
 use super::fast02_foresight::{ATLAS, AXES, Seen};
 use super::{Context, Figure, Outcome, Row};
 
@@ -153,7 +153,7 @@ pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let reader = |drive: &Drive| Ok(FileReader::new(FileSystem::on(drive.blocks()), seed));
     let seen = ATLAS.run(seed, reader)?;
     let what = format!("{BLACK_BOX}; the file system is a model of FFS");
-    let rows = rows(context, &seen).into_iter().map(|row| stands_in(row, &what)).collect();
+    let rows = rows(context, &seen).into_iter().map(|row| row.standing_in(&what)).collect();
     let density = line("3 KB files", seen.density(250.0, 10_000.0));
     Ok(Outcome { rows, figures: vec![Figure::Lines(vec![density], AXES)] })
 }
@@ -161,24 +161,43 @@ pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 fn rows(context: &Context<'_>, seen: &Seen) -> Vec<Row> {
     let (account, all) = (&seen.account, seen.result.requests);
     let unforeseen = all - account.predicted;
-    let row = |what, paper, band, ours| Row {
-        paper: Some(paper),
-        ..context.row_in(what, "%", band, ours)
+    // The ledger asks for the shape of the distribution: each part of it within a factor of two.
+    let part = |what, paper: f64, ours| {
+        let row = context.row_in(what, "%", [paper / 2.0, 2.0 * paper], ours);
+        Row { paper: Some(paper), ..row }
     };
+    let well = context.row_in(
+        "3 KB files: within 150 us",
+        "%",
+        [76.0, 100.0],
+        percent(account.within_150us, all),
+    );
+    let overlaps = percent(seen.errors_between(400.0, 1200.0), all);
     vec![
-        row("3 KB files: within 150 us", 76.0, [76.0, 100.0], percent(account.within_150us, all)),
-        row("3 KB files: turns longer", 4.0, [0.0, 4.0], percent(account.late, all)),
-        row("3 KB files: surprises", 4.0, [2.0, 8.0], percent(account.surprises, all)),
-        row("3 KB files: behind a surprise", 8.0, [0.0, 8.0], percent(unforeseen, all)),
+        Row { paper: Some(76.0), ..well },
+        part("3 KB files: off by 0.4 to 1.2 ms", 5.0, overlaps).deviates(0.0, 0.5, OVERLAPS),
+        part("3 KB files: turns longer", 4.0, percent(account.late, all)).deviates(
+            0.8,
+            0.3,
+            FEWER_TURNS,
+        ),
+        part("3 KB files: surprises", 4.0, percent(account.surprises, all)),
+        part("3 KB files: behind a surprise", 8.0, percent(unforeseen, all)),
         // Those at the beginning, before the spindle is known, are among them.
         context.row_in(
-            "3 KB files: commands of which nothing is foreseen, for each surprise",
+            "3 KB files: commands of which nothing is predicted, for each surprise",
             "",
             [0.0, 1.05],
             unforeseen as f64 / account.surprises.max(1) as f64,
         ),
     ]
 }
+
+/// Why fewer commands take a turn longer.
+const FEWER_TURNS: &str = "seeks are off as often as under the random 4 KB requests of figure 7, where 1.8 % take a turn longer at most; the paper does not say why reads of small files are mispredicted twice as often";
+
+/// Why no predictions are off by 800 us.
+const OVERLAPS: &str = "the paper's errors of 800 us are bus transfers that overlap the media otherwise than predicted; the emulated bus is behind the media by up to 2.5 us a block, 15 us for 3 KB, so it makes none that large";
 
 #[cfg(test)]
 mod tests {

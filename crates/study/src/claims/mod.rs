@@ -9,6 +9,7 @@ mod beyond_tasks;
 mod beyond_uses;
 mod fast02;
 mod fast02_conservatism;
+mod fast02_cpu;
 mod fast02_foreground;
 mod fast02_foresight;
 mod fast02_real_time;
@@ -16,16 +17,23 @@ mod fast02_scan;
 mod fast02_small_files;
 mod osdi00;
 mod osdi00_cleaning;
+mod osdi00_decisions;
 mod osdi00_mining;
+mod recordings;
 mod report;
+mod row;
+
+use std::path::PathBuf;
 
 use freewheel_sim::config::ConfigError;
+use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::chart::HeadTimeBar;
 
 pub use fast02_real_time::{Beside, REAL_TIME, Seen, beside_virtual_time, real_time_experiment};
+pub use row::{BEYOND, Counts, Deviation, HOLDS, Row, Verdict};
 
 /// An experiment of a paper.
 #[derive(Clone, Copy)]
@@ -70,6 +78,12 @@ pub const CLAIMS: &[Claim] = &[
         title: "SPTF-SWn%: between SPTF and SSTF",
         setting: "Atlas 10K, random with 20 outstanding, n from 0 to infinite",
         run: osdi00::fig6,
+    },
+    Claim {
+        id: "osdi00.sec4",
+        title: "Processor time of a freeblock decision",
+        setting: "Atlas 10K, greedy rule, blocks of 4 KB, 20 to 100 % of the drive wanted; on this machine",
+        run: osdi00_decisions::sec4,
     },
     Claim {
         id: "osdi00.fig7",
@@ -156,6 +170,12 @@ pub const CLAIMS: &[Claim] = &[
         run: fast02_conservatism::fig10,
     },
     Claim {
+        id: "fast02.cpu",
+        title: "Processor time of a scheduler outside the drive",
+        setting: "Atlas 10K as a black box, transactions at MPL 10, SPTF; on this machine",
+        run: fast02_cpu::cpu,
+    },
+    Claim {
         id: "fast02.scan",
         title: "A full scan during transactions",
         setting: "as figure 9, SSTF, conservatism of 0.3 ms",
@@ -176,61 +196,38 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "beyond.scrub",
         title: "How good the estimate of a scrub's time is: against whole scans",
-        setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie, and the recorded ones if it is run where `data/recorded` is; bands are what the README says of estimates",
+        setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie, and the recorded ones; bands are what the README says of estimates",
         run: beyond_scrub::scrub,
     },
     Claim {
         id: "beyond.scrub-24tb",
         title: "The same on 24 TB, for as much as can be simulated in minutes",
-        setting: "24 TB without its electronics, recorded pgbench load scaled to it, FCFS, greedy rule; blocks of 256 KiB; run it where `data/recorded` is",
+        setting: "24 TB without its electronics, recorded pgbench load scaled to it, FCFS, greedy rule; blocks of 256 KiB",
         run: beyond_scrub::large,
     },
     Claim {
         id: "beyond.ends",
-        title: "When a background task ends, as it is foretold after 300 requests of the foreground",
+        title: "When a background task ends, as predicted after 300 requests of the foreground",
         setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K: whole rounds; 24 TB: against the time that beyond.scrub is about",
         run: beyond_ends::ends,
     },
 ];
 
-/// How much work to spend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+/// How much work to spend, and where things are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ReproduceOptions {
     /// The papers' own number of requests instead of ten times as many.
     pub quick: bool,
     /// Seed of every random stream.
     pub seed: u64,
+    /// Folder with the recorded traces; without it they are looked for.
+    #[serde(skip)]
+    pub recordings: Option<PathBuf>,
 }
 
-/// One number of a paper beside ours.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// The claim.
-    pub id: &'static str,
-    /// What is measured.
-    pub quantity: String,
-    /// Its unit.
-    pub unit: &'static str,
-    /// The paper's number, where it gives one and not a range.
-    pub paper: Option<f64>,
-    /// Ours.
-    pub ours: f64,
-    /// What counts as reproduced.
-    pub band: [f64; 2],
-    /// Whether ours does.
-    pub inside: bool,
-    /// What stands in for something that was never published.
-    pub stands_in: Option<String>,
-    /// Why ours differs, or what to mind.
-    pub note: Option<String>,
-}
-
-impl Row {
-    /// Inside its band, or outside for a reason that is known and written down.
-    pub fn is_explained(&self) -> bool {
-        self.inside || self.note.is_some()
-    }
-}
+/// Makes a call, and says how much time it took. The claims about processor time need it; all others
+/// are the same on every machine.
+pub type Timer<'a> = &'a (dyn Fn(&mut dyn FnMut()) -> SimDuration + Sync);
 
 /// A claim that was run.
 pub struct Reproduction {
@@ -256,12 +253,18 @@ struct Outcome {
 struct Context<'a> {
     id: &'static str,
     options: &'a ReproduceOptions,
+    timer: Timer<'a>,
     progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
 impl Context<'_> {
     fn requests(&self) -> u64 {
         if self.options.quick { 10_000 } else { 100_000 }
+    }
+
+    /// A recorded trace. Err says where it was looked for, and the way out.
+    fn recording(&self, name: &str) -> Result<PathBuf, String> {
+        recordings::recording(name, self.options.recordings.as_deref())
     }
 
     /// A number of the paper with a band of `tolerance` on either side.
@@ -284,22 +287,14 @@ impl Context<'_> {
 
     /// A number that must lie in a range.
     fn row_in(&self, quantity: &str, unit: &'static str, band: [f64; 2], ours: f64) -> Row {
-        Row {
-            id: self.id,
-            quantity: quantity.into(),
-            unit,
-            paper: None,
-            ours,
-            band,
-            inside: (band[0]..=band[1]).contains(&ours),
-            stands_in: None,
-            note: None,
-        }
+        self.measured(quantity, unit, ours).within(band)
+    }
+
+    /// A number without a band.
+    fn measured(&self, quantity: &str, unit: &'static str, ours: f64) -> Row {
+        Row::new(self.id, quantity, unit, ours)
     }
 }
-
-/// Unit of a row that is 1 when its quantity holds and 0 when it does not.
-pub const HOLDS: &str = "1 = holds";
 
 /// Why a claim was not run.
 #[derive(Debug, Error)]
@@ -319,19 +314,33 @@ fn ids() -> Vec<&'static str> {
     CLAIMS.iter().map(|claim| claim.id).collect()
 }
 
-/// Runs the experiment behind a claim. `progress` gets done and total, from several threads.
+/// Runs the experiment behind a claim. `timer` times what claims about processor time are about;
+/// `progress` gets done and total, from several threads.
 pub fn reproduce(
     id: &str,
     options: &ReproduceOptions,
+    timer: Timer<'_>,
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<Reproduction, ReproduceError> {
     let claim = CLAIMS.iter().find(|claim| claim.id == id);
     let claim = claim.ok_or_else(|| ReproduceError::Unknown { id: id.into() })?;
-    let outcome = (claim.run)(&Context { id: claim.id, options, progress })?;
+    let outcome = (claim.run)(&Context { id: claim.id, options, timer, progress })?;
     Ok(Reproduction { id: claim.id, rows: outcome.rows, figures: outcome.figures })
 }
 
-/// A page with the figures, ours and theirs.
-pub fn html(reproductions: &[Reproduction], options: &ReproduceOptions) -> String {
-    report::html(reproductions, options)
+/// Pages with the figures, ours and theirs: one of the papers' claims and one of what goes beyond them.
+/// Either is there when some of its claims were run.
+pub fn html(reproductions: &[Reproduction], options: &ReproduceOptions) -> [Option<String>; 2] {
+    let is_beyond = |reproduction: &&Reproduction| reproduction.id.starts_with(row::BEYOND);
+    let (beyond, papers): (Vec<_>, Vec<_>) = reproductions.iter().partition(is_beyond);
+    let page = |title, list: Vec<&Reproduction>| {
+        (!list.is_empty()).then(|| report::html(title, &list, options))
+    };
+    [
+        page("What the papers claim, and what Freewheel finds", papers),
+        page("Beyond the papers: goals of Freewheel, and what it reaches", beyond),
+    ]
 }
+
+#[cfg(test)]
+mod tests;

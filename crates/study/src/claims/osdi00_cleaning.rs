@@ -242,8 +242,8 @@ impl Runs {
             let ours = original_percent(&self.at(utilisation).original);
             let names = alternatives().map(|(name, _)| name);
             let others = list(names.into_iter(), others.iter().map(original_percent));
-            let note = Some(format!("{ASSUMED} Otherwise: {others}."));
-            Row { note, ..context.row(&quantity, "%", paper, paper / 5.0, ours) }
+            let row = context.row(&quantity, "%", paper, paper / 5.0, ours);
+            row.noted(format!("With other assumptions: {others}."))
         };
         papers.map(row).collect()
     }
@@ -254,16 +254,15 @@ impl Runs {
             let quantity = format!("FREEBLOCK over IDEAL, {utilisation} % full");
             let Point { original, freeblock } = self.at(utilisation);
             let ours = freeblock_percent(original, freeblock);
-            let mut row = context.row(&quantity, "%", 100.0, 20.0, ours);
-            if utilisation == 93 {
-                let names = free_alternatives().map(|(name, _)| name);
-                let percents = self.free_others.iter();
-                let percents = percents.map(|pass| freeblock_percent(original, pass));
-                let others = list(names.into_iter(), percents);
-                let bound = late_bound(original, freeblock);
-                row.note = Some(format!("{bound} Otherwise: {others}."));
+            let row = context.row(&quantity, "%", 100.0, 20.0, ours);
+            if utilisation != 93 {
+                return row;
             }
-            row
+            let names = free_alternatives().map(|(name, _)| name);
+            let percents = self.free_others.iter().map(|pass| freeblock_percent(original, pass));
+            let others = list(names.into_iter(), percents);
+            row.deviates(73.0, 1.5, late_bound(original, freeblock))
+                .noted(format!("With other assumptions: {others}."))
         };
         COMPARED.map(row).into()
     }
@@ -304,18 +303,16 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     rows.extend(runs.freeblock(context));
     let gain = |point: &Point| point.freeblock.rate() / point.original.rate();
     let most = runs.points.iter().map(gain).fold(0.0, f64::max);
-    let mut row = context.row("FREEBLOCK over ORIGINAL, most up to 93 % full", "x", 3.0, 0.6, most);
-    row.note = Some(exclusion(runs.at(85), gain(runs.at(85))));
-    rows.push(row);
-    for row in &mut rows {
-        row.stands_in = Some(STANDS_IN.into());
-    }
+    let row = context.row("FREEBLOCK over ORIGINAL, most up to 93 % full", "x", 3.0, 0.6, most);
+    rows.push(row.deviates(3.9, 0.08, exclusion(runs.at(85), gain(runs.at(85)))));
+    let declared = |row: Row| row.standing_in(STANDS_IN).calibrated_by(CALIBRATED);
+    let rows = rows.into_iter().map(declared).collect();
     Ok(Outcome { rows, figures: vec![runs.figure()] })
 }
 
-const STANDS_IN: &str = "fitted to the paper's own numbers of this figure, so that agreement is no evidence for them: how LLD reads what it cleans (every block of a segment, one at a time), when metadata are written (late; one published text speaks for it), and the freeblock cleaner's thresholds (begun at 20 free segments, 12 at once). Assumed: computing times (100 us an operation, 50 us a block, 100 us a request). Derived: the cache (32 MiB)";
+const CALIBRATED: &str = "how LLD reads what it cleans, when metadata are written, and when the freeblock cleaner begins and with how many segments";
 
-const ASSUMED: &str = "The paper does not say how LLD reads what it cleans. Inferred from its numbers: every block of the segment, one at a time, which takes a turn of the disk each, since the next block has begun to pass when its request comes. Metadata are written when the cache runs out of room, as everything in LLD's file system is without a sync (Wang, Anderson and Patterson 1999).";
+const STANDS_IN: &str = "The paper does not say how LLD reads what it cleans. Taken from its numbers: every block of a segment, one at a time. Each read then takes a turn of the disk, as the next block has begun to pass when its request comes. Metadata are written when the cache runs out of room, as everything in LLD's file system is without a sync (Wang, Anderson and Patterson 1999). The freeblock cleaner begins at 20 free segments and takes 12 at once. Assumed: computing times (100 us an operation, 50 us a block, 100 us a request). Derived: the cache (32 MiB)";
 
 /// Why FREEBLOCK cannot come closer to IDEAL on a log this full.
 fn late_bound(original: &Pass, freeblock: &Pass) -> String {

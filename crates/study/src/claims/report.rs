@@ -2,26 +2,67 @@
 
 use maud::{Markup, html};
 
-use super::{CLAIMS, Figure, HOLDS, ReproduceOptions, Reproduction, Row};
+use super::{CLAIMS, Counts, Figure, HOLDS, ReproduceOptions, Reproduction, Row, Verdict};
 use crate::chart;
 use crate::number::four_digits;
 use crate::page::{self, section};
 
-pub(super) fn html(reproductions: &[Reproduction], options: &ReproduceOptions) -> String {
-    let rows = || reproductions.iter().flat_map(|reproduction| &reproduction.rows);
-    let (inside, all) = (rows().filter(|row| row.inside).count(), rows().count());
-    let lead = format!(
-        "{inside} of {all} numbers are inside their bands; seed {}, {}.",
-        options.seed,
-        if options.quick { "short runs" } else { "runs as long as each claim says" }
-    );
+pub(super) fn html(
+    title: &str,
+    reproductions: &[&Reproduction],
+    options: &ReproduceOptions,
+) -> String {
+    let counts = Counts::of(reproductions.iter().flat_map(|reproduction| &reproduction.rows));
+    let runs = if options.quick { "short runs" } else { "runs as long as each claim says" };
     page::page(
-        "What the papers claim, and what we find",
-        &lead,
+        title,
+        &format!("{}. Seed {}, {runs}.", counts.words(), options.seed),
         &html! {
+            (exceptions(reproductions))
             @for reproduction in reproductions { (part(reproduction)) }
         },
     )
+}
+
+/// Every row outside its band, with its reason; nothing when there is none.
+fn exceptions(reproductions: &[&Reproduction]) -> Markup {
+    let rows = reproductions.iter().flat_map(|reproduction| &reproduction.rows);
+    let rows: Vec<&Row> = rows.filter(|row| !row.inside).collect();
+    html! {
+        @if !rows.is_empty() {
+            (section("Outside their bands", &html! {
+                div.scroll {
+                    table {
+                        thead { tr { th { "claim" } th { "quantity" } th { "paper" } th { "band" } th { "ours" } th { "recorded" } } }
+                        tbody { @for row in &rows { (exception(row)) } }
+                    }
+                }
+                @for row in rows {
+                    @if let Some(known) = &row.deviation {
+                        p.note { strong { (row.id) ", " (row.quantity) ": " } (known.reason) "." }
+                    } @else if let Some(note) = &row.note {
+                        p.note { strong { (row.id) ", " (row.quantity) ": " } (note) "." }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+fn exception(row: &Row) -> Markup {
+    let known = row.deviation.as_ref();
+    let known = known
+        .map(|known| format!("{} ± {}", four_digits(known.value), four_digits(known.tolerance)));
+    html! {
+        tr {
+            td { (row.id) }
+            td.words { (row.quantity) }
+            td { (paper(row)) }
+            td { (band(row)) }
+            td { (value(row, row.ours)) }
+            td { @match known { Some(known) => (known), None => span.outside { (row.verdict.title()) } } }
+        }
+    }
 }
 
 fn part(reproduction: &Reproduction) -> Markup {
@@ -44,37 +85,73 @@ fn draw(figure: &Figure) -> String {
 }
 
 fn table(rows: &[Row]) -> Markup {
+    let said =
+        |row: &&Row| row.stands_in.is_some() || row.note.is_some() || row.calibrated.is_some();
+    let remarks: Vec<&Row> = rows.iter().filter(said).collect();
     html! {
         div.scroll {
             table {
-                thead { tr { th { "quantity" } th { "paper" } th { "ours" } th { "band" } th { "inside" } } }
+                thead { tr { th { "quantity" } th { "paper" } th { "ours" } th { "band" } th { "verdict" } } }
                 tbody { @for row in rows { (line(row)) } }
             }
         }
-        @for row in rows {
-            @for text in row.stands_in.iter().chain(&row.note) {
-                p.note { strong { (row.quantity) ": " } (text) }
+        @if !remarks.is_empty() {
+            details {
+                summary { "Stand-ins, calibrations and further numbers" }
+                @for row in remarks {
+                    @if let Some(parameter) = &row.calibrated {
+                        p.note { strong { (row.quantity) ": " } "calibrated by " (parameter) }
+                    }
+                    @for text in row.stands_in.iter().chain(&row.note) {
+                        p.note { strong { (row.quantity) ": " } (text) }
+                    }
+                }
             }
         }
     }
 }
 
+fn value(row: &Row, value: f64) -> String {
+    match row.unit {
+        _ if value.is_nan() => "-".into(),
+        HOLDS if value == 1.0 => "holds".into(),
+        HOLDS => "does not".into(),
+        unit => format!("{} {unit}", four_digits(value)),
+    }
+}
+
+fn paper(row: &Row) -> String {
+    match (row.paper, row.band) {
+        (Some(paper), _) => value(row, paper),
+        (None, Some(_)) if !row.id.starts_with(super::row::BEYOND) => "a range".into(),
+        _ => "-".into(),
+    }
+}
+
+fn band(row: &Row) -> String {
+    match row.band {
+        Some([low, high]) if row.unit != HOLDS => {
+            format!("{} to {}", four_digits(low), four_digits(high))
+        }
+        _ => String::new(),
+    }
+}
+
 fn line(row: &Row) -> Markup {
-    let value = |value: f64| match row.unit {
-        HOLDS => if value == 1.0 { "holds" } else { "does not" }.into(),
-        unit => format!("{value:.1} {unit}"),
-    };
-    let band = match row.unit {
-        HOLDS => String::new(),
-        _ => format!("{} to {}", four_digits(row.band[0]), four_digits(row.band[1])),
-    };
+    let title = row.verdict.title();
     html! {
         tr {
             td.words { (row.quantity) }
-            td { (row.paper.map_or("a range".into(), value)) }
-            td { (value(row.ours)) }
-            td { (band) }
-            td { @if row.inside { span.inside { "yes" } } @else { span.outside { "no" } } }
+            td { (paper(row)) }
+            td { (value(row, row.ours)) }
+            td { (band(row)) }
+            td {
+                @match row.verdict {
+                    Verdict::Measured => (title),
+                    _ if row.inside => span.inside { (title) },
+                    _ => span.outside { (title) },
+                }
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use freewheel::live::trial::{self, Outcome};
+use freewheel::sim::black_box::JitterShape;
 use freewheel::sim::config::Experiment;
 use freewheel::study::claims::{self, Beside, REAL_TIME, Seen};
 use freewheel::study::four_digits;
@@ -103,6 +104,9 @@ fn emulator(experiment: &Experiment, folder: &Path, socket: &Path) -> io::Result
     command.args(["--seed", &experiment.config.seed.to_string()]);
     if let Some(jitter) = external.habits.seek_jitter {
         command.args(["--seek-jitter", &jitter.to_string()]);
+    }
+    if external.habits.seek_jitter_shape == JitterShape::Normal {
+        command.args(["--seek-jitter-shape", "normal"]);
     }
     Ok(command)
 }
