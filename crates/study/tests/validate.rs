@@ -29,26 +29,41 @@ fn measured(drive: &str, file: &str) -> Option<Validation> {
 }
 
 #[test]
-fn four_measured_drives_are_met_more_closely_than_by_disksim() {
-    // DiskSim 4.0 on the same traces with the same parameters: demerit figure in us, and error of
-    // its mean as a share. DiskSim's own figures take each gap for the one after its request. The
-    // Ultrastar's mean is 0.58 % off where DiskSim states 0.5: writes after writes take 0.09 ms
-    // less than its published overhead, which alone is 0.27 %.
-    for (drive, file, disksim_demerit_us, disksim_mean_error) in [
-        ("atlas10k", "atlas10k", 268.0, 0.020),
-        ("cheetah9lp", "cheetah9LP", 107.0, 0.010),
-        ("cheetah4lp", "cheetah4LP", 318.0, 0.048),
-        ("ultrastar9es", "ibm18es", 136.0, 0.006),
+fn demerit_figures_of_four_measured_drives_are_below_those_that_disksim_states() {
+    // DiskSim 4.0 on the same traces with the same parameters, in us. Its own figures take each gap for
+    // the one after its request.
+    for (drive, file, disksim_us) in [
+        ("atlas10k", "atlas10k", 268.0),
+        ("cheetah9lp", "cheetah9LP", 107.0),
+        ("cheetah4lp", "cheetah4LP", 318.0),
+        ("ultrastar9es", "ibm18es", 136.0),
     ] {
         let Some(v) = measured(drive, file) else { return };
-        println!("{drive}: demerit {:.3} ms, mean error {:.4}", v.demerit_ms, v.mean_error_share);
-        assert!(
-            v.demerit_ms * 1000.0 < disksim_demerit_us,
-            "{drive}: demerit of {} ms",
-            v.demerit_ms
-        );
-        assert!(v.mean_error_share.abs() <= disksim_mean_error, "{drive}: {}", v.mean_error_share);
+        println!("{drive}: demerit {:.3} ms", v.demerit_ms);
+        assert!(v.demerit_ms * 1000.0 < disksim_us, "{drive}: demerit of {} ms", v.demerit_ms);
     }
+}
+
+#[test]
+fn mean_responses_of_three_measured_drives_are_nearer_than_disksims() {
+    // Errors of DiskSim's means, as shares: 3.971 ms for 3.893, 4.231 for 4.273, 5.070 for 5.328.
+    for (drive, file, disksim) in [
+        ("atlas10k", "atlas10k", 0.0200),
+        ("cheetah9lp", "cheetah9LP", 0.0098),
+        ("cheetah4lp", "cheetah4LP", 0.0484),
+    ] {
+        let Some(v) = measured(drive, file) else { return };
+        println!("{drive}: mean error {:.4}", v.mean_error_share);
+        assert!(v.mean_error_share.abs() < disksim, "{drive}: {}", v.mean_error_share);
+    }
+}
+
+#[test]
+fn the_mean_of_the_ultrastar_is_0_58_percent_off_where_disksims_is_0_48() {
+    // Writes after writes take 0.09 ms less than its published overhead, which alone is 0.27 %.
+    let Some(v) = measured("ultrastar9es", "ibm18es") else { return };
+    println!("ultrastar9es: mean error {:.4}", v.mean_error_share);
+    assert!((v.mean_error_share - 0.0058).abs() < 0.0003, "{}", v.mean_error_share);
 }
 
 #[test]
