@@ -40,13 +40,13 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["list", "quick", "report"])]
     real_time: Option<SimDuration>,
     /// Seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    #[arg(long, default_value_t = 1, value_parser = super::seed)]
     seed: u64,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
     /// Write a page with the tables and the figures
-    #[arg(long, value_name = "F.html")]
+    #[arg(long, value_name = "F.html", conflicts_with = "list")]
     report: Option<PathBuf>,
 }
 

@@ -41,6 +41,9 @@ pub fn text(info: &TraceInfo) -> String {
     table.row(["completions", &completions(info)]);
     table.row(["arrivals that step back", &grouped(info.arrival_regressions)]);
     table.row(["malformed and skipped", &grouped(info.skipped)]);
+    if let Some(damage) = &info.damage {
+        table.row(["left out", &format!("all after the damage: {damage}")]);
+    }
     format!("{table}\n{}", devices(info))
 }
 
