@@ -179,6 +179,10 @@ impl From<TraceError> for Failure {
                 );
                 Self::failed(error).with_help(help)
             }
+            TraceError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                Self::failed(error)
+                    .with_help("its owner permits it with chmod o+r, or copies it for you")
+            }
             TraceError::UnknownFormat { file, .. } => mistaken::for_a_trace(Path::new(file))
                 .unwrap_or_else(|| {
                     Self::failed(&error).with_help(

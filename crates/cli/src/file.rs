@@ -49,9 +49,18 @@ pub fn ensure_writable_folder(folder: &Path) -> Result<(), Failure> {
     PendingFile::create(&existing.join("probe")).map(drop).map_err(|error| at(folder, error))
 }
 
-/// The folder, made when it is not there.
-pub fn make_folder(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|error| at(folder, error))
+/// Makes the folder, if it is not there, for what `write` puts into it. When that fails, what was made
+/// of the folder goes away again.
+pub fn in_new_folder(
+    folder: &Path,
+    write: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let made: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    std::fs::create_dir_all(folder).map_err(|error| at(folder, error))?;
+    write().inspect_err(|_| {
+        // Innermost first; one that others have put something into stays.
+        made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+    })
 }
 
 /// Err for what is no file on a disk, as a pipe, where it has to be read more than once.

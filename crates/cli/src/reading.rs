@@ -69,5 +69,5 @@ fn note_skipped(reader: &TraceReader) {
 
 /// What a trace that is read in part leaves out.
 pub fn note_damaged(damaged: &Damaged) {
-    output::note(&format!("{damaged}; what comes after it is left out"));
+    output::note(&format!("{damaged}; {}", damaged.damage.consequence()));
 }

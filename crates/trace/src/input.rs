@@ -81,6 +81,18 @@ pub struct Damage {
     pub reason: String,
 }
 
+impl Damage {
+    /// What it means for what was read.
+    pub fn consequence(&self) -> &'static str {
+        // A checksum at the end of the file: nothing follows, and what is wrong is not known.
+        if !self.is_cut_off && self.offset_bytes == self.file_bytes {
+            "what was read may be wrong"
+        } else {
+            "what comes after it is left out"
+        }
+    }
+}
+
 impl fmt::Display for Damage {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (compression, offset) = (self.compression, grouped(self.offset_bytes));

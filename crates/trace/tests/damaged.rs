@@ -135,6 +135,21 @@ fn a_trace_with_wrong_bytes_is_read_up_to_them() {
 }
 
 #[test]
+fn of_a_wrong_checksum_at_the_end_all_is_read_and_called_doubtful() {
+    let mut compressed = compress(b"0,0,512,r,1.0\n0,8,512,r,2.0\n", Compression::Gzip);
+    let checksum = compressed.len() - 8;
+    compressed[checksum] ^= 1;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.gz");
+    fs::write(&path, &compressed).unwrap();
+    let options = OpenOptions { lenient: true, ..OpenOptions::default() };
+    let mut reader = TraceReader::open(&path, &options).unwrap();
+    assert_eq!(reader.by_ref().count(), 2);
+    let damage = reader.damaged().unwrap().damage;
+    assert_eq!(damage.consequence(), "what was read may be wrong", "{damage}");
+}
+
+#[test]
 fn damage_is_told_with_file_offset_and_records_before_it() {
     let trace = b"0,0,512,r,1.0\n0,8,512,r,2.0\n0,16,512,r,3.0\n";
     for (compression, name) in [(Compression::Gzip, "gzip"), (Compression::Zstd, "zstd")] {

@@ -52,8 +52,8 @@ pub struct StudyArgs {
     /// How arrivals are timed
     #[arg(long, value_enum, default_value_t = Replay::Auto)]
     replay: Replay,
-    /// A policy to compare, beside FCFS, as sptf or sptf-sw:40%; all there are if none is given
-    #[arg(long = "policy", value_name = "POLICY")]
+    /// Policies to compare, beside FCFS, as sptf or look,sptf-sw:40%; all there are if none is given
+    #[arg(long = "policy", value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<PolicySpec>,
     /// Do not estimate how long a scrub takes in the rotational gaps: it is most of a study's time
     #[arg(long)]
@@ -100,9 +100,8 @@ impl StudyArgs {
         let study = self.study(&stopwatch)?;
         let page = folder.join("report.html");
         let json = output::json(&study)?;
-        file::make_folder(&folder)?;
         let files = [(page.as_path(), &*study.html()), (&folder.join("report.json"), &*json)];
-        file::write_together(&files)?;
+        file::in_new_folder(&folder, || file::write_together(&files))?;
         if self.json {
             output::print(&json)
         } else {

@@ -364,3 +364,40 @@ fn a_name_that_is_not_utf_8_is_refused_before_the_work_where_the_result_repeats_
     let ran = command(&["trace", "convert"]).args([&path, &copy]).output().unwrap();
     assert!(ran.status.success() && copy.exists(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
+
+#[test]
+fn several_policies_may_be_given_at_once() {
+    let bench = Bench::new(SMALL_TRACE);
+    let out = bench.at("out");
+    let study =
+        ["study", &bench.at("trace.csv"), "--drive", "tr96", "--no-scrub", "--out", &out, "--json"];
+    let runs = |policies: &[&str]| stdout(&[&study[..], policies].concat());
+    let listed = runs(&["--policy", "look,sptf-sw:60%"]);
+    assert_eq!(listed, runs(&["--policy", "look", "--policy", "sptf-sw:0.6"]));
+}
+
+#[test]
+fn a_study_that_finds_no_room_leaves_no_folder() {
+    let (bench, folder) = (Bench::new(SMALL_TRACE), tempfile::tempdir().unwrap());
+    let trace = bench.at("trace.csv");
+    let study = ["study", &trace, "--drive", "tr96", "--no-scrub", "--out", "new/out"];
+    let ran = super::run::run_with_room_of(16 << 10, folder.path(), "true", &study);
+    let Some(ran) = ran else { return };
+    assert_eq!((ran.code, &*ran.stdout), (1, ""), "{}", ran.stderr);
+    assert_says(&ran.stderr, &["new/out/report.html: the file system is full"]);
+    let log =
+        ["sim", "examples/oltp.toml", "--set", "workload.requests=100000", "--log", "l.parquet"];
+    let log = [
+        log[0],
+        &super::run::repository().join(log[1]).display().to_string(),
+        log[2],
+        log[3],
+        log[4],
+        log[5],
+    ]
+    .map(str::to_owned);
+    let log: Vec<&str> = log.iter().map(String::as_str).collect();
+    let ran = super::run::run_with_room_of(16 << 10, folder.path(), "true", &log).unwrap();
+    assert_eq!((ran.code, &*ran.stdout), (1, ""), "{}", ran.stderr);
+    assert_says(&ran.stderr, &["error: l.parquet: the file system is full"]);
+}

@@ -478,7 +478,7 @@ fn unclean(study: &Study) -> Option<Finding> {
         },
         detail: format!(
             "{}{} malformed records were skipped; {} records arrive before the record in front of them and were replayed with it.",
-            damage.map_or(String::new(), |damage| format!("Of the file, {damage}. ")),
+            damage.map_or(String::new(), |damage| format!("Of the file, {damage}; {}. ", damage.consequence())),
             grouped(info.skipped),
             grouped(info.arrival_regressions)
         ),

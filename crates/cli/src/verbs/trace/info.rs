@@ -42,7 +42,7 @@ pub fn text(info: &TraceInfo) -> String {
     table.row(["arrivals that step back", &grouped(info.arrival_regressions)]);
     table.row(["malformed and skipped", &grouped(info.skipped)]);
     if let Some(damage) = &info.damage {
-        table.row(["left out", &format!("all after the damage: {damage}")]);
+        table.row(["damage", &format!("{damage}; {}", damage.consequence())]);
     }
     format!("{table}\n{}", devices(info))
 }
