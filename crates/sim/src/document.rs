@@ -47,6 +47,8 @@ fn hint(text: &str, says: &str) -> &'static str {
          keys of a table"
     } else if says.contains("invalid boolean") || says.contains("string values must be quoted") {
         "\na text needs quotes: \"tr96\" and not tr96"
+    } else if says.contains("too large") || says.contains("as i128") {
+        "\nTOML's whole numbers end at 9223372036854775807"
     } else {
         ""
     }
@@ -395,6 +397,10 @@ mod tests {
         assert!(json.contains("line 1") && json.ends_with("above the keys of a table"), "{json}");
         let bare = said::<SimConfig>("drive = tr96");
         assert!(bare.ends_with("a text needs quotes: \"tr96\" and not tr96"), "{bare}");
+        for large in ["9223372036854775808", "99999999999999999999999"] {
+            let said = said::<SimConfig>(&format!("seed = {large}"));
+            assert!(said.ends_with("\nTOML's whole numbers end at 9223372036854775807"), "{said}");
+        }
         let said = said::<SimConfig>("seed = 1\ndrive =\n");
         assert!(said.starts_with("TOML parse error at line 2, column 8\n"), "{said}");
     }
