@@ -309,7 +309,7 @@ fn an_empty_trace_and_one_in_utf_16_are_told_what_they_are() {
     let empty = refused(b"");
     assert!(matches!(empty, TraceError::Empty { .. }), "{empty}");
     assert_eq!(empty.to_string(), "trace: is empty: it holds no requests");
-    for bytes in [&b"\xff\xfe0\0,\0"[..], b"\xfe\xff\00\0,"] {
+    for bytes in [&b"\xff\xfe0\0,\0"[..], b"\xfe\xff\x000\0,"] {
         let error = refused(bytes).to_string();
         assert!(
             error.contains("a text in UTF-16") && error.contains("save it as UTF-8"),
