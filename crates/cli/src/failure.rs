@@ -23,7 +23,7 @@ use freewheel::sim::log::LogError;
 use freewheel::sim::source::PlacementError;
 use freewheel::study::StudyError;
 use freewheel::study::claims::ReproduceError;
-use freewheel::trace::TraceError;
+use freewheel::trace::{Damaged, Malformed, OpenOptions, TraceError, TraceReader};
 use freewheel::units::did_you_mean;
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
@@ -126,14 +126,50 @@ pub fn drive_help(error: &DriveError, from: &str) -> Option<String> {
     }
 }
 
+/// The way out where a trace is empty.
+pub const EMPTY_HELP: &str =
+    "it may not have been written to its end: record or copy it again, or give another trace";
+
+/// The way out where a record is malformed; `lenient` is how to pass over it, and `format` how the
+/// format was named, if it was.
+pub fn malformed_help(malformed: &Malformed, lenient: &str, format: &str) -> String {
+    let recognised = TraceReader::open(Path::new(&malformed.file), &OpenOptions::default());
+    let like = recognised.ok().map(|reader| reader.format());
+    match like.filter(|like| *like != malformed.format) {
+        Some(like) => format!(
+            "it was read as {}, but looks like {like}: leave {format} out; or {lenient} counts and \
+             skips malformed records",
+            malformed.format
+        ),
+        None => format!("mend that record; or {lenient} counts and skips malformed records"),
+    }
+}
+
+/// The way out where a compressed trace is damaged; `lenient` is how to ask for what can be read.
+pub fn damaged_help(damaged: &Damaged, lenient: &str) -> String {
+    match damaged.records {
+        0 => "copy or download the file again: nothing in it can be read".into(),
+        _ => format!(
+            "copy or download the file again; or {lenient} reads the records before that, and says \
+             that the rest is left out"
+        ),
+    }
+}
+
 impl From<TraceError> for Failure {
     fn from(error: TraceError) -> Self {
         match &error {
             // The ending of the output is how its form is named.
             TraceError::UnknownExtension { .. } => Self::wrong_use(error),
-            TraceError::Malformed(_) => {
-                Self::failed(error).with_help("--lenient counts and skips malformed records")
+            TraceError::Malformed(malformed) => {
+                let help = malformed_help(malformed, "--lenient", "--format");
+                Self::failed(error).with_help(help)
             }
+            TraceError::Damaged(damaged) => {
+                let help = damaged_help(damaged, "--lenient");
+                Self::failed(error).with_help(help)
+            }
+            TraceError::Empty { .. } => Self::failed(error).with_help(EMPTY_HELP),
             TraceError::Io { file, source } if is_not_a_file(source) => {
                 let help = with_near_file(
                     "give the path of a trace, from the folder you are in: it is one file, and \
@@ -143,10 +179,16 @@ impl From<TraceError> for Failure {
                 );
                 Self::failed(error).with_help(help)
             }
+            TraceError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                Self::failed(error)
+                    .with_help("its owner permits it with chmod o+r, or copies it for you")
+            }
             TraceError::UnknownFormat { file, .. } => mistaken::for_a_trace(Path::new(file))
                 .unwrap_or_else(|| {
-                    Self::failed(&error)
-                        .with_help("`freewheel trace formats` says how each of them begins")
+                    Self::failed(&error).with_help(
+                        "if it is one of these, name it with --format; `freewheel trace formats` \
+                         says what a record of each looks like",
+                    )
                 }),
             TraceError::NeedsOneDevice { .. } => {
                 Self::failed(error).with_help("--device N keeps only device N")
@@ -158,6 +200,11 @@ impl From<TraceError> for Failure {
 
 impl From<DriveError> for Failure {
     fn from(error: DriveError) -> Self {
+        if let DriveError::Parse { origin, .. } = &error
+            && let Some(failure) = mistaken::for_a_drive(Path::new(origin))
+        {
+            return failure;
+        }
         let help = drive_help(&error, "from the folder you are in");
         let failure = match error {
             DriveError::Unknown { .. } => Self::wrong_use(error),
@@ -190,7 +237,9 @@ impl From<StudyError> for Failure {
     fn from(error: StudyError) -> Self {
         match error {
             StudyError::Config(error) => error.into(),
-            _ => Self::failed(error),
+            StudyError::Empty { .. } => Self::failed(error).with_help(
+                "give a trace with reads or writes: `freewheel trace info` says what is in one",
+            ),
         }
     }
 }

@@ -49,9 +49,51 @@ pub fn ensure_writable_folder(folder: &Path) -> Result<(), Failure> {
     PendingFile::create(&existing.join("probe")).map(drop).map_err(|error| at(folder, error))
 }
 
-/// The folder, made when it is not there.
-pub fn make_folder(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|error| at(folder, error))
+/// Makes the folder, if it is not there, for what `write` puts into it. When that fails, what was made
+/// of the folder goes away again.
+pub fn in_new_folder(
+    folder: &Path,
+    write: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let made: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    std::fs::create_dir_all(folder).map_err(|error| at(folder, error))?;
+    write().inspect_err(|_| {
+        // Innermost first; one that others have put something into stays.
+        made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+    })
+}
+
+/// Err for what is no file on a disk, as a pipe, where it has to be read more than once.
+pub fn check_rereadable(path: &Path) -> Result<(), String> {
+    match path.metadata() {
+        Ok(there) if !there.is_file() && !there.is_dir() => Err(format!(
+            "{}: is a pipe or a device, and the trace is read more than once: save it as a file first",
+            path.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Err for a name that JSON and TOML cannot hold: results repeat it.
+pub fn ensure_utf_8(path: &Path) -> Result<(), Failure> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => Err(Failure::failed(format!(
+            "{}: its name is not UTF-8, so that the result could not repeat it: rename it",
+            path.display()
+        ))),
+    }
+}
+
+/// Err for an output that would take the place of what is read.
+pub fn ensure_not_read(output: &Path, input: &Path) -> Result<(), Failure> {
+    match (output.canonicalize(), input.canonicalize()) {
+        (Ok(out), Ok(read)) if out == read => Err(Failure::failed(format!(
+            "{}: is what is read, and would be written over: choose another name",
+            output.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn at(path: &Path, error: io::Error) -> Failure {

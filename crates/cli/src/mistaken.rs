@@ -59,6 +59,19 @@ pub fn for_a_trace(path: &Path) -> Option<Failure> {
     Some(Failure::failed(format!("{file}: is {is}, and a trace is wanted")).with_help(help))
 }
 
+/// The same of one that is no drive file.
+pub fn for_a_drive(path: &Path) -> Option<Failure> {
+    let file = path.display();
+    let is = match kind(path)? {
+        Kind::Drive => return None,
+        Kind::Trace => "a trace",
+        Kind::Experiment => "an experiment",
+    };
+    let help = "`freewheel drive list` shows the drives that ship with Freewheel; \
+                `freewheel drive show NAME --toml` prints a drive file to begin with";
+    Some(Failure::failed(format!("{file}: is {is}, and a drive is wanted")).with_help(help))
+}
+
 fn takes_drive(verb: &str, path: &Path) -> String {
     let file = path.display();
     format!(

@@ -35,6 +35,9 @@ pub fn json(value: &impl Serialize) -> Result<String, Failure> {
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::StorageFull => Err(Failure::failed(
+            "standard output: there is no room left where it goes: make room, or write elsewhere",
+        )),
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("standard output: {error}")))
         }

@@ -1,6 +1,6 @@
 //! Reading a trace through with a progress bar.
 
-use freewheel::trace::{InfoCollector, Record, TraceError, TraceInfo, TraceReader};
+use freewheel::trace::{Damaged, InfoCollector, Record, TraceError, TraceInfo, TraceReader};
 use freewheel::units::grouped;
 
 use crate::output;
@@ -47,7 +47,7 @@ fn collect(
     mut collector: InfoCollector,
 ) -> Result<TraceInfo, TraceError> {
     read_through(reader, |record| collector.observe(record))?;
-    Ok(TraceInfo { skipped: reader.skipped(), ..collector.finish() })
+    Ok(collector.finish().left_out_by(reader))
 }
 
 /// How far the reader is in its file.
@@ -62,4 +62,12 @@ fn note_skipped(reader: &TraceReader) {
             grouped(reader.skipped())
         ));
     }
+    if let Some(damaged) = reader.damaged() {
+        note_damaged(&damaged);
+    }
+}
+
+/// What a trace that is read in part leaves out.
+pub fn note_damaged(damaged: &Damaged) {
+    output::note(&format!("{damaged}; {}", damaged.damage.consequence()));
 }

@@ -26,7 +26,7 @@ impl fmt::Display for Place {
 
 /// Why the texts are not a drive.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{file}:{line}: {message}")]
+#[error("{file}:{} {message}", if *line == 0 { String::new() } else { format!("{line}:") })]
 pub struct ImportError {
     /// Name of the text.
     pub file: String,

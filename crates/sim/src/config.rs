@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
-use crate::document;
+use crate::document::{self, Fault};
 use crate::library;
 use crate::outside::ExternalConfig;
 
@@ -158,7 +158,9 @@ impl SimConfig {
             _ => None,
         };
         let (origin, fault) = match overrides::to_blame(overrides, says) {
-            Some(overrides) => (overrides, fault),
+            Some(blamed) => {
+                (blamed, Fault { says: overrides::with_way_out(fault.says, overrides), ..fault })
+            }
             // Its own mistakes are shown with their line.
             None => (origin.into(), document::read::<Self>(text).err().unwrap_or(fault)),
         };

@@ -17,7 +17,7 @@ use toml::{Table, Value};
 #[derive(Debug)]
 pub(crate) struct Fault {
     /// From 1, where it is known.
-    line: Option<usize>,
+    pub line: Option<usize>,
     /// Key, value and what is needed.
     pub says: String,
 }
@@ -34,9 +34,24 @@ impl fmt::Display for Fault {
 /// The text as TOML; one that is none is shown with the place, as the parser does it.
 pub(crate) fn parse(text: &str) -> Result<Value, Fault> {
     let table: Result<Table, _> = toml::from_str(text);
-    let fault =
-        |error: toml::de::Error| Fault { line: None, says: error.to_string().trim_end().into() };
-    table.map(Value::Table).map_err(fault)
+    table.map(Value::Table).map_err(|error| {
+        let says = error.to_string();
+        Fault { line: None, says: says.trim_end().to_owned() + hint(text, &says) }
+    })
+}
+
+/// What whoever wrote this text has probably overlooked.
+fn hint(text: &str, says: &str) -> &'static str {
+    if text.trim_start().starts_with('{') {
+        "\nthis is JSON, and TOML is needed: `key = value` in a line of its own, and `[name]` above the \
+         keys of a table"
+    } else if says.contains("invalid boolean") || says.contains("string values must be quoted") {
+        "\na text needs quotes: \"tr96\" and not tr96"
+    } else if says.contains("too large") || says.contains("as i128") {
+        "\nTOML's whole numbers end at 9223372036854775807"
+    } else {
+        ""
+    }
 }
 
 /// What the document of this text says.
@@ -204,7 +219,16 @@ fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
         return format!("`{key}`: {text}");
     }
     let meant = wrong.strip_prefix(UNKNOWN_NAME).map(meant).unwrap_or_default();
-    format!("`{key}` is {}: {} is needed{meant}", shown(value), needed(expected))
+    let (shown, needed) = (shown(value), needed(expected));
+    format!("`{key}` is {shown}: {needed} is needed{meant}{}", share_meant(value, expected))
+}
+
+/// The number that a share in per cent stands for.
+fn share_meant(value: &Value, expected: &str) -> String {
+    let percent = value.as_str().filter(|_| expected.starts_with('f'));
+    let percent = percent.and_then(|text| text.strip_suffix('%')?.trim().parse::<f64>().ok());
+    // Through millionths, so that 7 % is not 0.07000000000000001.
+    percent.map_or(String::new(), |percent| format!(", as {}", (percent * 1e6).round() / 1e8))
 }
 
 /// Names in a text of Serde's: all that stands between accents.
@@ -223,7 +247,8 @@ fn shown(value: &Value) -> Cow<'static, str> {
 /// What is needed, in words that no programmer's type is part of; as it is where it says so already.
 pub fn needed(expected: &str) -> &str {
     match expected {
-        "u64" | "usize" => "a whole number that is not negative",
+        // TOML has no larger ones.
+        "u64" | "usize" => "a whole number of 0 to 9223372036854775807",
         "u8" => "a whole number of 0 to 255",
         "u16" => "a whole number of 0 to 65535",
         "u32" => "a whole number of 0 to 4294967295",
@@ -256,7 +281,7 @@ mod tests {
         read::<T>(text).err().map_or_else(|| panic!("{text}"), |fault| fault.to_string())
     }
 
-    const WHOLE: &str = "a whole number that is not negative is needed";
+    const WHOLE: &str = "a whole number of 0 to 9223372036854775807 is needed";
 
     #[test]
     fn what_is_wrong_is_named_by_line_and_whole_key_with_its_value_and_what_is_needed() {
@@ -286,6 +311,10 @@ mod tests {
             ),
             ("[workload]\nrequests = 5", "line 1: the key `workload.kind` is missing".into()),
             ("drive = 'tr96'", "the key `workload` is missing".into()),
+            (
+                "[workload]\nkind = 'closed'\npattern.read_share = '7%'",
+                "line 3: `workload.pattern.read_share` is \"7%\": a number is needed, as 0.07".into(),
+            ),
             ("[freeblock]\nbeside = 3", "line 2: `freeblock.beside` is 3: a list is needed".into()),
             (
                 "[[freeblock.beside]]\n[[freeblock.beside]]\ntask = 3",
@@ -364,6 +393,14 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_toml_is_shown_with_the_place() {
+        let json = said::<SimConfig>("{\"drive\": \"tr96\"}");
+        assert!(json.contains("line 1") && json.ends_with("above the keys of a table"), "{json}");
+        let bare = said::<SimConfig>("drive = tr96");
+        assert!(bare.ends_with("a text needs quotes: \"tr96\" and not tr96"), "{bare}");
+        for large in ["9223372036854775808", "99999999999999999999999"] {
+            let said = said::<SimConfig>(&format!("seed = {large}"));
+            assert!(said.ends_with("\nTOML's whole numbers end at 9223372036854775807"), "{said}");
+        }
         let said = said::<SimConfig>("seed = 1\ndrive =\n");
         assert!(said.starts_with("TOML parse error at line 2, column 8\n"), "{said}");
     }

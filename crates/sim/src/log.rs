@@ -95,7 +95,7 @@ impl CompletionLog {
         let error = |reason: String| LogError { file: name.clone(), reason };
         let config_text = toml::to_string(config).map_err(|e| error(e.to_string()))?;
         let pending = PendingFile::create(path).map_err(|e| error(e.to_string()))?;
-        let file = start(pending, config.seed, config_text).map_err(|e| error(e.to_string()))?;
+        let file = start(pending, config.seed, config_text).map_err(|e| error(reason(e)))?;
         Ok(Self { file, rows: Rows::default(), name, failure: None })
     }
 
@@ -122,7 +122,7 @@ impl CompletionLog {
         if let Some(reason) = self.failure {
             return Err(error(reason));
         }
-        let buffer = self.file.into_inner().map_err(|e| error(e.to_string()))?;
+        let buffer = self.file.into_inner().map_err(|e| error(reason(e)))?;
         let pending = buffer.into_inner().map_err(|e| error(e.error().to_string()))?;
         pending.keep().map_err(|e| error(e.to_string()))
     }
@@ -133,7 +133,7 @@ impl CompletionLog {
             return;
         }
         if let Err(error) = write_group(&mut self.file, &self.rows) {
-            self.failure = Some(error.to_string());
+            self.failure = Some(reason(error));
         }
         self.rows.clear();
     }
@@ -167,6 +167,14 @@ impl Rows {
         self.integers.iter_mut().for_each(Vec::clear);
         self.ops.clear();
         self.refused.clear();
+    }
+}
+
+/// What the system says, where the Parquet library only passes it on.
+fn reason(error: ParquetError) -> String {
+    match error {
+        ParquetError::External(error) => error.to_string(),
+        error => error.to_string(),
     }
 }
 

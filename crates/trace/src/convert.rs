@@ -3,9 +3,10 @@
 //! Goals: one pass, flat memory, the form follows from the name of the output.
 //! Non-goals: changing requests: choosing a device is the only filter.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::error::{TraceError, path_text};
+use crate::error::{Damaged, TraceError, path_text};
 use crate::{Format, OpenOptions, TraceReader, TraceWriter};
 
 /// Records between two reports of progress.
@@ -21,7 +22,7 @@ pub struct ConvertOptions {
 }
 
 /// What was converted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Converted {
     /// The format of the input.
     pub format: Format,
@@ -31,6 +32,8 @@ pub struct Converted {
     pub other_devices: u64,
     /// Malformed records left out.
     pub skipped: u64,
+    /// Where the input is damaged, so that what comes after was left out.
+    pub damaged: Option<Damaged>,
 }
 
 /// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or
@@ -57,18 +60,23 @@ pub fn convert_with(
     let mut writer = TraceWriter::create(output)?;
     let mut reader = TraceReader::open(input, &options.open)?;
     let mut seen = 0;
-    let mut other_devices = 0;
+    let mut others = BTreeMap::<u32, u64>::new();
     while let Some(record) = reader.next() {
         let record = record?;
         if options.device.is_none_or(|device| device == record.device) {
             writer.write(&record)?;
         } else {
-            other_devices += 1;
+            *others.entry(record.device).or_default() += 1;
         }
         seen += 1;
         if seen % REPORT_RECORDS == 0 {
             report(&reader);
         }
+    }
+    let other_devices = others.values().sum();
+    if let Some(device) = options.device.filter(|_| seen > 0 && seen == other_devices) {
+        let devices = others.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        return Err(TraceError::NoDevice { file: path_text(input), device, devices });
     }
     writer.finish()?;
     Ok(Converted {
@@ -76,6 +84,7 @@ pub fn convert_with(
         records: seen - other_devices,
         other_devices,
         skipped: reader.skipped(),
+        damaged: reader.damaged(),
     })
 }
 

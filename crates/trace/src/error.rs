@@ -9,10 +9,12 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use freewheel_units::did_you_mean;
+use freewheel_units::{did_you_mean, grouped};
 use thiserror::Error;
 
 use crate::Format;
+use crate::input::{Compression, Damage};
+use crate::source::Position;
 
 /// Characters of an offending value that an error repeats.
 const VALUE_CHARS_MAX: usize = 40;
@@ -29,13 +31,39 @@ pub enum TraceError {
         /// What the operating system or the decompressor said.
         source: io::Error,
     },
+    /// The file to write could not be written.
+    #[error("{file}: {source}")]
+    Write {
+        /// The file.
+        file: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
     /// A record breaks the rules of its format.
     #[error(transparent)]
     Malformed(Box<Malformed>),
+    /// The compressed bytes are damaged or cut off.
+    #[error(transparent)]
+    Damaged(Box<Damaged>),
+    /// The file holds nothing.
+    #[error("{file}: is empty: it holds no requests")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// The file holds a trace that has to be unpacked first.
+    #[error(
+        "{file}: is {is}: unpack it and give the trace itself, plain or compressed once by gzip or zstd"
+    )]
+    Packed {
+        /// The file.
+        file: String,
+        /// What it is.
+        is: &'static str,
+    },
     /// No format accepts how the file begins.
     #[error(
-        "{file}: its format was not recognised: {found}; tried {tried}; if it is one of these, \
-         name it with --format",
+        "{file}: its format was not recognised: {found}; tried {tried}",
         tried = Format::names()
     )]
     UnknownFormat {
@@ -49,6 +77,27 @@ pub enum TraceError {
     ParquetNeedsFile {
         /// The name given to the stream.
         file: String,
+    },
+    /// A Parquet trace was compressed as a whole.
+    #[error(
+        "{file}: is a Parquet trace inside of {compression}: decompress it first; Parquet is \
+         compressed inside already"
+    )]
+    CompressedParquet {
+        /// The file.
+        file: String,
+        /// How it is compressed.
+        compression: Compression,
+    },
+    /// The trace has no requests to the device that is to be kept.
+    #[error("{file}: the trace has no device {device}: its devices are {devices}")]
+    NoDevice {
+        /// The trace.
+        file: String,
+        /// The device asked for.
+        device: u32,
+        /// Those there are.
+        devices: String,
     },
     /// The Parquet file is damaged, or its columns are not those of a trace.
     #[error("{file}: {reason}")]
@@ -106,6 +155,10 @@ impl TraceError {
     pub(crate) fn io(file: &str, source: io::Error) -> Self {
         Self::Io { file: file.to_owned(), source }
     }
+
+    pub(crate) fn write(file: &str, source: io::Error) -> Self {
+        Self::Write { file: file.to_owned(), source }
+    }
 }
 
 /// Where a record is wrong and why.
@@ -113,9 +166,13 @@ impl TraceError {
 pub struct Malformed {
     /// The file.
     pub file: String,
+    /// The format it was read as.
+    pub format: Format,
     /// Number of the record in the file, from 1; headers, comments and blank lines do not count.
     /// 0 when the header itself is wrong.
     pub record: u64,
+    /// Line of the decompressed text, from 1, all lines counted; `None` in binary formats.
+    pub line: Option<u64>,
     /// Byte of the decompressed stream at which the record begins; `None` in Parquet.
     pub offset_bytes: Option<u64>,
     /// The field, by its name in the format.
@@ -129,12 +186,38 @@ pub struct Malformed {
 impl fmt::Display for Malformed {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: ", self.file)?;
-        match (self.record, self.offset_bytes) {
-            (0, _) => {}
-            (record, None) => write!(out, "record {record}: ")?,
-            (record, Some(offset)) => write!(out, "record {record} at byte {offset}: ")?,
+        match (self.record, self.line, self.offset_bytes) {
+            (0, _, _) => {}
+            (record, Some(line), Some(offset)) => {
+                write!(out, "line {line} (record {record}, byte {offset}): ")?;
+            }
+            (record, None, Some(offset)) => write!(out, "record {record} at byte {offset}: ")?,
+            (record, _, None) => write!(out, "record {record}: ")?,
         }
         write!(out, "{} is `{}`: {}", self.field, self.value, self.reason)
+    }
+}
+
+/// A compressed trace that can be read in part only.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct Damaged {
+    /// The file.
+    pub file: String,
+    /// Where in the file, and why.
+    pub damage: Damage,
+    /// Records before it, malformed ones included.
+    pub records: u64,
+}
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, damage, records } = self;
+        write!(out, "{file}: {damage}; ")?;
+        match records {
+            0 => out.write_str("no record comes before that"),
+            1 => out.write_str("1 record comes before that"),
+            some => write!(out, "{} records come before that", grouped(*some)),
+        }
     }
 }
 
@@ -172,12 +255,15 @@ impl Fault {
     }
 
     /// The public error, once it is known where.
-    pub fn at(self, file: &str, record: u64, offset_bytes: Option<u64>) -> TraceError {
+    pub fn at(self, file: &str, format: Format, position: Position) -> TraceError {
         let Self { field, value, reason } = self;
         let file = file.to_owned();
+        let Position { record, line, offset_bytes } = position;
         TraceError::Malformed(Box::new(Malformed {
             file,
+            format,
             record,
+            line,
             offset_bytes,
             field,
             value,
@@ -211,16 +297,21 @@ mod tests {
 
     #[test]
     fn a_malformed_record_says_where_what_and_why() {
-        let error = Fault::new("Size", b"-1", "not a whole number").at("a.csv", 3, Some(77));
-        let text = "a.csv: record 3 at byte 77: Size is `-1`: not a whole number";
-        assert_eq!(error.to_string(), text);
+        let text_at = |line| {
+            let position = Position { record: 3, line, offset_bytes: Some(77) };
+            Fault::new("Size", b"-1", "not a whole number")
+                .at("a.csv", Format::Spc, position)
+                .to_string()
+        };
+        let says = "Size is `-1`: not a whole number";
+        assert_eq!(text_at(Some(5)), format!("a.csv: line 5 (record 3, byte 77): {says}"));
+        assert_eq!(text_at(None), format!("a.csv: record 3 at byte 77: {says}"));
     }
 
     #[test]
-    fn an_unknown_format_names_what_was_tried_and_the_way_out() {
+    fn an_unknown_format_names_what_was_tried() {
         let error = TraceError::UnknownFormat { file: "x".into(), found: "it is empty".into() };
         let text = error.to_string();
         assert!(Format::ALL.iter().all(|format| text.contains(format.name())), "{text}");
-        assert!(text.contains("--format"), "{text}");
     }
 }

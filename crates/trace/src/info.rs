@@ -9,6 +9,7 @@ use freewheel_units::{Op, SimTime};
 use serde::Serialize;
 
 use crate::error::TraceError;
+use crate::input::Damage;
 use crate::regions::{Footprint, PAGE_BYTES, Regions, Touched};
 use crate::{Format, Record, TraceReader};
 
@@ -45,6 +46,9 @@ pub struct TraceInfo {
     pub arrival_regressions: u64,
     /// Malformed records passed over.
     pub skipped: u64,
+    /// Damage of the compressed file: what comes after it was left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<Damage>,
     /// Requests with a completion time.
     pub completions: u64,
     /// Whether every request has a completion time (and there is one at least).
@@ -67,6 +71,12 @@ impl TraceInfo {
     /// Reads the rest of `reader`.
     pub fn scan(reader: &mut TraceReader) -> Result<Self, TraceError> {
         InfoCollector::new(reader.format()).collect(reader)
+    }
+
+    /// With what `reader` has left out until now.
+    pub fn left_out_by(self, reader: &TraceReader) -> Self {
+        let damage = reader.damaged().map(|damaged| damaged.damage);
+        Self { skipped: reader.skipped(), damage, ..self }
     }
 }
 
@@ -105,7 +115,7 @@ impl InfoCollector {
         for record in reader.by_ref() {
             self.observe(&record?);
         }
-        Ok(TraceInfo { skipped: reader.skipped(), ..self.finish() })
+        Ok(self.finish().left_out_by(reader))
     }
 
     /// Takes the next record.
@@ -203,6 +213,7 @@ fn empty(format: Format) -> TraceInfo {
         devices: BTreeMap::new(),
         arrival_regressions: 0,
         skipped: 0,
+        damage: None,
         completions: 0,
         has_completions: false,
     }

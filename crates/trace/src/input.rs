@@ -1,24 +1,32 @@
 //! The bytes of a trace: decompressed, with their beginning at hand and progress counted.
 //!
-//! Goals: gzip and zstd are seen through by their magic bytes, whatever the file is called.
-//! Non-goals: archives (tar, zip), layers of compression.
+//! Goals: gzip and zstd are seen through by their magic bytes, whatever the file is called; of
+//! compressed bytes that are damaged or cut off, all before the damage can be read.
+//! Non-goals: archives (tar, zip), layers of compression, what comes after damage.
 
+use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::MultiGzDecoder;
+use freewheel_units::grouped;
+use serde::Serialize;
 
 /// Decompressed bytes looked at to recognise a format; also the longest binary header.
 pub(crate) const HEAD_BYTES: usize = 64 << 10;
 const BUFFER_BYTES: usize = 128 << 10;
 const MAGIC_BYTES: usize = 4;
+/// Compressed bytes handed to a decompressor at a time: damage is located as exactly.
+const PIECE_BYTES: usize = 4 << 10;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// A zstd stream may begin with a frame to be skipped: 0x184D2A50 to 0x184D2A5F, little-endian.
 const ZSTD_SKIPPABLE_MAGIC: [u8; 3] = [0x2a, 0x4d, 0x18];
+/// UTF-8's byte order mark, which editors and spreadsheets put before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How much of the file on disk has been consumed.
 #[derive(Debug, Clone, Default)]
@@ -47,62 +55,267 @@ impl Progress {
     }
 }
 
+/// How a trace is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    /// As of gzip: `.gz`.
+    Gzip,
+    /// As of zstd: `.zst`.
+    Zstd,
+}
+
+/// Where the compressed bytes of a file cannot be read any further, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// What the bytes were to be decompressed as.
+    pub compression: Compression,
+    /// Byte of the file, as it is on disk, at which the decompressor gave up; bytes up to 128 KiB
+    /// before may be the damaged ones.
+    pub offset_bytes: u64,
+    /// Bytes of the file as it is on disk; 0 when unknown.
+    pub file_bytes: u64,
+    /// Whether the file ends there: its end is missing.
+    pub is_cut_off: bool,
+    /// What the decompressor said.
+    pub reason: String,
+}
+
+impl Damage {
+    /// What it means for what was read.
+    pub fn consequence(&self) -> &'static str {
+        // A checksum at the end of the file: nothing follows, and what is wrong is not known.
+        if !self.is_cut_off && self.offset_bytes == self.file_bytes {
+            "what was read may be wrong"
+        } else {
+            "what comes after it is left out"
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (compression, offset) = (self.compression, grouped(self.offset_bytes));
+        if self.is_cut_off {
+            return write!(
+                out,
+                "its {compression} data break off at byte {offset}, where the file ends"
+            );
+        }
+        write!(out, "its {compression} data are damaged at about byte {offset}")?;
+        if self.file_bytes > 0 {
+            write!(out, " of {}", grouped(self.file_bytes))?;
+        }
+        write!(out, " ({})", self.reason)
+    }
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        })
+    }
+}
+
+/// The damage met, if any: known when the stream has come to it.
+pub(crate) type DamageMet = Arc<OnceLock<Damage>>;
+
 /// A decompressed trace of which the first [`HEAD_BYTES`] can be looked at before reading.
 pub(crate) struct Input {
     /// The first bytes; shorter than [`HEAD_BYTES`] only when the stream is.
     pub head: Vec<u8>,
-    rest: Box<dyn Read + Send>,
+    rest: Decompressed,
     pub progress: Progress,
 }
 
 impl Input {
-    /// Opens the file at `path`.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    /// Opens the file at `path`. A lenient stream ends at damage; another fails there.
+    pub fn open(path: &Path, lenient: bool) -> io::Result<Self> {
         let file = File::open(path)?;
         let progress = Progress::of_total(file.metadata()?.len());
-        Self::new(file, progress)
+        Self::new(file, progress, lenient)
     }
 
     /// Takes any stream, of a length that may be unknown.
-    pub fn new(raw: impl Read + Send + 'static, progress: Progress) -> io::Result<Self> {
-        let counted = Counted { inner: raw, progress: progress.clone() };
-        let mut rest = decompress(BufReader::with_capacity(BUFFER_BYTES, counted))?;
+    pub fn new(
+        raw: impl Read + Send + 'static,
+        progress: Progress,
+        lenient: bool,
+    ) -> io::Result<Self> {
+        let mut rest = Decompressed::new(raw, progress.clone())?;
+        // The beginning is looked at also when damage follows soon.
         let head = read_up_to(&mut rest, HEAD_BYTES)?;
+        rest.ends_at_damage = lenient;
         Ok(Self { head, rest, progress })
     }
 
+    /// How it is compressed, if it is.
+    pub fn compression(&self) -> Option<Compression> {
+        self.rest.compression
+    }
+
+    /// Where the damage will be noted when reading has come to it.
+    pub fn damage(&self) -> DamageMet {
+        Arc::clone(&self.rest.damage)
+    }
+
     /// The whole stream from its first byte.
-    pub fn into_stream(self) -> Box<dyn BufRead + Send> {
+    pub fn into_stream(self) -> Stream {
+        let damage = self.damage();
         let rest = BufReader::with_capacity(BUFFER_BYTES, self.rest);
-        Box::new(Cursor::new(self.head).chain(rest))
+        Stream { bytes: Cursor::new(self.head).chain(rest), damage }
     }
 }
 
-/// Counts the bytes that pass.
+/// The bytes of a trace, decompressed.
+pub(crate) struct Stream {
+    bytes: Chain<Cursor<Vec<u8>>, BufReader<Decompressed>>,
+    damage: DamageMet,
+}
+
+impl Stream {
+    /// Whether damage has ended the stream, so that the record it ends in is not whole.
+    pub fn ended_at_damage(&self) -> bool {
+        self.damage.get().is_some()
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.bytes.read(buffer)
+    }
+}
+
+impl BufRead for Stream {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.bytes.fill_buf()
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.bytes.consume(count);
+    }
+}
+
+/// The file as it is on disk: counts the bytes consumed, and tells its own failures from damage.
 struct Counted<R> {
-    inner: R,
+    inner: BufReader<R>,
     progress: Progress,
+    failed: Arc<AtomicBool>,
+}
+
+impl<R: Read> Counted<R> {
+    /// Takes note of a failure of the file itself.
+    fn noted<T>(&self, result: io::Result<T>) -> io::Result<T> {
+        if result.as_ref().is_err_and(|error| error.kind() != ErrorKind::Interrupted) {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        result
+    }
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
+        let read = self.inner.read(buffer);
+        let count = self.noted(read)?;
         self.progress.advance(count as u64);
         Ok(count)
     }
 }
 
-fn decompress(mut raw: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
-    let magic = read_up_to(&mut raw, MAGIC_BYTES)?;
-    let (gzip, zstd) = (magic.starts_with(&GZIP_MAGIC), is_zstd(&magic));
-    let whole = Cursor::new(magic).chain(raw);
-    if gzip {
-        return Ok(Box::new(MultiGzDecoder::new(whole)));
+impl<R: Read> BufRead for Counted<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        // The borrow of what is filled would outlast the note of a failure: it is taken afterwards.
+        let filled = self.inner.fill_buf().map(drop);
+        self.noted(filled)?;
+        let bytes = self.inner.buffer();
+        Ok(&bytes[..bytes.len().min(PIECE_BYTES)])
     }
-    if zstd {
-        return Ok(Box::new(zstd::Decoder::with_buffer(whole)?));
+
+    fn consume(&mut self, count: usize) {
+        self.inner.consume(count);
+        self.progress.advance(count as u64);
     }
-    Ok(Box::new(whole))
+}
+
+/// The decompressed bytes up to the first damage.
+struct Decompressed {
+    inner: Box<dyn Read + Send>,
+    /// `None` for a file that is not compressed.
+    compression: Option<Compression>,
+    progress: Progress,
+    /// Whether the file itself could not be read.
+    failed: Arc<AtomicBool>,
+    damage: DamageMet,
+    /// Whether damage is an end; else it is a failure.
+    ends_at_damage: bool,
+}
+
+impl Decompressed {
+    fn new(raw: impl Read + Send + 'static, progress: Progress) -> io::Result<Self> {
+        let failed = Arc::new(AtomicBool::new(false));
+        let inner = BufReader::with_capacity(BUFFER_BYTES, raw);
+        let mut file = Counted { inner, progress: progress.clone(), failed: Arc::clone(&failed) };
+        let magic = read_up_to(&mut file, MAGIC_BYTES)?;
+        let compression = compression(&magic);
+        let whole = Cursor::new(magic).chain(file);
+        let inner: Box<dyn Read + Send> = match compression {
+            Some(Compression::Gzip) => Box::new(MultiGzDecoder::new(whole)),
+            Some(Compression::Zstd) => Box::new(zstd::Decoder::with_buffer(whole)?),
+            None => Box::new(whole),
+        };
+        let damage = DamageMet::default();
+        Ok(Self { inner, compression, progress, failed, damage, ends_at_damage: true })
+    }
+
+    /// Takes note of what the decompressor cannot go on from; Err for a failure of the file itself.
+    #[cold]
+    fn note_damage(&self, error: io::Error) -> io::Result<()> {
+        let Some(compression) = self.compression else { return Err(error) };
+        if self.failed.load(Ordering::Relaxed) || error.kind() == ErrorKind::Interrupted {
+            return Err(error);
+        }
+        let damage = Damage {
+            compression,
+            offset_bytes: self.progress.read(),
+            file_bytes: self.progress.total,
+            is_cut_off: error.kind() == ErrorKind::UnexpectedEof,
+            reason: error.to_string(),
+        };
+        // Reading ends at the first.
+        let _ = self.damage.set(damage);
+        Ok(())
+    }
+}
+
+impl Read for Decompressed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.damage.get().is_none() {
+            // What a decompressor has put out in the call that fails is lost: little, where all
+            // before the damage is wanted.
+            let is_careful = self.ends_at_damage && self.compression.is_some();
+            let end = buffer.len().min(if is_careful { PIECE_BYTES } else { usize::MAX });
+            match self.inner.read(&mut buffer[..end]) {
+                Ok(count) => return Ok(count),
+                Err(error) => self.note_damage(error)?,
+            }
+        }
+        if self.ends_at_damage { Ok(0) } else { Err(ErrorKind::InvalidData.into()) }
+    }
+}
+
+fn compression(magic: &[u8]) -> Option<Compression> {
+    if magic.starts_with(&GZIP_MAGIC) {
+        Some(Compression::Gzip)
+    } else {
+        is_zstd(magic).then_some(Compression::Zstd)
+    }
+}
+
+/// `beginning`, of a file, without UTF-8's byte order mark.
+pub(crate) fn without_byte_order_mark(beginning: &[u8]) -> &[u8] {
+    beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning)
 }
 
 fn is_zstd(magic: &[u8]) -> bool {
@@ -134,7 +347,7 @@ mod tests {
     }
 
     fn read_back(bytes: Vec<u8>) -> Vec<u8> {
-        let input = Input::new(Trickle(Cursor::new(bytes)), Progress::default()).unwrap();
+        let input = Input::new(Trickle(Cursor::new(bytes)), Progress::default(), false).unwrap();
         let mut out = Vec::new();
         input.into_stream().read_to_end(&mut out).unwrap();
         out
@@ -171,7 +384,7 @@ mod tests {
     fn progress_counts_compressed_bytes() {
         let bytes = zstd::encode_all(&long_text()[..], 1).unwrap();
         let length = bytes.len() as u64;
-        let input = Input::new(Cursor::new(bytes), Progress::of_total(length)).unwrap();
+        let input = Input::new(Cursor::new(bytes), Progress::of_total(length), false).unwrap();
         let progress = input.progress.clone();
         io::copy(&mut input.into_stream(), &mut io::sink()).unwrap();
         assert_eq!(progress.read(), length);

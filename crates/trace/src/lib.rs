@@ -39,9 +39,10 @@ pub use characterize::{
     SizeSummary, Sizes, Skew, characterize,
 };
 pub use convert::{ConvertOptions, Converted, convert, convert_with};
-pub use error::{Malformed, TraceError, UnknownFormatName};
+pub use error::{Damaged, Malformed, TraceError, UnknownFormatName};
 pub use format::Format;
 pub use info::{DeviceInfo, InfoCollector, TraceInfo};
+pub use input::{Compression, Damage};
 pub use reader::{OpenOptions, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
 pub use unread::read_text;

@@ -11,11 +11,11 @@ use freewheel_units::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Fault, TraceError, path_text, printable};
-use crate::format::parquet::ParquetSource;
-use crate::input::{Input, Progress};
-use crate::source::{Source, Stop};
-use crate::unread::plain;
+use crate::error::{Damaged, Fault, TraceError, path_text, printable};
+use crate::format::parquet::{ParquetSource, is_parquet};
+use crate::input::{Damage, DamageMet, Input, Progress};
+use crate::source::{Position, Source, Stop};
+use crate::unread::{IN_UTF_16, plain};
 use crate::{Format, Record};
 
 /// How to read a trace.
@@ -24,7 +24,8 @@ use crate::{Format, Record};
 pub struct OpenOptions {
     /// The format; `None` recognises it by the content.
     pub format: Option<Format>,
-    /// Whether malformed records are counted and skipped; otherwise reading stops at the first.
+    /// Whether malformed records are counted and skipped, and a compressed file that is damaged or
+    /// cut off is read up to there; otherwise reading stops with an error at the first of these.
     pub lenient: bool,
 }
 
@@ -42,6 +43,7 @@ pub struct TraceReader {
     lenient: bool,
     source: Box<dyn Source>,
     progress: Progress,
+    damage: DamageMet,
     ended: bool,
     /// Subtracted from every time; known from the first record on.
     base: Option<SimTime>,
@@ -55,12 +57,17 @@ impl TraceReader {
     /// Opens the trace at `path`; gzip and zstd are seen through, whatever the name.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, TraceError> {
         let name = path_text(path);
-        let input = Input::open(path).map_err(|error| TraceError::io(&name, plain(error)))?;
+        let input = Input::open(path, options.lenient);
+        let input = input.map_err(|error| TraceError::io(&name, plain(error)))?;
         let format = choose_format(&name, &input, options)?;
         if format == Format::Parquet {
-            let source = ParquetSource::open(path).map_err(|stop| stop_error(&name, stop, None))?;
+            check_parquet(&name, &input)?;
+            let source = ParquetSource::open(path);
+            let source =
+                source.map_err(|stop| stop_error(&name, format, stop, Position::default()))?;
             let progress = source.progress();
-            return Ok(Self::new(name, format, options, Box::new(source), progress));
+            let damage = DamageMet::default();
+            return Ok(Self::new(name, format, options, Box::new(source), progress, damage));
         }
         Self::start(name, format, options, input)
     }
@@ -71,7 +78,7 @@ impl TraceReader {
         stream: impl Read + Send + 'static,
         options: &OpenOptions,
     ) -> Result<Self, TraceError> {
-        let input = Input::new(stream, Progress::default());
+        let input = Input::new(stream, Progress::default(), options.lenient);
         let input = input.map_err(|error| TraceError::io(name, error))?;
         let format = choose_format(name, &input, options)?;
         Self::start(name.to_owned(), format, options, input)
@@ -86,9 +93,10 @@ impl TraceReader {
         let Some(open) = format.row().open else {
             return Err(TraceError::ParquetNeedsFile { file: name });
         };
-        let progress = input.progress.clone();
-        let source = open(input).map_err(|stop| stop_error(&name, stop, None))?;
-        Ok(Self::new(name, format, options, source, progress))
+        let (progress, damage) = (input.progress.clone(), input.damage());
+        let source =
+            open(input).map_err(|stop| stop_error(&name, format, stop, Position::default()))?;
+        Ok(Self::new(name, format, options, source, progress, damage))
     }
 
     fn new(
@@ -97,8 +105,10 @@ impl TraceReader {
         options: &OpenOptions,
         source: Box<dyn Source>,
         progress: Progress,
+        damage: DamageMet,
     ) -> Self {
         Self {
+            damage,
             name,
             format,
             lenient: options.lenient,
@@ -126,6 +136,13 @@ impl TraceReader {
     /// What was wrong with the first of them.
     pub fn first_skipped(&self) -> Option<&TraceError> {
         self.first_skipped.as_ref()
+    }
+
+    /// The damage of the compressed bytes at which reading has ended; only lenient reading ends so,
+    /// other reading fails there.
+    pub fn damaged(&self) -> Option<Damaged> {
+        let damage = self.damage.get().filter(|_| self.lenient && self.ended)?;
+        Some(damaged(&self.name, damage, self.source.position()))
     }
 
     /// Records so far that arrived before the record in front of them.
@@ -174,7 +191,13 @@ impl TraceReader {
             self.skipped += 1;
         }
         if keep_error {
-            let error = stop_error(&self.name, stop, Some(&*self.source));
+            let position = self.source.position();
+            let error = match (stop, self.damage.get()) {
+                (Stop::Io(_), Some(damage)) => {
+                    TraceError::Damaged(Box::new(damaged(&self.name, damage, position)))
+                }
+                (stop, _) => stop_error(&self.name, self.format, stop, position),
+            };
             if !can_go_on {
                 return Err(error);
             }
@@ -215,30 +238,73 @@ impl Iterator for TraceReader {
 }
 
 fn choose_format(name: &str, input: &Input, options: &OpenOptions) -> Result<Format, TraceError> {
-    let format = options.format.or_else(|| Format::detect(&input.head));
-    format.ok_or_else(|| TraceError::UnknownFormat {
-        file: name.to_owned(),
-        found: beginning(&input.head),
+    let file = name.to_owned();
+    if let Some(is) = archive(&input.head) {
+        return Err(TraceError::Packed { file, is });
+    }
+    if let Some(format) = options.format.or_else(|| Format::detect(&input.head)) {
+        return Ok(format);
+    }
+    Err(match input.damage().get() {
+        Some(damage) => TraceError::Damaged(Box::new(damaged(name, damage, Position::default()))),
+        None if input.head.is_empty() => TraceError::Empty { file },
+        None => TraceError::UnknownFormat { file, found: beginning(&input.head) },
     })
 }
 
+fn damaged(name: &str, damage: &Damage, last: Position) -> Damaged {
+    Damaged { file: name.to_owned(), damage: damage.clone(), records: last.record }
+}
+
+/// Err for what cannot be a Parquet file, with the way out.
+fn check_parquet(name: &str, input: &Input) -> Result<(), TraceError> {
+    let file = name.to_owned();
+    if let Some(compression) = input.compression() {
+        return Err(TraceError::CompressedParquet { file, compression });
+    }
+    if !is_parquet(&input.head) {
+        let reason =
+            "is no Parquet file, which begins with `PAR1`: do not name the format, and it \
+                      is recognised"
+                .to_owned();
+        return Err(TraceError::Parquet { file, reason });
+    }
+    Ok(())
+}
+
+/// What a file that holds others begins with, and where.
+const ARCHIVES: [(&str, usize, &[u8]); 7] = [
+    ("a zip archive", 0, b"PK\x03\x04"),
+    ("a 7z archive", 0, b"7z\xbc\xaf\x27\x1c"),
+    ("a tar archive", 257, b"ustar"),
+    ("compressed by bzip2", 0, b"BZh"),
+    ("compressed by xz", 0, b"\xfd7zXZ\0"),
+    ("compressed twice", 0, b"\x1f\x8b"),
+    ("compressed twice", 0, b"\x28\xb5\x2f\xfd"),
+];
+
+/// What has to be unpacked before it is a trace.
+fn archive(head: &[u8]) -> Option<&'static str> {
+    let is = |(_, at, magic): &(&str, usize, &[u8])| {
+        head.get(*at..).is_some_and(|from| from.starts_with(magic))
+    };
+    ARCHIVES.into_iter().find(is).map(|(name, _, _)| name)
+}
+
+/// What a file of no format begins with.
 fn beginning(head: &[u8]) -> String {
-    if head.is_empty() {
-        return "it is empty".to_owned();
+    if head.starts_with(&[0xff, 0xfe]) || head.starts_with(&[0xfe, 0xff]) {
+        return format!("it {IN_UTF_16}");
     }
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or(head);
     format!("it begins with `{}`", printable(line))
 }
 
-/// The public form of `stop`, with the place that `source` last was at.
-fn stop_error(name: &str, stop: Stop, source: Option<&dyn Source>) -> TraceError {
+/// The public form of `stop`, with the place that the source was at; the default for its header.
+fn stop_error(name: &str, format: Format, stop: Stop, position: Position) -> TraceError {
     match stop {
         Stop::Io(error) => TraceError::io(name, error),
         Stop::Broken(reason) => TraceError::Parquet { file: name.to_owned(), reason },
-        Stop::Fault(fault) => {
-            // A fault before the first record is one of the header.
-            let at = source.map(Source::position).unwrap_or_default();
-            fault.at(name, at.record, at.offset_bytes)
-        }
+        Stop::Fault(fault) => fault.at(name, format, position),
     }
 }

@@ -7,11 +7,17 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+/// What to say of a text whose first bytes are the byte order mark of UTF-16.
+pub(crate) const IN_UTF_16: &str = "is a text in UTF-16, as PowerShell writes it: save it as UTF-8";
+
 /// The text of the file at `path`; Err in words for people.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    fs::read_to_string(path).map_err(|error| match error.kind() {
-        ErrorKind::InvalidData => io::Error::new(ErrorKind::InvalidData, "is not a text"),
-        _ => plain(error),
+    String::from_utf8(fs::read(path).map_err(plain)?).map_err(|error| {
+        let says = match error.as_bytes() {
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => IN_UTF_16,
+            _ => "is not a text in UTF-8",
+        };
+        io::Error::new(ErrorKind::InvalidData, says)
     })
 }
 
@@ -36,11 +42,14 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let bytes = here.path().join("bytes");
         fs::write(&bytes, [0xff, 0xfe]).unwrap();
+        let other_bytes = here.path().join("others");
+        fs::write(&other_bytes, [b'a', 0xff]).unwrap();
         for (path, kind, says) in [
             (here.path().join("a.toml"), ErrorKind::NotFound, "there is no such file"),
             (here.path().join("no/a.toml"), ErrorKind::NotFound, "there is no such file"),
             (here.path().to_owned(), ErrorKind::IsADirectory, "is a folder, not a file"),
-            (bytes, ErrorKind::InvalidData, "is not a text"),
+            (bytes, ErrorKind::InvalidData, IN_UTF_16),
+            (other_bytes, ErrorKind::InvalidData, "is not a text in UTF-8"),
         ] {
             let error = read_text(&path).unwrap_err();
             assert_eq!((error.kind(), &*error.to_string()), (kind, says), "{}", path.display());

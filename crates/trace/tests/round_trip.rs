@@ -175,10 +175,45 @@ fn what_a_column_cannot_hold_is_refused_with_the_record_named() {
 }
 
 #[test]
+fn a_device_that_the_trace_does_not_have_is_refused_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, output] = ["in.parquet", "out.csv"].map(|name| folder.path().join(name));
+    write_all(&input, &[record(0, Op::Read, 3, 0, 1), record(1, Op::Read, 5, 0, 1)]).unwrap();
+    let options = ConvertOptions { device: Some(4), ..Default::default() };
+    let error = convert(&input, &output, &options).unwrap_err().to_string();
+    assert!(
+        error.ends_with("in.parquet: the trace has no device 4: its devices are 3, 5"),
+        "{error}"
+    );
+    assert_eq!(names_in(folder.path()), ["in.parquet"]);
+}
+
+/// As after a copy that was stopped, by a name that promises too much, and compressed once more.
+#[test]
+fn a_parquet_file_that_cannot_be_read_is_told_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.parquet");
+    write_all(&path, &[record(0, Op::Read, 3, 0, 1)]).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let error = |bytes: &[u8], format| {
+        fs::write(&path, bytes).unwrap();
+        let options = OpenOptions { format, lenient: false };
+        TraceReader::open(&path, &options).err().unwrap().to_string()
+    };
+    let cut = error(&whole[..whole.len() / 2], None);
+    assert!(cut.contains("is cut off or damaged") && cut.contains("copy the file again"), "{cut}");
+    let packed = error(&zstd::encode_all(&whole[..], 1).unwrap(), None);
+    assert!(packed.ends_with("is a Parquet trace inside of zstd: decompress it first; Parquet is compressed inside already"));
+    let other = error(b"0,0,512,r,1.0\n", Some(Format::Parquet));
+    assert!(other.contains("begins with `PAR1`: do not name the format"), "{other}");
+}
+
+#[test]
 fn progress_is_reported_even_when_a_device_filter_drops_most() {
     let folder = tempfile::tempdir().unwrap();
     let [input, output] = ["in.parquet", "out.csv"].map(|name| folder.path().join(name));
-    let many: Vec<_> = (0..140_000).map(|n| record(n, Op::Read, 3, n, 1)).collect();
+    let device = |n| if n == 0 { 4 } else { 3 };
+    let many: Vec<_> = (0..140_000).map(|n| record(n, Op::Read, device(n), n, 1)).collect();
     write_all(&input, &many).unwrap();
     let (mut reports, options) = (0, ConvertOptions { device: Some(4), ..Default::default() });
     convert_with(&input, &output, &options, |_| reports += 1).unwrap();

@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{completed, lenient, malformed, record, records};
-use freewheel_trace::{Format, REQUEST_BLOCKS_MAX};
+use common::{completed, lenient, malformed, reader, record, records};
+use freewheel_trace::{Format, OpenOptions, REQUEST_BLOCKS_MAX, TraceError, TraceReader};
 use freewheel_units::Op;
 
 const CSV_HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
@@ -15,6 +15,7 @@ fn assert_faults(format: Format, header: &str, faults: &[(&str, &str)]) {
         let malformed = malformed(format!("{header}{line}\n").as_bytes(), format);
         assert_eq!(malformed.field, *field, "{line}: {malformed}");
         assert_eq!((malformed.record, malformed.file.as_str()), (1, "trace"));
+        assert_eq!(malformed.line, Some(1 + header.lines().count() as u64), "{line}");
         assert_eq!(malformed.offset_bytes, Some(header.len() as u64), "{line}");
     }
 }
@@ -164,12 +165,12 @@ fn every_wrong_field_of_msr_csv_is_named() {
 fn a_record_before_time_zero_is_malformed_and_one_step_back_is_counted() {
     let text = b"1000,h,0,Read,0,512,0\n1020,h,0,Read,0,512,0\n1010,h,0,Read,0,512,0\n\
                  990,h,0,Read,0,512,0\n";
-    let mut reader = common::reader(text, Some(Format::MsrCsv), true);
+    let mut reader = reader(text, Some(Format::MsrCsv), true);
     let arrivals: Vec<_> = reader.by_ref().map(|r| r.unwrap().arrival.ns()).collect();
     assert_eq!(arrivals, [0, 2_000, 1_000]);
     assert_eq!((reader.arrival_regressions(), reader.skipped()), (1, 1));
     let error = reader.first_skipped().unwrap().to_string();
-    assert!(error.contains("record 4") && error.contains("before the first record"), "{error}");
+    assert!(error.contains("line 4 (record 4, ") && error.contains("before the first record"));
 }
 
 #[test]
@@ -200,7 +201,8 @@ fn every_wrong_field_of_spc_is_named() {
 fn comments_and_blank_lines_are_no_records() {
     let text = b"# made by hand\n\n0,0,512,r,1.0\n   \n# end\n0,x,512,r,2.0\n";
     let malformed = malformed(text, Format::Spc);
-    assert_eq!((malformed.record, malformed.offset_bytes), (2, Some(40)));
+    assert_eq!((malformed.record, malformed.line), (2, Some(6)));
+    assert_eq!(malformed.offset_bytes, Some(40));
 }
 
 #[test]
@@ -220,5 +222,98 @@ fn a_line_that_is_too_long_is_one_malformed_record() {
     assert_eq!((records.len(), skipped), (2, 1));
     let malformed = malformed(&text, Format::Spc);
     assert_eq!((malformed.field, malformed.record, malformed.offset_bytes), ("line", 2, Some(14)));
+    assert_eq!(malformed.line, Some(2));
     assert!(malformed.value.len() < 50);
+}
+
+/// Each text format, one good record of it and one that is wrong.
+const LINES: [(Format, &str, &str); 6] = [
+    (Format::FreewheelCsv, "5,R,4096,512,0,9", "5,R,x,512,0,9"),
+    (Format::MsrCsv, "128166372003061629,h,0,Read,512,512,9", "x,h,0,Read,512,512,9"),
+    (Format::Spc, "0,8,512,r,1.5", "0,8,512,r,soon"),
+    (Format::HeimdallText, "1.5 0 512 512 1", "1.5 0 512 512 2"),
+    (Format::DisksimAscii, "1.5 0 3 8 1", "1.5 0 3 8 z"),
+    (Format::DisksimValidate, "R Miss 16 8 1000.5 1.5", "X Miss 16 8 1000.5 1.5"),
+];
+
+#[test]
+fn every_text_format_names_file_and_line_of_a_malformed_record() {
+    let text_formats = Format::ALL.len() - LINES.len();
+    assert_eq!(text_formats, 3, "a text format is missing: the others are binary");
+    for (format, good, bad) in LINES {
+        let text = format!("# a comment\r\n\n{good}\r\n{good}\n{bad}\n{good}\n");
+        let error = reader(text.as_bytes(), Some(format), false).find_map(Result::err).unwrap();
+        let text = error.to_string();
+        assert!(text.starts_with("trace: line 5 (record 3, byte "), "{format}: {text}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_before_a_text_changes_nothing_but_the_place() {
+    for (format, good, bad) in LINES {
+        for header in ["", CSV_HEADER] {
+            if !header.is_empty() && format != Format::FreewheelCsv {
+                continue;
+            }
+            let text = format!("{header}{good}\n{good}\n");
+            let marked = format!("\u{feff}{text}");
+            assert_eq!(records(marked.as_bytes(), format), records(text.as_bytes(), format));
+        }
+        let error = malformed(format!("\u{feff}{good}\n{bad}\n").as_bytes(), format);
+        let offset = 3 + good.len() as u64 + 1;
+        assert_eq!((error.line, error.offset_bytes), (Some(2), Some(offset)), "{format}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_anywhere_else_is_malformed() {
+    let error =
+        malformed("5,R,4096,512,0,9\n\u{feff}6,R,4096,512,0,9\n".as_bytes(), Format::FreewheelCsv);
+    assert_eq!((error.field, error.line), ("arrival_ns", Some(2)));
+}
+
+#[test]
+fn what_has_to_be_unpacked_first_is_told_what_it_is() {
+    let csv = format!("{CSV_HEADER}5,R,4096,512,0,9\n");
+    let mut tar = b"trace.csv".to_vec();
+    tar.resize(257, 0);
+    tar.extend(b"ustar\x0000");
+    tar.resize(512, 0);
+    tar.extend(csv.repeat(40).into_bytes());
+    assert!(Format::detect(&tar).is_some(), "else it would be no trap");
+    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).unwrap();
+    for (bytes, is) in [
+        (tar.clone(), "a tar archive"),
+        (zstd(&tar), "a tar archive"),
+        (b"PK\x03\x04 and so on".to_vec(), "a zip archive"),
+        (b"BZh91AY&SY".to_vec(), "compressed by bzip2"),
+        (b"\xfd7zXZ\0".to_vec(), "compressed by xz"),
+        (zstd(&zstd(csv.as_bytes())), "compressed twice"),
+    ] {
+        let options = OpenOptions { format: None, lenient: true };
+        let error = TraceReader::from_reader("t", std::io::Cursor::new(bytes), &options).err();
+        let says = format!("t: is {is}: unpack it and give the trace itself");
+        assert!(
+            error.as_ref().is_some_and(|e| e.to_string().starts_with(&says)),
+            "{is}: {error:?}"
+        );
+    }
+}
+
+#[test]
+fn an_empty_trace_and_one_in_utf_16_are_told_what_they_are() {
+    let refused = |bytes: &'static [u8]| {
+        let options = OpenOptions::default();
+        TraceReader::from_reader("trace", bytes, &options).err().unwrap()
+    };
+    let empty = refused(b"");
+    assert!(matches!(empty, TraceError::Empty { .. }), "{empty}");
+    assert_eq!(empty.to_string(), "trace: is empty: it holds no requests");
+    for bytes in [&b"\xff\xfe0\0,\0"[..], b"\xfe\xff\x000\0,"] {
+        let error = refused(bytes).to_string();
+        assert!(
+            error.contains("a text in UTF-16") && error.contains("save it as UTF-8"),
+            "{error}"
+        );
+    }
 }

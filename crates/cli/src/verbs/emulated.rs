@@ -72,7 +72,7 @@ pub struct HabitArgs {
     #[arg(long, value_name = "TIME", default_value = "7s")]
     recovery: SimDuration,
     /// Seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    #[arg(long, default_value_t = 1, value_parser = super::seed)]
     pub seed: u64,
 }
 

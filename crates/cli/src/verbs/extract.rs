@@ -63,7 +63,7 @@ pub struct ExtractArgs {
     #[arg(long)]
     name: Option<String>,
     /// Seed of the places that are read
-    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    #[arg(long, default_value_t = 1, value_parser = super::seed)]
     seed: u64,
     /// Time writes as well: blocks all over the drive are read and the same bytes written back.
     /// Nobody else may write to it meanwhile, and a block that is being written when the power fails

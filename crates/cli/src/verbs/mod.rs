@@ -21,7 +21,6 @@ mod tls;
 mod trace;
 
 use clap::Subcommand;
-use clap::builder::RangedU64ValueParser;
 
 use crate::failure::Failure;
 
@@ -66,7 +65,26 @@ impl Verb {
     }
 }
 
-/// A seed: an integer that TOML can hold, for the resolved experiment is repeated as TOML.
-fn seed() -> RangedU64ValueParser<u64> {
-    RangedU64ValueParser::new().range(..=i64::MAX as u64)
+/// The largest seed that TOML can hold, for the resolved experiment is repeated as TOML.
+const SEED_MAX: u64 = i64::MAX as u64;
+
+fn seed(text: &str) -> Result<u64, String> {
+    whole(text, SEED_MAX)
+}
+
+/// The number of a device in a trace.
+fn device(text: &str) -> Result<u32, String> {
+    let device = whole(text, u32::MAX.into())?;
+    Ok(u32::try_from(device).expect("it was checked"))
+}
+
+fn whole(text: &str, max: u64) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| *number <= max);
+    number.ok_or_else(|| format!("write a whole number of 0 to {max}"))
+}
+
+/// A number that may have a fraction.
+fn decimal(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "write a number, as 1.5".into())
 }

@@ -46,7 +46,7 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["list", "quick", "report"])]
     real_time: Option<SimDuration>,
     /// Seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    #[arg(long, default_value_t = 1, value_parser = super::seed)]
     seed: u64,
     /// Folder with the recorded traces, if they are not found by themselves [default: data/recorded of
     /// the repository]
@@ -57,7 +57,7 @@ pub struct ReproduceArgs {
     json: bool,
     /// Write a page with the tables and the figures; what goes beyond the papers goes to F-beyond.html
     /// beside it
-    #[arg(long, value_name = "F.html")]
+    #[arg(long, value_name = "F.html", conflicts_with = "list")]
     report: Option<PathBuf>,
 }
 

@@ -33,11 +33,12 @@ pub struct StudyArgs {
     /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
-    /// Count and skip malformed records instead of stopping at the first
+    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
+    /// stopping there
     #[arg(long)]
     lenient: bool,
     /// Only this device of the trace; all of them laid end to end if not given
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::verbs::device)]
     device: Option<u32>,
     /// Fold addresses past the end of the drive back to its start
     #[arg(long, conflicts_with = "scale")]
@@ -51,14 +52,14 @@ pub struct StudyArgs {
     /// How arrivals are timed
     #[arg(long, value_enum, default_value_t = Replay::Auto)]
     replay: Replay,
-    /// A policy to compare, beside FCFS, as sptf or sptf-sw:0.4; all there are if none is given
-    #[arg(long = "policy", value_name = "POLICY")]
+    /// Policies to compare, beside FCFS, as sptf or look,sptf-sw:40%; all there are if none is given
+    #[arg(long = "policy", value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<PolicySpec>,
     /// Do not estimate how long a scrub takes in the rotational gaps: it is most of a study's time
     #[arg(long)]
     no_scrub: bool,
     /// Seed of every random stream
-    #[arg(long, default_value_t = 1, value_parser = super::seed())]
+    #[arg(long, default_value_t = 1, value_parser = super::seed)]
     seed: u64,
     /// Folder for report.html and report.json [default: out/<name of the trace>, and after a `-` that
     /// of the drive if one is given]
@@ -91,15 +92,16 @@ impl From<Replay> for ReplayMode {
 
 impl StudyArgs {
     pub fn run(self) -> Result<(), Failure> {
+        file::ensure_utf_8(&self.trace)?;
+        file::check_rereadable(&self.trace).map_err(Failure::failed)?;
         let folder = self.out.clone().unwrap_or_else(|| default_folder(&self.trace, &self.drive));
         file::ensure_writable_folder(&folder)?;
         let stopwatch = Stopwatch::default();
         let study = self.study(&stopwatch)?;
         let page = folder.join("report.html");
         let json = output::json(&study)?;
-        file::make_folder(&folder)?;
         let files = [(page.as_path(), &*study.html()), (&folder.join("report.json"), &*json)];
-        file::write_together(&files)?;
+        file::in_new_folder(&folder, || file::write_together(&files))?;
         if self.json {
             output::print(&json)
         } else {

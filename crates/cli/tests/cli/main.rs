@@ -21,3 +21,4 @@ mod scaled_drives;
 mod schemas;
 mod serve;
 mod shingled;
+mod ways_out;

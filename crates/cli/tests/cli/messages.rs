@@ -22,7 +22,7 @@ fn a_wrong_name_is_answered_with_the_names_there_are() {
 fn a_malformed_record_is_named_with_its_value_and_the_way_out() {
     let bench = Bench::new(&SMALL_TRACE.replace("409600", "-7"));
     let error = message(&["trace", "info", &bench.at("trace.csv")]);
-    assert!(error.contains("trace.csv: record 2 ") && error.contains("`-7`"), "{error}");
+    assert!(error.contains("trace.csv: line 3 (record 2, ") && error.contains("`-7`"), "{error}");
     assert!(error.contains("--lenient"), "{error}");
     let error = message(&["sim", &bench.at("sim.toml")]);
     assert!(error.contains("--set workload.lenient=true"), "{error}");

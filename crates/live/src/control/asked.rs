@@ -91,6 +91,8 @@ fn listed(expected: &str) -> &str {
     match expected {
         "struct BlockRange" => "an object with `first_block` and `blocks`",
         "struct TaskRequest" => "an object",
+        // JSON has larger ones than TOML.
+        "u64" => "a whole number that is not negative",
         other => needed(other),
     }
 }

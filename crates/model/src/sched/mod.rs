@@ -26,7 +26,7 @@ use freewheel_units::SimTime;
 
 use crate::drive::{Drive, Position, Target};
 
-pub use spec::{POLICIES, ParsePolicyError, PolicyRow, PolicySpec};
+pub use spec::{PARAMETERS, POLICIES, ParsePolicyError, PolicyRow, PolicySpec};
 
 /// A request that waits for the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! The registry: every policy by its name.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -36,7 +37,7 @@ pub enum PolicySpec {
     Sptf,
     /// Shortest seek among those within n % of the shortest positioning time.
     SptfSw {
-        /// n as a fraction, 0.4 for 40 %.
+        /// n as a fraction, 0.4 for 40 %; above 1 written in per cent.
         window: f64,
     },
     /// Shortest seek time less W times the rotational latency.
@@ -59,9 +60,9 @@ pub enum PolicySpec {
 struct PolicyTable {
     /// Name of the policy: fcfs, look (or scan), clook (or c-look), sstf, sstf-lw, sptf, sptf-sw, asatf.
     policy: String,
-    /// Of sptf-sw: n as a fraction, 0.4 for 40 %.
+    /// Of sptf-sw: n, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%").
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    window: Option<f64>,
+    window: Option<Window>,
     /// Of sstf-lw: what a unit of rotational latency is worth in seek time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worth: Option<f64>,
@@ -70,27 +71,48 @@ struct PolicyTable {
     age_factor: Option<f64>,
 }
 
+/// n of SPTF-SWn% in a configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a fraction of 0 to 1, or a text in per cent as \"40%\", is needed")]
+enum Window {
+    /// A fraction of 0 to 1.
+    Fraction(f64),
+    /// In per cent, as "40%".
+    Percent(String),
+}
+
+impl Window {
+    /// Above 1 a number alone might as well be meant in per cent.
+    fn new(window: f64) -> Self {
+        if window <= 1.0 { Self::Fraction(window) } else { Self::Percent(percent(window)) }
+    }
+
+    /// The value of the key, as text.
+    fn text(&self) -> String {
+        match self {
+            Self::Fraction(value) => value.to_string(),
+            Self::Percent(text) => text.clone(),
+        }
+    }
+}
+
 impl TryFrom<PolicyTable> for PolicySpec {
     type Error = ParsePolicyError;
     fn try_from(table: PolicyTable) -> Result<Self, Self::Error> {
-        let mut spec: PolicySpec = table.policy.parse()?;
-        let unused = |key: &str, value: f64| ParsePolicyError::Parameter {
-            name: table.policy.clone(),
-            value: format!("{key} = {value}"),
-            allowed: "it has no such parameter",
-        };
-        for (key, given) in
-            [("window", table.window), ("worth", table.worth), ("age_factor", table.age_factor)]
-        {
+        let spec: PolicySpec = table.policy.parse()?;
+        let window = table.window.map(|window| window.text());
+        let [worth, age_factor] =
+            [table.worth, table.age_factor].map(|value| value.map(|value| value.to_string()));
+        let own = spec.row().parameter.unwrap_or_default();
+        let mut found = spec;
+        for (key, given) in PARAMETERS.into_iter().zip([window, worth, age_factor]) {
             let Some(given) = given else { continue };
-            match (&mut spec, key) {
-                (PolicySpec::SptfSw { window: value }, "window")
-                | (PolicySpec::SstfLw { worth: value }, "worth")
-                | (PolicySpec::Asatf { age_factor: value }, "age_factor") => *value = given,
-                _ => return Err(unused(key, given)),
+            if key != own {
+                return Err(spec.unused(&format!("{key} = {given}")));
             }
+            found = spec.with_parameter(&given)?;
         }
-        spec.check().map(|()| spec)
+        Ok(found)
     }
 }
 
@@ -99,7 +121,7 @@ impl From<PolicySpec> for PolicyTable {
         let mut table =
             Self { policy: spec.row().name.into(), window: None, worth: None, age_factor: None };
         match spec {
-            PolicySpec::SptfSw { window } => table.window = Some(window),
+            PolicySpec::SptfSw { window } => table.window = Some(Window::new(window)),
             PolicySpec::SstfLw { worth } => table.worth = Some(worth),
             PolicySpec::Asatf { age_factor } => table.age_factor = Some(age_factor),
             _ => {}
@@ -134,9 +156,14 @@ pub struct PolicyRow {
     pub title: &'static str,
     /// What it does, in a line.
     pub summary: &'static str,
+    /// Key of its parameter, if it has one.
+    pub parameter: Option<&'static str>,
     /// The policy with its usual parameters.
     pub usual: PolicySpec,
 }
+
+/// Keys of the parameters that policies have.
+pub const PARAMETERS: [&str; 3] = ["window", "worth", "age_factor"];
 
 /// Every policy there is.
 pub const POLICIES: &[PolicyRow] = &[
@@ -145,6 +172,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "FCFS",
         summary: "first come, first served",
+        parameter: None,
         usual: PolicySpec::Fcfs,
     },
     PolicyRow {
@@ -152,6 +180,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: Some("scan"),
         title: "LOOK",
         summary: "the elevator, up and down through the addresses",
+        parameter: None,
         usual: PolicySpec::Look,
     },
     PolicyRow {
@@ -159,6 +188,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: Some("c-look"),
         title: "C-LOOK",
         summary: "upwards through the addresses, then back to the lowest",
+        parameter: None,
         usual: PolicySpec::Clook,
     },
     PolicyRow {
@@ -166,6 +196,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SSTF",
         summary: "shortest seek time first",
+        parameter: None,
         usual: PolicySpec::Sstf,
     },
     PolicyRow {
@@ -173,6 +204,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SSTF-LW W=1",
         summary: "shortest seek time less W times the rotational latency, for freeblock work",
+        parameter: Some("worth"),
         usual: PolicySpec::SstfLw { worth: default_worth() },
     },
     PolicyRow {
@@ -180,6 +212,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SPTF",
         summary: "shortest positioning time (seek and rotation) first",
+        parameter: None,
         usual: PolicySpec::Sptf,
     },
     PolicyRow {
@@ -187,6 +220,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SPTF-SW40%",
         summary: "shortest seek among those within n % of the shortest positioning time",
+        parameter: Some("window"),
         usual: PolicySpec::SptfSw { window: default_window() },
     },
     PolicyRow {
@@ -194,6 +228,7 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "ASATF",
         summary: "shortest positioning time less W times the time waited",
+        parameter: Some("age_factor"),
         usual: PolicySpec::Asatf { age_factor: default_age_factor() },
     },
 ];
@@ -215,7 +250,7 @@ pub enum ParsePolicyError {
         /// The text behind the colon.
         value: String,
         /// What is allowed.
-        allowed: &'static str,
+        allowed: Cow<'static, str>,
     },
 }
 
@@ -223,8 +258,12 @@ fn names() -> Vec<&'static str> {
     POLICIES.iter().map(|row| row.name).collect()
 }
 
-/// Ten times the shortest positioning time: nobody means more, but many who write 40 mean 40 %.
+/// Ten times the shortest positioning time: nobody means more.
 const WINDOW_MAX: f64 = 10.0;
+/// A number without `%` is a fraction: one above 1 may be meant in per cent as well, and is refused.
+const FRACTION_MAX: f64 = 1.0;
+const WINDOW_ALLOWED: &str =
+    "a fraction of 0 to 1, as 0.4, or 0% to 1000%, as 40%; without limit it is sstf";
 /// Beyond it seek time hardly matters any more.
 const WORTH_MAX: f64 = 1000.0;
 const AGE_FACTOR_MAX: f64 = 1_048_576.0;
@@ -251,24 +290,50 @@ impl PolicySpec {
     }
 
     fn check(&self) -> Result<(), ParsePolicyError> {
-        let error = |value: f64, allowed| ParsePolicyError::Parameter {
-            name: self.row().name.into(),
-            value: value.to_string(),
-            allowed,
-        };
+        let error = |value: f64, allowed| self.refused(&value.to_string(), allowed);
         match *self {
-            PolicySpec::SptfSw { window } if !(0.0..=WINDOW_MAX).contains(&window) => Err(error(
-                window,
-                "a fraction of 0 to 10, as 0.4 for 40 %; without limit it is sstf",
-            )),
+            PolicySpec::SptfSw { window } if !(0.0..=WINDOW_MAX).contains(&window) => {
+                Err(error(window, WINDOW_ALLOWED))
+            }
             PolicySpec::SstfLw { worth } if !(0.0..=WORTH_MAX).contains(&worth) => {
                 Err(error(worth, "a factor of 0 to 1000; 1 counts latency as much as seek time"))
             }
             PolicySpec::Asatf { age_factor } if !(0.0..=AGE_FACTOR_MAX).contains(&age_factor) => {
-                Err(error(age_factor, "a factor of at least 0, as 0.01"))
+                Err(error(age_factor, "a factor of 0 to 1048576, as 0.01"))
             }
             _ => Ok(()),
         }
+    }
+
+    fn refused(&self, value: &str, allowed: impl Into<Cow<'static, str>>) -> ParsePolicyError {
+        let (name, value) = (self.row().name.into(), value.into());
+        ParsePolicyError::Parameter { name, value, allowed: allowed.into() }
+    }
+
+    /// What to say of a parameter that this policy does not have.
+    fn unused(&self, value: &str) -> ParsePolicyError {
+        self.refused(
+            value,
+            match self.row().parameter {
+                Some(own) => format!("its only parameter is {own}"),
+                None => "it has no parameter".into(),
+            },
+        )
+    }
+
+    /// The policy with its parameter as this text says.
+    fn with_parameter(&self, text: &str) -> Result<Self, ParsePolicyError> {
+        if let Self::SptfSw { .. } = self {
+            let window = window(text).ok_or_else(|| self.refused(text, WINDOW_ALLOWED))?;
+            return Ok(Self::SptfSw { window });
+        }
+        let number = || text.parse().map_err(|_| self.refused(text, "a number is needed"));
+        let spec = match self {
+            Self::SstfLw { .. } => Self::SstfLw { worth: number()? },
+            Self::Asatf { .. } => Self::Asatf { age_factor: number()? },
+            _ => return Err(self.unused(text)),
+        };
+        spec.check().map(|()| spec)
     }
 
     /// Its row in the registry.
@@ -282,8 +347,7 @@ impl PolicySpec {
     pub fn title(&self) -> String {
         match *self {
             PolicySpec::SptfSw { window } => {
-                // Through thousandths of a per cent, so that 0.07 does not print as 7.000000001.
-                format!("SPTF-SW{}%", (window * 100_000.0).round() / 1000.0)
+                format!("SPTF-SW{}", percent(window))
             }
             PolicySpec::SstfLw { worth } => format!("SSTF-LW W={worth}"),
             PolicySpec::Asatf { age_factor } => format!("ASATF W={age_factor}"),
@@ -292,10 +356,26 @@ impl PolicySpec {
     }
 }
 
+/// The window of `0.4` or `40%`; None for one that is not allowed.
+fn window(text: &str) -> Option<f64> {
+    let number = |text: &str| text.trim_end().parse::<f64>().ok();
+    let (window, max) = match text.strip_suffix('%') {
+        Some(percent) => (number(percent)? / 100.0, WINDOW_MAX),
+        None => (number(text)?, FRACTION_MAX),
+    };
+    (0.0..=max).contains(&window).then_some(window)
+}
+
+/// `40%` of 0.4.
+fn percent(window: f64) -> String {
+    // Through billionths of a per cent, so that 0.07 does not print as 7.000000001.
+    format!("{}%", (window * 1e11).round() / 1e9)
+}
+
 impl fmt::Display for PolicySpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            PolicySpec::SptfSw { window } => write!(out, "sptf-sw:{window}"),
+            PolicySpec::SptfSw { window } => write!(out, "sptf-sw:{}", Window::new(window).text()),
             PolicySpec::SstfLw { worth } => write!(out, "sstf-lw:{worth}"),
             PolicySpec::Asatf { age_factor } => write!(out, "asatf:{age_factor}"),
             _ => out.write_str(self.row().name),
@@ -305,7 +385,8 @@ impl fmt::Display for PolicySpec {
 
 impl FromStr for PolicySpec {
     type Err = ParsePolicyError;
-    /// A name of the registry, with a parameter behind a colon where it has one: `sptf-sw:0.4`.
+    /// A name of the registry, with a parameter behind a colon where it has one: `sptf-sw:0.4` or
+    /// `sptf-sw:40%`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (name, parameter) = text.split_once(':').map_or((text, None), |(n, p)| (n, Some(p)));
         let unknown = || ParsePolicyError::Unknown { name: name.into() };
@@ -313,20 +394,7 @@ impl FromStr for PolicySpec {
             .iter()
             .find(|row| row.name == name || row.alias == Some(name))
             .ok_or_else(unknown)?;
-        let Some(value) = parameter else { return Ok(row.usual) };
-        let error = |allowed| ParsePolicyError::Parameter {
-            name: name.into(),
-            value: value.into(),
-            allowed,
-        };
-        let number = value.parse::<f64>().map_err(|_| error("a number is needed"))?;
-        let spec = match row.usual {
-            PolicySpec::SptfSw { .. } => PolicySpec::SptfSw { window: number },
-            PolicySpec::SstfLw { .. } => PolicySpec::SstfLw { worth: number },
-            PolicySpec::Asatf { .. } => PolicySpec::Asatf { age_factor: number },
-            _ => return Err(error("it has none")),
-        };
-        spec.check().map(|()| spec)
+        parameter.map_or(Ok(row.usual), |value| row.usual.with_parameter(value))
     }
 }
 
@@ -348,10 +416,44 @@ mod tests {
     fn a_wrong_name_or_parameter_is_answered_with_what_is_allowed() {
         let message = |text: &str| text.parse::<PolicySpec>().unwrap_err().to_string();
         assert!(message("sptff").contains("sptf-sw"));
-        assert!(message("fcfs:3").contains("it has none"));
-        assert!(message("sptf-sw:-1").contains("0.4"));
-        assert!(message("sptf-sw:40").contains("0.4 for 40 %"));
+        assert!(message("fcfs:3").contains("it has no parameter"));
+        for text in ["-1", "40", "9", "1.01", "1001%", "-1%", "%", "", "x", "inf", "inf%", "NaN"] {
+            let says = format!("`{text}` is not a parameter of sptf-sw: {WINDOW_ALLOWED}");
+            assert_eq!(message(&format!("sptf-sw:{text}")), says);
+        }
         assert!(message("sstf-lw:-1").contains("0 to 1000"));
         assert!(message("asatf:x").contains("number"));
+    }
+
+    #[test]
+    fn a_window_is_a_fraction_up_to_1_or_in_per_cent_up_to_1000() {
+        let window = |text: &str| match format!("sptf-sw:{text}").parse() {
+            Ok(PolicySpec::SptfSw { window }) => window,
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!([window("0"), window("0.6"), window("1")], [0.0, 0.6, 1.0]);
+        assert_eq!([window("60%"), window("60 %"), window("9%")], [0.6, 0.6, 0.09]);
+        assert_eq!([window("250%"), window("1000%")], [2.5, 10.0]);
+    }
+
+    #[test]
+    fn a_large_window_is_written_in_per_cent_and_read_back() {
+        for (window, text) in [(0.4, "sptf-sw:0.4"), (1.0, "sptf-sw:1"), (2.5, "sptf-sw:250%")] {
+            let spec = PolicySpec::SptfSw { window };
+            assert_eq!((spec.to_string().as_str(), text.parse()), (text, Ok(spec)));
+            let table = PolicyTable::from(spec);
+            assert_eq!(PolicySpec::try_from(table), Ok(spec));
+        }
+    }
+
+    #[test]
+    fn a_parameter_of_another_policy_is_refused_with_the_own_one() {
+        let table = PolicyTable { age_factor: Some(0.5), ..PolicySpec::Fcfs.into() };
+        let says = |table: PolicyTable| PolicySpec::try_from(table).unwrap_err().to_string();
+        let text = "`age_factor = 0.5` is not a parameter of fcfs: it has no parameter";
+        assert_eq!(says(table), text);
+        let sptf_sw: PolicySpec = "sptf-sw".parse().unwrap();
+        let table = PolicyTable { age_factor: Some(0.5), ..sptf_sw.into() };
+        assert!(says(table).ends_with("of sptf-sw: its only parameter is window"));
     }
 }

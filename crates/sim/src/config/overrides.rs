@@ -1,5 +1,7 @@
 //! Overrides of an experiment's keys, and which text is to blame for what is wrong with it.
 
+use freewheel_model::sched::{PARAMETERS, PolicySpec};
+
 use super::{ConfigError, SimConfig};
 use crate::document::{self, Fault};
 
@@ -23,24 +25,73 @@ pub(super) fn read(
         Err(fault) => return Ok(Err(fault)),
     };
     for text in overrides {
-        apply(&mut root, text)
+        apply(&mut root, text, overrides)
             .map_err(|message| ConfigError::Override { text: text.clone(), message })?;
     }
     Ok(document::interpret(&root))
 }
 
-fn apply(root: &mut toml::Value, text: &str) -> Result<(), String> {
+/// Takes those parameters out of the file's scheduler that another policy does not have, and no
+/// override brings in.
+fn drop_parameters_of_another_policy(
+    root: &mut toml::Value,
+    another: &str,
+    overrides: &[String],
+) -> Option<()> {
+    let scheduler = root.get_mut("scheduler")?.as_table_mut()?;
+    if policy(scheduler.get("policy")?.as_str()?) != policy(another) {
+        for parameter in PARAMETERS {
+            if !bring(overrides, &["scheduler", parameter]) {
+                scheduler.remove(parameter);
+            }
+        }
+    }
+    Some(())
+}
+
+/// The name of a policy, by whichever name and with whichever parameter it is called.
+fn policy(text: &str) -> &str {
+    text.parse::<PolicySpec>().map_or(text, |spec| spec.row().name)
+}
+
+fn apply(root: &mut toml::Value, text: &str, overrides: &[String]) -> Result<(), String> {
     let (key, value) = key_and_value(text)?;
+    let parts = parts(key.trim())?;
+    if value.trim().is_empty() {
+        return remove(root, &parts);
+    }
     let value = format!("v = {value}")
         .parse::<toml::Table>()
         .map_or_else(|_| toml::Value::String(value.into()), |mut t| t.remove("v").expect("v"));
-    let parts = parts(key.trim())?;
+    if let (["scheduler", "policy"], Some(another)) = (&*parts, value.as_str()) {
+        drop_parameters_of_another_policy(root, another, overrides);
+    }
     let mut at = root;
     for (number, part) in parts.iter().enumerate() {
         at = entry(at, &parts[..number], part, parts.get(number + 1))?;
     }
     *at = value;
     Ok(())
+}
+
+/// Takes away the value that the parts lead to, so that its default holds.
+fn remove(root: &mut toml::Value, parts: &[&str]) -> Result<(), String> {
+    let (last, before) = parts.split_last().expect("a key has a part");
+    let parent = before.iter().try_fold(root, |value, part| match part.parse::<usize>() {
+        Ok(number) => value.get_mut(number),
+        Err(_) => value.get_mut(*part),
+    });
+    let removed = match (parent, last.parse::<usize>()) {
+        (Some(toml::Value::Array(list)), Ok(number)) if number < list.len() => {
+            Some(list.remove(number))
+        }
+        (Some(toml::Value::Table(table)), _) => table.remove(*last),
+        _ => None,
+    };
+    let key = parts.join(".");
+    removed.map(drop).ok_or_else(|| {
+        format!("KEY= removes a key of the experiment, and `{key}` is not in it: leave this out")
+    })
 }
 
 /// Whether one of the overrides has brought in the value of this key, alone or with a table it is in.
@@ -108,6 +159,18 @@ fn entry<'v>(
             let name = before.last().copied().unwrap_or_default();
             Err(format!("`{name}` is a value and has no keys"))
         }
+    }
+}
+
+/// What is wrong, and of a key in the file that an override has left without a meaning how to remove
+/// it: the keys of a table often depend on one of them.
+pub(super) fn with_way_out(says: String, overrides: &[String]) -> String {
+    let unknown = says.strip_prefix("there is no key `").and_then(|rest| rest.split_once('`'));
+    match unknown.and_then(|(key, _)| Some((key, parts(key).ok()?))) {
+        Some((key, parts)) if !bring(overrides, &parts) => {
+            format!("{says}; the file has it: --set {key}= removes it")
+        }
+        _ => says,
     }
 }
 
@@ -207,5 +270,59 @@ mod tests {
         assert_eq!(blamed(&["a=1"], |_| Some("file".into())), None);
         let other = |set: &[String]| Some(if set.is_empty() { "file" } else { "set" }.to_owned());
         assert_eq!(blamed(&["a=1"], other).unwrap(), "--set a=1");
+    }
+
+    const ASATF: &str =
+        "workload.kind = 'closed'\n[scheduler]\npolicy = 'asatf'\nage_factor = 0.5\n";
+
+    fn scheduler(overrides: &[&str]) -> Result<String, String> {
+        let overrides: Vec<String> = overrides.iter().map(ToString::to_string).collect();
+        let config = SimConfig::parse(ASATF, "test", &overrides);
+        config.map(|config| config.scheduler.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn another_policy_drops_the_parameters_of_the_one_in_the_file() {
+        assert_eq!(scheduler(&["scheduler.policy=fcfs"]).unwrap(), "fcfs");
+        assert_eq!(scheduler(&["scheduler.policy='sptf-sw:60%'"]).unwrap(), "sptf-sw:0.6");
+        let window = ["scheduler.window=0.6", "scheduler.policy=sptf-sw"];
+        assert_eq!(scheduler(&window).unwrap(), "sptf-sw:0.6");
+        // The same policy keeps them.
+        assert_eq!(scheduler(&["scheduler.policy=asatf"]).unwrap(), "asatf:0.5");
+    }
+
+    #[test]
+    fn a_parameter_that_an_override_brings_to_another_policy_is_refused() {
+        let refused = scheduler(&["scheduler.policy=fcfs", "scheduler.age_factor=2"]).unwrap_err();
+        assert!(refused.contains("`age_factor = 2` is not a parameter of fcfs"), "{refused}");
+    }
+
+    #[test]
+    fn a_key_of_the_file_without_a_meaning_is_refused_with_how_to_remove_it() {
+        let text = "workload = { kind = 'trace', file = 'a.csv' }";
+        let closed = "workload.kind=closed".to_owned();
+        let error = SimConfig::parse(text, "test", std::slice::from_ref(&closed)).unwrap_err();
+        let error = error.to_string();
+        assert!(error.starts_with("--set workload.kind=closed: there is no key `workload.file`"));
+        assert!(error.ends_with("; the file has it: --set workload.file= removes it"), "{error}");
+        assert!(SimConfig::parse(text, "test", &[closed, "workload.file=".into()]).is_ok());
+        let own = SimConfig::parse(text, "test", &["workload.fle=a".to_owned()]).unwrap_err();
+        assert!(!own.to_string().contains("removes it"), "{own}");
+    }
+
+    #[test]
+    fn an_empty_value_removes_a_key_of_the_experiment() {
+        assert_eq!(scheduler(&["scheduler.age_factor="]).unwrap(), "asatf:0.01");
+        let both = ["scheduler.policy=fcfs", "scheduler.age_factor="];
+        assert_eq!(scheduler(&both).unwrap(), "fcfs");
+        assert_eq!(scheduler(&["scheduler="]).unwrap(), "fcfs");
+        let list = ["freeblock.beside[0]=".to_owned()];
+        let config = SimConfig::parse(LIST, "test", &list).unwrap();
+        assert_eq!(config.freeblock.unwrap().beside.len(), 1);
+        for key in ["scheduler.age_facto", "freeblock.beside.0", "seed.x"] {
+            let error = scheduler(&[&format!("{key}=")]).unwrap_err();
+            let says = format!("--set {key}=: KEY= removes a key of the experiment, and `{key}`");
+            assert!(error.starts_with(&says), "{error}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::onboard::spec::SectorFormat;
-use freewheel_units::{Blocks, Bytes};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 
 use super::{ConfigError, Layout, SimConfig, Workload};
 use crate::source::SizeDistribution;
@@ -42,6 +42,12 @@ pub(super) fn check_sectors(config: &SimConfig, spec: &DriveSpec) -> Result<(), 
 pub(crate) fn check_whole(key: &str, value: Bytes, least: Bytes) -> Result<(), String> {
     if value.get().is_multiple_of(least.get()) {
         return Ok(());
+    }
+    if least.get() == BLOCK_BYTES {
+        return Err(format!(
+            "`{key}` is {value}, {} bytes: whole blocks of {least} are needed, as 4KiB",
+            value.get()
+        ));
     }
     Err(format!(
         "`{key}` is {value}: a drive of 4Kn takes whole sectors of {least} alone; give a multiple, or take a drive of 512e (`onboard.sector` in its file, or `external.habits.sector`)"

@@ -58,7 +58,8 @@ pub struct TraceWorkload {
     /// Its format, by name; found out from its contents when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// Count and skip malformed records instead of stopping at the first.
+    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
+    /// stopping there.
     #[serde(default)]
     pub lenient: bool,
     /// Only this device of the trace; all of them laid end to end when absent.
@@ -109,6 +110,11 @@ pub(super) fn check_workload(
         pattern.check(capacity).map_err(|message| ConfigError::Workload { message })?;
     }
     let wrong = |message: String| Err(ConfigError::Workload { message });
+    if let (Workload::Trace(TraceWorkload { file, .. }), Some(0)) =
+        (workload, trace.map(|info| info.requests))
+    {
+        return wrong(format!("`file`: {} holds no requests: give another trace", file.display()));
+    }
     match workload {
         Workload::Closed { requests: 0, .. } | Workload::Open { requests: 0, .. } => {
             wrong("`requests` is 0: at least 1 is needed".into())

@@ -467,10 +467,18 @@ fn assumed(study: &Study) -> Option<Finding> {
 
 fn unclean(study: &Study) -> Option<Finding> {
     let info = &study.trace.info;
-    (info.skipped > 0 || info.arrival_regressions > 0).then(|| Finding {
-        headline: "The trace is not clean.".into(),
+    let damage = info.damage.as_ref();
+    (info.skipped > 0 || info.arrival_regressions > 0 || damage.is_some()).then(|| Finding {
+        headline: match damage {
+            Some(_) => format!(
+                "The trace's file is damaged: only the {} requests before the damage were replayed.",
+                grouped(info.requests)
+            ),
+            None => "The trace is not clean.".into(),
+        },
         detail: format!(
-            "{} malformed records were skipped; {} records arrive before the record in front of them and were replayed with it.",
+            "{}{} malformed records were skipped; {} records arrive before the record in front of them and were replayed with it.",
+            damage.map_or(String::new(), |damage| format!("Of the file, {damage}; {}. ", damage.consequence())),
             grouped(info.skipped),
             grouped(info.arrival_regressions)
         ),

@@ -298,9 +298,8 @@ fn characterize(
     if let Some(device) = trace.device.filter(|device| !devices.contains(device)) {
         return Err(PlacementError::no_device(device, devices).into());
     }
-    let mut character = characterizer.finish();
-    character.info.skipped = reader.skipped();
-    Ok(character)
+    let character = characterizer.finish();
+    Ok(Character { info: character.info.clone().left_out_by(&reader), ..character })
 }
 
 fn run_order(

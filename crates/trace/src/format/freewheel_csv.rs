@@ -9,6 +9,7 @@ use freewheel_units::{Op, SimTime};
 
 use super::{Format, Row};
 use crate::error::Fault;
+use crate::input::without_byte_order_mark;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse};
@@ -29,6 +30,7 @@ pub(super) const ROW: Row = Row {
 };
 
 fn first_line(head: &[u8]) -> &[u8] {
+    let head = without_byte_order_mark(head);
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     line.strip_suffix(b"\r").unwrap_or(line)
 }

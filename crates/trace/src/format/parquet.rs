@@ -47,9 +47,14 @@ pub(super) const ROW: Row = Row {
     name: "parquet",
     description: "Parquet: arrival_ns, op, device, start_block, blocks (512 B), completion_ns",
     rebased: false,
-    detect: |head| head.starts_with(MAGIC),
+    detect: is_parquet,
     open: None,
 };
+
+/// Whether a file that begins with these bytes is Parquet.
+pub(crate) fn is_parquet(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
 
 /// The records of a Parquet file.
 pub(crate) struct ParquetSource {
@@ -71,7 +76,7 @@ impl ParquetSource {
     pub fn open(path: &Path) -> Result<Self, Stop> {
         let handle = File::open(path)?;
         let progress = Progress::of_total(handle.metadata()?.len());
-        let file = guarded(|| SerializedFileReader::new(handle).map_err(broken))?;
+        let file = guarded(|| SerializedFileReader::new(handle).map_err(without_index))?;
         let columns = find_columns(&file)?;
         check_chunks(&file, progress.total)?;
         Ok(Self {
@@ -174,7 +179,7 @@ impl Source for ParquetSource {
     }
 
     fn position(&self) -> Position {
-        Position { record: self.record, offset_bytes: None }
+        Position { record: self.record, line: None, offset_bytes: None }
     }
 }
 
@@ -183,6 +188,14 @@ impl Source for ParquetSource {
 fn guarded<T>(work: impl FnOnce() -> Result<T, Stop>) -> Result<T, Stop> {
     let panicked = |_| Err(Stop::Broken("a damaged page stopped the Parquet library".to_owned()));
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(panicked)
+}
+
+/// What is wrong with a file of which nothing can be found.
+fn without_index(error: ParquetError) -> Stop {
+    Stop::Broken(format!(
+        "is cut off or damaged: Parquet has its index at the end of the file, and that is not \
+         readable ({error}); copy the file again, or write it anew"
+    ))
 }
 
 fn broken(error: ParquetError) -> Stop {

@@ -4,11 +4,12 @@
 //! the beginning of a record, reading resumes at the next mark after damage.
 //! Non-goals: records longer than [`RECORD_BYTES_MAX`].
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 
 use super::{Position, Source, Stop};
 use crate::Record;
 use crate::error::Fault;
+use crate::input::Stream;
 
 /// The longest record of any binary format here.
 pub(crate) const RECORD_BYTES_MAX: usize = 64;
@@ -30,7 +31,7 @@ pub(crate) trait BinaryDecoder: Send {
 
 /// The records of a binary trace.
 pub(crate) struct BinarySource<D> {
-    stream: Box<dyn BufRead + Send>,
+    stream: Stream,
     decoder: D,
     buffer: [u8; RECORD_BYTES_MAX],
     next_offset: u64,
@@ -41,14 +42,10 @@ pub(crate) struct BinarySource<D> {
 
 impl<D: BinaryDecoder> BinarySource<D> {
     /// Passes over the header.
-    pub fn new(
-        head: &[u8],
-        mut stream: Box<dyn BufRead + Send>,
-        mut decoder: D,
-    ) -> Result<Self, Stop> {
+    pub fn new(head: &[u8], mut stream: Stream, mut decoder: D) -> Result<Self, Stop> {
         let header_bytes = decoder.begin(head)? as u64;
         io::copy(&mut Read::take(&mut stream, header_bytes), &mut io::sink())?;
-        let at = Position { record: 0, offset_bytes: Some(0) };
+        let at = Position { offset_bytes: Some(0), ..Position::default() };
         let buffer = [0; RECORD_BYTES_MAX];
         Ok(Self { stream, decoder, buffer, next_offset: header_bytes, at, kept: 0 })
     }
@@ -76,11 +73,16 @@ impl<D: BinaryDecoder> BinarySource<D> {
         self.kept = 0;
     }
 
-    fn cut_off(&mut self) -> Stop {
+    /// What to say of a record that the end of the stream cuts off: nothing, where damage is the end.
+    fn cut_off(&mut self) -> Result<Option<Record>, Stop> {
         let found = self.kept;
         self.consume(found);
+        if self.stream.ended_at_damage() {
+            self.at.record -= 1;
+            return Ok(None);
+        }
         let reason = "the file ends within this record";
-        Fault::new("record", &self.buffer[..found], reason).into()
+        Err(Fault::new("record", &self.buffer[..found], reason).into())
     }
 
     /// Moves on, byte by byte, to where a record may begin.
@@ -105,15 +107,21 @@ impl<D: BinaryDecoder> Source for BinarySource<D> {
         if self.fill_to(PREFIX_BYTES)? == 0 {
             return Ok(None);
         }
-        self.at = Position { record: self.at.record + 1, offset_bytes: Some(self.next_offset) };
+        let offset_bytes = Some(self.next_offset);
+        self.at = Position { record: self.at.record + 1, line: None, offset_bytes };
         if self.kept < PREFIX_BYTES {
-            return Err(self.cut_off());
+            return self.cut_off();
         }
         let Some(length) = self.decoder.record_bytes(self.prefix()) else {
             return Err(self.resynchronise()?);
         };
-        if self.fill_to(length)? < length {
-            return Err(self.cut_off());
+        match self.fill_to(length) {
+            Ok(kept) if kept < length => return self.cut_off(),
+            Ok(_) => {}
+            Err(stop) => {
+                self.at.record -= 1;
+                return Err(stop);
+            }
         }
         self.consume(length);
         Ok(Some(self.decoder.parse(&self.buffer[..length])?))

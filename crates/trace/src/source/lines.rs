@@ -8,7 +8,7 @@ use std::io::{BufRead, Read};
 use super::{Position, Source, Stop};
 use crate::Record;
 use crate::error::Fault;
-use crate::input::HEAD_BYTES;
+use crate::input::{HEAD_BYTES, Stream, without_byte_order_mark};
 
 /// The longest line that is read; a longer one is malformed and skipped to its end.
 const LINE_BYTES_MAX: usize = 4096;
@@ -26,7 +26,7 @@ pub(crate) trait LineDecoder: Send {
 
 /// The records of a text trace. Blank lines and lines that begin with `#` hold none.
 pub(crate) struct LineSource<D> {
-    stream: Box<dyn BufRead + Send>,
+    stream: Stream,
     decoder: D,
     line: Vec<u8>,
     next_offset: u64,
@@ -35,15 +35,16 @@ pub(crate) struct LineSource<D> {
 }
 
 impl<D: LineDecoder> LineSource<D> {
-    pub fn new(stream: Box<dyn BufRead + Send>, decoder: D) -> Self {
+    pub fn new(stream: Stream, decoder: D) -> Self {
         let line = Vec::with_capacity(LINE_BYTES_MAX);
-        let at = Position { record: 0, offset_bytes: Some(0) };
+        let at = Position { record: 0, line: Some(0), offset_bytes: Some(0) };
         Self { stream, decoder, line, next_offset: 0, at, at_first_line: true }
     }
 
-    /// Reads one line into the buffer; `false` at the end.
+    /// Reads one line into the buffer; `false` at the end. A line that damage cuts off is none.
     fn read_line(&mut self) -> Result<bool, Stop> {
         self.line.clear();
+        self.at.line = self.at.line.map(|line| line + 1);
         self.at.offset_bytes = Some(self.next_offset);
         let mut limited = Read::take(&mut self.stream, LINE_BYTES_MAX as u64);
         let length = limited.read_until(b'\n', &mut self.line)?;
@@ -51,7 +52,19 @@ impl<D: LineDecoder> LineSource<D> {
         if length == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
             return Err(self.skip_long_line()?.into());
         }
+        if self.line.last() != Some(&b'\n') && self.stream.ended_at_damage() {
+            return Ok(false);
+        }
+        if self.at.line == Some(1) {
+            self.drop_byte_order_mark();
+        }
         Ok(length > 0)
+    }
+
+    #[cold]
+    fn drop_byte_order_mark(&mut self) {
+        let mark = self.line.len() - without_byte_order_mark(&self.line).len();
+        self.line.drain(..mark);
     }
 
     #[cold]
@@ -91,6 +104,7 @@ fn holds_record(line: &[u8]) -> bool {
 /// The lines of `head` that may hold records, header included, without the last when it is cut.
 fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_cut = head.len() >= HEAD_BYTES;
+    let head = without_byte_order_mark(head);
     let end = head.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let whole = if is_cut { &head[..end] } else { head };
     whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| holds_record(line))

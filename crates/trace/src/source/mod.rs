@@ -44,6 +44,8 @@ impl From<Fault> for Stop {
 pub(crate) struct Position {
     /// Number in the trace, from 1.
     pub record: u64,
+    /// Line of the decompressed stream, from 1; `None` where records are no lines.
+    pub line: Option<u64>,
     /// First byte in the decompressed stream; `None` in Parquet.
     pub offset_bytes: Option<u64>,
 }

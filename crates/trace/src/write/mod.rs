@@ -7,7 +7,6 @@
 mod csv;
 mod parquet;
 
-use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -72,14 +71,14 @@ enum Compression {
 
 /// What the end of the name asks for.
 fn form(path: &Path) -> Option<Form> {
-    let name = path.file_name().and_then(OsStr::to_str)?;
+    let name = path.file_name()?.as_encoded_bytes();
     let endings = [
         (".parquet", Form::Parquet),
         (".csv", Form::Csv(Compression::None)),
         (".csv.gz", Form::Csv(Compression::Gzip)),
         (".csv.zst", Form::Csv(Compression::Zstd)),
     ];
-    endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, form)| form)
+    endings.into_iter().find(|(ending, _)| name.ends_with(ending.as_bytes())).map(|(_, form)| form)
 }
 
 /// A file that takes its name when it is complete; dropped before that, it leaves nothing.
@@ -91,6 +90,7 @@ pub struct PendingFile {
 impl PendingFile {
     /// Starts a file that is to become `target`.
     pub fn create(target: &Path) -> io::Result<Self> {
+        check_replaceable(target)?;
         // Beside the target, for a rename does not cross file systems.
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let mut builder = tempfile::Builder::new();
@@ -110,8 +110,25 @@ impl PendingFile {
 
     /// Puts it under its name, replacing what was there.
     pub fn keep(self) -> io::Result<()> {
-        self.file.persist(&self.target).map(drop).map_err(|error| error.error)
+        let kept = self.file.persist(&self.target);
+        kept.map(drop).map_err(|error| plain_write(error.error))
     }
+}
+
+/// Err for a folder or a device: the new file would take its place, or not get its name in the end.
+fn check_replaceable(target: &Path) -> io::Result<()> {
+    let is_folder_name = target.as_os_str().as_encoded_bytes().ends_with(b"/");
+    let (kind, says) = match target.metadata() {
+        _ if is_folder_name || target.is_dir() => {
+            (ErrorKind::IsADirectory, "is a folder, not a file: give the name of a file in it")
+        }
+        Ok(there) if !there.is_file() => (
+            ErrorKind::InvalidInput,
+            "is a device or a pipe, which cannot be replaced by a file: give the name of a file",
+        ),
+        _ => return Ok(()),
+    };
+    Err(io::Error::new(kind, says))
 }
 
 fn reason(folder: &Path, error: &io::Error) -> String {
@@ -121,18 +138,38 @@ fn reason(folder: &Path, error: &io::Error) -> String {
             format!("there is no folder {name}: create it, or choose another")
         }
         ErrorKind::NotADirectory => format!("{name} is not a folder: choose another"),
-        kind => format!("cannot write in the folder {name}: {kind}"),
+        ErrorKind::PermissionDenied => {
+            format!("you are not permitted to write in the folder {name}: choose another")
+        }
+        kind => format!("cannot write in the folder {name}: {kind}: choose another"),
     }
+}
+
+/// What the system says of a file that is being written, in words with the way out; of the same kind.
+fn plain_write(error: io::Error) -> io::Error {
+    let says = match error.kind() {
+        ErrorKind::StorageFull => {
+            "the file system is full: make room, or write to another; nothing was left behind"
+        }
+        ErrorKind::QuotaExceeded => {
+            "your quota is used up: make room, or write to another file system; nothing was left behind"
+        }
+        ErrorKind::FileTooLarge => {
+            "the file would be larger than is allowed here (`ulimit -f`); nothing was left behind"
+        }
+        _ => return error,
+    };
+    io::Error::new(error.kind(), says)
 }
 
 impl Write for PendingFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // Its own errors name the temporary file, which tells nobody anything.
-        self.file.as_file_mut().write(bytes)
+        self.file.as_file_mut().write(bytes).map_err(plain_write)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.as_file_mut().flush()
+        self.file.as_file_mut().flush().map_err(plain_write)
     }
 }
 
@@ -149,7 +186,7 @@ impl Target {
     }
 
     fn io(&self, error: io::Error) -> TraceError {
-        TraceError::io(&self.file, error)
+        TraceError::write(&self.file, error)
     }
 
     fn check(&self, field: &'static str, value: u64, max: u64) -> Result<(), TraceError> {
@@ -175,6 +212,12 @@ mod tests {
     #[test]
     fn the_name_tells_the_form() {
         let form_of = |name: &str| form(Path::new(name));
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt;
+            let latin_1 = std::ffi::OsStr::from_bytes(b"gr\xf6sse.csv.gz");
+            assert_eq!(form(Path::new(latin_1)), Some(Form::Csv(Compression::Gzip)));
+        }
         assert_eq!(form_of("a/b.parquet"), Some(Form::Parquet));
         assert_eq!(form_of("b.csv"), Some(Form::Csv(Compression::None)));
         assert_eq!(form_of("b.csv.zst"), Some(Form::Csv(Compression::Zstd)));

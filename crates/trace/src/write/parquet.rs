@@ -3,7 +3,7 @@
 //! Goals: DuckDB, Polars and pandas read it as it is; memory holds one row group and no more.
 //! Non-goals: nested data, partitioned folders.
 
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -196,5 +196,11 @@ fn missing_column() -> ParquetError {
 }
 
 fn parquet_error(target: &Target, error: ParquetError) -> TraceError {
-    TraceError::Parquet { file: target.file.clone(), reason: error.to_string() }
+    match error {
+        ParquetError::External(error) => match error.downcast() {
+            Ok(error) => target.io(*error),
+            Err(error) => target.io(io::Error::other(error)),
+        },
+        error => target.io(io::Error::other(error.to_string())),
+    }
 }

@@ -7,7 +7,7 @@ use freewheel::disksim::{ImportError, Imported, import};
 use freewheel::trace::read_text;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, with_near_file};
 use crate::table::Table;
 use crate::{file, output};
 
@@ -101,14 +101,18 @@ impl ImportArgs {
 
 /// The file's name without its folder, as other files call it, and its text.
 fn read(path: &Path) -> Result<(String, String), Failure> {
-    let text =
-        read_text(path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    let text = read_text(path).map_err(|error| {
+        let help = with_near_file("give the path of a parameter file of DiskSim", path, &error);
+        Failure::failed(format!("{}: {error}", path.display())).with_help(help)
+    })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok((name, text))
 }
 
 impl From<ImportError> for Failure {
     fn from(error: ImportError) -> Self {
-        Self::failed(error)
+        Self::failed(error).with_help(
+            "give DiskSim's parameter files, as .parv or .diskspecs with .model and .seek beside it",
+        )
     }
 }

@@ -37,7 +37,7 @@ pub struct ScaleArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file
     drive: String,
     /// Years of change, all four dimensions at their rates
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = crate::verbs::decimal)]
     years: Option<f64>,
     /// Yearly change of seek times, in place of -8%
     #[arg(long, value_name = "PERCENT", requires = "years", allow_hyphen_values = true)]
@@ -52,16 +52,16 @@ pub struct ScaleArgs {
     #[arg(long, value_name = "PERCENT", requires = "years", allow_hyphen_values = true)]
     track_density_rate: Option<Percent>,
     /// Seek times, times this
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = crate::verbs::decimal)]
     seek: Option<f64>,
     /// Speed of rotation, times this, or the speed itself as in 15000rpm
     #[arg(long, value_name = "FACTOR|SPEED")]
     rpm: Option<Speed>,
     /// Blocks on a track, times this
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = crate::verbs::decimal)]
     linear_density: Option<f64>,
     /// Tracks on the same breadth, times this
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = crate::verbs::decimal)]
     track_density: Option<f64>,
     /// The drive file to write instead of stdout
     #[arg(short, long, value_name = "F.toml")]
@@ -192,7 +192,8 @@ impl ScaleArgs {
 impl From<ScaleError> for Failure {
     fn from(error: ScaleError) -> Self {
         match error {
-            ScaleError::Factor { .. } => Self::wrong_use(error),
+            ScaleError::Factor { .. } => Self::wrong_use(error)
+                .with_help("take fewer --years, or give that factor an option of its own"),
             _ => Self::failed(error),
         }
     }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use freewheel::sim::config::TraceWorkload;
+use freewheel::sim::config::{ConfigError, TraceWorkload};
 use freewheel::study::{PhaseAnalysis, ValidateError, Validation, validate};
-use freewheel::trace::Format;
+use freewheel::trace::{Format, TraceError};
 use freewheel::units::grouped;
 
 use crate::failure::Failure;
@@ -60,6 +60,12 @@ impl ValidateArgs {
 impl From<ValidateError> for Failure {
     fn from(error: ValidateError) -> Self {
         match error {
+            // Of a measured trace nothing is left out: each request comes so long after the one before.
+            ValidateError::Config(ConfigError::Trace(
+                error @ (TraceError::Malformed(_) | TraceError::Damaged(_)),
+            )) => Self::failed(error).with_help(
+                "a measured trace has to be whole: mend that record, or copy the file again",
+            ),
             ValidateError::Config(error) => error.into(),
             _ => Self::failed(error),
         }

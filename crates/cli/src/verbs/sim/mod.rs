@@ -19,7 +19,9 @@ use freewheel::study::{self, FreeWork};
 use freewheel::trace::{TraceError, TraceInfo};
 use serde::Serialize;
 
-use crate::failure::{Failure, drive_help, is_not_a_file, with_near_file};
+use crate::failure::{
+    EMPTY_HELP, Failure, damaged_help, drive_help, is_not_a_file, malformed_help, with_near_file,
+};
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
@@ -32,12 +34,13 @@ pub struct SimArgs {
     /// The experiment; its keys are those of `freewheel sim --schema`
     #[arg(required_unless_present = "schema")]
     config: Option<PathBuf>,
-    /// Override a key of the experiment; may be given several times. A path in the experiment counts
-    /// from its folder, one given here from the folder you are in
+    /// Override a key of the experiment; may be given several times. KEY= removes the key, so that its
+    /// default holds. Another scheduler.policy removes the parameters of the one it replaces. A path
+    /// in the experiment counts from its folder, one given here from the folder you are in
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = override_text)]
     overrides: Vec<String>,
     /// Seed of every random stream, instead of the experiment's
-    #[arg(long, value_parser = crate::verbs::seed())]
+    #[arg(long, value_parser = crate::verbs::seed)]
     seed: Option<u64>,
     /// Print one JSON document instead of tables
     #[arg(long)]
@@ -94,10 +97,19 @@ impl SimArgs {
         let (Some(path), false) = (&self.config, self.schema) else {
             return output::print(&output::json(&schemars::schema_for!(SimConfig))?);
         };
+        file::ensure_utf_8(path)?;
+        for output in self.report.iter().chain(&self.log) {
+            file::ensure_not_read(output, path)?;
+        }
         if let Some(report) = &self.report {
             file::ensure_writable(report)?;
         }
         let experiment = self.experiment(path).map_err(|error| self.explain(path, error))?;
+        if let Workload::Trace(trace) = &experiment.config.workload {
+            for output in self.report.iter().chain(&self.log) {
+                file::ensure_not_read(output, &trace.file)?;
+            }
+        }
         let stopwatch = Stopwatch::default();
         let result = self.run_experiment(path, &experiment, &stopwatch)?;
         self.write_report(&experiment, &result)?;
@@ -109,6 +121,9 @@ impl SimArgs {
         config.seed = self.seed.unwrap_or(config.seed);
         if self.log.is_some() {
             config.check_observable()?;
+        }
+        if let Workload::Trace(trace) = &config.workload {
+            check_rereadable(&trace.file)?;
         }
         // A wrong name is known before a long trace is read.
         Experiment::check(&config)?;
@@ -169,6 +184,11 @@ impl SimArgs {
     fn explain(&self, path: &Path, error: ConfigError) -> Failure {
         if let ConfigError::Read { .. } | ConfigError::Parse { .. } = error
             && let Some(failure) = mistaken::for_an_experiment(path)
+        {
+            return failure;
+        }
+        if let ConfigError::Drive(DriveError::Parse { origin, .. }) = &error
+            && let Some(failure) = mistaken::for_a_drive(Path::new(origin))
         {
             return failure;
         }
@@ -256,11 +276,19 @@ fn way_out(error: &ConfigError) -> Option<String> {
             "in an experiment: --set drive=NAME, --set workload.fit=wrap, \
              --set workload.fit=scale, or --set workload.device=N",
         ),
-        ConfigError::Trace(TraceError::Malformed(_)) => {
-            Some("--set workload.lenient=true counts and skips malformed records")
+        ConfigError::Trace(TraceError::Malformed(malformed)) => {
+            return Some(malformed_help(
+                malformed,
+                "--set workload.lenient=true",
+                "workload.format",
+            ));
         }
+        ConfigError::Trace(TraceError::Damaged(damaged)) => {
+            return Some(damaged_help(damaged, "--set workload.lenient=true"));
+        }
+        ConfigError::Trace(TraceError::Empty { .. }) => Some(EMPTY_HELP),
         ConfigError::Trace(TraceError::UnknownFormat { .. }) => {
-            Some("in an experiment: --set workload.format=NAME")
+            Some("if it is one of these, name it: --set workload.format=NAME")
         }
         ConfigError::Unordered => Some(
             "one of them alone: --set array.layout=striped --set array.drives=1 and --seed with its \
@@ -278,6 +306,11 @@ fn way_out(error: &ConfigError) -> Option<String> {
         _ => None,
     };
     help.map(str::to_owned)
+}
+
+/// Err for a pipe in place of a trace: it is read more than once.
+fn check_rereadable(path: &Path) -> Result<(), ConfigError> {
+    file::check_rereadable(path).map_err(|message| ConfigError::Workload { message })
 }
 
 fn look_at_trace(workload: &Workload) -> Result<Option<TraceInfo>, ConfigError> {

@@ -35,9 +35,8 @@ impl CharacterizeArgs {
 fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
     let mut characterizer = Characterizer::new(reader.format());
     reading::read_through(reader, |record| characterizer.observe(record))?;
-    let mut character = characterizer.finish();
-    character.info.skipped = reader.skipped();
-    Ok(character)
+    let character = characterizer.finish();
+    Ok(Character { info: character.info.clone().left_out_by(reader), ..character })
 }
 
 fn text(character: &Character) -> String {

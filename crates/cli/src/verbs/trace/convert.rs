@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use freewheel::trace::{ConvertOptions, Converted, Format, convert_with};
+use freewheel::trace::{ConvertOptions, Converted, Damage, Format, convert_with};
 use freewheel::units::grouped;
 use serde::Serialize;
 
 use super::ReadArgs;
 use crate::failure::Failure;
 use crate::progress::Bars;
-use crate::{output, reading};
+use crate::{file, output, reading};
 
 /// Convert a trace to Parquet or CSV, by the name of the output
 #[derive(Args)]
@@ -24,7 +24,7 @@ pub struct ConvertArgs {
     /// The trace to write: .parquet, .csv, .csv.zst or .csv.gz
     output: PathBuf,
     /// Keep only this device of the trace
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::verbs::device)]
     device: Option<u32>,
     #[command(flatten)]
     read: ReadArgs,
@@ -40,18 +40,27 @@ struct Done {
     records: u64,
     other_devices: u64,
     skipped: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    damage: Option<Damage>,
 }
 
 impl ConvertArgs {
     pub fn run(self) -> Result<(), Failure> {
+        if self.json {
+            file::ensure_utf_8(&self.output)?;
+        }
         let options = ConvertOptions { open: self.read.options(), device: self.device };
         let converted = {
             let bars = Bars::default();
             let report = |reader: &_| reading::report(reader, &bars, "converting");
             convert_with(&self.input, &self.output, &options, report)?
         };
-        let Converted { format, records, other_devices, skipped } = converted;
-        let done = Done { output: self.output, format, records, other_devices, skipped };
+        let Converted { format, records, other_devices, skipped, damaged } = converted;
+        if let Some(damaged) = &damaged {
+            reading::note_damaged(damaged);
+        }
+        let damage = damaged.map(|damaged| damaged.damage);
+        let done = Done { output: self.output, format, records, other_devices, skipped, damage };
         if self.json { output::print_document(&done) } else { output::print(&text(&done)) }
     }
 }

@@ -41,6 +41,9 @@ pub fn text(info: &TraceInfo) -> String {
     table.row(["completions", &completions(info)]);
     table.row(["arrivals that step back", &grouped(info.arrival_regressions)]);
     table.row(["malformed and skipped", &grouped(info.skipped)]);
+    if let Some(damage) = &info.damage {
+        table.row(["damage", &format!("{damage}; {}", damage.consequence())]);
+    }
     format!("{table}\n{}", devices(info))
 }
 

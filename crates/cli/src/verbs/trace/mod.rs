@@ -41,7 +41,8 @@ pub struct ReadArgs {
     /// Format of the trace (see `freewheel trace formats`); recognised by its contents if not given
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// Count and skip malformed records instead of stopping at the first
+    /// Count and skip malformed records, and read a damaged .gz or .zst up to the damage, instead of
+    /// stopping there
     #[arg(long)]
     pub lenient: bool,
 }
