@@ -71,8 +71,7 @@ fn on_every_way_to_the_drive_a_write_with_fua_is_no_hit_and_others_are() {
     let ways = [
         "scheduler = { policy = \"sptf\" }",
         "array = { drives = 3 }",
-        "array = { drives = 3, layout = \"independent\" }",
-        "[external]\nconservatism = \"learned\"\nhabits = { write_cache = \"on\" }",
+        "[external]\nhabits = { write_cache = \"on\" }",
         "keep_free_blocks_before = false\n[freeblock]\ntask = \"scrub\"",
     ];
     for way in ways {
@@ -88,6 +87,15 @@ fn on_every_way_to_the_drive_a_write_with_fua_is_no_hit_and_others_are() {
         let count = writes().filter(|c| c.request.fua).count() as u64;
         assert_eq!(result.fua_write_response.map(|summary| summary.count), Some(count), "{way}");
     }
+}
+
+#[test]
+fn independent_drives_add_up_their_writes_with_fua() {
+    let text = closed("atlas10k", 4, "array = { drives = 3, layout = \"independent\" }");
+    let result = Experiment::new(parsed(&text)).unwrap().run().unwrap();
+    let forced = result.fua_write_response.unwrap();
+    assert!(forced.count > 600, "{forced:?}");
+    assert_eq!(forced.count + result.buffer_writes, result.write_response.count);
 }
 
 #[test]
