@@ -9,6 +9,7 @@ use freewheel_model::onboard::Unit;
 use freewheel_model::onboard::spec::WriteCache;
 use freewheel_model::sched::Waiting;
 use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::library;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
@@ -105,15 +106,20 @@ fn a_forced_write_is_done_when_it_would_be_without_a_write_cache() {
 
 #[test]
 fn a_forced_write_does_not_wait_for_cached_data_of_other_blocks_as_a_flush_does() {
-    let after = |request| Ask { after: SimDuration::ZERO, request };
-    let writes = (0..8).map(|n| after(request(Op::Write, 1_000_000 * (n + 1), 8)));
-    let forced = Request { fua: true, ..request(Op::Write, 16_000_000, 8) };
-    let last = |request| {
-        let script: Vec<Ask> = writes.clone().chain([after(request)]).collect();
-        let outcome = cached().play(&script)[8];
-        outcome.took()
+    let spec = library::spec("exos-x24-24tb").unwrap();
+    let last = |request_behind| {
+        let drive = EmulatedDrive::new(&spec, "it", &Habits::default(), BadBlocks::default(), 1);
+        let mut drive = Virtual::new(drive.unwrap());
+        for place in 1..9 {
+            let write = drive.ask(request(Op::Write, place * 5_000_000_000, 8));
+            assert!(write.took() < SimDuration::from_ms(1), "{}", write.took());
+        }
+        drive.ask(request_behind).took()
     };
-    assert!(last(forced) < last(FLUSH), "{} and {}", last(forced), last(FLUSH));
+    // Eight cached writes take some 100 ms, one some 12 ms.
+    let forced = last(Request { fua: true, ..request(Op::Write, 2_500_000_000, 8) });
+    let flush = last(FLUSH);
+    assert!(forced > SimDuration::from_ms(2) && forced * 2 < flush, "{forced} and {flush}");
 }
 
 #[test]
