@@ -65,6 +65,7 @@ impl Folder {
                 start: VolumeBlock::new(prng.below(2_240_000) * 8),
                 blocks: Blocks::new(8),
                 completion: None,
+                fua: false,
             };
             writer.write(&record).expect("room for the trace");
         }

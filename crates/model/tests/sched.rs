@@ -91,7 +91,7 @@ fn random_waiting(prng: &mut Prng, drive: &Drive, now: SimTime, sequence: u64) -
     let blocks = 1 + prng.below((drive.blocks().get() - start).min(8));
     let op = if prng.chance(0.6) { Op::Read } else { Op::Write };
     let target = drive.target(Lbn::new(start), Blocks::new(blocks), op);
-    Waiting { target, arrival: now, sequence }
+    Waiting { target, arrival: now, sequence, fua: false }
 }
 
 /// Arrivals and picks in random order; the policy must name the oracle's request every time.
@@ -189,12 +189,12 @@ fn a_block_that_is_asked_for_again_and_again_starves_nobody_under_any_sweep() {
     for spec in [PolicySpec::Clook, PolicySpec::Look] {
         let mut policy = spec.build().unwrap();
         let moment = Moment { now: SimTime::ZERO, head: Position::default(), drive: &drive };
-        policy.push(Waiting { target: far, arrival: SimTime::ZERO, sequence: 0 });
-        policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence: 1 });
+        policy.push(Waiting { target: far, arrival: SimTime::ZERO, sequence: 0, fua: false });
+        policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence: 1, fua: false });
         let mut served = Vec::new();
         for sequence in 2..6 {
             served.push(policy.pick(&moment).unwrap().sequence);
-            policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence });
+            policy.push(Waiting { target: hot, arrival: SimTime::ZERO, sequence, fua: false });
         }
         assert!(served[..2].contains(&0), "{spec} served {served:?}");
     }

@@ -163,7 +163,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let mut push = |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
-            let waiting = Waiting { target, arrival: now, sequence };
+            let waiting = Waiting { target, arrival: now, sequence, fua: request.fua };
             if arm.device.takes(now, &waiting) {
                 taken += 1;
                 // What memory has no room for any more may have to be written.
@@ -305,8 +305,9 @@ fn begin_promoted<D: Device>(
     let Promoted { id, op, start, blocks, precedes_writes } = request;
     let blocks = Blocks::new(blocks.into());
     let target = arm.drive.target(start, blocks, op);
-    let sequence = pending.push_promoted(Request { op, start, blocks, tag: 0 }, now);
-    let waiting = Waiting { target, arrival: now, sequence };
+    let request = Request { op, start, blocks, fua: false, tag: 0 };
+    let sequence = pending.push_promoted(request, now);
+    let waiting = Waiting { target, arrival: now, sequence, fua: false };
     arm.device.arrived(now, &waiting, Some(id));
     if precedes_writes {
         promoted.begin(number, waiting);

@@ -12,6 +12,7 @@
 //! | `queue_ns` .. `bus_ns` | int64 | stages, in the order in which they pass |
 //! | `response_ns` | int64 | their sum |
 //! | `refused` | boolean | whether a host-managed drive refused it; then it took no time |
+//! | `fua` | boolean | force unit access |
 //!
 //! Rows are in order of completion. Key-value metadata: `freewheel.log.schema_version`,
 //! `freewheel.version`, `freewheel.seed`, and `freewheel.config`, the resolved experiment as TOML.
@@ -35,13 +36,14 @@ use thiserror::Error;
 use crate::completion::Completion;
 use crate::config::SimConfig;
 
-/// Rows of a row group. One is held in memory: 82 bytes a row.
+/// Rows of a row group. One is held in memory: 83 bytes a row.
 const GROUP_ROWS: usize = 1 << 20;
 /// Operations handed to the encoder at a time.
 const BATCH_ROWS: usize = 8192;
 /// Signed, as every reader of Parquet understands.
 const INT64_MAX: u64 = i64::MAX as u64;
-/// Integer columns in the order of the schema; `op` stands behind the first, `refused` at the end.
+/// Integer columns in the order of the schema; `op` stands behind the first, `refused` and `fua` at
+/// the end.
 const INTEGERS: usize = 10;
 const SCHEMA: &str = "
     message completions {
@@ -57,6 +59,7 @@ const SCHEMA: &str = "
         required int64 bus_ns;
         required int64 response_ns;
         required boolean refused;
+        required boolean fua;
     }";
 
 type FileWriter = SerializedFileWriter<BufWriter<PendingFile>>;
@@ -86,6 +89,7 @@ struct Rows {
     integers: [Vec<i64>; INTEGERS],
     ops: Vec<Op>,
     refused: Vec<bool>,
+    fua: Vec<bool>,
 }
 
 impl CompletionLog {
@@ -161,12 +165,14 @@ impl Rows {
         }
         self.ops.push(request.op);
         self.refused.push(completion.refused.is_some());
+        self.fua.push(request.fua);
     }
 
     fn clear(&mut self) {
         self.integers.iter_mut().for_each(Vec::clear);
         self.ops.clear();
         self.refused.clear();
+        self.fua.clear();
     }
 }
 
@@ -212,6 +218,7 @@ fn write_group(file: &mut FileWriter, rows: &Rows) -> ParquetResult<()> {
         write_column::<Int64Type>(&mut group, values)?;
     }
     write_column::<BoolType>(&mut group, &rows.refused)?;
+    write_column::<BoolType>(&mut group, &rows.fua)?;
     group.close().map(drop)
 }
 
@@ -270,6 +277,11 @@ mod tests {
         row.get_long(at).unwrap()
     }
 
+    fn boolean(row: &Row, name: &str) -> bool {
+        let value = row.get_column_iter().find(|(column, _)| *column == name).unwrap().1;
+        *value == parquet::record::Field::Bool(true)
+    }
+
     #[test]
     fn stages_of_every_row_add_up_to_its_response() {
         let folder = tempfile::tempdir().unwrap();
@@ -292,14 +304,29 @@ mod tests {
         logged_with(&path, &["drive=ultrastar-hc620-14tb".into()]);
         let reader = SerializedFileReader::try_from(path.as_path()).unwrap();
         let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
-        let refused = |row: &Row| {
-            let (_, last) = row.get_column_iter().last().unwrap();
-            *last == parquet::record::Field::Bool(true)
-        };
+        let refused = |row: &Row| boolean(row, "refused");
         let marked: Vec<&Row> = rows.iter().filter(|row| refused(row)).collect();
         // A third are writes, and one in a hundred of them lies in a conventional zone.
         assert!((120..220).contains(&marked.len()), "{}", marked.len());
         assert!(marked.iter().all(|row| integer(row, "response_ns") == 0));
+    }
+
+    #[test]
+    fn writes_with_fua_are_marked_and_no_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.parquet");
+        logged_with(&path, &["workload.pattern.fua_share=0.5".into()]);
+        let reader = SerializedFileReader::try_from(path.as_path()).unwrap();
+        let rows: Vec<Row> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+        let is_write = |row: &&Row| {
+            let op = row.get_column_iter().find(|(column, _)| *column == "op").unwrap().1;
+            *op == parquet::record::Field::Str("write".into())
+        };
+        let (writes, reads): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(is_write);
+        let forced = |rows: &[&Row]| rows.iter().filter(|row| boolean(row, "fua")).count();
+        let share = forced(&writes) as f64 / writes.len() as f64;
+        assert!((0.4..0.6).contains(&share), "{share}");
+        assert_eq!(forced(&reads), 0);
     }
 
     #[test]

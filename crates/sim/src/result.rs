@@ -24,6 +24,8 @@ pub use self::time::{FreeResult, HeadTime, Stages};
 pub(crate) struct Tally {
     reads: Distribution,
     writes: Distribution,
+    /// Of the writes those with FUA, where there are some: few runs have them.
+    fua_writes: Option<Box<Distribution>>,
     flushes: Distribution,
     read_blocks: u64,
     write_blocks: u64,
@@ -116,6 +118,9 @@ pub struct RunResult {
     pub read_response: Summary,
     /// Response times of writes.
     pub write_response: Summary,
+    /// Response times of writes with force unit access, where there were some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fua_write_response: Option<Summary>,
     /// Response times of flushes.
     pub flush_response: Summary,
     /// Longest time a read or write waited for the head.
@@ -188,6 +193,19 @@ pub struct DriveResult {
     pub requests_hash: Option<String>,
 }
 
+impl RunResult {
+    /// Mean response time of the writes without force unit access; none where all have it.
+    pub fn plain_write_ns_mean(&self) -> Option<f64> {
+        let (count, sum_ns) = self.fua_write_response.as_ref().map_or((0, 0.0), count_and_sum);
+        let (all, all_ns) = count_and_sum(&self.write_response);
+        (all > count).then(|| (all_ns - sum_ns) / (all - count) as f64)
+    }
+}
+
+fn count_and_sum(summary: &Summary) -> (u64, f64) {
+    (summary.count, summary.mean_ns * summary.count as f64)
+}
+
 impl Tally {
     #[inline]
     pub(crate) fn arrived(&mut self, now: SimTime) {
@@ -212,6 +230,9 @@ impl Tally {
             }
             Op::Write => {
                 self.writes.record(response);
+                if completion.request.fua {
+                    self.fua_writes.get_or_insert_default().record(response);
+                }
                 self.write_blocks += completion.request.blocks.get();
             }
             Op::Flush => return self.flushes.record(response),
@@ -275,6 +296,9 @@ impl Tally {
         self.background.extend_from_slice(&other.background);
         self.reads.add(&other.reads);
         self.writes.add(&other.writes);
+        if let Some(fua_writes) = &other.fua_writes {
+            self.fua_writes.get_or_insert_default().add(fua_writes);
+        }
         self.flushes.add(&other.flushes);
         self.read_blocks += other.read_blocks;
         self.write_blocks += other.write_blocks;
@@ -318,6 +342,7 @@ impl Tally {
             response: both.summary(),
             read_response: self.reads.summary(),
             write_response: self.writes.summary(),
+            fua_write_response: self.fua_writes.map(|fua_writes| fua_writes.summary()),
             flush_response: self.flushes.summary(),
             queue_ns_max: self.longest_wait.ns(),
             buffer_reads: self.buffer_reads,
@@ -451,7 +476,7 @@ mod tests {
 
     fn completion(op: Op, arrival_ms: u64, end_ms: u64, served: Served) -> Completion {
         let arrival = SimTime::ZERO + ms(arrival_ms);
-        let request = Request { op, start: Lbn::ZERO, blocks: Blocks::new(8), tag: 0 };
+        let request = Request { op, start: Lbn::ZERO, blocks: Blocks::new(8), fua: false, tag: 0 };
         Completion::new(request, arrival, &Served { end: SimTime::ZERO + ms(end_ms), ..served })
     }
 

@@ -276,8 +276,12 @@ impl<'p> Servo<'p> {
     }
 
     /// Whether a background task has the answer to this request, which is just arriving, in memory.
+    /// Memory is volatile, so it never answers a request with FUA.
     #[inline]
     pub fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
+        if waiting.fua {
+            return false;
+        }
         let Some(freeblock) = &mut self.freeblock else { return false };
         freeblock.planner.takes(&foreground(waiting, None), now)
     }

@@ -122,6 +122,7 @@ fn record(arrival_us: u64, op: Op, start: u64) -> Record {
         start: VolumeBlock::new(start),
         blocks: Blocks::new(if op == Op::Flush { 0 } else { 8 }),
         completion: None,
+        fua: false,
     }
 }
 

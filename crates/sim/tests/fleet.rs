@@ -149,7 +149,9 @@ fn write_trace(path: &Path, reads: impl Iterator<Item = (u32, u64)>) {
         let arrival = SimTime::ZERO + SimDuration::from_ms(3 * at);
         let (start, completion) = (VolumeBlock::new(start), arrival + SimDuration::from_ms(5));
         let (op, blocks, completion) = (Op::Read, Blocks::new(8), Some(completion));
-        writer.write(&Record { arrival, op, device, start, blocks, completion }).unwrap();
+        writer
+            .write(&Record { arrival, op, device, start, blocks, completion, fua: false })
+            .unwrap();
     }
     writer.finish().unwrap();
 }

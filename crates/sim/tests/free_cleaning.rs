@@ -159,7 +159,7 @@ impl Source for Checked {
     fn take(&mut self) -> Request {
         self.is_issued = true;
         let (_, LogIo { op, start, blocks, .. }) = self.request.unwrap();
-        Request { op, start, blocks, tag: 0 }
+        Request { op, start, blocks, fua: false, tag: 0 }
     }
 
     fn completed(&mut self, _: u64, now: SimTime) {

@@ -382,7 +382,7 @@ fn a_write_that_the_buffer_took_is_done_for_planners_when_it_is_on_the_media() {
         now += SimDuration::from_ms(wait);
         let start = Lbn::new(sequence * 40);
         let target = drive.target(start, Blocks::new(4), op);
-        let waiting = Waiting { target, arrival: now, sequence };
+        let waiting = Waiting { target, arrival: now, sequence, fua: false };
         device.arrived(now, &waiting, None);
         device.submit(now, &waiting);
         loop {

@@ -42,6 +42,7 @@ fn record(arrival_us: u64, op: Op, start: u64, blocks: u64) -> Record {
         start: VolumeBlock::new(start),
         blocks: Blocks::new(blocks),
         completion: None,
+        fua: false,
     }
 }
 

@@ -106,12 +106,13 @@ fn responses(result: &RunResult) -> Markup {
         cells.push(format!("{:.2}", s.coefficient_of_variation));
         cells
     };
-    let all = [
+    let mut all = vec![
         ("all", &result.response),
         ("reads", &result.read_response),
         ("writes", &result.write_response),
-        ("flushes", &result.flush_response),
     ];
+    all.extend(result.fua_write_response.as_ref().map(|forced| ("writes with FUA", forced)));
+    all.push(("flushes", &result.flush_response));
     let happened = all.into_iter().filter(|(_, summary)| summary.count > 0);
     let rows: Vec<Vec<String>> = happened.map(|(name, summary)| row(name, summary)).collect();
     let head = ["", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max", "variation"];

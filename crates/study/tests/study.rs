@@ -398,3 +398,40 @@ fn loads_without_gaps_and_odd_drives_are_answered_too() {
         assert!(fits && says(&study, words), "{drive}: {share}, {:?}", study.findings);
     }
 }
+
+#[test]
+fn writes_with_fua_are_counted_and_what_they_wait_is_told_where_a_write_cache_spares_others() {
+    let writes = random_reads(400, 40).replace(",R,", ",W,");
+    let alternate = |text: &str| {
+        let line = |(i, line): (usize, &str)| match i % 4 {
+            1 => line.replace(",4096,0,", ",4096,1,") + "\n",
+            _ => line.to_owned() + "\n",
+        };
+        text.lines().enumerate().map(line).collect::<String>()
+    };
+    let of = |text: &str, electronics: bool| {
+        studied(text, |o| {
+            (o.policies, o.scrub) = (vec![PolicySpec::Fcfs], false);
+            o.electronics = electronics;
+        })
+    };
+    let study = of(&alternate(&writes), true);
+    assert_eq!((study.trace.info.fua_writes, study.trace.info.fua_reads), (100, 0));
+    let forced = study.baseline().result.fua_write_response.as_ref().unwrap();
+    assert_eq!(forced.count, 100);
+    let headline = format!(
+        "FUA makes 25 % of the writes wait for the media: they take {:.2} ms on average, other writes ",
+        forced.mean_ns / 1e6
+    );
+    assert!(says(&study, &headline), "{headline}: {:?}", study.findings);
+    let json = serde_json::to_value(&study).unwrap();
+    assert_eq!(json["runs"][0]["result"]["fua_write_response"]["count"], 100);
+    assert!(study.html().contains("with FUA"));
+    // All writes have it.
+    let all = of(&writes.replace(",4096,0,", ",4096,1,"), true);
+    assert!(says(&all, "FUA makes 100 % of the writes wait for the media"), "{:?}", all.findings);
+    // Every write waits for the media anyway; and none has it.
+    assert!(!says(&of(&alternate(&writes), false), "FUA"));
+    let plain = of(&writes, true);
+    assert!(!says(&plain, "FUA") && plain.baseline().result.fua_write_response.is_none());
+}

@@ -28,6 +28,10 @@ pub struct TraceInfo {
     pub flushes: u64,
     /// Trims among them.
     pub trims: u64,
+    /// Reads with force unit access (FUA).
+    pub fua_reads: u64,
+    /// Writes with force unit access (FUA).
+    pub fua_writes: u64,
     /// From the earliest arrival to the latest.
     pub span_ns: u64,
     /// Read and written.
@@ -179,11 +183,13 @@ impl InfoCollector {
         match record.op {
             Op::Read => {
                 info.reads += 1;
+                info.fua_reads += u64::from(record.fua);
                 add(&mut info.bytes_read, record);
                 add(&mut info.bytes, record);
             }
             Op::Write => {
                 info.writes += 1;
+                info.fua_writes += u64::from(record.fua);
                 add(&mut info.bytes_written, record);
                 add(&mut info.bytes, record);
             }
@@ -205,6 +211,8 @@ fn empty(format: Format) -> TraceInfo {
         writes: 0,
         flushes: 0,
         trims: 0,
+        fua_reads: 0,
+        fua_writes: 0,
         span_ns: 0,
         bytes: 0,
         bytes_read: 0,

@@ -32,6 +32,9 @@ pub struct Record {
     /// When the traced device had finished it, on the clock of `arrival` and never before it;
     /// `None` where the trace does not say.
     pub completion: Option<SimTime>,
+    /// Force unit access: a write is done only when its data are on the media, and a read comes from
+    /// the media. False where the trace does not say.
+    pub fua: bool,
 }
 
 impl Record {

@@ -35,7 +35,8 @@ fn any_record(device: impl Strategy<Value = u32>) -> impl Strategy<Value = Recor
     let ops = prop::sample::select(&[Op::Read, Op::Write, Op::Flush, Op::Trim]);
     let extent = (0..VOLUME_BLOCKS_MAX - (1 << 32), 1..=1u64 << 32);
     let times = (0..1u64 << 62, prop::option::of(0..1u64 << 62));
-    (ops, device, extent, times).prop_map(|(op, device, (start, blocks), (arrival, response))| {
+    let fields = (ops, device, extent, times, any::<bool>());
+    fields.prop_map(|(op, device, (start, blocks), (arrival, response), fua)| {
         let (start, blocks) = if op == Op::Flush { (0, 0) } else { (start, blocks) };
         Record {
             arrival: SimTime::from_ns(arrival),
@@ -44,6 +45,7 @@ fn any_record(device: impl Strategy<Value = u32>) -> impl Strategy<Value = Recor
             start: VolumeBlock::new(start),
             blocks: Blocks::new(blocks),
             completion: response.map(|response| SimTime::from_ns(arrival + response)),
+            fua,
         }
     })
 }
@@ -254,4 +256,44 @@ fn parquet_from_a_stream_is_refused_with_the_reason() {
 fn a_missing_file_is_named() {
     let result = TraceReader::open(Path::new("/no/such/trace.csv"), &OpenOptions::default());
     assert!(result.err().unwrap().to_string().contains("/no/such/trace.csv"));
+}
+
+#[test]
+fn parquet_without_a_column_for_fua_has_none_and_one_of_numbers_is_refused() {
+    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet");
+    let write = |more: &str| {
+        let text = format!(
+            "message t {{ required int64 arrival_ns; required binary op (string); required int64 \
+             start_block; required int64 blocks; {more} }}"
+        );
+        let schema = std::sync::Arc::new(parse_message_type(&text).unwrap());
+        let file = fs::File::create(&path).unwrap();
+        let mut file = SerializedFileWriter::new(file, schema, Default::default()).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        let mut at = 0;
+        while let Some(mut column) = group.next_column().unwrap() {
+            match at {
+                1 => column
+                    .typed::<ByteArrayType>()
+                    .write_batch(&[ByteArray::from("write")], None, None)
+                    .unwrap(),
+                _ => column.typed::<Int64Type>().write_batch(&[8], None, None).unwrap(),
+            };
+            column.close().unwrap();
+            at += 1;
+        }
+        group.close().unwrap();
+        file.close().unwrap();
+    };
+    write("");
+    let only = Record { arrival: SimTime::from_ns(8), ..record(8, Op::Write, 0, 8, 8) };
+    assert_eq!(read_all(&path), [only]);
+    write("required int64 fua;");
+    let error = TraceReader::open(&path, &OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("column `fua` has the wrong type INT64"), "{error}");
 }

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{completed, lenient, malformed, reader, record, records};
-use freewheel_trace::{Format, OpenOptions, REQUEST_BLOCKS_MAX, TraceError, TraceReader};
+use freewheel_trace::{Format, OpenOptions, REQUEST_BLOCKS_MAX, Record, TraceError, TraceReader};
 use freewheel_units::Op;
 
 const CSV_HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
@@ -26,7 +26,7 @@ fn freewheel_csv_is_read_with_all_operations_and_keeps_its_zero() {
         format!("{CSV_HEADER}5,R,4096,512,0,9\n7,W,0,1000,1,7\n8,F,0,0,0,\n9,T,512,512,0,\n");
     let want = [
         completed(record(5, Op::Read, 0, 8, 1), 9),
-        completed(record(7, Op::Write, 0, 0, 2), 7),
+        Record { fua: true, ..completed(record(7, Op::Write, 0, 0, 2), 7) },
         record(8, Op::Flush, 0, 0, 0),
         record(9, Op::Trim, 0, 1, 1),
     ];

@@ -1,4 +1,4 @@
-use super::run::{Bench, Ran, SMALL_TRACE, command, run, run_with_room_of, stdout};
+use super::run::{Bench, Ran, SMALL_TRACE, command, document, run, run_with_room_of, stdout};
 
 const INPUTS: [&str; 2] = ["sim.toml", "trace.csv"];
 
@@ -138,6 +138,24 @@ fn a_converted_trace_holds_what_the_original_did() {
     let back = bench.at("back.csv");
     stdout(&["trace", "convert", &copy, &back]);
     assert_eq!(std::fs::read_to_string(back).unwrap(), SMALL_TRACE);
+}
+
+#[test]
+fn a_converted_trace_keeps_force_unit_access_and_info_counts_it() {
+    let forced = SMALL_TRACE.replace("409600,8192,0", "409600,8192,1");
+    let bench = Bench::new(&forced);
+    let [copy, back] = ["copy.parquet", "back.csv"].map(|name| bench.at(name));
+    stdout(&["trace", "convert", &bench.at("trace.csv"), &copy]);
+    stdout(&["trace", "convert", &copy, &back]);
+    assert_eq!(std::fs::read_to_string(back).unwrap(), forced);
+    let said = stdout(&["trace", "info", &copy]);
+    assert!(said.contains("force unit access (FUA)") && said.contains("1 writes"), "{said}");
+    assert_eq!(document(&["trace", "info", &copy, "--json"])["fua_writes"], 1);
+    let character = document(&["trace", "characterize", &copy, "--json"]);
+    assert_eq!(
+        (&character["info"]["fua_writes"], &character["info"]["fua_reads"]),
+        (&1.into(), &0.into())
+    );
 }
 
 /// Makes `disk`, as large as the Atlas 10K, of which nothing is there.

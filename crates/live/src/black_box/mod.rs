@@ -271,7 +271,7 @@ impl BlackBox for RealDrive {
     }
 
     fn submit(&mut self, command: Command) {
-        let Command { id, op, start, blocks } = command;
+        let Command { id, op, start, blocks, fua } = command;
         let mut data = self.spare.pop().unwrap_or_default();
         let bytes = if op.moves_data() { u64::from(blocks) * BLOCK_BYTES } else { 0 };
         data.resize(bytes as usize, 0);
@@ -282,7 +282,7 @@ impl BlackBox for RealDrive {
         assert!(twice.is_none(), "command {id} is under way already");
         let what = match op {
             Op::Read => What::Read,
-            Op::Write => What::Write { fua: false },
+            Op::Write => What::Write { fua },
             Op::Flush => What::Flush,
             Op::Trim => What::Trim { blocks: blocks.into() },
         };

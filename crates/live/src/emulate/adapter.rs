@@ -17,7 +17,7 @@ pub struct Request {
     pub start: Lbn,
     /// Number of blocks, at least one; of no meaning in a flush.
     pub blocks: u64,
-    /// A write that is done when the drive has flushed it.
+    /// Force unit access: all its commands have it. Of no meaning in a flush.
     pub fua: bool,
 }
 
@@ -119,24 +119,11 @@ impl HostAdapter {
         progress.at_drive -= 1;
         progress.bad = progress.bad.or(reply.bad);
         let finished = Finished { id, at: reply.at, bad: progress.bad };
-        if self.is_done(id, op) {
+        if progress.left == 0 && progress.at_drive == 0 {
+            self.requests.remove(&id);
             tell(finished);
         }
         self.send();
-    }
-
-    /// Whether a request is done now that a command of it is. A flush may have to follow.
-    fn is_done(&mut self, id: u64, op: Op) -> bool {
-        let progress = &self.requests[&id];
-        if progress.left > 0 || progress.at_drive > 0 {
-            return false;
-        }
-        if progress.request.fua && op != Op::Flush {
-            self.command(id, Op::Flush, Lbn::ZERO, 0);
-            return false;
-        }
-        self.requests.remove(&id);
-        true
     }
 
     /// Sends commands as long as the drive takes some.
@@ -161,7 +148,9 @@ impl HostAdapter {
         let id = self.next_command;
         self.next_command += 1;
         self.commands.insert(id, Sent { request, op });
-        self.requests.get_mut(&request).expect("it is not done").at_drive += 1;
-        self.drive.submit(self.now, Command { id, op, start, blocks });
+        let progress = self.requests.get_mut(&request).expect("it is not done");
+        progress.at_drive += 1;
+        let fua = progress.request.fua;
+        self.drive.submit(self.now, Command { id, op, start, blocks, fua });
     }
 }

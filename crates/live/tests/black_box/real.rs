@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use freewheel_live::emulate::{Device, Finished};
+use freewheel_live::emulate::{Device, Finished, Request};
 use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
 use freewheel_units::{Blocks, Op, Prng};
 
@@ -67,7 +67,8 @@ fn the_same_requests_at_the_same_times_are_due_at_the_same_nanosecond_as_in_virt
     let mut prng = Prng::new(5, "places");
     for at in 0..30 {
         let op = if at % 3 == 0 { Op::Write } else { Op::Read };
-        let request = request(op, prng.below(2_000_000) * 8, 8);
+        let place = request(op, prng.below(2_000_000) * 8, 8);
+        let request = Request { fua: at % 6 == 0, ..place };
         let outcome = real.ask(request);
         other.now = outcome.asked;
         assert_eq!(other.ask(request).due, outcome.due, "request {at}");

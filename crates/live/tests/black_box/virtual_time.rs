@@ -1,14 +1,20 @@
 //! In virtual time: from event to event.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use freewheel_live::emulate::{COMMAND_BLOCKS_MAX, HostAdapter, Request};
+use freewheel_model::drive::Drive;
+use freewheel_model::onboard::Unit;
+use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::sched::Waiting;
 use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
-use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+use freewheel_sim::library;
+use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
 use super::suite::SUITE;
-use super::{Ask, BlackBox, FLUSH, Outcome, drive, request};
+use super::{Ask, BlackBox, FLUSH, Outcome, drive, request, spec};
 
 /// A drive whose time is that of its last answer.
 pub struct Virtual {
@@ -83,15 +89,53 @@ fn a_request_that_is_longer_than_a_command_takes_as_long_as_its_commands() {
     assert!(whole[0].took() > SimDuration::from_secs(2), "{}", whole[0].took());
 }
 
+fn cached() -> Virtual {
+    let habits = Habits { write_cache: Some(WriteCache::On), ..Habits::default() };
+    Virtual::new(drive(&habits, BadBlocks::default()))
+}
+
 #[test]
-fn a_forced_write_is_done_when_a_write_and_a_flush_behind_it_are() {
+fn a_forced_write_is_done_when_it_would_be_without_a_write_cache() {
     let write = request(Op::Write, 3_000_000, 64);
-    let mut plain = Virtual::new(drive(&Habits::default(), BadBlocks::default()));
-    plain.ask(write);
-    let flushed = plain.ask(FLUSH);
-    let mut forcing = Virtual::new(drive(&Habits::default(), BadBlocks::default()));
-    let forced = forcing.ask(Request { fua: true, ..write });
-    assert_eq!(forced.due, flushed.due);
+    let forced = cached().ask(Request { fua: true, ..write });
+    let habits = Habits { write_cache: Some(WriteCache::Off), ..Habits::default() };
+    let plain = Virtual::new(drive(&habits, BadBlocks::default())).ask(write);
+    assert_eq!(forced.due, plain.due);
+    assert!(cached().ask(write).due < forced.due);
+}
+
+#[test]
+fn a_forced_write_does_not_wait_for_cached_data_of_other_blocks_as_a_flush_does() {
+    let spec = library::spec("exos-x24-24tb").unwrap();
+    let last = |request_behind| {
+        let drive = EmulatedDrive::new(&spec, "it", &Habits::default(), BadBlocks::default(), 1);
+        let mut drive = Virtual::new(drive.unwrap());
+        for place in 1..9 {
+            let write = drive.ask(request(Op::Write, place * 5_000_000_000, 8));
+            assert!(write.took() < SimDuration::from_ms(1), "{}", write.took());
+        }
+        drive.ask(request_behind).took()
+    };
+    // Eight cached writes take some 100 ms, one some 12 ms.
+    let forced = last(Request { fua: true, ..request(Op::Write, 2_500_000_000, 8) });
+    let flush = last(FLUSH);
+    assert!(forced > SimDuration::from_ms(2) && forced * 2 < flush, "{forced} and {flush}");
+}
+
+#[test]
+fn a_forced_write_takes_the_emulated_drive_as_long_as_the_simulated_one() {
+    let mut unit = Unit::new(&Arc::new(Drive::build(&spec()).unwrap()), &spec().onboard).unwrap();
+    let mut emulated = cached();
+    let prng = &mut Prng::new(1, "forced writes");
+    for _ in 0..200 {
+        let (start, fua) = (prng.below(17_000_000), prng.chance(0.5));
+        let op = if prng.chance(0.5) { Op::Write } else { Op::Read };
+        let outcome = emulated.ask(Request { fua, ..request(op, start, 8) });
+        let target = unit.drive().target(Lbn::new(start), Blocks::new(8), op);
+        let arrival = outcome.asked;
+        let served = unit.serve_alone(&Waiting { target, arrival, sequence: 0, fua });
+        assert_eq!(outcome.due, served.end, "{op:?} of {start}, FUA {fua}");
+    }
 }
 
 fn ask() -> impl Strategy<Value = Ask> {

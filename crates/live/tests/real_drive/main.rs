@@ -118,7 +118,7 @@ fn a_device_of_4kn_tells_and_is_asked_for_whole_sectors() {
     let mut drive = RealDrive::connect(&running.uri(), true).unwrap();
     assert_eq!(drive.sector(), SectorFormat::Native4096);
     for (id, op) in [(1, Op::Read), (2, Op::Write)] {
-        drive.submit(Command { id, op, start: Lbn::new(80), blocks: 8 });
+        drive.submit(Command { id, op, start: Lbn::new(80), blocks: 8, fua: false });
         assert_eq!(drive.next_answer(SimTime::MAX).unwrap().unwrap().bad, None);
     }
     assert!(drive.holds(Lbn::new(80), 8) && !drive.holds(Lbn::new(80), 16));
@@ -136,7 +136,7 @@ fn an_export_of_512e_does_not_tell_and_is_what_it_is_said_to_be() {
 }
 
 fn read(id: u64, start: u64, blocks: u32) -> Command {
-    Command { id, op: Op::Read, start: Lbn::new(start), blocks }
+    Command { id, op: Op::Read, start: Lbn::new(start), blocks, fua: false }
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_write_leaves_every_byte_as_it_was() {
     for id in 0..200_u64 {
         let (start, blocks) = (id * 37 % 2000, (id % 9 + 1) as u32);
         for (id, op) in [(2 * id, Op::Read), (2 * id + 1, Op::Write)] {
-            drive.submit(Command { id, op, start: Lbn::new(start), blocks });
+            drive.submit(Command { id, op, start: Lbn::new(start), blocks, fua: false });
             assert_eq!(drive.next_answer(SimTime::MAX).unwrap().unwrap().bad, None);
         }
     }

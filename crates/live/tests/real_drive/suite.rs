@@ -26,7 +26,7 @@ fn sound(make: Make) -> Box<dyn BlackBox> {
 }
 
 fn command(id: u64, op: Op, start: u64) -> Command {
-    Command { id, op, start: Lbn::new(start), blocks: 1 }
+    Command { id, op, start: Lbn::new(start), blocks: 1, fua: false }
 }
 
 fn ask(drive: &mut dyn BlackBox, command: Command) -> (SimTime, Answer) {

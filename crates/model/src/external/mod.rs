@@ -299,7 +299,8 @@ impl External {
     fn to_pick(&self, pending: &Pending) -> Waiting {
         let Foreground { op, start, blocks, sequence, .. } = pending.request;
         let target = self.drive.target(start, Blocks::new(blocks.into()), op);
-        Waiting { target, arrival: pending.arrival, sequence }
+        // A policy that predicts positioning times has no use for the flag.
+        Waiting { target, arrival: pending.arrival, sequence, fua: false }
     }
 
     /// From now on decisions take so long.

@@ -37,6 +37,9 @@ pub struct Waiting {
     pub arrival: SimTime,
     /// Unique and ascending in order of arrival.
     pub sequence: u64,
+    /// Force unit access: a write is done when its data are on the media, whatever the write cache;
+    /// a read comes from the media.
+    pub fua: bool,
 }
 
 /// What a policy may look at when it decides.

@@ -17,7 +17,7 @@ use crate::hand::*;
 
 /// Commands in order of arrival, some of them at the same time, near each other often enough for
 /// hits and overlaps.
-fn any_wishes(prng: &mut Prng, drive: &Drive, count: usize, flushes: bool) -> Vec<Wish> {
+pub fn any_wishes(prng: &mut Prng, drive: &Drive, count: usize, flushes: bool) -> Vec<Wish> {
     let capacity = drive.blocks().get();
     let (mut arrival, mut start) = (SimTime::ZERO, 0);
     let busy = prng.chance(0.5);
@@ -34,7 +34,7 @@ fn any_wishes(prng: &mut Prng, drive: &Drive, count: usize, flushes: bool) -> Ve
             0..=4 => Op::Write,
             _ => Op::Read,
         };
-        Wish { arrival, op, start, blocks }
+        Wish { arrival, op, start, blocks, fua: false }
     };
     (0..count).map(wish).collect()
 }

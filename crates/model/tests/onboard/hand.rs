@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, Turn, ZoneSpec};
-use freewheel_model::drive::{Drive, Exact};
+use freewheel_model::drive::{Actuator, Drive, Exact};
 use freewheel_model::onboard::spec::{
     AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
 };
@@ -134,18 +134,24 @@ pub struct Wish {
     pub op: Op,
     pub start: u64,
     pub blocks: u32,
+    pub fua: bool,
 }
 
 pub fn reads(time_us: u64, start: u64, blocks: u32) -> Wish {
-    Wish { arrival: at(time_us), op: Op::Read, start, blocks }
+    Wish { arrival: at(time_us), op: Op::Read, start, blocks, fua: false }
 }
 
 pub fn writes(time_us: u64, start: u64, blocks: u32) -> Wish {
-    Wish { arrival: at(time_us), op: Op::Write, start, blocks }
+    Wish { arrival: at(time_us), op: Op::Write, start, blocks, fua: false }
 }
 
 pub fn flushes(time_us: u64) -> Wish {
-    Wish { arrival: at(time_us), op: Op::Flush, start: 0, blocks: 0 }
+    Wish { arrival: at(time_us), op: Op::Flush, start: 0, blocks: 0, fua: false }
+}
+
+/// The same with force unit access.
+pub fn forced(wish: Wish) -> Wish {
+    Wish { fua: true, ..wish }
 }
 
 /// What became of a wish.
@@ -190,10 +196,22 @@ pub fn submit(unit: &mut Unit, now: SimTime, wish: &Wish, sequence: u64) -> Opti
         let served = Served { end: now, ..Served::default() };
         return (!unit.flush(now, sequence)).then_some(Outcome { submitted: now, served });
     }
+    submit_to(unit, now, wish, sequence, &mut Exact);
+    None
+}
+
+/// Submits a read or a write, which goes to the media through this actuator.
+pub fn submit_to(
+    unit: &mut Unit,
+    now: SimTime,
+    wish: &Wish,
+    sequence: u64,
+    actuator: &mut impl Actuator,
+) {
     let blocks = Blocks::new(wish.blocks.into());
     let target = unit.drive().target(Lbn::new(wish.start), blocks, wish.op);
-    unit.submit(now, &Waiting { target, arrival: wish.arrival, sequence }, &mut Exact);
-    None
+    let waiting = Waiting { target, arrival: wish.arrival, sequence, fua: wish.fua };
+    unit.submit(now, &waiting, actuator);
 }
 
 fn outcome_of(done: &Done, submitted: &[SimTime]) -> Outcome {

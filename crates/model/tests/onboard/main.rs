@@ -8,6 +8,7 @@ mod bus;
 #[path = "../common/mod.rs"]
 mod common;
 mod flush;
+mod fua;
 mod hand;
 mod lent;
 mod queue;

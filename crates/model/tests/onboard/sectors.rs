@@ -141,7 +141,7 @@ fn commands_that_wait_in_the_drive_take_their_turns_as_well() {
     });
     for (sequence, start) in [(0, 20), (1, 40)] {
         let target = unit.drive().target(Lbn::new(start), Blocks::new(1), Op::Write);
-        let waiting = Waiting { target, arrival: SimTime::ZERO, sequence };
+        let waiting = Waiting { target, arrival: SimTime::ZERO, sequence, fua: false };
         unit.submit(SimTime::ZERO, &waiting, &mut Exact);
     }
     let mut ends = Vec::new();

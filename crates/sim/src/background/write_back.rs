@@ -36,7 +36,7 @@ pub(super) struct WriteBack {
 /// a promoted request, or not at all, as newer data came before; or it is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct WriteBackResult {
-    /// Foreground writes.
+    /// Foreground writes without FUA; memory takes none with it.
     pub writes: u64,
     /// Those that memory took. The others went to the drive: there was no room, or they were not of
     /// whole blocks.

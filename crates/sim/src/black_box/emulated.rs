@@ -29,6 +29,8 @@ pub struct Command {
     pub start: Lbn,
     /// Number of blocks, at least one; of no meaning in a flush.
     pub blocks: u32,
+    /// Force unit access; of no meaning in a flush.
+    pub fua: bool,
 }
 
 /// A command that is done.
@@ -275,7 +277,7 @@ impl EmulatedDrive {
     /// room, or when the command is not one for this drive.
     pub fn submit(&mut self, now: SimTime, command: Command) {
         let now = self.spindle.map_or(now, |spindle| spindle.own(now));
-        let Command { id, op, start, blocks } = command;
+        let Command { id, op, start, blocks, fua } = command;
         let twice = self.inside.insert(id, command);
         assert!(twice.is_none(), "command {id} is inside already");
         if op == Op::Flush {
@@ -287,7 +289,7 @@ impl EmulatedDrive {
         let least = Sectors::of(self.sector.logical_blocks());
         assert!(!least.is_part(start, blocks), "{start} + {blocks} are no whole sectors");
         let target = self.unit.drive().target(start, Blocks::new(blocks.into()), op);
-        let waiting = Waiting { target, arrival: now, sequence: id };
+        let waiting = Waiting { target, arrival: now, sequence: id, fua };
         self.unit.submit(now, &waiting, &mut self.firmware);
     }
 

@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn read(id: u64, start: u64) -> Command {
-        Command { id, op: Op::Read, start: Lbn::new(start), blocks: 1 }
+        Command { id, op: Op::Read, start: Lbn::new(start), blocks: 1, fua: false }
     }
 
     #[test]

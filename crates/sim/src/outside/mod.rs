@@ -2,7 +2,7 @@
 
 mod config;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_model::drive::{Position, Sectors};
 use freewheel_model::external::{Account, External, Finished, to_the_end};
@@ -25,6 +25,8 @@ pub struct Outside<'p> {
     drive: EmulatedDrive,
     planner: Option<&'p mut dyn Planner>,
     promotions: BTreeMap<u64, PromotionId>,
+    /// Requests with FUA that are not done.
+    forced: BTreeSet<u64>,
     /// Flushes at the drive, by the number of their command.
     flushes: BTreeMap<u64, u64>,
     /// When commands have come back and none has been sent since: the drive gets its next ones when
@@ -54,6 +56,7 @@ impl<'p> Outside<'p> {
             drive,
             planner,
             promotions: BTreeMap::new(),
+            forced: BTreeSet::new(),
             flushes: BTreeMap::new(),
             came_back: None,
             sectors,
@@ -89,7 +92,8 @@ impl<'p> Outside<'p> {
         };
         while let Some(command) = self.with_planner(next) {
             let (start, blocks) = self.whole_sectors(command.op, command.start, command.blocks);
-            self.drive.submit(now, Command { id: command.id, op: command.op, start, blocks });
+            let fua = command.foreground.is_some_and(|part| self.forced.contains(&part.sequence));
+            self.drive.submit(now, Command { id: command.id, op: command.op, start, blocks, fua });
         }
     }
 
@@ -123,6 +127,7 @@ impl<'p> Outside<'p> {
         self.came_back = Some(now);
         let sequence = finished.done?.sequence;
         self.promotions.remove(&sequence);
+        self.forced.remove(&sequence);
         Some(Done { sequence, served, flush: false })
     }
 }
@@ -153,6 +158,9 @@ impl Device for Outside<'_> {
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         let promotion = self.promotions.get(&waiting.sequence).copied();
         let request = foreground(waiting, promotion);
+        if waiting.fua {
+            self.forced.insert(waiting.sequence);
+        }
         self.with_planner(|scheduler, planner| scheduler.arrived(request, None, now, planner));
         self.send(now);
     }
@@ -160,7 +168,8 @@ impl Device for Outside<'_> {
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
         let id = FLUSHES + sequence;
         self.flushes.insert(id, sequence);
-        self.drive.submit(now, Command { id, op: Op::Flush, start: Lbn::ZERO, blocks: 0 });
+        let flush = Command { id, op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false };
+        self.drive.submit(now, flush);
         true
     }
 

@@ -344,7 +344,7 @@ impl<F: FreeReads> Source for PostmarkProcess<F> {
     fn take(&mut self) -> Request {
         let (_, LogIo { op, start, blocks, .. }) = self.request.expect("next_arrival gave a time");
         self.is_issued = true;
-        Request { op, start, blocks, tag: 0 }
+        Request { op, start, blocks, fua: false, tag: 0 }
     }
 
     fn completed(&mut self, _: u64, now: SimTime) {

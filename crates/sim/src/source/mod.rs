@@ -25,6 +25,8 @@ pub struct Request {
     pub start: Lbn,
     /// Number of blocks; zero for a flush, and for a trim that lies nowhere.
     pub blocks: Blocks,
+    /// Force unit access: done from or on the media, whatever is cached.
+    pub fua: bool,
     /// Handed back with the completion, for the source's own use.
     pub tag: u64,
 }

@@ -12,6 +12,8 @@ use super::Request;
 pub struct PatternSpec {
     /// Share of reads, 0 to 1.
     pub read_share: f64,
+    /// Share of the writes with force unit access, 0 to 1: done when they are on the media.
+    pub fua_share: f64,
     /// Size of a request, or its mean.
     pub size: Bytes,
     /// How sizes vary.
@@ -42,6 +44,7 @@ impl Default for PatternSpec {
     fn default() -> Self {
         Self {
             read_share: 2.0 / 3.0,
+            fua_share: 0.0,
             size: Bytes::from_kib(4),
             size_distribution: SizeDistribution::Fixed,
             align: Bytes::from_kib(4),
@@ -62,6 +65,7 @@ impl PatternSpec {
             fits.then_some(()).ok_or(format!("`{key}` is {value}: a share of 0 to 1 is needed"))
         };
         share("read_share", self.read_share)?;
+        share("fua_share", self.fua_share)?;
         share("local_share", self.local_share)?;
         let blocks = |key: &str, bytes: Bytes| {
             let fits = bytes.get() > 0 && bytes.get().is_multiple_of(512);
@@ -100,6 +104,7 @@ pub struct Pattern {
     align: u64,
     size: u64,
     ops: Prng,
+    fua: Prng,
     sizes: Prng,
     places: Prng,
     last_start: u64,
@@ -116,6 +121,7 @@ impl Pattern {
             align,
             size,
             ops: Prng::new(seed, "pattern operations"),
+            fua: Prng::new(seed, "pattern force unit access"),
             sizes: Prng::new(seed, "pattern sizes"),
             places: Prng::new(seed, "pattern places"),
             last_start: 0,
@@ -126,10 +132,16 @@ impl Pattern {
     #[inline]
     pub fn draw(&mut self, tag: u64) -> Request {
         let op = if self.ops.chance(self.spec.read_share) { Op::Read } else { Op::Write };
+        let fua = op == Op::Write && self.draw_fua();
         let blocks = self.draw_size();
         let start = self.draw_start(blocks);
         self.last_start = start;
-        Request { op, start: Lbn::new(start), blocks: Blocks::new(blocks), tag }
+        Request { op, start: Lbn::new(start), blocks: Blocks::new(blocks), fua, tag }
+    }
+
+    #[inline]
+    fn draw_fua(&mut self) -> bool {
+        self.spec.fua_share > 0.0 && self.fua.chance(self.spec.fua_share)
     }
 
     #[inline]
@@ -220,6 +232,22 @@ mod tests {
         };
         let error = Pattern::new(spec, Blocks::new(1 << 24), 1).unwrap_err();
         assert!(error.contains("`size` is 2KiB, less than `align` with 4KiB"), "{error}");
+    }
+
+    #[test]
+    fn a_share_of_fua_marks_writes_and_leaves_the_rest_of_the_requests_as_they_are() {
+        let drawn = |fua_share| {
+            let spec = PatternSpec { fua_share, ..PatternSpec::default() };
+            let mut pattern = Pattern::new(spec, Blocks::new(1 << 24), 1).unwrap();
+            (0..30_000).map(|tag| pattern.draw(tag)).collect::<Vec<Request>>()
+        };
+        let (plain, forced) = (drawn(0.0), drawn(0.25));
+        let unmarked = |request: &Request| Request { fua: false, ..*request };
+        assert_eq!(plain, forced.iter().map(unmarked).collect::<Vec<_>>());
+        assert!(forced.iter().all(|request| !request.fua || request.op == Op::Write));
+        // A quarter of a third of 30,000.
+        let count = forced.iter().filter(|request| request.fua).count();
+        assert!((2300..2700).contains(&count), "{count}");
     }
 
     #[test]

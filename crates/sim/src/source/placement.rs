@@ -193,6 +193,7 @@ mod tests {
             start: VolumeBlock::new(at),
             blocks: Blocks::new(8),
             completion: None,
+            fua: false,
         };
         placement.place(&record).unwrap().get()
     }

@@ -124,7 +124,8 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
     fn request(&mut self, record: &Record) -> Result<Request, SourceError> {
         let tag = self.read;
         self.read += 1;
-        let nowhere = Request { op: record.op, start: Lbn::ZERO, blocks: Blocks::ZERO, tag };
+        let (op, fua) = (record.op, record.fua);
+        let nowhere = Request { op, start: Lbn::ZERO, blocks: Blocks::ZERO, fua, tag };
         let placed = |start| Request { start, blocks: record.blocks, ..nowhere };
         let request = match record.op {
             Op::Flush => nowhere,
@@ -229,6 +230,7 @@ mod tests {
             start: VolumeBlock::new(arrival_ms % 1000),
             blocks: Blocks::new(1),
             completion: Some(SimTime::from_ns(completion_ms * 1_000_000)),
+            fua: false,
         }
     }
 

@@ -43,6 +43,7 @@ pub(super) fn findings(study: &Study) -> Vec<Finding> {
         list.extend(policy(study));
         list.extend([load(study), workload(study)]);
         list.extend(buffer(study));
+        list.extend(forced_writes(study));
     }
     list.extend(cautions(study));
     list
@@ -413,6 +414,37 @@ fn buffer(study: &Study) -> Option<Finding> {
             "{sequential} of the reads are sequential. {}, writing back took {} of the time. A flush waits until all that was written before it is on the media. Without the electronics: --mechanics-only.",
             capital(&run.under()),
             percent(result.destaging)
+        ),
+    })
+}
+
+/// None where FUA makes no difference: no write has it, or all writes go to the media anyway.
+fn forced_writes(study: &Study) -> Option<Finding> {
+    let run = study.baseline();
+    let forced = run.result.fua_write_response.as_ref()?;
+    let plain_ns = run.result.plain_write_ns_mean();
+    if !study.drive.electronics
+        || plain_ns.is_some_and(|ns| forced.mean_ns < ns * (1.0 + NOTICEABLE))
+    {
+        return None;
+    }
+    let writes = run.result.write_response.count;
+    let others = match plain_ns {
+        Some(ns) => format!(", other writes {} ms", ms(ns)),
+        None => String::new(),
+    };
+    Some(Finding {
+        headline: format!(
+            "FUA makes {} of the writes wait for the media: they take {} ms on average{others}.",
+            percent(forced.count as f64 / writes as f64),
+            ms(forced.mean_ns)
+        ),
+        detail: format!(
+            "{} of {} writes have FUA (force unit access). The drive answers such a write only when it is on the media, even with its write cache on. That is {}; p99 is {} ms.",
+            grouped(forced.count),
+            grouped(writes),
+            run.under(),
+            ms(forced.p99_ns as f64)
         ),
     })
 }

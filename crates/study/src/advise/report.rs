@@ -156,6 +156,7 @@ fn workload(study: &Study) -> Markup {
     let row = |name: &str, read: String, write: String| vec![name.to_string(), read, write];
     let rows = [
         row("requests", grouped(t.info.reads), grouped(t.info.writes)),
+        row("with FUA", grouped(t.info.fua_reads), grouped(t.info.fua_writes)),
         row("data", size(t.info.bytes_read), size(t.info.bytes_written)),
         row("mean size", mean(t.sizes.read.mean_bytes), mean(t.sizes.write.mean_bytes)),
         row("median size", size(t.sizes.read.median_bytes), size(t.sizes.write.median_bytes)),
@@ -219,6 +220,10 @@ fn words() -> Markup {
         ("extra seeks", "moving to free transfers and on, beyond the direct way of the requests"),
         ("scrub", "reading every block of the drive, to find those that cannot be read any more"),
         ("flush", "a command that is done when all earlier writes are on the media"),
+        (
+            "FUA",
+            "force unit access: a write that is done only when it is on the media, whatever the write cache",
+        ),
         ("p99", "99 % of the requests took no longer"),
     ];
     html! {

@@ -136,7 +136,7 @@ impl Source for FileReader {
         let Extent { start, blocks } = self.wanted.pop_front().expect("next_arrival gave a time");
         self.arrival = None;
         self.open();
-        Request { op: Op::Read, start, blocks: Blocks::new(blocks), tag: 0 }
+        Request { op: Op::Read, start, blocks: Blocks::new(blocks), fua: false, tag: 0 }
     }
 
     fn completed(&mut self, _: u64, now: SimTime) {

@@ -295,7 +295,7 @@ fn serve(drive: &mut dyn BlackBox, period: SimDuration, id: u64, request: &Reque
     drive.sleep_until(soonest + SimDuration::from_ns(wait.round() as u64));
     let sent = drive.now();
     let Request { op, block, blocks, .. } = *request;
-    drive.submit(Command { id, op, start: Lbn::new(block), blocks });
+    drive.submit(Command { id, op, start: Lbn::new(block), blocks, fua: false });
     let answer = drive.next_answer(SimTime::MAX).ok()??;
     Some((answer.at - sent).ns() as f64)
 }
@@ -319,7 +319,7 @@ mod tests {
             drive.sleep_until(drive.now() + gap);
             let sent = drive.now();
             let (block, blocks) = (prng.below(all - 64), 1 + prng.below(64) as u32);
-            drive.submit(Command { id, op: Op::Read, start: Lbn::new(block), blocks });
+            drive.submit(Command { id, op: Op::Read, start: Lbn::new(block), blocks, fua: false });
             let took = drive.next_answer(SimTime::MAX).unwrap().unwrap().at - sent;
             let angle = fold(sent.ns() as f64 / spec.rotation_period.ns() as f64);
             Request { kind: Kind::Longer, op: Op::Read, block, blocks, gap, angle, took }

@@ -273,7 +273,7 @@ impl<'a> Host<'a> {
 
     fn answer(&mut self, op: Op, block: u64, blocks: u32) -> Result<Answer, ExtractError> {
         let id = self.commands;
-        self.drive.submit(Command { id, op, start: Lbn::new(block), blocks });
+        self.drive.submit(Command { id, op, start: Lbn::new(block), blocks, fua: false });
         let until = self.drive.now() + ANSWER_WITHIN;
         let answer = self.drive.next_answer(until)?.ok_or(ExtractError::NoAnswer { block })?;
         Ok(answer)

@@ -146,6 +146,7 @@ mod tests {
                 start: VolumeBlock::new(number),
                 blocks: Blocks::new(1),
                 completion: Some(SimTime::from_ns(1000 + number * 10 + 7)),
+                fua: false,
             });
         }
         Sample { pieces: sampler.pieces }

@@ -1,7 +1,8 @@
 //! A request of a trace, as the real drive served it and as ours did.
 
 use freewheel_model::onboard::{Served, Unit};
-use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+use freewheel_model::sched::Waiting;
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 /// A request of the trace.
 #[derive(Debug, Clone, Copy)]
@@ -9,6 +10,7 @@ pub(super) struct Request {
     pub op: Op,
     pub start: Lbn,
     pub blocks: u32,
+    pub fua: bool,
     pub arrival: SimTime,
     pub completion: SimTime,
 }
@@ -43,7 +45,9 @@ pub(super) fn replay(mut unit: Unit, requests: &[Request]) -> Vec<Exchange> {
     let mut exchanges = Vec::with_capacity(requests.len());
     for request in requests {
         now += before.map_or(SimDuration::ZERO, |before| request.arrival - before);
-        let served = unit.serve(now, request.op, request.start, request.blocks);
+        let Request { op, start, blocks, fua, .. } = *request;
+        let target = unit.drive().target(start, Blocks::new(blocks.into()), op);
+        let served = unit.serve_alone(&Waiting { target, arrival: now, sequence: 0, fua });
         exchanges.push(Exchange { request: *request, served, simulated: served.end - now });
         now = served.end;
         before = Some(request.completion);

@@ -161,6 +161,7 @@ fn requests(trace: &TraceWorkload, file: &str, unit: &Unit) -> Result<Vec<Reques
             op: record.op,
             start: Lbn::new(record.start.get()),
             blocks: record.blocks.get() as u32,
+            fua: record.fua,
             arrival: record.arrival,
             completion,
         });

@@ -500,6 +500,7 @@ mod tests {
                     op: Op::Read,
                     start,
                     blocks: 8,
+                    fua: false,
                     arrival: recorded,
                     completion,
                 });
@@ -586,6 +587,7 @@ mod tests {
             op: Op::Read,
             start: Lbn::new(0),
             blocks: 1,
+            fua: false,
             arrival: SimTime::ZERO,
             completion: SimTime::ZERO,
         };

@@ -22,7 +22,7 @@ pub fn responses(spec: &DriveSpec, habits: &Habits, writes: bool) -> Vec<f64> {
             drive.sleep_until(SimTime::from_ns(id * 40_000_000));
             let sent = drive.now();
             let op = if writes && prng.below(2) == 0 { Op::Write } else { Op::Read };
-            drive.submit(Command { id, op, start, blocks: sector });
+            drive.submit(Command { id, op, start, blocks: sector, fua: false });
             (drive.next_answer(SimTime::MAX).unwrap().unwrap().at - sent).ns() as f64
         })
         .collect()

@@ -91,7 +91,7 @@ mod tests {
     fn read_at(ns: u64) -> Record {
         let (start, blocks) = (VolumeBlock::ZERO, Blocks::new(1));
         let arrival = SimTime::from_ns(ns);
-        Record { arrival, op: Op::Read, device: 0, start, blocks, completion: None }
+        Record { arrival, op: Op::Read, device: 0, start, blocks, completion: None, fua: false }
     }
 
     #[test]

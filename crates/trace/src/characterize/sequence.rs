@@ -177,7 +177,15 @@ mod tests {
         for &(op, device, start, blocks) in requests {
             let (start, blocks) = (VolumeBlock::new(start), Blocks::new(blocks));
             let arrival = SimTime::ZERO;
-            collector.observe(&Record { arrival, op, device, start, blocks, completion: None });
+            collector.observe(&Record {
+                arrival,
+                op,
+                device,
+                start,
+                blocks,
+                completion: None,
+                fua: false,
+            });
         }
         collector.finish()
     }

@@ -43,6 +43,7 @@ impl LineDecoder for DisksimAscii {
             start: extent.start,
             blocks: extent.blocks,
             completion: None,
+            fua: false,
         })
     }
 }

@@ -53,6 +53,7 @@ impl LineDecoder for DisksimValidate {
             start: extent.start,
             blocks: extent.blocks,
             completion: Some(completion),
+            fua: false,
         })
     }
 }

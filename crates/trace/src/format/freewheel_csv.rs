@@ -3,7 +3,7 @@
 //! `arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns`, with this header line. `op` is `R`,
 //! `W`, `F` (cache flush; offset and length mean nothing and are read as 0) or `T` (trim).
 //! `complete_ns` is empty where unknown. Time 0 is the start of the recording and is kept.
-//! `fua` must be 0 or 1 and is dropped: no request of this project carries it.
+//! `fua` is 0, or 1 for force unit access.
 
 use freewheel_units::{Op, SimTime};
 
@@ -48,7 +48,7 @@ impl LineDecoder for FreewheelCsv {
         let op = op(fields.next("op")?)?;
         let (offset, length) = (fields.next("offset_bytes")?, fields.next("length_bytes")?);
         let extent = extent(op, offset, length)?;
-        flag(fields.next("fua")?)?;
+        let fua = flag(fields.next("fua")?)?;
         let completion = completion(arrival, fields.next("complete_ns")?)?;
         fields.end()?;
         Ok(Record {
@@ -58,6 +58,7 @@ impl LineDecoder for FreewheelCsv {
             start: extent.start,
             blocks: extent.blocks,
             completion,
+            fua,
         })
     }
 }
@@ -80,9 +81,10 @@ fn extent(op: Op, offset: Token, length: Token) -> Result<Extent, Fault> {
 }
 
 #[inline]
-fn flag(token: Token) -> Result<(), Fault> {
+fn flag(token: Token) -> Result<bool, Fault> {
     match token.text {
-        b"0" | b"1" => Ok(()),
+        b"0" => Ok(false),
+        b"1" => Ok(true),
         _ => Err(token.fault("write 0 or 1")),
     }
 }

@@ -55,6 +55,7 @@ impl LineDecoder for HeimdallText {
             start: extent.start,
             blocks: extent.blocks,
             completion: None,
+            fua: false,
         })
     }
 }

@@ -97,6 +97,7 @@ impl BinaryDecoder for HpSrt {
             start: extent.start,
             blocks: extent.blocks,
             completion: Some(completion),
+            fua: false,
         })
     }
 }

@@ -51,7 +51,15 @@ impl LineDecoder for MsrCsv {
         fields.end()?;
         let device = self.device(host, disk)?;
         let completion = Some(completion);
-        Ok(Record { arrival, op, device, start: extent.start, blocks: extent.blocks, completion })
+        Ok(Record {
+            arrival,
+            op,
+            device,
+            start: extent.start,
+            blocks: extent.blocks,
+            completion,
+            fua: false,
+        })
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `start_block` | INT64 | 512 bytes a block |
 //! | `blocks` | INT64 | 0 for a flush |
 //! | `completion_ns` | INT64, optional | null where unknown; the column may be missing |
+//! | `fua` | BOOLEAN | force unit access; false when null or when the column is missing |
 //!
 //! Goals: what the writer wrote comes back; files that pandas, Polars or DuckDB wrote with these
 //! columns, in whatever order and integer width, are read too. Other columns are ignored.
@@ -20,7 +21,7 @@ use std::path::Path;
 use freewheel_units::{Op, SimTime};
 use parquet::basic::Type as PhysicalType;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -36,16 +37,17 @@ const MAGIC: &[u8] = b"PAR1";
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 8192;
 /// The columns, in the order of [`ParquetSource::columns`].
-pub(crate) const COLUMNS: [&str; 6] =
-    ["arrival_ns", "op", "device", "start_block", "blocks", "completion_ns"];
+pub(crate) const COLUMNS: [&str; 7] =
+    ["arrival_ns", "op", "device", "start_block", "blocks", "completion_ns", "fua"];
 const OP: usize = 1;
+const FUA: usize = 6;
 /// Columns that a file may lack.
-const OPTIONAL: [&str; 2] = ["device", "completion_ns"];
+const OPTIONAL: [&str; 3] = ["device", "completion_ns", "fua"];
 
 pub(super) const ROW: Row = Row {
     format: Format::Parquet,
     name: "parquet",
-    description: "Parquet: arrival_ns, op, device, start_block, blocks (512 B), completion_ns",
+    description: "Parquet: arrival_ns, op, device, start_block, blocks (512 B), completion_ns, fua",
     rebased: false,
     detect: is_parquet,
     open: None,
@@ -156,7 +158,12 @@ impl ParquetSource {
         let (start, blocks) = (self.number(3, row)?, self.number(4, row)?);
         let extent = if op == Op::Flush { Extent::NONE } else { Extent::of_blocks(start, blocks)? };
         let completion = self.completion(arrival, row)?;
-        Ok(Record { arrival, op, device, start: extent.start, blocks: extent.blocks, completion })
+        let Extent { start, blocks } = extent;
+        Ok(Record { arrival, op, device, start, blocks, completion, fua: self.fua(row) })
+    }
+
+    fn fua(&self, row: usize) -> bool {
+        self.columns[FUA].is_some() && self.numbers[FUA][row] == Some(1)
     }
 
     fn completion(&self, arrival: SimTime, row: usize) -> Result<Option<SimTime>, Fault> {
@@ -242,7 +249,8 @@ fn find_columns(file: &SerializedFileReader<File>) -> Result<[Option<usize>; COL
 
 fn is_right_type(name: &str, physical: PhysicalType) -> bool {
     match physical {
-        PhysicalType::INT32 | PhysicalType::INT64 => name != COLUMNS[OP],
+        PhysicalType::INT32 | PhysicalType::INT64 => name != COLUMNS[OP] && name != COLUMNS[FUA],
+        PhysicalType::BOOLEAN => name == COLUMNS[FUA],
         PhysicalType::BYTE_ARRAY => name == COLUMNS[OP],
         _ => false,
     }
@@ -263,6 +271,9 @@ fn read_numbers(reader: &mut ColumnReader, out: &mut Vec<Option<i64>>) -> Result
         ColumnReader::Int32ColumnReader(reader) => {
             // Unsigned, as we write it: the only 32-bit column of ours is the device.
             read_column::<Int32Type, _>(reader, out, |value| i64::from(value as u32))
+        }
+        ColumnReader::BoolColumnReader(reader) => {
+            read_column::<BoolType, _>(reader, out, i64::from)
         }
         ColumnReader::Int64ColumnReader(reader) => {
             read_column::<Int64Type, _>(reader, out, |value| value)

@@ -39,6 +39,7 @@ impl LineDecoder for Spc {
             start: extent.start,
             blocks: extent.blocks,
             completion: None,
+            fua: false,
         })
     }
 }

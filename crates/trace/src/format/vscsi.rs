@@ -86,6 +86,7 @@ impl BinaryDecoder for Vscsi {
             start: extent.start,
             blocks: extent.blocks,
             completion: None,
+            fua: false,
         })
     }
 }

@@ -76,7 +76,8 @@ impl CsvWriter {
 fn append_line(text: &mut Vec<u8>, record: &Record) -> io::Result<()> {
     let (arrival, op) = (record.arrival.ns(), letter(record.op));
     let (offset, length) = (record.start.get() * BLOCK_BYTES, record.bytes().get());
-    write!(text, "{arrival},{op},{offset},{length},0,")?;
+    let fua = u8::from(record.fua);
+    write!(text, "{arrival},{op},{offset},{length},{fua},")?;
     match record.completion.map(SimTime::ns) {
         Some(completion) => writeln!(text, "{completion}"),
         None => writeln!(text),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use freewheel_units::{Op, SimTime};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -21,7 +21,7 @@ use super::{PendingFile, Target};
 use crate::Record;
 use crate::error::TraceError;
 
-/// Rows of a row group. One is held in memory: 37 bytes a row.
+/// Rows of a row group. One is held in memory: 38 bytes a row.
 const GROUP_ROWS: usize = 1 << 20;
 /// Rows handed to the encoder at a time.
 const BATCH_ROWS: usize = 8192;
@@ -35,6 +35,7 @@ const SCHEMA: &str = "
         required int64 start_block;
         required int64 blocks;
         optional int64 completion_ns;
+        required boolean fua;
     }";
 
 type FileWriter = SerializedFileWriter<BufWriter<PendingFile>>;
@@ -58,6 +59,7 @@ struct Rows {
     completion_ns: Vec<i64>,
     /// One a row: 1 when known, else 0.
     completion_known: Vec<i16>,
+    fua: Vec<bool>,
 }
 
 impl ParquetWriter {
@@ -108,6 +110,7 @@ impl Rows {
         self.blocks.push(record.blocks.get() as i64);
         self.completion_ns.extend(record.completion.map(|time| time.ns() as i64));
         self.completion_known.push(i16::from(record.completion.is_some()));
+        self.fua.push(record.fua);
     }
 
     fn clear(&mut self) {
@@ -118,6 +121,7 @@ impl Rows {
         self.blocks.clear();
         self.completion_ns.clear();
         self.completion_known.clear();
+        self.fua.clear();
     }
 }
 
@@ -150,6 +154,7 @@ fn write_group(file: &mut FileWriter, rows: &Rows) -> ParquetResult<()> {
     write_column::<Int64Type>(&mut group, &rows.start_block, None)?;
     write_column::<Int64Type>(&mut group, &rows.blocks, None)?;
     write_column::<Int64Type>(&mut group, &rows.completion_ns, Some(&rows.completion_known))?;
+    write_column::<BoolType>(&mut group, &rows.fua, None)?;
     group.close().map(drop)
 }
 

@@ -43,6 +43,7 @@ pub fn record(arrival_ns: u64, op: Op, device: u32, start: u64, blocks: u64) -> 
         start: VolumeBlock::new(start),
         blocks: Blocks::new(blocks),
         completion: None,
+        fua: false,
     }
 }
 

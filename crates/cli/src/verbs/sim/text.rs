@@ -47,7 +47,12 @@ fn overview(result: &RunResult) -> Table {
         [&result.read_response, &result.write_response, &result.flush_response]
             .map(|summary| grouped(summary.count));
     let trims = grouped(result.trims);
-    let mut counts = format!("{reads} reads, {writes} writes, {flushes} flushes, {trims} trims");
+    let fua = match &result.fua_write_response {
+        Some(forced) => format!(" ({} with FUA)", grouped(forced.count)),
+        None => String::new(),
+    };
+    let mut counts =
+        format!("{reads} reads, {writes} writes{fua}, {flushes} flushes, {trims} trims");
     if result.refused_writes.count > 0 {
         counts += &format!(", {} refused writes", grouped(result.refused_writes.count));
     }
@@ -96,6 +101,9 @@ fn responses(result: &RunResult) -> Table {
     table.row(std::iter::once("response, ms").chain(columns));
     table.row(response_cells("reads", &result.read_response));
     table.row(response_cells("writes", &result.write_response));
+    if let Some(forced) = &result.fua_write_response {
+        table.row(response_cells("writes with FUA", forced));
+    }
     table.row(response_cells("reads and writes", &result.response));
     if result.flush_response.count > 0 {
         table.row(response_cells("flushes", &result.flush_response));

@@ -34,6 +34,7 @@ pub fn text(info: &TraceInfo) -> String {
     let human = |bytes| Bytes::new(bytes).human();
     let mut table = Table::new("ll");
     table.row(["requests".to_owned(), requests(info)]);
+    table.row(["force unit access (FUA)", &forced(info)]);
     table.row(["span".to_owned(), number::seconds(info.span_ns)]);
     let (read, written) = (human(info.bytes_read), human(info.bytes_written));
     table.row(["bytes".into(), format!("{} ({read} read, {written} written)", human(info.bytes))]);
@@ -56,6 +57,14 @@ fn requests(info: &TraceInfo) -> String {
         grouped(info.flushes),
         grouped(info.trims)
     )
+}
+
+fn forced(info: &TraceInfo) -> String {
+    match (info.fua_writes, info.fua_reads) {
+        (0, 0) => "none".into(),
+        (writes, 0) => format!("{} writes", grouped(writes)),
+        (writes, reads) => format!("{} writes, {} reads", grouped(writes), grouped(reads)),
+    }
 }
 
 fn completions(info: &TraceInfo) -> String {

@@ -156,7 +156,8 @@ impl World {
                     continue;
                 }
             };
-            self.drive.submit(self.now, black_box::Command { id, op, start, blocks });
+            let fua = matches!(what, What::Write { fua: true });
+            self.drive.submit(self.now, black_box::Command { id, op, start, blocks, fua });
             self.inside.insert(id, command);
         }
         let now = self.now;

@@ -369,7 +369,12 @@ impl Unit {
     /// Serves one command from `now` on, when no other is inside. Panics like [`Drive::target`].
     pub fn serve(&mut self, now: SimTime, op: Op, start: Lbn, blocks: u32) -> Served {
         let target = self.drive.target(start, Blocks::new(u64::from(blocks)), op);
-        self.submit(now, &Waiting { target, arrival: now, sequence: 0 }, &mut Exact);
+        self.serve_alone(&Waiting { target, arrival: now, sequence: 0, fua: false })
+    }
+
+    /// Serves this command from its arrival on, when no other is inside.
+    pub fn serve_alone(&mut self, waiting: &Waiting) -> Served {
+        self.submit(waiting.arrival, waiting, &mut Exact);
         loop {
             let next = self.next_event().expect("a command is inside");
             if let Some(done) = self.advance(next.time(), &mut Exact) {
@@ -455,12 +460,13 @@ impl Unit {
         Command { waiting: *waiting, submitted: self.now, overhead, ready, misses: false }
     }
 
-    /// Serves a read from the buffer, or gives it back as a command that needs the media.
+    /// Serves a read from the buffer, or gives it back as a command that needs the media. A read with
+    /// FUA always does.
     #[inline]
     fn submit_read(&mut self, waiting: &Waiting) -> Option<Command> {
         let pressed = self.is_pressed();
         let mut misses = false;
-        if !pressed || self.queue.hits_out_of_turn {
+        if !waiting.fua && (!pressed || self.queue.hits_out_of_turn) {
             let start = waiting.target.start;
             match self.held(start, waiting.target.blocks, !pressed) {
                 Held::Whole { segment, there } => {
@@ -484,11 +490,11 @@ impl Unit {
     }
 
     /// Takes a write into the buffer as soon as there is room, or gives it back as a command that
-    /// needs the media.
+    /// needs the media: it is too large for the buffer, or has FUA.
     fn submit_write(&mut self, waiting: &Waiting) -> Option<Command> {
         let spec = &self.buffer_spec;
         let cached = self.buffer.is_some() && spec.write_cache != WriteCache::Off;
-        if !cached || waiting.target.blocks > spec.segment_blocks {
+        if !cached || waiting.fua || waiting.target.blocks > spec.segment_blocks {
             return Some(self.process(waiting, false));
         }
         let command = self.process(waiting, true);

@@ -109,7 +109,9 @@ impl Unit {
         if command.waiting.target.op == Op::Write {
             return self.write_to_media(command, actuator);
         }
-        if command.misses {
+        // With FUA a read comes from the media, even when the buffer has the same data. What the
+        // buffer alone has of these blocks is written before that, as for any read of the media.
+        if command.misses || command.waiting.fua {
             return self.read_from_media(command, None, actuator);
         }
         let target = &command.waiting.target;
