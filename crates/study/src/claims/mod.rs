@@ -106,7 +106,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "osdi00.fig10",
         title: "Any X % of the blocks suffice",
-        setting: "as figure 8, MPL 10",
+        setting: "as figure 8, MPL 10, three scans",
         run: osdi00_mining::fig10,
     },
     Claim {
