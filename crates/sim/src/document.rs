@@ -337,7 +337,7 @@ mod tests {
             ),
             (
                 "[workload]\nkind = 'closed'\npattern.sise = '4KiB'",
-                "line 3: there is no key `workload.pattern.sise`: there are `read_share`, `size`",
+                "line 3: there is no key `workload.pattern.sise`: there are `read_share`, `fua_share`, `size`",
                 "size",
             ),
             (

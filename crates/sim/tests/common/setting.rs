@@ -40,6 +40,7 @@ impl Setting {
         let drive = Arc::new(Drive::build(&spec).ok()?);
         let pattern = PatternSpec {
             read_share: [0.0, 0.5, 0.8, 1.0][prng.below(4) as usize],
+            fua_share: [0.0, 0.4][(seed % 2) as usize],
             size: Bytes::new(512 * (1 + prng.below(12))),
             size_distribution: SizeDistribution::Exponential,
             fua_share: 0.0,
