@@ -16,16 +16,16 @@ use freewheel_sim::{ExternalConfig, RunResult};
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 
-use super::{Context, osdi00_mining};
+use super::{Context, Row, osdi00_mining};
 use crate::chart::Line;
 
 /// What stands in for the paper's drive, wherever its seeks vary.
-pub(super) const BLACK_BOX: &str = "an emulated Atlas 10K; errors of its seeks are normal, with a standard deviation of 140 us; bus of 80 MB/s (Ultra2)";
+pub(super) const BLACK_BOX: &str = "an emulated Atlas 10K; errors of its seeks are normal, with a standard deviation of 105 us; bus of 80 MB/s (Ultra2)";
 
 /// How far seeks of the paper's drive were off is not said. With this as many head times are
 /// mispredicted as on it, 2.5 %: whole turns, and ends amid a request of a drive with zero-latency
 /// access. That errors are normal is assumed: they are sums of many small ones.
-pub(super) const ATLAS_JITTER: SimDuration = SimDuration::from_us(140);
+pub(super) const ATLAS_JITTER: SimDuration = SimDuration::from_us(105);
 
 /// The paper's scheduler chooses the next request as soon as one is done.
 const AT_ONCE: SimDuration = SimDuration::MAX;
@@ -178,6 +178,15 @@ pub(super) fn on_ultra2(spec: &mut DriveSpec) {
 }
 
 impl Context<'_> {
+    /// A number of a whole scan with a band. A short run has the beginning of a scan alone, while much is
+    /// wanted: another number, which has none.
+    pub fn of_scan(&self, quantity: &str, unit: &'static str, band: [f64; 2], ours: f64) -> Row {
+        match self.options.quick {
+            true => self.measured(&format!("{quantity}, beginning of a scan"), unit, ours),
+            false => self.row_in(quantity, unit, band, ours),
+        }
+    }
+
     /// Runs all on all cores.
     pub fn run_all<T: Send>(
         &self,

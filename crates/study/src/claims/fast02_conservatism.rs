@@ -118,14 +118,14 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let row = context.row_in(&what, "%", [-5.0, most], runs.cost(number, margin));
             rows.push(row.noted(format!("{:.1} % without a margin", runs.cost(number, 0))));
             let what = format!("{name}: free bandwidth lost at {ms} ms");
-            let row = context.row_in(&what, "%", third(free), runs.free_lost(number, margin));
+            let row = context.of_scan(&what, "%", third(free), runs.free_lost(number, margin));
             rows.push(Row { paper: Some(free), ..row });
         }
     }
     let wide = |least: f64, most: f64| [third(least)[0], third(most)[1]];
     let above = wide(13.0, 15.0);
     rows.push(context.row_in("SSTF: response above SPTF's", "%", above, runs.slower(SSTF)));
-    rows.push(context.row_in(
+    rows.push(context.of_scan(
         "SSTF: free bandwidth over SPTF's",
         "x",
         wide(2.1, 2.6),
@@ -140,13 +140,13 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let (what, above) = ("SPTF-SW60%: response above SPTF's", wide(5.0, 6.0));
     let row = context.row_in(what, "%", above, runs.slower(BETWEEN));
     rows.push(row.deviates(9.7, 0.5, fewer));
-    rows.push(context.row_in(
+    rows.push(context.of_scan(
         "SPTF-SW60%: free bandwidth of SSTF's",
         "%",
         [80.0, 100.0],
         100.0 * runs.free(BETWEEN, 400) / runs.free(SSTF, 400),
     ));
-    rows.push(context.row_in(
+    rows.push(context.of_scan(
         "SPTF-SW60%: free bandwidth lost from 0.3 to 0.4 ms",
         "%",
         third(7.2),
@@ -197,10 +197,14 @@ impl Shares {
             |margin| 100.0 * (1.0 - free(&self.outside, margin) / free(&self.no_track, margin));
         let no_track =
             |ms: &str| format!("below that in firmware without same-track requests, at {ms} ms");
+        let around = |quantity: &str, paper: f64, ours| {
+            let row = context.of_scan(quantity, "%", [paper - 5.0, paper + 5.0], ours);
+            Row { paper: Some(paper), ..row }
+        };
         vec![
-            context.row("free bandwidth below that in firmware, at 0.3 ms", "%", 35.0, 5.0, below),
-            context.row(&no_track("0.3"), "%", 2.5, 5.0, apart(300)),
-            context.row(&no_track("0.4"), "%", 2.5, 5.0, apart(400)),
+            around("free bandwidth below that in firmware, at 0.3 ms", 35.0, below),
+            around(&no_track("0.3"), 2.5, apart(300)),
+            around(&no_track("0.4"), 2.5, apart(400)),
         ]
     }
 

@@ -19,7 +19,7 @@ use super::{Context, Figure, Outcome};
 use crate::chart::Axes;
 
 /// 0.7 % on the Cheetah 18LP.
-const CHEETAH_JITTER: SimDuration = SimDuration::from_us(55);
+const CHEETAH_JITTER: SimDuration = SimDuration::from_us(48);
 
 /// How far the bus is behind the media varies by so much for each block: "one request may overlap by
 /// 100 us more than expected" (section 5.2) among those of 40 KB, and as much less.

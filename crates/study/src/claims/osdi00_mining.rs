@@ -358,11 +358,8 @@ fn fig10_rows(context: &Context<'_>, parts: &[u32], results: &[RunResult]) -> Ve
 const LAST_BLOCKS: &str = "the gain is that of leaving the last 5 % of the blocks out: 0.95 / (1 - their share of the time). Figure 9 of the paper says 30 % of the time, which gives 36 %; 40 % would take a share of 32 %. Ours is 28 %";
 
 pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
-    let parts: &[u32] = if context.options.quick {
-        &COMPARED
-    } else {
-        &[10, 30, 50, 60, 70, 80, 90, 95, 98, 100]
-    };
+    let parts: &[u32] =
+        if context.options.quick { &COMPARED } else { &[10, 30, 50, 60, 70, 80, 90, 95, 98, 100] };
     let settings = |parts: &[u32], sizes| -> Vec<Setting> {
         let setting = |&part: &u32| Setting {
             enough: (part < 100).then_some(f64::from(part) / 100.0),
