@@ -173,7 +173,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let [one_even, two_even] = [seen(1, false)?, seen(2, false)?];
     let rotate =
         |seen: &Seen| seen.result.head_time.rotate_ns as f64 / seen.result.requests as f64 / 1e6;
-    let busy = |seen: &Seen| 100.0 * seen.result.utilisation;
+    let busy = |seen: &Seen| 100.0 * seen.result.busy_shares.head;
     let what = "an emulated Atlas 10K whose bus is behind its media by up to 32 us for each block of a \
                 request, from request to request; requests of 16 KB";
     let change = |varying: &Seen, even: &Seen| 100.0 * (rotate(varying) / rotate(even) - 1.0).abs();
