@@ -47,7 +47,8 @@ fn collect(
     mut collector: InfoCollector,
 ) -> Result<TraceInfo, TraceError> {
     read_through(reader, |record| collector.observe(record))?;
-    Ok(TraceInfo { skipped: reader.skipped(), ..collector.finish() })
+    let (skipped, widened) = (reader.skipped(), reader.widened());
+    Ok(TraceInfo { skipped, widened, ..collector.finish() })
 }
 
 /// How far the reader is in its file.

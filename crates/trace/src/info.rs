@@ -45,6 +45,8 @@ pub struct TraceInfo {
     pub arrival_regressions: u64,
     /// Malformed records passed over.
     pub skipped: u64,
+    /// Requests whose bytes were no whole blocks of 512 and that were widened to whole ones.
+    pub widened: u64,
     /// Requests with a completion time.
     pub completions: u64,
     /// Whether every request has a completion time (and there is one at least).
@@ -105,7 +107,8 @@ impl InfoCollector {
         for record in reader.by_ref() {
             self.observe(&record?);
         }
-        Ok(TraceInfo { skipped: reader.skipped(), ..self.finish() })
+        let (skipped, widened) = (reader.skipped(), reader.widened());
+        Ok(TraceInfo { skipped, widened, ..self.finish() })
     }
 
     /// Takes the next record.
@@ -203,6 +206,7 @@ fn empty(format: Format) -> TraceInfo {
         devices: BTreeMap::new(),
         arrival_regressions: 0,
         skipped: 0,
+        widened: 0,
         completions: 0,
         has_completions: false,
     }

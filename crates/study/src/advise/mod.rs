@@ -1,5 +1,6 @@
 //! The main job: a real trace and a drive in, one report out.
 
+mod doubts;
 mod findings;
 mod report;
 mod scrub;
@@ -300,6 +301,7 @@ fn characterize(
     }
     let mut character = characterizer.finish();
     character.info.skipped = reader.skipped();
+    character.info.widened = reader.widened();
     Ok(character)
 }
 

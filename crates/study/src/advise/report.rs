@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use freewheel_model::sched::POLICIES;
 use freewheel_model::stats::Summary;
+use freewheel_sim::BusyShares;
 use freewheel_trace::SizeSummary;
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
@@ -50,20 +51,20 @@ fn findings(study: &Study) -> Markup {
 }
 
 fn head_time(study: &Study) -> Markup {
-    let bars: Vec<HeadTimeBar> = study.runs.iter().map(|run| bar(study, run)).collect();
+    let bars: Vec<HeadTimeBar> = study.runs.iter().map(bar).collect();
     html! {
         (page::chart(&chart::head_time(&bars)))
-        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency before requests, times the mean media rate: the potential of free reads, which may be exceeded while much is wanted. Latency while the drive writes back from its buffer is not given away and does not count. Drives that keep the blocks that pass before those asked for give none of it away until that is switched off, and have another load then." }
+        p.note { "Shares of head time a policy. On the right for how long the drive was busy: a command was in it, or it wrote back. Latency while the drive writes back from its buffer is not given away." }
     }
 }
 
-fn bar(study: &Study, run: &PolicyRun) -> HeadTimeBar {
+fn bar(run: &PolicyRun) -> HeadTimeBar {
     HeadTimeBar {
         label: run.title.clone(),
         head_time: run.result.head_time,
         writing_back_rotate_ns: run.writing_back_rotate_ns(),
         rotate_share_elsewhere: None,
-        note: format!("{} potential", rate(study.potential_bytes_per_second(run))),
+        note: format!("busy {} of the time", percent(run.result.utilisation)),
     }
 }
 
@@ -75,7 +76,7 @@ fn responses(study: &Study) -> Markup {
     html! {
         (page::chart(&chart::lines(&lines, &axes)))
         (policy_table(study, &best))
-        p.note { "Times in ms. Variation: standard deviation over mean. Marked: the smallest mean." }
+        p.note { "Times in ms. Variation: standard deviation over mean. Busy: a command is in the drive, or the drive writes back; head and bus: each works. Marked: the smallest mean." }
     }
 }
 
@@ -91,6 +92,8 @@ fn policy_table(study: &Study, best: &str) -> Markup {
         "p99.99",
         "longest wait",
         "busy",
+        "head",
+        "bus",
         "reads and writes/s",
     ];
     let rows = study.runs.iter().map(|run| {
@@ -100,7 +103,8 @@ fn policy_table(study: &Study, best: &str) -> Markup {
         let mut cells = vec![run.title.clone(), ms(r.response.mean_ns)];
         cells.push(format!("{:.2}", r.response.coefficient_of_variation));
         cells.extend(times.into_iter().chain(tails).map(|ns| ms(ns as f64)));
-        cells.push(percent(r.utilisation));
+        let BusyShares { head, bus, .. } = r.busy_shares;
+        cells.extend([r.utilisation, head, bus].map(percent));
         cells.push(format!("{:.1}", r.requests_per_second));
         cells
     });
@@ -108,7 +112,7 @@ fn policy_table(study: &Study, best: &str) -> Markup {
         let r = &run.result;
         let summaries = [&r.read_response, &r.write_response, &r.flush_response];
         let pair = |s: &Summary| match s.count {
-            0 => [String::from("none"), String::from("none")],
+            0 => [String::from("-"), String::from("-")],
             _ => [ms(s.mean_ns), ms(s.p99_ns as f64)],
         };
         let times = summaries.into_iter().flat_map(pair);
@@ -215,6 +219,7 @@ fn words() -> Markup {
             "potential",
             "the mean media rate times the rotational latency; may be exceeded while much is wanted",
         ),
+        ("busy", "of a drive: a command is in it, or it writes back from its buffer"),
         ("efficiency", "what was read for free over the potential until then"),
         ("extra seeks", "moving to free transfers and on, beyond the direct way of the requests"),
         ("scrub", "reading every block of the drive, to find those that cannot be read any more"),

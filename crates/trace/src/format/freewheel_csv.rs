@@ -23,9 +23,10 @@ pub(super) const ROW: Row = Row {
     rebased: false,
     // The header is ours alone: behind it a malformed record is an error, not another format.
     detect: |head| {
-        first_line(head) == HEADER.as_bytes() || most_lines_parse(head, &mut FreewheelCsv)
+        first_line(head) == HEADER.as_bytes()
+            || most_lines_parse(head, &mut FreewheelCsv::default())
     },
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv)))),
+    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv::default())))),
 };
 
 fn first_line(head: &[u8]) -> &[u8] {
@@ -33,7 +34,10 @@ fn first_line(head: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-struct FreewheelCsv;
+#[derive(Default)]
+struct FreewheelCsv {
+    widened: u64,
+}
 
 impl LineDecoder for FreewheelCsv {
     fn is_header(&self, line: &[u8]) -> bool {
@@ -46,6 +50,7 @@ impl LineDecoder for FreewheelCsv {
         let op = op(fields.next("op")?)?;
         let (offset, length) = (fields.next("offset_bytes")?, fields.next("length_bytes")?);
         let extent = extent(op, offset, length)?;
+        self.widened += u64::from(extent.widened);
         flag(fields.next("fua")?)?;
         let completion = completion(arrival, fields.next("complete_ns")?)?;
         fields.end()?;
@@ -57,6 +62,10 @@ impl LineDecoder for FreewheelCsv {
             blocks: extent.blocks,
             completion,
         })
+    }
+
+    fn widened(&self) -> u64 {
+        self.widened
     }
 }
 

@@ -37,6 +37,7 @@ fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
     reading::read_through(reader, |record| characterizer.observe(record))?;
     let mut character = characterizer.finish();
     character.info.skipped = reader.skipped();
+    character.info.widened = reader.widened();
     Ok(character)
 }
 

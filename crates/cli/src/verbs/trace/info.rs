@@ -41,6 +41,9 @@ pub fn text(info: &TraceInfo) -> String {
     table.row(["completions", &completions(info)]);
     table.row(["arrivals that step back", &grouped(info.arrival_regressions)]);
     table.row(["malformed and skipped", &grouped(info.skipped)]);
+    if info.widened > 0 {
+        table.row(["widened to whole blocks of 512 B", &grouped(info.widened)]);
+    }
     format!("{table}\n{}", devices(info))
 }
 
