@@ -107,7 +107,7 @@ fn short(study: &Study) -> Option<Finding> {
     (has_requests && seconds < SPAN_MIN_S).then(|| Finding {
         headline: format!("The trace lasts {}: it shows a moment, not a load.", span_of_short(seconds)),
         detail: format!(
-            "Bursts and quiet times of minutes are not in it. Whatever is said below of hours or days repeats this moment that often. Record {} at least.",
+            "Bursts and quiet times of minutes are not in it. Results for hours or days below assume that this moment repeats. Record {} at least.",
             span(SPAN_MIN_S)
         ),
     })

@@ -342,7 +342,7 @@ fn load(study: &Study) -> Finding {
     Finding {
         headline,
         detail: format!(
-            "{} {:.0} reads and writes a second over {} in the replay. In the trace the busiest second holds {:.1} times the average. {replay}.{overload}",
+            "{}\n{:.0} reads and writes a second over {} in the replay. In the trace the busiest second holds {:.1} times the average. {replay}.{overload}",
             limit(result),
             result.requests_per_second,
             span(result.elapsed_ns as f64 / 1e9),

@@ -54,8 +54,20 @@ fn head_time(study: &Study) -> Markup {
     let bars: Vec<HeadTimeBar> = study.runs.iter().map(bar).collect();
     html! {
         (page::chart(&chart::head_time(&bars)))
-        p.note { "Shares of head time a policy. On the right for how long the drive was busy: a command was in it, or it wrote back. Latency while the drive writes back from its buffer is not given away." }
+        (busy_table(study))
+        p.note { "Shares of head time a policy; below, shares of all time. The drive is busy while a command is in it or it writes back, each of its parts while it works; the busiest part is what limits the drive under more load. Latency while the drive writes back from its buffer is not given away." }
     }
+}
+
+fn busy_table(study: &Study) -> Markup {
+    let row = |run: &PolicyRun| {
+        let BusyShares { head, bus, electronics, busiest } = run.result.busy_shares;
+        let shares = [run.result.utilisation, head, bus, electronics].map(percent);
+        let ends = (run.title.clone(), busiest.title().to_owned());
+        std::iter::once(ends.0).chain(shares).chain([ends.1]).collect()
+    };
+    let rows: Vec<Vec<String>> = study.runs.iter().map(row).collect();
+    table(&["policy", "drive busy", "head", "bus", "command processing", "busiest part"], &rows)
 }
 
 fn bar(run: &PolicyRun) -> HeadTimeBar {
@@ -76,7 +88,7 @@ fn responses(study: &Study) -> Markup {
     html! {
         (page::chart(&chart::lines(&lines, &axes)))
         (policy_table(study, &best))
-        p.note { "Times in ms. Variation: standard deviation over mean. Busy: a command is in the drive, or the drive writes back; head and bus: each works. Marked: the smallest mean." }
+        p.note { "Times in ms. Variation: standard deviation over mean. Busy: a command is in the drive, or the drive writes back. Marked: the smallest mean." }
     }
 }
 
@@ -92,8 +104,6 @@ fn policy_table(study: &Study, best: &str) -> Markup {
         "p99.99",
         "longest wait",
         "busy",
-        "head",
-        "bus",
         "reads and writes/s",
     ];
     let rows = study.runs.iter().map(|run| {
@@ -103,8 +113,7 @@ fn policy_table(study: &Study, best: &str) -> Markup {
         let mut cells = vec![run.title.clone(), ms(r.response.mean_ns)];
         cells.push(format!("{:.2}", r.response.coefficient_of_variation));
         cells.extend(times.into_iter().chain(tails).map(|ns| ms(ns as f64)));
-        let BusyShares { head, bus, .. } = r.busy_shares;
-        cells.extend([r.utilisation, head, bus].map(percent));
+        cells.push(percent(r.utilisation));
         cells.push(format!("{:.1}", r.requests_per_second));
         cells
     });
