@@ -70,7 +70,7 @@ impl Extent {
         if length.value == 0 {
             return Err(length.empty());
         }
-        let widened = (offset.value | length.value) % BLOCK_BYTES != 0;
+        let widened = !(offset.value | length.value).is_multiple_of(BLOCK_BYTES);
         Ok(Self { widened, ..Self::of_blocks(Number { value: first, ..offset }, covered)? })
     }
 
@@ -78,7 +78,7 @@ impl Extent {
     #[inline]
     pub fn of_block_and_bytes(start: Number, length: Number) -> Result<Self, Fault> {
         let blocks = Bytes::new(length.value).blocks_rounded_up().get();
-        let widened = length.value % BLOCK_BYTES != 0;
+        let widened = !length.value.is_multiple_of(BLOCK_BYTES);
         Ok(Self { widened, ..Self::of_blocks(start, Number { value: blocks, ..length })? })
     }
 
