@@ -47,7 +47,7 @@ fn collect(
     mut collector: InfoCollector,
 ) -> Result<TraceInfo, TraceError> {
     read_through(reader, |record| collector.observe(record))?;
-    Ok(collector.finish().left_out_by(reader))
+    Ok(collector.finish().as_read_by(reader))
 }
 
 /// How far the reader is in its file.

@@ -78,6 +78,7 @@ pub(crate) fn drive(
         overhead: ByOp::default(),
         zones,
         onboard: OnboardSpec::default(),
+        measured_on: None,
         zoned: None,
         advertised: Advertised::default(),
         held_out: Vec::new(),

@@ -360,6 +360,20 @@ fn electronics_are_scaled_and_what_they_cannot_say_is_listed() {
 }
 
 #[test]
+fn a_bus_slower_than_the_media_is_that_of_the_measuring_host() {
+    let with_bus = |ms: &str| imported(&disk(&format!("Bulk sector transfer time = {ms}")));
+    // A turn of 10 ms passes 9 blocks.
+    let slow = with_bus("2.0");
+    let host = slow.spec.measured_on.expect("a bus slower than the media is the host's");
+    assert_eq!(host.bus.block_time, SimDuration::from_ms(2));
+    assert_eq!(slow.spec.onboard.bus.unwrap().block_time, SimDuration::ZERO);
+    assert!(slow.notes.iter().any(|note| note.contains("onboard.bus.block_time")));
+    let fast = with_bus("0.5");
+    assert_eq!(fast.spec.measured_on, None);
+    assert_eq!(fast.spec.onboard.bus.unwrap().block_time, SimDuration::from_us(500));
+}
+
+#[test]
 fn a_policy_without_a_counterpart_is_listed_and_replaced_by_first_come_first_served() {
     let imported = imported(&disk(
         "Max queue length = 8, Scheduler = disksim_ioqueue { Scheduling policy = 14 }",

@@ -6,9 +6,10 @@ mod common;
 use common::{SkewKind, Track, any_drive, random_spec, sectors_turned, tracks_of};
 use freewheel_model::drive::scale::{ScaleError, Scaling, YearlyRates};
 use freewheel_model::drive::spec::{
-    ByOp, CurveSpec, DriveSpec, Mapping, Order, SpareUnit, Sparing, Turn, ZoneSpec,
+    ByOp, CurveSpec, DriveSpec, Mapping, MeasuringHost, Order, SpareUnit, Sparing, Turn, ZoneSpec,
 };
 use freewheel_model::drive::{Drive, Position};
+use freewheel_model::onboard::spec::BusSpec;
 use freewheel_units::{Angle, Blocks, Bytes, Op, SimDuration, SimTime};
 use proptest::prelude::*;
 
@@ -462,15 +463,18 @@ fn a_scaled_value_says_where_it_comes_from_and_the_others_keep_their_source() {
 }
 
 #[test]
-fn what_the_maker_promises_is_multiplied_too() {
+fn a_scaled_drive_has_no_promises_and_no_measuring_host() {
     let mut spec = plain_spec();
     spec.advertised.capacity = Some(Bytes::new(1000));
-    spec.advertised.outer_rate_per_second = Some(Bytes::new(1000));
-    let scaling = Scaling { seek: 0.5, rpm: 1.5, linear_density: 1.2, track_density: 1.3 };
-    let scaled = scaling.apply(&spec).unwrap().advertised;
-    assert_eq!(scaled.capacity, Some(Bytes::new(1560)));
-    assert_eq!(scaled.outer_rate_per_second, Some(Bytes::new(1800)));
-    assert_eq!(scaled.average_seek_read, None);
+    spec.measured_on = Some(MeasuringHost { bus: BusSpec::default() });
+    spec.sources.insert("advertised".into(), "data sheet".into());
+    spec.sources.insert("measured_on.bus".into(), "measured".into());
+    let scaled = Scaling { rpm: 1.5, ..NONE }.apply(&spec).unwrap();
+    assert_eq!((scaled.advertised.capacity, scaled.measured_on), (None, None));
+    assert!(scaled.source_of("advertised.capacity").is_none());
+    assert!(scaled.source_of("measured_on.bus").is_none());
+    let same = NONE.apply(&spec).unwrap();
+    assert_eq!((&same.advertised, same.measured_on), (&spec.advertised, spec.measured_on));
 }
 
 #[test]

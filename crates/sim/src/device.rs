@@ -55,19 +55,17 @@ pub trait Device {
     fn work(&self) -> Work;
 }
 
-impl Work {
-    pub(crate) fn busy(&self) -> SimDuration {
-        self.head_time.total() + self.overhead
-    }
-}
-
 /// What an arm did over a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Work {
+    /// Time during which a command was in the drive or the drive wrote back.
+    pub busy: SimDuration,
     /// The head's time for requests and for what they left behind.
     pub head_time: HeadTime,
-    /// Command processing during which the arm could do nothing else.
-    pub overhead: SimDuration,
+    /// Time of command processing.
+    pub processing: SimDuration,
+    /// Time for which the bus was taken.
+    pub bus: SimDuration,
     /// When the head was done with all of it, if that was after the last completion.
     pub until: SimTime,
     /// Blocks that the buffer had taken and that were not on their way to the media yet.
@@ -193,9 +191,10 @@ impl Device for Mechanics<'_> {
     }
 
     fn work(&self) -> Work {
-        let Self { head_time, overhead, .. } = *self;
+        let Self { head_time, overhead: processing, .. } = *self;
         let (free, idle) = (self.servo.free_time(), self.servo.idle_time());
-        Work { head_time, overhead, free, idle, ..Work::default() }
+        let busy = head_time.total() + processing;
+        Work { busy, head_time, processing, free, idle, ..Work::default() }
     }
 }
 
@@ -341,8 +340,10 @@ impl Device for WholeDrive<'_> {
 
     fn work(&self) -> Work {
         Work {
+            busy: self.unit.busy(),
             head_time: self.unit.head_time(),
-            overhead: SimDuration::ZERO,
+            processing: self.unit.processing_time(),
+            bus: self.unit.bus_used(),
             until: self.unit.media_free(),
             dirty_blocks: self.unit.dirty_blocks(),
             destaging: self.unit.destaging(),

@@ -29,6 +29,6 @@ pub use engine::{Arm, run};
 pub use events::EventQueue;
 pub use idle::IdleTime;
 pub use outside::{CONSERVATISM_MAX, CommandObserver, ExternalConfig, Outside};
-pub use result::{DriveResult, FreeResult, HeadTime, RunResult, Stages};
+pub use result::{BusyShares, DriveResult, FreeResult, HeadTime, Resource, RunResult, Stages};
 pub use servo::{FreeTime, SeekErrors, Servo};
 pub use zoned::{Refusal, RefusedWrites, VolumeZones};

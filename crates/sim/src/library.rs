@@ -187,15 +187,12 @@ mod tests {
         }
     }
 
-    /// What misses its promise by more than its tolerance, and by how much at most.
+    /// What misses its promise by more than its tolerance, and by how much at most. The reasons are
+    /// in the drive files, under `advertised.known_misses`.
     const MISSES: &[(&str, Quantity, f64)] = &[
-        // Extracted from drives that hold more than their name says.
         ("atlas10k", Quantity::Capacity, 0.012),
-        // The measured curve has a mean of 5.6 ms and not of 5.0.
         ("atlas10k", Quantity::MeanSeekRead, 0.13),
         ("cheetah4lp", Quantity::Capacity, 0.012),
-        // tr03's track sizes times its number of cylinders; its rates leave out all switches, and
-        // its inner tracks give 26.7 MB/s and not 29.
         ("ultrastar73lzx", Quantity::Capacity, 0.022),
         ("ultrastar73lzx", Quantity::OuterRate, 0.13),
         ("ultrastar73lzx", Quantity::InnerRate, 0.20),
@@ -216,9 +213,30 @@ mod tests {
                 assert!(off.abs() <= allowed, "{miss:?}: {:.2} %", off * 100.0);
                 missed.push(miss);
             }
+            let misses = missed.iter().filter(|miss| miss.0 == name).map(|miss| miss.1);
+            let reasons = spec.advertised.known_misses.keys().copied();
+            let sorted = misses.collect::<std::collections::BTreeSet<_>>();
+            assert!(
+                reasons.eq(sorted),
+                "{name}: each miss has its reason, and nothing else has one"
+            );
         }
         let known: Vec<_> = MISSES.iter().map(|miss| (miss.0, miss.1)).collect();
         assert_eq!(missed, known, "misses that are no longer ones leave the list");
+    }
+
+    #[test]
+    fn no_shipped_drive_has_a_bus_slower_than_its_media() {
+        for name in names() {
+            let (spec, drive) = drive(name).unwrap();
+            let Some(bus) = spec.onboard.bus else { continue };
+            let most_per_second = (0..spec.zones.len())
+                .map(|zone| drive.sustained_rate_bytes_per_second(zone))
+                .max()
+                .unwrap();
+            let in_a_block = most_per_second as f64 * bus.block_time.as_secs_f64();
+            assert!(in_a_block < 512.0, "{name}: {in_a_block} B");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
-use self::time::share;
+use self::time::{BusyTime, share};
 use crate::background::{Background, BackgroundResult};
 use crate::completion::Completion;
 use crate::config::{PostmarkResult, WriteBackReferences};
@@ -16,7 +16,7 @@ use crate::idle::IdleTime;
 use crate::servo::FreeTime;
 use crate::zoned::{Refusal, RefusedWrites};
 
-pub use self::time::{FreeResult, HeadTime, Stages};
+pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
 
 /// Sums while a run goes on, and of several runs. All are integers: however runs are put together,
 /// the sums are the same.
@@ -51,7 +51,7 @@ struct Ended {
     runs_ns: u128,
     /// The same for every arm.
     arms_ns: u128,
-    busy_ns: u128,
+    busy: BusyTime,
     head_time: HeadTime,
     destaging_ns: u128,
     dirty_blocks: u64,
@@ -129,9 +129,11 @@ pub struct RunResult {
     pub buffer_reads: u64,
     /// Writes that were done when the drive's buffer had taken them.
     pub buffer_writes: u64,
-    /// Share of the time that the arm worked on requests or wrote back what the buffer had taken;
-    /// of several arms the mean.
+    /// Share of the time that the drive was busy: it had a command inside, or wrote back what the
+    /// buffer had taken. Of several arms the mean.
     pub utilisation: f64,
+    /// The same of each part of the drive, and which part was busy longest.
+    pub busy_shares: BusyShares,
     /// Bytes that the buffer had taken and that were not written back when the run ended.
     pub left_in_buffer_bytes: u64,
     /// Share of the time that the arm wrote back what the buffer had taken.
@@ -184,7 +186,7 @@ pub struct DriveResult {
     pub response_ns_p99: u64,
     /// From its start to its last completion.
     pub elapsed_ns: u64,
-    /// Share of that time that its arms worked.
+    /// Share of that time that it was busy.
     pub utilisation: f64,
     /// Hash over its completions and what free work has delivered.
     pub result_hash: String,
@@ -267,7 +269,7 @@ impl Tally {
             runs_ns: u128::from(now.ns()),
             arms_ns: work.iter().map(|work| u128::from(now.max(work.until).ns())).sum(),
             dirty_blocks: work.iter().map(|work| work.dirty_blocks.get()).sum(),
-            busy_ns: sum(Work::busy),
+            busy: BusyTime::of(work),
             head_time: HeadTime::of(work),
             destaging_ns: sum(|work| work.destaging),
             outstanding_area: self.outstanding.area(now),
@@ -347,7 +349,8 @@ impl Tally {
             queue_ns_max: self.longest_wait.ns(),
             buffer_reads: self.buffer_reads,
             buffer_writes: self.buffer_writes,
-            utilisation: share(self.ended.busy_ns, arms_ns),
+            utilisation: self.ended.busy.utilisation(arms_ns),
+            busy_shares: self.ended.busy.shares(arms_ns),
             destaging: share(self.ended.destaging_ns, arms_ns),
             left_in_buffer_bytes: self.ended.dirty_blocks * 512,
             requests_per_second: per_second(both.count()),
@@ -398,7 +401,7 @@ impl Tally {
             response_ns_mean: both.mean_ns(),
             response_ns_p99: both.quantile_ns(0.99),
             elapsed_ns: self.ended.elapsed.ns(),
-            utilisation: share(self.ended.busy_ns, self.ended.arms_ns),
+            utilisation: self.ended.busy.utilisation(self.ended.arms_ns),
             result_hash,
             requests_hash,
         }
@@ -424,7 +427,7 @@ impl Ended {
         self.elapsed = self.elapsed.max(other.elapsed);
         self.runs_ns += other.runs_ns;
         self.arms_ns += other.arms_ns;
-        self.busy_ns += other.busy_ns;
+        self.busy.add(&other.busy);
         self.head_time.add(&other.head_time);
         self.destaging_ns += other.destaging_ns;
         self.dirty_blocks += other.dirty_blocks;
@@ -492,7 +495,8 @@ mod tests {
         tally.arrived(SimTime::ZERO + ms(20));
         tally.completed(&completion(Op::Flush, 20, 20, Served::default()));
         let head_time = drive::HeadTime { seek: ms(3), rotate: ms(6), transfer: ms(1) };
-        let work = Work { head_time, overhead: ms(1), destaging: ms(5), ..Work::default() };
+        let (busy, processing, bus) = (ms(11), ms(1), ms(2));
+        let work = Work { busy, head_time, processing, bus, destaging: ms(5), ..Work::default() };
         tally.end(SimTime::ZERO + ms(20), &[work], 0);
         tally
     }
@@ -503,6 +507,8 @@ mod tests {
         assert_eq!((result.requests, result.response.count), (3, 2));
         // Busy 6 + 5 of 20 ms; head time 6 + 4, of which 6 rotating.
         assert_eq!((result.utilisation, result.destaging), (0.55, 0.25));
+        let BusyShares { head, bus, electronics, busiest } = result.busy_shares;
+        assert_eq!((head, bus, electronics, busiest), (0.5, 0.1, 0.05, Resource::Head));
         assert_eq!((result.buffer_reads, result.buffer_writes), (0, 1));
         assert_eq!(result.head_time.rotate_share(), 0.6);
         assert_eq!(result.stages.queue_ns, 3_000_000);
@@ -527,7 +533,7 @@ mod tests {
         let read = Served { seek: ms(4), ..Served::default() };
         tally.arrived(SimTime::ZERO);
         tally.completed(&completion(Op::Read, 0, 4, read));
-        tally.end(SimTime::ZERO + ms(10), &[Work { overhead: ms(4), ..Work::default() }], 0);
+        tally.end(SimTime::ZERO + ms(10), &[Work { busy: ms(4), ..Work::default() }], 0);
         tally
     }
 

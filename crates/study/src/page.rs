@@ -134,14 +134,26 @@ pub(crate) fn ms(ns: f64) -> String {
     format!("{ms:.decimals$}")
 }
 
+/// Longer times are no statement about a drive: it is replaced before.
+pub(crate) const TIME_MAX_S: f64 = 5.0 * 365.25 * 86_400.0;
+
+/// How a longer time is told.
+pub(crate) const TOO_LONG: &str = "longer than 5 years";
+
 /// A length of time in the unit people would use.
 pub(crate) fn span(seconds: f64) -> String {
+    if seconds > TIME_MAX_S {
+        return TOO_LONG.into();
+    }
     let (unit_seconds, unit) = unit_of(seconds);
     format!("{:.1} {unit}", seconds / unit_seconds)
 }
 
 /// The same of what is not known closely, with two digits.
 pub(crate) fn about(seconds: f64) -> String {
+    if seconds > TIME_MAX_S {
+        return TOO_LONG.into();
+    }
     let (unit_seconds, unit) = unit_of(seconds);
     let text = format!("{:.1e}", seconds / unit_seconds);
     let value: f64 = text.parse().expect("a number that was just written");
@@ -169,9 +181,12 @@ pub(crate) fn rounds(a_day: f64) -> String {
     format!("{a_day:.decimals$}")
 }
 
-/// A share in per cent.
+/// A share in per cent. One that is not all is not rounded up to all.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
+    if (99.5..100.0).contains(&value) {
+        return format!("{:.2} %", (value * 100.0).floor() / 100.0);
+    }
     if value > 0.0 && value < 0.001 {
         return "less than 0.001 %".into();
     }
@@ -207,5 +222,18 @@ mod tests {
         let days = [989.1, 9.96, 15.7, 2.34].map(|days| about(days * 86_400.0));
         assert_eq!(days, ["about 990 days", "about 10 days", "about 16 days", "about 2.3 days"]);
         assert_eq!([about(7_500.0), about(0.0)], ["about 2.1 hours", "about 0.0 s"]);
+    }
+
+    #[test]
+    fn a_share_that_is_not_all_is_not_rounded_up_to_all() {
+        let shares = [1.0, 0.9999, 0.999_999, 0.994].map(percent);
+        assert_eq!(shares, ["100 %", "99.99 %", "99.99 %", "99 %"]);
+    }
+
+    #[test]
+    fn a_time_beyond_five_years_is_no_number() {
+        let days = |days: f64| days * 86_400.0;
+        assert_eq!(span(days(1826.0)), "1826.0 days");
+        assert_eq!([span(days(46_855.0)), about(days(1827.0))], [TOO_LONG, TOO_LONG]);
     }
 }

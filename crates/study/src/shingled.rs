@@ -9,7 +9,7 @@ use crate::page::percent;
 
 /// The cautions that a run on a drive with zones of this kind calls for.
 pub(crate) fn shingled_cautions(zoned: Option<ZonedKind>, result: &RunResult) -> Vec<Finding> {
-    let unmodelled = zoned.filter(|_| result.write_response.count > 0).and_then(unmodelled);
+    let unmodelled = zoned.and_then(unmodelled);
     refused(result).into_iter().chain(unmodelled).collect()
 }
 
@@ -41,7 +41,7 @@ fn reasons(refused: &RefusedWrites) -> String {
 
 /// What the drive would do behind the host's back and does not do here. A host-managed drive does
 /// nothing of the kind.
-fn unmodelled(kind: ZonedKind) -> Option<Finding> {
+pub(crate) fn unmodelled(kind: ZonedKind) -> Option<Finding> {
     let managed = match kind {
         ZonedKind::HostManaged => return None,
         ZonedKind::HostAware => "host-aware",

@@ -53,6 +53,8 @@ pub struct TraceInfo {
     /// Damage of the compressed file: what comes after it was left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
+    /// Requests whose bytes were no whole blocks of 512 and that were widened to whole ones.
+    pub widened: u64,
     /// Requests with a completion time.
     pub completions: u64,
     /// Whether every request has a completion time (and there is one at least).
@@ -77,10 +79,10 @@ impl TraceInfo {
         InfoCollector::new(reader.format()).collect(reader)
     }
 
-    /// With what `reader` has left out until now.
-    pub fn left_out_by(self, reader: &TraceReader) -> Self {
+    /// With what `reader` has left out or widened so far.
+    pub fn as_read_by(self, reader: &TraceReader) -> Self {
         let damage = reader.damaged().map(|damaged| damaged.damage);
-        Self { skipped: reader.skipped(), damage, ..self }
+        Self { skipped: reader.skipped(), widened: reader.widened(), damage, ..self }
     }
 }
 
@@ -119,7 +121,7 @@ impl InfoCollector {
         for record in reader.by_ref() {
             self.observe(&record?);
         }
-        Ok(self.finish().left_out_by(reader))
+        Ok(self.finish().as_read_by(reader))
     }
 
     /// Takes the next record.
@@ -222,6 +224,7 @@ fn empty(format: Format) -> TraceInfo {
         arrival_regressions: 0,
         skipped: 0,
         damage: None,
+        widened: 0,
         completions: 0,
         has_completions: false,
     }

@@ -145,6 +145,11 @@ impl TraceReader {
         Some(damaged(&self.name, damage, self.source.position()))
     }
 
+    /// Requests so far whose bytes were no whole blocks of 512: they were widened to whole ones.
+    pub fn widened(&self) -> u64 {
+        self.source.widened()
+    }
+
     /// Records so far that arrived before the record in front of them.
     pub fn arrival_regressions(&self) -> u64 {
         self.arrival_regressions

@@ -56,11 +56,13 @@ impl Record {
 pub(crate) struct Extent {
     pub start: VolumeBlock,
     pub blocks: Blocks,
+    /// Whether its bytes were no whole blocks, and it is larger than they.
+    pub widened: bool,
 }
 
 impl Extent {
     /// What a flush covers.
-    pub const NONE: Self = Self { start: VolumeBlock::ZERO, blocks: Blocks::ZERO };
+    pub const NONE: Self = Self { start: VolumeBlock::ZERO, blocks: Blocks::ZERO, widened: false };
 
     /// The blocks that hold `length` bytes from byte `offset`, rounded outward.
     #[inline]
@@ -71,7 +73,16 @@ impl Extent {
         if length.value == 0 {
             return Err(length.empty());
         }
-        Self::of_blocks(Number { value: first, ..offset }, covered)
+        let widened = !(offset.value | length.value).is_multiple_of(BLOCK_BYTES);
+        Ok(Self { widened, ..Self::of_blocks(Number { value: first, ..offset }, covered)? })
+    }
+
+    /// The blocks from block `start` that hold `length` bytes.
+    #[inline]
+    pub fn of_block_and_bytes(start: Number, length: Number) -> Result<Self, Fault> {
+        let blocks = Bytes::new(length.value).blocks_rounded_up().get();
+        let widened = !length.value.is_multiple_of(BLOCK_BYTES);
+        Ok(Self { widened, ..Self::of_blocks(start, Number { value: blocks, ..length })? })
     }
 
     /// `count` blocks from block `start`.
@@ -86,7 +97,8 @@ impl Extent {
         if start.value > VOLUME_BLOCKS_MAX - count.value {
             return Err(start.too_far());
         }
-        Ok(Self { start: VolumeBlock::new(start.value), blocks: Blocks::new(count.value) })
+        let (start, blocks) = (VolumeBlock::new(start.value), Blocks::new(count.value));
+        Ok(Self { start, blocks, widened: false })
     }
 }
 
@@ -110,7 +122,11 @@ mod tests {
     #[test]
     fn bytes_are_rounded_outward_to_whole_blocks() {
         let extent = Extent::of_bytes(number(1023), number(2)).unwrap();
-        assert_eq!((extent.start.get(), extent.blocks.get()), (1, 2));
+        assert_eq!((extent.start.get(), extent.blocks.get(), extent.widened), (1, 2, true));
+        let whole = Extent::of_bytes(number(1024), number(512)).unwrap();
+        assert_eq!((whole.start.get(), whole.blocks.get(), whole.widened), (2, 1, false));
+        let cut = Extent::of_block_and_bytes(number(3), number(513)).unwrap();
+        assert_eq!((cut.start.get(), cut.blocks.get(), cut.widened), (3, 2, true));
     }
 
     #[test]

@@ -84,6 +84,22 @@ fn a_drive_that_misses_what_its_maker_promises_is_marked() {
     let shown = stdout(&["drive", "show", "atlas10k"]);
     let row = shown.lines().find(|line| line.starts_with("mean seek, read")).unwrap();
     assert!(row.contains("5.000 ms") && row.contains("+11.98 %") && row.ends_with("off"), "{row}");
+    assert!(shown.contains("why the model is off") && shown.contains("5.0 ms is the maker's"));
+    let sheet = document(&["drive", "show", "ultrastar73lzx", "--json"]);
+    let checks = sheet["self_check"].as_array().unwrap();
+    let off: Vec<_> = checks.iter().filter(|check| check["ok"] == false).collect();
+    assert!(off.len() == 3 && off.iter().all(|check| check["reason"].is_string()), "{off:?}");
+}
+
+#[test]
+fn a_bus_slower_than_the_media_is_warned_of() {
+    let bench = Bench::new(SMALL_TRACE);
+    let path = bench.at("slow.toml");
+    let file = stdout(&["drive", "show", "atlas10k", "--toml"]);
+    std::fs::write(&*path, file.replace("\"3200ns\"", "\"99us\"")).unwrap();
+    let shown = stdout(&["drive", "show", &path]);
+    assert!(shown.contains("WARNING  The bus moves 5.2 MB/s, the media up to 27.2"), "{shown}");
+    assert!(!stdout(&["drive", "show", "atlas10k"]).contains("WARNING"));
 }
 
 #[test]

@@ -31,6 +31,8 @@ fn every_shipped_drive_is_scaled_by_years_and_shown_like_a_shipped_one() {
         let shown = document(&["drive", "show", &file, "--json"]);
         assert_eq!(shown["drive"], summary["scaled"]["drive"]);
         assert_eq!(shown["drive"]["name"], format!("{name}+3y"));
+        let checks = shown["self_check"].as_array().unwrap();
+        assert!(checks.iter().all(|check| check["advertised"].is_null()), "{name}: {checks:?}");
         let source = shown["sources"]["seek"].as_str().unwrap();
         assert!(source.starts_with("derived: ") && source.contains(name), "{source}");
     }

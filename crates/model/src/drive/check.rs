@@ -1,26 +1,37 @@
 //! What the maker promises beside what the model does.
 
 use freewheel_units::{Blocks, Bytes, Op, SimDuration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::mechanics::Drive;
 use super::spec::Advertised;
 
 /// A quantity that makers advertise, in bytes, nanoseconds or bytes a second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// In a drive file a quantity has the name of its key in `advertised`.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// Capacity of the whole drive.
     Capacity,
     /// Mean seek before a read.
+    #[serde(rename = "average_seek_read")]
     MeanSeekRead,
     /// Mean seek before a write.
+    #[serde(rename = "average_seek_write")]
     MeanSeekWrite,
     /// Seek to the next cylinder before a read.
     TrackToTrackRead,
     /// Seek to the next cylinder before a write.
     TrackToTrackWrite,
     /// Sustained rate of the outermost zone, all actuators working.
+    #[serde(rename = "outer_rate_per_second")]
     OuterRate,
     /// Sustained rate of the innermost zone, all actuators working.
+    #[serde(rename = "inner_rate_per_second")]
     InnerRate,
 }
 

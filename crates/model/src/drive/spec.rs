@@ -14,7 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::onboard::spec::OnboardSpec;
+use super::check::Quantity;
+use crate::onboard::spec::{BusSpec, OnboardSpec};
 use crate::zoned::spec::ZonedSpec;
 
 /// A drive: identity, geometry, layout, seeks, rotation, and where each value comes from.
@@ -60,11 +61,15 @@ pub struct DriveSpec {
     /// only its mechanics are.
     #[serde(default, skip_serializing_if = "OnboardSpec::is_empty")]
     pub onboard: OnboardSpec,
+    /// The host on which response times of the drive were measured, where it differs from what
+    /// `onboard` says. Used by `drive validate` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_on: Option<MeasuringHost>,
     /// Zones of shingled recording that the host sees, over the whole drive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zoned: Option<ZonedSpec>,
     /// What the maker promises, for comparison; the model does not use it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Advertised::is_empty")]
     pub advertised: Advertised,
     /// What the file of an extracted drive is worth: requests that none of its values comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -295,6 +300,24 @@ pub struct Advertised {
     /// Sustained rate at the inner edge, bytes a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inner_rate_per_second: Option<Bytes>,
+    /// Why the model misses one of these values: the value's name, and the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub known_misses: BTreeMap<Quantity, String>,
+}
+
+impl Advertised {
+    /// Whether nothing is promised.
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// What belongs to the host on which a drive was measured, and not to the drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MeasuringHost {
+    /// The bus of that host, in place of `onboard.bus`.
+    pub bus: BusSpec,
 }
 
 /// Response times of a drive beside those that its file foretells, of requests from which none of
@@ -425,6 +448,12 @@ impl DriveSpec {
         };
         let best = self.sources.iter().filter(|(entry, _)| covers(entry));
         best.max_by_key(|(entry, _)| entry.len()).map(|(_, text)| text.as_str())
+    }
+
+    /// The electronics on the host on which response times of the drive were measured.
+    pub fn onboard_as_measured(&self) -> OnboardSpec {
+        let bus = self.measured_on.map(|host| host.bus).or(self.onboard.bus);
+        OnboardSpec { bus, ..self.onboard.clone() }
     }
 }
 

@@ -8,6 +8,8 @@ use freewheel_units::{SimDuration, SimTime};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bus {
     taken: VecDeque<Span>,
+    /// Time for which it was taken so far.
+    used: SimDuration,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +36,13 @@ impl Bus {
             index += 1;
         }
         self.taken.insert(index, Span { start, end: start + length });
+        self.used += length;
         start
+    }
+
+    /// Time for which it was taken so far.
+    pub(super) fn used(&self) -> SimDuration {
+        self.used
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod buffer;
 mod bus;
+mod busy;
 mod read_ahead;
 mod shares;
 pub mod spec;

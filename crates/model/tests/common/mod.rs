@@ -121,6 +121,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         overhead: ByOp { read: us(prng, 300), write: us(prng, 300) },
         zones,
         onboard: Default::default(),
+        measured_on: None,
         zoned: None,
         advertised: Advertised::default(),
         held_out: Vec::new(),

@@ -55,6 +55,7 @@ pub fn drive_spec() -> DriveSpec {
         overhead: ByOp::default(),
         zones: vec![zone],
         onboard: OnboardSpec::default(),
+        measured_on: None,
         zoned: None,
         advertised: Default::default(),
         held_out: Vec::new(),

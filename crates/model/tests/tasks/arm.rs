@@ -79,6 +79,7 @@ pub fn spec_of(cylinders: u32, surfaces: u32, blocks_per_track: u32) -> DriveSpe
             remaps: Vec::new(),
         }],
         onboard: Default::default(),
+        measured_on: None,
         zoned: None,
         advertised: Advertised::default(),
         held_out: Vec::new(),

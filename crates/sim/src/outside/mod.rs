@@ -10,7 +10,7 @@ use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::freeblock::{Nothing, Planner, PromotionId};
 use freewheel_model::onboard::{Done, NextEvent, Served};
 use freewheel_model::sched::Waiting;
-use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 
 use crate::black_box::{Command, EmulatedDrive, Reply};
 use crate::device::{Device, Work};
@@ -208,8 +208,10 @@ impl Device for Outside<'_> {
             write_bytes: 0,
         };
         Work {
+            busy: unit.busy(),
             head_time: unit.head_time(),
-            overhead: SimDuration::ZERO,
+            processing: unit.processing_time(),
+            bus: unit.bus_used(),
             until: unit.media_free(),
             dirty_blocks: unit.dirty_blocks(),
             destaging: unit.destaging(),

@@ -93,6 +93,100 @@ impl HeadTime {
     }
 }
 
+/// A part of a drive that serves one command at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    /// The arm: seeks, rotational latency, transfers.
+    Head,
+    /// The way to the host.
+    Bus,
+    /// Command processing.
+    Electronics,
+}
+
+impl Resource {
+    /// Within a sentence.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Head => "the head",
+            Self::Bus => "the bus",
+            Self::Electronics => "command processing",
+        }
+    }
+}
+
+/// Shares of the time for which parts of a drive were busy. They may overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BusyShares {
+    /// The arm worked on requests or wrote back.
+    pub head: f64,
+    /// The bus was taken.
+    pub bus: f64,
+    /// Commands were processed.
+    pub electronics: f64,
+    /// The part that was busy longest, which limits the drive when load grows.
+    pub busiest: Resource,
+}
+
+impl BusyShares {
+    /// The share of this part.
+    pub fn of(&self, resource: Resource) -> f64 {
+        match resource {
+            Resource::Head => self.head,
+            Resource::Bus => self.bus,
+            Resource::Electronics => self.electronics,
+        }
+    }
+}
+
+/// Sums of the time for which drives and their parts were busy.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct BusyTime {
+    drive_ns: u128,
+    head_ns: u128,
+    bus_ns: u128,
+    electronics_ns: u128,
+}
+
+impl BusyTime {
+    pub(super) fn of(work: &[Work]) -> Self {
+        let sum = |time: fn(&Work) -> SimDuration| {
+            work.iter().map(|work| u128::from(time(work).ns())).sum()
+        };
+        Self {
+            drive_ns: sum(|work| work.busy),
+            head_ns: sum(|work| work.head_time.total()),
+            bus_ns: sum(|work| work.bus),
+            electronics_ns: sum(|work| work.processing),
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.drive_ns += other.drive_ns;
+        self.head_ns += other.head_ns;
+        self.bus_ns += other.bus_ns;
+        self.electronics_ns += other.electronics_ns;
+    }
+
+    /// Share of the time of all arms.
+    pub(super) fn utilisation(&self, arms_ns: u128) -> f64 {
+        share(self.drive_ns, arms_ns)
+    }
+
+    pub(super) fn shares(&self, arms_ns: u128) -> BusyShares {
+        let Self { head_ns, bus_ns, electronics_ns, .. } = *self;
+        let busiest = match head_ns.max(bus_ns).max(electronics_ns) {
+            most if most == head_ns => Resource::Head,
+            most if most == bus_ns => Resource::Bus,
+            _ => Resource::Electronics,
+        };
+        let [head, bus, electronics] =
+            [head_ns, bus_ns, electronics_ns].map(|ns| share(ns, arms_ns));
+        BusyShares { head, bus, electronics, busiest }
+    }
+}
+
 /// Free work in rotational gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct FreeResult {

@@ -43,7 +43,6 @@ impl Setting {
             fua_share: [0.0, 0.4][(seed % 2) as usize],
             size: Bytes::new(512 * (1 + prng.below(12))),
             size_distribution: SizeDistribution::Exponential,
-            fua_share: 0.0,
             align: Bytes::new(512),
             local_share: [0.0, 0.7][prng.below(2) as usize],
             local_sd: Bytes::new(512 * (30 + prng.below(60))),

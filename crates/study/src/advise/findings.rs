@@ -2,10 +2,11 @@
 
 use freewheel_model::stats::Summary;
 use freewheel_sim::source::{Fit, REPLAY_WINDOW};
+use freewheel_sim::{BusyShares, RunResult};
 use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
-use super::{PolicyRun, Study, scrub};
+use super::{PolicyRun, Study, doubts, scrub};
 use crate::page::{ms, percent, rate, span};
 use crate::shingled::shingled_cautions;
 
@@ -30,6 +31,7 @@ const MANIFOLD: f64 = 0.9;
 pub(super) fn findings(study: &Study) -> Vec<Finding> {
     // They say whether the rest is to be believed.
     let mut list = shingled_cautions(study.drive.zoned, &study.baseline().result);
+    list.extend(doubts::doubts(study));
     let is_enough_for_a_hint = match few(&study.baseline().result.response) {
         None => true,
         Some(Few { finding, is_enough_for_a_hint }) => {
@@ -141,24 +143,22 @@ fn potential(study: &Study) -> Finding {
             )
         }
     };
-    let capacity = Bytes::new(study.drive.capacity_bytes).human_decimal();
     let whole = match &study.scrub {
         Some(_) => {
-            "how much of the drive a scrub reads in such gaps, and when, is said above.".into()
+            "How much of the drive a scrub reads in such gaps, when, and what that costs the load is said above."
         }
-        None => format!(
-            "at that rate reading the whole drive of {capacity} once would take {}.",
-            span(study.drive.capacity_bytes as f64 / bytes_per_second.max(1.0))
-        ),
+        None => {
+            "How much of the drive a scrub would read in such gaps, how long that would take and what it would cost the load was not estimated (`--no-scrub`)."
+        }
     };
     let once = given_away.map_or("", |_| ", once the drive gives them away");
     Finding {
         headline: format!(
-            "The rotational gaps before requests have a potential of {} of reads that delay nobody{once}.",
+            "The rotational gaps before requests have a potential of {}{once}.",
             rate(bytes_per_second)
         ),
         detail: format!(
-            "That is the rotational latency before the requests of this load {whose} times the mean media rate of {}. It may be exceeded while much is wanted, and less comes when little is left; {whole}{rest}",
+            "Potential is the rotational latency before the requests of this load {whose} times the mean media rate of {}. It measures the load and promises nothing: more may come while much is wanted, and less comes when little is left. {whole}{rest}",
             rate(study.drive.media_bytes_per_second),
         ),
     }
@@ -320,14 +320,20 @@ fn load(study: &Study) -> Finding {
         "Requests were replayed at their traced times, however the drive fared"
     };
     let piled_up = !study.dependent_replay && result.outstanding_max > REPLAY_WINDOW as u64;
+    let busiest = result.busy_shares.busiest;
+    let busy = format!(
+        "The drive is busy {} of the time, {} {}",
+        percent(result.utilisation),
+        busiest.title(),
+        percent(result.busy_shares.of(busiest))
+    );
     let headline = if piled_up {
         format!(
-            "The drive is busy {} of the time, but at its worst {} requests wait: it cannot keep up with the bursts.",
-            percent(result.utilisation),
+            "{busy}; at its worst {} requests wait: it cannot keep up with the bursts.",
             grouped(result.outstanding_max)
         )
     } else {
-        format!("The drive is busy {} of the time.", percent(result.utilisation))
+        format!("{busy}.")
     };
     let overload = if piled_up {
         " A system that waits for its requests would have sent fewer, so the response times here are those of an overload."
@@ -337,12 +343,23 @@ fn load(study: &Study) -> Finding {
     Finding {
         headline,
         detail: format!(
-            "{:.0} reads and writes a second over {} in the replay. In the trace the busiest second holds {:.1} times the average. {replay}.{overload}",
+            "{}\n{:.0} reads and writes a second over {} in the replay. In the trace the busiest second holds {:.1} times the average. {replay}.{overload}",
+            limit(result),
             result.requests_per_second,
             span(result.elapsed_ns as f64 / 1e9),
             burst.peak_to_mean_1s
         ),
     }
+}
+
+/// What is busy for how long, and what limits the drive.
+fn limit(result: &RunResult) -> String {
+    let BusyShares { head, bus, electronics, busiest } = result.busy_shares;
+    let [head, bus, electronics] = [head, bus, electronics].map(percent);
+    format!(
+        "A drive is busy while a command is in it or it writes back: the head works {head} of the time, the bus {bus}, command processing {electronics}. Under more load {} is the limit.",
+        busiest.title()
+    )
 }
 
 fn workload(study: &Study) -> Finding {
@@ -403,13 +420,8 @@ fn buffer(study: &Study) -> Option<Finding> {
     }
     let run = study.baseline();
     let result = &run.result;
-    let share = |part: u64, whole: u64| percent(part as f64 / whole.max(1) as f64);
     Some(Finding {
-        headline: format!(
-            "The drive's own buffer served {} of the reads and took {} of the writes.",
-            share(result.buffer_reads, result.read_response.count),
-            share(result.buffer_writes, result.write_response.count)
-        ),
+        headline: format!("The drive's own buffer {}.", buffer_shares(result)),
         detail: format!(
             "{sequential} of the reads are sequential. {}, writing back took {} of the time. A flush waits until all that was written before it is on the media. Without the electronics: --mechanics-only.",
             capital(&run.under()),
@@ -447,6 +459,20 @@ fn forced_writes(study: &Study) -> Option<Finding> {
             ms(forced.p99_ns as f64)
         ),
     })
+}
+
+/// What the buffer did for reads and for writes, where there were some.
+fn buffer_shares(result: &RunResult) -> String {
+    let (reads, writes) = (result.read_response.count, result.write_response.count);
+    let accepted = if result.refused_writes.count > 0 { "accepted " } else { "" };
+    let share = |part: u64, whole: u64| percent(part as f64 / whole as f64);
+    let served =
+        (reads > 0).then(|| format!("served {} of the reads", share(result.buffer_reads, reads)));
+    let took = (writes > 0).then(|| {
+        let writes = share(result.buffer_writes, writes);
+        format!("took {writes} of the {accepted}writes")
+    });
+    served.into_iter().chain(took).collect::<Vec<_>>().join(" and ")
 }
 
 fn capital(words: &str) -> String {

@@ -1,5 +1,6 @@
 //! The main job: a real trace and a drive in, one report out.
 
+mod doubts;
 mod findings;
 mod report;
 mod scrub;
@@ -299,7 +300,7 @@ fn characterize(
         return Err(PlacementError::no_device(device, devices).into());
     }
     let character = characterizer.finish();
-    Ok(Character { info: character.info.clone().left_out_by(&reader), ..character })
+    Ok(Character { info: character.info.clone().as_read_by(&reader), ..character })
 }
 
 fn run_order(

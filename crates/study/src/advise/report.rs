@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use freewheel_model::sched::POLICIES;
 use freewheel_model::stats::Summary;
+use freewheel_sim::BusyShares;
 use freewheel_trace::SizeSummary;
 use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
@@ -50,20 +51,32 @@ fn findings(study: &Study) -> Markup {
 }
 
 fn head_time(study: &Study) -> Markup {
-    let bars: Vec<HeadTimeBar> = study.runs.iter().map(|run| bar(study, run)).collect();
+    let bars: Vec<HeadTimeBar> = study.runs.iter().map(bar).collect();
     html! {
         (page::chart(&chart::head_time(&bars)))
-        p.note { "Shares of head time a policy. On the right the bandwidth that lies in the rotational latency before requests, times the mean media rate: the potential of free reads, which may be exceeded while much is wanted. Latency while the drive writes back from its buffer is not given away and does not count. Drives that keep the blocks that pass before those asked for give none of it away until that is switched off, and have another load then." }
+        (busy_table(study))
+        p.note { "Shares of head time a policy; below, shares of all time. The drive is busy while a command is in it or it writes back, each of its parts while it works; the busiest part is what limits the drive under more load. Latency while the drive writes back from its buffer is not given away." }
     }
 }
 
-fn bar(study: &Study, run: &PolicyRun) -> HeadTimeBar {
+fn busy_table(study: &Study) -> Markup {
+    let row = |run: &PolicyRun| {
+        let BusyShares { head, bus, electronics, busiest } = run.result.busy_shares;
+        let shares = [run.result.utilisation, head, bus, electronics].map(percent);
+        let ends = (run.title.clone(), busiest.title().to_owned());
+        std::iter::once(ends.0).chain(shares).chain([ends.1]).collect()
+    };
+    let rows: Vec<Vec<String>> = study.runs.iter().map(row).collect();
+    table(&["policy", "drive busy", "head", "bus", "command processing", "busiest part"], &rows)
+}
+
+fn bar(run: &PolicyRun) -> HeadTimeBar {
     HeadTimeBar {
         label: run.title.clone(),
         head_time: run.result.head_time,
         writing_back_rotate_ns: run.writing_back_rotate_ns(),
         rotate_share_elsewhere: None,
-        note: format!("{} potential", rate(study.potential_bytes_per_second(run))),
+        note: format!("busy {} of the time", percent(run.result.utilisation)),
     }
 }
 
@@ -75,7 +88,7 @@ fn responses(study: &Study) -> Markup {
     html! {
         (page::chart(&chart::lines(&lines, &axes)))
         (policy_table(study, &best))
-        p.note { "Times in ms. Variation: standard deviation over mean. Marked: the smallest mean." }
+        p.note { "Times in ms. Variation: standard deviation over mean. Busy: a command is in the drive, or the drive writes back. Marked: the smallest mean." }
     }
 }
 
@@ -108,7 +121,7 @@ fn policy_table(study: &Study, best: &str) -> Markup {
         let r = &run.result;
         let summaries = [&r.read_response, &r.write_response, &r.flush_response];
         let pair = |s: &Summary| match s.count {
-            0 => [String::from("none"), String::from("none")],
+            0 => [String::from("-"), String::from("-")],
             _ => [ms(s.mean_ns), ms(s.p99_ns as f64)],
         };
         let times = summaries.into_iter().flat_map(pair);
@@ -216,6 +229,7 @@ fn words() -> Markup {
             "potential",
             "the mean media rate times the rotational latency; may be exceeded while much is wanted",
         ),
+        ("busy", "of a drive: a command is in it, or it writes back from its buffer"),
         ("efficiency", "what was read for free over the potential until then"),
         ("extra seeks", "moving to free transfers and on, beyond the direct way of the requests"),
         ("scrub", "reading every block of the drive, to find those that cannot be read any more"),

@@ -1,7 +1,7 @@
 //! How long a scrub takes, in words.
 
 use super::{Finding, Study};
-use crate::page::{about, ms, percent, rate, rounds, span};
+use crate::page::{TIME_MAX_S, TOO_LONG, about, ms, percent, rate, rounds, span};
 use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate};
 use freewheel_units::grouped;
 
@@ -30,6 +30,14 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         true => "your load at this drive's pace",
         false => "your load",
     };
+    let whole = estimate.seconds_with_idle_time().map_or(String::new(), |seconds| {
+        format!(" In idle time as well it would read all of it in {} at best.", about(seconds))
+    });
+    if seconds > TIME_MAX_S {
+        return format!(
+            "In the rotational gaps of {load} a scrub of this drive takes {TOO_LONG}: too long to estimate.{whole}"
+        );
+    }
     let rest = match estimate.end() {
         ScrubEnd::Complete => {
             return format!("A scrub of this drive would finish in {time} under {load}, {cost}.");
@@ -46,10 +54,7 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         ),
         _ => (estimate.read_share(), time, rest),
     };
-    let reached = reached(share);
-    let whole = estimate.seconds_with_idle_time().map_or(String::new(), |seconds| {
-        format!(" In idle time as well it would read all of it in {} at best.", about(seconds))
-    });
+    let reached = percent(share);
     format!(
         "A scrub would read {reached} of this drive in {time} under {load}, {cost}; {rest}.{whole}"
     )
@@ -77,14 +82,6 @@ fn cost(study: &Study, estimate: &ScrubEstimate) -> String {
                 "at the cost of a mean response of {with} ms instead of {without} ms, as the drive must give its gaps away"
             )
         }
-    }
-}
-
-/// A share that is not all is not rounded up to all.
-pub(super) fn reached(share: f64) -> String {
-    match share {
-        share if (0.995..1.0).contains(&share) => format!("{:.2} %", (share * 1e4).floor() / 100.0),
-        share => percent(share),
     }
 }
 
@@ -125,7 +122,7 @@ fn latency_of(arm: &ArmScrub) -> String {
         all.extra_seek_share,
         all.unused_share,
     ];
-    let [used, used_first, used_last, seeks, left] = shares.map(reached);
+    let [used, used_first, used_last, seeks, left] = shares.map(percent);
     let (efficiency, potential) = (percent(efficiency), rate(arm.potential_bytes_per_second));
     format!(
         "Until the end it reads, with what requests read anyway, {efficiency} of the {potential} that the latency which it can use would carry at the mean media rate. Of that latency free transfers take {used} ({used_first} at first, {used_last} at last) and extra seeks {seeks}; {left} is left."
@@ -160,7 +157,7 @@ fn rest_of(arm: &ArmScrub) -> Option<String> {
         format!(
             "From {} on, with {} read, the gaps give less than a tenth of what they gave at first. ",
             span(faded.seconds),
-            reached(faded.read_share)
+            percent(faded.read_share)
         )
     });
     let why = match arm.end {
@@ -171,7 +168,7 @@ fn rest_of(arm: &ArmScrub) -> Option<String> {
     Some(format!(
         "{faded}The estimate ends after {}, with {} read, as {why}; the last 5 % of what is read take {} of that time.",
         span(seconds),
-        reached(arm.read_share),
+        percent(arm.read_share),
         percent(five)
     ))
 }

@@ -4,7 +4,6 @@ use freewheel_units::{Bytes, grouped};
 use maud::{Markup, html};
 
 use super::Study;
-use super::scrub::reached;
 use crate::chart::{self, Axes, HeadUseBar, Line};
 use crate::free_work::{
     POTENTIAL_IS, bandwidth_chart, efficiency_chart, line, nodes_chart, shares, shares_chart,
@@ -57,9 +56,9 @@ fn parts(estimate: &ScrubEstimate) -> Markup {
         vec![
             percent(part.read_share),
             span(part.seconds),
-            arm.seconds.map_or("none".into(), |all| percent(part.seconds / all)),
+            arm.seconds.map_or("-".into(), |all| percent(part.seconds / all)),
             rounds(part.rounds_a_day),
-            part.efficiency.map_or("none".into(), percent),
+            part.efficiency.map_or("-".into(), percent),
         ]
     };
     let rows: Vec<Vec<String>> = arm.parts.iter().map(row).collect();
@@ -197,16 +196,16 @@ fn table(estimate: &ScrubEstimate) -> Markup {
     ];
     let row = |(number, arm): (usize, &ArmScrub)| {
         let ends = [arm.course.first(), arm.course.last()];
-        let [first, last] = ends.map(|at| at.map_or("none".into(), |at| rate(at.bytes_per_second)));
+        let [first, last] = ends.map(|at| at.map_or("-".into(), |at| rate(at.bytes_per_second)));
         vec![
             name(number, estimate),
-            reached(arm.read_share),
-            arm.seconds.map_or("none".into(), span),
+            percent(arm.read_share),
+            arm.seconds.map_or("-".into(), span),
             arm.seconds_with_idle_time.map_or("never".into(), span),
             rate(arm.potential_bytes_per_second),
-            arm.efficiency.map_or("none".into(), percent),
-            arm.shares.map_or("none".into(), |shares| percent(shares.extra_seek_share)),
-            arm.shares.map_or("none".into(), |shares| percent(shares.unused_share)),
+            arm.efficiency.map_or("-".into(), percent),
+            arm.shares.map_or("-".into(), |shares| percent(shares.extra_seek_share)),
+            arm.shares.map_or("-".into(), |shares| percent(shares.unused_share)),
             first,
             last,
         ]

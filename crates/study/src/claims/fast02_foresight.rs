@@ -195,7 +195,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     };
     let [one, two] = [seen(1, true)?, seen(2, true)?];
     let [one_even, two_even] = [seen(1, false)?, seen(2, false)?];
-    let idle = |seen: &Seen| 100.0 * (1.0 - seen.result.utilisation);
+    let idle = |seen: &Seen| 100.0 * (1.0 - seen.result.busy_shares.head);
     let what = "an emulated Atlas 10K whose bus is behind its media by up to 32 us for each block of a \
                 request, from request to request; requests of 16 KB";
     // Shares of the time: with two, both are next to nothing, and their quotient says little.

@@ -27,7 +27,8 @@ pub(super) const LOST: [f64; 2] = [-5.0, 2.0];
 const TIMES: &str = "the paper's other numbers give less as well: 3.1 MB/s beside some 110 requests of 8 KB a second is 4.4 times the foreground's bandwidth, and 3.8 times with requests of 10.2 KB";
 
 /// Why there are fewer scans a day.
-const SCANS: &str = "the paper's two numbers exclude each other: 3.1 MB/s are 29 scans of 9.1 GB a day";
+const SCANS: &str =
+    "the paper's two numbers exclude each other: 3.1 MB/s are 29 scans of 9.1 GB a day";
 
 /// Part of the paper's numbers that counts as reproduced.
 pub(super) const TOLERANCE: f64 = 0.1;

@@ -17,6 +17,7 @@ impl DriveSheet {
             &self.heading.model,
             &self.heading.lead,
             &html! {
+                @for caution in &self.cautions { p { strong { "Warning: " } (caution) } }
                 (section("As advertised, as modelled", &self.check_table()))
                 (section(&format!("Seek curve{of_one}"), &self.seek_chart()))
                 (section(&format!("Sustained rate over the capacity{of_one}"), &self.rate_chart()))
@@ -43,6 +44,10 @@ impl DriveSheet {
                     } }
                     tbody { @for row in &self.self_check { (check_row(row)) } }
                 }
+            }
+            @if !self.miss_words().is_empty() {
+                h3 { "Why the model is off" }
+                (list(&self.miss_words()))
             }
         }
     }

@@ -10,12 +10,15 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{Advertised, DriveSpec, HeldOut};
+use freewheel_model::drive::spec::{Advertised, DriveSpec, HeldOut, MeasuringHost};
 use freewheel_model::drive::{Check, Drive, QuantityUnit};
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
-use freewheel_units::{Op, grouped};
+use freewheel_units::{BLOCK_BYTES, Op, grouped};
 use serde::Serialize;
+
+use crate::page::rate;
+use crate::shingled::unmodelled;
 
 /// What a drive is and does. Of a drive with more actuators, `zones` and the seeks are those of
 /// one of them, and `self_check` is of all together.
@@ -33,6 +36,10 @@ pub struct DriveSheet {
     pub head_switch_ns: u64,
     /// Buffer, command overheads and bus.
     pub onboard: OnboardSpec,
+    /// The host on which the drive was measured, where its bus is not the drive's own.
+    pub measured_on: Option<MeasuringHost>,
+    /// What makes results on this drive doubtful.
+    pub cautions: Vec<String>,
     /// Zones of shingled recording.
     pub zoned: Option<ZonedSpec>,
     /// Zones of equal track size, from the outermost inwards.
@@ -78,6 +85,9 @@ pub struct CheckRow {
     pub tolerance_share: f64,
     /// Whether it is within that.
     pub ok: Option<bool>,
+    /// Why it is not, where the drive file says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A zone of equal track size.
@@ -119,11 +129,13 @@ impl DriveSheet {
         let checks = drive.self_check(&spec.advertised);
         Self {
             advertised: spec.advertised.clone(),
-            self_check: checks.iter().map(CheckRow::new).collect(),
+            self_check: checks.iter().map(|check| CheckRow::new(check, spec)).collect(),
             mean_seek_read_ns: drive.mean_seek(Op::Read).ns(),
             mean_seek_write_ns: drive.mean_seek(Op::Write).ns(),
             head_switch_ns: spec.head_switch.ns(),
             onboard: spec.onboard.clone(),
+            measured_on: spec.measured_on,
+            cautions: cautions(spec, drive),
             zoned: spec.zoned,
             zones: (0..spec.zones.len()).map(|zone| ZoneSheet::new(spec, drive, zone)).collect(),
             seeks: seeks(drive, named_distances(drive)),
@@ -159,7 +171,8 @@ impl Heading {
 }
 
 impl CheckRow {
-    fn new(check: &Check) -> Self {
+    fn new(check: &Check, spec: &DriveSpec) -> Self {
+        let reason = spec.advertised.known_misses.get(&check.quantity);
         Self {
             quantity: check.quantity.name(),
             title: check.quantity.title(),
@@ -169,8 +182,31 @@ impl CheckRow {
             deviation_share: check.deviation(),
             tolerance_share: check.quantity.tolerance(),
             ok: check.passes(),
+            reason: reason.filter(|_| check.passes() == Some(false)).cloned(),
         }
     }
+}
+
+fn cautions(spec: &DriveSpec, drive: &Drive) -> Vec<String> {
+    let unmodelled = spec.zoned.and_then(|zoned| unmodelled(zoned.kind));
+    let unmodelled = unmodelled.map(|finding| format!("{} {}", finding.headline, finding.detail));
+    slow_bus(spec, drive).into_iter().chain(unmodelled).collect()
+}
+
+/// That the bus, and not the media, sets the rate of long reads; None where the bus is faster.
+fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
+    let block = spec.onboard.bus?.block_time;
+    let bus = BLOCK_BYTES as f64 / block.as_secs_f64();
+    let zones = 0..spec.zones.len();
+    let media = zones.map(|zone| drive.sustained_rate_bytes_per_second(zone)).max()? as f64;
+    (bus < media).then(|| {
+        format!(
+            "The bus moves {}, the media up to {}: the bus limits every long read and write. If {} is the host's bus and not the drive's interface, put it into `measured_on.bus` and the interface into `onboard.bus`.",
+            rate(bus),
+            rate(media),
+            rate(bus)
+        )
+    })
 }
 
 impl ZoneSheet {

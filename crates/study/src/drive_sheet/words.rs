@@ -6,7 +6,7 @@ use freewheel_model::onboard::spec::{
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
 
-use super::DriveSheet;
+use super::{CheckRow, DriveSheet};
 use crate::page::rate;
 
 /// Name and text.
@@ -20,6 +20,8 @@ impl DriveSheet {
         words.extend(onboard.buffer.iter().flat_map(buffer));
         words.extend(onboard.overheads.iter().flat_map(overheads));
         words.extend(onboard.bus.iter().map(bus));
+        let host = self.measured_on.iter();
+        words.extend(host.map(|host| ("bus when it was measured", bus(&host.bus).1)));
         words.extend(onboard.queue.iter().map(queue));
         words.extend(sectors(onboard.sector));
         if onboard.read_write_switch > SimDuration::ZERO {
@@ -42,6 +44,18 @@ impl DriveSheet {
             ("conventional zones", zoned.conventional_zones.to_string()),
             ("open zones at most", zoned.max_open_zones.to_string()),
         ]
+    }
+
+    /// Why the model misses what the maker promises: the quantity and the reason.
+    pub fn miss_words(&self) -> Vec<(&'static str, String)> {
+        let missed = self.self_check.iter().filter(|row| row.ok == Some(false));
+        let reason = |row: &CheckRow| {
+            match &row.reason {
+            Some(reason) => reason.clone(),
+            None => "the drive file gives no reason: check its values, or state one under `advertised.known_misses`".into(),
+        }
+        };
+        missed.map(|row| (row.title, reason(row))).collect()
     }
 
     pub(super) fn source_words(&self) -> Vec<(&str, &str)> {

@@ -105,6 +105,7 @@ pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
             STANDARD_ERRORS * found.jitter_ns / found.period_ns,
         ),
         onboard: onboard(found),
+        measured_on: None,
         zoned: None,
         advertised: Advertised::default(),
         held_out: Vec::new(),

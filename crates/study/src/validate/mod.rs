@@ -134,7 +134,9 @@ const PARTS: [&str; 4] = [
 /// as in the trace, and compares the response times.
 pub fn validate(drive: &str, trace: &TraceWorkload) -> Result<Validation, ValidateError> {
     let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
-    let unit = Unit::new(&Arc::new(built), &spec.onboard).map_err(ConfigError::from)?;
+    // The trace was recorded over the bus of that host.
+    let unit =
+        Unit::new(&Arc::new(built), &spec.onboard_as_measured()).map_err(ConfigError::from)?;
     let file = trace.file.display().to_string();
     let requests = requests(trace, &file, &unit)?;
     if requests.is_empty() {

@@ -140,6 +140,7 @@ pub fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
     }
     let mut character = characterizer.finish();
     character.info.skipped = reader.skipped();
+    character.info.widened = reader.widened();
     Ok(character)
 }
 

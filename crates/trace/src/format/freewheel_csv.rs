@@ -24,9 +24,10 @@ pub(super) const ROW: Row = Row {
     rebased: false,
     // The header is ours alone: behind it a malformed record is an error, not another format.
     detect: |head| {
-        first_line(head) == HEADER.as_bytes() || most_lines_parse(head, &mut FreewheelCsv)
+        first_line(head) == HEADER.as_bytes()
+            || most_lines_parse(head, &mut FreewheelCsv::default())
     },
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv)))),
+    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv::default())))),
 };
 
 fn first_line(head: &[u8]) -> &[u8] {
@@ -35,7 +36,10 @@ fn first_line(head: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-struct FreewheelCsv;
+#[derive(Default)]
+struct FreewheelCsv {
+    widened: u64,
+}
 
 impl LineDecoder for FreewheelCsv {
     fn is_header(&self, line: &[u8]) -> bool {
@@ -49,6 +53,7 @@ impl LineDecoder for FreewheelCsv {
         let (offset, length) = (fields.next("offset_bytes")?, fields.next("length_bytes")?);
         let extent = extent(op, offset, length)?;
         let fua = flag(fields.next("fua")?)?;
+        self.widened += u64::from(extent.widened);
         let completion = completion(arrival, fields.next("complete_ns")?)?;
         fields.end()?;
         Ok(Record {
@@ -60,6 +65,10 @@ impl LineDecoder for FreewheelCsv {
             completion,
             fua,
         })
+    }
+
+    fn widened(&self) -> u64 {
+        self.widened
     }
 }
 

@@ -48,13 +48,15 @@ pub(super) const ROW: Row = Row {
     rebased: true,
     detect: |head| head.starts_with(MAGIC),
     open: Some(|input| {
-        let (head, decoder) = (input.head.clone(), HpSrt { sector_bytes: SECTOR_BYTES });
+        let (head, decoder) =
+            (input.head.clone(), HpSrt { sector_bytes: SECTOR_BYTES, widened: 0 });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };
 
 struct HpSrt {
     sector_bytes: u64,
+    widened: u64,
 }
 
 impl BinaryDecoder for HpSrt {
@@ -90,6 +92,7 @@ impl BinaryDecoder for HpSrt {
         let sector = signed("sector", 7)?;
         let offset = Number { value: sector.value * self.sector_bytes, ..sector };
         let extent = Extent::of_bytes(offset, signed("bytes", 6)?)?;
+        self.widened += u64::from(extent.widened);
         Ok(Record {
             arrival,
             op: if word(11) & FLAG_READ != 0 { Op::Read } else { Op::Write },
@@ -99,6 +102,10 @@ impl BinaryDecoder for HpSrt {
             completion: Some(completion),
             fua: false,
         })
+    }
+
+    fn widened(&self) -> u64 {
+        self.widened
     }
 }
 

@@ -158,7 +158,7 @@ impl ParquetSource {
         let (start, blocks) = (self.number(3, row)?, self.number(4, row)?);
         let extent = if op == Op::Flush { Extent::NONE } else { Extent::of_blocks(start, blocks)? };
         let completion = self.completion(arrival, row)?;
-        let Extent { start, blocks } = extent;
+        let Extent { start, blocks, .. } = extent;
         Ok(Record { arrival, op, device, start, blocks, completion, fua: self.fua(row) })
     }
 

@@ -8,28 +8,31 @@
 use super::{Format, Row};
 use crate::error::Fault;
 use crate::record::{Extent, Record};
-use crate::scan::{Fields, Number, TimeUnit, Token};
+use crate::scan::{Fields, TimeUnit, Token};
 use crate::source::{LineDecoder, LineSource, most_lines_parse};
-use freewheel_units::{Bytes, Op};
+use freewheel_units::Op;
 
 pub(super) const ROW: Row = Row {
     format: Format::Spc,
     name: "spc",
     description: "CSV: ASU, LBA (512 B), size in bytes, r or w, arrival in s",
     rebased: true,
-    detect: |head| most_lines_parse(head, &mut Spc),
-    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), Spc)))),
+    detect: |head| most_lines_parse(head, &mut Spc::default()),
+    open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), Spc::default())))),
 };
 
-struct Spc;
+#[derive(Default)]
+struct Spc {
+    widened: u64,
+}
 
 impl LineDecoder for Spc {
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
         let mut fields = Fields::comma(line);
         let device = fields.next("ASU")?.number()?.to_u32()?;
         let (start, size) = (fields.next("LBA")?.number()?, fields.next("Size")?.number()?);
-        let count = Bytes::new(size.value).blocks_rounded_up().get();
-        let extent = Extent::of_blocks(start, Number { value: count, ..size })?;
+        let extent = Extent::of_block_and_bytes(start, size)?;
+        self.widened += u64::from(extent.widened);
         let op = op(fields.next("Opcode")?)?;
         let arrival = fields.next("Timestamp")?.time(TimeUnit::Seconds)?;
         Ok(Record {
@@ -41,6 +44,10 @@ impl LineDecoder for Spc {
             completion: None,
             fua: false,
         })
+    }
+
+    fn widened(&self) -> u64 {
+        self.widened
     }
 }
 

@@ -22,7 +22,7 @@ use crate::error::Fault;
 use crate::record::{Extent, Record};
 use crate::scan::Number;
 use crate::source::{BinaryDecoder, BinarySource};
-use freewheel_units::{Bytes, Op};
+use freewheel_units::Op;
 
 const MICROSECOND_NS: u64 = 1000;
 /// Records that have to agree on the version.
@@ -35,7 +35,7 @@ pub(super) const ROW: Row = Row {
     rebased: true,
     detect: |head| version(head).is_some(),
     open: Some(|input| {
-        let (head, decoder) = (input.head.clone(), Vscsi { layout: V1 });
+        let (head, decoder) = (input.head.clone(), Vscsi { layout: V1, widened: 0 });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };
@@ -57,6 +57,7 @@ const TS: usize = 24;
 
 struct Vscsi {
     layout: Layout,
+    widened: u64,
 }
 
 impl BinaryDecoder for Vscsi {
@@ -79,6 +80,7 @@ impl BinaryDecoder for Vscsi {
         }
         let op = op(number("cmd", layout.cmd, 2))?;
         let extent = extent(op, number("lbn", LBN, 8), number("len", layout.len, 4))?;
+        self.widened += u64::from(extent.widened);
         Ok(Record {
             arrival: number("ts", TS, 8).time(MICROSECOND_NS)?,
             op,
@@ -88,6 +90,10 @@ impl BinaryDecoder for Vscsi {
             completion: None,
             fua: false,
         })
+    }
+
+    fn widened(&self) -> u64 {
+        self.widened
     }
 }
 
@@ -106,12 +112,7 @@ fn op(cmd: Number) -> Result<Op, Fault> {
 }
 
 fn extent(op: Op, lbn: Number, len: Number) -> Result<Extent, Fault> {
-    let blocks = Bytes::new(len.value).blocks_rounded_up().get();
-    if op == Op::Flush {
-        Ok(Extent::NONE)
-    } else {
-        Extent::of_blocks(lbn, Number { value: blocks, ..len })
-    }
+    if op == Op::Flush { Ok(Extent::NONE) } else { Extent::of_block_and_bytes(lbn, len) }
 }
 
 /// The version that the first records agree on, when at least one of their commands is known.

@@ -68,7 +68,9 @@ fn text(document: &Document) -> String {
         if drive.actuators == 1 { "electronics" } else { "electronics of one actuator" };
     let parts = [
         identity(drive),
+        cautions(&sheet.cautions),
         self_check(&sheet.self_check),
+        words("why the model is off", &sheet.miss_words()),
         zones(&sheet.zones),
         seek_curve(sheet),
         words("shingled zones", &sheet.shingled_words()),
@@ -101,6 +103,13 @@ fn identity(drive: &DriveIdentity) -> String {
         drive.surfaces,
         grouped(drive.cylinders),
     )
+}
+
+fn cautions(cautions: &[String]) -> String {
+    match cautions {
+        [] => String::new(),
+        _ => wrapped(cautions.iter().map(|text| ("WARNING", text.as_str()))),
+    }
 }
 
 fn self_check(checks: &[CheckRow]) -> String {

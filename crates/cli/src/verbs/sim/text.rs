@@ -65,7 +65,7 @@ fn overview(result: &RunResult) -> Table {
     }
     table.row(["elapsed", &number::seconds(result.elapsed_ns)]);
     table.row(["throughput", &format!("{:.1} requests/s, {rate}", result.requests_per_second)]);
-    table.row(["utilisation", &number::percent(result.utilisation)]);
+    table.row(["utilisation", &busy(result)]);
     if result.buffer_reads + result.buffer_writes > 0 {
         let [from, to] = [result.buffer_reads, result.buffer_writes].map(grouped);
         let destaging = number::percent(result.destaging);
@@ -77,6 +77,17 @@ fn overview(result: &RunResult) -> Table {
     table.row(["outstanding", &format!("mean {mean:.2}, max {max}")]);
     table.row(["longest wait", &number::ms(result.queue_ns_max as f64)]);
     table
+}
+
+/// Of the drive, and of each of its parts that was busy at all.
+fn busy(result: &RunResult) -> String {
+    let shares = &result.busy_shares;
+    let parts =
+        [("head", shares.head), ("bus", shares.bus), ("command processing", shares.electronics)];
+    let parts = parts.into_iter().filter(|(_, share)| *share > 0.0);
+    let parts: Vec<String> =
+        parts.map(|(name, share)| format!("{name} {}", number::percent(share))).collect();
+    format!("{} ({})", number::percent(result.utilisation), parts.join(", "))
 }
 
 fn refusals(writes: &RefusedWrites) -> String {

@@ -36,7 +36,7 @@ fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
     let mut characterizer = Characterizer::new(reader.format());
     reading::read_through(reader, |record| characterizer.observe(record))?;
     let character = characterizer.finish();
-    Ok(Character { info: character.info.clone().left_out_by(reader), ..character })
+    Ok(Character { info: character.info.clone().as_read_by(reader), ..character })
 }
 
 fn text(character: &Character) -> String {

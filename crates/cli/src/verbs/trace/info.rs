@@ -45,6 +45,9 @@ pub fn text(info: &TraceInfo) -> String {
     if let Some(damage) = &info.damage {
         table.row(["damage", &format!("{damage}; {}", damage.consequence())]);
     }
+    if info.widened > 0 {
+        table.row(["widened to whole blocks of 512 B", &grouped(info.widened)]);
+    }
     format!("{table}\n{}", devices(info))
 }
 

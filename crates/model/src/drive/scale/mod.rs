@@ -24,15 +24,15 @@
 //! - *Bands and spare units of cylinders* keep their number of cylinders, however dense the tracks
 //!   have become: so units stay whole bands at any factor. A seek over a band then takes less, and
 //!   skews that hide one follow.
-//! - *What the maker promises* is multiplied too, so that a scaled drive can still be held against
-//!   its data sheet (tr03 figure 24).
+//! - *What the maker promises* is left out: nobody advertises a scaled drive. So is what belongs to
+//!   the measured one.
 
 mod curves;
 mod skews;
 mod sources;
 mod zones;
 
-use freewheel_units::{Bytes, SimDuration};
+use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -141,8 +141,11 @@ impl Scaling {
         }
         scaled.cylinders = zones::scale_count(spec.cylinders, self.track_density);
         scaled.zones = zones::scale(spec, self);
-        scaled.advertised = self.advertised(&spec.advertised);
-        // It is not the drive that was measured any more.
+        // Nobody makes, advertises or has measured a scaled drive.
+        if *self != Self::default() {
+            scaled.advertised = Advertised::default();
+            scaled.measured_on = None;
+        }
         scaled.held_out = Vec::new();
         let built = Drive::build(&scaled).map_err(ScaleError::Scaled)?;
         skews::choose(&mut scaled, self, (spec, &original), &built);
@@ -184,23 +187,6 @@ impl Scaling {
             write_settle: scale_time(spec.seek.write_settle, self.seek),
             tolerance: scale_time(spec.seek.tolerance, self.seek),
         })
-    }
-
-    fn advertised(&self, promised: &Advertised) -> Advertised {
-        let bytes = |value: Option<Bytes>, factor: f64| {
-            value.map(|value| Bytes::new((value.get() as f64 * factor).round() as u64))
-        };
-        let seek = |value: Option<SimDuration>| value.map(|value| scale_time(value, self.seek));
-        let rate = self.rpm * self.linear_density;
-        Advertised {
-            capacity: bytes(promised.capacity, self.linear_density * self.track_density),
-            average_seek_read: seek(promised.average_seek_read),
-            average_seek_write: seek(promised.average_seek_write),
-            track_to_track_read: seek(promised.track_to_track_read),
-            track_to_track_write: seek(promised.track_to_track_write),
-            outer_rate_per_second: bytes(promised.outer_rate_per_second, rate),
-            inner_rate_per_second: bytes(promised.inner_rate_per_second, rate),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::slice;
 use freewheel_units::SimDuration;
 
 use super::Scaling;
-use crate::drive::spec::{Advertised, DriveSpec, Turn, ZoneSpec};
+use crate::drive::spec::{DriveSpec, Turn, ZoneSpec};
 
 /// What is multiplied, by how much, and the section of tr03 that says so.
 type Part = (&'static str, f64, &'static str);
@@ -56,12 +56,11 @@ fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
     derive("rotation_period", &[rpm("speed")]);
     derive("cylinders", &[tracks("number")]);
     derive("zones", &[blocks("blocks a track"), tracks("cylinders")]);
-    if scaled.advertised != Advertised::default() {
-        let parts = [seek("seeks"), rpm("rates"), blocks("capacity and rates"), tracks("capacity")];
-        if let Some(text) = derived(original, &parts) {
-            replace(scaled, "advertised", text);
-        }
-    }
+    scaled.sources.retain(|key, _| !is_below(key, "advertised") && !is_below(key, "measured_on"));
+}
+
+fn is_below(key: &str, table: &str) -> bool {
+    key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// The skews of a zone that a key gives.

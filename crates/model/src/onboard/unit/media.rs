@@ -82,6 +82,7 @@ impl Unit {
         let access = self.visit_media(begin, &target, Latency::Used, &mut Exact);
         self.media.destaged = self.media.free;
         self.media.destaging += access.total();
+        self.busy.own_work(begin, self.media.free);
         if let Some(shares) = &mut self.shares {
             shares.destaged(destage.id, access.total());
         }

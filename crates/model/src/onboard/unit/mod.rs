@@ -15,6 +15,7 @@ use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::buffer::{Buffer, behind};
 use super::bus::Bus;
+use super::busy::Busy;
 use super::read_ahead::ReadingOn;
 use super::shares::DestageShares;
 use super::spec::{
@@ -61,6 +62,9 @@ pub struct Unit {
     /// When the drive was last busy with something else than a read from its buffer.
     idle_from: SimTime,
     destage_is_next: bool,
+    busy: Busy,
+    /// Time that the electronics have spent on commands.
+    processing_time: SimDuration,
 }
 
 /// The arm and what it does.
@@ -214,6 +218,8 @@ impl Unit {
             processed: SimTime::ZERO,
             idle_from: SimTime::ZERO,
             destage_is_next: false,
+            busy: Busy::default(),
+            processing_time: SimDuration::ZERO,
         })
     }
 
@@ -306,11 +312,28 @@ impl Unit {
         self.media.destaging
     }
 
+    /// Time during which a command was inside or the drive wrote back, up to the last command that
+    /// is done. Reading ahead is left out.
+    pub fn busy(&self) -> SimDuration {
+        self.busy.total()
+    }
+
+    /// Time for which the bus was taken so far.
+    pub fn bus_used(&self) -> SimDuration {
+        self.bus.used()
+    }
+
+    /// Time that the electronics have spent on commands so far.
+    pub fn processing_time(&self) -> SimDuration {
+        self.processing_time
+    }
+
     /// Takes a command at `now`; for `actuator` see [`Self::advance`]. Panics when it has no room.
     #[inline]
     pub fn submit(&mut self, now: SimTime, waiting: &Waiting, actuator: &mut impl Actuator) {
         assert!(self.has_room(), "a drive's queue has {} places", self.queue.depth);
         self.begin(now);
+        self.busy.command(now);
         self.inside += 1;
         let needs_media = match waiting.target.op {
             Op::Write => self.submit_write(waiting),
@@ -360,6 +383,9 @@ impl Unit {
         if let Some(NextEvent::Completion(_)) = self.next_event() {
             let done = self.done.pop()?;
             self.inside -= u32::from(!done.flush);
+            if self.inside == 0 {
+                self.busy.commands_done(now);
+            }
             return Some(done);
         }
         self.decide(actuator);
@@ -457,6 +483,7 @@ impl Unit {
         }
         let ready = self.now.max(self.processed) + overhead;
         self.processed = ready;
+        self.processing_time += overhead;
         Command { waiting: *waiting, submitted: self.now, overhead, ready, misses: false }
     }
 
@@ -553,6 +580,7 @@ impl Unit {
         let op = command.waiting.target.op;
         let completion = self.overheads.completion(op);
         let end = across + completion;
+        self.processing_time += completion;
         let overhead = command.overhead + completion;
         let accounted = overhead + media.total() + bus;
         let served = Served {

@@ -1,0 +1,79 @@
+//! For how long a drive is busy: while a command is inside, or while it writes back on its own account.
+
+use freewheel_units::{SimDuration, SimTime};
+
+/// The union of the times of commands and of the drive's own work.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Busy {
+    /// Since when commands have been inside, if some are.
+    since: Option<SimTime>,
+    /// When the own work that began meanwhile ends.
+    own_until: SimTime,
+    /// Up to here every busy time is in `total`.
+    counted_to: SimTime,
+    total: SimDuration,
+}
+
+impl Busy {
+    /// A command comes.
+    #[inline]
+    pub fn command(&mut self, now: SimTime) {
+        self.since.get_or_insert(now);
+    }
+
+    /// The last command inside is done.
+    #[inline]
+    pub fn commands_done(&mut self, now: SimTime) {
+        if let Some(since) = self.since.take() {
+            self.count(since, now.max(self.own_until));
+        }
+    }
+
+    /// The drive works on its own account. Without commands inside, works come in order of time.
+    #[inline]
+    pub fn own_work(&mut self, begin: SimTime, end: SimTime) {
+        match self.since {
+            Some(_) => self.own_until = self.own_until.max(end),
+            None => self.count(begin, end),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, begin: SimTime, end: SimTime) {
+        self.total += end.saturating_since(begin.max(self.counted_to));
+        self.counted_to = self.counted_to.max(end);
+    }
+
+    /// All of it, of commands that are done.
+    pub fn total(&self) -> SimDuration {
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> SimTime {
+        SimTime::ZERO + SimDuration::from_ms(ms)
+    }
+
+    #[test]
+    fn overlapping_commands_and_own_work_count_once() {
+        let mut busy = Busy::default();
+        busy.command(at(0));
+        busy.command(at(2));
+        // Writing back goes on for 3 ms after the last command.
+        busy.own_work(at(4), at(13));
+        busy.commands_done(at(10));
+        assert_eq!(busy.total(), SimDuration::from_ms(13));
+        busy.command(at(12));
+        busy.commands_done(at(15));
+        assert_eq!(busy.total(), SimDuration::from_ms(15));
+        // Idle from 15 to 20 ms.
+        busy.own_work(at(20), at(22));
+        busy.command(at(21));
+        busy.commands_done(at(25));
+        assert_eq!(busy.total(), SimDuration::from_ms(20));
+    }
+}

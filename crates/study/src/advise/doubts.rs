@@ -1,0 +1,182 @@
+//! Traces that cannot say what a study asks of them: too short, in a mistaken unit, beyond what a drive
+//! can be asked, or more than it can serve.
+//!
+//! The limits are far from any trace of a working host. Each is assumed, and says where it comes from.
+
+use freewheel_sim::source::REPLAY_WINDOW;
+use freewheel_trace::{Character, DurationSummary};
+use freewheel_units::{Bytes, grouped};
+
+use super::findings::HINT_REQUESTS;
+use super::{Finding, Study};
+use crate::page::{ms, percent, span};
+
+/// Shorter traces hold a burst and not a load.
+const SPAN_MIN_S: f64 = 60.0;
+/// Longer ones than any published block trace but one: a year.
+const SPAN_MAX_S: f64 = 366.0 * 86_400.0;
+/// Fewer requests than one in this time are no load of a drive.
+const GAP_MAX_S: f64 = 3600.0;
+/// Requests a second from which a trace is that of no single drive: NVMe devices reach it.
+const RATE_MAX: f64 = 100_000.0;
+/// Hosts cut requests into at most some MiB: Linux, for example, into 1 to 32 MiB.
+const REQUEST_MAX: Bytes = Bytes::from_kib(128 * 1024);
+/// Linux gives a SCSI command up after 30 s.
+const RESPONSE_MAX_NS: u64 = 30_000_000_000;
+/// A mean response of this length is that of a queue, not of a drive.
+const RESPONSE_MEAN_MAX_NS: f64 = 1e9;
+
+/// What makes the trace, or this drive under it, doubtful; most important first.
+pub(super) fn doubts(study: &Study) -> Vec<Finding> {
+    let trace = &study.trace;
+    let all = [
+        overloaded(study),
+        long(trace),
+        fast(trace),
+        short(study),
+        huge(trace),
+        slow(trace),
+        unaligned(trace),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn seconds(trace: &Character) -> f64 {
+    trace.info.span_ns as f64 / 1e9
+}
+
+/// None where the drive keeps up, or the load waits for it.
+fn overloaded(study: &Study) -> Option<Finding> {
+    let run = study.baseline();
+    let mean = run.result.outstanding_mean;
+    let waits_for_drive = study.dependent_replay;
+    (!waits_for_drive && mean > REPLAY_WINDOW as f64).then(|| {
+        let way_out = match study.trace.info.has_completions {
+            true => "`--replay dependent` asks a slower drive later, as the traced host would have.",
+            false => "Study a faster drive, or one device of the trace (`--device`), or record the trace with completions: then a slower drive is asked later.",
+        };
+        Finding {
+            headline: format!(
+                "This drive cannot serve this load: on average {} requests are outstanding.",
+                grouped(mean.round() as u64)
+            ),
+            detail: format!(
+                "The trace takes {}, and the drive needs {}. All response times below are those of a queue that grows with the length of the trace: they do not tell how fast the drive is. {way_out}",
+                span(seconds(&study.trace)),
+                span(run.result.elapsed_ns as f64 / 1e9)
+            ),
+        }
+    })
+}
+
+/// None where the times may be true.
+fn long(trace: &Character) -> Option<Finding> {
+    let (seconds, requests) = (seconds(trace), trace.info.requests);
+    let gap = seconds / requests.max(1) as f64;
+    (seconds > SPAN_MAX_S || gap > GAP_MAX_S).then(|| Finding {
+        headline: format!(
+            "The trace's {} requests span {}: is the unit of its times mistaken?",
+            grouped(requests),
+            span(seconds)
+        ),
+        detail: format!(
+            "That is one request in {}. Times are read as the format says (`freewheel trace formats`). If they are in another unit, convert them, or name the format (`--format`). All rates, shares of the time and times of a scrub below follow from this span.",
+            span(gap)
+        ),
+    })
+}
+
+/// None where the rate is one that drives see.
+fn fast(trace: &Character) -> Option<Finding> {
+    let (seconds, requests) = (seconds(trace), trace.info.requests);
+    let rate = requests as f64 / seconds;
+    (rate > RATE_MAX).then(|| Finding {
+        headline: format!(
+            "The trace has {} requests in {}: is the unit of its times mistaken?",
+            grouped(requests),
+            span_of_short(seconds)
+        ),
+        detail: "No hard disk is asked so often; a busy one serves some hundred requests a second. Times are read as the format says (`freewheel trace formats`). If they are in another unit, convert them, or name the format (`--format`).".into(),
+    })
+}
+
+/// None where the trace is long enough to hold a load, and where there are too few requests anyway.
+fn short(study: &Study) -> Option<Finding> {
+    let seconds = seconds(&study.trace);
+    let has_requests = study.baseline().result.response.count >= HINT_REQUESTS;
+    (has_requests && seconds < SPAN_MIN_S).then(|| Finding {
+        headline: format!("The trace lasts {}: it shows a moment, not a load.", span_of_short(seconds)),
+        detail: format!(
+            "Bursts and quiet times of minutes are not in it. Results for hours or days below assume that this moment repeats. Record {} at least.",
+            span(SPAN_MIN_S)
+        ),
+    })
+}
+
+/// Down to the microsecond.
+fn span_of_short(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{} ms", ms(s * 1e9)),
+        s => span(s),
+    }
+}
+
+/// None where every request is one that a host sends.
+fn huge(trace: &Character) -> Option<Finding> {
+    let largest = trace.sizes.read.max_bytes.max(trace.sizes.write.max_bytes);
+    (largest > REQUEST_MAX.get()).then(|| Finding {
+        headline: format!(
+            "The largest request asks for {}: is a column or a unit mistaken?",
+            Bytes::new(largest).human()
+        ),
+        detail: format!(
+            "Hosts cut requests into pieces of a few MiB; above {} something else was recorded. While the drive serves such a request, all others wait. Check the columns of offset and size (`freewheel trace characterize` shows all sizes).",
+            REQUEST_MAX.human()
+        ),
+    })
+}
+
+/// None where no response was recorded, or all are those of a working drive.
+fn slow(trace: &Character) -> Option<Finding> {
+    let times = &trace.response;
+    let recorded: Vec<DurationSummary> =
+        [times.read, times.write, times.flush].into_iter().flatten().collect();
+    let longest = recorded.iter().map(|summary| summary.max_ns).max()?;
+    let mean = recorded.iter().map(|summary| summary.mean_ns).fold(0.0, f64::max);
+    (longest > RESPONSE_MAX_NS || mean > RESPONSE_MEAN_MAX_NS).then(|| Finding {
+        headline: format!(
+            "The trace records responses of up to {}: its times are those of a queue, or in a mistaken unit.",
+            span(longest as f64 / 1e9)
+        ),
+        detail: format!(
+            "The recorded means are {}. Linux gives a command up after {}. A replay by dependence takes think times from these responses and so spreads the load; `--replay arrivals` does not use them.",
+            means(trace),
+            span(RESPONSE_MAX_NS as f64 / 1e9)
+        ),
+    })
+}
+
+fn means(trace: &Character) -> String {
+    let times = &trace.response;
+    let all = [("reads", times.read), ("writes", times.write), ("flushes", times.flush)];
+    let mean = |(name, summary): (&str, Option<DurationSummary>)| {
+        summary.map(|summary| format!("{} ms of {name}", ms(summary.mean_ns)))
+    };
+    all.into_iter().filter_map(mean).collect::<Vec<_>>().join(", ")
+}
+
+/// None where every request is whole blocks.
+fn unaligned(trace: &Character) -> Option<Finding> {
+    let (widened, requests) = (trace.info.widened, trace.info.requests);
+    (widened > 0).then(|| Finding {
+        headline: format!(
+            "{} of the requests ask for parts of blocks and were widened to whole ones of 512 B.",
+            percent(widened as f64 / requests.max(1) as f64)
+        ),
+        detail: format!(
+            "That is {} of {}. A drive is asked for whole blocks, so this was recorded above the block layer, or an offset is no offset in bytes. Sizes and addresses here are those of the widened requests.",
+            grouped(widened),
+            grouped(requests)
+        ),
+    })
+}
