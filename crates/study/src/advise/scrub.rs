@@ -106,7 +106,7 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     }
     let effort = estimate.effort;
     format!(
-        "An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace. By chance and by the length of its leaps its time to the end has a standard error of {}. It took {:.1} s of the {} s of processor time that it may take, counted as work (`--scrub-effort`, for more): {} of its decisions were cut short at {} nodes, which made times up to a tenth longer on 24 TB. Held to scans simulated gap by gap, such estimates were up to a quarter too short on a small drive and within a tenth for the first 15 % of 24 TB (`freewheel reproduce beyond.scrub beyond.scrub-24tb`). What comes later on so large a drive is not validated.",
+        "An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace. By chance and by the length of its leaps its time to the end has a standard error of {}. It took {:.1} s of the {} s of processor time that it may take, counted as work (`--scrub-effort`, for more): {} of its decisions were cut short at {} nodes. On 24 TB under recorded loads these limits changed times by up to 7 % for the first 15 % of the drive, and by up to a third where the gaps give less than a tenth of their first rate. Held to scans simulated gap by gap, such estimates were up to a quarter too short on a small drive and within a tenth for the first 15 % of 24 TB (`freewheel reproduce beyond.scrub beyond.scrub-24tb`). What comes later on so large a drive is not validated.",
         grouped(estimate.slowest().simulated_gaps),
         study.baseline().under(),
         percent(estimate.slowest().error.unwrap_or(0.0)),
