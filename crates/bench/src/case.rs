@@ -5,6 +5,8 @@ use std::time::Instant;
 use freewheel::sim::RunResult;
 use freewheel::sim::config::{Experiment, SimConfig};
 
+use crate::disksim::Load;
+
 /// Runs of a case.
 pub const RUNS: usize = 5;
 
@@ -17,8 +19,8 @@ pub struct Case {
     pub config: String,
     /// Threads that may take part.
     pub threads: usize,
-    /// Requests a second of DiskSim 4.0 with the same workload on as many drives.
-    pub disksim: Option<f64>,
+    /// The same workload for DiskSim.
+    pub disksim: Option<Load>,
 }
 
 impl Case {
@@ -28,8 +30,8 @@ impl Case {
     }
 
     /// Beside what DiskSim does with it.
-    pub fn beside_disksim(self, requests_per_second: f64) -> Self {
-        Self { disksim: Some(requests_per_second), ..self }
+    pub fn beside_disksim(self, load: Load) -> Self {
+        Self { disksim: Some(load), ..self }
     }
 
     /// Runs it on so many threads.

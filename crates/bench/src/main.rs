@@ -4,7 +4,8 @@
 //! commit and machine, and carries the hash of what was computed, so that faster never means
 //! different. Non-goals: a verdict (machines differ), micro-benchmarks of single functions.
 //!
-//! `freewheel-bench [FILE]` prints a table and appends one JSON document a line to FILE.
+//! `freewheel-bench [FILE]` prints a table and appends one JSON document a line to FILE. With
+//! `DISKSIM=/path/to/disksim` and `DISKSIM_DRIVE=/path/to/atlas10k.diskspecs` DiskSim runs in turn with ours.
 //! `freewheel-bench --scale [FILE]` does so for cost against scale: drives, queue depth, length. Each
 //! row has a process of its own, whose peak memory is measured.
 //! `freewheel-bench --freeblock [PART]` shows what a freeblock decision costs by what is wanted, in
@@ -18,6 +19,7 @@
 //! What invalidates a number: another load on the machine, a debug build, another hash.
 
 mod case;
+mod disksim;
 mod freeblock;
 mod long;
 mod nbd;

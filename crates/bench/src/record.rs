@@ -35,7 +35,7 @@ struct Measurement<'a> {
     requests: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_memory_bytes: Option<u64>,
-    /// Requests a second of DiskSim 4.0, and how many times as many ours are.
+    /// Requests a second of the DiskSim that ran in turn with ours, and how many times as many ours are.
     #[serde(skip_serializing_if = "Option::is_none")]
     disksim: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +50,7 @@ pub fn append(
     file: &str,
     case: &Case,
     measured: &Measured,
+    disksim: Option<f64>,
     peak_memory_bytes: Option<u64>,
     origin: &Origin,
 ) {
@@ -65,8 +66,8 @@ pub fn append(
         fastest: measured.rates[measured.rates.len() - 1],
         requests: case.requests,
         peak_memory_bytes,
-        disksim: case.disksim,
-        times_disksim: case.disksim.map(|theirs| value / theirs),
+        disksim,
+        times_disksim: disksim.map(|theirs| value / theirs),
         result_hash: &measured.hash,
         origin,
     };

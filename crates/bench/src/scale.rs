@@ -49,7 +49,7 @@ pub fn run(file: Option<&str>) {
         let measured = Measured { rates: answer.rates, hash: answer.hash };
         print_line(&case, &measured, peak);
         if let Some(file) = file {
-            append(file, &case, &measured, peak, &origin);
+            append(file, &case, &measured, None, peak, &origin);
         }
     };
     drives().for_each(&mut report);

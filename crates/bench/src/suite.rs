@@ -3,15 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::case::{Case, Measured, RUNS, bare_atlas, measure, random};
+use crate::disksim::{self, Load, Peer};
 use crate::print_origin;
 use crate::record::{Origin, append, cores};
-
-/// Requests a second of DiskSim 4.0, compiled with -O2, on a shared two-core machine, one seed: small
-/// random requests on its model of the Atlas 10K. The first varied from 38,000 to 66,000, and none
-/// was measured beside ours: a ratio holds to a factor of two and no more.
-const DISKSIM_FCFS: f64 = 49_000.0;
-const DISKSIM_SPTF_20: f64 = 24_000.0;
-const DISKSIM_32_STRIPED: f64 = 56_000.0;
 
 /// Prints a table, and appends its numbers to `file`.
 pub fn run(file: Option<&str>) {
@@ -23,28 +17,28 @@ pub fn run(file: Option<&str>) {
         "{:<56} {median:>10} {slowest:>10} {fastest:>10} {disksim:>10} {ratio:>6}  hash",
         "M requests/s"
     );
+    let peer = Peer::from_environment();
     let mut hashes = BTreeMap::new();
     for case in cases() {
         let measured = measure(&case, RUNS);
         let hash = hashes.entry(case.config.clone()).or_insert_with(|| measured.hash.clone());
         assert_eq!(*hash, measured.hash, "{}: differs with the threads", case.name);
-        print_line(&case, &measured);
+        // In turn, so that both have the same machine.
+        let theirs = peer.as_ref().zip(case.disksim).map(|(peer, load)| peer.rate(load));
+        print_line(&case, &measured, theirs);
         if let Some(file) = file {
-            append(file, &case, &measured, None, &origin);
+            append(file, &case, &measured, theirs, None, &origin);
         }
     }
-    println!(
-        "DiskSim: version 4.0 compiled with -O2, on a shared two-core machine on another day: \
-         a ratio holds to a factor of two."
-    );
+    println!("{}", disksim::note(peer.as_ref()));
 }
 
-fn print_line(case: &Case, measured: &Measured) {
+fn print_line(case: &Case, measured: &Measured, theirs: Option<f64>) {
     let million = |value: f64| format!("{:.3}", value / 1e6);
     let (slowest, fastest) = (measured.rates[0], measured.rates[RUNS - 1]);
     let [median, slowest, fastest] = [measured.median(), slowest, fastest].map(million);
-    let disksim = case.disksim.map(million).unwrap_or_default();
-    let ratio = case.disksim.map(|theirs| format!("{:.1}", measured.median() / theirs));
+    let disksim = theirs.map(million).unwrap_or_default();
+    let ratio = theirs.map(|theirs| format!("{:.1}", measured.median() / theirs));
     println!(
         "{:<56} {median:>10} {slowest:>10} {fastest:>10} {disksim:>10} {:>6}  {}",
         case.name,
@@ -55,8 +49,12 @@ fn print_line(case: &Case, measured: &Measured) {
 
 fn cases() -> Vec<Case> {
     let mut cases = vec![
-        closed("fcfs", 1, 4_000_000).beside_disksim(DISKSIM_FCFS),
-        closed("sptf", 20, 1_000_000).beside_disksim(DISKSIM_SPTF_20),
+        closed("fcfs", 1, 4_000_000).beside_disksim(Load::ONE),
+        closed("sptf", 20, 1_000_000).beside_disksim(Load {
+            policy: "sptf",
+            outstanding: 20,
+            ..Load::ONE
+        }),
     ];
     cases.extend(with_a_scan());
     cases.extend(with_electronics());
@@ -113,8 +111,7 @@ fn with_electronics() -> Vec<Case> {
         Case::new(format!("random 4 KB closed, {what}"), requests, config)
     };
     vec![
-        case("fcfs, 1 outstanding, electronics", "atlas10k", 1, 300_000)
-            .beside_disksim(DISKSIM_FCFS),
+        case("fcfs, 1 outstanding, electronics", "atlas10k", 1, 300_000),
         read_ahead(),
         case("drive of today, 32 in its queue", "exos-x24-24tb", 32, 50_000),
         case("drive of today, two arms, 64 waiting", "exos-2x18-18tb", 64, 50_000),
@@ -135,7 +132,11 @@ fn striped() -> [Case; 2] {
         let (electronics, what, requests) = row;
         let keys = format!("drive = \"atlas10k\"\nelectronics = {electronics}\narray.drives = 32");
         let name = format!("random 4 KB closed, 32 striped drives, {what}");
-        Case::new(name, requests, random(&keys, 32, requests)).beside_disksim(DISKSIM_32_STRIPED)
+        let case = Case::new(name, requests, random(&keys, 32, requests));
+        match electronics {
+            true => case,
+            false => case.beside_disksim(Load { outstanding: 32, drives: 32, ..Load::ONE }),
+        }
     })
 }
 

@@ -393,6 +393,9 @@ fn loads_without_gaps_and_odd_drives_are_answered_too() {
             ScrubEnd::Complete => ("would finish in about", share == 1.0),
             ScrubEnd::OutOfReach => ("hardly any gap reaches the rest", share < 1.0),
             ScrubEnd::Unfinished => ("how the rest fares is not known", share < 1.0),
+            ScrubEnd::EffortSpent => {
+                ("how the rest fares is not known", (0.0..1.0).contains(&share))
+            }
             ScrubEnd::NoGaps => ("no rotational gap", share == 0.0),
         };
         assert!(fits && says(&study, words), "{drive}: {share}, {:?}", study.findings);

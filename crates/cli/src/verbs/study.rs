@@ -10,8 +10,9 @@ use freewheel::model::stats::Distribution;
 use freewheel::sim::config::TraceWorkload;
 use freewheel::sim::library::DEFAULT_DRIVE;
 use freewheel::sim::source::{Fit, ReplayMode};
-use freewheel::study::{Study, StudyOptions, StudyProgress, study_watched};
+use freewheel::study::{SCRUB_EFFORT, Study, StudyOptions, StudyProgress, study_watched};
 use freewheel::trace::Format;
+use freewheel::units::SimDuration;
 
 use crate::failure::Failure;
 use crate::progress::Bars;
@@ -58,6 +59,11 @@ pub struct StudyArgs {
     /// Do not estimate how long a scrub takes in the rotational gaps: it is most of a study's time
     #[arg(long)]
     no_scrub: bool,
+    /// Processor time that the estimate of a scrub may take, as 15s or 5min: more makes its error
+    /// smaller. It is counted as work, with the time that takes on one core of a server of the 2020s, so
+    /// the result is the same on every machine
+    #[arg(long, value_name = "TIME", default_value_t = SCRUB_EFFORT, conflicts_with = "no_scrub")]
+    scrub_effort: SimDuration,
     /// Seed of every random stream
     #[arg(long, default_value_t = 1, value_parser = super::seed)]
     seed: u64,
@@ -136,6 +142,7 @@ impl StudyArgs {
         options.seed = self.seed;
         options.electronics = !self.mechanics_only;
         options.scrub = !self.no_scrub;
+        options.scrub_effort = self.scrub_effort;
         if !self.policies.is_empty() {
             options.policies = self.policies.clone();
         }

@@ -196,6 +196,8 @@ pub(super) struct Index {
     /// No block that is marked is less: of all that were wanted since everything was worked out anew,
     /// since marks of what has gone stay until their cylinder is.
     least: Least,
+    /// Whether tables of paths are rough when all are worked out anew.
+    is_rough_at_first: bool,
 }
 
 impl Index {
@@ -211,9 +213,23 @@ impl Index {
             levels.push(Level::new(size, maker.slots()));
         }
         let told = Told { totals: vec![0; by_track], marks: vec![Marks::NONE; by_track] };
-        let mut index = Self { maker, levels, shift: 0, stale, told, least: Least::NONE };
+        let mut index = Self {
+            maker,
+            levels,
+            shift: 0,
+            stale,
+            told,
+            least: Least::NONE,
+            is_rough_at_first: false,
+        };
         index.rebuild(tracks, wanted);
         index
+    }
+
+    /// From now on tables of paths are rough when all are worked out anew, and closer only where a search
+    /// comes by in vain.
+    pub fn rough_at_first(self) -> Self {
+        Self { is_rough_at_first: true, ..self }
     }
 
     /// Slots of a turn.
@@ -233,8 +249,17 @@ impl Index {
         self.shift = shift(tracks, wanted, self.tracks_told_of(tracks));
         self.stale = Bitmap::new(tracks.cylinders().into());
         self.least = Least::of(wanted);
+        let has_paths = matches!(self.maker, Maker::Paths(_));
+        let is_rough = self.is_rough_at_first && has_paths && wanted.left() > 0;
         for cylinder in 0..tracks.cylinders() {
-            self.set(tracks, wanted, cylinder);
+            match is_rough {
+                true => self.set_roughly(cylinder),
+                false => _ = self.set(tracks, wanted, cylinder),
+            }
+        }
+        if is_rough {
+            // Worked out where a search comes by in vain.
+            self.fewer_on(0..tracks.cylinders());
         }
         for level in 1..self.levels.len() {
             for number in 0..self.levels[level].nodes {
@@ -269,6 +294,12 @@ impl Index {
                 self.put(cylinder, &Table::of(&arcs))
             }
         }
+    }
+
+    /// Says of a cylinder that each of its arcs may hold anything. Of what passes in a window, which a
+    /// search knows, no path takes more.
+    fn set_roughly(&mut self, cylinder: u32) {
+        self.put(cylinder, &Table([[u8::MAX; COARSE]; COARSE]));
     }
 
     fn put<const SLOTS: usize>(&mut self, cylinder: u32, table: &Table<SLOTS>) -> u64 {

@@ -55,6 +55,12 @@ pub struct Options {
     pub held_max: Bytes,
     /// How finely bounds tell windows of the turn, under [`Rule::Greedy`].
     pub fineness: Fineness,
+    /// A search ends when nothing can be better than the best so far by more than this part of it, as a
+    /// power of two: 3 is an eighth. None for the best there is.
+    pub slack_log2: Option<u32>,
+    /// Under [`Rule::Paths`], whether a new index of bounds is made roughly, in a tenth of the time, and
+    /// closer only where searches come by in vain.
+    pub rough_at_first: bool,
 }
 
 impl Default for Options {
@@ -67,6 +73,8 @@ impl Default for Options {
             steps_max: STEPS_MAX,
             held_max: Bytes::new(64 << 20),
             fineness: Fineness::default(),
+            slack_log2: None,
+            rough_at_first: false,
         }
     }
 }
@@ -118,6 +126,7 @@ impl Scheduler {
             Rule::Paths => Objective::Cylinder,
         };
         let index = Index::new(&tracks, &wanted, objective, options.fineness);
+        let index = if options.rough_at_first { index.rough_at_first() } else { index };
         let prices = Prices::new(&index);
         Self {
             options,
@@ -446,7 +455,9 @@ impl Planner for Scheduler {
         let field = &Field { tracks, wanted, index };
         let (budget, looked) = (options.budget, Looked::default());
         let searches = 1;
-        let mut search = Search { frontier, vain: touched, budget, go_on, searches, looked };
+        let slack_log2 = options.slack_log2;
+        let mut search =
+            Search { frontier, vain: touched, budget, slack_log2, go_on, searches, looked };
         items.clear();
         match options.rule {
             Rule::Greedy => greedy::plan(field, &reach, &mut search, items),

@@ -158,9 +158,12 @@ impl Search<'_> {
         mut visit: impl FnMut(&Field<'_>, u32, u64) -> u64,
     ) {
         let ceiling = field.ceiling();
+        let slack_log2 = self.slack_log2;
+        let enough = |best: u64| slack_log2.map_or(best, |log2| best.saturating_add(best >> log2));
         let bound = |Field { tracks, index, .. }: &Field<'_>, reached: Reached, best: u64| {
             let Reached { node, arc, length } = reached;
             let (price, wanted) = (price(node), index.bound(node, arc).into());
+            let best = enough(best);
             if wanted * price <= best {
                 return None;
             }
@@ -177,7 +180,7 @@ impl Search<'_> {
         }
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
-            if candidate.bound() <= best {
+            if candidate.bound() <= enough(best) {
                 break;
             }
             if !self.may_look_at(node) {
@@ -259,6 +262,8 @@ pub(super) struct Search<'a> {
     pub vain: &'a mut Vec<u32>,
     /// Most nodes to look at.
     pub budget: u64,
+    /// What is best so far is enough if nothing is better by more than this part of it, as a power of two.
+    pub slack_log2: Option<u32>,
     pub go_on: GoOn<'a>,
     /// This one and those of the same decision behind it.
     pub searches: u64,
@@ -519,7 +524,7 @@ mod tests {
             let field = &Field { tracks, wanted, index };
             let mut search = Search {
                 frontier: &mut Frontier::default(), vain: &mut Vec::new(), budget: u64::MAX,
-                go_on: &mut |_| true, searches: 1, looked: Looked::default(),
+                slack_log2: None, go_on: &mut |_| true, searches: 1, looked: Looked::default(),
             };
             let expected = in_order(field, &reach, from.cylinder, from.surface);
             prop_assert_eq!(best_track(field, &reach, &mut search), expected);

@@ -84,6 +84,34 @@ proptest! {
     }
 
     #[test]
+    fn so_it_does_with_bounds_that_are_rough_at_first(
+        (spec, drive) in any_drive(), seed: u64
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let options =
+            Options { rule: Rule::Paths, prices: false, rough_at_first: true, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(worth >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
+    fn with_slack_a_plan_falls_short_of_the_best_path_by_no_more_than_that_part_of_it(
+        (spec, drive) in any_drive(), seed: u64, log2 in 0u32..5
+    ) {
+        prop_assume!(drive.blocks() > Blocks::ZERO);
+        let slack_log2 = Some(log2);
+        let options = Options { rule: Rule::Paths, prices: false, slack_log2, ..unlimited() };
+        let mut case = Case::with(spec, seed, options, 1);
+        for _ in 0..30 {
+            let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
+            prop_assert!(worth + (worth >> log2) + 1 >= best, "{} of {}: {:?}", worth, best, runs);
+        }
+    }
+
+    #[test]
     fn so_it_does_when_blocks_of_another_size_become_wanted_meanwhile(
         (spec, drive) in any_drive(), seed: u64
     ) {

@@ -20,13 +20,14 @@ use freewheel_sim::config::{
 use freewheel_sim::library;
 use freewheel_sim::source::PlacementError;
 use freewheel_trace::{Character, Characterizer, TraceReader};
+use freewheel_units::SimDuration;
 use rayon::prelude::*;
 use serde::Serialize;
 use thiserror::Error;
 
 pub use findings::Finding;
 
-use crate::scrub::{ScrubEstimate, estimate};
+use crate::scrub::{SCRUB_EFFORT, ScrubEstimate, estimate};
 
 /// What to study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,6 +42,9 @@ pub struct StudyOptions {
     pub electronics: bool,
     /// Whether to estimate how long a scrub takes in the rotational gaps.
     pub scrub: bool,
+    /// Processor time that this may take on a core of a server of the 2020s. It is counted as work, so
+    /// the estimate is the same on every machine.
+    pub scrub_effort: SimDuration,
     /// Seed of every random stream.
     pub seed: u64,
 }
@@ -49,7 +53,15 @@ impl StudyOptions {
     /// A trace on a drive, under every policy there is.
     pub fn new(trace: TraceWorkload, drive: &str) -> Self {
         let policies = POLICIES.iter().map(|row| row.usual).collect();
-        Self { trace, drive: drive.into(), policies, electronics: true, scrub: true, seed: 1 }
+        Self {
+            trace,
+            drive: drive.into(),
+            policies,
+            electronics: true,
+            scrub: true,
+            scrub_effort: SCRUB_EFFORT,
+            seed: 1,
+        }
     }
 }
 
@@ -208,7 +220,8 @@ pub fn study_watched(
     };
     let scrub = || {
         let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
-        let scrub = || estimate(experiment.clone(), &options.trace, around, &report);
+        let effort = options.scrub_effort;
+        let scrub = || estimate(experiment.clone(), &options.trace, effort, around, &report);
         let is_enough = trace.info.reads + trace.info.writes >= findings::HINT_REQUESTS;
         (options.scrub && is_enough).then(scrub).transpose()
     };

@@ -42,7 +42,7 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
         ScrubEnd::Complete => {
             return format!("A scrub of this drive would finish in {time} under {load}, {cost}.");
         }
-        ScrubEnd::Unfinished => "how the rest fares is not known",
+        ScrubEnd::Unfinished | ScrubEnd::EffortSpent => "how the rest fares is not known",
         ScrubEnd::OutOfReach | ScrubEnd::NoGaps => "hardly any gap reaches the rest",
     };
     // Of one arm: where several fade, each at another time, the end is what they have in common.
@@ -101,10 +101,16 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
     if estimate.slowest().simulated_gaps == 0 {
         return String::new();
     }
+    let effort = estimate.effort;
     format!(
-        "An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace. Held to scans simulated gap by gap, such estimates were up to a quarter too short on a small drive and within a tenth for the first 15 % of 24 TB (`freewheel reproduce beyond.scrub beyond.scrub-24tb`); what comes later on so large a drive is held to nothing.",
+        "An estimate from {} simulated gaps {}, by a scheduler inside the drive, for a load that goes on like the trace. By chance and by the length of its leaps its time to the end has a standard error of {}. It took {:.1} s of the {} s of processor time that it may take, counted as work (`--scrub-effort`, for more): {} of its decisions were cut short at {} nodes. On 24 TB under recorded loads these limits changed times by up to 7 % for the first 15 % of the drive, and by up to two fifths where the gaps give less than a tenth of their first rate. Held to scans simulated gap by gap, such estimates were up to a quarter too short on a small drive and within a tenth for the first 15 % of 24 TB (`freewheel reproduce beyond.scrub beyond.scrub-24tb`). What comes later on so large a drive is not validated.",
         grouped(estimate.slowest().simulated_gaps),
-        study.baseline().under()
+        study.baseline().under(),
+        percent(estimate.slowest().error.unwrap_or(0.0)),
+        effort.spent_seconds,
+        effort.asked_seconds,
+        percent(effort.cut_short as f64 / estimate.decisions.max(1) as f64),
+        effort.nodes_max,
     )
 }
 
@@ -162,6 +168,7 @@ fn rest_of(arm: &ArmScrub) -> Option<String> {
     });
     let why = match arm.end {
         ScrubEnd::Unfinished => "what was simulated of the load is over",
+        ScrubEnd::EffortSpent => "its effort is spent (`--scrub-effort`)",
         _ => "next to nothing comes any more",
     };
     let (seconds, five) = (arm.seconds?, arm.last_5_percent_of_read?);

@@ -24,7 +24,7 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
         (nodes_chart(&estimate.by_nodes))
         p.note {
             "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
-            " that reads in the rotational gaps of the load " (study.baseline().under()) ", as a scheduler inside the drive would, which knows where its head is. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. The estimate ends where the gaps give less than a hundredth of what they gave at first with more than a hundredth of the drive left, where not one of a hundred gaps reads anything, or where none reads the last blocks. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
+            " that reads in the rotational gaps of the load " (study.baseline().under()) ", as a scheduler inside the drive would, which knows where its head is. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. The estimate ends where the gaps give less than a hundredth of what they gave at first with more than a hundredth of the drive left, where not one of a hundred gaps reads anything, or where none reads the last blocks, or when its work is done (`--scrub-effort`). The less work is left, the longer are the leaps. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
             (estimate.foreground_delay_ns) " ns later. A decision about a gap looked at "
             (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, each a part of the drive, of "
             (grouped(estimate.decisions)) " decisions; how long they take depends on the machine, so the command prints it and no document has it."
@@ -56,14 +56,21 @@ fn parts(estimate: &ScrubEstimate) -> Markup {
         vec![
             percent(part.read_share),
             span(part.seconds),
+            percent(part.error),
             arm.seconds.map_or("-".into(), |all| percent(part.seconds / all)),
             rounds(part.rounds_a_day),
             part.efficiency.map_or("-".into(), percent),
         ]
     };
     let rows: Vec<Vec<String>> = arm.parts.iter().map(row).collect();
-    let head =
-        ["of the blocks", "in", "of the time of all that is read", "times a day", "efficiency"];
+    let head = [
+        "of the blocks",
+        "in",
+        "standard error",
+        "of the time of all that is read",
+        "times a day",
+        "efficiency",
+    ];
     html! {
         @if !rows.is_empty() {
             h3 { "If a part is enough" (of_arm(number, estimate)) }

@@ -151,9 +151,39 @@ pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
     None
 }
 
+/// Standard error of the latency until so many blocks are left, in parts of it: what chance in the rates of
+/// the bursts until then makes of it, and what it would change to have every other of them.
+pub(super) fn error_until(bursts: &[Burst], left: u64) -> f64 {
+    let count = bursts.iter().position(|burst| burst.to <= left).map_or(bursts.len(), |at| at + 1);
+    let bursts = &bursts[..count];
+    let all = end_ns(bursts);
+    if all <= 0.0 {
+        return 0.0;
+    }
+    let leaps: Vec<f64> =
+        bursts.windows(2).map(|pair| leap_ns(&pair[0], &pair[1], pair[1].from)).collect();
+    let around = |at: usize| {
+        let before = at.checked_sub(1).map_or(0.0, |before| leaps[before]);
+        0.5 * (before + leaps.get(at).copied().unwrap_or(0.0))
+    };
+    // What is not known of a rate is taken to be as much as the rate.
+    let by_chance = bursts.iter().enumerate().map(|(at, burst)| burst.error.min(1.0) * around(at));
+    let by_chance = by_chance.map(|ns| ns * ns).sum::<f64>().sqrt();
+    let last = bursts.len() - 1;
+    let every_other = bursts.iter().enumerate().filter(|&(at, _)| at % 2 == 0 || at == last);
+    let by_leaps = end_ns(&every_other.map(|(_, burst)| *burst).collect::<Vec<_>>()) - all;
+    libm::hypot(by_chance, by_leaps) / all
+}
+
+/// Latency until the last burst has ended.
+fn end_ns(bursts: &[Burst]) -> f64 {
+    course(bursts).last().map_or(0.0, |at| at.potential_ns)
+}
+
 #[cfg(test)]
 mod tests {
     use freewheel_sim::background::Gaps;
+    use freewheel_units::Prng;
 
     use super::*;
 
@@ -184,6 +214,39 @@ mod tests {
                 assert!((ours / exact - 1.0).abs() < 0.01, "{power} at {left}: {ours} {exact}");
             }
         }
+    }
+
+    #[test]
+    fn the_error_is_no_less_than_how_far_times_lie_apart_by_chance_and_twice_that_at_most() {
+        const TIMES: usize = 2000;
+        let prng = &mut Prng::new(1, "error");
+        let exact: Vec<Burst> = (0..12)
+            .map(|at| {
+                let from = 1_000_000 - 80_000 * at;
+                let time = Gaps { potential_ns: 1_000_000, ..Gaps::default() };
+                Burst { from, to: from - 1000, in_gaps: 1000, time, ..Burst::default() }
+            })
+            .collect();
+        let (mut told, mut ends) = (0.0, Vec::new());
+        for _ in 0..TIMES {
+            let mut by_chance = exact.clone();
+            for burst in &mut by_chance {
+                burst.in_gaps = 900 + prng.below(201);
+                burst.error = 0.058;
+            }
+            told += error_until(&by_chance, 0) / TIMES as f64;
+            ends.push(end_ns(&by_chance));
+        }
+        let mean = ends.iter().sum::<f64>() / TIMES as f64;
+        let apart =
+            (ends.iter().map(|end| (end / mean - 1.0).powi(2)).sum::<f64>() / TIMES as f64).sqrt();
+        assert!((1.0..2.0).contains(&(told / apart)), "{told} {apart}");
+        // Known exactly and without leaps in which the rate bends, nothing is wrong.
+        assert!(error_until(&exact, 0) < 1e-9);
+        // A rate that falls at once says so where leaps are too long to tell when.
+        let mut fallen = exact;
+        fallen[6..].iter_mut().for_each(|burst| burst.in_gaps = 100);
+        assert!(error_until(&fallen, 0) > 0.01 && error_until(&fallen, 700_000) < 1e-9);
     }
 
     #[test]

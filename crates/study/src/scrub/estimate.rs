@@ -7,7 +7,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::BLOCK_SIZE_MAX;
 use freewheel_model::freeblock::uses;
 use freewheel_model::freeblock::{
-    Around, ByNodes, Effort, FreeRun, Opportunity, Planner, Rule, Spent, Watched,
+    Around, ByNodes, Effort, FreeRun, Opportunity, Options, Planner, Rule, Spent, Watched,
 };
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
@@ -17,13 +17,14 @@ use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
 use super::curve::{self, At};
+use super::effort::{self, SCRUB_EFFORT, Work};
 use super::leaps::{Burst, End, Leaping, Pace, Setting, WHOLE, Watch};
 use super::sample::Sample;
 use crate::free_work::HeadUse;
 
 /// Assumed: bursts that mostly tell a rate to a few hundredths, leaps that take a tenth of what is
-/// left, and a patience of several times what the last blocks take of random requests on the largest
-/// drive here; and as many requests as take seconds to simulate.
+/// left where the work allows it, and a patience of several times what the last blocks take of random
+/// requests on the largest drive here; and as many requests as take seconds to simulate.
 const PACE: Pace = Pace {
     gaps: 1500,
     gaps_max: 6000,
@@ -31,6 +32,7 @@ const PACE: Pace = Pace {
     step_max: 0.1,
     last_gaps: 200_000,
     requests: 4_000_000,
+    work_ns: SCRUB_EFFORT.ns(),
 };
 
 /// An estimate of how long a scrub takes in the rotational gaps of a load.
@@ -58,8 +60,23 @@ pub struct ScrubEstimate {
     pub nodes_mean: f64,
     /// How many decisions looked at no more than so many of them, by powers of two.
     pub by_nodes: ByNodes,
+    /// What was asked for and done.
+    pub effort: ScrubEffort,
     /// The scan of each arm.
     pub arms: Vec<ArmScrub>,
+}
+
+/// What an estimate cost: work, with the processor time that it takes on one core of a server of the 2020s.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ScrubEffort {
+    /// What its bursts and leaps may take.
+    pub asked_seconds: f64,
+    /// What they took, a last burst that was under way included.
+    pub spent_seconds: f64,
+    /// Most nodes of its search that a decision looked at.
+    pub nodes_max: u64,
+    /// Decisions that stopped there, so that something better may have been missed.
+    pub cut_short: u64,
 }
 
 /// The scan of an arm's part of the drive.
@@ -82,6 +99,9 @@ pub struct ArmScrub {
     pub read_share: f64,
     /// How long that takes. None when there are no gaps.
     pub seconds: Option<f64>,
+    /// Its standard error in parts of it, by chance in the bursts and by the length of leaps. None when
+    /// there are no gaps.
+    pub error: Option<f64>,
     /// How long half of all blocks take, if so many are read.
     pub seconds_50_percent: Option<f64>,
     /// How long 95 % of all blocks take, if so many are read.
@@ -124,6 +144,8 @@ pub struct ScrubPart {
     pub read_share: f64,
     /// How long that takes.
     pub seconds: f64,
+    /// Its standard error in parts of it, by chance in the bursts and by the length of leaps.
+    pub error: f64,
     /// How many such scans a day there are.
     pub rounds_a_day: f64,
     /// What has been read until then over the potential until then. None where that is nothing.
@@ -131,8 +153,8 @@ pub struct ScrubPart {
 }
 
 impl ScrubPart {
-    fn new(read_share: f64, seconds: f64, efficiency: Option<f64>) -> Self {
-        Self { read_share, seconds, rounds_a_day: 86_400.0 / seconds, efficiency }
+    fn new(read_share: f64, seconds: f64, error: f64, efficiency: Option<f64>) -> Self {
+        Self { read_share, seconds, error, rounds_a_day: 86_400.0 / seconds, efficiency }
     }
 }
 
@@ -152,6 +174,8 @@ pub enum ScrubEnd {
     OutOfReach,
     /// What was simulated of the load was over.
     Unfinished,
+    /// The work that the estimate may take was done.
+    EffortSpent,
     /// The load has no rotational gap.
     NoGaps,
 }
@@ -247,6 +271,7 @@ pub(crate) type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 pub(crate) fn estimate(
     mut experiment: Experiment,
     trace: &TraceWorkload,
+    asked: SimDuration,
     around: Option<Around<'_>>,
     progress: ScrubProgress<'_>,
 ) -> Result<ScrubEstimate, ConfigError> {
@@ -266,6 +291,12 @@ pub(crate) fn estimate(
         decisions: 0,
         nodes_mean: 0.0,
         by_nodes: ByNodes::default(),
+        effort: ScrubEffort {
+            asked_seconds: asked.ns() as f64 / 1e9,
+            spent_seconds: 0.0,
+            nodes_max: effort::nodes_max(asked),
+            cut_short: 0,
+        },
         arms: Vec::new(),
     };
     let media_rate = experiment.drive.mean_media_rate_bytes_per_second();
@@ -278,7 +309,10 @@ pub(crate) fn estimate(
     }
     let sample = sample(&experiment, trace)?;
     let mut source = experiment.replay(trace, sample.for_ever(rest(&experiment, &load)))?;
-    let setting = Setting { block_size, rule: Rule::Paths, pace: PACE };
+    let arms = u64::from(experiment.striping.arms());
+    let pace = Pace { work_ns: asked.ns() / arms, ..PACE };
+    let decisions = effort::decisions(Rule::Paths, estimate.effort.nodes_max);
+    let setting = Setting { block_size, decisions, pace };
     let (scans, result) = scan(&experiment, &mut source, setting, around, progress)?;
     estimate.foreground_delay_ns = result.free.map_or(0, |free| free.time.foreground_delay_ns);
     let arm = |(scan, share): (&Scanned, f64)| {
@@ -289,6 +323,8 @@ pub(crate) fn estimate(
     let sum = |of: fn(&Effort) -> u64| scans.iter().map(|scan| of(&scan.effort)).sum::<u64>();
     estimate.decisions = sum(|effort| effort.decisions);
     estimate.nodes_mean = sum(|effort| effort.nodes) as f64 / estimate.decisions.max(1) as f64;
+    estimate.effort.cut_short = sum(|effort| effort.exhausted);
+    estimate.effort.spent_seconds = scans.iter().map(|scan| scan.work.ns() as f64 / 1e9).sum();
     scans.iter().for_each(|scan| estimate.by_nodes.merge(&scan.effort.by_nodes));
     let count = estimate.arms.len() as f64;
     for arm in &estimate.arms {
@@ -367,6 +403,7 @@ struct Scanned {
     simulated: SimDuration,
     end: End,
     effort: Effort,
+    work: Work,
 }
 
 impl Scanned {
@@ -420,6 +457,7 @@ fn scan<S: Source>(
         simulated: scan.simulated(),
         end: scan.end_of_scan(),
         effort: scan.effort(),
+        work: scan.work(),
     };
     Ok((scans.iter().map(of).collect(), result))
 }
@@ -508,8 +546,19 @@ impl ScanBehind {
 
 /// Of a whole scan of so many requests at most, or of the estimate.
 fn setting(experiment: &Experiment, rule: Rule, whole: Option<u64>) -> Setting {
-    let pace = whole.map_or(PACE, |requests| Pace { requests, ..NO_LEAPS });
-    Setting { block_size: block_size(&experiment.drive), rule, pace }
+    let block_size = block_size(&experiment.drive);
+    match whole {
+        Some(requests) => {
+            let pace = Pace { requests, ..NO_LEAPS };
+            Setting { block_size, decisions: Options { rule, ..Options::default() }, pace }
+        }
+        None => Setting { block_size, decisions: usual(rule), pace: PACE },
+    }
+}
+
+/// How an estimate decides, unless another effort is asked for.
+fn usual(rule: Rule) -> Options {
+    effort::decisions(rule, effort::nodes_max(SCRUB_EFFORT))
 }
 
 /// A whole scan, for as many requests as are asked for.
@@ -520,6 +569,7 @@ const NO_LEAPS: Pace = Pace {
     step_max: 0.0,
     last_gaps: u64::MAX,
     requests: 0,
+    work_ns: u64::MAX,
 };
 
 /// A load until the scans of all arms are over, or for so many requests.
@@ -562,6 +612,7 @@ impl ArmScrub {
             end: ScrubEnd::NoGaps,
             read_share: 0.0,
             seconds: None,
+            error: None,
             seconds_50_percent: None,
             seconds_95_percent: None,
             faded: None,
@@ -607,8 +658,10 @@ impl ArmScrub {
         let whole_ns = complete.then_some(last.potential_ns);
         let time_share_after =
             |left| Some(1.0 - curve::potential_until(&scan.bursts, left)? / whole_ns?);
-        let part_until =
-            |at: At, share: f64| ScrubPart::new(share, seconds(at.potential_ns), efficiency(&at));
+        let part_until = |at: At, share: f64| {
+            let error = curve::error_until(&scan.bursts, at.left);
+            ScrubPart::new(share, seconds(at.potential_ns), error, efficiency(&at))
+        };
         let part = |thousandths: u64| {
             let left = blocks * (1000 - thousandths) / 1000;
             let potential_ns = curve::potential_until(&scan.bursts, left)?;
@@ -628,9 +681,11 @@ impl ArmScrub {
                 End::Complete => ScrubEnd::Complete,
                 End::OutOfReach => ScrubEnd::OutOfReach,
                 End::LoadOver => ScrubEnd::Unfinished,
+                End::EffortSpent => ScrubEnd::EffortSpent,
             },
             read_share: share(last.left),
             seconds: Some(seconds(last.potential_ns)),
+            error: Some(curve::error_until(&scan.bursts, last.left)),
             seconds_50_percent: until(blocks / 2),
             seconds_95_percent: until(blocks / 20),
             faded,
@@ -686,7 +741,7 @@ mod tests {
 
     /// A scan behind them.
     fn behind_clients(experiment: &Experiment, block_size: Bytes, pace: Pace) -> ScanBehind {
-        let setting = Setting { block_size, rule: Rule::Paths, pace };
+        let setting = Setting { block_size, decisions: usual(Rule::Paths), pace };
         let source = &mut clients(experiment);
         let (scan, result) = ScanBehind::scan(experiment, source, setting, &|_, _| {}).unwrap();
         let potential_ns = result.free.unwrap().time.potential_ns;
@@ -700,7 +755,7 @@ mod tests {
         let said = Mutex::new(Vec::new());
         let tell = |done, total| said.lock().unwrap().push((done, total));
         let size = Bytes::from_kib(8);
-        let setting = Setting { block_size: size, rule: Rule::Paths, pace: PACE };
+        let setting = Setting { block_size: size, decisions: usual(Rule::Paths), pace: PACE };
         let (scans, _) =
             scan(&experiment, &mut clients(&experiment), setting, None, &tell).unwrap();
         let said = said.into_inner().unwrap();

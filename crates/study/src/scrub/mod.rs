@@ -7,11 +7,13 @@
 //! media, so only what is read counts, and pieces of blocks need not be held.
 
 mod curve;
+mod effort;
 mod estimate;
 mod leaps;
 mod sample;
 mod spread;
 mod thin;
 
-pub use estimate::{ArmScrub, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
+pub use effort::SCRUB_EFFORT;
+pub use estimate::{ArmScrub, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
 pub(crate) use estimate::{ScanBehind, estimate};

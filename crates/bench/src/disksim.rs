@@ -1,0 +1,175 @@
+//! DiskSim beside ours, where it is there.
+//!
+//! `DISKSIM` is the path of its program, and `DISKSIM_DRIVE` that of its file `atlas10k.diskspecs`, beside
+//! which lie the files that it names and `statdefs`. What is run is written anew each time from
+//! [`Load::parameters`] into a temporary folder: nothing of DiskSim is here.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// A closed random workload: 4 KiB, two reads for each write, evenly spread over Atlas 10Ks.
+#[derive(Clone, Copy)]
+pub struct Load {
+    /// Policy of the driver: `fcfs` or `sptf`.
+    pub policy: &'static str,
+    /// Requests outstanding.
+    pub outstanding: usize,
+    /// Drives, striped.
+    pub drives: usize,
+}
+
+/// Requests of a run: as many as take DiskSim some seconds.
+const REQUESTS: u64 = 200_000;
+
+/// Blocks of 512 B of a drive as DiskSim has it, and of a stripe unit.
+const BLOCKS: u64 = 17_938_986;
+const STRIPE: u64 = 128;
+
+/// DiskSim's name for the drive.
+const DRIVE: &str = "QUANTUM_TORNADO_validate";
+
+/// DiskSim, and its drive.
+pub struct Peer {
+    program: PathBuf,
+    drive: PathBuf,
+}
+
+/// What a table says below it.
+pub fn note(peer: Option<&Peer>) -> String {
+    match peer {
+        Some(peer) => format!("DiskSim: {}, one run in turn with each row", peer.program.display()),
+        None => "DiskSim: not run; DISKSIM=/path/to/disksim and DISKSIM_DRIVE=/path/to/atlas10k.diskspecs \
+                 set it beside these"
+            .into(),
+    }
+}
+
+impl Peer {
+    /// None where the environment names none. Panics when it names only one of the two.
+    pub fn from_environment() -> Option<Self> {
+        let path = |key| std::env::var_os(key).map(PathBuf::from);
+        match (path("DISKSIM"), path("DISKSIM_DRIVE")) {
+            (None, _) => None,
+            (Some(program), Some(drive)) => {
+                let absolute = |path: PathBuf| {
+                    path.canonicalize()
+                        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+                };
+                Some(Self { program: absolute(program), drive: absolute(drive) })
+            }
+            (Some(program), None) => panic!(
+                "DISKSIM={} also needs DISKSIM_DRIVE=/path/to/atlas10k.diskspecs",
+                program.display()
+            ),
+        }
+    }
+
+    /// Simulated requests a second of real time. Panics when DiskSim fails.
+    pub fn rate(&self, load: Load) -> f64 {
+        let folder = std::env::temp_dir().join(format!("freewheel-bench-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        let (parameters, output) = (folder.join("load.parv"), folder.join("output"));
+        std::fs::write(&parameters, load.parameters(&self.drive.display().to_string()))
+            .expect("room in the temporary folder");
+        let mut command = Command::new(&self.program);
+        command.arg(&parameters).arg(&output).args(["ascii", "0", "1"]);
+        // Files that the drive's names lie beside it.
+        command.current_dir(self.drive.parent().expect("a file has a folder"));
+        command.stdout(Stdio::null());
+        let start = Instant::now();
+        let status = command.status();
+        let seconds = start.elapsed().as_secs_f64();
+        std::fs::remove_dir_all(&folder).expect("the temporary folder can be removed");
+        match status {
+            Ok(status) if status.success() => REQUESTS as f64 / seconds,
+            Ok(status) => panic!("{}: {status}", self.program.display()),
+            Err(error) => panic!("{}: {error}", self.program.display()),
+        }
+    }
+}
+
+impl Load {
+    /// One request at a time on one drive.
+    pub const ONE: Self = Self { policy: "fcfs", outstanding: 1, drives: 1 };
+
+    /// The workload as DiskSim reads it.
+    fn parameters(&self, drive: &str) -> String {
+        let policy = match self.policy {
+            "fcfs" => 1,
+            "sptf" => 8,
+            other => panic!("DiskSim's number of {other} is not known here"),
+        };
+        let each = |text: &dyn Fn(usize) -> String| -> String {
+            (0..self.drives).map(text).collect::<Vec<_>>().join(", ")
+        };
+        let disks = each(&|disk| format!("disk{disk}"));
+        let topology = each(&|disk| format!("disksim_disk disk{disk} []"));
+        let scheme = if self.drives == 1 { "Asis" } else { "Striped" };
+        let unit = if self.drives == 1 { BLOCKS } else { STRIPE };
+        let all = BLOCKS / STRIPE * STRIPE * self.drives as u64;
+        let generator = generator(if self.drives == 1 { BLOCKS } else { all });
+        let generators = vec![generator; self.outstanding].join(",\n");
+        format!(
+            "disksim_global Global {{ Init Seed = 42, Real Seed = 42, Stat definition file = statdefs }}\n\
+             disksim_iodriver DRIVER0 {{ type = 1, Constant access time = 0.0, Scheduler = disksim_ioqueue {{\n\
+             Scheduling policy = {policy}, Cylinder mapping strategy = 1, Write initiation delay = 0.0,\n\
+             Read initiation delay = 0.0, Sequential stream scheme = 0, Maximum concat size = 128,\n\
+             Overlapping request scheme = 0, Sequential stream diff maximum = 0, Scheduling timeout scheme = 0,\n\
+             Timeout time/weight = 6, Timeout scheduling = 4, Scheduling priority scheme = 0,\n\
+             Priority scheduling = 4 }}, Use queueing in subsystem = 0 }}\n\
+             disksim_bus BUS0 {{ type = 1, Arbitration type = 1, Arbitration time = 0.0,\n\
+             Read block transfer time = 0.0, Write block transfer time = 0.0, Print stats = 0 }}\n\
+             disksim_ctlr CTLR0 {{ type = 1, Scale for delays = 0.0, Bulk sector transfer time = 0.0,\n\
+             Maximum queue length = 0, Print stats = 0 }}\n\
+             source {drive}\n\
+             instantiate [ bus0, bus1 ] as BUS0\ninstantiate [ driver0 ] as DRIVER0\n\
+             instantiate [ ctlr0 ] as CTLR0\ninstantiate [ {disks} ] as {DRIVE}\n\
+             topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_ctlr ctlr0 [ disksim_bus bus1 [\n\
+             {topology} ] ] ] ]\n\
+             disksim_logorg ORG0 {{ Addressing mode = Array, Distribution scheme = {scheme},\n\
+             Redundancy scheme = Noredun, devices = [ {disks} ], Stripe unit = {unit},\n\
+             Synch writes for safety = 0, Number of copies = 2, Copy choice on read = 6,\n\
+             RMW vs. reconstruct = 0.5, Parity stripe unit = 64, Parity rotation type = 1,\n\
+             Time stamp interval = 0.0, Time stamp start time = 60000.0, Time stamp stop time = 1e10,\n\
+             Time stamp file name = stamps }}\n\
+             instantiate [ org0 ] as ORG0\n\
+             disksim_pf Proc {{ Number of processors = 1, Process-Flow Time Scale = 1.0 }}\n\
+             disksim_synthio Synthio {{ Number of I/O requests to generate = {REQUESTS},\n\
+             Maximum time of trace generated = 1e10, System call/return with each request = 0,\n\
+             Think time from call to request = 0.0, Think time from request to return = 0.0,\n\
+             Generators = [\n{generators}\n] }}\n"
+        )
+    }
+}
+
+/// A client with one request outstanding, over so many blocks.
+fn generator(blocks: u64) -> String {
+    format!(
+        "disksim_synthgen {{ Storage capacity per device = {blocks}, devices = [ org0 ],\n\
+         Blocking factor = 8, Probability of sequential access = 0.0, Probability of local access = 0.0,\n\
+         Probability of read access = 0.667, Probability of time-critical request = 1.0,\n\
+         Probability of time-limited request = 0.0, Time-limited think times = [ normal, 30.0, 100.0 ],\n\
+         General inter-arrival times = [ uniform, 0.0, 0.0 ],\n\
+         Sequential inter-arrival times = [ uniform, 0.0, 0.0 ],\n\
+         Local inter-arrival times = [ uniform, 0.0, 0.0 ], Local distances = [ uniform, 0.0, 0.0 ],\n\
+         Sizes = [ uniform, 8.0, 8.0 ] }}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_has_a_client_for_each_request_outstanding_and_names_each_drive_where_it_is_needed() {
+        let striped =
+            Load { outstanding: 20, drives: 32, ..Load::ONE }.parameters("/x/a.diskspecs");
+        assert_eq!(striped.matches("disksim_synthgen").count(), 20);
+        assert_eq!(striped.matches("disksim_disk disk").count(), 32);
+        assert!(striped.contains("Striped") && striped.contains("source /x/a.diskspecs"));
+        assert_eq!(striped.matches('{').count(), striped.matches('}').count());
+        let sptf = Load { policy: "sptf", ..Load::ONE }.parameters("a");
+        assert!(sptf.contains("Scheduling policy = 8") && sptf.contains("Asis"));
+    }
+}
