@@ -108,17 +108,26 @@ const SSTF: usize = 0;
 const BETWEEN: usize = 1;
 const SPTF: usize = 2;
 
+/// Free bandwidth that margins of 0.3 and 0.4 ms cost under each of [`POLICIES`], in %.
+const FREE_LOST: [[f64; 2]; 3] = [[8.7, 15.7], [9.4, 16.3], [14.2, 23.7]];
+
+/// Why these margins cost more.
+const NARROW_ERRORS: &str = "the loss is counted from the best margin, which is 0.2 ms here: errors of seeks are calibrated on figure 7 alone, and few are longer. The paper's best margin must be nearer to 0.3 ms, as if its free work met longer errors than its figure 7 shows. From 0.3 to 0.4 ms both lose the same 7 %";
+
 pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let runs = Margins::run(context)?;
     let mut rows = Vec::new();
     let third = |paper: f64| [paper * 2.0 / 3.0, paper * 4.0 / 3.0];
     for (number, (name, _)) in POLICIES.iter().enumerate() {
-        for (margin, ms, most, free) in [(300, "0.3", 2.0, 3.0), (400, "0.4", 0.6, 10.0)] {
+        for (at, (margin, ms, most, free)) in
+            [(300, "0.3", 2.0, 3.0), (400, "0.4", 0.6, 10.0)].into_iter().enumerate()
+        {
             let what = format!("{name}: foreground lost at {ms} ms");
             let row = context.row_in(&what, "%", [-5.0, most], runs.cost(number, margin));
             rows.push(row.noted(format!("{:.1} % without a margin", runs.cost(number, 0))));
             let what = format!("{name}: free bandwidth lost at {ms} ms");
             let row = context.of_scan(&what, "%", third(free), runs.free_lost(number, margin));
+            let row = row.deviates(FREE_LOST[number][at], 0.8, NARROW_ERRORS);
             rows.push(Row { paper: Some(free), ..row });
         }
     }
@@ -139,7 +148,7 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     );
     let (what, above) = ("SPTF-SW60%: response above SPTF's", wide(5.0, 6.0));
     let row = context.row_in(what, "%", above, runs.slower(BETWEEN));
-    rows.push(row.deviates(9.7, 0.5, fewer));
+    rows.push(row.deviates(9.6, 0.6, fewer));
     rows.push(context.of_scan(
         "SPTF-SW60%: free bandwidth of SSTF's",
         "%",

@@ -57,7 +57,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let row = context.row_in(&what, "%", [-2.0, 2.0], difference(at));
             let row = row.standing_in(BLACK_BOX);
             match depth {
-                2 => row.deviates(REORDERED_AT_2, 0.5, REORDERS_WRITES),
+                2 => row.deviates(REORDERED_AT_2, 0.3, REORDERS_WRITES),
                 _ => row,
             }
         })
@@ -80,7 +80,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 }
 
 /// How much slower SPTF outside is with two outstanding, in %.
-const REORDERED_AT_2: f64 = 2.5;
+const REORDERED_AT_2: f64 = 3.4;
 
 /// Why the drive's own SPTF gains even where there is nothing to choose from.
 const REORDERS_WRITES: &str = "the drive's own serves a read that arrives while a write's data are on \
