@@ -242,3 +242,24 @@ fn what_was_decided_when_the_drive_came_back_too_soon_is_sent_without_free_work(
     }
     assert!(with_free_work > 25, "{with_free_work}");
 }
+
+#[test]
+fn a_plan_keeps_one_command_a_track_and_of_two_the_larger() {
+    let drive = atlas10k();
+    let (first, end) = drive.layout().track_bounds(Lbn::new(100_000));
+    let read = |start: u64, blocks| FreeRun { start: Lbn::new(start), blocks, op: Op::Read };
+    let next_track = read(end.get() + 8, 8);
+    // The head comes by the track's last blocks and then by its first ones, as in fast02's figure 11.
+    let (small, large) = (read(end.get() - 16, 8), read(first.get(), 24));
+    // In the order of the track's blocks two pieces are one command.
+    let rest = read(first.get() + 40, 8);
+    let plan = vec![small, large, rest, next_track];
+    let limited = |same_track: SameTrack| {
+        let mut runs = plan.clone();
+        same_track.limit(&drive, &mut runs);
+        runs
+    };
+    assert_eq!(limited(SameTrack::Merge), [large, rest, next_track]);
+    assert_eq!(limited(SameTrack::Never), [large, rest, next_track]);
+    assert_eq!(limited(SameTrack::Distinct), plan);
+}

@@ -24,10 +24,10 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
         (nodes_chart(&estimate.by_nodes))
         p.note {
             "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
-            " that reads in the rotational gaps of the load " (study.baseline().under()) ", as a scheduler inside the drive would, which knows where its head is. Bursts of gaps are simulated on a sample of the trace that goes on for ever, with ever less wanted where the gaps came by; the time between them follows from the rates at both ends. The estimate ends where the gaps give less than a hundredth of what they gave at first with more than a hundredth of the drive left, where not one of a hundred gaps reads anything, or where none reads the last blocks, or when its work is done (`--scrub-effort`). The less work is left, the longer are the leaps. What is written does not count as verified. By the gaps all simulated foreground accesses together ended "
-            (estimate.foreground_delay_ns) " ns later. A decision about a gap looked at "
+            " reads in the rotational gaps of the load " (study.baseline().under()) ". A scheduler inside the drive, which knows where its head is, plans it. Bursts of gaps are simulated on a sample of the trace, repeated without end. Between bursts the scan leaps: the time follows from the rates at both ends. The less work is left (`--scrub-effort`), the longer are the leaps. The estimate ends where fewer than one gap in a hundred reads anything, where the last blocks are read, or when its work is done. It also ends where the gaps give less than a hundredth of their first rate and more than a hundredth of the drive is left. A write does not count as verified. All simulated foreground accesses together ended "
+            (estimate.foreground_delay_ns) " ns later because of the gaps. A decision about a gap looked at "
             (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, each a part of the drive, of "
-            (grouped(estimate.decisions)) " decisions; how long they take depends on the machine, so the command prints it and no document has it."
+            (grouped(estimate.decisions)) " decisions. Their time depends on the machine, so it is printed to the terminal only."
         }
     }
 }

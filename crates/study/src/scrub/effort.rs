@@ -47,9 +47,9 @@ pub(super) fn nodes_max(effort: SimDuration) -> u64 {
     (times / u128::from(SCRUB_EFFORT.ns())).isqrt().clamp(16, u64::MAX.into()) as u64
 }
 
-/// How decisions are made that look at no more than so many nodes: with 64 of them one ends as soon as
-/// nothing can be better by a sixteenth, with four times as many by a quarter of that. Bounds are rough
-/// at first: to work out those of 24 TB takes as long as the rest of an estimate.
+/// How decisions of at most `nodes_max` nodes are made. With 64 nodes a search ends when nothing can be
+/// better by a sixteenth; with 256, by a sixty-fourth. Bounds are rough at first, because working out
+/// those of 24 TB takes as long as the rest of an estimate.
 pub(super) fn decisions(rule: Rule, nodes_max: u64) -> Options {
     let slack_log2 = Some(nodes_max.ilog2() - 2);
     Options { rule, budget: nodes_max, slack_log2, rough_at_first: true, ..Options::default() }
