@@ -19,8 +19,8 @@ pub struct Load {
     pub drives: usize,
 }
 
-/// Requests of a run: as many as take DiskSim some seconds.
-const REQUESTS: u64 = 200_000;
+/// Requests of a run: enough that loading its drives hardly counts. A run takes DiskSim 5 to 20 s.
+const REQUESTS: u64 = 1_000_000;
 
 /// Blocks of 512 B of a drive as DiskSim has it, and of a stripe unit.
 const BLOCKS: u64 = 17_938_986;
@@ -46,7 +46,7 @@ pub fn note(peer: Option<&Peer>) -> String {
 }
 
 impl Peer {
-    /// None where the environment names none. Panics when it names only one of the two.
+    /// None where the environment names no DiskSim. Panics when it names no drive for it.
     pub fn from_environment() -> Option<Self> {
         let path = |key| std::env::var_os(key).map(PathBuf::from);
         match (path("DISKSIM"), path("DISKSIM_DRIVE")) {

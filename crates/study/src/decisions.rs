@@ -120,9 +120,11 @@ fn want(
         Fill::Part(part) if part >= 1.0 => drop(scheduler.want(layer, 0, blocks)),
         Fill::Part(part) => {
             // From one wanted block to the next: as many as it takes until chance says yes.
-            let mut block = 0;
+            let mut block = 0u64;
             loop {
-                block += (prng.unit().ln() / (1.0 - part).ln()) as u64;
+                // libm and not the platform's logarithm: the same blocks everywhere.
+                let skipped = libm::log(prng.unit()) / libm::log(1.0 - part);
+                block = block.saturating_add(skipped as u64);
                 if block >= blocks {
                     break;
                 }

@@ -7,7 +7,7 @@ use crate::advise::Finding;
 
 const STYLE: &str = "
 :root { --ink: #1f2933; --faint: #6b7785; --line: #e3e8ee; --paper: #ffffff; --ground: #f4f6f8;
-  --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; }
+  --accent: #0b6e99; --good: #1b7f5c; --bad: #b3361e; --known: #96630b; }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--ground); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; }
@@ -44,6 +44,7 @@ dt { font-weight: 600; }
 dd { margin: 0; }
 td.words { white-space: normal; text-align: left; }
 .inside { color: var(--good); font-weight: 600; }
+.known { color: var(--known); font-weight: 600; }
 .outside { color: var(--bad); font-weight: 600; }
 .note { color: var(--faint); font-size: 14px; margin: 8px 0 0; }
 details summary { cursor: pointer; color: var(--accent); }

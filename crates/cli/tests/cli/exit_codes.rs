@@ -32,6 +32,18 @@ fn one_is_a_failure_of_what_was_understood() {
 }
 
 #[test]
+fn one_is_a_claim_whose_recording_is_missing() {
+    let bench = Bench::new(SMALL_TRACE);
+    let folder = bench.at("nothing");
+    let ran = run(&["reproduce", "beyond.scrub-24tb", "--quick", "--recordings", &folder]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stdout.contains("NOT RUN"), "{}", ran.stdout);
+    for part in ["1 number fails", "pgbench-ext4.csv.zst is not in", &*folder, "`--recordings`"] {
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn one_is_an_experiment_that_is_wrong_by_its_file_or_by_an_override() {
     let bench = Bench::new(SMALL_TRACE);
     let (good, bad) = (&*bench.at("sim.toml"), &*bench.at("bad.toml"));

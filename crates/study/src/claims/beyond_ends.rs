@@ -146,7 +146,7 @@ impl Setting {
         let [foretold, truth] = [foretold as f64, truth].map(|ns| ns / 1e9);
         let row = row.noted(format!("{foretold:.0} s predicted, {truth:.0} s taken"));
         Ok(match self.differs {
-            Some((value, why)) => row.deviates(value, 3.0, why),
+            Some((value, why)) => row.deviates(value, 2.6, why),
             None => row,
         })
     }

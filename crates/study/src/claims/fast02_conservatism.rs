@@ -111,8 +111,8 @@ const SPTF: usize = 2;
 /// Free bandwidth that margins of 0.3 and 0.4 ms cost under each of [`POLICIES`], in %.
 const FREE_LOST: [[f64; 2]; 3] = [[8.7, 15.7], [9.4, 16.3], [14.2, 23.7]];
 
-/// Why these margins cost more.
-const NARROW_ERRORS: &str = "the loss is counted from the best margin, which is 0.2 ms here: errors of seeks are calibrated on figure 7 alone, and few are longer. The paper's best margin must be nearer to 0.3 ms, as if its free work met longer errors than its figure 7 shows. From 0.3 to 0.4 ms both lose the same 7 %";
+/// Why these margins cost more over a whole scan.
+const WHOLE_SCAN: &str = "at the beginning of a scan, while nearly every block is wanted, the margins cost 3 to 6 % and 9 to 14 % (`--quick`), about the paper's 3 and 10 %, which were probably measured there. Over a whole scan less is wanted, gaps are used less, and a margin takes the short ones first. The loss is counted from the best margin, 0.2 ms";
 
 pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let runs = Margins::run(context)?;
@@ -123,11 +123,14 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             [(300, "0.3", 2.0, 3.0), (400, "0.4", 0.6, 10.0)].into_iter().enumerate()
         {
             let what = format!("{name}: foreground lost at {ms} ms");
-            let row = context.row_in(&what, "%", [-5.0, most], runs.cost(number, margin));
-            rows.push(row.noted(format!("{:.1} % without a margin", runs.cost(number, 0))));
+            let row = context.row_in(&what, "%", [-2.0, most], runs.cost(number, margin));
+            rows.push(row.noted(format!(
+                "{:.1} % without a margin; below zero, as a margin also spares turns that the foreground alone loses",
+                runs.cost(number, 0)
+            )));
             let what = format!("{name}: free bandwidth lost at {ms} ms");
             let row = context.of_scan(&what, "%", third(free), runs.free_lost(number, margin));
-            let row = row.deviates(FREE_LOST[number][at], 0.8, NARROW_ERRORS);
+            let row = row.deviates(FREE_LOST[number][at], 0.05 * FREE_LOST[number][at], WHOLE_SCAN);
             rows.push(Row { paper: Some(free), ..row });
         }
     }
@@ -141,14 +144,15 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         runs.free(SSTF, 400) / runs.free(SPTF, 400),
     ));
     let fewer = format!(
-        "in requests a second {:.1} % fewer, and {:.1} % under SSTF: neither measure gives both of \
-         the paper's figures",
+        "cause not found. The paper says foreground performance, and ours is the mean response. In \
+         requests a second it is {:.1} % fewer, and {:.1} % under SSTF, so neither measure gives both \
+         of the paper's figures",
         runs.fewer(BETWEEN),
         runs.fewer(SSTF)
     );
     let (what, above) = ("SPTF-SW60%: response above SPTF's", wide(5.0, 6.0));
     let row = context.row_in(what, "%", above, runs.slower(BETWEEN));
-    rows.push(row.deviates(9.6, 0.6, fewer));
+    rows.push(row.deviates(9.5, 0.47, fewer));
     rows.push(context.of_scan(
         "SPTF-SW60%: free bandwidth of SSTF's",
         "%",

@@ -57,7 +57,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             let row = context.row_in(&what, "%", [-2.0, 2.0], difference(at));
             let row = row.standing_in(BLACK_BOX);
             match depth {
-                2 => row.deviates(REORDERED_AT_2, 0.3, REORDERS_WRITES),
+                2 => row.deviates(REORDERED_AT_2, 0.16, REORDERS_WRITES),
                 _ => row,
             }
         })

@@ -94,7 +94,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "osdi00.fig8",
         title: "Free data mining behind transactions",
-        setting: "Atlas 10K, closed, MPL 1 to 20, 30 ms think, multiples of 4 KB around 8 KB, 2:1 reads; ten scans in 4 KB blocks, greedy rule",
+        setting: "Atlas 10K, closed, MPL 1 to 20, 30 ms think, 2:1 reads, sizes exponential with mean 8 KB and rounded up to multiples of 4 KB (mean 10.2 KB), as DiskSim's generator makes them; ten scans in 4 KB blocks, greedy rule",
         run: osdi00_mining::fig8,
     },
     Claim {
@@ -106,7 +106,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "osdi00.fig10",
         title: "Any X % of the blocks suffice",
-        setting: "as figure 8, MPL 10, three scans",
+        setting: "as figure 8, MPL 10",
         run: osdi00_mining::fig10,
     },
     Claim {
@@ -160,7 +160,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "fast02.fig9",
         title: "Foreground and free bandwidth by conservatism",
-        setting: "Atlas 10K as a black box, transactions at MPL 10, a scan by the greedy rule",
+        setting: "Atlas 10K as a black box, transactions of osdi00.fig8 at MPL 10, a scan by the greedy rule",
         run: fast02_conservatism::fig9,
     },
     Claim {
@@ -196,7 +196,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "beyond.scrub",
         title: "How good the estimate of a scrub's time is: against whole scans",
-        setting: "Atlas 10K, closed, MPL 10, 30 ms think, 8 KB, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie, and the recorded ones; bands are what the README says of estimates",
+        setting: "Atlas 10K, closed, MPL 10, 30 ms think, sizes as in osdi00.fig8, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie, and the recorded ones; bands are what the README says of estimates",
         run: beyond_scrub::scrub,
     },
     Claim {

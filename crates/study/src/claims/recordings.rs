@@ -20,14 +20,15 @@ pub(super) fn recording(name: &str, folder: Option<&Path>) -> Result<PathBuf, St
     })
 }
 
-/// The repository's folder, seen from the current folder and from the program, each with the folders
-/// above it; and where the program was built.
+/// The repository's folder: that of the program first, with the folders above it, then where the program
+/// was built, then the current folder with those above it.
 fn folders() -> Vec<PathBuf> {
-    let starts = [std::env::current_dir(), std::env::current_exe()];
-    let above = starts.iter().flatten().flat_map(|start| start.ancestors());
-    let built = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let program = std::env::current_exe().unwrap_or_default();
+    let current = std::env::current_dir().unwrap_or_default();
+    let starts = [program.as_path(), Path::new(env!("CARGO_MANIFEST_DIR")), &current];
+    let above = starts.iter().flat_map(|start| start.ancestors());
     let mut folders: Vec<PathBuf> = Vec::new();
-    for folder in above.chain(built).map(|folder| folder.join(WITHIN)) {
+    for folder in above.map(|folder| folder.join(WITHIN)) {
         if folder.is_dir() && !folders.contains(&folder) {
             folders.push(folder);
         }

@@ -18,11 +18,15 @@ pub(super) fn html(
         title,
         &format!("{}. Seed {}, {runs}.", counts.words(), options.seed),
         &html! {
+            p.note { (LEGEND) }
             (exceptions(reproductions))
             @for reproduction in reproductions { (part(reproduction)) }
         },
     )
 }
+
+/// What the verdicts mean.
+const LEGEND: &str = "Reproduced: inside its band, predicted. Calibrated: inside, but a free parameter was chosen so that this number comes out, so it is no evidence. Known deviation: outside, within the tolerance of the value recorded for it, with a reason. Goal reached: a goal of Freewheel, of no paper. Measured: a number without a band. Anything else is a failure.";
 
 /// Every row outside its band, with its reason; nothing when there is none.
 fn exceptions(reproductions: &[&Reproduction]) -> Markup {
@@ -33,15 +37,15 @@ fn exceptions(reproductions: &[&Reproduction]) -> Markup {
             (section("Outside their bands", &html! {
                 div.scroll {
                     table {
-                        thead { tr { th { "claim" } th { "quantity" } th { "paper" } th { "band" } th { "ours" } th { "recorded" } } }
+                        thead { tr { th { "claim" } th { "quantity" } th { "paper" } th { "band" } th { "ours" } th { "recorded value" } } }
                         tbody { @for row in &rows { (exception(row)) } }
                     }
                 }
                 @for row in rows {
                     @if let Some(known) = &row.deviation {
-                        p.note { strong { (row.id) ", " (row.quantity) ": " } (known.reason) "." }
+                        p.note { strong { (row.id) ", " (row.quantity) ": " } (known.reason) }
                     } @else if let Some(note) = &row.note {
-                        p.note { strong { (row.id) ", " (row.quantity) ": " } (note) "." }
+                        p.note { strong { (row.id) ", " (row.quantity) ": " } (note) }
                     }
                 }
             }))
@@ -60,7 +64,12 @@ fn exception(row: &Row) -> Markup {
             td { (paper(row)) }
             td { (band(row)) }
             td { (value(row, row.ours)) }
-            td { @match known { Some(known) => (known), None => span.outside { (row.verdict.title()) } } }
+            td {
+                @match (row.verdict, known) {
+                    (Verdict::KnownDeviation, Some(known)) => (known),
+                    _ => span.outside { (row.verdict.title()) },
+                }
+            }
         }
     }
 }
@@ -147,7 +156,8 @@ fn line(row: &Row) -> Markup {
             td { (band(row)) }
             td {
                 @match row.verdict {
-                    Verdict::Measured => (title),
+                    Verdict::Measured | Verdict::Calibrated => (title),
+                    Verdict::KnownDeviation => span.known { (title) },
                     _ if row.inside => span.inside { (title) },
                     _ => span.outside { (title) },
                 }

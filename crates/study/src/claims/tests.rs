@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
-use std::time::Instant;
 
 use freewheel_units::SimDuration;
 use serde::Deserialize;
 
-use super::{CLAIMS, ReproduceOptions, Row, Verdict, reproduce};
+use super::{BEYOND, CLAIMS, ReproduceOptions, Row, Verdict, reproduce};
 
 /// The rows of all claims in a short run.
 static SHORT: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let options = ReproduceOptions { quick: true, seed: 1, recordings: None };
+    // What calls take differs from machine to machine, and is not judged here.
     let timer = |call: &mut dyn FnMut()| {
-        let start = Instant::now();
         call();
-        SimDuration::from_ns(start.elapsed().as_nanos() as u64)
+        SimDuration::from_us(1)
     };
     let rows = |id| reproduce(id, &options, &timer, &|_, _| {}).unwrap().rows;
     CLAIMS.iter().flat_map(|claim| rows(claim.id)).collect()
@@ -35,12 +34,33 @@ fn every_number_of_a_short_run_passes() {
 /// Numbers without a band, and goals that are reached by far: the least and the most that changes of the
 /// code may make of them.
 const CORRIDORS: &[(&str, &str, f64, f64)] = &[
+    ("fast02.fig7", "4 KB: within 50 us", 97.3, 97.7),
+    ("fast02.fig7", "Cheetah, 4 KB: within 50 us", 99.25, 99.45),
+    ("fast02.fig9", "SSTF: free bandwidth lost at 0.3 ms, beginning of a scan", 2.2, 3.6),
+    ("fast02.fig9", "SSTF: free bandwidth lost at 0.4 ms, beginning of a scan", 7.9, 9.3),
+    ("fast02.fig9", "SPTF-SW60%: free bandwidth lost at 0.3 ms, beginning of a scan", 3.0, 4.5),
+    ("fast02.fig9", "SPTF-SW60%: free bandwidth lost at 0.4 ms, beginning of a scan", 9.2, 10.7),
+    ("fast02.fig9", "SPTF: free bandwidth lost at 0.3 ms, beginning of a scan", 4.7, 6.3),
+    ("fast02.fig9", "SPTF: free bandwidth lost at 0.4 ms, beginning of a scan", 12.7, 14.3),
     ("fast02.fig9", "SSTF: free bandwidth over SPTF's, beginning of a scan", 1.57, 1.68),
+    ("fast02.fig9", "SPTF-SW60%: free bandwidth of SSTF's, beginning of a scan", 90.0, 96.0),
+    (
+        "fast02.fig9",
+        "SPTF-SW60%: free bandwidth lost from 0.3 to 0.4 ms, beginning of a scan",
+        6.0,
+        6.9,
+    ),
     (
         "fast02.fig10",
         "free bandwidth below that in firmware, at 0.3 ms, beginning of a scan",
         32.0,
-        34.5,
+        34.0,
+    ),
+    (
+        "fast02.fig10",
+        "below that in firmware without same-track requests, at 0.3 ms, beginning of a scan",
+        6.2,
+        8.2,
     ),
     (
         "fast02.fig10",
@@ -48,7 +68,9 @@ const CORRIDORS: &[(&str, &str, f64, f64)] = &[
         6.5,
         8.5,
     ),
-    ("fast02.scan", "free bandwidth, beginning of a scan", 6.2, 6.6),
+    ("fast02.scan", "free bandwidth, beginning of a scan", 6.2, 6.65),
+    ("fast02.scan", "of the bandwidth of sequential reads, beginning of a scan", 25.6, 27.4),
+    ("fast02.scan", "bandwidth used, times the foreground's, beginning of a scan", 5.4, 5.8),
     ("beyond.fig8", "FCFS, without chains and prices: full scans", 46.5, 49.0),
     ("beyond.fig8", "FCFS, without chains over a cylinder's tracks: full scans", 49.5, 52.0),
     ("beyond.fig8", "FCFS, without prices by region: full scans", 50.0, 52.5),
@@ -72,6 +94,12 @@ const CORRIDORS: &[(&str, &str, f64, f64)] = &[
     ("beyond.fast02", "SSTF: free bandwidth of that in firmware", 85.0, 100.0),
     ("beyond.fast02", "SPTF-SW60%: free bandwidth of that in firmware", 85.0, 100.0),
     ("beyond.fast02", "SPTF: free bandwidth of that in firmware", 85.0, 100.0),
+    ("beyond.margins", "bare, learned: free bandwidth of that in firmware", 86.0, 92.0),
+    ("beyond.margins", "bare, learned: response above", -1.0, 1.0),
+    ("beyond.margins", "reads ahead, learned: free bandwidth of that in firmware", 86.0, 92.0),
+    ("beyond.margins", "reads ahead, learned: response above", -1.0, 1.0),
+    ("beyond.margins", "jitter grows, learned: free bandwidth of that in firmware", 85.0, 91.0),
+    ("beyond.margins", "jitter grows, learned: response above", -1.0, 1.0),
     ("beyond.margins", "bare: free bandwidth, learned over the best constant", 96.0, 102.0),
     ("beyond.margins", "reads ahead: free bandwidth, learned over the best constant", 96.0, 102.0),
     ("beyond.margins", "jitter grows: free bandwidth, learned over the best constant", 98.0, 120.0),
@@ -89,7 +117,7 @@ fn numbers_without_a_band_stay_where_they_are() {
 }
 
 /// A row of the committed full run.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Full {
     id: String,
     quantity: String,
@@ -97,8 +125,18 @@ struct Full {
     paper: Option<f64>,
     ours: Option<f64>,
     band: Option<[f64; 2]>,
+    inside: bool,
     verdict: String,
+    calibrated: Option<String>,
+    deviation: Option<Known>,
     is_timing: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Known {
+    value: f64,
+    tolerance: f64,
+    reason: String,
 }
 
 #[derive(Deserialize)]
@@ -106,55 +144,99 @@ struct FullRun {
     rows: Vec<Full>,
 }
 
-/// How far a short run may be from the full one: a quarter of the band, or a twentieth of the value
-/// where that is more. A short run has a tenth of the requests.
+/// The rows of the full run that is committed.
+fn full_run() -> Vec<Full> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/reproduce.json");
+    let text = std::fs::read_to_string(path).expect("`make reproduce` writes it");
+    serde_json::from_str::<FullRun>(&text).unwrap().rows
+}
+
+/// How far a short run may be from the full one: a quarter of a band with two ends, or a twentieth of
+/// the value where that is more. A short run has a tenth of the requests.
 fn tolerance(row: &Full) -> f64 {
-    let band = row.band.map_or(0.0, |[low, high]| (high - low) / 4.0);
-    band.max(row.ours.unwrap_or(0.0).abs() / 20.0)
+    let value = row.ours.unwrap_or(0.0).abs();
+    let is_one_sided = |[low, high]: [f64; 2]| high - low > value.max(1.0);
+    match row.band {
+        Some([low, high]) if !is_one_sided([low, high]) => ((high - low) / 4.0).max(value / 20.0),
+        _ => (value / 20.0).max(0.5),
+    }
 }
 
 #[test]
 fn a_short_run_says_what_the_committed_full_run_says() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/reproduce.json");
-    let text = std::fs::read_to_string(path).expect("`make reproduce` writes it");
-    let full: FullRun = serde_json::from_str(&text).unwrap();
+    let full = full_run();
     let known: BTreeMap<(&str, &str), &Full> =
-        full.rows.iter().map(|row| ((row.id.as_str(), row.quantity.as_str()), row)).collect();
+        full.iter().map(|row| ((row.id.as_str(), row.quantity.as_str()), row)).collect();
     for id in CLAIMS.iter().map(|claim| claim.id) {
-        assert!(full.rows.iter().any(|row| row.id == id), "the full run has no row of {id}");
+        assert!(full.iter().any(|row| row.id == id), "the full run has no row of {id}");
     }
-    let mut compared = 0;
+    let (mut compared, mut faults) = (0, Vec::new());
     for row in SHORT.iter() {
         let Some(full) = known.get(&(row.id, row.quantity.as_str())) else { continue };
         assert_eq!((row.unit, row.paper), (full.unit.as_str(), full.paper), "{row:?}");
+        assert_eq!((row.is_timing, &row.calibrated), (full.is_timing, &full.calibrated), "{row:?}");
+        // A goal may hang on another number of the same run.
+        if !row.id.starts_with(BEYOND) {
+            assert_eq!(row.band, full.band, "{row:?}");
+        }
         if row.is_timing {
-            assert!(full.is_timing, "{row:?}");
             continue;
         }
         let verdict = serde_json::to_value(row.verdict).unwrap();
-        assert_eq!(verdict.as_str(), Some(full.verdict.as_str()), "{row:?}");
         let ours = full.ours.expect("a full run runs everything");
-        let apart = (row.ours - ours).abs();
-        assert!(apart <= tolerance(full), "{row:?}: {ours} in the full run");
+        let is_near = (row.ours - ours).abs() <= tolerance(full);
+        if !is_near || verdict.as_str() != Some(full.verdict.as_str()) {
+            faults.push(format!(
+                "{} {}: {} {:?} in short, {ours} {} in full",
+                row.id, row.quantity, row.ours, row.verdict, full.verdict
+            ));
+        }
         compared += 1;
     }
+    assert!(faults.is_empty(), "{faults:#?}");
     assert!(compared > 90, "{compared} rows were compared");
-    let failed =
-        full.rows.iter().filter(|row| ["drifted", "not-run"].contains(&row.verdict.as_str()));
-    assert_eq!(failed.count(), 0);
 }
 
 #[test]
-fn known_deviations_lie_outside_their_bands_and_tell_5_percent_of_drift() {
-    for row in SHORT.iter().filter(|row| row.verdict == Verdict::KnownDeviation) {
-        let known = row.deviation.as_ref().unwrap();
+fn verdicts_of_the_committed_full_run_follow_from_its_numbers() {
+    for row in full_run() {
+        let ours = row.ours.unwrap_or(f64::NAN);
+        let inside = row.band.is_none_or(|[low, high]| (low..=high).contains(&ours));
+        let is_known = row
+            .deviation
+            .as_ref()
+            .is_some_and(|known| (ours - known.value).abs() <= known.tolerance);
+        assert_eq!(row.inside, inside, "{row:?}");
+        let expected = match (row.band, inside) {
+            (None, _) => "measured",
+            (_, false) => {
+                assert!(is_known, "{row:?}");
+                "known-deviation"
+            }
+            (_, true) if row.id.starts_with(BEYOND) => "goal-reached",
+            (_, true) if row.calibrated.is_some() => "calibrated",
+            (_, true) => "reproduced",
+        };
+        assert_eq!(row.verdict, expected, "{row:?}");
+    }
+}
+
+/// Deviations near zero, whose tolerance is more than a twentieth of the value.
+const SMALL: [&str; 2] = ["3 KB files: off by 0.4 to 1.2 ms", "3 KB files: turns longer"];
+
+#[test]
+fn drift_of_a_twentieth_takes_a_known_deviation_out_of_its_tolerance() {
+    let mut seen = 0;
+    for row in full_run() {
+        let Some(known) = &row.deviation else { continue };
         let [low, high] = row.band.unwrap();
         assert!(!(low..=high).contains(&known.value), "{row:?}");
-        // Values near zero have no 5 %.
-        let drift = (0.05 * known.value.abs()).max(0.05 * (high - low));
-        assert!(known.tolerance < drift.max(0.5) * 1.5, "{row:?}");
+        let most = 0.0501 * known.value.abs();
+        assert!(known.tolerance <= most || SMALL.contains(&row.quantity.as_str()), "{row:?}");
         assert!(known.reason.len() > 20, "{row:?}");
+        seen += 1;
     }
+    assert!(seen > 5, "{seen} known deviations");
 }
 
 #[test]
