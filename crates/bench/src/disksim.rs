@@ -4,7 +4,7 @@
 //! which lie the files that it names and `statdefs`. What is run is written anew each time from
 //! [`Load::parameters`] into a temporary folder: nothing of DiskSim is here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -70,12 +70,12 @@ impl Peer {
         let folder = std::env::temp_dir().join(format!("freewheel-bench-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a temporary folder");
         let (parameters, output) = (folder.join("load.parv"), folder.join("output"));
-        std::fs::write(&parameters, load.parameters(&self.drive.display().to_string()))
-            .expect("room in the temporary folder");
+        self.link_drive_into(&folder);
+        let drive = self.drive.file_name().expect("a file has a name").to_string_lossy();
+        std::fs::write(&parameters, load.parameters(&drive)).expect("room in the temporary folder");
         let mut command = Command::new(&self.program);
         command.arg(&parameters).arg(&output).args(["ascii", "0", "1"]);
-        // Files that the drive's names lie beside it.
-        command.current_dir(self.drive.parent().expect("a file has a folder"));
+        command.current_dir(&folder);
         command.stdout(Stdio::null());
         let start = Instant::now();
         let status = command.status();
@@ -85,6 +85,19 @@ impl Peer {
             Ok(status) if status.success() => REQUESTS as f64 / seconds,
             Ok(status) => panic!("{}: {status}", self.program.display()),
             Err(error) => panic!("{}: {error}", self.program.display()),
+        }
+    }
+}
+
+impl Peer {
+    /// DiskSim looks for files in the folder of its parameters alone: those of the drive, which name
+    /// each other, and `statdefs`, which lies beside them.
+    fn link_drive_into(&self, folder: &Path) {
+        let beside = self.drive.parent().expect("a file has a folder");
+        for entry in std::fs::read_dir(beside).expect("a folder that can be read") {
+            let entry = entry.expect("a folder that can be read");
+            std::os::unix::fs::symlink(entry.path(), folder.join(entry.file_name()))
+                .expect("a temporary folder of one's own");
         }
     }
 }
@@ -131,12 +144,12 @@ impl Load {
              Redundancy scheme = Noredun, devices = [ {disks} ], Stripe unit = {unit},\n\
              Synch writes for safety = 0, Number of copies = 2, Copy choice on read = 6,\n\
              RMW vs. reconstruct = 0.5, Parity stripe unit = 64, Parity rotation type = 1,\n\
-             Time stamp interval = 0.0, Time stamp start time = 60000.0, Time stamp stop time = 1e10,\n\
+             Time stamp interval = 0.0, Time stamp start time = 60000.0, Time stamp stop time = 10000000000.0,\n\
              Time stamp file name = stamps }}\n\
              instantiate [ org0 ] as ORG0\n\
              disksim_pf Proc {{ Number of processors = 1, Process-Flow Time Scale = 1.0 }}\n\
              disksim_synthio Synthio {{ Number of I/O requests to generate = {REQUESTS},\n\
-             Maximum time of trace generated = 1e10, System call/return with each request = 0,\n\
+             Maximum time of trace generated = 10000000000.0, System call/return with each request = 0,\n\
              Think time from call to request = 0.0, Think time from request to return = 0.0,\n\
              Generators = [\n{generators}\n] }}\n"
         )
