@@ -208,7 +208,7 @@ pub const CLAIMS: &[Claim] = &[
     Claim {
         id: "beyond.ends",
         title: "When a background task ends, as predicted after 300 requests of the foreground",
-        setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K: whole rounds; 24 TB: against the time that beyond.scrub is about",
+        setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K, whole rounds",
         run: beyond_ends::ends,
     },
 ];
