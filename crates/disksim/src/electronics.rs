@@ -1,12 +1,13 @@
 //! `disksim_disk`: buffer, overheads, bus and queue.
 
+use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec, MeasuringHost};
 use freewheel_model::onboard::spec::{
     AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QUEUE_DEPTH_MAX, QueueSpec, ReadAhead,
     SEGMENTS_MAX, WriteCache,
 };
 use freewheel_model::sched::PolicySpec;
-use freewheel_units::{BLOCK_BYTES, SimDuration};
+use freewheel_units::SimDuration;
 
 use crate::error::ImportError;
 use crate::fields::{Fields, Leftover, Report, block};
@@ -89,7 +90,6 @@ pub(crate) fn add(
     for key in ["zero_latency", "overhead", "onboard"] {
         drive.sources.insert(key.into(), source_text(&source.at.file));
     }
-    separate_host_bus(drive, source, report);
     if drive.onboard.buffer.is_some() {
         let text = "derived: what DiskSim 4.0 does with such reads";
         drive.sources.insert("onboard.buffer.partial_hits".into(), text.into());
@@ -99,22 +99,40 @@ pub(crate) fn add(
 
 /// A bus slower than the media is no drive's interface: DiskSim's drives were measured over a host's
 /// bus of 5 MB/s. Such a bus goes to `measured_on`; the drive's own is not in the parameters.
-fn separate_host_bus(drive: &mut DriveSpec, source: &Block, report: &mut Report) {
-    let Some(bus) = drive.onboard.bus else { return };
-    let widest = drive.zones.iter().map(|zone| zone.blocks_per_track).max().unwrap_or(0);
-    let media_block = drive.rotation_period / u64::from(widest.max(1));
-    if bus.block_time <= media_block {
-        return;
-    }
-    drive.measured_on = Some(MeasuringHost { bus });
-    drive.onboard.bus = Some(BusSpec { block_time: SimDuration::ZERO, ..bus });
-    drive.sources.insert("measured_on".into(), source_text(&source.at.file));
-    let rate = |block: SimDuration| BLOCK_BYTES as f64 / block.as_secs_f64() / 1e6;
+pub(crate) fn separate_host_bus(
+    spec: &mut DriveSpec,
+    drive: &Drive,
+    source: &Block,
+    report: &mut Report,
+) {
+    let Some(bus) = spec.onboard.bus else { return };
+    let Some(limit) = drive.limit_of_bus(bus) else { return };
+    spec.onboard.bus = Some(BusSpec { block_time: SimDuration::ZERO, ..bus });
+    let almost_hits = spec.onboard.buffer.as_mut().and_then(assume_almost_hits);
+    spec.measured_on = Some(MeasuringHost { bus, almost_hits });
+    let sources =
+        [("measured_on", source_text(&source.at.file)), ("onboard.bus", NO_INTERFACE.to_owned())];
+    spec.sources.extend(sources.map(|(key, text)| (key.to_owned(), text)));
     report.note(format!(
         "the bus of {:.1} MB/s is slower than the media ({:.1} MB/s) and was the host's on which the drive was measured: `measured_on` has it, for `drive validate`. Set `onboard.bus.block_time` to the drive's own interface; until then data take no time on it",
-        rate(bus.block_time),
-        rate(media_block)
+        limit.bus_bytes_per_second / 1e6,
+        limit.media_bytes_per_second / 1e6
     ));
+    if almost_hits.is_some() {
+        spec.sources.insert("onboard.buffer.almost_hits".into(), ALMOST_HITS.into());
+        report.note("reads of what is just being read ahead are assumed to be served by the buffer, against `Allow almost read hits`: on a fast bus each sequential read would lose a turn. `measured_on` has the value of the parameters");
+    }
+}
+
+const NO_INTERFACE: &str =
+    "assumed: the interface is not in the parameters; data take no time on the bus";
+const ALMOST_HITS: &str = "assumed: with the measured value (false) each sequential read on the drive's own bus would lose a turn";
+
+/// Sets `almost_hits` of a buffer that reads ahead. The former value, where that changes it.
+fn assume_almost_hits(buffer: &mut BufferSpec) -> Option<bool> {
+    let is_new = buffer.read_ahead != ReadAhead::None && !buffer.almost_hits;
+    buffer.almost_hits |= is_new;
+    is_new.then_some(false)
 }
 
 fn immediate(fields: &mut Fields<'_>, key: &str, report: &mut Report) -> Result<bool, ImportError> {

@@ -92,7 +92,8 @@ pub fn import(
     note_unused(&document, &model, &texts, &mut report);
     note_others(&document, &mut report);
     let drive = check(&spec, stated, &model, &mut report)?;
-    if disk.is_some() {
+    if let Some(disk) = &disk {
+        electronics::separate_host_bus(&mut spec, &drive, disk, &mut report);
         assume_read_write_switch(&mut spec, &drive, &mut report);
     }
     let Report { not_represented, notes } = report;

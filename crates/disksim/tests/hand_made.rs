@@ -363,14 +363,28 @@ fn electronics_are_scaled_and_what_they_cannot_say_is_listed() {
 fn a_bus_slower_than_the_media_is_that_of_the_measuring_host() {
     let with_bus = |ms: &str| imported(&disk(&format!("Bulk sector transfer time = {ms}")));
     // A turn of 10 ms passes 9 blocks.
-    let slow = with_bus("2.0");
+    let slow = with_bus(
+        "2.0, Number of buffer segments = 4, Segment size (in blks) = 64, \
+         Enable caching in buffer = 1, Buffer continuous read = 3",
+    );
     let host = slow.spec.measured_on.expect("a bus slower than the media is the host's");
     assert_eq!(host.bus.block_time, SimDuration::from_ms(2));
     assert_eq!(slow.spec.onboard.bus.unwrap().block_time, SimDuration::ZERO);
     assert!(slow.notes.iter().any(|note| note.contains("onboard.bus.block_time")));
+    let source = |key: &str| slow.spec.source_of(key).unwrap();
+    assert!(source("onboard.bus").starts_with("assumed"), "{}", source("onboard.bus"));
+    assert!(source("measured_on.bus").contains("DiskSim"), "{}", source("measured_on.bus"));
+    // Sequential reads on a bus that takes no time ask for what is just being read ahead.
+    assert!(slow.spec.onboard.buffer.as_ref().unwrap().almost_hits);
+    assert_eq!(host.almost_hits, Some(false));
+    assert!(source("onboard.buffer.almost_hits").starts_with("assumed"));
     let fast = with_bus("0.5");
     assert_eq!(fast.spec.measured_on, None);
     assert_eq!(fast.spec.onboard.bus.unwrap().block_time, SimDuration::from_us(500));
+    // The same rule as that of `drive show`.
+    let drive = Drive::build(&slow.spec).unwrap();
+    assert!(drive.limit_of_bus(host.bus).is_some());
+    assert_eq!(drive.limit_of_bus(fast.spec.onboard.bus.unwrap()), None);
 }
 
 #[test]

@@ -466,7 +466,7 @@ fn a_scaled_value_says_where_it_comes_from_and_the_others_keep_their_source() {
 fn a_scaled_drive_has_no_promises_and_no_measuring_host() {
     let mut spec = plain_spec();
     spec.advertised.capacity = Some(Bytes::new(1000));
-    spec.measured_on = Some(MeasuringHost { bus: BusSpec::default() });
+    spec.measured_on = Some(MeasuringHost::default());
     spec.sources.insert("advertised".into(), "data sheet".into());
     spec.sources.insert("measured_on.bus".into(), "measured".into());
     let scaled = Scaling { rpm: 1.5, ..NONE }.apply(&spec).unwrap();

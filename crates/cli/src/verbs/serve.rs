@@ -374,20 +374,14 @@ fn sectors_in_words(sectors: SectorSizes) -> String {
 
 /// What to expect of a drive whose bus is slower than its media.
 fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
-    let block_ns = spec.onboard.bus.as_ref()?.block_time.ns().max(1);
-    let bus = BLOCK_BYTES * 1_000_000_000 / block_ns;
-    let media = (0..drive.layout().zones().len())
-        .map(|zone| drive.sustained_rate_bytes_per_second(zone))
-        .max()?;
-    (bus < media).then(|| {
-        format!(
-            "by its file the bus of {} moves {} and its media up to {}: when an answer comes says little \
-             about where the head is then, so little will be read in gaps",
-            spec.name,
-            number::rate(bus as f64),
-            number::rate(media as f64)
-        )
-    })
+    let limit = drive.limit_of_bus(spec.onboard.bus?)?;
+    Some(format!(
+        "by its file the bus of {} moves {} and its media up to {}: when an answer comes says little \
+         about where the head is then, so little will be read in gaps",
+        spec.name,
+        number::rate(limit.bus_bytes_per_second),
+        number::rate(limit.media_bytes_per_second)
+    ))
 }
 
 /// Commands that the scheduler has at a device.

@@ -1,11 +1,12 @@
 //! What the maker promises beside what the model does.
 
-use freewheel_units::{Blocks, Bytes, Op, SimDuration};
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::mechanics::Drive;
 use super::spec::Advertised;
+use crate::onboard::spec::BusSpec;
 
 /// A quantity that makers advertise, in bytes, nanoseconds or bytes a second.
 ///
@@ -139,7 +140,26 @@ impl Check {
     }
 }
 
+/// A bus that is slower than the media, and so limits every long read and write.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BusLimit {
+    /// What the bus moves.
+    pub bus_bytes_per_second: f64,
+    /// What the fastest zone sustains.
+    pub media_bytes_per_second: f64,
+}
+
 impl Drive {
+    /// The rates of this bus and of the media; None where the bus is at least as fast.
+    pub fn limit_of_bus(&self, bus: BusSpec) -> Option<BusLimit> {
+        let zones = 0..self.layout().zones().len();
+        let media = zones.map(|zone| self.sustained_rate_bytes_per_second(zone)).max()?;
+        let media_bytes_per_second = media as f64;
+        let bus_bytes_per_second = BLOCK_BYTES as f64 / bus.block_time.as_secs_f64();
+        (bus_bytes_per_second < media_bytes_per_second)
+            .then_some(BusLimit { bus_bytes_per_second, media_bytes_per_second })
+    }
+
     /// Every quantity that makers advertise beside what this drive does.
     pub fn self_check(&self, advertised: &Advertised) -> Vec<Check> {
         let check = |quantity: Quantity| Check {

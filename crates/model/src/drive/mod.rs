@@ -32,7 +32,7 @@ pub mod spec;
 mod track_order;
 
 pub use actuator::{Actuator, Departure, Exact, Latency};
-pub use check::{Check, Quantity, QuantityUnit};
+pub use check::{BusLimit, Check, Quantity, QuantityUnit};
 pub(crate) use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};

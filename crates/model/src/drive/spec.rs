@@ -313,11 +313,14 @@ impl Advertised {
 }
 
 /// What belongs to the host on which a drive was measured, and not to the drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuringHost {
     /// The bus of that host, in place of `onboard.bus`.
     pub bus: BusSpec,
+    /// `onboard.buffer.almost_hits` as measured on that bus, in place of the drive's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub almost_hits: Option<bool>,
 }
 
 /// Response times of a drive beside those that its file foretells, of requests from which none of
@@ -452,8 +455,13 @@ impl DriveSpec {
 
     /// The electronics on the host on which response times of the drive were measured.
     pub fn onboard_as_measured(&self) -> OnboardSpec {
-        let bus = self.measured_on.map(|host| host.bus).or(self.onboard.bus);
-        OnboardSpec { bus, ..self.onboard.clone() }
+        let mut onboard = self.onboard.clone();
+        let Some(host) = self.measured_on else { return onboard };
+        onboard.bus = Some(host.bus);
+        if let (Some(buffer), Some(almost_hits)) = (&mut onboard.buffer, host.almost_hits) {
+            buffer.almost_hits = almost_hits;
+        }
+        onboard
     }
 }
 

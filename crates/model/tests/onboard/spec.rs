@@ -1,9 +1,10 @@
 //! Electronics that cannot be.
 
 use freewheel_model::drive::Drive;
-use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::drive::spec::{DriveSpec, MeasuringHost};
+use freewheel_model::onboard::spec::{BusSpec, OnboardSpec};
 use freewheel_model::sched::PolicySpec;
+use freewheel_units::SimDuration;
 
 use crate::hand::*;
 
@@ -34,6 +35,22 @@ fn a_queue_of_no_or_too_many_commands_is_refused_with_or_without_a_buffer() {
         let queue = Some(queue(depth, PolicySpec::Fcfs));
         assert_eq!(refused(OnboardSpec { queue, ..electronics() }), key);
     }
+}
+
+#[test]
+fn a_measuring_host_that_cannot_be_is_refused_with_its_key() {
+    let refused = |host: MeasuringHost, onboard: OnboardSpec| {
+        let measured_on = Some(host);
+        let error = Drive::build(&DriveSpec { onboard, measured_on, ..drive_spec() }).unwrap_err();
+        (error.key, error.value)
+    };
+    let bus = BusSpec { block_time: SimDuration::from_secs(5), ..BusSpec::default() };
+    let slow = MeasuringHost { bus, ..MeasuringHost::default() };
+    let key = |name: &str, value: &str| (format!("measured_on.{name}"), value.to_string());
+    assert_eq!(refused(slow, electronics()), key("bus.block_time", &bus.block_time.to_string()));
+    let unused = MeasuringHost { almost_hits: Some(false), ..MeasuringHost::default() };
+    let no_buffer = OnboardSpec { buffer: None, ..electronics() };
+    assert_eq!(refused(unused, no_buffer), key("almost_hits", "false"));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use freewheel_model::drive::spec::{Advertised, DriveSpec, HeldOut, MeasuringHost
 use freewheel_model::drive::{Check, Drive, QuantityUnit};
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
-use freewheel_units::{BLOCK_BYTES, Op, grouped};
+use freewheel_units::{Op, grouped};
 use serde::Serialize;
 
 use crate::page::rate;
@@ -195,18 +195,12 @@ fn cautions(spec: &DriveSpec, drive: &Drive) -> Vec<String> {
 
 /// That the bus, and not the media, sets the rate of long reads; None where the bus is faster.
 fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
-    let block = spec.onboard.bus?.block_time;
-    let bus = BLOCK_BYTES as f64 / block.as_secs_f64();
-    let zones = 0..spec.zones.len();
-    let media = zones.map(|zone| drive.sustained_rate_bytes_per_second(zone)).max()? as f64;
-    (bus < media).then(|| {
-        format!(
-            "The bus moves {}, the media up to {}: the bus limits every long read and write. If {} is the host's bus and not the drive's interface, put it into `measured_on.bus` and the interface into `onboard.bus`.",
-            rate(bus),
-            rate(media),
-            rate(bus)
-        )
-    })
+    let limit = drive.limit_of_bus(spec.onboard.bus?)?;
+    let bus = rate(limit.bus_bytes_per_second);
+    let media = rate(limit.media_bytes_per_second);
+    Some(format!(
+        "The bus moves {bus}, the media up to {media}: the bus limits every long read and write. If {bus} is the host's bus and not the drive's interface, put it into `measured_on.bus` and the interface into `onboard.bus`."
+    ))
 }
 
 impl ZoneSheet {
