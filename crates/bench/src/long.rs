@@ -59,6 +59,7 @@ impl Folder {
         let mut prng = Prng::new(1, "long trace");
         for i in 0..requests {
             let record = Record {
+                widened: false,
                 arrival: SimTime::from_ns(i * 10_000_000),
                 op: if prng.chance(2.0 / 3.0) { Op::Read } else { Op::Write },
                 device: 0,

@@ -23,7 +23,7 @@ use freewheel::sim::log::LogError;
 use freewheel::sim::source::PlacementError;
 use freewheel::study::StudyError;
 use freewheel::study::claims::ReproduceError;
-use freewheel::trace::{Damaged, Malformed, OpenOptions, TraceError, TraceReader};
+use freewheel::trace::{Damaged, Malformed, TraceError};
 use freewheel::units::did_you_mean;
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
@@ -133,15 +133,19 @@ pub const EMPTY_HELP: &str =
 /// The way out where a record is malformed; `lenient` is how to pass over it, and `format` how the
 /// format was named, if it was.
 pub fn malformed_help(malformed: &Malformed, lenient: &str, format: &str) -> String {
-    let recognised = TraceReader::open(Path::new(&malformed.file), &OpenOptions::default());
-    let like = recognised.ok().map(|reader| reader.format());
-    match like.filter(|like| *like != malformed.format) {
+    match malformed.looks_like.filter(|like| *like != malformed.format) {
         Some(like) => format!(
             "it was read as {}, but looks like {like}: leave {format} out; or {lenient} counts and \
              skips malformed records",
             malformed.format
         ),
-        None => format!("mend that record; or {lenient} counts and skips malformed records"),
+        None => match malformed.compression {
+            Some(compression) => format!(
+                "the {compression} data may be damaged: copy or download the file again; if that does \
+                 not help, mend that record, or {lenient} counts and skips malformed records"
+            ),
+            None => format!("mend that record; or {lenient} counts and skips malformed records"),
+        },
     }
 }
 
@@ -170,6 +174,10 @@ impl From<TraceError> for Failure {
                 Self::failed(error).with_help(help)
             }
             TraceError::Empty { .. } => Self::failed(error).with_help(EMPTY_HELP),
+            TraceError::NothingRead { .. } => Self::failed(error).with_help(
+                "record or copy the trace again; or name its format with --format: `freewheel trace \
+                 formats` says what a record of each looks like",
+            ),
             TraceError::Io { file, source } if is_not_a_file(source) => {
                 let help = with_near_file(
                     "give the path of a trace, from the folder you are in: it is one file, and \

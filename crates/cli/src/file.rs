@@ -56,8 +56,8 @@ pub fn in_new_folder(
     write: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let made: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
-    std::fs::create_dir_all(folder).map_err(|error| at(folder, error))?;
-    write().inspect_err(|_| {
+    let create = std::fs::create_dir_all(folder).map_err(|error| at(folder, error));
+    create.and_then(|()| write()).inspect_err(|_| {
         // Innermost first; one that others have put something into stays.
         made.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
     })

@@ -192,6 +192,7 @@ fn start(pending: PendingFile, seed: u64, config: String) -> ParquetResult<FileW
 
 fn properties(seed: u64, config: String) -> ParquetResult<WriterProperties> {
     let metadata = [
+        // Raised when a column changes its meaning or goes; a column that is added does not raise it.
         ("freewheel.log.schema_version", "1".to_owned()),
         ("freewheel.version", env!("CARGO_PKG_VERSION").to_owned()),
         ("freewheel.seed", seed.to_string()),

@@ -150,7 +150,16 @@ fn write_trace(path: &Path, reads: impl Iterator<Item = (u32, u64)>) {
         let (start, completion) = (VolumeBlock::new(start), arrival + SimDuration::from_ms(5));
         let (op, blocks, completion) = (Op::Read, Blocks::new(8), Some(completion));
         writer
-            .write(&Record { arrival, op, device, start, blocks, completion, fua: false })
+            .write(&Record {
+                widened: false,
+                arrival,
+                op,
+                device,
+                start,
+                blocks,
+                completion,
+                fua: false,
+            })
             .unwrap();
     }
     writer.finish().unwrap();

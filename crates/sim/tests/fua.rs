@@ -31,8 +31,16 @@ fn replayed(has_fua: impl Fn(u64) -> bool) -> RunResult {
         let start = VolumeBlock::new(prng.below(EXOS_BLOCKS / 8) * 8);
         let arrival = SimTime::from_ns(number * 50_000_000);
         let (blocks, fua) = (Blocks::new(8), has_fua(number));
-        let record =
-            Record { arrival, op: Op::Write, device: 0, start, blocks, completion: None, fua };
+        let record = Record {
+            widened: false,
+            arrival,
+            op: Op::Write,
+            device: 0,
+            start,
+            blocks,
+            completion: None,
+            fua,
+        };
         writer.write(&record).unwrap();
     }
     writer.finish().unwrap();

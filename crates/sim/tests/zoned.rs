@@ -36,6 +36,7 @@ fn managed(more: &str) -> Experiment {
 
 fn record(arrival_us: u64, op: Op, start: u64, blocks: u64) -> Record {
     Record {
+        widened: false,
         arrival: SimTime::from_ns(arrival_us * 1000),
         op,
         device: 0,

@@ -85,6 +85,29 @@ fn a_load_beyond_the_drive_is_said_to_be_one_unless_it_waits_for_the_drive() {
 }
 
 #[test]
+fn a_burst_before_a_long_quiet_time_is_served_and_not_called_an_overload() {
+    // 20,000 at once take the drive some three minutes of the ten that the trace lasts.
+    let mut lines = reads(20_000, 0, None);
+    lines.extend((1..=600).map(|s| format!("{},R,{},4096,0,\n", s * 1_000 * MS, s * 4096)));
+    let study = studied(&lines, |_| {});
+    assert!(study.baseline().result.outstanding_mean > 64.0);
+    assert!(study.baseline().result.utilisation < 0.9);
+    for finding in &study.findings {
+        assert!(!finding.headline.starts_with("This drive cannot serve"), "{finding:?}");
+    }
+}
+
+#[test]
+fn a_short_burst_is_no_mistaken_unit() {
+    for lines in [reads(1, 0, None), reads(99, 100, None), reads(2_000, 0, None)] {
+        let study = studied(&lines, |_| {});
+        for finding in &study.findings {
+            assert!(!finding.headline.contains("unit of its times"), "{finding:?}");
+        }
+    }
+}
+
+#[test]
 fn responses_of_43_seconds_are_those_of_a_queue() {
     let headline = first(&reads(700, 100 * MS, Some(43_000 * MS)));
     let begins = "The trace records responses of up to 43.0 s";
@@ -113,9 +136,41 @@ fn requests_of_parts_of_blocks_are_said_to_be_widened() {
     assert_eq!(study.trace.info.widened, 2);
     assert_eq!(
         study.findings[0].headline,
-        "0.3 % of the requests ask for parts of blocks and were widened to whole ones of 512 B."
+        "0.3 % of the requests ask for parts of blocks, widened to whole ones of 512 B."
     );
     assert!(study.findings[0].detail.starts_with("That is 2 of 700."));
+    // A share too small to be told is a count.
+    let mut lines = reads(3_000, 100 * MS, None);
+    lines[3] = format!("{},R,1000,512,0,\n", 300 * MS);
+    assert_eq!(
+        first(&lines),
+        "1 request asks for parts of blocks, widened to whole ones of 512 B."
+    );
+    lines[4] = format!("{},W,4096,700,0,\n", 400 * MS);
+    assert_eq!(
+        first(&lines),
+        "2 requests ask for parts of blocks, widened to whole ones of 512 B."
+    );
+}
+
+#[test]
+fn what_is_widened_is_counted_over_the_device_that_is_studied() {
+    // ASU, LBA, size, opcode, seconds: device 1 is asked for parts of blocks.
+    let line =
+        |n: u64| format!("{},{},{},r,{}.0\n", n % 2, n * 8, if n % 2 == 0 { 4096 } else { 100 }, n);
+    let mut file = tempfile::Builder::new().suffix(".spc").tempfile().unwrap();
+    file.write_all((0..400).map(line).collect::<String>().as_bytes()).unwrap();
+    let widened = |device| {
+        let trace = TraceWorkload {
+            file: file.path().into(),
+            device: Some(device),
+            ..TraceWorkload::default()
+        };
+        let mut options = StudyOptions::new(trace, "atlas10k");
+        (options.policies, options.scrub) = (vec![PolicySpec::Fcfs], false);
+        study(&options, &|_| {}).unwrap().trace.info.widened
+    };
+    assert_eq!((widened(0), widened(1)), (0, 200));
 }
 
 #[test]
@@ -125,9 +180,9 @@ fn times_in_a_mistaken_unit_are_doubted_both_ways() {
         long,
         "The trace's 200 requests span 695.0 days: is the unit of its times mistaken?"
     );
-    // Microseconds read as nanoseconds.
+    // Microseconds read as nanoseconds: 200 requests, of which the drive can serve some two.
     let fast = first(&reads(200, 100, None));
-    assert!(fast.starts_with("This drive cannot serve") || fast.starts_with("The trace has 200"));
+    assert!(fast.starts_with("This drive cannot serve this load: on average"), "{fast}");
     let study = studied(&reads(200, 100, None), |_| {});
     let says = |finding: &freewheel_study::Finding| {
         finding.headline.starts_with("The trace has 200 requests in 0.02 ms")

@@ -73,6 +73,9 @@ pub fn convert_with(
             report(&reader);
         }
     }
+    if seen == 0 {
+        check_not_all_lost(input, &reader)?;
+    }
     let other_devices = others.values().sum();
     if let Some(device) = options.device.filter(|_| seen > 0 && seen == other_devices) {
         let devices = others.keys().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -86,6 +89,18 @@ pub fn convert_with(
         skipped: reader.skipped(),
         damaged: reader.damaged(),
     })
+}
+
+/// Err where lenient reading of the whole trace has given no record, though it has some.
+fn check_not_all_lost(input: &Path, reader: &TraceReader) -> Result<(), TraceError> {
+    if let Some(first) = reader.first_skipped() {
+        let (file, skipped) = (path_text(input), reader.skipped());
+        return Err(TraceError::NothingRead { file, skipped, first: first.to_string() });
+    }
+    match reader.damaged() {
+        Some(damaged) => Err(TraceError::Damaged(Box::new(damaged))),
+        None => Ok(()),
+    }
 }
 
 fn is_same_file(a: &Path, b: &Path) -> bool {

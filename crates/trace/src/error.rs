@@ -89,6 +89,19 @@ pub enum TraceError {
         /// How it is compressed.
         compression: Compression,
     },
+    /// Every record is malformed, so that lenient reading has nothing to give.
+    #[error(
+        "{file}: none of its records can be read: all {skipped} are malformed; the first: {first}",
+        skipped = grouped(*.skipped)
+    )]
+    NothingRead {
+        /// The trace.
+        file: String,
+        /// Malformed records.
+        skipped: u64,
+        /// What is wrong with the first of them.
+        first: String,
+    },
     /// The trace has no requests to the device that is to be kept.
     #[error("{file}: the trace has no device {device}: its devices are {devices}")]
     NoDevice {
@@ -168,6 +181,10 @@ pub struct Malformed {
     pub file: String,
     /// The format it was read as.
     pub format: Format,
+    /// The format that the file looks like, which may be another one where the format was named.
+    pub looks_like: Option<Format>,
+    /// How the file is compressed, if it is: then damage of it may be the reason.
+    pub compression: Option<Compression>,
     /// Number of the record in the file, from 1; headers, comments and blank lines do not count.
     /// 0 when the header itself is wrong.
     pub record: u64,
@@ -233,6 +250,17 @@ pub struct UnknownFormatName {
     pub name: String,
 }
 
+/// Which file the records come from, and what it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    pub file: String,
+    /// The format it is read as, named or recognised.
+    pub format: Format,
+    /// The format recognised by the content, also where another one was named.
+    pub looks_like: Option<Format>,
+    pub compression: Option<Compression>,
+}
+
 /// A malformed record as its parser sees it, before the reader adds where it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
@@ -255,13 +283,15 @@ impl Fault {
     }
 
     /// The public error, once it is known where.
-    pub fn at(self, file: &str, format: Format, position: Position) -> TraceError {
+    pub fn at(self, origin: &Origin, position: Position) -> TraceError {
         let Self { field, value, reason } = self;
-        let file = file.to_owned();
+        let Origin { file, format, looks_like, compression } = origin.clone();
         let Position { record, line, offset_bytes } = position;
         TraceError::Malformed(Box::new(Malformed {
             file,
             format,
+            looks_like,
+            compression,
             record,
             line,
             offset_bytes,
@@ -297,11 +327,11 @@ mod tests {
 
     #[test]
     fn a_malformed_record_says_where_what_and_why() {
+        let (file, format) = ("a.csv".into(), Format::Spc);
+        let origin = Origin { file, format, looks_like: None, compression: None };
         let text_at = |line| {
             let position = Position { record: 3, line, offset_bytes: Some(77) };
-            Fault::new("Size", b"-1", "not a whole number")
-                .at("a.csv", Format::Spc, position)
-                .to_string()
+            Fault::new("Size", b"-1", "not a whole number").at(&origin, position).to_string()
         };
         let says = "Size is `-1`: not a whole number";
         assert_eq!(text_at(Some(5)), format!("a.csv: line 5 (record 3, byte 77): {says}"));

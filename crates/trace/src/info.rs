@@ -79,10 +79,10 @@ impl TraceInfo {
         InfoCollector::new(reader.format()).collect(reader)
     }
 
-    /// With what `reader` has left out or widened so far.
+    /// With what `reader` has left out so far.
     pub fn as_read_by(self, reader: &TraceReader) -> Self {
         let damage = reader.damaged().map(|damaged| damaged.damage);
-        Self { skipped: reader.skipped(), widened: reader.widened(), damage, ..self }
+        Self { skipped: reader.skipped(), damage, ..self }
     }
 }
 
@@ -182,6 +182,7 @@ impl InfoCollector {
     fn note_op(&mut self, record: &Record) {
         let info = &mut self.info;
         info.requests += 1;
+        info.widened += u64::from(record.widened);
         match record.op {
             Op::Read => {
                 info.reads += 1;

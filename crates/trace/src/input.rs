@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use freewheel_units::grouped;
 use serde::Serialize;
 
@@ -84,11 +84,16 @@ pub struct Damage {
 impl Damage {
     /// What it means for what was read.
     pub fn consequence(&self) -> &'static str {
-        // A checksum at the end of the file: nothing follows, and what is wrong is not known.
-        if !self.is_cut_off && self.offset_bytes == self.file_bytes {
-            "what was read may be wrong"
-        } else {
-            "what comes after it is left out"
+        let is_at_end = self.offset_bytes == self.file_bytes;
+        match (self.is_cut_off, self.reason.contains("checksum")) {
+            (true, _) => "what comes after it is left out",
+            // Nothing follows, and what is wrong is not known.
+            (false, true) if is_at_end => "what was read may be wrong",
+            // The checksum is that of one of several parts, and only says that the part is wrong.
+            (false, true) => "what was read may be wrong, and what comes after it is left out",
+            (false, false) => {
+                "what comes after it is left out, and records shortly before it may be wrong"
+            }
         }
     }
 }
@@ -239,6 +244,59 @@ impl<R: Read> BufRead for Counted<R> {
     }
 }
 
+/// The members of a gzip file, one after another. Zeros behind the last one are ignored, as gzip does:
+/// tapes and block devices pad with them.
+struct GzipMembers<R> {
+    /// `None` behind the last one.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    fn new(raw: R) -> Self {
+        Self { member: Some(GzDecoder::new(raw)) }
+    }
+
+    /// The member that begins where one has ended; `None` at the end of the file.
+    fn after(ended: GzDecoder<R>) -> io::Result<Option<GzDecoder<R>>> {
+        let mut raw = ended.into_inner();
+        let zeros = skip_zeros(&mut raw)?;
+        match (raw.fill_buf()?.is_empty(), zeros) {
+            (true, _) => Ok(None),
+            (false, 0) => Ok(Some(GzDecoder::new(raw))),
+            (false, _) => Err(io::Error::new(
+                ErrorKind::InvalidData,
+                "other bytes follow zeros behind the end of the gzip data",
+            )),
+        }
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let count = member.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            self.member = self.member.take().map(Self::after).transpose()?.flatten();
+        }
+        Ok(0)
+    }
+}
+
+/// Consumes the zeros that come next; tells how many.
+fn skip_zeros(raw: &mut impl BufRead) -> io::Result<u64> {
+    let mut skipped = 0;
+    loop {
+        let zeros = raw.fill_buf()?.iter().take_while(|&&byte| byte == 0).count();
+        if zeros == 0 {
+            return Ok(skipped);
+        }
+        raw.consume(zeros);
+        skipped += zeros as u64;
+    }
+}
+
 /// The decompressed bytes up to the first damage.
 struct Decompressed {
     inner: Box<dyn Read + Send>,
@@ -261,7 +319,7 @@ impl Decompressed {
         let compression = compression(&magic);
         let whole = Cursor::new(magic).chain(file);
         let inner: Box<dyn Read + Send> = match compression {
-            Some(Compression::Gzip) => Box::new(MultiGzDecoder::new(whole)),
+            Some(Compression::Gzip) => Box::new(GzipMembers::new(whole)),
             Some(Compression::Zstd) => Box::new(zstd::Decoder::with_buffer(whole)?),
             None => Box::new(whole),
         };
@@ -360,9 +418,7 @@ mod tests {
     #[test]
     fn plain_gzip_and_zstd_give_the_same_bytes() {
         let text = long_text();
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        gzip.write_all(&text).unwrap();
-        assert_eq!(read_back(gzip.finish().unwrap()), text);
+        assert_eq!(read_back(gzip(&text)), text);
         assert_eq!(read_back(zstd::encode_all(&text[..], 1).unwrap()), text);
         assert_eq!(read_back(text.clone()), text);
     }
@@ -372,6 +428,27 @@ mod tests {
         let mut two = zstd::encode_all(&b"a\n"[..], 1).unwrap();
         two.extend(zstd::encode_all(&b"b\n"[..], 1).unwrap());
         assert_eq!(read_back(two), b"a\nb\n");
+    }
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    #[test]
+    fn zeros_behind_the_last_member_of_gzip_are_ignored_and_other_bytes_are_damage() {
+        let two = [gzip(b"a\n"), gzip(b"b\n")].concat();
+        assert_eq!(read_back(two.clone()), b"a\nb\n");
+        let padded = [&two[..], &[0; 10_000]].concat();
+        assert_eq!(read_back(padded.clone()), b"a\nb\n");
+        for garbage in [[&two[..], b"x"].concat(), [padded, gzip(b"c\n")].concat()] {
+            let raw = Cursor::new(garbage);
+            let input = Input::new(raw, Progress::default(), false).unwrap();
+            let damage = input.damage();
+            assert!(input.into_stream().read_to_end(&mut Vec::new()).is_err());
+            assert!(damage.get().is_some());
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use freewheel_units::SimTime;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Damaged, Fault, TraceError, path_text, printable};
+use crate::error::{Damaged, Fault, Origin, TraceError, path_text, printable};
 use crate::format::parquet::{ParquetSource, is_parquet};
 use crate::input::{Damage, DamageMet, Input, Progress};
 use crate::source::{Position, Source, Stop};
@@ -38,8 +38,7 @@ pub struct OpenOptions {
 ///
 /// After an error the iterator ends.
 pub struct TraceReader {
-    name: String,
-    format: Format,
+    origin: Origin,
     lenient: bool,
     source: Box<dyn Source>,
     progress: Progress,
@@ -59,17 +58,16 @@ impl TraceReader {
         let name = path_text(path);
         let input = Input::open(path, options.lenient);
         let input = input.map_err(|error| TraceError::io(&name, plain(error)))?;
-        let format = choose_format(&name, &input, options)?;
-        if format == Format::Parquet {
-            check_parquet(&name, &input)?;
+        let origin = origin(name, &input, options)?;
+        if origin.format == Format::Parquet {
+            check_parquet(&origin.file, &input)?;
             let source = ParquetSource::open(path);
-            let source =
-                source.map_err(|stop| stop_error(&name, format, stop, Position::default()))?;
+            let source = source.map_err(|stop| stop_error(&origin, stop, Position::default()))?;
             let progress = source.progress();
             let damage = DamageMet::default();
-            return Ok(Self::new(name, format, options, Box::new(source), progress, damage));
+            return Ok(Self::new(origin, options, Box::new(source), progress, damage));
         }
-        Self::start(name, format, options, input)
+        Self::start(origin, options, input)
     }
 
     /// Reads a trace from any stream but Parquet; `name` is for messages.
@@ -80,28 +78,21 @@ impl TraceReader {
     ) -> Result<Self, TraceError> {
         let input = Input::new(stream, Progress::default(), options.lenient);
         let input = input.map_err(|error| TraceError::io(name, error))?;
-        let format = choose_format(name, &input, options)?;
-        Self::start(name.to_owned(), format, options, input)
+        let origin = origin(name.to_owned(), &input, options)?;
+        Self::start(origin, options, input)
     }
 
-    fn start(
-        name: String,
-        format: Format,
-        options: &OpenOptions,
-        input: Input,
-    ) -> Result<Self, TraceError> {
-        let Some(open) = format.row().open else {
-            return Err(TraceError::ParquetNeedsFile { file: name });
+    fn start(origin: Origin, options: &OpenOptions, input: Input) -> Result<Self, TraceError> {
+        let Some(open) = origin.format.row().open else {
+            return Err(TraceError::ParquetNeedsFile { file: origin.file });
         };
         let (progress, damage) = (input.progress.clone(), input.damage());
-        let source =
-            open(input).map_err(|stop| stop_error(&name, format, stop, Position::default()))?;
-        Ok(Self::new(name, format, options, source, progress, damage))
+        let source = open(input).map_err(|stop| stop_error(&origin, stop, Position::default()))?;
+        Ok(Self::new(origin, options, source, progress, damage))
     }
 
     fn new(
-        name: String,
-        format: Format,
+        origin: Origin,
         options: &OpenOptions,
         source: Box<dyn Source>,
         progress: Progress,
@@ -109,23 +100,22 @@ impl TraceReader {
     ) -> Self {
         Self {
             damage,
-            name,
-            format,
             lenient: options.lenient,
             source,
             progress,
             ended: false,
-            base: (!format.is_rebased()).then_some(SimTime::ZERO),
+            base: (!origin.format.is_rebased()).then_some(SimTime::ZERO),
             last_arrival: SimTime::ZERO,
             arrival_regressions: 0,
             skipped: 0,
             first_skipped: None,
+            origin,
         }
     }
 
     /// The format, named or recognised.
     pub fn format(&self) -> Format {
-        self.format
+        self.origin.format
     }
 
     /// Malformed records passed over so far; only lenient reading passes over any.
@@ -142,12 +132,7 @@ impl TraceReader {
     /// other reading fails there.
     pub fn damaged(&self) -> Option<Damaged> {
         let damage = self.damage.get().filter(|_| self.lenient && self.ended)?;
-        Some(damaged(&self.name, damage, self.source.position()))
-    }
-
-    /// Requests so far whose bytes were no whole blocks of 512: they were widened to whole ones.
-    pub fn widened(&self) -> u64 {
-        self.source.widened()
+        Some(damaged(&self.origin.file, damage, self.source.position()))
     }
 
     /// Records so far that arrived before the record in front of them.
@@ -199,9 +184,9 @@ impl TraceReader {
             let position = self.source.position();
             let error = match (stop, self.damage.get()) {
                 (Stop::Io(_), Some(damage)) => {
-                    TraceError::Damaged(Box::new(damaged(&self.name, damage, position)))
+                    TraceError::Damaged(Box::new(damaged(&self.origin.file, damage, position)))
                 }
-                (stop, _) => stop_error(&self.name, self.format, stop, position),
+                (stop, _) => stop_error(&self.origin, stop, position),
             };
             if !can_go_on {
                 return Err(error);
@@ -214,9 +199,9 @@ impl TraceReader {
 
 impl fmt::Debug for TraceReader {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, format, .. } = self;
+        let Origin { file, format, .. } = &self.origin;
         out.debug_struct("TraceReader")
-            .field("name", name)
+            .field("file", file)
             .field("format", format)
             .finish_non_exhaustive()
     }
@@ -242,16 +227,16 @@ impl Iterator for TraceReader {
     }
 }
 
-fn choose_format(name: &str, input: &Input, options: &OpenOptions) -> Result<Format, TraceError> {
-    let file = name.to_owned();
+fn origin(file: String, input: &Input, options: &OpenOptions) -> Result<Origin, TraceError> {
     if let Some(is) = archive(&input.head) {
         return Err(TraceError::Packed { file, is });
     }
-    if let Some(format) = options.format.or_else(|| Format::detect(&input.head)) {
-        return Ok(format);
+    let looks_like = Format::detect(&input.head);
+    if let Some(format) = options.format.or(looks_like) {
+        return Ok(Origin { file, format, looks_like, compression: input.compression() });
     }
     Err(match input.damage().get() {
-        Some(damage) => TraceError::Damaged(Box::new(damaged(name, damage, Position::default()))),
+        Some(damage) => TraceError::Damaged(Box::new(damaged(&file, damage, Position::default()))),
         None if input.head.is_empty() => TraceError::Empty { file },
         None => TraceError::UnknownFormat { file, found: beginning(&input.head) },
     })
@@ -306,10 +291,10 @@ fn beginning(head: &[u8]) -> String {
 }
 
 /// The public form of `stop`, with the place that the source was at; the default for its header.
-fn stop_error(name: &str, format: Format, stop: Stop, position: Position) -> TraceError {
+fn stop_error(origin: &Origin, stop: Stop, position: Position) -> TraceError {
     match stop {
-        Stop::Io(error) => TraceError::io(name, error),
-        Stop::Broken(reason) => TraceError::Parquet { file: name.to_owned(), reason },
-        Stop::Fault(fault) => fault.at(name, format, position),
+        Stop::Io(error) => TraceError::io(&origin.file, error),
+        Stop::Broken(reason) => TraceError::Parquet { file: origin.file.clone(), reason },
+        Stop::Fault(fault) => fault.at(origin, position),
     }
 }

@@ -29,6 +29,8 @@ pub struct Record {
     pub start: VolumeBlock,
     /// How many blocks; 0 for a flush and never else, at most [`REQUEST_BLOCKS_MAX`].
     pub blocks: Blocks,
+    /// Whether its bytes were no whole blocks of 512: `start` and `blocks` then hold more than them.
+    pub widened: bool,
     /// When the traced device had finished it, on the clock of `arrival` and never before it;
     /// `None` where the trace does not say.
     pub completion: Option<SimTime>,

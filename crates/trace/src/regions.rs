@@ -129,7 +129,16 @@ mod tests {
 
     fn request(op: Op, device: u32, start: u64, blocks: u64) -> Record {
         let (start, blocks) = (VolumeBlock::new(start), Blocks::new(blocks));
-        Record { arrival: SimTime::ZERO, op, device, start, blocks, completion: None, fua: false }
+        Record {
+            widened: false,
+            arrival: SimTime::ZERO,
+            op,
+            device,
+            start,
+            blocks,
+            completion: None,
+            fua: false,
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use common::{
     completed, hp_header, hp_record, hp_words, lenient, malformed, record, records, vscsi_v1,
-    vscsi_v2,
+    vscsi_v2, widened,
 };
 use freewheel_trace::{Format, TraceError};
 use freewheel_units::Op;
@@ -22,7 +22,7 @@ fn hp_srt_is_read_by_disk_in_the_sectors_of_its_header() {
     // Sector 3 of 256 bytes and 1024 bytes: the second half of block 1 to the first of block 3.
     let want = [
         completed(record(0, Op::Read, 1, 528, 8), 100_000),
-        completed(record(999_999_000, Op::Write, 1, 1, 3), 1_000_029_000),
+        widened(completed(record(999_999_000, Op::Write, 1, 1, 3), 1_000_029_000)),
     ];
     assert_eq!(records(&hp_trace(&two), Format::HpSrt), want);
     let large_sectors = [hp_header(2048), two[0].clone()].concat();

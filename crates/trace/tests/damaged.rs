@@ -9,7 +9,7 @@ use common::{hp_header, hp_record, record, vscsi_v1};
 use flate2::write::GzEncoder;
 use freewheel_trace::{
     Compression, ConvertOptions, Damaged, Format, OpenOptions, Record, TraceError, TraceInfo,
-    TraceReader, convert,
+    TraceReader, characterize, convert,
 };
 use freewheel_units::Op;
 
@@ -149,6 +149,45 @@ fn of_a_wrong_checksum_at_the_end_all_is_read_and_called_doubtful() {
     assert_eq!(damage.consequence(), "what was read may be wrong", "{damage}");
 }
 
+/// Two members: the first one's checksum is wrong, so that the second one is left out.
+#[test]
+fn of_a_wrong_checksum_before_the_end_all_is_called_doubtful_and_the_rest_left_out() {
+    let mut compressed = compress(b"0,0,512,r,1.0\n0,8,512,r,2.0\n", Compression::Gzip);
+    let checksum = compressed.len() - 8;
+    compressed[checksum] ^= 1;
+    compressed.extend(compress(b"0,16,512,r,3.0\n", Compression::Gzip));
+    let (records, damaged) = lenient(&compressed);
+    assert_eq!(records.len(), 2);
+    let says = "what was read may be wrong, and what comes after it is left out";
+    assert_eq!(damaged.damage.consequence(), says, "{}", damaged.damage);
+}
+
+#[test]
+fn the_character_of_a_damaged_trace_has_its_damage() {
+    let compressed = compress(&text(), Compression::Gzip);
+    let mut reader = open(&compressed[..compressed.len() / 2], true).unwrap();
+    let info = characterize(&mut reader).unwrap().info;
+    assert!(info.damage.is_some_and(|damage| damage.is_cut_off));
+}
+
+/// Bits flipped in the compressed bytes may decompress to other text.
+#[test]
+fn a_malformed_record_out_of_damaged_bytes_says_that_they_are_compressed() {
+    let compressed = compress(&text(), Compression::Gzip);
+    let error_of = |at: usize| {
+        let mut flipped = compressed.clone();
+        flipped[at] ^= 1;
+        open(&flipped, false).unwrap().find_map(Result::err).unwrap()
+    };
+    let malformed =
+        (0..50).map(|n| compressed.len() / 2 + n * 97).find_map(|at| match error_of(at) {
+            TraceError::Malformed(malformed) => Some(malformed),
+            TraceError::Damaged(_) => None,
+            error => panic!("{error}"),
+        });
+    assert_eq!(malformed.unwrap().compression, Some(Compression::Gzip));
+}
+
 #[test]
 fn damage_is_told_with_file_offset_and_records_before_it() {
     let trace = b"0,0,512,r,1.0\n0,8,512,r,2.0\n0,16,512,r,3.0\n";
@@ -219,6 +258,27 @@ fn a_disk_that_fails_is_an_error_however_the_trace_is_read() {
             assert_eq!(reader.damaged(), None);
         }
     }
+}
+
+#[test]
+fn lenient_conversion_of_which_no_record_is_read_is_refused_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, output] = ["in.csv.gz", "out.csv"].map(|name| folder.path().join(name));
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+    let open = OpenOptions { format: Some(Format::FreewheelCsv), lenient: true };
+    let convert = |bytes: &[u8]| {
+        fs::write(&input, bytes).unwrap();
+        convert(&input, &output, &ConvertOptions { open, device: None })
+    };
+    let damaged = compress(header.as_bytes(), Compression::Gzip);
+    let error = convert(&damaged[..damaged.len() - 4]).unwrap_err();
+    assert!(matches!(&error, TraceError::Damaged(damaged) if damaged.records == 0), "{error}");
+    let error = convert(format!("{header}x\ny\n").as_bytes()).unwrap_err();
+    assert!(matches!(&error, TraceError::NothingRead { skipped: 2, .. }), "{error}");
+    assert!(!output.exists());
+    // A trace without records has lost none.
+    assert_eq!(convert(header.as_bytes()).unwrap().records, 0);
+    assert!(output.exists());
 }
 
 #[test]

@@ -39,6 +39,7 @@ fn any_record(device: impl Strategy<Value = u32>) -> impl Strategy<Value = Recor
     fields.prop_map(|(op, device, (start, blocks), (arrival, response), fua)| {
         let (start, blocks) = if op == Op::Flush { (0, 0) } else { (start, blocks) };
         Record {
+            widened: false,
             arrival: SimTime::from_ns(arrival),
             op,
             device,
@@ -259,14 +260,14 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn parquet_without_a_column_for_fua_has_none_and_one_of_numbers_is_refused() {
-    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+fn parquet_without_a_column_for_fua_has_none_and_one_of_numbers_holds_0_and_1() {
+    use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
-    let write = |more: &str| {
+    let write = |more: &str, fua: i64| {
         let text = format!(
             "message t {{ required int64 arrival_ns; required binary op (string); required int64 \
              start_block; required int64 blocks; {more} }}"
@@ -282,6 +283,10 @@ fn parquet_without_a_column_for_fua_has_none_and_one_of_numbers_is_refused() {
                     .typed::<ByteArrayType>()
                     .write_batch(&[ByteArray::from("write")], None, None)
                     .unwrap(),
+                4 if more.contains("int32") => {
+                    column.typed::<Int32Type>().write_batch(&[fua as i32], None, None).unwrap()
+                }
+                4 => column.typed::<Int64Type>().write_batch(&[fua], None, None).unwrap(),
                 _ => column.typed::<Int64Type>().write_batch(&[8], None, None).unwrap(),
             };
             column.close().unwrap();
@@ -290,10 +295,18 @@ fn parquet_without_a_column_for_fua_has_none_and_one_of_numbers_is_refused() {
         group.close().unwrap();
         file.close().unwrap();
     };
-    write("");
+    write("", 0);
     let only = Record { arrival: SimTime::from_ns(8), ..record(8, Op::Write, 0, 8, 8) };
     assert_eq!(read_all(&path), [only]);
-    write("required int64 fua;");
-    let error = TraceReader::open(&path, &OpenOptions::default()).err().unwrap().to_string();
-    assert!(error.contains("column `fua` has the wrong type INT64"), "{error}");
+    // As DuckDB and pandas write it from our CSV.
+    for kind in ["required int64 fua;", "required int32 fua;"] {
+        for fua in [false, true] {
+            write(kind, i64::from(fua));
+            assert_eq!(read_all(&path), [Record { fua, ..only }], "{kind}");
+        }
+        write(kind, 2);
+        let mut reader = TraceReader::open(&path, &OpenOptions::default()).unwrap();
+        let error = reader.find_map(Result::err).unwrap().to_string();
+        assert!(error.ends_with("record 1: fua is `2`: write true or false, or 1 or 0"), "{error}");
+    }
 }

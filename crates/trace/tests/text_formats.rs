@@ -3,8 +3,10 @@
 
 mod common;
 
-use common::{completed, lenient, malformed, reader, record, records};
-use freewheel_trace::{Format, OpenOptions, REQUEST_BLOCKS_MAX, Record, TraceError, TraceReader};
+use common::{completed, lenient, malformed, reader, record, records, widened};
+use freewheel_trace::{
+    Format, OpenOptions, REQUEST_BLOCKS_MAX, Record, TraceError, TraceInfo, TraceReader,
+};
 use freewheel_units::Op;
 
 const CSV_HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
@@ -26,7 +28,7 @@ fn freewheel_csv_is_read_with_all_operations_and_keeps_its_zero() {
         format!("{CSV_HEADER}5,R,4096,512,0,9\n7,W,0,1000,1,7\n8,F,0,0,0,\n9,T,512,512,0,\n");
     let want = [
         completed(record(5, Op::Read, 0, 8, 1), 9),
-        Record { fua: true, ..completed(record(7, Op::Write, 0, 0, 2), 7) },
+        Record { fua: true, ..widened(completed(record(7, Op::Write, 0, 0, 2), 7)) },
         record(8, Op::Flush, 0, 0, 0),
         record(9, Op::Trim, 0, 1, 1),
     ];
@@ -127,7 +129,7 @@ fn msr_csv_is_read_relative_to_its_first_record() {
                  128166372003061639,usr,1,write,512,100,3\r\n";
     let want = [
         completed(record(0, Op::Read, 0, 13_700_410, 48), 4_128_600),
-        completed(record(1_000, Op::Write, 1, 1, 1), 1_300),
+        widened(completed(record(1_000, Op::Write, 1, 1, 1), 1_300)),
     ];
     assert_eq!(records(text, Format::MsrCsv), want);
 }
@@ -176,8 +178,10 @@ fn a_record_before_time_zero_is_malformed_and_one_step_back_is_counted() {
 #[test]
 fn spc_is_read_in_blocks_and_seconds_relative_to_its_first_record() {
     let text = b"0,20941264,8192,W,0.551706\n1,20939840,100,r,0.554041,extra\n";
-    let want =
-        [record(0, Op::Write, 0, 20_941_264, 16), record(2_335_000, Op::Read, 1, 20_939_840, 1)];
+    let want = [
+        record(0, Op::Write, 0, 20_941_264, 16),
+        widened(record(2_335_000, Op::Read, 1, 20_939_840, 1)),
+    ];
     assert_eq!(records(text, Format::Spc), want);
 }
 
@@ -316,4 +320,26 @@ fn an_empty_trace_and_one_in_utf_16_are_told_what_they_are() {
             "{error}"
         );
     }
+}
+
+#[test]
+fn what_is_widened_is_counted_over_the_records_that_are_kept() {
+    let good = "5,R,4096,512,0,9\n";
+    let cut = "6,R,1000,512,0,9\n";
+    let skipped = "7,R,1000,512,0,6\n";
+    let text = format!("{CSV_HEADER}{good}{cut}{skipped}");
+    let (records, passed_over) = lenient(text.as_bytes(), Format::FreewheelCsv);
+    assert_eq!(records.iter().map(|record| record.widened).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(passed_over, 1);
+    let info = TraceInfo::scan(&mut reader(text.as_bytes(), None, true)).unwrap();
+    assert_eq!((info.requests, info.widened, info.skipped), (2, 1, 1));
+}
+
+#[test]
+fn a_malformed_record_knows_what_the_trace_looks_like_without_opening_it_again() {
+    let text = format!("{CSV_HEADER}5,R,4096,512,0,9\n");
+    let as_msr = malformed(text.as_bytes(), Format::MsrCsv);
+    assert_eq!((as_msr.format, as_msr.looks_like), (Format::MsrCsv, Some(Format::FreewheelCsv)));
+    let bad = malformed(format!("{text}x\n").as_bytes(), Format::FreewheelCsv);
+    assert_eq!((bad.looks_like, bad.compression), (Some(bad.format), None));
 }

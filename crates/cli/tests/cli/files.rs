@@ -44,6 +44,16 @@ fn a_report_that_cannot_be_written_is_known_before_the_run() {
 }
 
 #[test]
+fn a_folder_that_can_be_made_in_part_only_leaves_no_part() {
+    let bench = Bench::new(SMALL_TRACE);
+    // No file system has names of 300 bytes; the folder around it can be made.
+    let out = bench.at(&format!("deep/{}", "n".repeat(300)));
+    let ran = run(&["study", &bench.at("trace.csv"), "--drive", "tr96", "--out", &out]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert_eq!(bench.names(), INPUTS);
+}
+
+#[test]
 fn a_folder_that_is_not_there_is_named_before_anything_is_asked_and_has_to_be_created() {
     let bench = Bench::new(SMALL_TRACE);
     let (sim, folder, out) =

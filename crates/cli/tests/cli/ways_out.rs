@@ -1,5 +1,7 @@
 //! What a newcomer gets wrong, and that the answer names it and says what to do.
 
+use std::process::Command;
+
 use super::run::{Bench, SMALL_TRACE, command, finish, run, stdout};
 
 /// Runs what must fail, checks that nothing is on stdout, and gives what is said.
@@ -402,4 +404,40 @@ fn a_study_that_finds_no_room_leaves_no_folder() {
     let ran = super::run::run_with_room_of(16 << 10, folder.path(), "true", &log).unwrap();
     assert_eq!((ran.code, &*ran.stdout), (1, ""), "{}", ran.stderr);
     assert_says(&ran.stderr, &["error: l.parquet: the file system is full"]);
+}
+
+/// The pipe is gone when its trace is read: opening it again would wait for ever.
+#[test]
+fn a_malformed_record_out_of_a_named_pipe_is_told_and_the_pipe_is_not_opened_again() {
+    let bench = Bench::new(&SMALL_TRACE.replace("409600", "-7"));
+    let pipe = bench.at("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let trace = bench.at("trace.csv");
+    let limited = "cat \"$2\" > \"$1\" & exec timeout 20 \"$0\" trace info \"$1\"";
+    let program = env!("CARGO_BIN_EXE_freewheel");
+    let output = Command::new("sh").args(["-c", limited, program, &pipe, &trace]).output().unwrap();
+    let ran = finish(output);
+    assert_eq!(ran.code, 1, "124 is that of a program that hangs: {}", ran.stderr);
+    assert_says(&ran.stderr, &["pipe: line 3 (record 2, ", "`-7`", "mend that record"]);
+}
+
+#[test]
+fn a_malformed_record_of_a_compressed_trace_says_that_the_file_may_be_damaged() {
+    let bench = Bench::new(&SMALL_TRACE.replace("409600", "-7"));
+    let packed = Command::new("gzip").arg(bench.at("trace.csv")).status().unwrap();
+    assert!(packed.success());
+    let error = refused(&["trace", "info", &bench.at("trace.csv.gz")]);
+    let says = "the gzip data may be damaged: copy or download the file again; if that does not help, \
+                mend that record, or --lenient";
+    assert_says(&error, &["`-7`", says]);
+}
+
+#[test]
+fn lenient_conversion_of_a_trace_without_a_readable_record_is_refused_and_leaves_nothing() {
+    let header = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
+    let bench = Bench::new(&format!("{header}x\ny\n"));
+    let convert = ["trace", "convert", &bench.at("trace.csv"), &bench.at("out.csv"), "--lenient"];
+    let error = refused(&convert);
+    assert_says(&error, &["trace.csv: none of its records can be read: all 2 are malformed"]);
+    assert_eq!(bench.names(), ["sim.toml", "trace.csv"]);
 }

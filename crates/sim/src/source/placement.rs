@@ -187,6 +187,7 @@ mod tests {
         let ends = ends.iter().copied().collect();
         let placement = Placement::new(&ends, None, Blocks::new(capacity), fit).unwrap();
         let record = Record {
+            widened: false,
             arrival: SimTime::ZERO,
             op: Op::Read,
             device,

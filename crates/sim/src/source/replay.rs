@@ -224,6 +224,7 @@ mod tests {
 
     fn record(arrival_ms: u64, completion_ms: u64) -> Record {
         Record {
+            widened: false,
             arrival: SimTime::from_ns(arrival_ms * 1_000_000),
             op: Op::Read,
             device: 0,

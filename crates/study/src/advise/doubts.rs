@@ -23,6 +23,10 @@ const RATE_MAX: f64 = 100_000.0;
 const REQUEST_MAX: Bytes = Bytes::from_kib(128 * 1024);
 /// Linux gives a SCSI command up after 30 s.
 const RESPONSE_MAX_NS: u64 = 30_000_000_000;
+/// A run that ends later than this many times the span of its trace was kept from ending with it.
+const OUTLASTS: f64 = 1.05;
+/// A smaller share says less than the count.
+const SHARE_MIN: f64 = 0.001;
 /// A mean response of this length is that of a queue, not of a drive.
 const RESPONSE_MEAN_MAX_NS: f64 = 1e9;
 
@@ -45,12 +49,15 @@ fn seconds(trace: &Character) -> f64 {
     trace.info.span_ns as f64 / 1e9
 }
 
-/// None where the drive keeps up, or the load waits for it.
+/// None where the drive keeps up, or the load waits for it. Many requests outstanding on average are not
+/// enough: one burst at the beginning of a long quiet trace has them, and the drive is done with it soon.
 fn overloaded(study: &Study) -> Option<Finding> {
     let run = study.baseline();
     let mean = run.result.outstanding_mean;
+    let needed = run.result.elapsed_ns as f64 / 1e9;
+    let outlasts = needed > OUTLASTS * seconds(&study.trace);
     let waits_for_drive = study.dependent_replay;
-    (!waits_for_drive && mean > REPLAY_WINDOW as f64).then(|| {
+    (!waits_for_drive && outlasts && mean > REPLAY_WINDOW as f64).then(|| {
         let way_out = match study.trace.info.has_completions {
             true => "`--replay dependent` asks a slower drive later, as the traced host would have.",
             false => "Study a faster drive, or one device of the trace (`--device`), or record the trace with completions: then a slower drive is asked later.",
@@ -63,7 +70,7 @@ fn overloaded(study: &Study) -> Option<Finding> {
             detail: format!(
                 "The trace takes {}, and the drive needs {}. All response times below are those of a queue that grows with the length of the trace: they do not tell how fast the drive is. {way_out}",
                 span(seconds(&study.trace)),
-                span(run.result.elapsed_ns as f64 / 1e9)
+                span(needed)
             ),
         }
     })
@@ -75,8 +82,8 @@ fn long(trace: &Character) -> Option<Finding> {
     let gap = seconds / requests.max(1) as f64;
     (seconds > SPAN_MAX_S || gap > GAP_MAX_S).then(|| Finding {
         headline: format!(
-            "The trace's {} requests span {}: is the unit of its times mistaken?",
-            grouped(requests),
+            "The trace's {} span {}: is the unit of its times mistaken?",
+            counted(requests),
             span(seconds)
         ),
         detail: format!(
@@ -86,14 +93,15 @@ fn long(trace: &Character) -> Option<Finding> {
     })
 }
 
-/// None where the rate is one that drives see.
+/// None where the rate is one that drives see, and where there are too few requests for a rate: requests
+/// of one instant, or of a short burst, come as fast as a host can send them.
 fn fast(trace: &Character) -> Option<Finding> {
     let (seconds, requests) = (seconds(trace), trace.info.requests);
-    let rate = requests as f64 / seconds;
-    (rate > RATE_MAX).then(|| Finding {
+    let has_rate = requests >= HINT_REQUESTS && seconds > 0.0;
+    (has_rate && requests as f64 / seconds > RATE_MAX).then(|| Finding {
         headline: format!(
-            "The trace has {} requests in {}: is the unit of its times mistaken?",
-            grouped(requests),
+            "The trace has {} in {}: is the unit of its times mistaken?",
+            counted(requests),
             span_of_short(seconds)
         ),
         detail: "No hard disk is asked so often; a busy one serves some hundred requests a second. Times are read as the format says (`freewheel trace formats`). If they are in another unit, convert them, or name the format (`--format`).".into(),
@@ -113,6 +121,24 @@ fn short(study: &Study) -> Option<Finding> {
     })
 }
 
+/// With its noun.
+fn counted(requests: u64) -> String {
+    match requests {
+        1 => "1 request".into(),
+        some => format!("{} requests", grouped(some)),
+    }
+}
+
+/// A share with its verb; the count where the share is too small to be told in short.
+fn part_asks_for(part: u64, requests: u64) -> String {
+    let share = part as f64 / requests.max(1) as f64;
+    match part {
+        1 => "1 request asks for".into(),
+        _ if share < SHARE_MIN => format!("{} ask for", counted(part)),
+        _ => format!("{} of the requests ask for", percent(share)),
+    }
+}
+
 /// Down to the microsecond.
 fn span_of_short(seconds: f64) -> String {
     match seconds {
@@ -130,7 +156,7 @@ fn huge(trace: &Character) -> Option<Finding> {
             Bytes::new(largest).human()
         ),
         detail: format!(
-            "Hosts cut requests into pieces of a few MiB; above {} something else was recorded. While the drive serves such a request, all others wait. Check the columns of offset and size (`freewheel trace characterize` shows all sizes).",
+            "Linux cuts requests into pieces of 1 to 32 MiB. Above {}, an assumed limit, a mistaken column or unit is more likely than such a host. While the drive serves such a request, all others wait. Check the columns of offset and size (`freewheel trace characterize` shows all sizes).",
             REQUEST_MAX.human()
         ),
     })
@@ -170,8 +196,8 @@ fn unaligned(trace: &Character) -> Option<Finding> {
     let (widened, requests) = (trace.info.widened, trace.info.requests);
     (widened > 0).then(|| Finding {
         headline: format!(
-            "{} of the requests ask for parts of blocks and were widened to whole ones of 512 B.",
-            percent(widened as f64 / requests.max(1) as f64)
+            "{} parts of blocks, widened to whole ones of 512 B.",
+            part_asks_for(widened, requests)
         ),
         detail: format!(
             "That is {} of {}. A drive is asked for whole blocks, so this was recorded above the block layer, or an offset is no offset in bytes. Sizes and addresses here are those of the widened requests.",

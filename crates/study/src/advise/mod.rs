@@ -312,8 +312,7 @@ fn characterize(
     if let Some(device) = trace.device.filter(|device| !devices.contains(device)) {
         return Err(PlacementError::no_device(device, devices).into());
     }
-    let character = characterizer.finish();
-    Ok(Character { info: character.info.clone().as_read_by(&reader), ..character })
+    Ok(characterizer.finish().as_read_by(&reader))
 }
 
 fn run_order(

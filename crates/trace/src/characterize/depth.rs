@@ -96,8 +96,16 @@ mod tests {
             let [arrival, completion] = [arrival, completion].map(SimTime::from_ns);
             let (start, blocks) = (VolumeBlock::ZERO, Blocks::new(1));
             let completion = Some(completion);
-            let record =
-                Record { arrival, op: Op::Read, device: 0, start, blocks, completion, fua: false };
+            let record = Record {
+                widened: false,
+                arrival,
+                op: Op::Read,
+                device: 0,
+                start,
+                blocks,
+                completion,
+                fua: false,
+            };
             collector.observe(arrival, &record);
         }
         let (depth, response) = collector.finish();

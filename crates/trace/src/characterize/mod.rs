@@ -61,6 +61,13 @@ pub struct Character {
     pub flush: FlushBehaviour,
 }
 
+impl Character {
+    /// With what `reader` has left out so far.
+    pub fn as_read_by(self, reader: &TraceReader) -> Self {
+        Self { info: self.info.as_read_by(reader), ..self }
+    }
+}
+
 /// Gathers a [`Character`] record by record.
 #[derive(Debug)]
 pub struct Characterizer {
@@ -138,10 +145,7 @@ pub fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
     for record in reader.by_ref() {
         characterizer.observe(&record?);
     }
-    let mut character = characterizer.finish();
-    character.info.skipped = reader.skipped();
-    character.info.widened = reader.widened();
-    Ok(character)
+    Ok(characterizer.finish().as_read_by(reader))
 }
 
 /// `part / whole`, and 0 of nothing.

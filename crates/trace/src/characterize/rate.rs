@@ -91,7 +91,16 @@ mod tests {
     fn read_at(ns: u64) -> Record {
         let (start, blocks) = (VolumeBlock::ZERO, Blocks::new(1));
         let arrival = SimTime::from_ns(ns);
-        Record { arrival, op: Op::Read, device: 0, start, blocks, completion: None, fua: false }
+        Record {
+            widened: false,
+            arrival,
+            op: Op::Read,
+            device: 0,
+            start,
+            blocks,
+            completion: None,
+            fua: false,
+        }
     }
 
     #[test]

@@ -178,6 +178,7 @@ mod tests {
             let (start, blocks) = (VolumeBlock::new(start), Blocks::new(blocks));
             let arrival = SimTime::ZERO;
             collector.observe(&Record {
+                widened: false,
                 arrival,
                 op,
                 device,

@@ -42,6 +42,7 @@ impl LineDecoder for DisksimAscii {
             device,
             start: extent.start,
             blocks: extent.blocks,
+            widened: extent.widened,
             completion: None,
             fua: false,
         })

@@ -52,6 +52,7 @@ impl LineDecoder for DisksimValidate {
             device: 0,
             start: extent.start,
             blocks: extent.blocks,
+            widened: extent.widened,
             completion: Some(completion),
             fua: false,
         })

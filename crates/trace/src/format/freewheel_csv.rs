@@ -37,9 +37,7 @@ fn first_line(head: &[u8]) -> &[u8] {
 }
 
 #[derive(Default)]
-struct FreewheelCsv {
-    widened: u64,
-}
+struct FreewheelCsv {}
 
 impl LineDecoder for FreewheelCsv {
     fn is_header(&self, line: &[u8]) -> bool {
@@ -53,7 +51,6 @@ impl LineDecoder for FreewheelCsv {
         let (offset, length) = (fields.next("offset_bytes")?, fields.next("length_bytes")?);
         let extent = extent(op, offset, length)?;
         let fua = flag(fields.next("fua")?)?;
-        self.widened += u64::from(extent.widened);
         let completion = completion(arrival, fields.next("complete_ns")?)?;
         fields.end()?;
         Ok(Record {
@@ -62,13 +59,10 @@ impl LineDecoder for FreewheelCsv {
             device: 0,
             start: extent.start,
             blocks: extent.blocks,
+            widened: extent.widened,
             completion,
             fua,
         })
-    }
-
-    fn widened(&self) -> u64 {
-        self.widened
     }
 }
 

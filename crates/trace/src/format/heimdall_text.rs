@@ -26,11 +26,10 @@ pub(super) const ROW: Row = Row {
 struct HeimdallText {
     /// Whether an offset or a size that is no multiple of a block is a fault, as in detection.
     whole_blocks: bool,
-    widened: u64,
 }
 
-const ANY_BYTES: HeimdallText = HeimdallText { whole_blocks: false, widened: 0 };
-const WHOLE_BLOCKS: HeimdallText = HeimdallText { whole_blocks: true, widened: 0 };
+const ANY_BYTES: HeimdallText = HeimdallText { whole_blocks: false };
+const WHOLE_BLOCKS: HeimdallText = HeimdallText { whole_blocks: true };
 
 fn detect(head: &[u8]) -> bool {
     most_lines_parse(head, &mut { ANY_BYTES })
@@ -44,7 +43,6 @@ impl LineDecoder for HeimdallText {
         let device = fields.next("device")?.number()?.to_u32()?;
         let (offset, size) = (fields.next("offset")?.number()?, fields.next("size")?.number()?);
         let extent = Extent::of_bytes(offset, size)?;
-        self.widened += u64::from(extent.widened);
         if self.whole_blocks && (offset.value | size.value) % BLOCK_BYTES != 0 {
             return Err(size.fault("not in whole blocks"));
         }
@@ -56,13 +54,10 @@ impl LineDecoder for HeimdallText {
             device,
             start: extent.start,
             blocks: extent.blocks,
+            widened: extent.widened,
             completion: None,
             fua: false,
         })
-    }
-
-    fn widened(&self) -> u64 {
-        self.widened
     }
 }
 

@@ -48,15 +48,13 @@ pub(super) const ROW: Row = Row {
     rebased: true,
     detect: |head| head.starts_with(MAGIC),
     open: Some(|input| {
-        let (head, decoder) =
-            (input.head.clone(), HpSrt { sector_bytes: SECTOR_BYTES, widened: 0 });
+        let (head, decoder) = (input.head.clone(), HpSrt { sector_bytes: SECTOR_BYTES });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };
 
 struct HpSrt {
     sector_bytes: u64,
-    widened: u64,
 }
 
 impl BinaryDecoder for HpSrt {
@@ -92,20 +90,16 @@ impl BinaryDecoder for HpSrt {
         let sector = signed("sector", 7)?;
         let offset = Number { value: sector.value * self.sector_bytes, ..sector };
         let extent = Extent::of_bytes(offset, signed("bytes", 6)?)?;
-        self.widened += u64::from(extent.widened);
         Ok(Record {
             arrival,
             op: if word(11) & FLAG_READ != 0 { Op::Read } else { Op::Write },
             device: word(8) >> 8 & 0xff,
             start: extent.start,
             blocks: extent.blocks,
+            widened: extent.widened,
             completion: Some(completion),
             fua: false,
         })
-    }
-
-    fn widened(&self) -> u64 {
-        self.widened
     }
 }
 

@@ -33,7 +33,6 @@ pub(super) const ROW: Row = Row {
 struct MsrCsv {
     /// Names met so far, in that order.
     hosts: Vec<Vec<u8>>,
-    widened: u64,
 }
 
 impl LineDecoder for MsrCsv {
@@ -48,7 +47,6 @@ impl LineDecoder for MsrCsv {
         let op = op(fields.next("Type")?)?;
         let (offset, size) = (fields.next("Offset")?.number()?, fields.next("Size")?.number()?);
         let extent = Extent::of_bytes(offset, size)?;
-        self.widened += u64::from(extent.widened);
         let (arrival, completion) = times(ticks, fields.next("ResponseTime")?.number()?)?;
         fields.end()?;
         let device = self.device(host, disk)?;
@@ -59,13 +57,10 @@ impl LineDecoder for MsrCsv {
             device,
             start: extent.start,
             blocks: extent.blocks,
+            widened: extent.widened,
             completion,
             fua: false,
         })
-    }
-
-    fn widened(&self) -> u64 {
-        self.widened
     }
 }
 

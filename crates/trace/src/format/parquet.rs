@@ -8,7 +8,7 @@
 //! | `start_block` | INT64 | 512 bytes a block |
 //! | `blocks` | INT64 | 0 for a flush |
 //! | `completion_ns` | INT64, optional | null where unknown; the column may be missing |
-//! | `fua` | BOOLEAN | force unit access; false when null or when the column is missing |
+//! | `fua` | BOOLEAN, or INT32 or INT64 of 0 and 1 | force unit access; false when null or when the column is missing |
 //!
 //! Goals: what the writer wrote comes back; files that pandas, Polars or DuckDB wrote with these
 //! columns, in whatever order and integer width, are read too. Other columns are ignored.
@@ -158,12 +158,19 @@ impl ParquetSource {
         let (start, blocks) = (self.number(3, row)?, self.number(4, row)?);
         let extent = if op == Op::Flush { Extent::NONE } else { Extent::of_blocks(start, blocks)? };
         let completion = self.completion(arrival, row)?;
-        let Extent { start, blocks, .. } = extent;
-        Ok(Record { arrival, op, device, start, blocks, completion, fua: self.fua(row) })
+        let Extent { start, blocks, widened } = extent;
+        let fua = self.fua(row)?;
+        Ok(Record { arrival, op, device, start, blocks, widened, completion, fua })
     }
 
-    fn fua(&self, row: usize) -> bool {
-        self.columns[FUA].is_some() && self.numbers[FUA][row] == Some(1)
+    fn fua(&self, row: usize) -> Result<bool, Fault> {
+        match self.columns[FUA].and_then(|_| self.numbers[FUA][row]) {
+            None | Some(0) => Ok(false),
+            Some(1) => Ok(true),
+            Some(other) => {
+                Err(Fault::number(COLUMNS[FUA], other, "write true or false, or 1 or 0"))
+            }
+        }
     }
 
     fn completion(&self, arrival: SimTime, row: usize) -> Result<Option<SimTime>, Fault> {
@@ -249,7 +256,7 @@ fn find_columns(file: &SerializedFileReader<File>) -> Result<[Option<usize>; COL
 
 fn is_right_type(name: &str, physical: PhysicalType) -> bool {
     match physical {
-        PhysicalType::INT32 | PhysicalType::INT64 => name != COLUMNS[OP] && name != COLUMNS[FUA],
+        PhysicalType::INT32 | PhysicalType::INT64 => name != COLUMNS[OP],
         PhysicalType::BOOLEAN => name == COLUMNS[FUA],
         PhysicalType::BYTE_ARRAY => name == COLUMNS[OP],
         _ => false,

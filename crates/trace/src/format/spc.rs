@@ -22,9 +22,7 @@ pub(super) const ROW: Row = Row {
 };
 
 #[derive(Default)]
-struct Spc {
-    widened: u64,
-}
+struct Spc {}
 
 impl LineDecoder for Spc {
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {
@@ -32,7 +30,6 @@ impl LineDecoder for Spc {
         let device = fields.next("ASU")?.number()?.to_u32()?;
         let (start, size) = (fields.next("LBA")?.number()?, fields.next("Size")?.number()?);
         let extent = Extent::of_block_and_bytes(start, size)?;
-        self.widened += u64::from(extent.widened);
         let op = op(fields.next("Opcode")?)?;
         let arrival = fields.next("Timestamp")?.time(TimeUnit::Seconds)?;
         Ok(Record {
@@ -41,13 +38,10 @@ impl LineDecoder for Spc {
             device,
             start: extent.start,
             blocks: extent.blocks,
+            widened: extent.widened,
             completion: None,
             fua: false,
         })
-    }
-
-    fn widened(&self) -> u64 {
-        self.widened
     }
 }
 

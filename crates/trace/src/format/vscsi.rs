@@ -35,7 +35,7 @@ pub(super) const ROW: Row = Row {
     rebased: true,
     detect: |head| version(head).is_some(),
     open: Some(|input| {
-        let (head, decoder) = (input.head.clone(), Vscsi { layout: V1, widened: 0 });
+        let (head, decoder) = (input.head.clone(), Vscsi { layout: V1 });
         Ok(Box::new(BinarySource::new(&head, input.into_stream(), decoder)?))
     }),
 };
@@ -57,7 +57,6 @@ const TS: usize = 24;
 
 struct Vscsi {
     layout: Layout,
-    widened: u64,
 }
 
 impl BinaryDecoder for Vscsi {
@@ -80,20 +79,16 @@ impl BinaryDecoder for Vscsi {
         }
         let op = op(number("cmd", layout.cmd, 2))?;
         let extent = extent(op, number("lbn", LBN, 8), number("len", layout.len, 4))?;
-        self.widened += u64::from(extent.widened);
         Ok(Record {
             arrival: number("ts", TS, 8).time(MICROSECOND_NS)?,
             op,
             device: 0,
             start: extent.start,
             blocks: extent.blocks,
+            widened: extent.widened,
             completion: None,
             fua: false,
         })
-    }
-
-    fn widened(&self) -> u64 {
-        self.widened
     }
 }
 

@@ -27,11 +27,6 @@ pub(crate) trait BinaryDecoder: Send {
 
     /// The record in `bytes`, as long as `record_bytes` said.
     fn parse(&mut self, bytes: &[u8]) -> Result<Record, Fault>;
-
-    /// Requests so far that were widened to whole blocks.
-    fn widened(&self) -> u64 {
-        0
-    }
 }
 
 /// The records of a binary trace.
@@ -134,9 +129,5 @@ impl<D: BinaryDecoder> Source for BinarySource<D> {
 
     fn position(&self) -> Position {
         self.at
-    }
-
-    fn widened(&self) -> u64 {
-        self.decoder.widened()
     }
 }

@@ -22,11 +22,6 @@ pub(crate) trait LineDecoder: Send {
 
     /// The record in `line`, which has no line end, no blanks around it and is not empty.
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault>;
-
-    /// Requests so far that were widened to whole blocks.
-    fn widened(&self) -> u64 {
-        0
-    }
 }
 
 /// The records of a text trace. Blank lines and lines that begin with `#` hold none.
@@ -98,10 +93,6 @@ impl<D: LineDecoder> Source for LineSource<D> {
 
     fn position(&self) -> Position {
         self.at
-    }
-
-    fn widened(&self) -> u64 {
-        self.decoder.widened()
     }
 }
 

@@ -57,9 +57,4 @@ pub(crate) trait Source: Send {
 
     /// Where that was.
     fn position(&self) -> Position;
-
-    /// Requests so far whose bytes were no whole blocks and that were widened to them.
-    fn widened(&self) -> u64 {
-        0
-    }
 }

@@ -131,6 +131,8 @@ fn start(pending: PendingFile) -> ParquetResult<FileWriter> {
 }
 
 fn properties() -> ParquetResult<WriterProperties> {
+    // Raised when a column changes its meaning or goes; a column that is added does not raise it: readers
+    // go by the names of columns.
     let version = KeyValue::new("freewheel.trace.schema_version".to_owned(), "1".to_owned());
     let builder = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))

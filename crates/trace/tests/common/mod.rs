@@ -37,6 +37,7 @@ pub fn lenient(bytes: &[u8], format: Format) -> (Vec<Record>, u64) {
 
 pub fn record(arrival_ns: u64, op: Op, device: u32, start: u64, blocks: u64) -> Record {
     Record {
+        widened: false,
         arrival: SimTime::from_ns(arrival_ns),
         op,
         device,
@@ -45,6 +46,11 @@ pub fn record(arrival_ns: u64, op: Op, device: u32, start: u64, blocks: u64) -> 
         completion: None,
         fua: false,
     }
+}
+
+/// The same of bytes that were no whole blocks.
+pub fn widened(record: Record) -> Record {
+    Record { widened: true, ..record }
 }
 
 pub fn completed(record: Record, completion_ns: u64) -> Record {

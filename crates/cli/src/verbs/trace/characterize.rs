@@ -35,8 +35,7 @@ impl CharacterizeArgs {
 fn characterize(reader: &mut TraceReader) -> Result<Character, TraceError> {
     let mut characterizer = Characterizer::new(reader.format());
     reading::read_through(reader, |record| characterizer.observe(record))?;
-    let character = characterizer.finish();
-    Ok(Character { info: character.info.clone().as_read_by(reader), ..character })
+    Ok(characterizer.finish().as_read_by(reader))
 }
 
 fn text(character: &Character) -> String {
