@@ -147,6 +147,7 @@ mod tests {
                 blocks: Blocks::new(1),
                 completion: Some(SimTime::from_ns(1000 + number * 10 + 7)),
                 fua: false,
+                widened: false,
             });
         }
         Sample { pieces: sampler.pieces }
