@@ -65,10 +65,15 @@ impl Unit {
         let Some(buffer) = &mut self.buffer else { return };
         let new = buffer.deliver(segment, behind(start, blocks), blocks);
         if new > 0 {
-            let (first, end) = self.drive.layout().track_bounds(start);
+            // A track of few blocks has as long ones as any other of its zone.
+            let layout = self.drive.layout();
+            let zone =
+                layout.zone_at(layout.locate(start).cylinder).map(|zone| &layout.zones()[zone]);
+            let on_track = zone.map_or(1, |zone| u64::from(zone.blocks_per_track()));
             let turn = self.drive.rotation().period().ns();
-            let ns = turn * u64::from(new) / (end.get() - first.get());
-            self.media.head_time.transfer += SimDuration::from_ns(ns);
+            let time = SimDuration::from_ns(turn * u64::from(new) / on_track);
+            self.media.head_time.transfer += time;
+            self.busy.idle_was_work(buffer.take_idle_work(segment, time));
         }
     }
 
@@ -92,6 +97,7 @@ impl Unit {
             && ahead.segment == segment
         {
             ahead.extend_limit(limit);
+            self.read_on(self.now);
         } else if self.buffer_spec.read_ahead_on_hit
             && !held.written
             && !self.is_pressed()
