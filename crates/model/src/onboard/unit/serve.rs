@@ -3,7 +3,7 @@
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::{Command, Held, Unit};
-use crate::drive::{Access, Actuator, Latency};
+use crate::drive::{Access, Actuator, Drive, Latency};
 use crate::onboard::buffer::behind;
 use crate::onboard::read_ahead::{self, ReadingOn};
 
@@ -65,13 +65,8 @@ impl Unit {
         let Some(buffer) = &mut self.buffer else { return };
         let new = buffer.deliver(segment, behind(start, blocks), blocks);
         if new > 0 {
-            // A track of few blocks has as long ones as any other of its zone.
-            let layout = self.drive.layout();
-            let zone =
-                layout.zone_at(layout.locate(start).cylinder).map(|zone| &layout.zones()[zone]);
-            let on_track = zone.map_or(1, |zone| u64::from(zone.blocks_per_track()));
-            let turn = self.drive.rotation().period().ns();
-            let time = SimDuration::from_ns(turn * u64::from(new) / on_track);
+            let end = behind(start, blocks);
+            let time = passing(&self.drive, Lbn::new(end.get() - u64::from(new)), end);
             self.media.head_time.transfer += time;
             self.busy.idle_was_work(buffer.take_idle_work(segment, time));
         }
@@ -326,4 +321,18 @@ impl Unit {
         }
         begin
     }
+}
+
+/// How long the head is over these blocks. A track of few has as long ones as any other of its zone.
+fn passing(drive: &Drive, start: Lbn, end: Lbn) -> SimDuration {
+    let (layout, turn_ns) = (drive.layout(), drive.rotation().period().ns());
+    let (mut at, mut ns) = (start, 0);
+    while at < end {
+        let behind_run = layout.track_bounds(at).1.min(end);
+        let zone = layout.zone_at(layout.locate(at).cylinder).map(|zone| &layout.zones()[zone]);
+        let on_track = zone.map_or(1, |zone| u64::from(zone.blocks_per_track()));
+        ns += turn_ns * (behind_run.get() - at.get()) / on_track;
+        at = behind_run;
+    }
+    SimDuration::from_ns(ns)
 }
