@@ -9,7 +9,6 @@ use freewheel_model::drive::spec::{
     ByOp, CurveSpec, DriveSpec, Mapping, MeasuringHost, Order, SpareUnit, Sparing, Turn, ZoneSpec,
 };
 use freewheel_model::drive::{Drive, Position};
-use freewheel_model::onboard::spec::BusSpec;
 use freewheel_units::{Angle, Blocks, Bytes, Op, SimDuration, SimTime};
 use proptest::prelude::*;
 
