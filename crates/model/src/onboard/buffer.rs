@@ -1,6 +1,6 @@
 //! The segments of a drive's buffer: which blocks are in them, and which one goes next.
 
-use freewheel_units::{Blocks, Lbn, SimTime};
+use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
 use super::spec::BufferSpec;
 
@@ -27,6 +27,8 @@ pub(super) struct Segment {
     pub media_until: SimTime,
     /// The block behind the last that the host has been given, or has given.
     delivered: Lbn,
+    /// Idle time in which the drive read ahead into it, of blocks that nobody has asked for yet.
+    idle_work: SimDuration,
     last_use: u64,
 }
 
@@ -121,6 +123,7 @@ impl Buffer {
             dirty: written,
             media_until: now,
             delivered: end,
+            idle_work: SimDuration::ZERO,
             last_use: 0,
         };
         self.use_segment(index);
@@ -140,6 +143,19 @@ impl Buffer {
         let new = end.get().saturating_sub(segment.delivered.get()).min(u64::from(blocks));
         segment.delivered = segment.delivered.max(end);
         if segment.written { 0 } else { new as u32 }
+    }
+
+    /// The drive read ahead into this segment for so long while it had nothing else to do.
+    pub(super) fn add_idle_work(&mut self, index: usize, time: SimDuration) {
+        self.segments[index].idle_work += time;
+    }
+
+    /// At most `time` of that, which is then no longer there.
+    pub(super) fn take_idle_work(&mut self, index: usize, time: SimDuration) -> SimDuration {
+        let idle_work = &mut self.segments[index].idle_work;
+        let taken = time.min(*idle_work);
+        *idle_work = idle_work.saturating_sub(taken);
+        taken
     }
 
     /// The media read into this segment or write from it until `end`.

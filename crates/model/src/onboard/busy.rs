@@ -1,4 +1,5 @@
-//! For how long a drive is busy: while a command is inside, or while it writes back on its own account.
+//! For how long a drive is busy: while a command is inside, and while it works on its own account.
+//! That is writing back, and reading ahead what the host then asks for.
 
 use freewheel_units::{SimDuration, SimTime};
 
@@ -38,6 +39,17 @@ impl Busy {
         }
     }
 
+    /// How much of a time until now is in no busy time so far.
+    pub fn idle_within(&self, begin: SimTime, end: SimTime) -> SimDuration {
+        let end = self.since.map_or(end, |since| end.min(since));
+        end.saturating_since(begin.max(self.counted_to))
+    }
+
+    /// Time that seemed idle was work after all.
+    pub fn idle_was_work(&mut self, time: SimDuration) {
+        self.total += time;
+    }
+
     #[inline]
     fn count(&mut self, begin: SimTime, end: SimTime) {
         self.total += end.saturating_since(begin.max(self.counted_to));
@@ -75,5 +87,16 @@ mod tests {
         busy.command(at(21));
         busy.commands_done(at(25));
         assert_eq!(busy.total(), SimDuration::from_ms(20));
+    }
+
+    #[test]
+    fn idle_time_lies_between_the_last_command_and_the_next() {
+        let mut busy = Busy::default();
+        busy.command(at(0));
+        busy.commands_done(at(10));
+        assert_eq!(busy.idle_within(at(8), at(14)), SimDuration::from_ms(4));
+        busy.command(at(15));
+        assert_eq!(busy.idle_within(at(12), at(18)), SimDuration::from_ms(3));
+        assert_eq!(busy.idle_within(at(16), at(18)), SimDuration::ZERO);
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct ReadingOn {
     head: Position,
     /// The run from `next` on, once it is worked out.
     run: Option<RunAhead>,
+    /// Up to when [`Self::take_time`] has told what it did.
+    told: SimTime,
 }
 
 /// How far reading on has come by some time.
@@ -31,7 +33,15 @@ pub(super) struct Reached {
 
 impl ReadingOn {
     pub(super) fn new(segment: usize, next: Lbn, limit: Lbn, at: SimTime, head: Position) -> Self {
-        Self { segment, next, limit, at, head, run: None }
+        Self { segment, next, limit, at, head, run: None, told: at }
+    }
+
+    /// The time for which it has read since this was last asked, after it has advanced to `now`.
+    pub(super) fn take_time(&mut self, now: SimTime) -> (SimTime, SimTime) {
+        let end = if self.is_over() { self.at } else { now };
+        let begin = self.told;
+        self.told = begin.max(end);
+        (begin, end)
     }
 
     /// Advances to `now`, and says how far it has come.

@@ -39,6 +39,20 @@ pub fn any_wishes(prng: &mut Prng, drive: &Drive, count: usize, flushes: bool) -
     (0..count).map(wish).collect()
 }
 
+/// Every nanosecond in which a command is inside; a flush takes no place.
+fn union_ns(wishes: &[Wish], outcomes: &[Outcome]) -> u64 {
+    let commands = wishes.iter().zip(outcomes).filter(|(wish, _)| wish.op != Op::Flush);
+    let span = |(_, o): (&Wish, &Outcome)| (o.submitted.ns(), o.served.end.ns());
+    let mut spans: Vec<(u64, u64)> = commands.map(span).collect();
+    spans.sort_unstable();
+    let (mut sum, mut covered) = (0, 0);
+    for (begin, end) in spans {
+        sum += end.saturating_sub(begin.max(covered));
+        covered = covered.max(end);
+    }
+    sum
+}
+
 /// First come, first served, one step after the other; no buffer.
 struct Sequential<'a> {
     drive: &'a Drive,
@@ -156,6 +170,27 @@ proptest! {
             prop_assert!(inside <= depth || wish.op == Op::Flush, "{} inside", inside);
         }
         prop_assert!(unit.next_event().is_none());
+    }
+
+    #[test]
+    fn a_drive_is_busy_with_commands_and_its_own_work_and_no_part_of_it_for_longer((_, drive) in any_drive(), seed: u64) {
+        let prng = &mut Prng::new(seed, "busy");
+        let mut unit = Unit::new(&Arc::new(drive.clone()), &any_electronics(prng)).unwrap();
+        let wishes = any_wishes(prng, &drive, 80, true);
+        let outcomes = run(&mut unit, &wishes);
+        let commands_ns = union_ns(&wishes, &outcomes);
+        let visits = outcomes.iter().filter(|outcome| !outcome.served.hit);
+        let visits_ns: u64 = visits.map(|outcome| outcome.served.head().ns()).sum();
+        let (busy_ns, head_ns) = (unit.busy().ns(), unit.head_time().total().ns());
+        // What the head did for no command: writing back, and reading ahead what was then asked for.
+        let own_ns = head_ns - visits_ns;
+        prop_assert!(own_ns >= unit.destaging().ns());
+        prop_assert!(busy_ns >= commands_ns, "{busy_ns} of {commands_ns}");
+        prop_assert!(busy_ns <= commands_ns + own_ns, "{busy_ns} of {commands_ns} and {own_ns}");
+        prop_assert!(head_ns <= busy_ns, "the head {head_ns} of {busy_ns}");
+        prop_assert!(unit.bus_used().ns() <= busy_ns, "the bus {:?} of {busy_ns}", unit.bus_used());
+        let processing = unit.processing_time();
+        prop_assert!(processing.ns() <= busy_ns, "electronics {processing:?} of {busy_ns}");
     }
 
     #[test]

@@ -119,11 +119,11 @@ impl Resource {
 /// Shares of the time for which parts of a drive were busy. They may overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BusyShares {
-    /// The arm worked on requests or wrote back.
+    /// The arm worked on requests, wrote back, or read ahead what was then asked for.
     pub head: f64,
     /// The bus was taken.
     pub bus: f64,
-    /// Commands were processed.
+    /// Commands were processed, without completion overheads, which may overlap.
     pub electronics: f64,
     /// The part that was busy longest, which limits the drive when load grows.
     pub busiest: Resource,

@@ -44,6 +44,8 @@ impl Unit {
         let reached = ahead.advance(&self.drive, now);
         buffer.extend(ahead.segment, reached.end);
         self.media.head = reached.head;
+        let (begin, end) = ahead.take_time(now);
+        buffer.add_idle_work(ahead.segment, self.busy.idle_within(begin, end));
     }
 
     pub(super) fn stop_reading_on(&mut self, now: SimTime) {

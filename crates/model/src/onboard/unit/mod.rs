@@ -63,7 +63,7 @@ pub struct Unit {
     idle_from: SimTime,
     destage_is_next: bool,
     busy: Busy,
-    /// Time that the electronics have spent on commands.
+    /// Time that the electronics have spent on commands, without completion overheads.
     processing_time: SimDuration,
 }
 
@@ -312,8 +312,8 @@ impl Unit {
         self.media.destaging
     }
 
-    /// Time during which a command was inside or the drive wrote back, up to the last command that
-    /// is done. Reading ahead is left out.
+    /// Time during which a command was inside, the drive wrote back, or read ahead what the host then
+    /// asked for; up to the last command that is done. Reading ahead for nothing is left out.
     pub fn busy(&self) -> SimDuration {
         self.busy.total()
     }
@@ -323,7 +323,8 @@ impl Unit {
         self.bus.used()
     }
 
-    /// Time that the electronics have spent on commands so far.
+    /// Time that the electronics have spent on commands before their media or buffer so far, one
+    /// after the other. Completion overheads may overlap and are left out.
     pub fn processing_time(&self) -> SimDuration {
         self.processing_time
     }
@@ -580,7 +581,6 @@ impl Unit {
         let op = command.waiting.target.op;
         let completion = self.overheads.completion(op);
         let end = across + completion;
-        self.processing_time += completion;
         let overhead = command.overhead + completion;
         let accounted = overhead + media.total() + bus;
         let served = Served {

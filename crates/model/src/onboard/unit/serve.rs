@@ -3,7 +3,7 @@
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::{Command, Held, Unit};
-use crate::drive::{Access, Actuator, Latency};
+use crate::drive::{Access, Actuator, Drive, Latency};
 use crate::onboard::buffer::behind;
 use crate::onboard::read_ahead::{self, ReadingOn};
 
@@ -65,10 +65,10 @@ impl Unit {
         let Some(buffer) = &mut self.buffer else { return };
         let new = buffer.deliver(segment, behind(start, blocks), blocks);
         if new > 0 {
-            let (first, end) = self.drive.layout().track_bounds(start);
-            let turn = self.drive.rotation().period().ns();
-            let ns = turn * u64::from(new) / (end.get() - first.get());
-            self.media.head_time.transfer += SimDuration::from_ns(ns);
+            let end = behind(start, blocks);
+            let time = passing(&self.drive, Lbn::new(end.get() - u64::from(new)), end);
+            self.media.head_time.transfer += time;
+            self.busy.idle_was_work(buffer.take_idle_work(segment, time));
         }
     }
 
@@ -92,6 +92,7 @@ impl Unit {
             && ahead.segment == segment
         {
             ahead.extend_limit(limit);
+            self.read_on(self.now);
         } else if self.buffer_spec.read_ahead_on_hit
             && !held.written
             && !self.is_pressed()
@@ -320,4 +321,18 @@ impl Unit {
         }
         begin
     }
+}
+
+/// How long the head is over these blocks. A track of few has as long ones as any other of its zone.
+fn passing(drive: &Drive, start: Lbn, end: Lbn) -> SimDuration {
+    let (layout, turn_ns) = (drive.layout(), drive.rotation().period().ns());
+    let (mut at, mut ns) = (start, 0);
+    while at < end {
+        let behind_run = layout.track_bounds(at).1.min(end);
+        let zone = layout.zone_at(layout.locate(at).cylinder).map(|zone| &layout.zones()[zone]);
+        let on_track = zone.map_or(1, |zone| u64::from(zone.blocks_per_track()));
+        ns += turn_ns * (behind_run.get() - at.get()) / on_track;
+        at = behind_run;
+    }
+    SimDuration::from_ns(ns)
 }
