@@ -32,25 +32,41 @@ const LEGEND: &str = "Reproduced: inside its band, predicted. Calibrated: inside
 fn exceptions(reproductions: &[&Reproduction]) -> Markup {
     let rows = reproductions.iter().flat_map(|reproduction| &reproduction.rows);
     let rows: Vec<&Row> = rows.filter(|row| !row.inside).collect();
-    html! {
-        @if !rows.is_empty() {
-            (section("Outside their bands", &html! {
-                div.scroll {
-                    table {
-                        thead { tr { th { "claim" } th { "quantity" } th { "paper" } th { "band" } th { "ours" } th { "recorded value" } } }
-                        tbody { @for row in &rows { (exception(row)) } }
-                    }
+    if rows.is_empty() {
+        return html! {};
+    }
+    section(
+        "Outside their bands",
+        &html! {
+            div.scroll {
+                table {
+                    thead { tr { th { "number" } th { "ours" } th { "recorded value" } th { "band" } th { "paper" } } }
+                    tbody { @for row in &rows { (exception(row)) } }
                 }
-                @for row in rows {
-                    @if let Some(known) = &row.deviation {
-                        p.note { strong { (row.id) ", " (row.quantity) ": " } (known.reason) }
-                    } @else if let Some(note) = &row.note {
-                        p.note { strong { (row.id) ", " (row.quantity) ": " } (note) }
-                    }
+            }
+            details {
+                summary { "Why" }
+                @for (names, reason) in reasons(&rows) {
+                    p.note { strong { (names.join("; ")) ": " } (reason) }
                 }
-            }))
+            }
+        },
+    )
+}
+
+/// Each reason once, with the rows that it is of.
+fn reasons<'a>(rows: &[&'a Row]) -> Vec<(Vec<String>, &'a str)> {
+    let mut list: Vec<(Vec<String>, &str)> = Vec::new();
+    for row in rows {
+        let known = row.deviation.as_ref().map(|known| known.reason.as_str());
+        let Some(reason) = known.or(row.note.as_deref()) else { continue };
+        let name = format!("{} {}", row.id, row.quantity);
+        match list.iter_mut().find(|(_, other)| *other == reason) {
+            Some((names, _)) => names.push(name),
+            None => list.push((vec![name], reason)),
         }
     }
+    list
 }
 
 fn exception(row: &Row) -> Markup {
@@ -59,10 +75,7 @@ fn exception(row: &Row) -> Markup {
         .map(|known| format!("{} ± {}", four_digits(known.value), four_digits(known.tolerance)));
     html! {
         tr {
-            td { (row.id) }
-            td.words { (row.quantity) }
-            td { (paper(row)) }
-            td { (band(row)) }
+            td.words { (row.id) " " (row.quantity) }
             td { (value(row, row.ours)) }
             td {
                 @match (row.verdict, known) {
@@ -70,6 +83,8 @@ fn exception(row: &Row) -> Markup {
                     _ => span.outside { (row.verdict.title()) },
                 }
             }
+            td { (band(row)) }
+            td { (paper(row)) }
         }
     }
 }
@@ -100,7 +115,7 @@ fn table(rows: &[Row]) -> Markup {
     html! {
         div.scroll {
             table {
-                thead { tr { th { "quantity" } th { "paper" } th { "ours" } th { "band" } th { "verdict" } } }
+                thead { tr { th { "quantity" } th { "ours" } th { "verdict" } th { "band" } th { "paper" } } }
                 tbody { @for row in rows { (line(row)) } }
             }
         }
@@ -151,9 +166,7 @@ fn line(row: &Row) -> Markup {
     html! {
         tr {
             td.words { (row.quantity) }
-            td { (paper(row)) }
             td { (value(row, row.ours)) }
-            td { (band(row)) }
             td {
                 @match row.verdict {
                     Verdict::Measured | Verdict::Calibrated => (title),
@@ -162,6 +175,8 @@ fn line(row: &Row) -> Markup {
                     _ => span.outside { (title) },
                 }
             }
+            td { (band(row)) }
+            td { (paper(row)) }
         }
     }
 }
