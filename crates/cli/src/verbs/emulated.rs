@@ -372,7 +372,7 @@ mod tests {
         assert!(unknown.ends_with(", recovery, seed"), "{unknown}");
         assert!(error("atlas10k?store=/tmp/x").contains("freewheel emulate --store FILE"));
         for (keys, fault) in [
-            ("seed=x", "seed=x: invalid digit"),
+            ("seed=x", "seed=x: write a whole number of 0 to 9223372036854775807"),
             ("seed=1&seek_jitter=5", "seek_jitter=5: `5` has no unit"),
             ("seek_jitter", "seek_jitter: `` does not begin with a decimal number"),
             ("seed=1&seed=2", "seed=2: give it once"),

@@ -70,15 +70,7 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
 fn check_measuring_host(spec: &DriveSpec) -> Result<(), BuildDriveError> {
     let of_host = |key: &str| key.replacen("onboard", "measured_on", 1);
     let checked = spec.onboard_as_measured().check();
-    checked.map_err(|(key, value, rule)| invalid(of_host(key), value, rule))?;
-    let almost_hits = spec.measured_on.and_then(|host| host.almost_hits);
-    match almost_hits.filter(|_| spec.onboard.buffer.is_none()) {
-        Some(value) => {
-            let rule = "it replaces a value of `onboard.buffer`, which this file does not have";
-            Err(invalid("measured_on.almost_hits", value, rule))
-        }
-        None => Ok(()),
-    }
+    checked.map_err(|(key, value, rule)| invalid(of_host(key), value, rule))
 }
 
 /// That sectors of several blocks each lie on one track, with blocks from a multiple of their size on.

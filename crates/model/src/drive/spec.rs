@@ -318,7 +318,8 @@ impl Advertised {
 pub struct MeasuringHost {
     /// The bus of that host, in place of `onboard.bus`.
     pub bus: BusSpec,
-    /// `onboard.buffer.almost_hits` as measured on that bus, in place of the drive's own.
+    /// `onboard.buffer.almost_hits` as measured on that bus, in place of the drive's own. Of no effect
+    /// where there is no buffer, as in a run without electronics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub almost_hits: Option<bool>,
 }

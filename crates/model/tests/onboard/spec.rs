@@ -48,9 +48,14 @@ fn a_measuring_host_that_cannot_be_is_refused_with_its_key() {
     let slow = MeasuringHost { bus, ..MeasuringHost::default() };
     let key = |name: &str, value: &str| (format!("measured_on.{name}"), value.to_string());
     assert_eq!(refused(slow, electronics()), key("bus.block_time", &bus.block_time.to_string()));
-    let unused = MeasuringHost { almost_hits: Some(false), ..MeasuringHost::default() };
-    let no_buffer = OnboardSpec { buffer: None, ..electronics() };
-    assert_eq!(refused(unused, no_buffer), key("almost_hits", "false"));
+}
+
+#[test]
+fn a_drive_without_a_buffer_may_keep_what_was_measured_of_it() {
+    let almost_hits = MeasuringHost { almost_hits: Some(false), ..MeasuringHost::default() };
+    let onboard = OnboardSpec { buffer: None, ..electronics() };
+    let spec = DriveSpec { onboard, measured_on: Some(almost_hits), ..drive_spec() };
+    assert!(Drive::build(&spec).is_ok());
 }
 
 #[test]
