@@ -156,8 +156,9 @@ fn requests_of_parts_of_blocks_are_said_to_be_widened() {
 #[test]
 fn what_is_widened_is_counted_over_the_device_that_is_studied() {
     // ASU, LBA, size, opcode, seconds: device 1 is asked for parts of blocks.
-    let line =
-        |n: u64| format!("{},{},{},r,{}.0\n", n % 2, n * 8, if n % 2 == 0 { 4096 } else { 100 }, n);
+    let line = |n: u64| {
+        format!("{},{},{},r,{}.0\n", n % 2, n * 8, if n.is_multiple_of(2) { 4096 } else { 100 }, n)
+    };
     let mut file = tempfile::Builder::new().suffix(".spc").tempfile().unwrap();
     file.write_all((0..400).map(line).collect::<String>().as_bytes()).unwrap();
     let widened = |device| {

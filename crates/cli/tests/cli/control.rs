@@ -273,7 +273,7 @@ fn what_a_scrub_has_found_is_said_though_its_manifest_cannot_be_written() {
         run_with_files_of(0, &["scrub", "--promote", "--manifest", path, "--control", control]);
     assert!(ran.stdout.starts_with("scrub    done\nread "), "{}", ran.stdout);
     assert!(!ran.stdout.contains("checksums"), "{}", ran.stdout);
-    let says = format!("error: --manifest {path}: File too large");
+    let says = format!("error: --manifest {path}: the file would be larger than is allowed here");
     assert!(ran.code == 1 && ran.stderr.contains(&says), "{}", ran.stderr);
     assert!(!ran.stderr.contains(".part"), "of the file that was asked for: {}", ran.stderr);
     let ran = run(&["scrub", "--promote", "--manifest", path, "--control", control]);
