@@ -160,7 +160,7 @@ fn what_a_drive_with_a_queue_of_its_own_does_today_is_what_all_is_compared_with(
     assert!(study.baseline().own_queue);
     let words = |finding: &freewheel_study::Finding| finding.headline.clone() + &finding.detail;
     let said: String = study.findings.iter().map(words).collect();
-    assert!(said.contains("simulated gaps in the drive's queue of 32"), "{said}");
+    assert!(said.contains("gaps in the drive's queue of 32, by a scheduler inside"), "{said}");
     assert!(said.contains("a request in the drive's queue of 32"), "{said}");
     // Told to give its gaps away, and else the same: its queue as well.
     let (file, _) = options(&text);
