@@ -118,13 +118,19 @@ impl Load {
         };
         let disks = each(&|disk| format!("disk{disk}"));
         let topology = each(&|disk| format!("disksim_disk disk{disk} []"));
-        let scheme = if self.drives == 1 { "Asis" } else { "Striped" };
-        let unit = if self.drives == 1 { BLOCKS } else { STRIPE };
-        let all = BLOCKS / STRIPE * STRIPE * self.drives as u64;
-        let generator = generator(if self.drives == 1 { BLOCKS } else { all });
+        // A single drive is addressed itself, striped ones as the array.
+        let (addressing, scheme, unit, device, blocks) = if self.drives == 1 {
+            ("Parts", "Asis", BLOCKS, "disk0", BLOCKS)
+        } else {
+            let all = BLOCKS / STRIPE * STRIPE * self.drives as u64;
+            ("Array", "Striped", STRIPE, "org0", all)
+        };
+        let generator = generator(device, blocks);
         let generators = vec![generator; self.outstanding].join(",\n");
+        let statistics = statistics();
         format!(
             "disksim_global Global {{ Init Seed = 42, Real Seed = 42, Stat definition file = statdefs }}\n\
+             {statistics}\n\
              disksim_iodriver DRIVER0 {{ type = 1, Constant access time = 0.0, Scheduler = disksim_ioqueue {{\n\
              Scheduling policy = {policy}, Cylinder mapping strategy = 1, Write initiation delay = 0.0,\n\
              Read initiation delay = 0.0, Sequential stream scheme = 0, Maximum concat size = 128,\n\
@@ -140,13 +146,12 @@ impl Load {
              instantiate [ ctlr0 ] as CTLR0\ninstantiate [ {disks} ] as {DRIVE}\n\
              topology disksim_iodriver driver0 [ disksim_bus bus0 [ disksim_ctlr ctlr0 [ disksim_bus bus1 [\n\
              {topology} ] ] ] ]\n\
-             disksim_logorg ORG0 {{ Addressing mode = Array, Distribution scheme = {scheme},\n\
+             disksim_logorg org0 {{ Addressing mode = {addressing}, Distribution scheme = {scheme},\n\
              Redundancy scheme = Noredun, devices = [ {disks} ], Stripe unit = {unit},\n\
              Synch writes for safety = 0, Number of copies = 2, Copy choice on read = 6,\n\
              RMW vs. reconstruct = 0.5, Parity stripe unit = 64, Parity rotation type = 1,\n\
              Time stamp interval = 0.0, Time stamp start time = 60000.0, Time stamp stop time = 10000000000.0,\n\
              Time stamp file name = stamps }}\n\
-             instantiate [ org0 ] as ORG0\n\
              disksim_pf Proc {{ Number of processors = 1, Process-Flow Time Scale = 1.0 }}\n\
              disksim_synthio Synthio {{ Number of I/O requests to generate = {REQUESTS},\n\
              Maximum time of trace generated = 10000000000.0, System call/return with each request = 0,\n\
@@ -156,10 +161,44 @@ impl Load {
     }
 }
 
-/// A client with one request outstanding, over so many blocks.
-fn generator(blocks: u64) -> String {
+/// DiskSim's statistics: it wants each named, by the part that it is of. None is printed.
+const STATISTICS: [(&str, &str, &str, &str); 5] = [
+    (
+        "iodriver stats",
+        "disksim_iodriver_stats",
+        "driver",
+        "size,locality,blocking,interference,queue,crit,idle,intarr,streak,stamp,per-device",
+    ),
+    ("bus stats", "disksim_bus_stats", "bus", "idle,arbwait"),
+    (
+        "ctlr stats",
+        "disksim_ctlr_stats",
+        "controller",
+        "cache,size,locality,blocking,interference,queue,crit,idle,intarr,streak,stamp,per-device",
+    ),
+    (
+        "device stats",
+        "disksim_device_stats",
+        "device",
+        "queue,crit,idle,intarr,size,seek,latency,xfer,acctime,interfere,buffer",
+    ),
+    ("process flow stats", "disksim_pf_stats", "", "per-process,per-CPU,all interrupt,sleep"),
+];
+
+/// The block of parameters that switches all of them off.
+fn statistics() -> String {
+    let block = |(part, kind, prefix, names): (&str, &str, &str, &str)| {
+        let switch = |name| format!("Print {prefix} {name} stats = 0").replace("  ", " ");
+        let switches: Vec<String> = names.split(',').map(switch).collect();
+        format!("{part} = {kind} {{ {} }}", switches.join(", "))
+    };
+    format!("disksim_stats Stats {{ {} }}", STATISTICS.map(block).join(",\n"))
+}
+
+/// A client with one request outstanding on a device of so many blocks.
+fn generator(device: &str, blocks: u64) -> String {
     format!(
-        "disksim_synthgen {{ Storage capacity per device = {blocks}, devices = [ org0 ],\n\
+        "disksim_synthgen {{ Storage capacity per device = {blocks}, devices = [ {device} ],\n\
          Blocking factor = 8, Probability of sequential access = 0.0, Probability of local access = 0.0,\n\
          Probability of read access = 0.667, Probability of time-critical request = 1.0,\n\
          Probability of time-limited request = 0.0, Time-limited think times = [ normal, 30.0, 100.0 ],\n\
