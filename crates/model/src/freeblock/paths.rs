@@ -9,7 +9,7 @@ use freewheel_units::Op;
 use super::chains::{Chain, Chains, Within};
 use super::prices::Prices;
 use super::reach::Reach;
-use super::search::{Field, Search};
+use super::search::{Field, Known, Search};
 use super::tracks::Tracks;
 use super::wanted::{Timed, Wanted};
 use crate::drive::Position;
@@ -91,21 +91,21 @@ impl Paths {
             field,
             reach,
             price,
-            known.max(least),
+            Known { worth: known.max(least), room: Known::FIRST },
             |Field { tracks, wanted, .. }, cylinder, best| {
                 let price = prices.of_cylinder(cylinder);
                 let within = Within::new(tracks, wanted, reach, cylinder, op);
-                if u64::from(within.sum) * price <= best {
+                if u64::from(within.sum) * price <= best.worth {
                     return best;
                 }
                 let surfaces = at_third.surfaces(tracks, &within);
                 at_third.gather(tracks, wanted, reach, (cylinder, surfaces), op, price);
                 let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
-                if here > best {
+                if here > best.worth {
                     third = Some(Position { cylinder, surface: within.surface });
                     worth = here;
                 }
-                best.max(here)
+                Known { worth: best.worth.max(here), ..best }
             },
         );
         let Some(third) = third else {

@@ -98,6 +98,13 @@ impl<'a> Reach<'a> {
         Stay { from: arrive.min(leave), to: leave.min(arrive + self.period) }
     }
 
+    /// Time on `at` between its ways, however long: the less extra seek, the more. Above zero wherever
+    /// there is a stay.
+    #[inline]
+    pub fn room(&self, at: Position, op: Op) -> u64 {
+        self.length.saturating_sub(self.enter_ns(at, op) + self.leave_ns(at, op))
+    }
+
     /// From when on anything may be done on a track that is at an end of the gap.
     #[inline]
     fn opens_ns(&self, at: Position) -> u64 {

@@ -2,8 +2,9 @@
 //!
 //! The paper's rule (osdi00 section 4): over all tracks, how many wanted blocks could be accessed in
 //! this gap? Its search looks at tracks in ascending order of extra seek and leaves out those that
-//! cannot beat the best. Ours descends a tree of bounds ([`Index`]) best first, so that it looks at
-//! few tracks however fragmented the wanted blocks are, and is as exact.
+//! cannot beat the best: of tracks with as many blocks it takes the one with the least extra seek.
+//! Ours descends a tree of bounds ([`Index`]) best first, so that it looks at few tracks however
+//! fragmented the wanted blocks are, and takes the same track.
 
 use std::collections::BinaryHeap;
 
@@ -24,6 +25,30 @@ pub(super) struct Best {
     pub op: Op,
     /// Worth of what can be had.
     pub value: u32,
+}
+
+/// The best so far, which another has to beat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Known {
+    pub worth: u64,
+    /// Of what is worth as much, only what leaves more time on its track is better: what takes less
+    /// extra seek. [`Known::FIRST`] where the first found counts.
+    pub room: u64,
+}
+
+impl Known {
+    /// Room that nothing exceeds.
+    pub const FIRST: u64 = u64::MAX;
+
+    /// What is worth no more than this is not better.
+    fn floor(self) -> u64 {
+        self.worth.saturating_sub(u64::from(self.room < Self::FIRST))
+    }
+
+    /// Whether something worth at most `worth` on tracks with at most this room may be better.
+    fn may_lose_to(self, worth: u64, room: u64) -> bool {
+        worth > self.worth || worth == self.worth && worth > 0 && room > self.room
+    }
 }
 
 /// How often a search asks whether it may go on, in nodes. Who is asked looks at a clock, which takes a
@@ -148,30 +173,33 @@ impl Search<'_> {
     /// Shows the cylinders, but for those of source and destination, that might offer more than
     /// `best`, best bound first, until none is left, the budget of nodes is spent or it may not go on.
     /// `visit` gets a cylinder and the best known, and returns the best known then; a bound is its worth
-    /// times the price of the node.
+    /// times the price of the node. With a slack the first found counts of what is worth as much.
     pub fn run(
         &mut self,
         field: &Field<'_>,
         reach: &Reach<'_>,
         price: impl Fn(Node) -> u64,
-        mut best: u64,
-        mut visit: impl FnMut(&Field<'_>, u32, u64) -> u64,
+        mut best: Known,
+        mut visit: impl FnMut(&Field<'_>, u32, Known) -> Known,
     ) {
         let ceiling = field.ceiling();
         let slack_log2 = self.slack_log2;
-        let enough = |best: u64| slack_log2.map_or(best, |log2| best.saturating_add(best >> log2));
-        let bound = |Field { tracks, index, .. }: &Field<'_>, reached: Reached, best: u64| {
+        let enough = |Known { worth, room }: Known| match slack_log2 {
+            Some(log2) => Known { worth: worth.saturating_add(worth >> log2), room: Known::FIRST },
+            None => Known { worth, room },
+        };
+        let bound = |Field { tracks, index, .. }: &Field<'_>, reached: Reached, best: Known| {
             let Reached { node, arc, length } = reached;
             let (price, wanted) = (price(node), index.bound(node, arc).into());
             let best = enough(best);
-            if wanted * price <= best {
+            if !best.may_lose_to(wanted * price, length) {
                 return None;
             }
             // Of what is wanted, and of what can pass in the time, the lesser.
             let sectors = tracks.sectors_max(index.cylinders(node));
             let passing = ceiling.of(reach.sectors_in(length, sectors));
             let bound = passing.min(wanted) * price;
-            (bound > best).then(|| Candidate::new(bound, node, arc))
+            best.may_lose_to(bound, length).then(|| Candidate::new(bound, node, arc))
         };
         self.frontier.clear();
         let root = Reached::new(field, reach, field.index.root());
@@ -180,8 +208,14 @@ impl Search<'_> {
         }
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
-            if candidate.bound() <= enough(best) {
+            if candidate.bound() <= enough(best).floor() {
                 break;
+            }
+            // It may have been put there when the best took more extra seek.
+            if candidate.bound() == best.worth
+                && Reached::new(field, reach, node).is_none_or(|at| at.length <= best.room)
+            {
+                continue;
             }
             if !self.may_look_at(node) {
                 self.looked.exhausted = true;
@@ -196,15 +230,15 @@ impl Search<'_> {
                 if node.number != from && node.number != to {
                     let better = visit(field, node.number, best);
                     // What is best now will be taken, and is stale then anyway.
-                    if better <= best && field.index.is_stale(node.number) {
+                    if better == best && field.index.is_stale(node.number) {
                         self.vain.push(node.number);
                     }
-                    best = best.max(better);
+                    best = better;
                 }
                 continue;
             }
             // The slots of the whole node leave most children out before their own are worked out.
-            let known = u32::try_from(best / price(node)).unwrap_or(u32::MAX);
+            let known = u32::try_from(best.floor() / price(node)).unwrap_or(u32::MAX);
             let mut below = std::mem::take(&mut self.frontier.below);
             Reached::below(field, reach, (node, candidate.arc()), known, &mut below);
             for child in below.drain(..) {
@@ -395,35 +429,67 @@ fn better_on(
     better
 }
 
-/// The best track of all: the source's, the destination's, or a third. None when nothing can be had.
+/// The best track so far, its room, and how many surfaces of its cylinder come before it; none of a
+/// cylinder looked at before.
+#[derive(Clone, Copy)]
+struct Found {
+    best: Best,
+    room: u64,
+    turn: u32,
+}
+
+impl Found {
+    fn known(found: Option<Self>) -> Known {
+        found.map_or(Known { worth: 0, room: 0 }, |Self { best, room, .. }| Known {
+            worth: best.value.into(),
+            room,
+        })
+    }
+
+    /// Whether a track of this worth and room behind `turn` others is better.
+    fn loses_to(&self, value: u32, room: u64, turn: u32) -> bool {
+        let (room, before) = (room.cmp(&self.room), self.turn.cmp(&turn));
+        value.cmp(&self.best.value).then(room).then(before).is_gt()
+    }
+}
+
+/// The best track of all: the source's, the destination's, or a third. Of tracks with as much it is
+/// the one with the least extra seek, and on a cylinder the first from the heads on. None when nothing
+/// can be had.
 pub(super) fn best_track(
     field: &Field<'_>,
     reach: &Reach<'_>,
     search: &mut Search<'_>,
 ) -> Option<Best> {
-    let mut best: Option<Best> = None;
+    let mut found: Option<Found> = None;
     let limits = Limits::of(field, reach);
     let mut offers = Offers::NONE;
     let mut consider = |field: &Field<'_>, cylinder: u32, first: u32| {
-        let mut known = best.map_or(0, |best| best.value);
-        offers_on(field, reach, &limits, (cylinder, known), &mut offers);
-        let (mut visits, mut found) = (Visits::default(), None);
-        // What may offer most is looked at first, as it leaves most of the others out. Among equals the
-        // first one counts.
-        while let Some((on, most)) = offers.take_greatest(first) {
-            let is_before = found.is_some_and(|found| on < found);
-            let least = known - u32::from(is_before);
-            if most <= least {
+        let least = |found| u32::try_from(Found::known(found).floor()).unwrap_or(u32::MAX);
+        offers_on(field, reach, &limits, (cylinder, least(found)), &mut offers);
+        let mut visits = Visits::default();
+        found = found.map(|found| Found { turn: 0, ..found });
+        // What may offer most is looked at first, as it leaves most of the others out.
+        while let Some((turn, most)) = offers.take_greatest(first) {
+            if most <= least(found) {
                 offers.clear();
                 break;
             }
-            let at = Position { cylinder, surface: (first + on) % u64::BITS };
-            if let Some(better) = better_on(least, field, reach, &limits, at, &mut visits) {
-                (known, found) = (better.value, Some(on));
-                best = Some(better);
+            let at = Position { cylinder, surface: (first + turn) % u64::BITS };
+            if let Some(found) = found.filter(|found| most == found.best.value) {
+                let room = limits.ops.iter().map(|&op| reach.room(at, op)).max().unwrap_or(0);
+                if !found.loses_to(most, room, turn) {
+                    continue;
+                }
+            }
+            if let Some(best) = better_on(least(found), field, reach, &limits, at, &mut visits) {
+                let better = Found { best, room: reach.room(at, best.op), turn };
+                if found.is_none_or(|found| found.loses_to(best.value, better.room, turn)) {
+                    found = Some(better);
+                }
             }
         }
-        known.into()
+        Found::known(found)
     };
     for at in [reach.gap.from, reach.gap.to] {
         if let Some(arc) = reach.arc_at(at.cylinder) {
@@ -437,16 +503,16 @@ pub(super) fn best_track(
     }
     // The tracks of source and destination need no seek of their own, their cylinders at most one
     // head switch more.
-    let mut known = 0;
+    let mut known = Found::known(None);
     for at in [reach.gap.from, reach.gap.to] {
         let node = Node { level: 0, number: at.cylinder };
         let offers = reach.arc_at(at.cylinder).map_or(0, |arc| field.index.bound(node, arc));
-        if u64::from(offers) > known {
+        if u64::from(offers) > known.floor() {
             known = consider(field, at.cylinder, at.surface);
         }
     }
     search.run(field, reach, |_| 1, known, |field, cylinder, _| consider(field, cylinder, 0));
-    best
+    found.map(|found| found.best)
 }
 
 #[cfg(test)]
@@ -467,11 +533,16 @@ mod tests {
         Tracks::new(&Arc::new(Drive::build(&spec).unwrap()))
     });
 
-    /// What the first of the surfaces in order from `first` on has that has most, one looked at after
-    /// the other.
-    fn in_order(field: &Field<'_>, reach: &Reach<'_>, cylinder: u32, first: u32) -> Option<Best> {
+    /// The best of a cylinder's surfaces in order from `first` on, and its room, one looked at after the
+    /// other: more blocks, then less extra seek, then the first.
+    fn in_order(
+        field: &Field<'_>,
+        reach: &Reach<'_>,
+        cylinder: u32,
+        first: u32,
+    ) -> Option<(Best, u64)> {
         let Field { tracks, wanted, .. } = field;
-        let mut best: Option<Best> = None;
+        let mut best: Option<(Best, u64)> = None;
         for surface in (first..tracks.surfaces()).chain(0..first) {
             let at = Position { cylinder, surface };
             let place = tracks.place(at)?;
@@ -482,8 +553,9 @@ mod tests {
             let window = tracks.window(reach.time(stay.from), stay.length());
             let passing = tracks.passing(&place, &window);
             let value = wanted.value(tracks, at, &place, (passing, Op::Read), 0).value;
-            if value > best.map_or(0, |best| best.value) {
-                best = Some(Best { at, op: Op::Read, value });
+            let room = reach.room(at, Op::Read);
+            if value > 0 && best.is_none_or(|(best, most)| (value, room) > (best.value, most)) {
+                best = Some((Best { at, op: Op::Read, value }, room));
             }
         }
         best
@@ -491,22 +563,30 @@ mod tests {
 
     proptest! {
         #[test]
-        fn of_tracks_of_a_cylinder_that_offer_as_much_the_first_from_the_heads_on_is_taken(
+        fn of_tracks_that_offer_as_much_the_one_with_the_least_extra_seek_is_taken(
             seed: u64, wanted_of in 1u64..40, fineness in prop_oneof![Just(Fineness::Coarse), Just(Fineness::Fine)],
         ) {
             let tracks = &*TRACKS;
             let prng = &mut Prng::new(seed, "search");
-            let mut any = || Position {
+            let any = |prng: &mut Prng| Position {
                 cylinder: prng.below(10_000) as u32,
                 surface: prng.below(tracks.surfaces().into()) as u32,
             };
-            let (from, to) = (any(), any());
-            // Something here and there on the source's cylinder, and nothing elsewhere.
+            let (from, to) = (any(prng), any(prng));
+            // Something here and there on the source's cylinder and some others, and nothing elsewhere.
+            let others = prng.below(12);
+            let near = (from.cylinder + 1..from.cylinder + 9).filter(|_| others > 3);
+            let far = (0..others).map(|_| any(prng).cylinder).collect::<Vec<_>>();
+            let mut cylinders: Vec<u32> = near.chain(far).filter(|&at| at != to.cylinder).collect();
+            cylinders.insert(0, from.cylinder);
             let wanted = &mut Wanted::new(tracks, 0);
             wanted.layer(tracks, LayerKey { op: Op::Read, size: 8, offset: 0, weight: 1 });
-            for surface in 0..tracks.surfaces() {
+            let each = cylinders.iter().flat_map(|&cylinder| {
+                (0..tracks.surfaces()).map(move |surface| Position { cylinder, surface })
+            });
+            for at in each {
                 let mut blocks = 0..0;
-                tracks.for_each_stretch(Position { surface, ..from }, |on| blocks = on.first..on.end());
+                tracks.for_each_stretch(at, |on| blocks = on.first..on.end());
                 let blocks = blocks.start.div_ceil(8)..blocks.end / 8;
                 for block in blocks.filter(|_| prng.below(40) < wanted_of) {
                     wanted.want(tracks, 0, block, block + 1);
@@ -526,8 +606,14 @@ mod tests {
                 frontier: &mut Frontier::default(), vain: &mut Vec::new(), budget: u64::MAX,
                 slack_log2: None, go_on: &mut |_| true, searches: 1, looked: Looked::default(),
             };
-            let expected = in_order(field, &reach, from.cylinder, from.surface);
-            prop_assert_eq!(best_track(field, &reach, &mut search), expected);
+            let found = best_track(field, &reach, &mut search);
+            let first = |cylinder| if cylinder == from.cylinder { from.surface } else { 0 };
+            let here = |&cylinder: &u32| in_order(field, &reach, cylinder, first(cylinder));
+            let expected = cylinders.iter().filter_map(here).map(|(best, room)| (best.value, room)).max();
+            prop_assert_eq!(found.map(|best| (best.value, reach.room(best.at, Op::Read))), expected);
+            // On one cylinder the first from the heads on, to the very track.
+            let same = found.and_then(|best| here(&best.at.cylinder));
+            prop_assert_eq!(found, same.map(|(best, _)| best));
         }
     }
 }
