@@ -245,6 +245,9 @@ impl From<StudyError> for Failure {
     fn from(error: StudyError) -> Self {
         match error {
             StudyError::Config(error) => error.into(),
+            StudyError::ScrubEffort { .. } => Self::wrong_use(error)
+                .of_option("--scrub-effort:")
+                .with_help("`--no-scrub` leaves the estimate out"),
             StudyError::Empty { .. } => Self::failed(error).with_help(
                 "give a trace with reads or writes: `freewheel trace info` says what is in one",
             ),

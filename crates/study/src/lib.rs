@@ -33,7 +33,8 @@ pub use free_work::{
 pub use number::four_digits;
 pub use postmark::{PassTable, pass_tables};
 pub use scrub::{
-    ArmScrub, SCRUB_EFFORT, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
+    ArmScrub, SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart,
+    ScrubPoint,
 };
 pub use sim_page::{PRICES_ARE, cautions, sim_html};
 pub use stages::{StageRow, StageTable, stage_table};

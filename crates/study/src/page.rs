@@ -84,8 +84,22 @@ pub(crate) fn section(title: &str, content: &Markup) -> Markup {
 /// A finding or caution: each line of its detail is a paragraph.
 pub(crate) fn finding(finding: &Finding) -> Markup {
     html! {
-        strong { (finding.headline) }
-        @for line in finding.detail.lines() { p { (line) } }
+        strong { (prose(&finding.headline)) }
+        @for line in finding.detail.lines() { p { (prose(line)) } }
+    }
+}
+
+/// Words in which names that a user types stand between backticks, as for a terminal.
+pub(crate) fn prose(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    // Between a pair lies every other part; one that is not closed stays as it is.
+    let is_code = |at: usize| at % 2 == 1 && at + 1 < parts.len();
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if is_code(at) { code { (part) } }
+            @else if at % 2 == 1 { "`" (part) }
+            @else { (part) }
+        }
     }
 }
 
@@ -217,6 +231,13 @@ pub(crate) fn rate(bytes_per_second: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_between_backticks_are_code_and_everything_is_escaped() {
+        let html = prose("`a < b` and `--x`, 5 > 4, one ` alone").into_string();
+        let code = "<code>a &lt; b</code> and <code>--x</code>, 5 &gt; 4, one ` alone";
+        assert_eq!(html, code);
+    }
 
     #[test]
     fn what_is_about_so_long_has_two_digits() {

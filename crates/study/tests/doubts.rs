@@ -5,6 +5,7 @@ use std::io::Write;
 
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::TraceWorkload;
+use freewheel_sim::source::Fit;
 use freewheel_study::{Study, StudyOptions, study};
 use freewheel_units::Prng;
 
@@ -71,7 +72,7 @@ fn a_trace_of_one_second_is_called_a_moment() {
 }
 
 #[test]
-fn a_load_beyond_the_drive_is_said_to_be_one_unless_it_waits_for_the_drive() {
+fn a_load_beyond_the_drive_is_said_to_be_one_also_where_it_waits_for_the_drive() {
     // 400 a second for 65 s, of which the drive serves about 120.
     let lines = |response| reads(26_000, 2_500_000, response);
     let study = studied(&lines(None), |_| {});
@@ -81,7 +82,148 @@ fn a_load_beyond_the_drive_is_said_to_be_one_unless_it_waits_for_the_drive() {
     assert!(headline.starts_with("This drive cannot serve this load: on average"), "{headline}");
     let waits = studied(&lines(Some(2 * MS)), |_| {});
     assert!(waits.dependent_replay);
-    assert!(!waits.findings[0].headline.starts_with("This drive"), "{:?}", waits.findings[0]);
+    assert!(waits.baseline().result.outstanding_mean < 2.0);
+    let headline = &waits.findings[0].headline;
+    let begins = "This drive cannot serve this load at its recorded pace: it works for ";
+    assert!(headline.starts_with(begins), "{headline}");
+}
+
+#[test]
+fn a_drive_that_is_slower_than_the_traced_one_but_has_idle_time_is_not_overloaded() {
+    // A request 60 ms after the one before had been answered in 40 ms: the drive takes some 8 ms.
+    let sound = studied(&reads(700, 100 * MS, Some(40 * MS)), |_| {});
+    assert!(sound.dependent_replay);
+    // One of 5 ms after a second of quiet: the run lasts longer, and the drive is idle most of the time.
+    let slower = studied(&reads(100, 20 * MS, Some(MS / 10)), |_| {});
+    assert!(slower.baseline().result.elapsed_ns as f64 > 1.05 * slower.trace.info.span_ns as f64);
+    for study in [sound, slower] {
+        for finding in &study.findings {
+            assert!(!finding.headline.starts_with("This drive cannot serve"), "{finding:?}");
+        }
+    }
+}
+
+/// What would be said of a load that the drive serves.
+fn contradictions(study: &Study) -> Vec<&str> {
+    let words = [
+        "would cut the mean",
+        "would make the mean",
+        "No policy outside the drive does better",
+        "lowers the mean response time",
+        "your load",
+        "at no cost to it",
+        "at the cost of a mean response",
+        "with the bursts",
+        "on average here",
+        "wait for the media: they take",
+    ];
+    let text = format!("{:?}", study.findings);
+    words.into_iter().filter(|words| text.contains(words)).collect()
+}
+
+#[test]
+fn no_finding_of_an_overload_speaks_as_of_a_load_that_the_drive_serves() {
+    let mut lines = reads(26_000, 2_500_000, None);
+    // Writes with FUA, and flushes.
+    for at in (0..26_000).step_by(10) {
+        let arrival = at as u64 * 2_500_000;
+        lines[at] = format!("{arrival},W,{},4096,1,\n{arrival},F,0,0,0,\n", at * 4096);
+    }
+    let policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
+    let study = studied(&lines, |options| {
+        (options.policies, options.scrub) = (policies.clone(), true);
+        (options.drive, options.trace.fit) = ("exos-x24-24tb".into(), Fit::Scale);
+    });
+    let first = &study.findings[0];
+    assert!(first.headline.starts_with("This drive cannot serve"), "{first:?}");
+    assert_eq!(contradictions(&study), Vec::<&str>::new(), "{:#?}", study.findings);
+    let says = |words: &str| study.findings.iter().any(|f| f.headline.contains(words));
+    assert!(says("In this overload the rotational gaps"), "{:#?}", study.findings);
+    assert!(says("cannot keep up with the load"), "{:#?}", study.findings);
+}
+
+#[test]
+fn of_an_overload_policies_are_told_apart_by_what_they_serve() {
+    let policies = vec![PolicySpec::Fcfs, PolicySpec::Sptf];
+    let with = |gap_ns| {
+        studied(&reads(70_000_000_000 / gap_ns, gap_ns, None), |options| {
+            options.policies.clone_from(&policies);
+        })
+    };
+    let says =
+        |study: &Study, words: &str| study.findings.iter().any(|f| f.headline.contains(words));
+    // 170 a second: more than FCFS serves, and less than SPTF.
+    let served = with(6 * MS);
+    assert!(served.findings[0].headline.starts_with("This drive cannot serve"));
+    assert!(says(&served, "Under SPTF this drive can serve this load"), "{:#?}", served.findings);
+    // 1,000 a second are too many for both.
+    let unserved = with(MS);
+    let words = "No policy that was compared lets this drive serve this load: of 1000 reads";
+    assert!(says(&unserved, words), "{:#?}", unserved.findings);
+}
+
+#[test]
+fn one_missing_completion_leaves_the_replay_by_dependence_and_many_are_said_to_end_it() {
+    let with_missing = |missing: usize| {
+        let mut lines = reads(700, 100 * MS, Some(8 * MS));
+        for line in &mut lines[1..=missing] {
+            let keep = line.rfind(',').unwrap() + 1;
+            line.truncate(keep);
+            line.push('\n');
+        }
+        studied(&lines, |_| {})
+    };
+    for (missing, is_dependent) in [(1, true), (6, true), (7, false), (699, false)] {
+        let study = with_missing(missing);
+        assert_eq!(study.dependent_replay, is_dependent, "{missing}");
+        let headline = &study.findings[0].headline;
+        let begins = format!("{missing} of the trace's 700 requests have no completion time");
+        assert!(headline.starts_with(&begins), "{headline}");
+        assert_eq!(headline.contains("at their traced times"), !is_dependent, "{headline}");
+    }
+    // None recorded at all is no surprise, nor what is asked for.
+    assert!(!first(&reads(700, 100 * MS, None)).contains("completion time"));
+}
+
+#[test]
+fn a_minute_that_ends_before_its_last_request_is_no_moment() {
+    // 60 s, the last request at 59.9 s; and 58 s.
+    assert!(!first(&reads(600, 100 * MS, None)).starts_with("The trace lasts"));
+    let short = first(&reads(580, 100 * MS, None));
+    assert_eq!(short, "The trace lasts 57.9 s: it shows a moment, not a load.");
+}
+
+#[test]
+fn microseconds_read_as_nanoseconds_are_recognised_by_responses_and_by_the_load() {
+    // 10 a second for 70 s, answered in 8 ms, all a thousand times too fast.
+    let answered = first(&reads(700, MS / 10, Some(8_000)));
+    let study = studied(&reads(700, MS / 10, Some(8_000)), |_| {});
+    let says = |study: &Study, words: &str| {
+        study.findings.iter().any(|f| f.headline.contains(words) || f.detail.contains(words))
+    };
+    assert!(says(&study, "responses of 8.00 us on average: is the unit"), "{:#?}", study.findings);
+    let hint =
+        "If its times are microseconds that were read as nanoseconds, the trace takes 69.9 s";
+    assert!(answered.starts_with("This drive cannot serve"), "{answered}");
+    assert!(says(&study, hint), "{:#?}", study.findings);
+    let unanswered = studied(&reads(700, MS / 10, None), |_| {});
+    assert!(says(&unanswered, hint), "{:#?}", unanswered.findings);
+    // What no unit explains: 65 s of 400 a second, and answers of 100 us.
+    assert!(!says(&studied(&reads(26_000, 2_500_000, None), |_| {}), "microseconds"));
+    assert!(!says(&studied(&reads(700, 100 * MS, Some(100_000)), |_| {}), "unit of its times"));
+}
+
+#[test]
+fn a_potential_without_an_estimate_says_too_that_the_drive_must_give_its_gaps_away() {
+    for scrub in [true, false] {
+        let study = studied(&sound(), |options| {
+            options.drive = "exos-x24-24tb".into();
+            options.scrub = scrub;
+        });
+        let potential = study.findings.iter().find(|f| f.headline.contains("a potential of"));
+        let headline = &potential.unwrap().headline;
+        assert!(headline.ends_with(", once the drive gives them away."), "{scrub}: {headline}");
+    }
 }
 
 #[test]

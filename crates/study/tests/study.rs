@@ -8,7 +8,7 @@ use freewheel_sim::background::GapShares;
 use freewheel_sim::config::{Experiment, SimConfig, TraceWorkload};
 use freewheel_sim::source::{Fit, ReplayMode};
 use freewheel_study::{ScrubEnd, Study, StudyError, StudyOptions, free_work_parts, study};
-use freewheel_units::Prng;
+use freewheel_units::{Prng, SimDuration};
 
 const HEADER: &str = "arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns\n";
 
@@ -187,7 +187,9 @@ fn nothing_is_said_of_policies_that_were_not_tried() {
 
 #[test]
 fn a_burst_that_buries_the_drive_is_called_one() {
-    let study = studied(&random_reads(500, 1), |_| {});
+    // Half a second of 1,000 reads a second, and a minute later the next.
+    let burst = random_reads(500, 1) + "60000000000,R,0,4096,0,\n";
+    let study = studied(&burst, |_| {});
     assert!(says(&study, "it cannot keep up with the bursts"));
     let calm = studied(&random_reads(200, 50), |_| {});
     assert!(!says(&calm, "cannot keep up"));
@@ -282,7 +284,9 @@ fn the_time_of_a_scrub_is_said_and_leaves_the_load_as_it_is() {
     let scrub = study.findings.iter().find(|finding| finding.headline.contains("A scrub")).unwrap();
     assert!(scrub.detail.lines().count() > 1);
     // What is escaped on a page is not in these.
-    assert!(scrub.detail.lines().all(|line| page.contains(&format!("<p>{line}</p>"))), "{page}");
+    let typed = page.replace("<code>", "`").replace("</code>", "`");
+    let missing = scrub.detail.lines().find(|line| !typed.contains(&format!("<p>{line}</p>")));
+    assert_eq!(missing, None);
     let without = studied(&random_reads(400, 20), |o| o.scrub = false);
     assert!(without.scrub.is_none() && !says(&without, "scrub"));
 }
@@ -437,4 +441,61 @@ fn writes_with_fua_are_counted_and_what_they_wait_is_told_where_a_write_cache_sp
     assert!(!says(&of(&alternate(&writes), false), "FUA"));
     let plain = of(&writes, true);
     assert!(!says(&plain, "FUA") && plain.baseline().result.fua_write_response.is_none());
+}
+
+#[test]
+fn an_effort_that_no_estimate_can_do_with_is_refused_with_the_range() {
+    for (ms, is_taken) in [(0, false), (999, false), (1000, true), (86_400_001, false)] {
+        let (_file, mut options) = options(&random_reads(100, 20));
+        (options.policies, options.scrub_effort) =
+            (vec![PolicySpec::Fcfs], SimDuration::from_ms(ms));
+        match study(&options, &|_| {}) {
+            Ok(_) => assert!(is_taken, "{ms}"),
+            Err(error) => {
+                assert!(!is_taken, "{error}");
+                assert!(error.to_string().contains("1s to 1d are allowed"), "{error}");
+            }
+        }
+        // It does not matter where nothing is estimated.
+        options.scrub = false;
+        assert!(study(&options, &|_| {}).is_ok());
+    }
+}
+
+#[test]
+fn no_page_shows_the_backticks_of_a_terminal() {
+    let text = random_reads(200, 50);
+    let study = studied(&text, |o| o.drive = "exos-x24-24tb".into());
+    assert!(study.findings.iter().any(|finding| finding.detail.contains('`')));
+    let page = study.html();
+    assert!(page.contains("<code>keep_free_blocks_before</code>"));
+    let (spec, drive) = freewheel_sim::library::drive("exos-x24-24tb").unwrap();
+    for page in [page, freewheel_study::DriveSheet::new(&spec, &drive).html()] {
+        let at = page.find('`');
+        let around = at.map(|at| &page[at.saturating_sub(80)..(at + 80).min(page.len())]);
+        assert_eq!(around, None);
+    }
+}
+
+#[test]
+fn a_sheet_gives_each_seek_time_one_distance() {
+    let (spec, drive) = freewheel_sim::library::drive("atlas10k").unwrap();
+    let sheet = freewheel_study::DriveSheet::new(&spec, &drive);
+    let reason = sheet.miss_words().into_iter().find(|(name, _)| *name == "mean seek, read");
+    let reason = reason.unwrap().1;
+    // Those that the words name, as the table has them.
+    let named = [
+        (1, "1.2 ms for 1 cylinder"),
+        (10_021, "10.8 ms for 10,021"),
+        (10_041, "11.2 ms for all 10,041"),
+    ];
+    for (distance, words) in named {
+        let seek = sheet.seeks.iter().find(|seek| seek.distance_cylinders == distance).unwrap();
+        assert!(words.starts_with(&format!("{:.1} ms", seek.read_ns as f64 / 1e6)), "{seek:?}");
+        assert!(reason.contains(words), "{reason}");
+    }
+    assert!(sheet.seek_table_words().unwrap().contains("ends at 10,021 cylinders"));
+    // A curve of a formula has no end.
+    let (spec, drive) = freewheel_sim::library::drive("exos-x24-24tb").unwrap();
+    assert_eq!(freewheel_study::DriveSheet::new(&spec, &drive).seek_table_cylinders_max, None);
 }

@@ -13,6 +13,10 @@ use crate::input::Damage;
 use crate::regions::{Footprint, PAGE_BYTES, Regions, Touched};
 use crate::{Format, Record, TraceReader};
 
+/// A replay by dependence needs the completions of all requests but less than one in this many. A tracer
+/// that stops loses those of the requests under way; more say that completions were not recorded.
+pub const MISSING_COMPLETIONS_ONE_IN: u64 = 100;
+
 /// What a trace holds. Sums of bytes that pass 2^64 stay at 2^64 - 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TraceInfo {
@@ -74,6 +78,18 @@ pub struct DeviceInfo {
 }
 
 impl TraceInfo {
+    /// Requests without a completion time.
+    pub fn missing_completions(&self) -> u64 {
+        self.requests - self.completions
+    }
+
+    /// Whether enough requests have a completion time to tell which request waited for which: all but
+    /// less than one in [`MISSING_COMPLETIONS_ONE_IN`].
+    pub fn tells_dependence(&self) -> bool {
+        let missing = u128::from(self.missing_completions());
+        missing * u128::from(MISSING_COMPLETIONS_ONE_IN) < u128::from(self.requests)
+    }
+
     /// Reads the rest of `reader`.
     pub fn scan(reader: &mut TraceReader) -> Result<Self, TraceError> {
         InfoCollector::new(reader.format()).collect(reader)

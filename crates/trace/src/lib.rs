@@ -41,7 +41,7 @@ pub use characterize::{
 pub use convert::{ConvertOptions, Converted, convert, convert_with};
 pub use error::{Damaged, Malformed, TraceError, UnknownFormatName};
 pub use format::Format;
-pub use info::{DeviceInfo, InfoCollector, TraceInfo};
+pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 pub use input::{Compression, Damage};
 pub use reader::{OpenOptions, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};

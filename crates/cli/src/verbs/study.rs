@@ -78,7 +78,7 @@ pub struct StudyArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Replay {
-    /// Dependent where the trace records completions, else by arrival
+    /// Dependent where the trace records completions of more than 99 % of its requests, else by arrival
     Auto,
     /// At the traced times
     Arrivals,

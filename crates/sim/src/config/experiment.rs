@@ -157,7 +157,7 @@ impl Experiment {
     pub fn is_dependent(&self) -> bool {
         let Workload::Trace(workload) = &self.config.workload else { return false };
         match workload.replay {
-            ReplayMode::Auto => self.trace.as_ref().is_some_and(|info| info.has_completions),
+            ReplayMode::Auto => self.trace.as_ref().is_some_and(TraceInfo::tells_dependence),
             mode => mode == ReplayMode::Dependent,
         }
     }

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use freewheel_trace::{Format, InfoCollector, OpenOptions, TraceInfo, TraceReader};
+use freewheel_trace::{
+    Format, InfoCollector, MISSING_COMPLETIONS_ONE_IN, OpenOptions, TraceInfo, TraceReader,
+};
 use freewheel_units::{Blocks, SimDuration, grouped};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,9 +140,9 @@ pub(super) fn check_workload(
             ))
         }
         Workload::Trace(TraceWorkload { replay: ReplayMode::Dependent, file, .. }) => {
-            trace.filter(|info| !info.has_completions).map_or(Ok(()), |info| {
+            trace.filter(|info| !info.tells_dependence()).map_or(Ok(()), |info| {
                 wrong(format!(
-                    "`replay` is dependent, but {} records of {} of its {} requests when they completed: auto or arrivals is needed",
+                    "`replay` is dependent, but {} records of {} of its {} requests when they completed, and less than one in {MISSING_COMPLETIONS_ONE_IN} may lack that: auto or arrivals is needed",
                     file.display(),
                     grouped(info.completions),
                     grouped(info.requests)

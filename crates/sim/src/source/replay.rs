@@ -21,7 +21,8 @@ use crate::events::EventQueue;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayMode {
-    /// Dependent where the trace records completions, else by arrival.
+    /// Dependent where the trace records the completions of more than 99 % of its requests, else by
+    /// arrival.
     #[default]
     Auto,
     /// At the traced times.
@@ -73,8 +74,8 @@ struct Lineage {
 }
 
 impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
-    /// `total` is the number of records, for progress. Requests whose record has no completion
-    /// are taken to have completed at once.
+    /// `total` is the number of records, for progress. A request whose record has no completion comes
+    /// as the others do, but no request is taken to have waited for it.
     pub fn new(records: I, placement: Placement, dependent: bool, total: u64) -> Self {
         Self {
             records,
@@ -110,7 +111,7 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
             self.ready.push(self.clock, request);
             return Ok(());
         }
-        let completion = record.completion.map_or(self.clock, since_origin).max(self.clock);
+        let completion = record.completion.map(|time| since_origin(time).max(self.clock));
         match self.lineage.adopt(request.tag, self.clock, completion) {
             Adoption::Orphan => self.issue(self.clock, request),
             Adoption::After(parent, think) => match self.lineage.replayed.get(&parent) {
@@ -163,7 +164,8 @@ enum Adoption {
 }
 
 impl Lineage {
-    fn adopt(&mut self, index: u64, arrival: SimTime, completion: SimTime) -> Adoption {
+    /// A request without a traced `completion` is nobody's parent.
+    fn adopt(&mut self, index: u64, arrival: SimTime, completion: Option<SimTime>) -> Adoption {
         while let Some(&Reverse((done, child))) = self.traced.peek().filter(|r| r.0.0 <= arrival) {
             self.traced.pop();
             self.pending.remove(&child);
@@ -171,8 +173,10 @@ impl Lineage {
                 self.replayed.remove(&superseded);
             }
         }
-        self.traced.push(Reverse((completion, index)));
-        self.pending.insert(index);
+        if let Some(completion) = completion {
+            self.traced.push(Reverse((completion, index)));
+            self.pending.insert(index);
+        }
         match self.parent {
             None => Adoption::Orphan,
             Some((done, parent)) => Adoption::After(parent, arrival - done),
@@ -275,6 +279,17 @@ mod tests {
         assert_eq!(arrivals(&records, true, 10), [0, 2, 17, 28]);
         // On a drive of 1 ms: second done at 3, third at 3 + 5 = 8, fourth at 9 + 1.
         assert_eq!(arrivals(&records, true, 1), [0, 2, 8, 10]);
+    }
+
+    #[test]
+    fn no_request_waits_for_one_whose_completion_is_missing() {
+        let mut records = [record(0, 10), record(12, 16), record(17, 25), record(26, 40)];
+        // The second completed at 16, the third comes 1 ms later; on a drive of 1 ms each: first done
+        // at 1, second at 3 + 1, third at 5 + 1, fourth 1 ms later.
+        assert_eq!(arrivals(&records, true, 1), [0, 3, 5, 7]);
+        // Without that, the third came 7 ms after the first completed.
+        records[1].completion = None;
+        assert_eq!(arrivals(&records, true, 1), [0, 3, 8, 10]);
     }
 
     #[test]

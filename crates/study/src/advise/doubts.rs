@@ -3,16 +3,17 @@
 //!
 //! The limits are far from any trace of a working host. Each is assumed, and says where it comes from.
 
-use freewheel_sim::source::REPLAY_WINDOW;
-use freewheel_trace::{Character, DurationSummary};
+use freewheel_sim::source::ReplayMode;
+use freewheel_trace::{Character, DurationSummary, MISSING_COMPLETIONS_ONE_IN};
 use freewheel_units::{Bytes, grouped};
 
 use super::findings::HINT_REQUESTS;
-use super::{Finding, Study};
+use super::{Finding, Study, overload};
 use crate::page::{ms, percent, span};
 
-/// Shorter traces hold a burst and not a load.
-const SPAN_MIN_S: f64 = 60.0;
+/// Shorter traces hold a burst and not a load. The last request of a recording of a minute comes somewhat
+/// before its end.
+const SPAN_MIN_S: f64 = 59.0;
 /// Longer ones than any published block trace but one: a year.
 const SPAN_MAX_S: f64 = 366.0 * 86_400.0;
 /// Fewer requests than one in this time are no load of a drive.
@@ -23,8 +24,9 @@ const RATE_MAX: f64 = 100_000.0;
 const REQUEST_MAX: Bytes = Bytes::from_kib(128 * 1024);
 /// Linux gives a SCSI command up after 30 s.
 const RESPONSE_MAX_NS: u64 = 30_000_000_000;
-/// A run that ends later than this many times the span of its trace was kept from ending with it.
-const OUTLASTS: f64 = 1.05;
+/// No disk answers sooner on average: a command alone takes tens of microseconds, from a disk's buffer too.
+/// Only memory that stands for a disk does.
+const RESPONSE_MEAN_MIN_NS: f64 = 10_000.0;
 /// A smaller share says less than the count.
 const SHARE_MIN: f64 = 0.001;
 /// A mean response of this length is that of a queue, not of a drive.
@@ -34,12 +36,14 @@ const RESPONSE_MEAN_MAX_NS: f64 = 1e9;
 pub(super) fn doubts(study: &Study) -> Vec<Finding> {
     let trace = &study.trace;
     let all = [
-        overloaded(study),
+        missing_completions(study),
+        overload::finding(study),
         long(trace),
         fast(trace),
         short(study),
         huge(trace),
         slow(trace),
+        quick(trace),
         unaligned(trace),
     ];
     all.into_iter().flatten().collect()
@@ -49,30 +53,35 @@ fn seconds(trace: &Character) -> f64 {
     trace.info.span_ns as f64 / 1e9
 }
 
-/// None where the drive keeps up, or the load waits for it. Many requests outstanding on average are not
-/// enough: one burst at the beginning of a long quiet trace has them, and the drive is done with it soon.
-fn overloaded(study: &Study) -> Option<Finding> {
-    let run = study.baseline();
-    let mean = run.result.outstanding_mean;
-    let needed = run.result.elapsed_ns as f64 / 1e9;
-    let outlasts = needed > OUTLASTS * seconds(&study.trace);
-    let waits_for_drive = study.dependent_replay;
-    (!waits_for_drive && outlasts && mean > REPLAY_WINDOW as f64).then(|| {
-        let way_out = match study.trace.info.has_completions {
-            true => "`--replay dependent` asks a slower drive later, as the traced host would have.",
-            false => "Study a faster drive, or one device of the trace (`--device`), or record the trace with completions: then a slower drive is asked later.",
-        };
-        Finding {
+/// None where every request has its completion, none has one, or nobody asks for a replay by dependence.
+fn missing_completions(study: &Study) -> Option<Finding> {
+    let info = &study.trace.info;
+    let missing = info.missing_completions();
+    let asked = study.options.trace.replay != ReplayMode::Arrivals;
+    if missing == 0 || info.completions == 0 || !asked {
+        return None;
+    }
+    let part = format!("{} of the trace's {}", grouped(missing), counted(info.requests));
+    let needs = format!(
+        "A replay by dependence needs the completions of all requests but less than one in {MISSING_COMPLETIONS_ONE_IN}."
+    );
+    Some(match study.dependent_replay {
+        true => Finding {
             headline: format!(
-                "This drive cannot serve this load: on average {} requests are outstanding.",
-                grouped(mean.round() as u64)
+                "{part} have no completion time: no other is taken to have waited for them."
             ),
             detail: format!(
-                "The trace takes {}, and the drive needs {}. All response times below are those of a queue that grows with the length of the trace: they do not tell how fast the drive is. {way_out}",
-                span(seconds(&study.trace)),
-                span(needed)
+                "Every other request comes a think time after the one it had waited for. {needs} `--replay arrivals` uses no completions."
             ),
-        }
+        },
+        false => Finding {
+            headline: format!(
+                "{part} have no completion time, so requests were replayed at their traced times: who waited for whom is not known."
+            ),
+            detail: format!(
+                "{needs} Then a slower drive is asked later. Without it a slower drive gets a longer queue, and response times grow with that. Record the trace again with all completions, or remove the records without them; `--replay arrivals` says that the traced times are wanted."
+            ),
+        },
     })
 }
 
@@ -114,10 +123,7 @@ fn short(study: &Study) -> Option<Finding> {
     let has_requests = study.baseline().result.response.count >= HINT_REQUESTS;
     (has_requests && seconds < SPAN_MIN_S).then(|| Finding {
         headline: format!("The trace lasts {}: it shows a moment, not a load.", span_of_short(seconds)),
-        detail: format!(
-            "Bursts and quiet times of minutes are not in it. Results for hours or days below assume that this moment repeats. Record {} at least.",
-            span(SPAN_MIN_S)
-        ),
+        detail: "Bursts and quiet times of minutes are not in it. Results for hours or days below assume that this moment repeats. Record a minute at least.".into(),
     })
 }
 
@@ -178,6 +184,27 @@ fn slow(trace: &Character) -> Option<Finding> {
             "The recorded means are {}. Linux gives a command up after {}. A replay by dependence takes think times from these responses and so spreads the load; `--replay arrivals` does not use them.",
             means(trace),
             span(RESPONSE_MAX_NS as f64 / 1e9)
+        ),
+    })
+}
+
+/// None where no response was recorded, or they are those of a device.
+fn quick(trace: &Character) -> Option<Finding> {
+    let times = &trace.response;
+    let recorded = [times.read, times.write].into_iter().flatten();
+    let (count, sum_ns) = recorded.fold((0, 0.0), |(count, sum_ns), summary| {
+        (count + summary.count, sum_ns + summary.mean_ns * summary.count as f64)
+    });
+    let mean_ns = sum_ns / count as f64;
+    (count >= HINT_REQUESTS && mean_ns < RESPONSE_MEAN_MIN_NS).then(|| Finding {
+        headline: format!(
+            "The trace records responses of {:.2} us on average: is the unit of its times mistaken?",
+            mean_ns / 1e3
+        ),
+        detail: format!(
+            "No disk answers within {:.0} us on average, from its buffer neither. If the times are microseconds that were read as nanoseconds, the trace takes {}. Times are read as the format says (`freewheel trace formats`): convert them, or name the format (`--format`).",
+            RESPONSE_MEAN_MIN_NS / 1e3,
+            span(1000.0 * seconds(trace))
         ),
     })
 }

@@ -6,6 +6,7 @@ use freewheel_sim::{BusyShares, RunResult};
 use freewheel_units::{Bytes, grouped};
 use serde::Serialize;
 
+use super::overload;
 use super::{PolicyRun, Study, doubts, scrub};
 use crate::page::{ms, percent, rate, span};
 use crate::shingled::shingled_cautions;
@@ -130,6 +131,10 @@ fn potential(study: &Study) -> Finding {
     let given_away = given_away_bytes_per_second(study);
     let bytes_per_second = given_away.unwrap_or_else(|| study.potential_bytes_per_second(run));
     let whose = match given_away {
+        None if study.drive.keeps_free_blocks_before => format!(
+            "{}, while the drive reads what passes before the blocks asked for into its buffer (`keep_free_blocks_before`),",
+            run.under()
+        ),
         None => run.under(),
         Some(_) => "once the drive keeps nothing of what passes before the blocks asked for (`keep_free_blocks_before`),".into(),
     };
@@ -151,10 +156,20 @@ fn potential(study: &Study) -> Finding {
             "How much of the drive a scrub would read in such gaps, how long that would take and what it would cost the load was not estimated (`--no-scrub`)."
         }
     };
-    let once = given_away.map_or("", |_| ", once the drive gives them away");
+    let once = match study.drive.keeps_free_blocks_before {
+        true => ", once the drive gives them away",
+        false => "",
+    };
+    let (the, rest) = match overload::overload(study) {
+        None => ("The", rest),
+        Some(_) => (
+            "In this overload the",
+            format!("{rest} A load that the drive can serve leaves other gaps."),
+        ),
+    };
     Finding {
         headline: format!(
-            "The rotational gaps before requests have a potential of {}{once}.",
+            "{the} rotational gaps before requests have a potential of {}{once}.",
             rate(bytes_per_second)
         ),
         detail: format!(
@@ -176,6 +191,9 @@ fn policy(study: &Study) -> Option<Finding> {
     let (baseline, best) = (study.baseline(), study.best_policy());
     if study.policies().count() < 2 && !baseline.own_queue || baseline.result.response.count == 0 {
         return None;
+    }
+    if overload::overload(study).is_some() {
+        return Some(overload::policy(study));
     }
     let (before, after) = (&baseline.result.response, &best.result.response);
     if baseline.own_queue && before.mean_ns < after.mean_ns {
@@ -328,8 +346,12 @@ fn load(study: &Study) -> Finding {
         percent(result.busy_shares.of(busiest))
     );
     let headline = if piled_up {
+        let with_what = match overload::overload(study) {
+            None => "the bursts",
+            Some(_) => "the load",
+        };
         format!(
-            "{busy}; at its worst {} requests wait: it cannot keep up with the bursts.",
+            "{busy}; at its worst {} requests wait: it cannot keep up with {with_what}.",
             grouped(result.outstanding_max)
         )
     } else {
@@ -370,14 +392,16 @@ fn workload(study: &Study) -> Finding {
     } else {
         trace.sizes.write.median_bytes
     };
-    let flushes = if trace.info.flushes > 0 {
-        format!(
-            " A flush follows every {:.1} writes; it takes {} ms on average here.",
-            trace.flush.writes_per_flush,
-            ms(study.baseline().result.flush_response.mean_ns)
-        )
-    } else {
-        String::new()
+    let took = match overload::has_growing_queue(study) {
+        true => String::new(),
+        false => {
+            let mean_ns = study.baseline().result.flush_response.mean_ns;
+            format!("; it takes {} ms on average here", ms(mean_ns))
+        }
+    };
+    let flushes = match trace.info.flushes {
+        0 => String::new(),
+        _ => format!(" A flush follows every {:.1} writes{took}.", trace.flush.writes_per_flush),
     };
     Finding {
         headline: format!(
@@ -430,12 +454,14 @@ fn buffer(study: &Study) -> Option<Finding> {
     })
 }
 
-/// None where FUA makes no difference: no write has it, or all writes go to the media anyway.
+/// None where FUA makes no difference: no write has it, or all writes go to the media anyway. Nor in a
+/// queue that grows: how long a write takes there is the queue's.
 fn forced_writes(study: &Study) -> Option<Finding> {
     let run = study.baseline();
     let forced = run.result.fua_write_response.as_ref()?;
     let plain_ns = run.result.plain_write_ns_mean();
     if !study.drive.electronics
+        || overload::has_growing_queue(study)
         || plain_ns.is_some_and(|ns| forced.mean_ns < ns * (1.0 + NOTICEABLE))
     {
         return None;

@@ -2,6 +2,7 @@
 
 mod doubts;
 mod findings;
+mod overload;
 mod report;
 mod scrub;
 mod scrub_page;
@@ -27,7 +28,7 @@ use thiserror::Error;
 
 pub use findings::Finding;
 
-use crate::scrub::{SCRUB_EFFORT, ScrubEstimate, estimate};
+use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
 
 /// What to study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -99,6 +100,16 @@ pub enum StudyError {
     /// Drive, policy, trace, or both together.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The estimate of a scrub was to take too little or too much.
+    #[error(
+        "a scrub cannot be estimated with {effort} of processor time: {} to {} are allowed",
+        SCRUB_EFFORTS.start(),
+        SCRUB_EFFORTS.end()
+    )]
+    ScrubEffort {
+        /// What was asked for.
+        effort: SimDuration,
+    },
     /// There is nothing to study.
     #[error("{file}: the trace has no read and no write")]
     Empty {
@@ -148,6 +159,9 @@ pub struct DriveSummary {
     pub media_bytes_per_second: f64,
     /// Whether its electronics took part.
     pub electronics: bool,
+    /// Whether they read the blocks that pass before those asked for into the drive's buffer, so that
+    /// the head cannot be elsewhere meanwhile.
+    pub keeps_free_blocks_before: bool,
     /// Who sees to it that the zones of a shingled drive are written in order.
     pub zoned: Option<ZonedKind>,
     /// Values of the drive file that are assumed.
@@ -198,6 +212,10 @@ pub fn study_watched(
     around: Option<Around<'_>>,
     progress: ProgressSink<'_>,
 ) -> Result<Study, StudyError> {
+    let effort = options.scrub_effort;
+    if options.scrub && !SCRUB_EFFORTS.contains(&effort) {
+        return Err(StudyError::ScrubEffort { effort });
+    }
     let mut options = options.clone();
     options.policies = distinct_after_fcfs(&options.policies);
     // A wrong name is known before the long part begins.
@@ -341,6 +359,8 @@ fn summary(experiment: &Experiment) -> DriveSummary {
         rotation_period_ns: spec.rotation_period.ns(),
         media_bytes_per_second: drive.mean_media_rate_bytes_per_second(),
         electronics: experiment.has_electronics(),
+        keeps_free_blocks_before: experiment.has_electronics()
+            && spec.onboard.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before),
         zoned: spec.zoned.map(|zoned| zoned.kind),
         assumed: assumed(spec, experiment.has_electronics()),
     }

@@ -272,7 +272,7 @@ fn setting(study: &Study) -> Markup {
         @if !drive.assumed.is_empty() {
             details {
                 summary { "Assumed values: " (drive.assumed.len()) }
-                ul { @for line in &drive.assumed { li { (line) } } }
+                ul { @for line in &drive.assumed { li { (page::prose(line)) } } }
             }
         }
         details { summary { "All options and the seed" } pre { (options) } }

@@ -1,6 +1,6 @@
 //! How long a scrub takes, in words.
 
-use super::{Finding, Study};
+use super::{Finding, Study, overload};
 use crate::page::{TIME_MAX_S, TOO_LONG, about, ms, percent, rate, rounds, span};
 use crate::scrub::{ArmScrub, ScrubEnd, ScrubEstimate};
 use freewheel_units::grouped;
@@ -25,10 +25,11 @@ fn headline(study: &Study, estimate: &ScrubEstimate) -> String {
     let Some(seconds) = estimate.seconds() else {
         return "This load leaves no rotational gap in which a scrub could read anything.".into();
     };
-    let (time, cost) = (about(seconds), cost(study, estimate));
-    let load = match study.dependent_replay {
-        true => "your load at this drive's pace",
-        false => "your load",
+    let time = about(seconds);
+    let (load, cost) = match (overload::has_growing_queue(study), study.dependent_replay) {
+        (true, _) => ("this overload", "if the overload went on as long".into()),
+        (_, true) => ("your load at this drive's pace", cost(study, estimate)),
+        (_, false) => ("your load", cost(study, estimate)),
     };
     let whole = estimate.seconds_with_idle_time().map_or(String::new(), |seconds| {
         format!(" In idle time as well it would read all of it in {} at best.", about(seconds))
@@ -102,11 +103,16 @@ fn grounds(study: &Study, estimate: &ScrubEstimate) -> String {
         return String::new();
     }
     let effort = estimate.effort;
+    let error = estimate.slowest().error.map_or(String::new(), |error| {
+        format!(
+            " Its time to the end has a standard error of {}, from chance and from the length of leaps.",
+            percent(error)
+        )
+    });
     format!(
-        "The estimate simulated {} gaps {}, by a scheduler inside the drive, for a load that goes on like the trace. Its time to the end has a standard error of {}, from chance and from the length of leaps. It used {:.0} of {} s of processor time, counted as work (`--scrub-effort`). {} of its decisions were cut short at {} nodes. On 24 TB these limits changed times by up to 7 % for the first 15 % of the drive. Where the gaps give less than a tenth of their first rate, they changed them by up to two fifths. Beside scans simulated gap by gap, estimates were up to a quarter too short on a small drive, and within a tenth for the first 15 % of 24 TB (`freewheel reproduce beyond.scrub beyond.scrub-24tb`). Later times on so large a drive are not validated.",
+        "The estimate simulated {} gaps {}, by a scheduler inside the drive, for a load that goes on like the trace.{error} It used {:.0} of {} s of processor time, counted as work (`--scrub-effort`). {} of its decisions were cut short at {} nodes. On 24 TB these limits changed times by up to 7 % for the first 15 % of the drive. Where the gaps give less than a tenth of their first rate, they changed them by up to two fifths. Beside scans simulated gap by gap, estimates were up to a quarter too short on a small drive, and within a tenth for the first 15 % of 24 TB (`freewheel reproduce beyond.scrub beyond.scrub-24tb`). Later times on so large a drive are not validated.",
         grouped(estimate.slowest().simulated_gaps),
         study.baseline().under(),
-        percent(estimate.slowest().error.unwrap_or(0.0)),
         effort.spent_seconds,
         effort.asked_seconds,
         percent(effort.cut_short as f64 / estimate.decisions.max(1) as f64),
@@ -184,6 +190,10 @@ fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
     if !estimate.free_blocks_before_switched_off {
         return String::new();
     }
+    let given_away = "The drive must give its gaps away: by its file it reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before`). That is switched off here";
+    if overload::has_growing_queue(study) {
+        return format!("{given_away}; what that costs the load does not show in an overload.");
+    }
     let baseline = &study.baseline().result.response;
     let [before, without] = [baseline.mean_ns, estimate.response_ns_mean].map(ms);
     let [before_p99, without_p99] =
@@ -196,9 +206,7 @@ fn switched_off(study: &Study, estimate: &ScrubEstimate) -> String {
         true => format!("hardly changes the mean response time of {before} ms"),
         false => format!("takes the mean response time from {before} to {without} ms and {p99}"),
     };
-    format!(
-        "The drive must give its gaps away: by its file it reads the blocks that pass before the wanted ones into its own buffer (`keep_free_blocks_before`). That is switched off here, which by itself {effect}."
-    )
+    format!("{given_away}, which by itself {effect}.")
 }
 
 fn idle(study: &Study, estimate: &ScrubEstimate) -> String {

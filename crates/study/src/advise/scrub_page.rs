@@ -24,7 +24,7 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
         (nodes_chart(&estimate.by_nodes))
         p.note {
             "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
-            " reads in the rotational gaps of the load " (study.baseline().under()) ". A scheduler inside the drive, which knows where its head is, plans it. Bursts of gaps are simulated on a sample of the trace, repeated without end. Between bursts the scan leaps: the time follows from the rates at both ends. The less work is left (`--scrub-effort`), the longer are the leaps. The estimate ends where fewer than one gap in a hundred reads anything, where the last blocks are read, or when its work is done. It also ends where the gaps give less than a hundredth of their first rate and more than a hundredth of the drive is left. A write does not count as verified. All simulated foreground accesses together ended "
+            " reads in the rotational gaps of the load " (study.baseline().under()) ". A scheduler inside the drive, which knows where its head is, plans it. Bursts of gaps are simulated on a sample of the trace, repeated without end. Between bursts the scan leaps: the time follows from the rates at both ends. The less work is left (" code { "--scrub-effort" } "), the longer are the leaps. The estimate ends where fewer than one gap in a hundred reads anything, where the last blocks are read, or when its work is done. It also ends where the gaps give less than a hundredth of their first rate and more than a hundredth of the drive is left. A write does not count as verified. All simulated foreground accesses together ended "
             (estimate.foreground_delay_ns) " ns later because of the gaps. A decision about a gap looked at "
             (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, each a part of the drive, of "
             (grouped(estimate.decisions)) " decisions. Their time depends on the machine, so it is printed to the terminal only."
@@ -56,7 +56,7 @@ fn parts(estimate: &ScrubEstimate) -> Markup {
         vec![
             percent(part.read_share),
             span(part.seconds),
-            percent(part.error),
+            part.error.map_or("-".into(), percent),
             arm.seconds.map_or("-".into(), |all| percent(part.seconds / all)),
             rounds(part.rounds_a_day),
             part.efficiency.map_or("-".into(), percent),

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::{CheckRow, DriveSheet, SeekTime};
 use crate::chart::{self, Axes, Line};
-use crate::page::{self, rate, section, table};
+use crate::page::{self, prose, rate, section, table};
 
 impl DriveSheet {
     /// The page of `freewheel drive show --html`.
@@ -17,7 +17,7 @@ impl DriveSheet {
             &self.heading.model,
             &self.heading.lead,
             &html! {
-                @for caution in &self.cautions { p { strong { "Warning: " } (caution) } }
+                @for caution in &self.cautions { p { strong { "Warning: " } (prose(caution)) } }
                 (section("As advertised, as modelled", &self.check_table()))
                 (section(&format!("Seek curve{of_one}"), &self.seek_chart()))
                 (section(&format!("Sustained rate over the capacity{of_one}"), &self.rate_chart()))
@@ -100,6 +100,7 @@ impl DriveSheet {
                 "Mean over random pairs of cylinders: " (ms(self.mean_seek_read_ns)) " ms before a read, "
                 (ms(self.mean_seek_write_ns)) " ms before a write. A change of heads takes "
                 (ms(self.head_switch_ns)) " ms."
+                @if let Some(words) = self.seek_table_words() { " " (words) }
             }
         }
     }
@@ -133,10 +134,10 @@ impl DriveSheet {
 }
 
 /// Names and what is said of them.
-fn list<'a, N: maud::Render + 'a, T: maud::Render + 'a>(
+fn list<'a, N: maud::Render + 'a, T: AsRef<str> + 'a>(
     pairs: impl IntoIterator<Item = &'a (N, T)>,
 ) -> Markup {
-    html! { dl { @for (name, text) in pairs { dt { (name) } dd { (text) } } } }
+    html! { dl { @for (name, text) in pairs { dt { (name) } dd { (prose(text.as_ref())) } } } }
 }
 
 fn check_row(row: &CheckRow) -> Markup {

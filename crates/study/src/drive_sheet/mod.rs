@@ -10,7 +10,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use freewheel_model::drive::spec::{Advertised, DriveSpec, HeldOut, MeasuringHost};
+use freewheel_model::drive::spec::{Advertised, CurveSpec, DriveSpec, HeldOut, MeasuringHost};
 use freewheel_model::drive::{Check, Drive, QuantityUnit};
 use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
@@ -44,8 +44,13 @@ pub struct DriveSheet {
     pub zoned: Option<ZonedSpec>,
     /// Zones of equal track size, from the outermost inwards.
     pub zones: Vec<ZoneSheet>,
-    /// Seek times of short distances, a third of the drive, and all of it.
+    /// Seek times of short distances, a third of the drive, the longest in the drive file's table, and the
+    /// full stroke.
     pub seeks: Vec<SeekTime>,
+    /// Longest distance in the drive file's tables of seeks; the curve goes straight on beyond it. Absent
+    /// where the tables reach the full stroke, or there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seek_table_cylinders_max: Option<u32>,
     /// Seek times of distances up to the full stroke, more of the short ones than of the long.
     pub seek_curve: Vec<SeekTime>,
     /// What the file is worth, if it was extracted from a drive.
@@ -138,7 +143,8 @@ impl DriveSheet {
             cautions: cautions(spec, drive),
             zoned: spec.zoned,
             zones: (0..spec.zones.len()).map(|zone| ZoneSheet::new(spec, drive, zone)).collect(),
-            seeks: seeks(drive, named_distances(drive)),
+            seeks: seeks(drive, named_distances(spec, drive)),
+            seek_table_cylinders_max: seek_table_cylinders_max(spec, drive),
             seek_curve: seeks(drive, curve_distances(drive)),
             held_out: spec.held_out.clone(),
             sources: spec.sources.clone(),
@@ -218,9 +224,21 @@ impl ZoneSheet {
     }
 }
 
-fn named_distances(drive: &Drive) -> Vec<u32> {
+fn named_distances(spec: &DriveSpec, drive: &Drive) -> Vec<u32> {
     let full = drive.seek().distance_max();
-    vec![1, 10, 100, 1000, (full + 1) / 3, full]
+    let mut distances = vec![1, 10, 100, 1000, (full + 1) / 3, full];
+    distances.extend(seek_table_cylinders_max(spec, drive));
+    distances
+}
+
+fn seek_table_cylinders_max(spec: &DriveSpec, drive: &Drive) -> Option<u32> {
+    let last = |curve: &CurveSpec| match curve {
+        CurveSpec::Table { cylinders_ms } => cylinders_ms.last().map(|point| point.0),
+        _ => None,
+    };
+    let curves = std::iter::once(&spec.seek.read).chain(&spec.seek.write);
+    let longest = curves.filter_map(last).max()?;
+    (longest < drive.seek().distance_max()).then_some(longest)
 }
 
 /// Evenly spaced in the root of the distance: seek curves rise like that at first.

@@ -4,7 +4,7 @@ use freewheel_model::onboard::spec::{
     AfterOp, BufferSpec, BusSpec, OverheadSpec, QueueSpec, ReadAhead, SectorFormat, WriteCache,
 };
 use freewheel_model::zoned::spec::ZonedKind;
-use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration};
+use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, grouped};
 
 use super::{CheckRow, DriveSheet};
 use crate::page::rate;
@@ -28,6 +28,15 @@ impl DriveSheet {
             words.push(("read to write in a cylinder", ms(onboard.read_write_switch)));
         }
         words
+    }
+
+    /// Where the seek curve goes on beyond what was measured. None where it does not.
+    pub fn seek_table_words(&self) -> Option<String> {
+        let longest = self.seek_table_cylinders_max?;
+        Some(format!(
+            "The drive file's table of seeks ends at {} cylinders; longer ones go straight on from its last two.",
+            grouped(u64::from(longest))
+        ))
     }
 
     /// Zones of shingled recording. Empty when the drive has none.

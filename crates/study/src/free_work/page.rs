@@ -25,7 +25,7 @@ fn words(result: &RunResult) -> Markup {
     html! {
         @for part in free_work_parts(result) {
             h3 { (part.title) }
-            dl { @for (what, value) in part.rows { dt { (what) } dd { (value) } } }
+            dl { @for (what, value) in part.rows { dt { (what) } dd { (page::prose(&value)) } } }
         }
         @if let Some(work) = FreeWork::new(result) { (nodes_chart(&work.by_nodes)) }
     }

@@ -152,13 +152,14 @@ pub(super) fn potential_until(bursts: &[Burst], left: u64) -> Option<f64> {
 }
 
 /// Standard error of the latency until so many blocks are left, in parts of it: what chance in the rates of
-/// the bursts until then makes of it, and what it would change to have every other of them.
-pub(super) fn error_until(bursts: &[Burst], left: u64) -> f64 {
+/// the bursts until then makes of it, and what it would change to have every other of them. None of a
+/// single burst, which has nothing to be held against.
+pub(super) fn error_until(bursts: &[Burst], left: u64) -> Option<f64> {
     let count = bursts.iter().position(|burst| burst.to <= left).map_or(bursts.len(), |at| at + 1);
     let bursts = &bursts[..count];
     let all = end_ns(bursts);
-    if all <= 0.0 {
-        return 0.0;
+    if count < 2 || all <= 0.0 {
+        return None;
     }
     let leaps: Vec<f64> =
         bursts.windows(2).map(|pair| leap_ns(&pair[0], &pair[1], pair[1].from)).collect();
@@ -172,7 +173,7 @@ pub(super) fn error_until(bursts: &[Burst], left: u64) -> f64 {
     let last = bursts.len() - 1;
     let every_other = bursts.iter().enumerate().filter(|&(at, _)| at % 2 == 0 || at == last);
     let by_leaps = end_ns(&every_other.map(|(_, burst)| *burst).collect::<Vec<_>>()) - all;
-    libm::hypot(by_chance, by_leaps) / all
+    Some(libm::hypot(by_chance, by_leaps) / all)
 }
 
 /// Latency until the last burst has ended.
@@ -234,7 +235,7 @@ mod tests {
                 burst.in_gaps = 900 + prng.below(201);
                 burst.error = 0.058;
             }
-            told += error_until(&by_chance, 0) / TIMES as f64;
+            told += error_until(&by_chance, 0).unwrap() / TIMES as f64;
             ends.push(end_ns(&by_chance));
         }
         let mean = ends.iter().sum::<f64>() / TIMES as f64;
@@ -242,11 +243,20 @@ mod tests {
             (ends.iter().map(|end| (end / mean - 1.0).powi(2)).sum::<f64>() / TIMES as f64).sqrt();
         assert!((1.0..2.0).contains(&(told / apart)), "{told} {apart}");
         // Known exactly and without leaps in which the rate bends, nothing is wrong.
-        assert!(error_until(&exact, 0) < 1e-9);
+        let error = |bursts: &[Burst], left| error_until(bursts, left).unwrap();
+        assert!(error(&exact, 0) < 1e-9);
         // A rate that falls at once says so where leaps are too long to tell when.
         let mut fallen = exact;
         fallen[6..].iter_mut().for_each(|burst| burst.in_gaps = 100);
-        assert!(error_until(&fallen, 0) > 0.01 && error_until(&fallen, 700_000) < 1e-9);
+        assert!(error(&fallen, 0) > 0.01 && error(&fallen, 700_000) < 1e-9);
+    }
+
+    #[test]
+    fn no_error_is_known_of_a_single_burst() {
+        let bursts = bursts(1.0);
+        assert_eq!(error_until(&bursts[..1], 0), None);
+        assert_eq!((error_until(&bursts, 999_500), error_until(&[], 0)), (None, None));
+        assert!(error_until(&bursts[..2], 0).is_some());
     }
 
     #[test]

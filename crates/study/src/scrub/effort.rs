@@ -4,11 +4,18 @@
 //! a limit of work: gaps, nodes of searches and blocks that leaps take away, each counted with the time
 //! that it took on one core of a server of the 2020s. Making the index of the drive is not counted.
 
+use std::ops::RangeInclusive;
+
 use freewheel_model::freeblock::{Options, Rule};
 use freewheel_units::SimDuration;
 
 /// Processor time of an estimate's bursts and leaps, unless said otherwise.
 pub const SCRUB_EFFORT: SimDuration = SimDuration::from_ms(15_000);
+
+/// What may be asked for instead. Less ends within the first bursts and knows no rate; more than a day
+/// is no study any more.
+pub const SCRUB_EFFORTS: RangeInclusive<SimDuration> =
+    SimDuration::from_ms(1_000)..=SimDuration::from_ms(86_400_000);
 
 /// Most nodes that a decision looks at with [`SCRUB_EFFORT`]. Searches look first at what may offer most:
 /// most of the nodes behind these only show that there is nothing better.

@@ -100,7 +100,7 @@ pub struct ArmScrub {
     /// How long that takes. None when there are no gaps.
     pub seconds: Option<f64>,
     /// Its standard error in parts of it, by chance in the bursts and by the length of leaps. None when
-    /// there are no gaps.
+    /// there are no gaps, or one burst was all.
     pub error: Option<f64>,
     /// How long half of all blocks take, if so many are read.
     pub seconds_50_percent: Option<f64>,
@@ -144,8 +144,9 @@ pub struct ScrubPart {
     pub read_share: f64,
     /// How long that takes.
     pub seconds: f64,
-    /// Its standard error in parts of it, by chance in the bursts and by the length of leaps.
-    pub error: f64,
+    /// Its standard error in parts of it, by chance in the bursts and by the length of leaps. None where
+    /// one burst was all until then.
+    pub error: Option<f64>,
     /// How many such scans a day there are.
     pub rounds_a_day: f64,
     /// What has been read until then over the potential until then. None where that is nothing.
@@ -153,7 +154,7 @@ pub struct ScrubPart {
 }
 
 impl ScrubPart {
-    fn new(read_share: f64, seconds: f64, error: f64, efficiency: Option<f64>) -> Self {
+    fn new(read_share: f64, seconds: f64, error: Option<f64>, efficiency: Option<f64>) -> Self {
         Self { read_share, seconds, error, rounds_a_day: 86_400.0 / seconds, efficiency }
     }
 }
@@ -685,7 +686,7 @@ impl ArmScrub {
             },
             read_share: share(last.left),
             seconds: Some(seconds(last.potential_ns)),
-            error: Some(curve::error_until(&scan.bursts, last.left)),
+            error: curve::error_until(&scan.bursts, last.left),
             seconds_50_percent: until(blocks / 2),
             seconds_95_percent: until(blocks / 20),
             faded,

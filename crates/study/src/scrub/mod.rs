@@ -14,6 +14,6 @@ mod sample;
 mod spread;
 mod thin;
 
-pub use effort::SCRUB_EFFORT;
+pub use effort::{SCRUB_EFFORT, SCRUB_EFFORTS};
 pub use estimate::{ArmScrub, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
 pub(crate) use estimate::{ScanBehind, estimate};

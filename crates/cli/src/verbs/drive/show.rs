@@ -167,7 +167,10 @@ fn seek_curve(sheet: &DriveSheet) -> String {
             number::ms(seek.write_ns as f64),
         ]);
     }
-    format!("{}\n{table}", seek_picture(&sheet.seek_curve))
+    let words = sheet.seek_table_words().map_or(String::new(), |words| {
+        lines_of(&words, WIDTH).into_iter().map(|line| line + "\n").collect()
+    });
+    format!("{}\n{table}{words}", seek_picture(&sheet.seek_curve))
 }
 
 fn seek_picture(curve: &[SeekTime]) -> String {

@@ -1,7 +1,7 @@
 //! `freewheel trace info`.
 
 use clap::Args;
-use freewheel::trace::TraceInfo;
+use freewheel::trace::{MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 use freewheel::units::{Blocks, Bytes, grouped};
 
 use super::LookArgs;
@@ -74,11 +74,17 @@ fn completions(info: &TraceInfo) -> String {
     match info.completions {
         0 => "not recorded".into(),
         _ if info.has_completions => "recorded".into(),
-        some => format!(
-            "recorded of {} of {} requests: replayed by arrival, as think times need all of them",
-            grouped(some),
-            grouped(info.requests)
-        ),
+        some => {
+            let replayed = match info.tells_dependence() {
+                true => "no request is taken to have waited for the others".to_owned(),
+                false => format!(
+                    "replayed by arrival, as think times need all but less than one in \
+                     {MISSING_COMPLETIONS_ONE_IN}"
+                ),
+            };
+            let all = grouped(info.requests);
+            format!("recorded of {} of {all} requests: {replayed}", grouped(some))
+        }
     }
 }
 

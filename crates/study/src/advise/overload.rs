@@ -1,0 +1,143 @@
+//! A load that the drive cannot serve: how that is known, and what is said instead of advice that holds
+//! for a load that it can.
+
+use freewheel_sim::source::REPLAY_WINDOW;
+use freewheel_units::grouped;
+
+use super::{Finding, PolicyRun, Study};
+use crate::page::{ms, span};
+
+/// A run that ends later than this many times the span of its trace was kept from ending with it.
+const OUTLASTS: f64 = 1.05;
+
+/// How a load is more than the drive can serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overload {
+    /// Replayed by arrivals, its queue grows with the length of the trace.
+    Queue,
+    /// Replayed by dependence, it waits for the drive, which works for longer than the trace lasts.
+    Pace,
+}
+
+/// None where the drive keeps up with the load in the run that all are compared with.
+pub(super) fn overload(study: &Study) -> Option<Overload> {
+    of_run(study, study.baseline())
+}
+
+/// Whether response times are those of a queue that grows with the length of the trace.
+pub(super) fn has_growing_queue(study: &Study) -> bool {
+    overload(study) == Some(Overload::Queue)
+}
+
+/// By arrivals many requests outstanding on average are not enough: one burst at the beginning of a long
+/// quiet trace has them, and the drive is done with it soon. By dependence a longer run is not enough: a
+/// drive that is somewhat slower than the traced one still has idle time at the recorded pace.
+fn of_run(study: &Study, run: &PolicyRun) -> Option<Overload> {
+    let (traced_s, run_s) = (traced_seconds(study), seconds(run));
+    let outlasts = run_s > OUTLASTS * traced_s;
+    let (kind, is_too_much) = match study.dependent_replay {
+        true => (Overload::Pace, run.result.utilisation * run_s > traced_s),
+        false => (Overload::Queue, run.result.outstanding_mean > REPLAY_WINDOW as f64),
+    };
+    (outlasts && is_too_much).then_some(kind)
+}
+
+fn traced_seconds(study: &Study) -> f64 {
+    study.trace.info.span_ns as f64 / 1e9
+}
+
+fn seconds(run: &PolicyRun) -> f64 {
+    run.result.elapsed_ns as f64 / 1e9
+}
+
+/// None where the drive keeps up.
+pub(super) fn finding(study: &Study) -> Option<Finding> {
+    let (headline, meaning) = match overload(study)? {
+        Overload::Queue => queue(study),
+        Overload::Pace => pace(study),
+    };
+    let times = format!(
+        "The trace takes {}, and the drive needs {}.",
+        span(traced_seconds(study)),
+        span(seconds(study.baseline()))
+    );
+    Some(Finding { headline, detail: format!("{times} {meaning}{}", in_microseconds(study)) })
+}
+
+fn queue(study: &Study) -> (String, String) {
+    let way_out = match study.trace.info.tells_dependence() {
+        true => "`--replay dependent` asks a slower drive later, as the traced host would have.",
+        false => {
+            "Study a faster drive, or one device of the trace (`--device`), or record the trace with completions: then a slower drive is asked later."
+        }
+    };
+    let headline = format!(
+        "This drive cannot serve this load: on average {} requests are outstanding.",
+        grouped(study.baseline().result.outstanding_mean.round() as u64)
+    );
+    let meaning = format!(
+        "All response times below are those of a queue that grows with the length of the trace: they do not tell how fast the drive is. {way_out}"
+    );
+    (headline, meaning)
+}
+
+fn pace(study: &Study) -> (String, String) {
+    let run = study.baseline();
+    let headline = format!(
+        "This drive cannot serve this load at its recorded pace: it works for {} to serve {} of the trace.",
+        span(run.result.utilisation * seconds(run)),
+        span(traced_seconds(study))
+    );
+    let meaning = "Each request was replayed a think time after the one it had waited for, so the load waits for the drive. All results below are those of this slower load. Study a faster drive, or one device of the trace (`--device`); `--replay arrivals` shows the queue at the recorded pace.";
+    (headline, meaning.into())
+}
+
+/// Spans from which a trace is no longer a moment that may be a longer one in a mistaken unit.
+const MOMENT_S: f64 = 60.0;
+
+/// What the trace would be if its times were microseconds read as nanoseconds, where the drive could
+/// serve that.
+fn in_microseconds(study: &Study) -> String {
+    let longer_s = 1000.0 * traced_seconds(study);
+    let is_served = traced_seconds(study) < MOMENT_S && seconds(study.baseline()) < longer_s;
+    match is_served {
+        false => String::new(),
+        true => format!(
+            " If its times are microseconds that were read as nanoseconds, the trace takes {}, and the drive serves it: check their unit.",
+            span(longer_s)
+        ),
+    }
+}
+
+/// What the policies do for such a load: by how much of it they serve, as response times tell nothing.
+/// None when there is nothing to compare.
+pub(super) fn policy(study: &Study) -> Finding {
+    let traced = (study.trace.info.reads + study.trace.info.writes) as f64 / traced_seconds(study);
+    let served = |run: &PolicyRun| run.result.requests_per_second;
+    let mean = |run: &&PolicyRun| run.result.response.mean_ns;
+    let keeps_up = study.policies().filter(|run| of_run(study, run).is_none());
+    let headline = match keeps_up.min_by(|a, b| mean(a).total_cmp(&mean(b))) {
+        Some(best) => format!(
+            "Under {} this drive can serve this load, with a mean response time of {} ms.",
+            best.title,
+            ms(best.result.response.mean_ns)
+        ),
+        None => {
+            let fastest = study.runs.iter().max_by(|a, b| served(a).total_cmp(&served(b)));
+            let fastest = fastest.expect("FCFS is always run");
+            format!(
+                "No policy that was compared lets this drive serve this load: of {traced:.0} reads and writes a second it serves at most {:.0} ({}).",
+                served(fastest),
+                fastest.under()
+            )
+        }
+    };
+    let all = study.runs.iter().map(|run| format!("{:.0} {}", served(run), run.under()));
+    Finding {
+        headline,
+        detail: format!(
+            "The trace has {traced:.0} reads and writes a second. The drive serves {}. In an overload this tells policies apart, and response times do not.",
+            all.collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
