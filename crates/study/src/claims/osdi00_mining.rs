@@ -346,7 +346,7 @@ fn fig10_rows(context: &Context<'_>, results: &[RunResult]) -> Vec<Row> {
     vec![
         context
             .row("95 % of the blocks: efficiency above a full scan's", "%", 40.0, 4.0, gain)
-            .deviates(32.0, 1.0, last_blocks(at(100))),
+            .deviates(32.6, 1.0, last_blocks(at(100))),
         context.row("80 % of the blocks: efficiency", "%", 90.0, 9.0, efficiency(at(80))),
         context.row_in("80 % of the blocks: samples", "a day", [81.0, 99.0], scans_a_day(at(80))),
         context.row("60 % of the blocks: efficiency", "%", 100.0, 10.0, efficiency(at(60))),
