@@ -31,6 +31,9 @@ pub(super) enum Broken {
     /// The client takes no answers.
     #[error("it took nothing of an answer for {0:?}")]
     Stalled(Duration),
+    /// The client sends nothing more of a request that it has begun.
+    #[error("it sent nothing more of a request for {0:?}")]
+    Unfinished(Duration),
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -105,6 +108,10 @@ impl Connection<'_> {
     /// its requests have been answered.
     pub fn serve(&mut self) -> Result<(), Broken> {
         let ended = self.receive();
+        // A request may have come to the service behind the news that the client has gone.
+        if self.outbox.has_left() {
+            self.outbox.leave();
+        }
         self.outbox.wait_for_room(0, 0);
         match self.outbox.take_failure() {
             Some(error) if is_timeout(&error) => Err(Broken::Stalled(self.limits.stall)),
@@ -139,7 +146,8 @@ impl Connection<'_> {
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => 0,
                 Err(error) if is_timeout(&error) => {
-                    return Err(Broken::Undecided(self.limits.negotiation));
+                    self.is_in_time()?;
+                    0
                 }
                 // Of answers that were sent it need not have read the last bytes.
                 Err(error) if has_gone(&error) && (self.wants_nothing() || self.outbox.flush()) => {
@@ -147,6 +155,15 @@ impl Connection<'_> {
                 }
                 Err(error) => return Err(error.into()),
             };
+        }
+    }
+
+    /// A read has brought nothing for as long as it may wait: between two requests a client may.
+    fn is_in_time(&self) -> Result<(), Broken> {
+        match self.session.ended() {
+            _ if self.service.is_none() => Err(Broken::Undecided(self.limits.negotiation)),
+            Err(_) => Err(Broken::Unfinished(self.limits.stall)),
+            Ok(()) => Ok(()),
         }
     }
 
@@ -172,7 +189,11 @@ impl Connection<'_> {
                 Some(Event::Send(bytes)) => self.outbox.push(Message::text(bytes)),
                 Some(Event::Start(started)) => {
                     self.service = self.services.get(started.export).cloned();
-                    self.stream.set_read_timeout(None)?;
+                    self.stream.set_read_timeout(Some(self.limits.stall))?;
+                    if let Some(service) = self.service.clone() {
+                        let caller = self.caller;
+                        self.outbox.on_leaving(Box::new(move || service.left(caller)));
+                    }
                 }
                 Some(Event::Request(request)) => self.submit(request),
                 Some(Event::StartTls) => self.encrypt(std::mem::take(&mut bytes))?,
@@ -209,6 +230,10 @@ impl Connection<'_> {
 
     fn submit(&mut self, request: Request) {
         let Request { ticket, command, mut data } = request;
+        // What is left in the socket of a client that has gone is read and not done.
+        if self.outbox.has_left() {
+            return self.session.answered(1);
+        }
         let weight = match command {
             // A service may do the last as a read.
             Command::Read { span, .. } | Command::Write { span, .. } | Command::Cache { span } => {

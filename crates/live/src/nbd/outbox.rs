@@ -1,11 +1,12 @@
 //! What is to be sent on a connection, and who sends it.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
 use freewheel_nbd::Head;
@@ -122,7 +123,14 @@ pub(super) struct Outbox {
     to_send: Sender<Option<Message>>,
     /// For the reading thread: something has been sent.
     settled: Condvar,
+    /// The client takes no answers any more.
+    has_left: AtomicBool,
+    /// Is called then.
+    leaving: OnceLock<Leaving>,
 }
+
+/// Tells a service that a client has gone.
+pub(super) type Leaving = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 struct State {
@@ -151,7 +159,8 @@ impl Outbox {
         let (to_send, inbox) = mpsc::channel();
         let reader = thread::current().id();
         let (state, settled) = (Mutex::default(), Condvar::new());
-        (Self { stream, reader, state, to_send, settled }, inbox)
+        let (has_left, leaving) = (AtomicBool::new(false), OnceLock::new());
+        (Self { stream, reader, state, to_send, settled, has_left, leaving }, inbox)
     }
 
     /// A panic in another thread leaves nothing half-done in the state.
@@ -235,6 +244,7 @@ impl Outbox {
                 state.failure = Some(error);
                 // The reader is to notice, too.
                 self.stream.shutdown(Shutdown::Both);
+                self.leave();
             }
             batch.into_iter().for_each(|message| state.settle(message));
             if state.awaited {
@@ -312,6 +322,39 @@ impl Outbox {
     pub fn cut(&self) {
         self.lock().broken = true;
         self.stream.shutdown(Shutdown::Both);
+        self.leave();
+    }
+
+    /// The other end of the connection is closed: no answer reaches the client.
+    pub fn hang_up(&self) {
+        let mut state = self.lock();
+        if !state.broken && !state.ended {
+            state.broken = true;
+            state.failure = (state.in_flight > 0).then(|| ErrorKind::BrokenPipe.into());
+            drop(state);
+            self.leave();
+        }
+    }
+
+    /// From now on this is called when the client takes no answers any more.
+    pub fn on_leaving(&self, leaving: Leaving) {
+        let _ = self.leaving.set(leaving);
+        if self.has_left() {
+            self.leave();
+        }
+    }
+
+    /// Whether the client takes no answers any more: nothing need be done for it.
+    pub fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::SeqCst)
+    }
+
+    /// Tells the service that the client has gone. It may be told more than once.
+    pub fn leave(&self) {
+        self.has_left.store(true, Ordering::SeqCst);
+        if let Some(leaving) = self.leaving.get() {
+            leaving();
+        }
     }
 
     /// A buffer that was used before, or an empty one.
