@@ -55,6 +55,8 @@ pub(super) struct Connection<'a> {
     pub service: Option<Arc<dyn Service>>,
     /// The client has said that it is done.
     pub is_done: bool,
+    /// There is memory for the payload that is under way.
+    pub has_reserved: bool,
     pub watch: Watch,
 }
 
@@ -112,6 +114,7 @@ impl Connection<'_> {
         if self.outbox.has_left() {
             self.outbox.leave();
         }
+        self.outbox.unreserve();
         self.outbox.wait_for_room(0, 0);
         match self.outbox.take_failure() {
             Some(error) if is_timeout(&error) => Err(Broken::Stalled(self.limits.stall)),
@@ -131,6 +134,7 @@ impl Connection<'_> {
             }
             let owes_nothing = self.outbox.flush();
             self.bound_negotiation()?;
+            self.reserve_payload();
             // The rest of a payload goes where it belongs, all else through the buffer.
             let space = self.session.space();
             let in_place = space.is_some();
@@ -228,10 +232,20 @@ impl Connection<'_> {
         Ok(())
     }
 
+    /// Waits for memory for a payload before its rest is read.
+    fn reserve_payload(&mut self) {
+        if !self.has_reserved
+            && let Some(length) = self.session.payload_bytes()
+        {
+            self.has_reserved = self.outbox.reserve(length as u64);
+        }
+    }
+
     fn submit(&mut self, request: Request) {
         let Request { ticket, command, mut data } = request;
         // What is left in the socket of a client that has gone is read and not done.
         if self.outbox.has_left() {
+            self.has_reserved = false;
             return self.session.answered(1);
         }
         let weight = match command {
@@ -241,6 +255,9 @@ impl Connection<'_> {
             }
             _ => 0,
         };
+        if !std::mem::take(&mut self.has_reserved) && !self.outbox.reserve(weight) {
+            return self.session.answered(1);
+        }
         self.outbox.began(weight);
         let responder = Responder::new(ticket, self.caller, Arc::clone(&self.outbox), weight);
         // Without one the responder says so; but requests come only after an export was chosen.

@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
 use super::address::{Address, ListenError, Listener};
+use super::budget::Budget;
 use super::connection::{Broken, Connection, Watch};
 use super::outbox::Outbox;
 use super::service::{Caller, Service};
@@ -32,6 +33,9 @@ pub struct Limits {
     /// Data of requests in flight on one connection, in bytes, beyond which no further request is
     /// read: at most one request exceeds it.
     pub bytes_in_flight_max: u64,
+    /// Data of requests in flight on all connections together, in bytes, beside 1 MiB of each: one peer has
+    /// half of them at most.
+    pub memory_max: u64,
     /// A client that takes nothing of an answer, or sends nothing more of a request that it has begun, for
     /// so long is cut off.
     pub stall: Duration,
@@ -49,6 +53,7 @@ impl Default for Limits {
             connections_max: 64,
             in_flight_max: 256,
             bytes_in_flight_max: 64 << 20,
+            memory_max: 256 << 20,
             stall: Duration::from_secs(20),
             negotiation: Duration::from_secs(20),
             grace: Duration::from_secs(30),
@@ -79,6 +84,7 @@ struct Shared {
     exports: Vec<Export>,
     tls: Option<ServerTls>,
     limits: Limits,
+    budget: Arc<Budget>,
     stopping: AtomicBool,
     state: Mutex<State>,
     /// A connection has ended.
@@ -174,6 +180,7 @@ impl Server {
             exports,
             tls,
             limits,
+            budget: Arc::new(Budget::new(limits.memory_max)),
             stopping: AtomicBool::new(false),
             state: Mutex::default(),
             ended: Condvar::new(),
@@ -331,7 +338,8 @@ impl Shared {
     /// The life of a connection, in its own thread.
     fn serve(&self, caller: Caller, stream: Arc<Stream>) -> Result<(), Broken> {
         stream.set_write_timeout(self.limits.stall)?;
-        let (outbox, inbox) = Outbox::new(Arc::clone(&stream));
+        let (outbox, inbox) =
+            Outbox::new(Arc::clone(&stream), Arc::clone(&self.budget), caller.peer);
         let outbox = Arc::new(outbox);
         if let Some(open) = self.lock().open.get_mut(&caller.connection) {
             open.outbox = Some(Arc::clone(&outbox));
@@ -363,6 +371,7 @@ impl Shared {
             stopping: &self.stopping,
             service: None,
             is_done: false,
+            has_reserved: false,
             watch: Watch::new(),
         };
         thread::scope(|threads| {

@@ -295,3 +295,42 @@ fn a_client_that_stops_amid_a_request_is_cut_off_and_one_between_two_is_not() {
     assert!(notices.contains("sent nothing more of a request for 200ms"), "{notices}");
     patient.read(0, 512).unwrap();
 }
+
+#[test]
+fn all_connections_share_one_budget_of_memory_which_small_requests_do_not_wait_for() {
+    let held = Held::default();
+    let limits = Limits { memory_max: 8 << 20, ..Limits::default() };
+    let running = limited(held.clone(), limits);
+    let mut clients: Vec<_> = (0..3).map(|_| running.client()).collect();
+    for client in &mut clients {
+        for _ in 0..4 {
+            client.ask(Command::read(0, 3 << 20), &[]);
+        }
+    }
+    thread::sleep(Duration::from_millis(100));
+    let in_flight = held.count();
+    // This process may have 4 MiB, and 1 MiB on each connection.
+    assert!((1..=2).contains(&in_flight), "{in_flight} reads of 3 MiB");
+    let mut small = running.client();
+    small.ask(Command::read(0, 4096), &[]);
+    assert!(eventually(|| held.count() == in_flight + 1), "it waits for nobody");
+    // What is answered is given back when it is sent.
+    thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(|| (0..4).for_each(|_| assert_eq!(client.reply().data.len(), 3 << 20)));
+        }
+        for _ in 0..13 {
+            held.take(1).into_iter().for_each(|request| answer(request, 1));
+        }
+    });
+    // One goes amid its data, and what it had is free again.
+    let mut half = running.client();
+    let span = Span { offset: 0, length: 4 << 20 };
+    let (_, head) = half.session.request(Command::Write { span, fua: false }, Vec::new()).unwrap();
+    half.stream.write_all(&[&head[..], &[7; 300_000]].concat()).unwrap();
+    thread::sleep(Duration::from_millis(50));
+    half.vanish();
+    clients[0].ask(Command::read(0, 5 << 20), &[]);
+    held.take(1).into_iter().for_each(|request| answer(request, 1));
+    assert_eq!(clients[0].reply().data.len(), 5 << 20);
+}

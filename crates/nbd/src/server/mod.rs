@@ -217,6 +217,14 @@ impl Session {
         }
     }
 
+    /// The length of the payload that is under way, if one is.
+    pub fn payload_bytes(&self) -> Option<usize> {
+        match &self.state {
+            State::Payload { length, .. } => Some(*length),
+            _ => None,
+        }
+    }
+
     /// So many bytes were read into [`space`](Self::space). Panics when it has no such room.
     #[inline]
     pub fn filled(&mut self, length: usize) -> Option<Request> {
