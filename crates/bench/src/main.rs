@@ -29,6 +29,13 @@ mod suite;
 
 use record::Origin;
 
+const USAGE: &str = "\
+usage: freewheel-bench [FILE]              what runs cost; FILE gets one JSON document a line
+       freewheel-bench --scale [FILE]      cost against scale
+       freewheel-bench --freeblock [PART]  what a freeblock decision costs, rows with PART in their names
+       freewheel-bench --long              memory of long runs
+       freewheel-bench --nbd [DEVICE]      the NBD server beside nbdkit, and the ways to a file or device";
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -44,9 +51,11 @@ fn main() {
         ["--freeblock"] => freeblock::run(""),
         ["--freeblock", part] => freeblock::run(part),
         [file] if !file.starts_with('-') => suite::run(Some(file)),
-        _ => panic!(
-            "FILE, --scale [FILE], --freeblock [PART], --long or --nbd [DEVICE], not {arguments:?}"
-        ),
+        ["--help" | "-h"] => println!("{USAGE}"),
+        _ => {
+            eprintln!("freewheel-bench: no such arguments: {arguments:?}\n{USAGE}");
+            std::process::exit(2);
+        }
     }
 }
 

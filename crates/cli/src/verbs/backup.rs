@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind};
+use freewheel::live::control::{
+    BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind, TaskState,
+};
 use freewheel::live::copies::{Backup, Manifest, REGION_BLOCKS};
 use freewheel::units::BLOCK_BYTES;
 use serde::Serialize;
@@ -86,7 +88,9 @@ impl BackupArgs {
             Ok(task) => task,
             Err(error) => {
                 let is_there = client.status().is_ok_and(|now| now.instance == *instance);
-                return Err(keep(backup, error, is_there));
+                let has_lost = |task: Task| task.state == TaskState::Lost;
+                let is_lost = client.task(id).is_ok_and(has_lost);
+                return Err(keep(backup, error, is_there && !is_lost));
             }
         };
         let manifest = backup.finish()?;
@@ -161,9 +165,10 @@ fn begins_anew(foreign: u64) -> String {
     )
 }
 
-/// Puts what has come on record, and says how it goes on, if the server is still there.
-fn keep(mut backup: Backup, error: Failure, is_there: bool) -> Failure {
-    let help = if is_there {
+/// Puts what has come on record, and says how it goes on. A server that has lost its device
+/// cannot go on either: it has to be started again.
+fn keep(mut backup: Backup, error: Failure, can_go_on: bool) -> Failure {
+    let help = if can_go_on {
         "the same command goes on with it, if the server still runs"
     } else {
         "when a server runs again the same command begins anew: what clients have written since, only the \

@@ -447,7 +447,10 @@ fn text(report: &Report, tasks: &[Task]) -> String {
         "gaps",
         &format!("{}, of them {} used", grouped(seen.gaps), grouped(seen.gaps_used)),
     ]);
-    table.row(["decisions", &control::decisions(&Decisions::new(&report.decisions))]);
+    let decisions = Decisions::new(&report.decisions);
+    if decisions.count > 0 {
+        table.row(["decisions", &control::decisions(&decisions)]);
+    }
     if let Some(learned) = learned(&report.margins) {
         table.row(["margins", &learned]);
     }

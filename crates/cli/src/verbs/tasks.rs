@@ -155,7 +155,9 @@ fn text(status: &ServerStatus) -> String {
     let [all, used] = [seen.gaps, seen.gaps_used].map(grouped);
     let gaps = format!("{all}, of them {used} used for {}", blocks(seen.free_blocks));
     table.row(["gaps", &gaps]);
-    table.row(["decisions", &decisions(&status.decisions)]);
+    if status.decisions.count > 0 {
+        table.row(["decisions", &decisions(&status.decisions)]);
+    }
     if status.tasks.is_empty() {
         return format!("{table}no tasks\n");
     }

@@ -218,3 +218,29 @@ fn whoever_waits_for_a_server_that_goes_is_told_so_and_its_backup_begins_anew() 
     assert!(ran.stderr.starts_with("note: beginning anew: the "), "{}", ran.stderr);
     assert!(!ran.stdout.contains("were there from before"), "{}", ran.stdout);
 }
+
+#[test]
+fn a_backup_whose_device_is_lost_says_one_thing_to_do() {
+    let mut world = World::file();
+    let (out, control) = (world.path("copy"), world.control());
+    let args = ["backup", out.to_str().unwrap(), "--control", control.to_str().unwrap()];
+    let backup = command(&args).stderr(Stdio::piped()).spawn().unwrap();
+    while world.json("tasks")["tasks"].as_array().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    fs::File::options().write(true).open(world.path("data")).unwrap().set_len(4096).unwrap();
+    // Whatever reads it next hears of it.
+    world.verb("promote 1");
+    let said = backup.wait_with_output().unwrap();
+    let stderr = String::from_utf8(said.stderr).unwrap();
+    assert!(!said.status.success());
+    assert!(stderr.contains("has lost its device: start it again"), "{stderr}");
+    assert!(stderr.contains("when a server runs again"), "{stderr}");
+    assert!(!stderr.contains("if the server still runs"), "{stderr}");
+
+    let again = run(&args);
+    assert!(again.code == 1 && again.stderr.contains("the device is gone"), "{}", again.stderr);
+    assert!(again.stderr.contains("start it again when the device is back"), "{}", again.stderr);
+    world.server.signal("-TERM");
+    world.server.end();
+}

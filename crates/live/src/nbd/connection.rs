@@ -31,6 +31,9 @@ pub(super) enum Broken {
     /// The client takes no answers.
     #[error("it took nothing of an answer for {0:?}")]
     Stalled(Duration),
+    /// The client sends nothing more of a request that it has begun.
+    #[error("it sent nothing more of a request for {0:?}")]
+    Unfinished(Duration),
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -52,6 +55,8 @@ pub(super) struct Connection<'a> {
     pub service: Option<Arc<dyn Service>>,
     /// The client has said that it is done.
     pub is_done: bool,
+    /// There is memory for the payload that is under way.
+    pub has_reserved: bool,
     pub watch: Watch,
 }
 
@@ -105,6 +110,11 @@ impl Connection<'_> {
     /// its requests have been answered.
     pub fn serve(&mut self) -> Result<(), Broken> {
         let ended = self.receive();
+        // A request may have come to the service behind the news that the client has gone.
+        if self.outbox.has_left() {
+            self.outbox.leave();
+        }
+        self.outbox.unreserve();
         self.outbox.wait_for_room(0, 0);
         match self.outbox.take_failure() {
             Some(error) if is_timeout(&error) => Err(Broken::Stalled(self.limits.stall)),
@@ -124,6 +134,7 @@ impl Connection<'_> {
             }
             let owes_nothing = self.outbox.flush();
             self.bound_negotiation()?;
+            self.reserve_payload();
             // The rest of a payload goes where it belongs, all else through the buffer.
             let space = self.session.space();
             let in_place = space.is_some();
@@ -139,7 +150,8 @@ impl Connection<'_> {
                 Ok(length) => length,
                 Err(error) if error.kind() == ErrorKind::Interrupted => 0,
                 Err(error) if is_timeout(&error) => {
-                    return Err(Broken::Undecided(self.limits.negotiation));
+                    self.is_in_time()?;
+                    0
                 }
                 // Of answers that were sent it need not have read the last bytes.
                 Err(error) if has_gone(&error) && (self.wants_nothing() || self.outbox.flush()) => {
@@ -147,6 +159,15 @@ impl Connection<'_> {
                 }
                 Err(error) => return Err(error.into()),
             };
+        }
+    }
+
+    /// A read has brought nothing for as long as it may wait: between two requests a client may.
+    fn is_in_time(&self) -> Result<(), Broken> {
+        match self.session.ended() {
+            _ if self.service.is_none() => Err(Broken::Undecided(self.limits.negotiation)),
+            Err(_) => Err(Broken::Unfinished(self.limits.stall)),
+            Ok(()) => Ok(()),
         }
     }
 
@@ -172,7 +193,11 @@ impl Connection<'_> {
                 Some(Event::Send(bytes)) => self.outbox.push(Message::text(bytes)),
                 Some(Event::Start(started)) => {
                     self.service = self.services.get(started.export).cloned();
-                    self.stream.set_read_timeout(None)?;
+                    self.stream.set_read_timeout(Some(self.limits.stall))?;
+                    if let Some(service) = self.service.clone() {
+                        let caller = self.caller;
+                        self.outbox.on_leaving(Box::new(move || service.left(caller)));
+                    }
                 }
                 Some(Event::Request(request)) => self.submit(request),
                 Some(Event::StartTls) => self.encrypt(std::mem::take(&mut bytes))?,
@@ -207,8 +232,22 @@ impl Connection<'_> {
         Ok(())
     }
 
+    /// Waits for memory for a payload before its rest is read.
+    fn reserve_payload(&mut self) {
+        if !self.has_reserved
+            && let Some(length) = self.session.payload_bytes()
+        {
+            self.has_reserved = self.outbox.reserve(length as u64);
+        }
+    }
+
     fn submit(&mut self, request: Request) {
         let Request { ticket, command, mut data } = request;
+        // What is left in the socket of a client that has gone is read and not done.
+        if self.outbox.has_left() {
+            self.has_reserved = false;
+            return self.session.answered(1);
+        }
         let weight = match command {
             // A service may do the last as a read.
             Command::Read { span, .. } | Command::Write { span, .. } | Command::Cache { span } => {
@@ -216,6 +255,9 @@ impl Connection<'_> {
             }
             _ => 0,
         };
+        if !std::mem::take(&mut self.has_reserved) && !self.outbox.reserve(weight) {
+            return self.session.answered(1);
+        }
         self.outbox.began(weight);
         let responder = Responder::new(ticket, self.caller, Arc::clone(&self.outbox), weight);
         // Without one the responder says so; but requests come only after an export was chosen.

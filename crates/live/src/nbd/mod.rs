@@ -11,6 +11,7 @@
 //! ```
 
 mod address;
+mod budget;
 mod client;
 mod connection;
 mod memory;

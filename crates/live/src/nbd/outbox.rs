@@ -1,15 +1,17 @@
 //! What is to be sent on a connection, and who sends it.
 
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
+use std::io::{self, ErrorKind, IoSlice};
 use std::net::Shutdown;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
 use freewheel_nbd::Head;
 
+use super::budget::{Budget, OWN_BYTES};
 use super::stream::Stream;
 
 /// Most buffers that wait to be used again. More would only be filled by a burst.
@@ -122,7 +124,17 @@ pub(super) struct Outbox {
     to_send: Sender<Option<Message>>,
     /// For the reading thread: something has been sent.
     settled: Condvar,
+    /// The client takes no answers any more.
+    has_left: AtomicBool,
+    /// Is called then.
+    leaving: OnceLock<Leaving>,
+    /// That of all connections, and whose part of it this one takes.
+    budget: Arc<Budget>,
+    peer: u64,
 }
+
+/// Tells a service that a client has gone.
+pub(super) type Leaving = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 struct State {
@@ -138,6 +150,10 @@ struct State {
     /// Requests that are not answered in full, and their weight in bytes.
     in_flight: u32,
     weight: u64,
+    /// Of a write whose data come.
+    payload: u64,
+    /// What the connection has of the budget of all.
+    pooled: u64,
     /// Requests answered since the reader asked last.
     answered: u32,
     /// The reader waits for `settled`. Telling somebody is a system call, also where nobody listens.
@@ -147,11 +163,18 @@ struct State {
 
 impl Outbox {
     /// The outbox of a connection that this thread reads, and what its writing thread is told by.
-    pub fn new(stream: Arc<Stream>) -> (Self, Receiver<Option<Message>>) {
+    pub fn new(
+        stream: Arc<Stream>,
+        budget: Arc<Budget>,
+        peer: u64,
+    ) -> (Self, Receiver<Option<Message>>) {
         let (to_send, inbox) = mpsc::channel();
         let reader = thread::current().id();
         let (state, settled) = (Mutex::default(), Condvar::new());
-        (Self { stream, reader, state, to_send, settled }, inbox)
+        let (has_left, leaving) = (AtomicBool::new(false), OnceLock::new());
+        let outbox =
+            Self { stream, reader, state, to_send, settled, has_left, leaving, budget, peer };
+        (outbox, inbox)
     }
 
     /// A panic in another thread leaves nothing half-done in the state.
@@ -159,11 +182,52 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request has been taken.
+    /// A request has been taken, whose memory was [reserved](Self::reserve).
     pub fn began(&self, weight: u64) {
         let mut state = self.lock();
         state.in_flight += 1;
         state.weight += weight;
+        state.payload = 0;
+        self.give_back(&mut state);
+    }
+
+    /// Waits until the server has memory for a request of this weight; false when the client has gone
+    /// meanwhile. For the reader.
+    pub fn reserve(&self, weight: u64) -> bool {
+        let state = self.lock();
+        let wanted = |state: &State| (state.weight + weight).saturating_sub(OWN_BYTES);
+        if wanted(&state) <= state.pooled {
+            self.lock_payload(state, weight, 0);
+            return true;
+        }
+        // What is queued holds some of it.
+        let state = self.flush_locked(state);
+        let more = wanted(&state).saturating_sub(state.pooled);
+        drop(state);
+        let is_taken = self.budget.take(self.peer, more, || self.has_left());
+        self.lock_payload(self.lock(), weight, if is_taken { more } else { 0 });
+        is_taken
+    }
+
+    fn lock_payload(&self, mut state: MutexGuard<'_, State>, weight: u64, more: u64) {
+        state.payload = weight;
+        state.pooled += more;
+        self.give_back(&mut state);
+    }
+
+    /// No request comes of what was reserved.
+    pub fn unreserve(&self) {
+        let mut state = self.lock();
+        state.payload = 0;
+        self.give_back(&mut state);
+    }
+
+    /// Gives back what is not needed any more of the budget of all.
+    fn give_back(&self, state: &mut State) {
+        let needed = (state.weight + state.payload).saturating_sub(OWN_BYTES);
+        let excess = state.pooled.saturating_sub(needed);
+        state.pooled -= excess;
+        self.budget.give(self.peer, excess);
     }
 
     /// Takes a message. One of the reader's thread leaves at its next [`flush`](Self::flush); one
@@ -184,6 +248,7 @@ impl Outbox {
         let all = state.is_quiet() && self.send_now(&mut message);
         if all {
             state.settle(message);
+            self.give_back(&mut state);
         } else {
             state.queue.push_back(message);
         }
@@ -235,8 +300,10 @@ impl Outbox {
                 state.failure = Some(error);
                 // The reader is to notice, too.
                 self.stream.shutdown(Shutdown::Both);
+                self.leave();
             }
             batch.into_iter().for_each(|message| state.settle(message));
+            self.give_back(&mut state);
             if state.awaited {
                 self.settled.notify_all();
             }
@@ -312,6 +379,39 @@ impl Outbox {
     pub fn cut(&self) {
         self.lock().broken = true;
         self.stream.shutdown(Shutdown::Both);
+        self.leave();
+    }
+
+    /// The other end of the connection is closed: no answer reaches the client.
+    pub fn hang_up(&self) {
+        let mut state = self.lock();
+        if !state.broken && !state.ended {
+            state.broken = true;
+            state.failure = (state.in_flight > 0).then(|| ErrorKind::BrokenPipe.into());
+            drop(state);
+            self.leave();
+        }
+    }
+
+    /// From now on this is called when the client takes no answers any more.
+    pub fn on_leaving(&self, leaving: Leaving) {
+        let _ = self.leaving.set(leaving);
+        if self.has_left() {
+            self.leave();
+        }
+    }
+
+    /// Whether the client takes no answers any more: nothing need be done for it.
+    pub fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::SeqCst)
+    }
+
+    /// Tells the service that the client has gone. It may be told more than once.
+    pub fn leave(&self) {
+        self.has_left.store(true, Ordering::SeqCst);
+        if let Some(leaving) = self.leaving.get() {
+            leaving();
+        }
     }
 
     /// A buffer that was used before, or an empty one.

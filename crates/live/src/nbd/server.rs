@@ -1,6 +1,7 @@
 //! Connections: who may have one, and how all of them end.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,25 +14,30 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
 use super::address::{Address, ListenError, Listener};
+use super::budget::Budget;
 use super::connection::{Broken, Connection, Watch};
 use super::outbox::Outbox;
 use super::service::{Caller, Service};
 use super::stop::Stop;
-use super::stream::{Peer, Stream};
+use super::stream::{Owner, Peer, Stream};
 use super::tls::ServerTls;
 
 /// How much clients may have of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at once, of which one peer may have three quarters; further ones are closed as they
-    /// come.
+    /// Connections at once, of which one process may have a half, and one user of this machine, one
+    /// machine, or all that come over the loopback three quarters; further ones are closed as they come.
     pub connections_max: usize,
     /// Requests in flight on one connection; the next is not read before one has been answered.
     pub in_flight_max: u32,
     /// Data of requests in flight on one connection, in bytes, beyond which no further request is
     /// read: at most one request exceeds it.
     pub bytes_in_flight_max: u64,
-    /// A client that takes nothing of an answer for so long is cut off.
+    /// Data of requests in flight on all connections together, in bytes, beside 1 MiB of each: one peer has
+    /// half of them at most.
+    pub memory_max: u64,
+    /// A client that takes nothing of an answer, or sends nothing more of a request that it has begun, for
+    /// so long is cut off.
     pub stall: Duration,
     /// A client that has chosen no export after so long is cut off.
     pub negotiation: Duration,
@@ -47,6 +53,7 @@ impl Default for Limits {
             connections_max: 64,
             in_flight_max: 256,
             bytes_in_flight_max: 64 << 20,
+            memory_max: 256 << 20,
             stall: Duration::from_secs(20),
             negotiation: Duration::from_secs(20),
             grace: Duration::from_secs(30),
@@ -77,6 +84,7 @@ struct Shared {
     exports: Vec<Export>,
     tls: Option<ServerTls>,
     limits: Limits,
+    budget: Arc<Budget>,
     stopping: AtomicBool,
     state: Mutex<State>,
     /// A connection has ended.
@@ -96,6 +104,7 @@ struct State {
 /// A connection that is open.
 struct Open {
     peer: Option<Peer>,
+    owner: Option<Owner>,
     caller: Caller,
     /// None of one that has just been taken.
     outbox: Option<Arc<Outbox>>,
@@ -103,14 +112,33 @@ struct Open {
 
 impl State {
     /// Why a peer gets no further connection, if it does not.
-    fn refusal(&self, peer: Option<Peer>, connections_max: usize) -> Option<String> {
-        let of_peer_max = (connections_max - connections_max / 4).max(1);
-        let of_peer = |open: &&Open| peer.is_some() && open.peer == peer;
+    fn refusal(
+        &self,
+        peer: Option<Peer>,
+        owner: Option<Owner>,
+        connections_max: usize,
+    ) -> Option<String> {
         if self.open.len() >= connections_max {
             return Some(format!("all {connections_max} connections that there may be are taken"));
         }
-        let peer = peer.filter(|_| self.open.values().filter(of_peer).count() >= of_peer_max)?;
-        Some(format!("{peer} has {of_peer_max} connections, all that one client may have"))
+        let of_peer = self.open.values().filter(|open| open.peer == peer).count();
+        let of_owner = self.open.values().filter(|open| open.owner == owner).count();
+        let of_owner_max = (connections_max - connections_max / 4).max(1);
+        // What cannot be told apart is no process, but may be many.
+        let of_peer_max = match peer {
+            Some(Peer::Process(number)) if number != 0 => (connections_max / 2).max(1),
+            _ => of_owner_max,
+        };
+        let says = |who: &dyn Display, most| {
+            format!("{who} has {most} connections, all that one client may have")
+        };
+        let too_many_of_peer = peer.filter(|_| of_peer >= of_peer_max);
+        let too_many_of_owner = owner.filter(|_| of_owner >= of_owner_max);
+        match (too_many_of_peer, too_many_of_owner) {
+            (Some(peer), _) => Some(says(&peer, of_peer_max)),
+            (None, Some(owner)) => Some(says(&owner, of_owner_max)),
+            (None, None) => None,
+        }
     }
 
     fn outboxes(&self) -> impl Iterator<Item = &Outbox> {
@@ -152,6 +180,7 @@ impl Server {
             exports,
             tls,
             limits,
+            budget: Arc::new(Budget::new(limits.memory_max)),
             stopping: AtomicBool::new(false),
             state: Mutex::default(),
             ended: Condvar::new(),
@@ -183,11 +212,13 @@ impl Server {
 
     fn accept_until(&self, stop: &Stop) -> io::Result<()> {
         let mut next = 0;
+        let mut watched = Watched::default();
         loop {
-            let mut waits = [
+            let mut waits = vec![
                 PollFd::new(&self.listener, PollFlags::IN),
                 PollFd::from_borrowed_fd(stop.told(), PollFlags::IN),
             ];
+            waits.extend(watched.waits());
             match poll(&mut waits, None) {
                 Err(rustix::io::Errno::INTR) => continue,
                 polled => polled?,
@@ -195,9 +226,20 @@ impl Server {
             if !waits[1].revents().is_empty() {
                 return Ok(());
             }
+            let hung_up: Vec<bool> =
+                waits[2..].iter().map(|wait| !wait.revents().is_empty()).collect();
+            let has_come = !waits[0].revents().is_empty();
+            drop(waits);
+            watched.retain(&hung_up, |number| self.shared.hung_up(number));
+            if !has_come {
+                continue;
+            }
             match self.listener.accept() {
                 Ok(stream) => {
-                    self.shared.open(next, stream);
+                    let stream = Arc::new(stream);
+                    if self.shared.open(next, &stream) {
+                        watched.0.push((next, stream));
+                    }
                     next += 1;
                 }
                 Err(error) if is_fleeting(&error) => {}
@@ -205,6 +247,23 @@ impl Server {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+/// Connections of which the system tells when their other end is closed, by number.
+#[derive(Default)]
+struct Watched(Vec<(u64, Arc<Stream>)>);
+
+impl Watched {
+    /// Nothing is asked for: that both directions are over is always told.
+    fn waits(&self) -> impl Iterator<Item = PollFd<'_>> {
+        self.0.iter().map(|(_, stream)| PollFd::new(stream.as_ref(), PollFlags::empty()))
+    }
+
+    /// Lets go of those that have hung up, once somebody was told.
+    fn retain(&mut self, hung_up: &[bool], tell: impl Fn(u64) -> bool) {
+        let mut hung_up = hung_up.iter();
+        self.0.retain(|&(number, _)| !(hung_up.next() == Some(&true) && tell(number)));
     }
 }
 
@@ -228,28 +287,47 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a connection its thread.
-    fn open(self: &Arc<Self>, number: u64, stream: Stream) {
-        let peer = stream.peer();
+    /// The other end of a connection is closed. False while its thread has not begun.
+    fn hung_up(&self, number: u64) -> bool {
+        let outbox = self.lock().open.get(&number).map(|open| open.outbox.clone());
+        match outbox {
+            None => true,
+            Some(Some(outbox)) => {
+                outbox.hang_up();
+                true
+            }
+            Some(None) => {
+                thread::sleep(Duration::from_millis(1));
+                false
+            }
+        }
+    }
+
+    /// Gives a connection its thread; whether it has one.
+    fn open(self: &Arc<Self>, number: u64, stream: &Arc<Stream>) -> bool {
+        let (peer, owner) = (stream.peer(), stream.owner());
         let mut state = self.lock();
-        if let Some(why) = state.refusal(peer, self.limits.connections_max) {
+        if let Some(why) = state.refusal(peer, owner, self.limits.connections_max) {
             state.served.refused += 1;
             if !std::mem::replace(&mut state.is_refusing, true) {
                 drop(state);
                 (self.notice)(&format!("connection {number} is closed, as others may be: {why}"));
             }
-            return;
+            return false;
         }
         state.is_refusing = false;
         state.served.connections += 1;
         let caller = state.caller(number, peer);
-        state.open.insert(number, Open { peer, caller, outbox: None });
+        state.open.insert(number, Open { peer, owner, caller, outbox: None });
         drop(state);
         let place = Place { shared: Arc::clone(self), caller };
         let thread = thread::Builder::new().name(format!("nbd {number}"));
-        if let Err(error) = thread.spawn(move || place.serve(stream)) {
-            self.broke(number, &error.into());
+        let stream = Arc::clone(stream);
+        let spawned = thread.spawn(move || place.serve(stream));
+        if let Err(error) = &spawned {
+            self.broke(number, &io::Error::from(error.kind()).into());
         }
+        spawned.is_ok()
     }
 
     fn broke(&self, number: u64, why: &Broken) {
@@ -258,10 +336,10 @@ impl Shared {
     }
 
     /// The life of a connection, in its own thread.
-    fn serve(&self, caller: Caller, stream: Stream) -> Result<(), Broken> {
+    fn serve(&self, caller: Caller, stream: Arc<Stream>) -> Result<(), Broken> {
         stream.set_write_timeout(self.limits.stall)?;
-        let stream = Arc::new(stream);
-        let (outbox, inbox) = Outbox::new(Arc::clone(&stream));
+        let (outbox, inbox) =
+            Outbox::new(Arc::clone(&stream), Arc::clone(&self.budget), caller.peer);
         let outbox = Arc::new(outbox);
         if let Some(open) = self.lock().open.get_mut(&caller.connection) {
             open.outbox = Some(Arc::clone(&outbox));
@@ -293,6 +371,7 @@ impl Shared {
             stopping: &self.stopping,
             service: None,
             is_done: false,
+            has_reserved: false,
             watch: Watch::new(),
         };
         thread::scope(|threads| {
@@ -330,7 +409,7 @@ struct Place {
 }
 
 impl Place {
-    fn serve(self, stream: Stream) {
+    fn serve(self, stream: Arc<Stream>) {
         if let Err(broken) = self.shared.serve(self.caller, stream) {
             self.shared.broke(self.caller.connection, &broken);
         }
@@ -363,7 +442,8 @@ mod tests {
         for (&of, number) in peers.iter().zip(0..) {
             let peer = of.map(machine);
             let caller = state.caller(number, peer);
-            state.open.insert(number, Open { peer, caller, outbox: None });
+            let owner = peer.map(|_| Owner::User(0));
+            state.open.insert(number, Open { peer, owner, caller, outbox: None });
         }
         state
     }
@@ -374,13 +454,42 @@ mod tests {
 
     #[test]
     fn whoever_has_most_of_the_connections_leaves_room_for_others() {
-        let state = open(&[Some(1); 6]);
-        assert!(state.refusal(Some(machine(1)), 8).is_some_and(|why| why.contains("192.0.2.1")));
-        assert_eq!(state.refusal(Some(machine(2)), 8), None);
-        assert_eq!(open(&[None; 6]).refusal(None, 8), None, "the loopback");
-        let all = open(&[Some(1), Some(1), Some(2), None]);
-        assert!(all.refusal(Some(machine(3)), 4).is_some_and(|why| why.starts_with("all 4")));
-        assert_eq!(open(&[]).refusal(Some(machine(1)), 1), None, "one is for somebody");
+        let refusal = |state: &State, peer: Peer, owner: Owner, most| {
+            state.refusal(Some(peer), Some(owner), most)
+        };
+        let says = |why: Option<String>, what: &str| why.is_some_and(|why| why.contains(what));
+        let mut state = open(&[Some(1); 6]);
+        let [one, two] = [1, 2].map(|number| Owner::Machine([192, 0, 2, number].into()));
+        state.open.values_mut().for_each(|open| open.owner = Some(one));
+        assert!(says(refusal(&state, machine(1), one, 8), "192.0.2.1 has 6"));
+        assert_eq!(refusal(&state, machine(2), two, 8), None);
+
+        // A process has half, a user three quarters, and so has the loopback.
+        let process = |number| Peer::Process(number);
+        for (count, peer, owner, says_so) in [
+            (4, process(7), Owner::User(5), Some("process 7 has 4")),
+            (4, process(8), Owner::User(5), None),
+            (6, process(8), Owner::User(5), Some("user 5 has 6")),
+            (6, process(8), Owner::User(6), None),
+            (6, process(8), Owner::Loopback, None),
+        ] {
+            let mut state = open(&[Some(1); 8][..count]);
+            state.open.values_mut().for_each(|open| {
+                (open.peer, open.owner) = (Some(process(7)), Some(Owner::User(5)));
+            });
+            let why = refusal(&state, peer, owner, 8);
+            assert_eq!(why.is_some(), says_so.is_some(), "{count} {peer} {owner}");
+            assert!(says_so.is_none_or(|what| says(why, what)), "{count} {peer} {owner}");
+        }
+        let mut state = open(&[None; 6]);
+        state.open.values_mut().for_each(|open| open.owner = Some(Owner::Loopback));
+        assert!(says(state.refusal(None, Some(Owner::Loopback), 8), "the loopback address has 6"));
+        assert!(
+            state
+                .refusal(None, Some(Owner::Loopback), 6)
+                .is_some_and(|why| why.starts_with("all 6"))
+        );
+        assert_eq!(refusal(&open(&[]), process(1), Owner::User(1), 1), None, "one is for somebody");
     }
 
     #[test]

@@ -20,6 +20,12 @@ pub trait Service: Send + Sync {
     /// payload limit. `data` is what a write writes, and empty otherwise; it may be taken, and what
     /// is left in it is used again. May block, which holds up this connection and no other.
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder);
+
+    /// The client of a connection has gone, and no answer reaches it. What has not begun of its requests
+    /// need not be done; their responders may be dropped. Must not block.
+    fn left(&self, caller: Caller) {
+        let _ = caller;
+    }
 }
 
 /// Where a request came from, in numbers that are unique as long as the server runs.

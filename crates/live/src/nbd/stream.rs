@@ -45,6 +45,27 @@ impl fmt::Display for Peer {
     }
 }
 
+/// Who has connections, as far as can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Owner {
+    /// A user of this machine, by number.
+    User(u32),
+    /// Anybody on this machine, by TCP.
+    Loopback,
+    /// A machine, by its address.
+    Machine(IpAddr),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User(number) => write!(out, "user {number}"),
+            Self::Loopback => write!(out, "the loopback address"),
+            Self::Machine(address) => write!(out, "{address}"),
+        }
+    }
+}
+
 /// Whether a read or write ended because its time was over.
 pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
@@ -71,6 +92,23 @@ impl Stream {
             Socket::Tcp(stream) => {
                 let address = stream.peer_addr().ok()?.ip().to_canonical();
                 (!address.is_loopback()).then_some(Peer::Machine(address))
+            }
+        }
+    }
+
+    /// Whoever owns the process at the other end of a Unix socket.
+    fn user(stream: &UnixStream) -> Option<u32> {
+        Some(getsockopt(stream, PeerCredentials).ok()?.uid())
+    }
+
+    /// Whose places among the connections this one takes: a user's of this machine, or a machine's, where
+    /// all of the loopback is one.
+    pub fn owner(&self) -> Option<Owner> {
+        match &self.socket {
+            Socket::Unix(stream) => Self::user(stream).map(Owner::User),
+            Socket::Tcp(stream) => {
+                let address = stream.peer_addr().ok()?.ip().to_canonical();
+                Some(if address.is_loopback() { Owner::Loopback } else { Owner::Machine(address) })
             }
         }
     }
@@ -158,6 +196,12 @@ impl Stream {
             Socket::Unix(stream) => stream.shutdown(how),
             Socket::Tcp(stream) => stream.shutdown(how),
         };
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -2,9 +2,10 @@
 //! and its device.
 
 mod erase;
+mod large;
 mod sectors;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use freewheel_model::external::{
     Account, Client, Command, Deciding, External, Finished, MarginInUse, MayGoOn, Part,
@@ -15,6 +16,7 @@ use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimDuration, SimTime};
 
 use self::erase::{Erasure, Piece};
+use self::large::LargeRequests;
 use super::backend::{Abilities, BackendCommand, Failed, What};
 use super::foresight::Foresight;
 use super::jobs::{Jobs, OwnRead, Source};
@@ -41,6 +43,11 @@ pub(super) type Answer = (u64, Result<Vec<u8>, Failed>);
 #[derive(Clone)]
 enum Whose {
     Client(Client),
+    /// A piece of a client's large request.
+    Piece {
+        of: u64,
+        client: Client,
+    },
     Job(OwnRead),
     /// The one that has its place, of a client.
     Erasure(Client),
@@ -107,6 +114,7 @@ pub(super) struct Desk {
     divided: BTreeMap<u64, Divided>,
     pending: BTreeMap<u64, Pending>,
     erasures: BTreeMap<u64, Erasure>,
+    large: LargeRequests,
     next_request: u64,
     at_device: BTreeMap<u64, Command>,
     flushes: Flushes,
@@ -162,6 +170,7 @@ impl Desk {
             divided: BTreeMap::new(),
             pending: BTreeMap::new(),
             erasures: BTreeMap::new(),
+            large: LargeRequests::default(),
             next_request: 0,
             at_device: BTreeMap::new(),
             flushes: Flushes::default(),
@@ -224,10 +233,38 @@ impl Desk {
         self.gone.as_ref()
     }
 
-    /// The device is gone: what it is asked it answers with errors, which say nothing of blocks.
+    /// The device is gone: every request of every client fails, those that are at it too, and nothing is
+    /// sent to it any more. What it still says of a command is not heard.
     pub fn device_gone(&mut self, why: Failed) {
         self.jobs.lose(&why.message, self.now);
-        self.gone.get_or_insert(why);
+        if self.gone.is_some() {
+            return;
+        }
+        let of_clients = |(id, pending): (u64, Pending)| match pending.whose {
+            Whose::Client(_) => Some(id),
+            Whose::Piece { .. } | Whose::Job(_) | Whose::Erasure(_) => None,
+        };
+        let pending = std::mem::take(&mut self.pending).into_iter().filter_map(of_clients);
+        let mut failed: BTreeSet<u64> = pending.collect();
+        let Flushes { at_device, waiting } = std::mem::take(&mut self.flushes);
+        failed.extend(at_device.into_iter().flat_map(|(_, requests)| requests));
+        failed.extend(waiting);
+        let erasures = std::mem::take(&mut self.erasures).into_iter();
+        failed.extend(erasures.filter(|(_, erasure)| erasure.is_a_clients()).map(|(id, _)| id));
+        failed.extend(self.large.abandon());
+        self.order = Order::default();
+        self.divided.clear();
+        self.without_room.clear();
+        self.erase_later.clear();
+        self.again.clear();
+        self.out.clear();
+        self.at_device.clear();
+        self.erase_commands.clear();
+        for id in failed {
+            self.client_gone();
+            self.answers.push((id, Err(why.clone())));
+        }
+        self.gone = Some(why);
     }
 
     /// Whether nothing waits and nothing is at the device.
@@ -236,6 +273,7 @@ impl Desk {
             && self.at_device.is_empty()
             && self.flushes.at_device.is_none()
             && self.erasures.is_empty()
+            && self.large.is_empty()
     }
 
     /// From now on only what clients want is begun.
@@ -245,6 +283,9 @@ impl Desk {
 
     /// When [`Self::next_command`] has something to decide, if nothing happens before.
     pub fn decides_at(&self) -> Option<SimTime> {
+        if self.gone.is_some() {
+            return None;
+        }
         let idle = self.jobs.wakes_at(self.idle_since());
         let expires = self.jobs.expires_at().into_iter().chain(self.copies_at());
         self.scheduler.decides_at().into_iter().chain(idle).chain(expires).min()
@@ -253,7 +294,7 @@ impl Desk {
     /// When the next command has to be decided on, if one has not been for that long: what is done in idle
     /// time is never due.
     pub fn command_due(&self) -> Option<SimTime> {
-        self.scheduler.decides_at()
+        self.scheduler.decides_at().filter(|_| self.gone.is_none())
     }
 
     /// The device has come back with something while free work was looked for, before it was expected to.
@@ -280,10 +321,21 @@ impl Desk {
         if let Some(pending) = self.pending.get_mut(&id) {
             pending.arrival = now;
         }
+        self.large_arrived(id, now);
         id
     }
 
     fn take_request(&mut self, request: Request, client: Client) -> u64 {
+        if let Some(gone) = self.gone.clone() {
+            return self.answer_at_once(Err(gone));
+        }
+        if matches!(request, Request::Erase { how, .. } if !self.does(how)) {
+            return self.answer_at_once(Ok(Vec::new()));
+        }
+        let request = match self.queue_large(request, client) {
+            Ok(queued) => return queued,
+            Err(request) => request,
+        };
         match request {
             Request::Flush => {
                 let id = self.number();
@@ -295,7 +347,8 @@ impl Desk {
                 self.take(Op::Read, start, data, false, Whose::Client(client))
             }
             Request::Erase { how, start, blocks, fua } => {
-                self.erase(how, start, blocks, fua, client)
+                let bounds = (start.get(), start.get() + blocks);
+                self.erase(how, bounds, fua, Whose::Client(client))
             }
             Request::Transfer { op, start, data, fua } => {
                 if op == Op::Write {
@@ -304,6 +357,13 @@ impl Desk {
                 self.take(op, start, data, fua, Whose::Client(client))
             }
         }
+    }
+
+    fn answer_at_once(&mut self, result: Result<Vec<u8>, Failed>) -> u64 {
+        let id = self.number();
+        self.client_gone();
+        self.answers.push((id, result));
+        id
     }
 
     fn number(&mut self) -> u64 {
@@ -397,7 +457,9 @@ impl Desk {
         let Pending { op, start, blocks, ref whose, .. } = self.pending[&id];
         let blocks = blocks as u32;
         let (client, promotion) = match whose {
-            Whose::Client(client) | Whose::Erasure(client) => (Some(*client), None),
+            Whose::Client(client) | Whose::Piece { client, .. } | Whose::Erasure(client) => {
+                (Some(*client), None)
+            }
             // What is read again, or before a write, is little and should not wait.
             Whose::Job(read) => (read.promotion.map(|_| PROMOTED), read.promotion),
         };
@@ -419,6 +481,9 @@ impl Desk {
     /// looked for as long as `may_go_on` says so. Whether something was decided.
     pub fn decide_next(&mut self, now: SimTime, may_go_on: MayGoOn<'_>) -> bool {
         self.now = self.now.max(now);
+        if self.gone.is_some() {
+            return false;
+        }
         self.jobs.expire(self.now);
         self.copy_on();
         if !(self.out.is_empty() && self.again.is_empty()) {
@@ -432,6 +497,9 @@ impl Desk {
     /// The next command for the device at `now`, of what has been decided; None when it has enough.
     pub fn next_command(&mut self, now: SimTime) -> Option<BackendCommand> {
         self.now = self.now.max(now);
+        if self.gone.is_some() {
+            return None;
+        }
         if let Some(own) = self.out.pop_front() {
             return Some(own);
         }
@@ -495,6 +563,9 @@ impl Desk {
         {
             self.device_gone(failed.clone());
         }
+        if self.gone.is_some() {
+            return;
+        }
         if let Some((_, requests)) = self.flushes.at_device.take_if(|(flush, _)| *flush == id) {
             // A system tells of a lost write once: it may be one that a flush that waits was to cover.
             let told = match result.is_err() {
@@ -545,7 +616,9 @@ impl Desk {
         let Finished { done, error_ns, .. } = finished;
         // Reads of jobs alone follow on each other, so that a buffer answers them; and no gap is lost.
         let pending = command.foreground.map(|part| &self.pending[&part.sequence]);
-        if pending.is_some_and(|pending| matches!(pending.whose, Whose::Client(_))) {
+        let is_a_clients =
+            |pending: &Pending| matches!(pending.whose, Whose::Client(_) | Whose::Piece { .. });
+        if pending.is_some_and(is_a_clients) {
             self.foresight.came_back(error_ns);
         }
         if let Some(error) = error_ns {
@@ -614,6 +687,9 @@ impl Desk {
         if self.erasures.contains_key(&request) {
             return self.answer_erasure(request, result.err());
         }
+        if self.large.has(request) {
+            return self.answer_large(request, result.err());
+        }
         self.client_gone();
         self.answers.push((request, result));
     }
@@ -625,6 +701,7 @@ impl Desk {
             self.written.mark(from, to, self.now);
             self.jobs.written(from, to);
         }
+        let bounds = pending.bounds();
         let Pending { blocks, data, whose, arrival, place, .. } = pending;
         let result = match failed.or(pending.failed) {
             Some(failed) => Err(failed),
@@ -638,6 +715,7 @@ impl Desk {
                 self.client_gone();
                 self.answers.push((id, result));
             }
+            Whose::Piece { of, client } => self.piece_done(of, client, bounds, result),
         }
         if !self.divided.contains_key(&place) {
             self.place_is_free(place);

@@ -41,7 +41,7 @@ use self::backend::{Abilities, Back, Backend, CameBack, Failed};
 use self::desk::{Decide, Desk, Erase, Request};
 use self::jobs::Jobs;
 use self::works::Ask;
-use crate::nbd::{Responder, Service};
+use crate::nbd::{Caller, Responder, Service};
 use crate::stopwatch::Stopwatch;
 
 pub use freewheel_model::freeblock::Foretold;
@@ -183,6 +183,8 @@ pub struct Report {
 enum Message {
     Arrived(Instant, Request, Responder),
     CameBack(CameBack),
+    /// The client of a connection has gone.
+    Left(u64),
     Gone(Failed),
     Asked(Ask),
     Finish,
@@ -425,6 +427,10 @@ impl Service for Serving {
             Command::BlockStatus { .. } => return responder.error(Errno::NotSup, "not offered"),
         };
         self.tell(Message::Arrived(arrival, request, responder));
+    }
+
+    fn left(&self, caller: Caller) {
+        self.tell(Message::Left(caller.connection));
     }
 }
 

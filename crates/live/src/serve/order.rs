@@ -33,6 +33,11 @@ impl Order {
         waits_for == 0
     }
 
+    /// Whether a request waits for another one.
+    pub fn waits(&self, id: u64) -> bool {
+        self.pending.get(&id).is_some_and(|pending| pending.waits_for > 0)
+    }
+
     /// A request is done; those that may go now.
     pub fn done(&mut self, id: u64) -> Vec<u64> {
         let Some(done) = self.pending.remove(&id) else { return Vec::new() };

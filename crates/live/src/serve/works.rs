@@ -278,6 +278,10 @@ impl Works {
             Message::CameBack(CameBack { id, at, result }) => {
                 self.desk.came_back(id, self.time(at), result);
             }
+            Message::Left(connection) => {
+                let now = self.now();
+                self.desk.left(connection, now);
+            }
             Message::Gone(why) => self.desk.device_gone(why),
             Message::Asked(ask) => ask(self),
             Message::Finish => self.finish(),

@@ -1,8 +1,9 @@
 //! A service whose answers the test gives, when it likes.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use freewheel_live::nbd::{Responder, Service};
+use freewheel_live::nbd::{Caller, Responder, Service};
 use freewheel_nbd::{Command, Export, Features};
 
 use super::PATIENCE;
@@ -11,6 +12,7 @@ use super::PATIENCE;
 #[derive(Clone, Default)]
 pub struct Held {
     requests: Arc<(Mutex<Vec<Request>>, Condvar)>,
+    left: Arc<AtomicBool>,
 }
 
 pub type Request = (Command, Responder);
@@ -24,6 +26,11 @@ impl Held {
         let (mut guard, _) = changed.wait_timeout_while(guard, PATIENCE, few).unwrap();
         assert!(guard.len() >= count, "{} requests came, not {count}", guard.len());
         guard.drain(..count).collect()
+    }
+
+    /// Whether it was told that a client has gone.
+    pub fn has_left(&self) -> bool {
+        self.left.load(Ordering::SeqCst)
     }
 
     /// How many are held now.
@@ -41,6 +48,10 @@ impl Service for Held {
     fn submit(&self, command: Command, _: &mut Vec<u8>, responder: Responder) {
         self.requests.0.lock().unwrap().push((command, responder));
         self.requests.1.notify_all();
+    }
+
+    fn left(&self, _: Caller) {
+        self.left.store(true, Ordering::SeqCst);
     }
 }
 

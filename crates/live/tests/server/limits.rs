@@ -58,7 +58,8 @@ fn no_more_data_are_in_flight_than_the_limit_and_one_request() {
 
 #[test]
 fn connections_beyond_the_limit_are_closed_and_places_are_given_again() {
-    let limits = Limits { connections_max: 2, ..Limits::default() };
+    // Half of them are for one process.
+    let limits = Limits { connections_max: 4, ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
     let (one, mut two) = (running.client(), running.client());
     let mut third = UnixStream::connect(running.socket()).unwrap();
@@ -74,16 +75,16 @@ fn connections_beyond_the_limit_are_closed_and_places_are_given_again() {
 }
 
 #[test]
-fn a_process_has_three_quarters_of_the_connections_at_most_and_it_is_said_once() {
+fn a_process_has_half_of_the_connections_at_most_and_it_is_said_once() {
     let limits = Limits { connections_max: 4, ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
-    let mut clients: Vec<_> = (0..3).map(|_| running.client()).collect();
+    let mut clients: Vec<_> = (0..2).map(|_| running.client()).collect();
     for _ in 0..2 {
-        let mut fourth = UnixStream::connect(running.socket()).unwrap();
-        assert_eq!(fourth.read(&mut [0; 8]).unwrap(), 0);
+        let mut third = UnixStream::connect(running.socket()).unwrap();
+        assert_eq!(third.read(&mut [0; 8]).unwrap(), 0);
     }
     clients.iter_mut().for_each(|client| drop(client.read(0, 512).unwrap()));
-    let says = format!("process {} has 3 connections", std::process::id());
+    let says = format!("process {} has 2 connections", std::process::id());
     {
         let notices = running.notices.lock().unwrap();
         assert!(matches!(&notices[..], [one] if one.contains(&says)), "{notices:?}");
@@ -231,4 +232,105 @@ fn nonsense_ends_the_connection_that_sent_it_with_a_notice_and_no_other() {
     assert!(eventually(|| running.notices.lock().unwrap().len() == 1));
     client.read(0, 512).unwrap();
     assert_eq!(running.stop().broken, 1);
+}
+
+#[test]
+fn nothing_more_is_done_for_a_client_that_has_closed_its_connection() {
+    let held = Held::default();
+    let running = limited(held.clone(), Limits::default());
+    let mut client = running.client();
+    // Sent by hand: the session below would not have as many in flight.
+    let (_, head) = client.session.request(Command::read(0, 32 << 20), Vec::new()).unwrap();
+    client.stream.write_all(&head.repeat(4000)).unwrap();
+    let taken = held.take(3);
+    assert!(!held.has_left());
+    let begun = Instant::now();
+    drop(client);
+    assert!(eventually(|| held.has_left()), "the service is told");
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    // It gives up what it has not begun: then the place is free, and nobody asks for the rest.
+    drop(taken);
+    assert!(eventually(|| !running.notices.lock().unwrap().is_empty()));
+    assert_eq!(held.count(), 0, "requests that nobody waits for");
+    assert_eq!(running.stop().connections, 1);
+}
+
+#[test]
+fn a_client_that_ends_its_sending_half_has_all_its_answers() {
+    let held = Held::default();
+    let running = limited(held.clone(), Limits::default());
+    let mut client = running.client();
+    for at in 0..5 {
+        client.ask(Command::read(at * 4096, 4096), &[]);
+    }
+    client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let taken = held.take(5);
+    thread::sleep(Duration::from_millis(50));
+    assert!(!held.has_left(), "it reads on");
+    taken.into_iter().for_each(|request| answer(request, 7));
+    for _ in 0..5 {
+        assert_eq!(client.reply().data, [7; 4096]);
+    }
+    assert_eq!(client.event(), None, "and then the end");
+    assert_eq!(running.stop().broken, 0);
+}
+
+#[test]
+fn a_client_that_stops_amid_a_request_is_cut_off_and_one_between_two_is_not() {
+    let limits = Limits { stall: Duration::from_millis(200), ..Limits::default() };
+    let running = limited(Memory::new("memory", 64 << 20), limits);
+    let mut patient = running.client();
+    for sent in [27, 28, 1000] {
+        let mut client = running.client();
+        let span = Span { offset: 0, length: 32 << 20 };
+        let (_, head) =
+            client.session.request(Command::Write { span, fua: false }, Vec::new()).unwrap();
+        let mut bytes = head.to_vec();
+        bytes.resize(1000, 7);
+        client.stream.write_all(&bytes[..sent]).unwrap();
+        assert_eq!(client.stream.read(&mut [0]).unwrap(), 0, "cut off after {sent} bytes");
+    }
+    assert!(eventually(|| running.notices.lock().unwrap().len() == 3));
+    let notices = running.notices.lock().unwrap().join("\n");
+    assert!(notices.contains("sent nothing more of a request for 200ms"), "{notices}");
+    patient.read(0, 512).unwrap();
+}
+
+#[test]
+fn all_connections_share_one_budget_of_memory_which_small_requests_do_not_wait_for() {
+    let held = Held::default();
+    let limits = Limits { memory_max: 8 << 20, ..Limits::default() };
+    let running = limited(held.clone(), limits);
+    let mut clients: Vec<_> = (0..3).map(|_| running.client()).collect();
+    for client in &mut clients {
+        for _ in 0..4 {
+            client.ask(Command::read(0, 3 << 20), &[]);
+        }
+    }
+    thread::sleep(Duration::from_millis(100));
+    let in_flight = held.count();
+    // This process may have 4 MiB, and 1 MiB on each connection.
+    assert!((1..=2).contains(&in_flight), "{in_flight} reads of 3 MiB");
+    let mut small = running.client();
+    small.ask(Command::read(0, 4096), &[]);
+    assert!(eventually(|| held.count() == in_flight + 1), "it waits for nobody");
+    // What is answered is given back when it is sent.
+    thread::scope(|scope| {
+        for client in &mut clients {
+            scope.spawn(|| (0..4).for_each(|_| assert_eq!(client.reply().data.len(), 3 << 20)));
+        }
+        for _ in 0..13 {
+            held.take(1).into_iter().for_each(|request| answer(request, 1));
+        }
+    });
+    // One goes amid its data, and what it had is free again.
+    let mut half = running.client();
+    let span = Span { offset: 0, length: 4 << 20 };
+    let (_, head) = half.session.request(Command::Write { span, fua: false }, Vec::new()).unwrap();
+    half.stream.write_all(&[&head[..], &[7; 300_000]].concat()).unwrap();
+    thread::sleep(Duration::from_millis(50));
+    half.vanish();
+    clients[0].ask(Command::read(0, 5 << 20), &[]);
+    held.take(1).into_iter().for_each(|request| answer(request, 1));
+    assert_eq!(clients[0].reply().data.len(), 5 << 20);
 }

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use freewheel_live::serve::backend::{ExportError, NbdBackend};
-use freewheel_live::serve::{JobError, JobSpec, Kind, State};
+use freewheel_live::serve::backend::{ExportError, FileBackend, NbdBackend};
+use freewheel_live::serve::{JobError, JobSpec, Kind, State, Way};
 use freewheel_model::freeblock::tasks::Extent;
 use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
 use freewheel_units::Prng;
 
 use common::{Running, eventually, pattern};
-use world::{Beneath, World};
+use world::{Beneath, Front, World};
 
 fn ask<T: Send + 'static>(
     world: &World,
@@ -259,6 +259,35 @@ fn a_server_that_vanishes_is_said_to_be_gone_and_its_blocks_are_not_called_unrea
     assert!(matches!(scan, Err(JobError::Lost { .. })), "{scan:?}");
     assert!(serving.finish().is_some());
     assert_eq!(gone(&notices).len(), 1, "once");
+}
+
+#[test]
+fn a_served_file_that_is_cut_short_is_gone_for_every_client_and_does_not_grow() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let bytes = world::drive().blocks().bytes().get();
+    file.as_file().set_len(bytes).unwrap();
+    let way = Way::new();
+    let device = FileBackend::open(file.path(), None, 4, way.back()).unwrap();
+    let Front { serving, front, notices } = Front::of(Arc::new(device), way);
+    let mut clients = [front.client(), front.client()];
+    for (client, at) in clients.iter_mut().zip([0, bytes - 4096]) {
+        client.write(at, &[7; 4096], true).unwrap();
+    }
+    let half = bytes / 2 / 512 * 512;
+    file.as_file().set_len(half).unwrap();
+    assert_eq!(clients[0].read(bytes - 4096, 4096), Err(Errno::Shutdown));
+    assert!(eventually(|| gone(&notices).len() == 1));
+    for client in &mut clients {
+        // What is still there, too: nobody knows what else is not.
+        for at in [0, bytes - 4096] {
+            assert_eq!(client.read(at, 4096), Err(Errno::Shutdown));
+            assert_eq!(client.write(at, &[8; 4096], false), Err(Errno::Shutdown));
+        }
+        assert_eq!(client.flush(), Err(Errno::Shutdown));
+    }
+    assert_eq!(front.client().read(0, 512), Err(Errno::Shutdown), "a new client");
+    assert_eq!(file.as_file().metadata().unwrap().len(), half);
+    assert!(serving.finish().is_some_and(|report| report.gone.is_some()));
 }
 
 #[test]

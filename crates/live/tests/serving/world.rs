@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use freewheel_live::nbd::{Limits, Memory, Responder, Service};
-use freewheel_live::serve::backend::NbdBackend;
+use freewheel_live::serve::backend::{Backend, NbdBackend};
 use freewheel_live::serve::{JobSpec, Kind, Serving, Setup, Way};
 use freewheel_model::drive::Drive;
 use freewheel_model::external::{External, ExternalSpec};
@@ -110,9 +110,23 @@ impl World {
     /// The same; a command that has not come back after `longest` never will.
     pub fn over_for(beneath: Beneath, longest: Option<Duration>) -> Self {
         let beneath = Running::new(vec![Arc::new(beneath)], Limits::default());
-        let drive = Arc::new(drive());
         let way = Way::new();
         let device = NbdBackend::connect(&beneath.uri(), longest, way.back(), way.gone()).unwrap();
+        let Front { serving, front, notices } = Front::of(Arc::new(device), way);
+        Self { beneath, serving, front, notices }
+    }
+}
+
+/// A server of a device, with a scrub over and over.
+pub struct Front {
+    pub serving: Arc<Serving>,
+    pub front: Running,
+    pub notices: Arc<Mutex<Vec<String>>>,
+}
+
+impl Front {
+    pub fn of(device: Arc<dyn Backend>, way: Way) -> Self {
+        let drive = Arc::new(drive());
         let spec = ExternalSpec::default();
         let scheduler = External::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
         let whole = Extent::new(0, drive.blocks().get());
@@ -127,9 +141,9 @@ impl World {
             notice: Box::new(move |text| heard.lock().unwrap().push(text.to_owned())),
             ended: Box::new(|| {}),
         };
-        let serving = Arc::new(Serving::start(setup, Arc::new(device), way).unwrap());
+        let serving = Arc::new(Serving::start(setup, device, way).unwrap());
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let front = Running::new(vec![service], Limits::default());
-        Self { beneath, serving, front, notices }
+        Self { serving, front, notices }
     }
 }

@@ -295,6 +295,31 @@ impl External {
         planner.foreground_arrived(&request, now);
     }
 
+    /// Nobody wants a foreground request any more. False if it has been picked, and goes on.
+    pub fn withdraw(&mut self, sequence: u64, now: SimTime, planner: &mut dyn Planner) -> bool {
+        if !self.waiting.get(&sequence).is_some_and(|pending| pending.waits) {
+            return false;
+        }
+        let Some(Pending { request, client, .. }) = self.waiting.remove(&sequence) else {
+            return false;
+        };
+        client.into_iter().for_each(|client| self.turns.withdrawn(client));
+        self.pass_over(sequence);
+        planner.foreground_done(&request, now);
+        true
+    }
+
+    /// The policy has a request that is not to be picked from it any more.
+    fn pass_over(&mut self, sequence: u64) {
+        self.passed_over.insert(sequence);
+        // What a policy would not pick for long is not to fill it.
+        if 2 * self.passed_over.len() > self.policy.len() {
+            let is_left = |pending: &Pending| pending.request.sequence != sequence;
+            self.policy = self.policy_of(is_left);
+            self.passed_over.clear();
+        }
+    }
+
     /// A request as the policy sees it.
     fn to_pick(&self, pending: &Pending) -> Waiting {
         let Foreground { op, start, blocks, sequence, .. } = pending.request;
@@ -529,13 +554,7 @@ impl External {
         let may_go = |client| self.turns.may_go(client, limit);
         let is_behind = |pending: &Pending| pending.client.is_none_or(may_go);
         let picked = self.policy_of(is_behind).pick(moment)?;
-        self.passed_over.insert(picked.sequence);
-        // What a policy would not pick for long is not to fill it.
-        if 2 * self.passed_over.len() > self.policy.len() {
-            let is_left = |pending: &Pending| pending.request.sequence != picked.sequence;
-            self.policy = self.policy_of(is_left);
-            self.passed_over.clear();
-        }
+        self.pass_over(picked.sequence);
         Some(picked)
     }
 

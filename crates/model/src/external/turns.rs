@@ -91,6 +91,15 @@ impl Turns {
             && of_peer.is_none_or(|&limit| self.connections[&peer].is_within(connection, limit))
     }
 
+    /// A client does not want one of its requests any more.
+    pub fn withdrawn(&mut self, client: Client) {
+        self.peers.withdrawn(client.peer);
+        if let Some(connections) = self.connections.get_mut(&client.peer) {
+            connections.withdrawn(client.connection);
+        }
+        self.connections.retain(|peer, _| self.peers.lanes.contains_key(peer));
+    }
+
     /// A request of a client has been picked.
     pub fn picked(&mut self, client: Client, blocks: Blocks) {
         let cost = self.request + blocks;
@@ -129,6 +138,14 @@ impl Lanes {
         let lane = self.lanes.get_mut(&who).expect("it has something waiting");
         lane.waiting -= 1;
         lane.given += cost;
+        let virtual_time = self.virtual_time;
+        self.lanes.retain(|_, lane| lane.waiting > 0 || lane.given > virtual_time);
+    }
+
+    fn withdrawn(&mut self, who: u64) {
+        if let Some(lane) = self.lanes.get_mut(&who) {
+            lane.waiting -= 1;
+        }
         let virtual_time = self.virtual_time;
         self.lanes.retain(|_, lane| lane.waiting > 0 || lane.given > virtual_time);
     }

@@ -121,6 +121,12 @@ pub enum Close {
     },
 }
 
+/// Memory that a payload has before any of it has come, in bytes; then it doubles.
+const PAYLOAD_AT_ONCE: usize = 256 << 10;
+
+/// Longest payload whose memory is kept for the next one, in bytes.
+const SPARE_BYTES_MAX: usize = 1 << 20;
+
 /// Where in the stream the session is.
 #[derive(Debug)]
 enum State {
@@ -131,7 +137,7 @@ enum State {
     OptionSkip { left: u32 },
     Tls,
     RequestHead,
-    Payload { ticket: Ticket, command: Command, data: Vec<u8>, filled: usize },
+    Payload { ticket: Ticket, command: Command, data: Vec<u8>, filled: usize, length: usize },
     PayloadSkip { left: u32 },
     Closed,
     Broken(Violation),
@@ -201,7 +207,7 @@ impl Session {
         }
     }
 
-    /// The rest of the payload that is under way: read into it straight from the connection, then
+    /// The rest of the payload that is under way, or as much of it as there is memory for yet: read into it straight from the connection, then
     /// call [`filled`](Self::filled). `None` when a header is due: then use [`feed`](Self::feed).
     #[inline]
     pub fn space(&mut self) -> Option<&mut [u8]> {
@@ -211,16 +217,28 @@ impl Session {
         }
     }
 
+    /// The length of the payload that is under way, if one is.
+    pub fn payload_bytes(&self) -> Option<usize> {
+        match &self.state {
+            State::Payload { length, .. } => Some(*length),
+            _ => None,
+        }
+    }
+
     /// So many bytes were read into [`space`](Self::space). Panics when it has no such room.
     #[inline]
     pub fn filled(&mut self, length: usize) -> Option<Request> {
-        let State::Payload { data, filled, .. } = &mut self.state else {
+        let State::Payload { data, filled, length: whole, .. } = &mut self.state else {
             assert_eq!(length, 0, "no payload is under way");
             return None;
         };
         assert!(length <= data.len() - *filled, "more than the payload's rest");
         *filled += length;
-        if *filled < data.len() {
+        if *filled < *whole {
+            // Memory is taken for what has come, and not for what was announced.
+            let grown = (2 * data.len()).min(*whole);
+            let has_room = *filled < data.len();
+            data.resize(if has_room { data.len() } else { grown }, 0);
             return None;
         }
         match std::mem::replace(&mut self.state, State::RequestHead) {
@@ -256,7 +274,7 @@ impl Session {
     /// Gives memory back for the payload of a later write. What was in it is overwritten.
     #[inline]
     pub fn recycle(&mut self, data: Vec<u8>) {
-        if data.capacity() > self.spare.capacity() {
+        if data.capacity() > self.spare.capacity() && data.capacity() <= SPARE_BYTES_MAX {
             self.spare = data;
         }
     }
@@ -437,9 +455,11 @@ impl Session {
     #[inline]
     fn accept(&mut self, ticket: Ticket, command: Command) {
         if let Command::Write { span, .. } = command {
+            let length = span.length as usize;
             let mut data = std::mem::take(&mut self.spare);
-            data.resize(span.length as usize, 0);
-            self.state = State::Payload { ticket, command, data, filled: 0 };
+            let ready = length.min(data.capacity().max(PAYLOAD_AT_ONCE));
+            data.resize(ready, 0);
+            self.state = State::Payload { ticket, command, data, filled: 0, length };
         } else {
             self.in_flight += 1;
             self.ready.push_back(Event::Request(Request { ticket, command, data: Vec::new() }));
@@ -475,6 +495,7 @@ impl Session {
         let request = self.filled(now.len()).map(Event::Request);
         let done = request.is_some();
         self.ready.extend(request);
-        done
+        // Only so much went where there was memory.
+        done || !bytes.is_empty()
     }
 }

@@ -477,3 +477,38 @@ fn a_block_status_has_no_more_extents_than_a_server_should_send() {
     let reply = only_request(&mut server).ticket.status(&extents);
     assert_eq!(reply.len(), 20 + 4 + (8 << 20));
 }
+
+#[test]
+fn memory_for_a_payload_follows_what_has_come_and_not_what_was_announced() {
+    let block_sizes = BlockSizes::default();
+    let large = Export { size: 1 << 30, block_sizes, ..disk() };
+    let length = 32 << 20;
+    let mut in_place = Server::transmitting(large.clone());
+    in_place.feed(&request(0, 1, 1, 0, length));
+    let mut came = 0;
+    let done = loop {
+        let space = in_place.session.space().unwrap();
+        // Room for as much again, once all that there was is filled.
+        assert!(!space.is_empty() && space.len() <= came.max(256 << 10), "{came}");
+        let now = space.len().min(100_000);
+        space[..now].fill((came / 100_000) as u8);
+        came += now;
+        if let Some(request) = in_place.session.filled(now) {
+            break request;
+        }
+    };
+    assert_eq!((came, done.data.len()), (length as usize, length as usize));
+    assert!(done.data[..100_000].iter().all(|&byte| byte == 0), "nothing was moved");
+
+    // The same bytes through the buffer, all at once.
+    let data: Vec<u8> = (0..length).map(|at| (at / 7) as u8).collect();
+    let mut fed = Server::transmitting(large);
+    fed.feed(&[request(0, 1, 1, 0, length), data.clone()].concat());
+    let request = only_request(&mut fed);
+    assert!(request.data == data);
+    // What is longer than a MiB is not kept.
+    let before = request.data.capacity();
+    fed.session.recycle(request.data);
+    fed.feed(&crate::common::request(0, 1, 2, 0, 2 << 20));
+    assert!(before > 1 << 20 && fed.session.space().unwrap().len() == 256 << 10);
+}

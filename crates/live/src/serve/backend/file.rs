@@ -256,6 +256,9 @@ impl Opened {
             What::Trim { blocks } | What::WriteZeroes { blocks, .. } => blocks * BLOCK_BYTES,
             What::Read | What::Write { .. } | What::Flush => data.len() as u64,
         };
+        if let Err(failed) = self.is_still_whole(what) {
+            return Err(CameBack { id, at: Instant::now(), result: Err(failed) });
+        }
         let offset = start.get() * BLOCK_BYTES;
         let mut work = Work { id, what, offset, length, buffer: Buffer::default(), data };
         // A device that cannot is written by the system instead, for as long as that takes.
@@ -275,6 +278,19 @@ impl Opened {
             }
         }
         Ok(work)
+    }
+
+    /// Whether a command may be given to the file. A file that was cut short would grow again by a write
+    /// behind its end, with a hole before it that reads as zeroes. A device has a size of its own.
+    fn is_still_whole(&self, what: What) -> Result<(), Failed> {
+        if self.is_device || what == What::Read {
+            return Ok(());
+        }
+        match self.file.metadata() {
+            Ok(metadata) if metadata.len() < self.bytes => Err(cut_short()),
+            // The command itself will tell.
+            _ => Ok(()),
+        }
     }
 
     /// What a command has come to, and its memory for another one.
@@ -345,13 +361,17 @@ impl Backend for FileBackend {
     }
 }
 
+/// The file is not what it was when it was opened.
+fn cut_short() -> Failed {
+    Failed { errno: Errno::Shutdown, message: "it ends before the size that it had".into() }
+}
+
 /// What it means that the system refused; `is_inside` the size that there was at first. A drive that is
 /// pulled out ends as an empty one.
 fn failed(error: &io::Error, is_inside: bool) -> Failed {
     use rustix::io::Errno as System;
     if error.kind() == io::ErrorKind::UnexpectedEof && is_inside {
-        let message = "it ends before the size that it had".into();
-        return Failed { errno: Errno::Shutdown, message };
+        return cut_short();
     }
     let errno = match System::from_io_error(error) {
         Some(System::NODEV | System::NXIO) => Errno::Shutdown,

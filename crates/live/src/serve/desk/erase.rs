@@ -43,7 +43,7 @@ pub(super) struct Erasure {
     /// From here on nothing has been erased.
     next: u64,
     fua: bool,
-    client: Client,
+    whose: Whose,
     /// What is to be read before.
     copies: Copies,
     /// The next of it, for which there was no room yet.
@@ -59,23 +59,29 @@ pub(super) struct Piece {
     how: Erase,
 }
 
+impl Erasure {
+    fn client(&self) -> Client {
+        match self.whose {
+            Whose::Client(client) | Whose::Piece { client, .. } | Whose::Erasure(client) => client,
+            Whose::Job(_) => unreachable!("no job erases"),
+        }
+    }
+
+    /// Whether it is a request of its own.
+    pub(super) fn is_a_clients(&self) -> bool {
+        matches!(self.whose, Whose::Client(_))
+    }
+}
+
 impl Desk {
-    /// A client wants `blocks` of 512 B from `start` on erased.
+    /// A client, or a piece of its request, wants the blocks of 512 B `from..to` erased.
     pub(super) fn erase(
         &mut self,
         how: Erase,
-        start: Lbn,
-        blocks: u64,
+        (from, to): (u64, u64),
         fua: bool,
-        client: Client,
+        whose: Whose,
     ) -> u64 {
-        if !self.does(how) {
-            let id = self.number();
-            self.client_gone();
-            self.answers.push((id, Ok(Vec::new())));
-            return id;
-        }
-        let (from, to) = (start.get(), start.get() + blocks);
         self.written.mark(from, to, self.now);
         let copies = self.jobs.before_erasure(from, to, self.now);
         let id = self.number();
@@ -85,7 +91,7 @@ impl Desk {
             to,
             next: from,
             fua,
-            client,
+            whose,
             copies,
             next_copy: None,
             failed: None,
@@ -98,7 +104,7 @@ impl Desk {
     }
 
     /// Whether anything is done for it: nobody writes zeroes over what is not needed any more.
-    fn does(&self, how: Erase) -> bool {
+    pub(super) fn does(&self, how: Erase) -> bool {
         how != Erase::Trim || self.abilities.trim
     }
 
@@ -122,7 +128,7 @@ impl Desk {
         }
         self.without_room.remove(&id);
         let (how, start, to) = (erasure.how, Lbn::new(erasure.next), erasure.to);
-        let whose = Whose::Erasure(erasure.client);
+        let whose = Whose::Erasure(erasure.client());
         // Where there is no flush, only writes can be asked to be on the media.
         let fua = erasure.fua && !self.abilities.flush && how != Erase::Trim;
         if erasure.failed.is_some() || start.get() == to || !self.does(how) {
@@ -225,9 +231,32 @@ impl Desk {
         let erasure = self.erasures.remove(&id).expect("it is not answered");
         self.written.mark(erasure.from, erasure.to, self.now);
         self.jobs.written(erasure.from, erasure.to);
-        self.client_gone();
         let result = failed.or(erasure.failed).map_or(Ok(Vec::new()), Err);
-        self.answers.push((id, result));
+        match erasure.whose {
+            Whose::Piece { of, client } => {
+                self.piece_done(of, client, (erasure.from, erasure.to), result);
+            }
+            _ => {
+                self.client_gone();
+                self.answers.push((id, result));
+            }
+        }
         self.place_is_free(id);
+    }
+
+    /// Blocks of 512 B of the longest piece of a large erasure.
+    pub(super) fn erased_at_once(&self, how: Erase) -> u64 {
+        match self.by_device(how, 1) {
+            Some(_) => ERASED_AT_ONCE,
+            None => WRITTEN_AT_ONCE,
+        }
+    }
+
+    /// Erasures of a connection end with what is under way.
+    pub(super) fn stop_erasures_of(&mut self, connection: u64, why: &Failed) {
+        let of_it = self.erasures.values_mut();
+        for erasure in of_it.filter(|erasure| erasure.client().connection == connection) {
+            erasure.failed.get_or_insert_with(|| why.clone());
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 mod clients;
 mod erase;
+mod gone;
 mod jobs;
+mod large;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -71,7 +71,9 @@ pub enum JobError {
     #[error("{OPEN_MAX} tasks wait or are at work, which is the most: end one (freewheel abort)")]
     TooMany,
     /// The device is gone.
-    #[error("the device is gone: {why}")]
+    #[error(
+        "the device is gone: {why}; end this server, and start it again when the device is back"
+    )]
     Lost {
         /// What it said last.
         why: String,

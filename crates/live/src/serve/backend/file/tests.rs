@@ -370,3 +370,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_file_that_was_cut_short_is_gone_and_no_write_makes_it_grow_again() {
+    for io in ways() {
+        let trial = opened(1 << 20, io);
+        trial.file.as_file().set_len(1 << 19).unwrap();
+        let blocks = 8;
+        for what in [
+            WRITE,
+            What::Flush,
+            What::Trim { blocks },
+            What::WriteZeroes { blocks, keep: true },
+            What::WriteZeroes { blocks, keep: false },
+        ] {
+            for start in [0, 2000] {
+                let data = if what == WRITE { vec![7; 4096] } else { Vec::new() };
+                let failed = trial.call(what, start, data).unwrap_err();
+                assert_eq!(failed.errno, Errno::Shutdown, "{what:?} at {start}, {io:?}");
+            }
+        }
+        let failed = trial.call(What::Read, 2000, vec![0; 4096]).unwrap_err();
+        assert_eq!(failed, cut_short());
+        let metadata = trial.file.as_file().metadata().unwrap();
+        assert_eq!(metadata.len(), 1 << 19, "{io:?}");
+        assert!(std::fs::read(trial.file.path()).unwrap().iter().all(|&byte| byte == 0));
+    }
+}
