@@ -133,6 +133,13 @@ pub const EMPTY_HELP: &str =
 /// The way out where a record is malformed; `lenient` is how to pass over it, and `format` how the
 /// format was named, if it was.
 pub fn malformed_help(malformed: &Malformed, lenient: &str, format: &str) -> String {
+    let is_like_that = malformed.looks_like.is_none_or(|like| like == malformed.format);
+    if malformed.record == 0 && malformed.line.is_some() && is_like_that {
+        return format!(
+            "change its first line; if only names differ, and the columns are these in this order, \
+             {lenient} skips that line"
+        );
+    }
     match malformed.looks_like.filter(|like| *like != malformed.format) {
         Some(like) => format!(
             "it was read as {}, but looks like {like}: leave {format} out; or {lenient} counts and \
@@ -195,7 +202,7 @@ impl From<TraceError> for Failure {
                 .unwrap_or_else(|| {
                     Self::failed(&error).with_help(
                         "if it is one of these, name it with --format; `freewheel trace formats` \
-                         says what a record of each looks like",
+                         says what a record of each looks like, and the header line of a CSV of your own",
                     )
                 }),
             TraceError::NeedsOneDevice { .. } => {

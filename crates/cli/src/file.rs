@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use freewheel::trace::PendingFile;
+use freewheel::trace::{PendingFile, is_same_file};
 
 use crate::failure::Failure;
 
@@ -87,13 +87,13 @@ pub fn ensure_utf_8(path: &Path) -> Result<(), Failure> {
 
 /// Err for an output that would take the place of what is read.
 pub fn ensure_not_read(output: &Path, input: &Path) -> Result<(), Failure> {
-    match (output.canonicalize(), input.canonicalize()) {
-        (Ok(out), Ok(read)) if out == read => Err(Failure::failed(format!(
-            "{}: is what is read, and would be written over: choose another name",
-            output.display()
-        ))),
-        _ => Ok(()),
+    if !is_same_file(output, input) {
+        return Ok(());
     }
+    Err(Failure::failed(format!(
+        "{}: is what is read, and would be written over: choose another name",
+        output.display()
+    )))
 }
 
 fn at(path: &Path, error: io::Error) -> Failure {

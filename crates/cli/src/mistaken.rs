@@ -59,17 +59,29 @@ pub fn for_a_trace(path: &Path) -> Option<Failure> {
     Some(Failure::failed(format!("{file}: is {is}, and a trace is wanted")).with_help(help))
 }
 
-/// The same of one that is no drive file.
+/// How to come by a drive file.
+const DRIVE_HELP: &str = "`freewheel drive list` shows the drives that ship with Freewheel; \
+                          `freewheel drive show NAME --toml` prints a drive file to begin with";
+
+/// The same of one that is no drive file; also of one that is nothing known and does not claim to be TOML.
 pub fn for_a_drive(path: &Path) -> Option<Failure> {
-    let file = path.display();
-    let is = match kind(path)? {
-        Kind::Drive => return None,
-        Kind::Trace => "a trace",
-        Kind::Experiment => "an experiment",
+    let is = match kind(path) {
+        Some(Kind::Drive) => return None,
+        Some(Kind::Trace) => "is a trace".to_owned(),
+        Some(Kind::Experiment) => "is an experiment".to_owned(),
+        None => is_no_toml(path)?,
     };
-    let help = "`freewheel drive list` shows the drives that ship with Freewheel; \
-                `freewheel drive show NAME --toml` prints a drive file to begin with";
-    Some(Failure::failed(format!("{file}: is {is}, and a drive is wanted")).with_help(help))
+    let says = format!("{}: {is}, and a drive is wanted", path.display());
+    Some(Failure::failed(says).with_help(DRIVE_HELP))
+}
+
+/// None where it is TOML by its name or by its contents: then what is wrong in it is said elsewhere.
+fn is_no_toml(path: &Path) -> Option<String> {
+    if path.extension().is_some_and(|ending| ending == "toml") {
+        return None;
+    }
+    let error = read_text(path).ok()?.parse::<toml::Table>().err()?.to_string();
+    Some(format!("is no TOML document ({})", error.lines().next()?))
 }
 
 fn takes_drive(verb: &str, path: &Path) -> String {

@@ -37,17 +37,9 @@ pub struct Converted {
 }
 
 /// Writes the trace at `input` to `output`, whose name ends in `.parquet`, `.csv`, `.csv.zst` or
-/// `.csv.gz`. CSV holds one device: a trace of several needs Parquet or `options.device`.
+/// `.csv.gz`. CSV holds one device: a trace of several needs Parquet or `options.device`. Shows the reader
+/// to `report` every 65,536 records, for a progress bar.
 pub fn convert(
-    input: &Path,
-    output: &Path,
-    options: &ConvertOptions,
-) -> Result<Converted, TraceError> {
-    convert_with(input, output, options, |_| {})
-}
-
-/// As [`convert`], and shows the reader every 65,536 records, for a progress bar.
-pub fn convert_with(
     input: &Path,
     output: &Path,
     options: &ConvertOptions,
@@ -103,6 +95,7 @@ fn check_not_all_lost(input: &Path, reader: &TraceReader) -> Result<(), TraceErr
     }
 }
 
-fn is_same_file(a: &Path, b: &Path) -> bool {
+/// Whether both paths lead to one file that is there.
+pub fn is_same_file(a: &Path, b: &Path) -> bool {
     matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }

@@ -130,7 +130,7 @@ pub enum TraceError {
         file: String,
     },
     /// A trace was to be written over itself.
-    #[error("{file}: it is the trace that is read: write to another file")]
+    #[error("{file}: is what is read, and would be written over: choose another name")]
     SameFile {
         /// The file.
         file: String,

@@ -38,7 +38,7 @@ pub use characterize::{
     JumpSummary, Mix, RateBin, RateOverTime, ResponseTimes, Reuse, Sequentiality, SizeBucket,
     SizeSummary, Sizes, Skew, characterize,
 };
-pub use convert::{ConvertOptions, Converted, convert, convert_with};
+pub use convert::{ConvertOptions, Converted, convert, is_same_file};
 pub use error::{Damaged, Malformed, TraceError, UnknownFormatName};
 pub use format::Format;
 pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};

@@ -268,7 +268,7 @@ fn lenient_conversion_of_which_no_record_is_read_is_refused_and_leaves_nothing()
     let open = OpenOptions { format: Some(Format::FreewheelCsv), lenient: true };
     let convert = |bytes: &[u8]| {
         fs::write(&input, bytes).unwrap();
-        convert(&input, &output, &ConvertOptions { open, device: None })
+        convert(&input, &output, &ConvertOptions { open, device: None }, |_| {})
     };
     let damaged = compress(header.as_bytes(), Compression::Gzip);
     let error = convert(&damaged[..damaged.len() - 4]).unwrap_err();
@@ -287,11 +287,11 @@ fn what_is_read_of_a_damaged_file_says_what_is_left_out() {
     let [input, output] = ["in.csv.zst", "out.csv"].map(|name| folder.path().join(name));
     let compressed = compress(&text(), Compression::Zstd);
     fs::write(&input, &compressed[..compressed.len() / 2]).unwrap();
-    assert!(convert(&input, &output, &ConvertOptions::default()).is_err());
+    assert!(convert(&input, &output, &ConvertOptions::default(), |_| {}).is_err());
     assert!(!output.exists());
     let open = OpenOptions { lenient: true, ..OpenOptions::default() };
     let options = ConvertOptions { open, device: None };
-    let converted = convert(&input, &output, &options).unwrap();
+    let converted = convert(&input, &output, &options, |_| {}).unwrap();
     let damaged = converted.damaged.unwrap();
     assert_eq!(damaged.records, converted.records);
     assert_eq!(damaged.damage.file_bytes, compressed.len() as u64 / 2);

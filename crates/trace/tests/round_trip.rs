@@ -8,7 +8,7 @@ use std::path::Path;
 use common::record;
 use freewheel_trace::{
     ConvertOptions, CsvWriter, Format, OpenOptions, ParquetWriter, Record, TraceError, TraceInfo,
-    TraceReader, TraceWriter, VOLUME_BLOCKS_MAX, convert, convert_with,
+    TraceReader, TraceWriter, VOLUME_BLOCKS_MAX, convert,
 };
 use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
 use proptest::prelude::*;
@@ -106,9 +106,9 @@ fn a_recorded_trace_keeps_its_description_through_parquet_and_csv() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/recorded/sqlite-ext4.csv.zst");
     let folder = tempfile::tempdir().unwrap();
     let [parquet, csv] = ["a.parquet", "b.csv.gz"].map(|name| folder.path().join(name));
-    let converted = convert(&input, &parquet, &ConvertOptions::default()).unwrap();
+    let converted = convert(&input, &parquet, &ConvertOptions::default(), |_| {}).unwrap();
     assert_eq!((converted.format, converted.records), (Format::FreewheelCsv, 58_208));
-    convert(&parquet, &csv, &ConvertOptions::default()).unwrap();
+    convert(&parquet, &csv, &ConvertOptions::default(), |_| {}).unwrap();
     let info = |path: &Path| {
         let mut reader = TraceReader::open(path, &OpenOptions::default()).unwrap();
         TraceInfo { format: Format::FreewheelCsv, ..TraceInfo::scan(&mut reader).unwrap() }
@@ -123,11 +123,12 @@ fn several_devices_do_not_go_into_csv_unless_one_is_chosen() {
     let [parquet, csv] = ["a.parquet", "a.csv"].map(|name| folder.path().join(name));
     let records = [1, 2, 1].map(|device| record(0, Op::Read, device, 0, 8));
     write_all(&parquet, &records).unwrap();
-    let error = convert(&parquet, &csv, &ConvertOptions::default()).unwrap_err().to_string();
+    let error =
+        convert(&parquet, &csv, &ConvertOptions::default(), |_| {}).unwrap_err().to_string();
     assert!(error.contains("device 1 and device 2") && error.contains("Parquet"), "{error}");
     assert_eq!(names_in(folder.path()), ["a.parquet"]);
     let options = ConvertOptions { device: Some(1), ..ConvertOptions::default() };
-    let converted = convert(&parquet, &csv, &options).unwrap();
+    let converted = convert(&parquet, &csv, &options, |_| {}).unwrap();
     assert_eq!((converted.records, converted.other_devices), (2, 1));
     assert_eq!(read_all(&csv).len(), 2);
 }
@@ -137,11 +138,11 @@ fn a_malformed_record_stops_the_conversion_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let [input, output] = ["in.txt", "out.parquet"].map(|name| folder.path().join(name));
     fs::write(&input, "0,0,512,r,1.0\n0,0,512,r,then\n").unwrap();
-    assert!(convert(&input, &output, &ConvertOptions::default()).is_err());
+    assert!(convert(&input, &output, &ConvertOptions::default(), |_| {}).is_err());
     assert_eq!(names_in(folder.path()), ["in.txt"]);
     let open = OpenOptions { lenient: true, ..OpenOptions::default() };
     let options = ConvertOptions { open, device: None };
-    let converted = convert(&input, &output, &options).unwrap();
+    let converted = convert(&input, &output, &options, |_| {}).unwrap();
     assert_eq!((converted.records, converted.skipped), (1, 1));
 }
 
@@ -183,7 +184,7 @@ fn a_device_that_the_trace_does_not_have_is_refused_and_leaves_nothing() {
     let [input, output] = ["in.parquet", "out.csv"].map(|name| folder.path().join(name));
     write_all(&input, &[record(0, Op::Read, 3, 0, 1), record(1, Op::Read, 5, 0, 1)]).unwrap();
     let options = ConvertOptions { device: Some(4), ..Default::default() };
-    let error = convert(&input, &output, &options).unwrap_err().to_string();
+    let error = convert(&input, &output, &options, |_| {}).unwrap_err().to_string();
     assert!(
         error.ends_with("in.parquet: the trace has no device 4: its devices are 3, 5"),
         "{error}"
@@ -219,7 +220,7 @@ fn progress_is_reported_even_when_a_device_filter_drops_most() {
     let many: Vec<_> = (0..140_000).map(|n| record(n, Op::Read, device(n), n, 1)).collect();
     write_all(&input, &many).unwrap();
     let (mut reports, options) = (0, ConvertOptions { device: Some(4), ..Default::default() });
-    convert_with(&input, &output, &options, |_| reports += 1).unwrap();
+    convert(&input, &output, &options, |_| reports += 1).unwrap();
     assert_eq!(reports, 2);
 }
 

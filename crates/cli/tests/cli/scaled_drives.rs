@@ -21,7 +21,8 @@ fn every_shipped_drive_is_scaled_by_years_and_shown_like_a_shipped_one() {
     let bench = Bench::new(SMALL_TRACE);
     let list = document(&["drive", "list", "--json"]);
     for drive in list["drives"].as_array().unwrap() {
-        let (name, file) = (drive["name"].as_str().unwrap(), bench.at("scaled.toml"));
+        let name = drive["name"].as_str().unwrap();
+        let file = bench.at(&format!("{name}-scaled.toml"));
         let summary = scaled(&[name, "--years", "3", "-o", &file]);
         // tr03 table 11: 0.92, 1.09, 1.21 and 1.24 a year. Tracks have 70 blocks or more.
         let areal = (1.21f64 * 1.24).powi(3);

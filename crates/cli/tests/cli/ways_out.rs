@@ -241,6 +241,83 @@ fn a_file_of_another_kind_in_place_of_a_drive_is_told_what_it_is() {
 }
 
 #[test]
+fn a_file_of_no_kind_in_place_of_a_drive_is_told_what_is_wanted() {
+    let bench = Bench::new(SMALL_TRACE);
+    let says = ["README.md: is no TOML document (TOML parse error at line", "a drive is wanted"];
+    let out = &*bench.at("out");
+    for args in [
+        &["drive", "show", "README.md"][..],
+        &["study", &bench.at("trace.csv"), "--drive", "README.md", "--out", out],
+    ] {
+        assert_says(&refused(args), &[&says[..], &["drive show NAME --toml"]].concat());
+    }
+    // Of a TOML file the fault itself is shown.
+    bench.put("mine.toml", "name = \n");
+    assert_says(&refused(&["drive", "show", &bench.at("mine.toml")]), &["line 1", "name = "]);
+}
+
+#[test]
+fn a_drive_file_does_not_take_the_place_of_a_file_that_is_there() {
+    let bench = Bench::new(SMALL_TRACE);
+    let trace = &*bench.at("trace.csv");
+    for args in [
+        &["drive", "scale", "tr96", "--years", "1", "-o", trace][..],
+        &["drive", "import", trace, "-o", trace],
+        &["extract", "emulated:tr96", "-o", trace],
+    ] {
+        assert_says(&refused(args), &["trace.csv: is there already", "choose another name"]);
+    }
+    bench.put("mine.toml", &stdout(&["drive", "show", "tr96", "--toml"]));
+    let mine = &*bench.at("mine.toml");
+    for args in [
+        &["drive", "show", mine, "--html", mine][..],
+        &["drive", "validate", mine, trace, "--report", mine],
+        &["drive", "validate", mine, trace, "--report", trace],
+        &["trace", "convert", trace, trace],
+        &["sim", &bench.at("sim.toml"), "--set", &format!("drive={mine}"), "--report", mine],
+    ] {
+        assert_says(&refused(args), &[": is what is read", "choose another name"]);
+    }
+    assert_eq!(std::fs::read_to_string(trace).unwrap(), SMALL_TRACE);
+}
+
+#[test]
+fn a_header_with_other_columns_is_told_which_are_missing_and_which_are_wanted() {
+    let wanted = "write arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns";
+    for (header, says) in [
+        (
+            "time_ns,op,offset_bytes,length_bytes,fua,complete_ns",
+            "missing: arrival_ns; not known: time_ns",
+        ),
+        (
+            "arrival_us,op,offset,length_bytes,fua",
+            "missing: arrival_ns, offset_bytes, complete_ns; not known: arrival_us, offset",
+        ),
+        ("op,arrival_ns,offset_bytes,length_bytes,fua,complete_ns", "the order or the number"),
+    ] {
+        let bench = Bench::new(&format!("{header}\n1,R,0,4096,0,\n2,R,0,4096,0,\n"));
+        let error = refused(&["trace", "info", &bench.at("trace.csv")]);
+        assert_says(&error, &["header is `", says, wanted, "change its first line"]);
+        assert!(!error.contains("not a whole number"), "{error}");
+    }
+    // Names of other people's columns are no header of ours, and a trace needs none.
+    let other = Bench::new("time,lba,sectors\n1,2,3\n");
+    let error = refused(&["trace", "info", &other.at("trace.csv")]);
+    assert_says(&error, &["its format was not recognised", "`freewheel trace formats`"]);
+    let none = Bench::new("1,R,0,4096,0,\n2,R,0,4096,0,\n");
+    assert!(stdout(&["trace", "info", &none.at("trace.csv")]).contains("freewheel-csv"));
+}
+
+#[test]
+fn an_effort_of_nothing_is_refused_with_the_range_and_the_way_out() {
+    let bench = Bench::new(SMALL_TRACE);
+    let (trace, out) = (&*bench.at("trace.csv"), &*bench.at("out"));
+    let ran = run(&["study", trace, "--scrub-effort", "0s", "--out", out]);
+    assert_eq!((ran.code, &*ran.stdout), (2, ""));
+    assert_says(&ran.stderr, &["--scrub-effort: ", "1s to 1d are allowed", "`--no-scrub`"]);
+}
+
+#[test]
 fn json_and_a_text_without_quotes_are_told_from_toml() {
     let bench = Bench::new(SMALL_TRACE);
     for (text, says) in [
@@ -279,6 +356,15 @@ fn a_number_of_an_option_is_answered_with_what_is_allowed() {
     assert_says(&error, &["'x' for '--years <N>': write a number"]);
     let error = refused(&["drive", "scale", "tr96", "--years", "1000"]);
     assert_says(&error, &["0.01 to 100 are allowed", "fewer --years"]);
+    let error = refused(&["drive", "scale", "tr96", "--rpm", "15000"]);
+    assert_says(&error, &["'15000' for '--rpm", "for a speed write 15000rpm"]);
+    assert!(!error.contains("--years"), "{error}");
+    let error = refused(&["drive", "scale", "tr96", "--seek", "500"]);
+    assert_says(&error, &["the factor `seek` is 500", "give --seek"]);
+    assert!(!error.contains("--years"), "{error}");
+    let error = refused(&["sim", &bench.at("sim.toml"), "--set", "foo.bar=1"]);
+    assert_says(&error, &["--set foo.bar=1: there is no key `foo`"]);
+    assert!(!error.contains("the file has it"), "{error}");
     assert_eq!(bench.names(), ["sim.toml", "trace.csv"]);
 }
 

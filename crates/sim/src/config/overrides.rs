@@ -103,6 +103,15 @@ pub(super) fn bring(overrides: &[String], key: &[&str]) -> bool {
     overrides.iter().any(|text| brings(text) == Some(true))
 }
 
+/// Whether one of the overrides has brought in a value within the table of this key.
+fn bring_within(overrides: &[String], key: &[&str]) -> bool {
+    let brings = |text: &String| {
+        let (of, _) = key_and_value(text).ok()?;
+        Some(parts(of.trim()).ok()?.starts_with(key))
+    };
+    overrides.iter().any(|text| brings(text) == Some(true))
+}
+
 /// The parts of a key: names of tables, and numbers of entries of lists, as `beside.0` or
 /// `beside[0]`.
 fn parts(key: &str) -> Result<Vec<&str>, String> {
@@ -167,7 +176,7 @@ fn entry<'v>(
 pub(super) fn with_way_out(says: String, overrides: &[String]) -> String {
     let unknown = says.strip_prefix("there is no key `").and_then(|rest| rest.split_once('`'));
     match unknown.and_then(|(key, _)| Some((key, parts(key).ok()?))) {
-        Some((key, parts)) if !bring(overrides, &parts) => {
+        Some((key, parts)) if !bring(overrides, &parts) && !bring_within(overrides, &parts) => {
             format!("{says}; the file has it: --set {key}= removes it")
         }
         _ => says,
@@ -308,6 +317,10 @@ mod tests {
         assert!(SimConfig::parse(text, "test", &[closed, "workload.file=".into()]).is_ok());
         let own = SimConfig::parse(text, "test", &["workload.fle=a".to_owned()]).unwrap_err();
         assert!(!own.to_string().contains("removes it"), "{own}");
+        let table = SimConfig::parse(text, "test", &["foo.bar=1".to_owned()]).unwrap_err();
+        let table = table.to_string();
+        assert!(table.starts_with("--set foo.bar=1: there is no key `foo`"), "{table}");
+        assert!(!table.contains("the file has it"), "{table}");
     }
 
     #[test]

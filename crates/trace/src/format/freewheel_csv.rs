@@ -8,7 +8,7 @@
 use freewheel_units::{Op, SimTime};
 
 use super::{Format, Row};
-use crate::error::Fault;
+use crate::error::{Fault, printable};
 use crate::input::without_byte_order_mark;
 use crate::record::{Extent, Record, completion_after};
 use crate::scan::{Fields, Token};
@@ -22,9 +22,11 @@ pub(super) const ROW: Row = Row {
     name: "freewheel-csv",
     description: "CSV with header: arrival_ns,op,offset_bytes,length_bytes,fua,complete_ns; op R W F T",
     rebased: false,
-    // The header is ours alone: behind it a malformed record is an error, not another format.
+    // The header is ours alone: behind it a malformed record is an error, not another format. One with
+    // some of our names is meant to be ours, and says what is wrong with it.
     detect: |head| {
         first_line(head) == HEADER.as_bytes()
+            || names_columns(first_line(head)) && missing(first_line(head)).len() <= KNOWN_LACK_MAX
             || most_lines_parse(head, &mut FreewheelCsv::default())
     },
     open: Some(|input| Ok(Box::new(LineSource::new(input.into_stream(), FreewheelCsv::default())))),
@@ -36,12 +38,55 @@ fn first_line(head: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
+/// A header that lacks no more than this many of our six columns is meant to be ours.
+const KNOWN_LACK_MAX: usize = 4;
+
+/// Whether a line holds names, where a record holds a number and a letter.
+fn names_columns(line: &[u8]) -> bool {
+    let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    let is_name = |field: &[u8]| field.first().is_some_and(u8::is_ascii_alphabetic);
+    fields.clone().count() > 1 && fields.all(is_name)
+}
+
+/// The names among `names` that are not among `others`, both separated by commas.
+fn without(names: &[u8], others: &[u8]) -> Vec<String> {
+    let split = |line: &[u8]| -> Vec<Vec<u8>> {
+        line.split(|&byte| byte == b',').map(|name| name.trim_ascii().to_vec()).collect()
+    };
+    let others = split(others);
+    let left = split(names).into_iter().filter(|name| !others.contains(name));
+    left.map(|name| printable(&name)).collect()
+}
+
+fn missing(header: &[u8]) -> Vec<String> {
+    without(HEADER.as_bytes(), header)
+}
+
+/// What is wrong with a line of names that is not our header.
+fn header_fault(line: &[u8]) -> Fault {
+    let list = |what: &str, names: Vec<String>| {
+        (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
+    };
+    let differences =
+        [list("missing", missing(line)), list("not known", without(line, HEADER.as_bytes()))];
+    let differences: Vec<String> = differences.into_iter().flatten().collect();
+    let differences = match &differences[..] {
+        [] => "the order or the number of columns differs".to_owned(),
+        some => some.join("; "),
+    };
+    Fault::new("header", line, format!("{differences}; write {HEADER}"))
+}
+
 #[derive(Default)]
 struct FreewheelCsv {}
 
 impl LineDecoder for FreewheelCsv {
     fn is_header(&self, line: &[u8]) -> bool {
         line == HEADER.as_bytes()
+    }
+
+    fn header_fault(&self, line: &[u8]) -> Option<Fault> {
+        (names_columns(line) && !self.is_header(line)).then(|| header_fault(line))
     }
 
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault> {

@@ -20,6 +20,11 @@ pub(crate) trait LineDecoder: Send {
         false
     }
 
+    /// What is wrong with `line`, the first of the trace and not its header, if it names columns.
+    fn header_fault(&self, _line: &[u8]) -> Option<Fault> {
+        None
+    }
+
     /// The record in `line`, which has no line end, no blanks around it and is not empty.
     fn parse(&mut self, line: &[u8]) -> Result<Record, Fault>;
 }
@@ -74,15 +79,20 @@ impl<D: LineDecoder> LineSource<D> {
         Ok(Fault::new("line", &self.line, "longer than 4096 bytes"))
     }
 
-    fn take_header(&mut self) -> bool {
-        std::mem::take(&mut self.at_first_line) && self.decoder.is_header(self.line.trim_ascii())
+    /// Whether the line is the header, and no record; Err for one that should be.
+    fn take_header(&mut self) -> Result<bool, Fault> {
+        if !std::mem::take(&mut self.at_first_line) {
+            return Ok(false);
+        }
+        let line = self.line.trim_ascii();
+        self.decoder.header_fault(line).map_or(Ok(self.decoder.is_header(line)), Err)
     }
 }
 
 impl<D: LineDecoder> Source for LineSource<D> {
     fn next(&mut self) -> Result<Option<Record>, Stop> {
         while self.read_line()? {
-            if !holds_record(self.line.trim_ascii()) || self.take_header() {
+            if !holds_record(self.line.trim_ascii()) || self.take_header()? {
                 continue;
             }
             self.at.record += 1;

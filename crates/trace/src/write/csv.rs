@@ -9,10 +9,11 @@ use std::path::Path;
 use flate2::write::GzEncoder;
 use freewheel_units::{BLOCK_BYTES, Op, SimTime};
 
-use super::{Compression, Form, PendingFile, Target, form};
+use super::{Form, PendingFile, Target, form};
 use crate::Record;
 use crate::error::TraceError;
 use crate::format::freewheel_csv::HEADER;
+use crate::input::Compression;
 
 /// Text gathered before it is handed on.
 const CHUNK_BYTES: usize = 64 << 10;
@@ -32,7 +33,7 @@ impl CsvWriter {
         let target = Target::new(path);
         let compression = match form(path) {
             Some(Form::Csv(compression)) => compression,
-            _ => Compression::None,
+            _ => None,
         };
         let sink = Sink::create(path, compression).map_err(|error| target.io(error))?;
         let mut text = Vec::with_capacity(2 * CHUNK_BYTES);
@@ -101,12 +102,14 @@ enum Sink {
 }
 
 impl Sink {
-    fn create(path: &Path, compression: Compression) -> io::Result<Self> {
+    fn create(path: &Path, compression: Option<Compression>) -> io::Result<Self> {
         let file = BufWriter::new(PendingFile::create(path)?);
         Ok(match compression {
-            Compression::None => Self::Plain(file),
-            Compression::Gzip => Self::Gzip(GzEncoder::new(file, flate2::Compression::default())),
-            Compression::Zstd => Self::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL)?),
+            None => Self::Plain(file),
+            Some(Compression::Gzip) => {
+                Self::Gzip(GzEncoder::new(file, flate2::Compression::default()))
+            }
+            Some(Compression::Zstd) => Self::Zstd(zstd::Encoder::new(file, ZSTD_LEVEL)?),
         })
     }
 

@@ -14,6 +14,7 @@ pub use csv::CsvWriter;
 pub use parquet::ParquetWriter;
 
 use crate::error::{TraceError, path_text};
+use crate::input::Compression;
 use crate::{Record, VOLUME_BLOCKS_MAX};
 use tempfile::NamedTempFile;
 
@@ -59,14 +60,8 @@ impl TraceWriter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Parquet,
-    Csv(Compression),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Compression {
-    None,
-    Gzip,
-    Zstd,
+    /// Compressed or not.
+    Csv(Option<Compression>),
 }
 
 /// What the end of the name asks for.
@@ -74,9 +69,9 @@ fn form(path: &Path) -> Option<Form> {
     let name = path.file_name()?.as_encoded_bytes();
     let endings = [
         (".parquet", Form::Parquet),
-        (".csv", Form::Csv(Compression::None)),
-        (".csv.gz", Form::Csv(Compression::Gzip)),
-        (".csv.zst", Form::Csv(Compression::Zstd)),
+        (".csv", Form::Csv(None)),
+        (".csv.gz", Form::Csv(Some(Compression::Gzip))),
+        (".csv.zst", Form::Csv(Some(Compression::Zstd))),
     ];
     endings.into_iter().find(|(ending, _)| name.ends_with(ending.as_bytes())).map(|(_, form)| form)
 }
@@ -216,12 +211,12 @@ mod tests {
         {
             use std::os::unix::ffi::OsStrExt;
             let latin_1 = std::ffi::OsStr::from_bytes(b"gr\xf6sse.csv.gz");
-            assert_eq!(form(Path::new(latin_1)), Some(Form::Csv(Compression::Gzip)));
+            assert_eq!(form(Path::new(latin_1)), Some(Form::Csv(Some(Compression::Gzip))));
         }
         assert_eq!(form_of("a/b.parquet"), Some(Form::Parquet));
-        assert_eq!(form_of("b.csv"), Some(Form::Csv(Compression::None)));
-        assert_eq!(form_of("b.csv.zst"), Some(Form::Csv(Compression::Zstd)));
-        assert_eq!(form_of("b.csv.gz"), Some(Form::Csv(Compression::Gzip)));
+        assert_eq!(form_of("b.csv"), Some(Form::Csv(None)));
+        assert_eq!(form_of("b.csv.zst"), Some(Form::Csv(Some(Compression::Zstd))));
+        assert_eq!(form_of("b.csv.gz"), Some(Form::Csv(Some(Compression::Gzip))));
         assert_eq!(form_of("b.txt"), None);
     }
 

@@ -52,6 +52,7 @@ struct Left<'a> {
 
 impl ImportArgs {
     pub fn run(self) -> Result<(), Failure> {
+        file::ensure_new(&self.output)?;
         let texts: Result<Vec<(String, String)>, Failure> =
             self.files.iter().map(|path| read(path)).collect();
         let texts = texts?;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 use freewheel::model::drive::Drive;
-use freewheel::model::drive::scale::{ScaleError, Scaling, YearlyRates};
+use freewheel::model::drive::scale::{FACTOR_MAX, ScaleError, Scaling, YearlyRates};
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::sim::library;
 use freewheel::study::four_digits;
@@ -63,7 +63,7 @@ pub struct ScaleArgs {
     /// Tracks on the same breadth, times this
     #[arg(long, value_name = "FACTOR", value_parser = crate::verbs::decimal)]
     track_density: Option<f64>,
-    /// The drive file to write instead of stdout
+    /// The drive file to write instead of stdout; what is there already is not written over
     #[arg(short, long, value_name = "F.toml")]
     output: Option<PathBuf>,
     /// Name of the scaled drive, instead of one that tells the years or the factors
@@ -104,7 +104,13 @@ impl FromStr for Speed {
             None => (text, Self::Factor),
         };
         let number: Option<f64> = number.parse().ok().filter(|number| *number > 0.0);
-        number.map(speed).ok_or_else(|| "write a factor or a speed, as in 1.5 or 15000rpm".into())
+        match number.map(speed) {
+            Some(Self::Factor(factor)) if factor > FACTOR_MAX => Err(format!(
+                "as a factor that is above {FACTOR_MAX}: for a speed write {factor}rpm"
+            )),
+            Some(speed) => Ok(speed),
+            None => Err("write a factor or a speed, as in 1.5 or 15000rpm".into()),
+        }
     }
 }
 
@@ -128,9 +134,10 @@ struct Sheet {
 
 impl ScaleArgs {
     pub fn run(self) -> Result<(), Failure> {
+        self.output.as_deref().map_or(Ok(()), file::ensure_new)?;
         let (spec, drive) = library::drive(&self.drive)?;
         let scaling = self.scaling(&spec);
-        let mut scaled = scaling.apply(&spec)?;
+        let mut scaled = scaling.apply(&spec).map_err(|error| self.explain(error))?;
         if let Some(name) = self.new_name(&spec) {
             scaled.name = name;
         }
@@ -176,6 +183,23 @@ impl ScaleArgs {
         }
     }
 
+    /// The way out is in the option that the factor comes from.
+    fn explain(&self, error: ScaleError) -> Failure {
+        let ScaleError::Factor { name, .. } = error else { return Failure::failed(error) };
+        let option = name.replace('_', "-");
+        let own = match &*option {
+            "seek" => self.seek.is_some(),
+            "rpm" => self.rpm.is_some(),
+            "linear-density" => self.linear_density.is_some(),
+            _ => self.track_density.is_some(),
+        };
+        let help = match own {
+            true => format!("give --{option} a value that makes a factor of 0.01 to 100"),
+            false => format!("take fewer --years, or give the factor itself with --{option}"),
+        };
+        Failure::wrong_use(error).with_help(help)
+    }
+
     /// The name given; or that of the years, when they say it all.
     fn new_name(&self, spec: &DriveSpec) -> Option<String> {
         let factors = [self.seek, self.linear_density, self.track_density];
@@ -186,16 +210,6 @@ impl ScaleArgs {
             && rates.iter().all(Option::is_none);
         let by_years = self.years.filter(|_| only_years);
         self.name.clone().or_else(|| by_years.map(|years| format!("{}{years:+}y", spec.name)))
-    }
-}
-
-impl From<ScaleError> for Failure {
-    fn from(error: ScaleError) -> Self {
-        match error {
-            ScaleError::Factor { .. } => Self::wrong_use(error)
-                .with_help("take fewer --years, or give that factor an option of its own"),
-            _ => Self::failed(error),
-        }
     }
 }
 
@@ -225,11 +239,11 @@ fn text(document: &Document) -> String {
     let rate = |value| number::rate(value);
     row("capacity", &|s| s.drive.capacity_bytes as f64, &|b| number::capacity(b as u64));
     row("cylinders", &|s| s.drive.cylinders.into(), &|count| grouped(count as u64));
-    row("rpm", &|s| s.drive.rotation_rpm, &|rpm| format!("{rpm:.0}"));
+    row("speed of rotation, rpm", &|s| s.drive.rotation_rpm, &|rpm| format!("{rpm:.0}"));
     row("mean seek, read", &|s| s.mean_seek_read_ns as f64, &ms);
     row("mean seek, write", &|s| s.mean_seek_write_ns as f64, &ms);
-    row("rate, outermost zone", &|s| s.outer_sustained_bytes_per_second as f64, &rate);
-    row("rate, innermost zone", &|s| s.inner_sustained_bytes_per_second as f64, &rate);
+    row("sustained rate, outermost zone", &|s| s.outer_sustained_bytes_per_second as f64, &rate);
+    row("sustained rate, innermost zone", &|s| s.inner_sustained_bytes_per_second as f64, &rate);
     let file = document.file.map(|path| format!("\ndrive file: {}\n", path.display()));
     format!("{table}{}", file.unwrap_or_default())
 }
@@ -251,7 +265,9 @@ mod tests {
     fn a_speed_is_a_factor_or_says_rpm() {
         assert!(matches!("1.5".parse(), Ok(Speed::Factor(1.5))));
         assert!(matches!("15000rpm".parse(), Ok(Speed::Rpm(15000.0))));
-        for wrong in ["fast", "rpm", "-1", "0rpm"] {
+        let error = "15000".parse::<Speed>().unwrap_err();
+        assert!(error.ends_with("for a speed write 15000rpm"), "{error}");
+        for wrong in ["fast", "rpm", "-1", "0rpm", "100.5"] {
             assert!(wrong.parse::<Speed>().is_err(), "{wrong}");
         }
     }

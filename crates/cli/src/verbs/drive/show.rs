@@ -1,6 +1,6 @@
 //! `freewheel drive show`: a drive's data sheet as the model has it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::model::drive::QuantityUnit;
@@ -53,6 +53,9 @@ impl ShowArgs {
             return output::print(&library::text(&self.name)?);
         }
         let (spec, drive) = library::drive(&self.name)?;
+        if let Some(page) = &self.html {
+            file::ensure_not_read(page, Path::new(&self.name))?;
+        }
         let sheet = DriveSheet::new(&spec, &drive);
         if let Some(path) = &self.html {
             file::write_together(&[(path, &sheet.html())])?;

@@ -1,6 +1,6 @@
 //! `freewheel drive validate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::sim::config::{ConfigError, TraceWorkload};
@@ -39,6 +39,9 @@ pub struct ValidateArgs {
 impl ValidateArgs {
     pub fn run(self) -> Result<(), Failure> {
         if let Some(path) = &self.report {
+            for read in [&self.trace, Path::new(&self.drive)] {
+                file::ensure_not_read(path, read)?;
+            }
             file::ensure_writable(path)?;
         }
         let trace = TraceWorkload {

@@ -105,9 +105,13 @@ impl SimArgs {
             file::ensure_writable(report)?;
         }
         let experiment = self.experiment(path).map_err(|error| self.explain(path, error))?;
-        if let Workload::Trace(trace) = &experiment.config.workload {
-            for output in self.report.iter().chain(&self.log) {
-                file::ensure_not_read(output, &trace.file)?;
+        let trace = match &experiment.config.workload {
+            Workload::Trace(trace) => Some(&*trace.file),
+            _ => None,
+        };
+        for output in self.report.iter().chain(&self.log) {
+            for read in trace.into_iter().chain([Path::new(&experiment.config.drive)]) {
+                file::ensure_not_read(output, read)?;
             }
         }
         let stopwatch = Stopwatch::default();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use freewheel::trace::{ConvertOptions, Converted, Damage, Format, convert_with};
+use freewheel::trace::{ConvertOptions, Converted, Damage, Format, convert};
 use freewheel::units::grouped;
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ impl ConvertArgs {
         let converted = {
             let bars = Bars::default();
             let report = |reader: &_| reading::report(reader, &bars, "converting");
-            convert_with(&self.input, &self.output, &options, report)?
+            convert(&self.input, &self.output, &options, report)?
         };
         let Converted { format, records, other_devices, skipped, damaged } = converted;
         if let Some(damaged) = &damaged {

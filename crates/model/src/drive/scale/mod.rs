@@ -40,7 +40,14 @@ use super::error::BuildDriveError;
 use super::mechanics::Drive;
 use super::spec::{Advertised, DriveSpec, SeekSpec};
 
-/// What each dimension is multiplied by; 1 leaves it alone. Factors of 0.01 to 100 are allowed.
+/// The least factor of a dimension.
+pub const FACTOR_MIN: f64 = 0.01;
+
+/// The largest.
+pub const FACTOR_MAX: f64 = 100.0;
+
+/// What each dimension is multiplied by; 1 leaves it alone. Factors of [`FACTOR_MIN`] to [`FACTOR_MAX`] are
+/// allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Scaling {
     /// Seek times; below 1 is faster.
@@ -70,7 +77,7 @@ pub struct YearlyRates {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum ScaleError {
     /// A factor that no drive is scaled by.
-    #[error("the factor `{name}` is {factor}, but 0.01 to 100 are allowed")]
+    #[error("the factor `{name}` is {factor}, but {FACTOR_MIN} to {FACTOR_MAX} are allowed")]
     Factor {
         /// Which of the four.
         name: &'static str,
@@ -155,7 +162,7 @@ impl Scaling {
 
     fn check(&self) -> Result<(), ScaleError> {
         for (name, factor) in self.named() {
-            if !(0.01..=100.0).contains(&factor) {
+            if !(FACTOR_MIN..=FACTOR_MAX).contains(&factor) {
                 return Err(ScaleError::Factor { name, factor });
             }
         }
