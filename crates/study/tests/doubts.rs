@@ -156,6 +156,13 @@ fn of_an_overload_policies_are_told_apart_by_what_they_serve() {
     let served = with(6 * MS);
     assert!(served.findings[0].headline.starts_with("This drive cannot serve"));
     assert!(says(&served, "Under SPTF this drive can serve this load"), "{:#?}", served.findings);
+    // 310 a second: SPTF is done soon after the trace, with a queue that was long all the time.
+    let nearly = with(3_200_000);
+    let sptf = nearly.runs.iter().find(|run| run.policy == PolicySpec::Sptf).unwrap();
+    let outlasts = sptf.result.elapsed_ns as f64 / nearly.trace.info.span_ns as f64;
+    let mean = sptf.result.outstanding_mean;
+    assert!(outlasts < 1.05 && mean > 64.0, "{outlasts} {mean}");
+    assert!(!says(&nearly, "can serve this load"), "{:#?}", nearly.findings);
     // 1,000 a second are too many for both.
     let unserved = with(MS);
     let words = "No policy that was compared lets this drive serve this load: of 1000 reads";
@@ -177,7 +184,8 @@ fn one_missing_completion_leaves_the_replay_by_dependence_and_many_are_said_to_e
         let study = with_missing(missing);
         assert_eq!(study.dependent_replay, is_dependent, "{missing}");
         let headline = &study.findings[0].headline;
-        let begins = format!("{missing} of the trace's 700 requests have no completion time");
+        let have = if missing == 1 { "has" } else { "have" };
+        let begins = format!("{missing} of the trace's 700 requests {have} no completion time");
         assert!(headline.starts_with(&begins), "{headline}");
         assert_eq!(headline.contains("at their traced times"), !is_dependent, "{headline}");
     }

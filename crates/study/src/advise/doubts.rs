@@ -61,22 +61,22 @@ fn missing_completions(study: &Study) -> Option<Finding> {
     if missing == 0 || info.completions == 0 || !asked {
         return None;
     }
-    let part = format!("{} of the trace's {}", grouped(missing), counted(info.requests));
+    let have = if missing == 1 { "has" } else { "have" };
+    let (part, all) = (grouped(missing), counted(info.requests));
+    let part = format!("{part} of the trace's {all} {have} no completion time");
     let needs = format!(
         "A replay by dependence needs the completions of all requests but less than one in {MISSING_COMPLETIONS_ONE_IN}."
     );
     Some(match study.dependent_replay {
         true => Finding {
-            headline: format!(
-                "{part} have no completion time: no other is taken to have waited for them."
-            ),
+            headline: format!("{part}: no other is taken to have waited for them."),
             detail: format!(
                 "Every other request comes a think time after the one it had waited for. {needs} `--replay arrivals` uses no completions."
             ),
         },
         false => Finding {
             headline: format!(
-                "{part} have no completion time, so requests were replayed at their traced times: who waited for whom is not known."
+                "{part}, so requests were replayed at their traced times: who waited for whom is not known."
             ),
             detail: format!(
                 "{needs} Then a slower drive is asked later. Without it a slower drive gets a longer queue, and response times grow with that. Record the trace again with all completions, or remove the records without them; `--replay arrivals` says that the traced times are wanted."
