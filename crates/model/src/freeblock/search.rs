@@ -45,6 +45,15 @@ impl Known {
         self.worth.saturating_sub(u64::from(self.room < Self::FIRST))
     }
 
+    /// What is to be beaten where the best is enough if nothing is better by more than this part of it, as
+    /// a power of two.
+    fn with_slack(self, slack_log2: Option<u32>) -> Self {
+        slack_log2.map_or(self, |log2| {
+            let worth = self.worth.saturating_add(self.worth >> log2);
+            Self { worth, room: Self::FIRST }
+        })
+    }
+
     /// Whether something worth at most `worth` on tracks with at most this room may be better.
     fn may_lose_to(self, worth: u64, room: u64) -> bool {
         worth > self.worth || worth == self.worth && worth > 0 && room > self.room
@@ -102,8 +111,8 @@ pub(super) struct Frontier {
 }
 
 impl Frontier {
-    fn clear(&mut self) {
-        self.latest = None;
+    fn start(&mut self, root: Option<Candidate>) {
+        self.latest = root;
         self.heap.clear();
     }
 
@@ -184,37 +193,28 @@ impl Search<'_> {
     ) {
         let ceiling = field.ceiling();
         let slack_log2 = self.slack_log2;
-        let enough = |Known { worth, room }: Known| match slack_log2 {
-            Some(log2) => Known { worth: worth.saturating_add(worth >> log2), room: Known::FIRST },
-            None => Known { worth, room },
-        };
+        let enough = |best: Known| best.with_slack(slack_log2);
         let bound = |Field { tracks, index, .. }: &Field<'_>, reached: Reached, best: Known| {
             let Reached { node, arc, length } = reached;
             let (price, wanted) = (price(node), index.bound(node, arc).into());
             let best = enough(best);
-            if !best.may_lose_to(wanted * price, length) {
-                return None;
-            }
+            best.may_lose_to(wanted * price, length).then_some(())?;
             // Of what is wanted, and of what can pass in the time, the lesser.
             let sectors = tracks.sectors_max(index.cylinders(node));
             let passing = ceiling.of(reach.sectors_in(length, sectors));
             let bound = passing.min(wanted) * price;
             best.may_lose_to(bound, length).then(|| Candidate::new(bound, node, arc))
         };
-        self.frontier.clear();
         let root = Reached::new(field, reach, field.index.root());
-        if let Some(root) = root.and_then(|root| bound(field, root, best)) {
-            self.frontier.push(root);
-        }
+        self.frontier.start(root.and_then(|root| bound(field, root, best)));
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
             if candidate.bound() <= enough(best).floor() {
                 break;
             }
             // It may have been put there when the best took more extra seek.
-            if candidate.bound() == best.worth
-                && Reached::new(field, reach, node).is_none_or(|at| at.length <= best.room)
-            {
+            let length = || Reached::new(field, reach, node).map_or(0, |reached| reached.length);
+            if candidate.bound() == best.worth && length() <= best.room {
                 continue;
             }
             if !self.may_look_at(node) {

@@ -270,7 +270,7 @@ proptest! {
 #[test]
 fn the_sequences_come_to_everything_that_they_shall_prove() {
     let mut seen = [0; 5];
-    for seed in 0..16 {
+    for seed in 0..32 {
         let oracle = any_world(seed, Arm::plain(), 200).oracle;
         let counts = [
             oracle.blocks_delivered,

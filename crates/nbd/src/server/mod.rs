@@ -207,8 +207,8 @@ impl Session {
         }
     }
 
-    /// The rest of the payload that is under way, or as much of it as there is memory for yet: read into it straight from the connection, then
-    /// call [`filled`](Self::filled). `None` when a header is due: then use [`feed`](Self::feed).
+    /// The rest of the payload that is under way, or as much of it as there is memory for yet: read into
+    /// it straight from the connection, then call [`filled`](Self::filled). `None` when a header is due: then use [`feed`](Self::feed).
     #[inline]
     pub fn space(&mut self) -> Option<&mut [u8]> {
         match &mut self.state {

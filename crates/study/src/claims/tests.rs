@@ -40,8 +40,8 @@ const CORRIDORS: &[(&str, &str, f64, f64)] = &[
     ("fast02.fig9", "SSTF: free bandwidth lost at 0.4 ms, beginning of a scan", 7.9, 9.3),
     ("fast02.fig9", "SPTF-SW60%: free bandwidth lost at 0.3 ms, beginning of a scan", 3.0, 4.5),
     ("fast02.fig9", "SPTF-SW60%: free bandwidth lost at 0.4 ms, beginning of a scan", 9.2, 10.7),
-    ("fast02.fig9", "SPTF: free bandwidth lost at 0.3 ms, beginning of a scan", 4.9, 6.6),
-    ("fast02.fig9", "SPTF: free bandwidth lost at 0.4 ms, beginning of a scan", 12.7, 14.3),
+    ("fast02.fig9", "SPTF: free bandwidth lost at 0.3 ms, beginning of a scan", 5.7, 7.3),
+    ("fast02.fig9", "SPTF: free bandwidth lost at 0.4 ms, beginning of a scan", 14.1, 15.7),
     ("fast02.fig9", "SSTF: free bandwidth over SPTF's, beginning of a scan", 1.57, 1.68),
     ("fast02.fig9", "SPTF-SW60%: free bandwidth of SSTF's, beginning of a scan", 90.0, 96.0),
     (
@@ -151,13 +151,15 @@ fn full_run() -> Vec<Full> {
     serde_json::from_str::<FullRun>(&text).unwrap().rows
 }
 
-/// How far a short run may be from the full one: three tenths of a band with two ends, or a twentieth of
+/// How far a short run may be from the full one: a quarter of a band with two ends, or a twentieth of
 /// the value where that is more. A short run has a tenth of the requests.
 fn tolerance(row: &Full) -> f64 {
     let value = row.ours.unwrap_or(0.0).abs();
-    let is_one_sided = |[low, high]: [f64; 2]| high - low > value.max(1.0);
+    // Around zero a band has two ends, however small the value.
+    let is_one_sided =
+        |[low, high]: [f64; 2]| high - low > value.max(1.0) && !(low < 0.0 && high > 0.0);
     match row.band {
-        Some([low, high]) if !is_one_sided([low, high]) => ((high - low) * 0.3).max(value / 20.0),
+        Some([low, high]) if !is_one_sided([low, high]) => ((high - low) / 4.0).max(value / 20.0),
         _ => (value / 20.0).max(0.5),
     }
 }

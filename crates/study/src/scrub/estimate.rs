@@ -603,6 +603,17 @@ impl<S: Source> Source for Until<'_, S> {
     }
 }
 
+impl From<End> for ScrubEnd {
+    fn from(end: End) -> Self {
+        match end {
+            End::Complete => Self::Complete,
+            End::OutOfReach => Self::OutOfReach,
+            End::LoadOver => Self::Unfinished,
+            End::EffortSpent => Self::EffortSpent,
+        }
+    }
+}
+
 impl ArmScrub {
     fn without_gaps(blocks: u64) -> Self {
         Self {
@@ -678,12 +689,7 @@ impl ArmScrub {
             simulated_gap_share: potential_ns as f64 / scan.simulated.ns().max(1) as f64,
             potential_bytes_per_second,
             blocks,
-            end: match scan.end {
-                End::Complete => ScrubEnd::Complete,
-                End::OutOfReach => ScrubEnd::OutOfReach,
-                End::LoadOver => ScrubEnd::Unfinished,
-                End::EffortSpent => ScrubEnd::EffortSpent,
-            },
+            end: scan.end.into(),
             read_share: share(last.left),
             seconds: Some(seconds(last.potential_ns)),
             error: curve::error_until(&scan.bursts, last.left),
