@@ -195,9 +195,11 @@ fn a_close_waits_for_what_is_in_flight_and_a_drop_does_not() {
     assert_eq!(answers.recv().unwrap().tag, 7);
     let asker = Asker::of(&running.uri());
     asker.ask(Command::read(0, 512), 8);
+    // Taken before the drop: a server need not start what a client that has gone had asked for.
+    let request = held.take(1).remove(0);
     let Asker { client, answers } = asker;
     drop(client);
     let unanswered = answers.recv().unwrap();
     assert!(matches!(unanswered.result, Err(RequestError::Lost(_))), "{unanswered:?}");
-    held.take(1).into_iter().for_each(|request| answer(request, 1));
+    answer(request, 1);
 }
