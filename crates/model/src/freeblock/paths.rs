@@ -91,7 +91,7 @@ impl Paths {
             field,
             reach,
             price,
-            Known { worth: known.max(least), room: Known::FIRST },
+            Known { worth: known.max(least), room: Known::FIRST, cylinder: 0 },
             |Field { tracks, wanted, .. }, cylinder, best| {
                 let price = prices.of_cylinder(cylinder);
                 let within = Within::new(tracks, wanted, reach, cylinder, op);

@@ -2,7 +2,8 @@
 //!
 //! The paper's rule (osdi00 section 4): over all tracks, how many wanted blocks could be accessed in
 //! this gap? Its search looks at tracks in ascending order of extra seek and leaves out those that
-//! cannot beat the best: of tracks with as many blocks it takes the one with the least extra seek.
+//! cannot beat the best: of tracks with as many blocks it takes the one with the least extra seek. Where
+//! that too is equal, ours takes the lower cylinder, so that no order of looking changes what is found.
 //! Ours descends a tree of bounds ([`Index`]) best first, so that it looks at few tracks however
 //! fragmented the wanted blocks are, and takes the same track.
 
@@ -34,6 +35,8 @@ pub(super) struct Known {
     /// Of what is worth as much, only what leaves more time on its track is better: what takes less
     /// extra seek. [`Known::FIRST`] where the first found counts.
     pub room: u64,
+    /// Of what leaves as much time too, only what lies on a lower cylinder is better.
+    pub cylinder: u32,
 }
 
 impl Known {
@@ -50,13 +53,17 @@ impl Known {
     fn with_slack(self, slack_log2: Option<u32>) -> Self {
         slack_log2.map_or(self, |log2| {
             let worth = self.worth.saturating_add(self.worth >> log2);
-            Self { worth, room: Self::FIRST }
+            Self { worth, room: Self::FIRST, ..self }
         })
     }
 
-    /// Whether something worth at most `worth` on tracks with at most this room may be better.
-    fn may_lose_to(self, worth: u64, room: u64) -> bool {
-        worth > self.worth || worth == self.worth && worth > 0 && room > self.room
+    /// Whether something worth at most `worth` on tracks with at most this room, on this cylinder or
+    /// above, may be better.
+    #[inline]
+    fn may_lose_to(self, worth: u64, room: u64, cylinder: u32) -> bool {
+        let equal = worth == self.worth && worth > 0;
+        let as_near = room == self.room && cylinder < self.cylinder;
+        worth > self.worth || equal && (room > self.room || as_near)
     }
 }
 
@@ -148,17 +155,31 @@ impl Frontier {
 }
 
 /// A bound, the node it is of and the window in which it holds, in one number that orders them: by the
-/// bound, and among equals the node nearest to the leaves, since the first one of these ends the
-/// search of the others.
+/// bound, among equals by the room that is left there if that matters, and then the node nearest to the
+/// leaves, since the first one of these ends the search of the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate(u128);
 
 impl Candidate {
+    /// Bits of a node's number, of its height above the cylinders and of its window.
+    const NUMBER: u32 = 27;
+    const LEVEL: u32 = 5;
+    const ARC: u32 = 24;
+    /// Of the room, in nanoseconds, so many bits are left away: it orders and need not be exact.
+    const ROOM_COARSE: u32 = 16;
+
     #[inline]
-    fn new(bound: u64, node: Node, arc: SlotArc) -> Self {
-        let height = u64::from(u8::MAX - node.level as u8);
-        let of = height << 56 | u64::from(node.number) << 24 | (arc.first << 8 | arc.slots) as u64;
+    fn new(bound: u64, room: u64, node: Node, arc: SlotArc) -> Self {
+        let room = (room >> Self::ROOM_COARSE).min(u8::MAX.into());
+        let nearness = u64::from(Self::mask(Self::LEVEL) - node.level);
+        debug_assert!(node.number <= Self::mask(Self::NUMBER));
+        let of = (room << Self::LEVEL | nearness) << Self::NUMBER | u64::from(node.number);
+        let of = of << Self::ARC | (arc.first << 8 | arc.slots) as u64;
         Self(u128::from(bound) << 64 | u128::from(of))
+    }
+
+    const fn mask(bits: u32) -> u32 {
+        (1 << bits) - 1
     }
 
     #[inline]
@@ -168,8 +189,9 @@ impl Candidate {
 
     #[inline]
     fn node(self) -> Node {
-        let level = u8::MAX - (self.0 >> 56) as u8;
-        Node { level: level.into(), number: (self.0 >> 24) as u32 }
+        let of = (self.0 as u64 >> Self::ARC) as u32;
+        let level = Self::mask(Self::LEVEL) - (of >> Self::NUMBER);
+        Node { level, number: of & Self::mask(Self::NUMBER) }
     }
 
     #[inline]
@@ -198,12 +220,15 @@ impl Search<'_> {
             let Reached { node, arc, length } = reached;
             let (price, wanted) = (price(node), index.bound(node, arc).into());
             let best = enough(best);
-            best.may_lose_to(wanted * price, length).then_some(())?;
+            let (first, _) = index.cylinders(node);
+            best.may_lose_to(wanted * price, length, first).then_some(())?;
             // Of what is wanted, and of what can pass in the time, the lesser.
             let sectors = tracks.sectors_max(index.cylinders(node));
             let passing = ceiling.of(reach.sectors_in(length, sectors));
             let bound = passing.min(wanted) * price;
-            best.may_lose_to(bound, length).then(|| Candidate::new(bound, node, arc))
+            let room = if best.room < Known::FIRST { length } else { 0 };
+            best.may_lose_to(bound, length, first)
+                .then(|| Candidate::new(bound, room, node, arc))
         };
         let root = Reached::new(field, reach, field.index.root());
         self.frontier.start(root.and_then(|root| bound(field, root, best)));
@@ -213,9 +238,12 @@ impl Search<'_> {
                 break;
             }
             // It may have been put there when the best took more extra seek.
-            let length = || Reached::new(field, reach, node).map_or(0, |reached| reached.length);
-            if candidate.bound() == best.worth && length() <= best.room {
-                continue;
+            if candidate.bound() == best.worth {
+                let length = Reached::new(field, reach, node).map_or(0, |reached| reached.length);
+                let (first, _) = field.index.cylinders(node);
+                if !best.may_lose_to(best.worth, length, first) {
+                    continue;
+                }
             }
             if !self.may_look_at(node) {
                 self.looked.exhausted = true;
@@ -436,20 +464,24 @@ struct Found {
     best: Best,
     room: u64,
     turn: u32,
+    /// Only a lower one is better: zero on those of source and destination, which come first.
+    cylinder: u32,
 }
 
 impl Found {
     fn known(found: Option<Self>) -> Known {
-        found.map_or(Known { worth: 0, room: 0 }, |Self { best, room, .. }| Known {
-            worth: best.value.into(),
-            room,
+        let none = Known { worth: 0, room: 0, cylinder: 0 };
+        found.map_or(none, |Self { best, room, cylinder, .. }| {
+            let worth = best.value.into();
+            Known { worth, room, cylinder }
         })
     }
 
-    /// Whether a track of this worth and room behind `turn` others is better.
-    fn loses_to(&self, value: u32, room: u64, turn: u32) -> bool {
-        let (room, before) = (room.cmp(&self.room), self.turn.cmp(&turn));
-        value.cmp(&self.best.value).then(room).then(before).is_gt()
+    /// Whether a track of this worth and room, of this cylinder and behind `turn` others on it, is
+    /// better.
+    fn loses_to(&self, value: u32, room: u64, (cylinder, turn): (u32, u32)) -> bool {
+        let before = (self.cylinder, self.turn).cmp(&(cylinder, turn));
+        value.cmp(&self.best.value).then(room.cmp(&self.room)).then(before).is_gt()
     }
 }
 
@@ -469,6 +501,8 @@ pub(super) fn best_track(
         offers_on(field, reach, &limits, (cylinder, least(found)), &mut offers);
         let mut visits = Visits::default();
         found = found.map(|found| Found { turn: 0, ..found });
+        let is_end = [reach.gap.from, reach.gap.to].iter().any(|end| end.cylinder == cylinder);
+        let rank = if is_end { 0 } else { cylinder };
         // What may offer most is looked at first, as it leaves most of the others out.
         while let Some((turn, most)) = offers.take_greatest(first) {
             if most <= least(found) {
@@ -478,14 +512,14 @@ pub(super) fn best_track(
             let at = Position { cylinder, surface: (first + turn) % u64::BITS };
             if let Some(found) = found.filter(|found| most == found.best.value) {
                 let room = limits.ops.iter().map(|&op| reach.room(at, op)).max().unwrap_or(0);
-                if !found.loses_to(most, room, turn) {
+                if !found.loses_to(most, room, (rank, turn)) {
                     continue;
                 }
             }
             if let Some(best) = better_on(least(found), field, reach, &limits, at, &mut visits) {
-                let better = Found { best, room: reach.room(at, best.op), turn };
-                if found.is_none_or(|found| found.loses_to(best.value, better.room, turn)) {
-                    found = Some(better);
+                let room = reach.room(at, best.op);
+                if found.is_none_or(|found| found.loses_to(best.value, room, (rank, turn))) {
+                    found = Some(Found { best, room, turn, cylinder: rank });
                 }
             }
         }
@@ -517,6 +551,7 @@ pub(super) fn best_track(
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Reverse;
     use std::sync::{Arc, LazyLock};
 
     use freewheel_units::{Prng, SimDuration, SimTime};
@@ -609,11 +644,11 @@ mod tests {
             let found = best_track(field, &reach, &mut search);
             let first = |cylinder| if cylinder == from.cylinder { from.surface } else { 0 };
             let here = |&cylinder: &u32| in_order(field, &reach, cylinder, first(cylinder));
-            let expected = cylinders.iter().filter_map(here).map(|(best, room)| (best.value, room)).max();
-            prop_assert_eq!(found.map(|best| (best.value, reach.room(best.at, Op::Read))), expected);
-            // On one cylinder the first from the heads on, to the very track.
-            let same = found.and_then(|best| here(&best.at.cylinder));
-            prop_assert_eq!(found, same.map(|(best, _)| best));
+            // Of equal ones the source's cylinder, then the lowest; on a cylinder the first from the heads on.
+            let rank = |cylinder| if cylinder == from.cylinder { None } else { Some(cylinder) };
+            let order = |(best, room): &(Best, u64)| (best.value, *room, Reverse(rank(best.at.cylinder)));
+            let expected = cylinders.iter().filter_map(here).max_by_key(order);
+            prop_assert_eq!(found, expected.map(|(best, _)| best));
         }
     }
 }
