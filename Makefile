@@ -2,7 +2,7 @@
 CARGO ?= cargo
 FREEWHEEL = $(CARGO) run --quiet --package freewheel-cli --
 
-.PHONY: demo test test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-long bench-nbd reproduce install schemas picture clean
+.PHONY: demo test test-clients test-vm test-kills lint bench bench-scale bench-freeblock bench-long bench-nbd bench-hostile reproduce install schemas picture clean
 
 ## The main job on a real trace: read out/demo/report.html afterwards.
 demo:
@@ -57,6 +57,11 @@ bench-long:
 ## beside one by threads, in TMPDIR: a minute. With DEVICE=/dev/sdX also the reads of that, likewise.
 bench-nbd:
 	$(CARGO) run --release --quiet --package freewheel-bench -- --nbd $(DEVICE)
+
+## The 4 KiB reads of one client and the server's memory before, during and after 64 hostile connections
+## of one process, beside nbdkit's: two minutes.
+bench-hostile:
+	$(CARGO) run --release --quiet --package freewheel-bench -- --nbd-hostile
 
 ## Every claim in full: ours beside the papers', pages in out/, and data/reproduce.json, which a test sets
 ## short runs beside. Prints its time.

@@ -34,7 +34,8 @@ usage: freewheel-bench [FILE]              what runs cost; FILE gets one JSON do
        freewheel-bench --scale [FILE]      cost against scale
        freewheel-bench --freeblock [PART]  what a freeblock decision costs, rows with PART in their names
        freewheel-bench --long              memory of long runs
-       freewheel-bench --nbd [DEVICE]      the NBD server beside nbdkit, and the ways to a file or device";
+       freewheel-bench --nbd [DEVICE]      the NBD server beside nbdkit, and the ways to a file or device
+       freewheel-bench --nbd-hostile       what one client notices of 64 hostile connections, likewise";
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -48,6 +49,8 @@ fn main() {
         ["--nbd"] => nbd::run(None),
         ["--nbd", device] => nbd::run(Some(device)),
         [nbd::SERVE, what, socket] => nbd::serve(what, socket),
+        ["--nbd-hostile"] => nbd::hostile::run(),
+        [nbd::hostile::CROWD, socket] => nbd::hostile::crowd(socket),
         ["--freeblock"] => freeblock::run(""),
         ["--freeblock", part] => freeblock::run(part),
         [file] if !file.starts_with('-') => suite::run(Some(file)),

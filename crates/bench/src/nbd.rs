@@ -2,6 +2,7 @@
 //! the way costs by which a file is read and written: the system's ring beside threads. The same for the
 //! reads of a block device that is named.
 
+pub mod hostile;
 mod through;
 
 use std::io::{IoSlice, Read, Write};
@@ -67,8 +68,8 @@ pub fn run(device: Option<&str>) {
     crate::print_origin(&Origin::here(), &format!("median of {ROUNDS} rounds"));
     let folder = std::env::temp_dir().join(format!("freewheel-bench-nbd-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for sockets");
-    let ours = ServerProcess::ours("memory", &folder.join("ours"));
-    let nbdkit = ServerProcess::nbdkit(&folder.join("nbdkit"));
+    let ours = ServerProcess::ours(&format!("memory:{DISK_BYTES}"), &folder.join("ours"));
+    let nbdkit = ServerProcess::nbdkit(&folder.join("nbdkit"), DISK_BYTES);
     table(LOADS, ["freewheel", "nbdkit memory"], [Some(ours), nbdkit]);
     println!();
     let file = |name: &str, how: &str| {
@@ -147,7 +148,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates[rates.len() / 2]
 }
 
-/// Serves `memory`, or a file by one of two ways (`uring:PATH`, `threads:PATH`; `uring-reads:PATH` and
+/// Serves `memory:BYTES`, or a file by one of two ways (`uring:PATH`, `threads:PATH`; `uring-reads:PATH` and
 /// `threads-reads:PATH` open it for reads alone), until it is killed.
 pub fn serve(what: &str, socket: &str) {
     let file = |path: &str, io, writes| {
@@ -162,7 +163,10 @@ pub fn serve(what: &str, socket: &str) {
         Some(("threads", path)) => file(path, Io::Threads, true),
         Some(("uring-reads", path)) => file(path, Io::Uring, false),
         Some(("threads-reads", path)) => file(path, Io::Threads, false),
-        _ => Arc::new(Memory::new("memory", DISK_BYTES)),
+        Some(("memory", bytes)) => {
+            Arc::new(Memory::new("memory", bytes.parse().expect("a number of bytes")))
+        }
+        _ => panic!("{what}: no such disk"),
     };
     let notice = |text: &str| eprintln!("{text}");
     let address = Address::Unix(socket.into());
@@ -185,9 +189,10 @@ impl ServerProcess {
     }
 
     /// `None` when it is not installed.
-    fn nbdkit(socket: &Path) -> Option<Self> {
+    fn nbdkit(socket: &Path, disk_bytes: u64) -> Option<Self> {
         let mut command = Process::new("nbdkit");
-        command.args(["-f", "-U"]).arg(socket).args(["memory", "1G"]).stderr(Stdio::null());
+        command.args(["-f", "-U"]).arg(socket).args(["memory", &disk_bytes.to_string()]);
+        command.stderr(Stdio::null());
         Some(Self { child: command.spawn().ok()?, socket: socket.into() })
     }
 }
@@ -259,7 +264,7 @@ impl Client {
 
     /// Gives the whole disk memory, so that what is measured finds it there.
     fn fill(&mut self) {
-        let requests = (DISK_BYTES >> 20) as u32;
+        let requests = (self.bytes >> 20) as u32;
         self.play(&Load { requests, ..load("", 1 << 20, 4, true, 0) }, 0, Duration::MAX);
     }
 

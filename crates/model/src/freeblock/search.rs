@@ -187,6 +187,17 @@ impl Candidate {
         (self.0 >> 64) as u64
     }
 
+    /// No more room is left at the node.
+    #[inline]
+    fn room_max(self) -> u64 {
+        let coarse = self.0 as u64 >> (Self::LEVEL + Self::NUMBER + Self::ARC);
+        if coarse == u64::from(u8::MAX) {
+            u64::MAX
+        } else {
+            ((coarse + 1) << Self::ROOM_COARSE) - 1
+        }
+    }
+
     #[inline]
     fn node(self) -> Node {
         let of = (self.0 as u64 >> Self::ARC) as u32;
@@ -227,8 +238,7 @@ impl Search<'_> {
             let passing = ceiling.of(reach.sectors_in(length, sectors));
             let bound = passing.min(wanted) * price;
             let room = if best.room < Known::FIRST { length } else { 0 };
-            best.may_lose_to(bound, length, first)
-                .then(|| Candidate::new(bound, room, node, arc))
+            best.may_lose_to(bound, length, first).then(|| Candidate::new(bound, room, node, arc))
         };
         let root = Reached::new(field, reach, field.index.root());
         self.frontier.start(root.and_then(|root| bound(field, root, best)));
@@ -239,6 +249,10 @@ impl Search<'_> {
             }
             // It may have been put there when the best took more extra seek.
             if candidate.bound() == best.worth {
+                // What follows offers no more and leaves no more room than this one does.
+                if candidate.room_max() < best.room {
+                    break;
+                }
                 let length = Reached::new(field, reach, node).map_or(0, |reached| reached.length);
                 let (first, _) = field.index.cylinders(node);
                 if !best.may_lose_to(best.worth, length, first) {
