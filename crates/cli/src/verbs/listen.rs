@@ -20,7 +20,7 @@ pub struct ListenArgs {
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
-    /// can reach needs --tls-certificates
+    /// can reach needs --tls-certificates and --tls-verify-peer
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -33,8 +33,15 @@ impl ListenArgs {
         let notice = |text: &str| output::note(text);
         let tls = self.tls.load()?;
         let option = if self.socket.is_some() { "--socket" } else { "--listen" };
-        Server::bind(&self.address(), tls, services, Limits::default(), notice)
-            .map_err(|error| Failure::from(error).of_option(option))
+        let server = Server::bind(&self.address(), tls, services, Limits::default(), notice)
+            .map_err(|error| Failure::from(error).of_option(option))?;
+        if let Address::Tcp(at) = server.address()
+            && !at.ip().is_loopback()
+            && self.tls.lets_anybody_in()
+        {
+            notice(&format!("anyone who reaches {at} reads and writes the disk"));
+        }
+        Ok(server)
     }
 
     fn address(&self) -> Address {

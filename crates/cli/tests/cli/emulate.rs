@@ -237,7 +237,9 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     let args = [&there[..], &["--store", &store]].concat();
     refused(&args, 1, &["small", "512B", "9199079936B", "path where there is none"]);
     let everywhere = ["atlas10k", "--listen", "0.0.0.0:0"];
-    refused(&everywhere, 1, &["--tls-certificates DIR", "127.0.0.1", "ssh -L"]);
+    let files = ["server-cert.pem", "server-key.pem", "ca-cert.pem"];
+    let ways_out = ["--tls-verify-peer", "--tls-certificates DIR", "127.0.0.1", "ssh -L"];
+    refused(&everywhere, 1, &[&files[..], &ways_out].concat());
     refused(&with(&["--tls-required"]), 2, &["--tls-certificates"]);
     let nothing = folder.path().display().to_string();
     let args = [&everywhere[..], &["--tls-certificates", &nothing]].concat();

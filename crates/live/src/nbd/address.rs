@@ -20,7 +20,8 @@ use crate::folder;
 pub enum Address {
     /// A socket in the file system.
     Unix(PathBuf),
-    /// A port of this machine; connections to any but a loopback address are encrypted.
+    /// A port of this machine; connections to any but a loopback address are encrypted, and clients
+    /// there show a certificate.
     Tcp(SocketAddr),
 }
 
@@ -30,10 +31,22 @@ pub enum ListenError {
     /// Connections from elsewhere would be neither encrypted nor authenticated.
     #[error(
         "{address} can be reached from other machines, and connections to it must be encrypted: \
-         give a folder with certificates for TLS (--tls-certificates DIR), or listen on 127.0.0.1 \
-         or [::1], or on a Unix socket, and let `ssh -L` carry connections from elsewhere"
+         give --tls-verify-peer and --tls-certificates DIR, a folder with server-cert.pem, \
+         server-key.pem and ca-cert.pem; or listen on 127.0.0.1 or [::1], or on a Unix socket, and \
+         let `ssh -L` carry connections from elsewhere"
     )]
     NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Anybody from elsewhere would be served.
+    #[error(
+        "{address} can be reached from other machines, and clients there must show a certificate: \
+         give --tls-verify-peer (clients need a certificate that ca-cert.pem in the folder of \
+         --tls-certificates has signed), or --allow-clients-without-certificate to let anyone who \
+         reaches the port read and write the disk"
+    )]
+    ClientsNotVerified {
         /// The address.
         address: SocketAddr,
     },

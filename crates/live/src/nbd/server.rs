@@ -159,7 +159,8 @@ type Notice = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Server {
     /// Listens at an address and serves these exports; clients that give no name get the first.
-    /// Where other machines can connect, `tls` must be given, and clients must use it.
+    /// Where other machines can connect, `tls` must be given and verify its clients (or
+    /// [do without](ServerTls::allow_clients_without_certificate)), and clients must use it.
     pub fn bind(
         address: &Address,
         tls: Option<ServerTls>,
@@ -171,7 +172,11 @@ impl Server {
         exports.iter().try_for_each(Export::check)?;
         let tls = match address {
             Address::Tcp(at) if !at.ip().is_loopback() => {
-                Some(tls.ok_or(ListenError::NotLoopback { address: *at })?.required())
+                let tls = tls.ok_or(ListenError::NotLoopback { address: *at })?;
+                if !tls.may_leave_the_loopback() {
+                    return Err(ListenError::ClientsNotVerified { address: *at });
+                }
+                Some(tls.required())
             }
             _ => tls,
         };
