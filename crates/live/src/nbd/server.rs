@@ -13,7 +13,7 @@ use freewheel_nbd::{self as protocol, Export};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
-use super::address::{Address, ListenError, Listener};
+use super::address::{Access, Address, ListenError, Listener};
 use super::budget::{Budget, Holder};
 use super::connection::{Broken, Connection, Watch};
 use super::outbox::Outbox;
@@ -170,17 +170,18 @@ type Notice = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Server {
     /// Listens at an address and serves these exports; clients that give no name get the first.
-    /// Where other machines can connect, `tls` must be given and verify its clients (or
+    /// Where other machines can connect, [`Access::tls`] must be given and verify its clients (or
     /// [do without](ServerTls::allow_clients_without_certificate)), and clients must use it.
     pub fn bind(
         address: &Address,
-        tls: Option<ServerTls>,
+        access: Access,
         services: Vec<Arc<dyn Service>>,
         limits: Limits,
         notice: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, ListenError> {
         let exports: Vec<Export> = services.iter().map(|service| service.export()).collect();
         exports.iter().try_for_each(Export::check)?;
+        let Access { tls, socket_mode } = access;
         let tls = match address {
             Address::Tcp(at) if !at.ip().is_loopback() => {
                 let tls = tls.ok_or(ListenError::NotLoopback { address: *at })?;
@@ -202,7 +203,7 @@ impl Server {
             ended: Condvar::new(),
             notice: Box::new(notice),
         };
-        Ok(Self { listener: Listener::bind(address)?, shared: Arc::new(shared) })
+        Ok(Self { listener: Listener::bind(address, socket_mode)?, shared: Arc::new(shared) })
     }
 
     /// Where it listens; the port that the system chose when port 0 was asked for.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use freewheel_live::nbd::{
-    Address, ClientLimits, Limits, ListenError, Memory, Server, ServerTls, Stop, TlsError,
+    Access, Address, ClientLimits, Limits, ListenError, Memory, Server, ServerTls, Stop, TlsError,
 };
 use freewheel_nbd::{Command, Uri};
 use rcgen::{
@@ -354,7 +354,7 @@ fn a_server_whose_certificate_is_not_valid_now_does_not_start_and_says_the_date(
 fn everywhere(tls: ServerTls) -> Result<Server, ListenError> {
     let services = vec![Arc::new(Memory::new("memory", 1 << 20)) as _];
     let address = Address::Tcp("0.0.0.0:0".parse().unwrap());
-    Server::bind(&address, Some(tls), services, Limits::default(), |_| {})
+    Server::bind(&address, Access::encrypted(tls), services, Limits::default(), |_| {})
 }
 
 #[test]
