@@ -22,7 +22,7 @@ pub struct ListenArgs {
     pub socket: Option<PathBuf>,
     /// The mode of the socket of --socket, in octal: whoever may write to it reads and writes the disk.
     /// 0660 lets the group of the socket in; 0600 if not given
-    #[arg(long, value_name = "MODE", requires = "socket", value_parser = socket_mode)]
+    #[arg(long, value_name = "MODE", conflicts_with = "listen", value_parser = socket_mode)]
     socket_mode: Option<u32>,
     /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
     /// can reach needs --tls-certificates and --tls-verify-peer
