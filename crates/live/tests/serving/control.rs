@@ -1,6 +1,6 @@
 //! The control interface and clients that do not keep to its rules.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -45,7 +45,10 @@ impl Controlled {
         // It may be refused before all of it is taken.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
+        if let Err(error) = stream.read_to_end(&mut answer) {
+            // What was not taken of it makes the end a reset.
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "the connection stays open");
+        }
         String::from_utf8_lossy(&answer).into_owned()
     }
 
