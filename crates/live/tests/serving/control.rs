@@ -171,13 +171,24 @@ fn posted(headers: &str, body: &str) -> Vec<u8> {
     format!("POST /v1/tasks HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n{body}").into()
 }
 
+/// That each of these gets an answer with its status, and others are served as before.
+fn refuses_all(cases: &[(&str, Vec<u8>, &str)]) {
+    let request = Duration::from_secs(2);
+    let server = Controlled::new(ControlLimits { request, ..ControlLimits::default() });
+    let mut wrong = Vec::new();
+    for (name, sent, says) in cases {
+        let answer = server.answer(sent);
+        let status = answer.split(' ').nth(1).unwrap_or_default();
+        if status != *says {
+            wrong.push(format!("{name}: {status} and not {says}: {answer}"));
+        }
+        server.answers_others();
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
-fn nonsense_over_http_is_refused_and_serves_nobody_worse() {
-    let server = Controlled::new(ControlLimits {
-        request: Duration::from_secs(2),
-        ..ControlLimits::default()
-    });
-    let json = "content-type: application/json\r\n";
+fn what_is_no_http_is_refused_and_serves_nobody_worse() {
     let many = |count: usize| {
         let headers: String = (0..count).map(|at| format!("x-{at}: y\r\n")).collect();
         format!("GET / HTTP/1.1\r\n{headers}\r\n").into_bytes()
@@ -197,6 +208,13 @@ fn nonsense_over_http_is_refused_and_serves_nobody_worse() {
             "431",
         ),
         ("a path of a megabyte", ask(&format!("GET /{}", "x".repeat(1 << 20))), "431"),
+    ];
+    refuses_all(&cases);
+}
+
+#[test]
+fn paths_and_methods_that_are_not_are_refused() {
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("a path out of the root", ask("GET /../../etc/passwd"), "404"),
         ("an escaped path out of the root", ask("GET /v1/tasks/..%2f..%2fstatus"), "400"),
         ("a method that is not", ask("BREW /v1/tasks"), "405"),
@@ -207,6 +225,14 @@ fn nonsense_over_http_is_refused_and_serves_nobody_worse() {
         ("a task that is not there", ask("POST /v1/tasks/18446744073709551615/abort"), "404"),
         ("a time that is none", ask("GET /v1/written?since_ns=yesterday"), "400"),
         ("a time that is there twice", ask("GET /v1/written?since_ns=1&since_ns=2"), "400"),
+    ];
+    refuses_all(&cases);
+}
+
+#[test]
+fn bodies_whose_length_or_type_is_not_right_are_refused() {
+    let json = "content-type: application/json\r\n";
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         (
             "two lengths",
             posted(&format!("{json}content-length: 2\r\ncontent-length: 3\r\n"), "{}"),
@@ -234,6 +260,13 @@ fn nonsense_over_http_is_refused_and_serves_nobody_worse() {
             "400",
         ),
         ("no type", posted("content-length: 15\r\n", r#"{"kind":"scan"}"#), "415"),
+    ];
+    refuses_all(&cases);
+}
+
+#[test]
+fn documents_that_are_not_understood_are_refused() {
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("no body", post(""), "400"),
         ("no JSON", post("kind=scan"), "400"),
         ("half of a document", post(r#"{"kind":"scan""#), "400"),
@@ -274,16 +307,12 @@ fn nonsense_over_http_is_refused_and_serves_nobody_worse() {
             "422",
         ),
     ];
-    let mut wrong = Vec::new();
-    for (name, sent, says) in cases {
-        let answer = server.answer(&sent);
-        let status = answer.split(' ').nth(1).unwrap_or_default();
-        if status != says {
-            wrong.push(format!("{name}: {status} and not {says}: {answer}"));
-        }
-        server.answers_others();
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    refuses_all(&cases);
+}
+
+#[test]
+fn a_field_that_is_there_twice_is_named() {
+    let server = Controlled::new(ControlLimits::default());
     let twice = server.answer(&post(r#"{"kind":"scan","repeat":true,"repeat":false}"#));
     assert!(twice.contains("the field `repeat` is there twice"), "{twice}");
 }
