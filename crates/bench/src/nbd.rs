@@ -12,7 +12,7 @@ use std::process::{Child, Command as Process, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use freewheel::live::nbd::{Address, Limits, Memory, Server, Service, Stop};
+use freewheel::live::nbd::{Access, Address, Limits, Memory, Server, Service, Stop};
 use freewheel::live::serve::backend::Io;
 use freewheel::nbd::Command;
 use freewheel::nbd::client::{Event, Session, Settings};
@@ -170,7 +170,7 @@ pub fn serve(what: &str, socket: &str) {
     };
     let notice = |text: &str| eprintln!("{text}");
     let address = Address::Unix(socket.into());
-    let server = Server::bind(&address, None, vec![disk], Limits::default(), notice);
+    let server = Server::bind(&address, Access::default(), vec![disk], Limits::default(), notice);
     let stop = Stop::new().expect("a pair of sockets");
     server.expect("a free socket").run(&stop).expect("a socket that listens");
 }

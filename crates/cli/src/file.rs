@@ -96,6 +96,52 @@ pub fn ensure_not_read(output: &Path, input: &Path) -> Result<(), Failure> {
     )))
 }
 
+/// Longest name that Linux allows, in bytes.
+const NAME_BYTES_MAX: usize = 255;
+
+/// That a name out of a document, with this ending, names a file in the folder that it is joined to; Err
+/// says why not.
+pub fn ensure_plain_name(name: &str, ending: &str) -> Result<(), String> {
+    match name {
+        "" => Err("it is empty".into()),
+        "." | ".." => Err("it is a folder's".into()),
+        _ if name.contains('/') => Err("it has a `/`".into()),
+        _ if name.contains(char::is_control) => Err("it has a control character".into()),
+        _ if name.len() + ending.len() > NAME_BYTES_MAX => {
+            Err(format!("it has more than {} bytes", NAME_BYTES_MAX - ending.len()))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn at(path: &Path, error: io::Error) -> Failure {
     Failure::failed(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_files_in_the_folder_is_refused() {
+        let long = "x".repeat(252);
+        for (name, says) in [
+            ("", "empty"),
+            (".", "a folder's"),
+            ("..", "a folder's"),
+            ("../x", "`/`"),
+            ("/etc/passwd", "`/`"),
+            ("a/b", "`/`"),
+            ("x\0y", "control character"),
+            ("x\ny", "control character"),
+            ("x\u{1b}[2J", "control character"),
+            (&long, "more than 251 bytes"),
+        ] {
+            let why = ensure_plain_name(name, ".img").unwrap_err();
+            assert!(why.contains(says), "{name:?}: {why}");
+        }
+        for name in ["atlas10k", "...", "..x", "Exos X24, 24 TB", "-x", &long[1..]] {
+            assert_eq!(ensure_plain_name(name, ".img"), Ok(()), "{name}");
+        }
+    }
 }

@@ -18,7 +18,7 @@ use crate::verbs::emulated::{Given, HabitArgs};
 use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::replies::Replies;
 use crate::verbs::room;
-use crate::{number, output};
+use crate::{file, number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
 #[derive(Args)]
@@ -74,6 +74,15 @@ struct OfDrive {
     replies: Replies,
 }
 
+/// Drives that no client has used: if they are dropped, the files that were made for them go as well.
+struct Unused(Vec<Arc<Emulation>>);
+
+impl Drop for Unused {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|emulation| emulation.discard_store());
+    }
+}
+
 /// A drive that is emulated.
 struct Emulated {
     spec: DriveSpec,
@@ -86,23 +95,12 @@ impl EmulateArgs {
         let drives = self.load()?;
         let stores = self.stores(&drives)?;
         let stop = listen::stop()?;
-        let seeds = self.habits.seed..;
-        let emulated = (self.drives.iter().zip(drives)).zip(stores.into_iter().zip(seeds)).map(
-            |((name, (spec, drive)), (store, seed))| {
-                let (habits, bad) = self.habits.of(Given::Options, (&spec, &drive, name))?;
-                let place = store.as_ref().map(|store| format!("{} is", store.display()));
-                let options = Options { habits, bad, seed, store };
-                let emulation = Arc::new(Emulation::start(&spec, name, options)?);
-                if let Some(place) = place {
-                    room::note(emulation.room(), &place, room::WRITES_FAIL);
-                }
-                Ok(Emulated { spec, drive, emulation })
-            },
-        );
-        let emulated: Vec<Emulated> = emulated.collect::<Result<_, Failure>>()?;
+        let mut unused = Unused(Vec::new());
+        let emulated = self.start(drives, stores, &mut unused)?;
         let service = |of: &Emulated| Arc::clone(&of.emulation) as Arc<dyn Service>;
         let server = self.listen.bind(emulated.iter().map(service).collect())?;
         self.announce(&emulated, &server)?;
+        unused.0.clear();
         let connections = listen::serve(server, &stop)?;
         let accounts = emulated.iter().map(|of| {
             let account = of.emulation.device().finish();
@@ -110,6 +108,29 @@ impl EmulateArgs {
         });
         let accounts: Vec<Account> = accounts.collect::<Result<_, Failure>>()?;
         self.print(&emulated, &accounts, connections)
+    }
+
+    /// Starts the drives, each with its store.
+    fn start(
+        &self,
+        drives: Vec<(DriveSpec, Drive)>,
+        stores: Vec<Option<PathBuf>>,
+        unused: &mut Unused,
+    ) -> Result<Vec<Emulated>, Failure> {
+        let seeds = self.habits.seed..;
+        let each = self.drives.iter().zip(drives).zip(stores.into_iter().zip(seeds));
+        let started = each.map(|((name, (spec, drive)), (store, seed))| {
+            let (habits, bad) = self.habits.of(Given::Options, (&spec, &drive, name))?;
+            let place = store.as_ref().map(|store| format!("{} is", store.display()));
+            let options = Options { habits, bad, seed, store };
+            let emulation = Arc::new(Emulation::start(&spec, name, options)?);
+            unused.0.push(Arc::clone(&emulation));
+            if let Some(place) = place {
+                room::note(emulation.room(), &place, room::WRITES_FAIL);
+            }
+            Ok(Emulated { spec, drive, emulation })
+        });
+        started.collect()
     }
 
     /// The files of the drives, no two of one name.
@@ -144,8 +165,18 @@ impl EmulateArgs {
                  NAME.img: mkdir {path}, or give another"
             )));
         }
-        let file = |(spec, _): &(DriveSpec, Drive)| store.join(format!("{}.img", spec.name));
-        Ok(drives.iter().map(|drive| Some(file(drive))).collect())
+        let files = self.drives.iter().zip(drives).map(|(given, (spec, _))| {
+            let name = format!("{}.img", spec.name);
+            file::ensure_plain_name(&spec.name, ".img").map_err(|why| {
+                Failure::wrong_use(format!(
+                    "{given}: its `name` {:?} cannot name a file in --store: {why}; give it another \
+                     `name`",
+                    spec.name
+                ))
+            })?;
+            Ok(Some(store.join(name)))
+        });
+        files.collect()
     }
 
     /// Says that it listens, and how to connect.
@@ -155,7 +186,7 @@ impl EmulateArgs {
         let (list, choose) = match emulated {
             [.., last] if emulated.len() > 1 => {
                 named.export.clone_from(&last.spec.name);
-                ("--list ", format!(" -N {}", last.spec.name))
+                ("--list ", format!(" -N {}", shell_word(&last.spec.name)))
             }
             _ => ("", String::new()),
         };
@@ -208,6 +239,15 @@ impl EmulateArgs {
     }
 }
 
+/// A word of a command line, in quotes where it has other characters than those of usual names.
+fn shell_word(text: &str) -> String {
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    match !text.is_empty() && text.bytes().all(is_usual) {
+        true => text.into(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 impl Emulated {
     fn has_realtime_priority(&self) -> bool {
         self.emulation.device().priority() == Priority::Realtime
@@ -219,5 +259,24 @@ impl fmt::Display for Emulated {
         let DriveSpec { name, model, .. } = &self.spec;
         let size = number::capacity(self.drive.total_blocks().bytes().get());
         write!(out, "{name} ({model}, {size})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_in_a_command_that_is_shown_does_no_more_than_name() {
+        for (name, word) in [
+            ("atlas10k", "atlas10k"),
+            ("", "''"),
+            ("my drive", "'my drive'"),
+            ("x; reboot", "'x; reboot'"),
+            ("$(reboot)", "'$(reboot)'"),
+            ("it's", r"'it'\''s'"),
+        ] {
+            assert_eq!(shell_word(name), word);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use freewheel::live::nbd::{Address, Limits, Served, Server, Service, Stop};
+use freewheel::live::nbd::{Access, Address, Limits, Served, Server, Service, Stop};
 use freewheel::nbd::Uri;
 
 use crate::failure::Failure;
@@ -16,11 +16,16 @@ use crate::verbs::tls::TlsArgs;
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("where").required(true).args(["socket", "listen"])))]
 pub struct ListenArgs {
-    /// Listen on a Unix socket at this path
+    /// Listen on a Unix socket at this path, which only this user can use unless --socket-mode says
+    /// otherwise
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
+    /// The mode of the socket of --socket, in octal: whoever may write to it reads and writes the disk.
+    /// 0660 lets the group of the socket in; 0600 if not given
+    #[arg(long, value_name = "MODE", conflicts_with = "listen", value_parser = socket_mode)]
+    socket_mode: Option<u32>,
     /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
-    /// can reach needs --tls-certificates
+    /// can reach needs --tls-certificates and --tls-verify-peer
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     #[command(flatten)]
@@ -31,10 +36,19 @@ impl ListenArgs {
     /// Listens for clients of these services.
     pub fn bind(&self, services: Vec<Arc<dyn Service>>) -> Result<Server, Failure> {
         let notice = |text: &str| output::note(text);
-        let tls = self.tls.load()?;
+        let access = Access::default();
+        let socket_mode = self.socket_mode.unwrap_or(access.socket_mode);
+        let access = Access { tls: self.tls.load()?, socket_mode };
         let option = if self.socket.is_some() { "--socket" } else { "--listen" };
-        Server::bind(&self.address(), tls, services, Limits::default(), notice)
-            .map_err(|error| Failure::from(error).of_option(option))
+        let server = Server::bind(&self.address(), access, services, Limits::default(), notice)
+            .map_err(|error| Failure::from(error).of_option(option))?;
+        if let Address::Tcp(at) = server.address()
+            && !at.ip().is_loopback()
+            && self.tls.lets_anybody_in()
+        {
+            notice(&format!("anyone who reaches {at} reads and writes the disk"));
+        }
+        Ok(server)
     }
 
     fn address(&self) -> Address {
@@ -44,6 +58,14 @@ impl ListenArgs {
             (None, Some(address)) => Address::Tcp(address),
             (None, None) => unreachable!("one of them is required"),
         }
+    }
+}
+
+/// A mode by which the user itself can connect.
+fn socket_mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode @ 0o600..=0o777) if text.bytes().all(|byte| byte.is_ascii_digit()) => Ok(mode),
+        _ => Err("0600 to 0777, in octal, is allowed, as 0660".into()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use freewheel::live::control::{ControlServer, Decisions, Task, TaskState};
+use freewheel::live::control::{ControlLimits, ControlServer, Decisions, Task, TaskState};
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
@@ -197,7 +197,8 @@ impl ServeArgs {
         let service: Arc<dyn Service> = Arc::clone(&serving) as Arc<dyn Service>;
         let server = self.listen.bind(vec![service])?;
         let control = self.control(&server)?;
-        let control = ControlServer::start(Arc::clone(&serving), &control)
+        let limits = ControlLimits::default();
+        let control = ControlServer::start(Arc::clone(&serving), &control, limits)
             .map_err(|error| Failure::from(error).of_option("--control"))?;
         self.announce(&spec, &drive, (how, serving.sectors()), (&server, &control))?;
         let track = Bytes::new(u64::from(serve::shortest_track(&drive)) * BLOCK_BYTES);

@@ -71,6 +71,31 @@ fn a_malformed_parameter_is_named_with_file_and_line_and_leaves_no_drive_file() 
 }
 
 #[test]
+fn a_parameter_file_names_files_beside_it_and_none_elsewhere() {
+    let bench = Bench::new(SMALL_TRACE);
+    bench.put("tiny.seek", SEEK);
+    let folder = bench.at("below");
+    std::fs::create_dir(&folder).unwrap();
+    let drive = bench.at("tiny.toml");
+    for name in ["../tiny.seek", &bench.at("tiny.seek"), "../below/../tiny.seek"] {
+        bench.put("below/tiny.model", &MODEL.replace("tiny.seek", name));
+        let ran = run(&["drive", "import", &bench.at("below/tiny.model"), "-o", &drive]);
+        assert_eq!(ran.code, 1, "{name}");
+        assert!(ran.stderr.contains("nor found beside them"), "{name}: {}", ran.stderr);
+        assert!(!std::path::Path::new(&*drive).exists());
+    }
+    // What is given on the command line is found by the last part of its name.
+    stdout(&[
+        "drive",
+        "import",
+        &bench.at("below/tiny.model"),
+        &bench.at("tiny.seek"),
+        "-o",
+        &drive,
+    ]);
+}
+
+#[test]
 fn every_shipped_drive_is_shown_within_80_columns() {
     for name in freewheel::sim::library::names() {
         let shown = stdout(&["drive", "show", name]);

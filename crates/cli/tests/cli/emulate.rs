@@ -1,6 +1,7 @@
 //! `freewheel emulate`, as its clients and its user see it.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -170,6 +171,92 @@ fn drives_that_cannot_be_told_apart_or_have_no_folder_are_refused_with_the_way_o
 }
 
 #[test]
+fn drives_that_do_not_all_start_leave_no_file_of_any_and_none_that_was_there_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (socket, store) = (at("socket"), at("store"));
+    std::fs::create_dir(&store).unwrap();
+    let names = || {
+        let entries = std::fs::read_dir(&store).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    let base = ["atlas10k", "tr96", "--store", &store, "--socket", &socket];
+    // The second drive has no such block.
+    refused(&[&base[..], &["--bad", "17000000"]].concat(), 2, &["the last block of tr96"]);
+    assert!(names().is_empty(), "{:?}", names());
+    // Something is where its file should be.
+    std::fs::write(format!("{store}/tr96.img"), [0; 512]).unwrap();
+    refused(&base, 1, &["tr96.img", "512B"]);
+    assert_eq!(names(), ["tr96.img"]);
+    std::fs::remove_file(format!("{store}/tr96.img")).unwrap();
+    // Somebody else listens there, or there is no certificate.
+    let other = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    refused(&base, 1, &["another server listens here"]);
+    assert!(names().is_empty(), "{:?}", names());
+    drop(other);
+    refused(&[&base[..], &["--tls-certificates", &store]].concat(), 1, &["server-cert.pem"]);
+    assert!(names().is_empty(), "{:?}", names());
+    // Two of them from before are as they were.
+    drop(Running::start(&[&["emulate"], &base[..]].concat()));
+    refused(&[&base[..], &["--tls-certificates", &store]].concat(), 1, &["server-cert.pem"]);
+    let mut both = names();
+    both.sort();
+    assert_eq!(both, ["atlas10k.img", "tr96.img"]);
+}
+
+#[test]
+fn a_name_in_a_drive_file_is_no_path_to_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (socket, store, file) = (at("socket"), at("a/b"), at("drive.toml"));
+    std::fs::create_dir_all(&store).unwrap();
+    let mut spec = freewheel::sim::library::spec("tr96").unwrap();
+    let absolute = at("outside");
+    for name in ["../outside", &absolute, "..", "", "x/y", "x\0y", "x\ny", &"x".repeat(252)] {
+        spec.name = name.into();
+        std::fs::write(&file, toml::to_string(&spec).unwrap()).unwrap();
+        let args = [&file, "atlas10k", "--store", &store, "--socket", &socket];
+        refused(&args, 2, &["drive.toml: its `name`", "cannot name a file in --store"]);
+    }
+    assert_eq!(std::fs::read_dir(&store).unwrap().count(), 0);
+    assert!(!Path::new(&absolute).exists() && !Path::new(&at("a/outside.img")).exists());
+}
+
+#[test]
+fn sockets_and_stores_are_their_users_alone_whatever_the_umask_unless_it_is_said_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (socket, store) = (at("socket"), at("store"));
+    let mode = |path: &str| std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
+    for (umask, option, of_socket) in [
+        ("000", "", 0o600),
+        ("022", "", 0o600),
+        ("077", "--socket-mode 0660", 0o660),
+        ("022", "--socket-mode 666", 0o666),
+    ] {
+        let _ = std::fs::remove_file(&store);
+        let program = env!("CARGO_BIN_EXE_freewheel");
+        let line = format!(
+            "umask {umask}; exec {program} emulate tr96 --socket {socket} --store {store} {option}"
+        );
+        let mut child =
+            Command::new("sh").args(["-c", &line]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let modes = (mode(&socket), mode(&store));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(modes, (of_socket, 0o600), "umask {umask} {option}");
+    }
+    for mode in ["0066", "0400", "7777", "0800", "rw", "+660", ""] {
+        let args = ["tr96", "--socket", &socket, "--socket-mode", mode];
+        refused(&args, 2, &["--socket-mode", "0600 to 0777"]);
+    }
+    let args = ["tr96", "--listen", "127.0.0.1:0", "--socket-mode", "0660"];
+    refused(&args, 2, &["--socket-mode", "cannot be used with", "--listen"]);
+}
+
+#[test]
 fn with_certificates_it_can_be_read_through_tls_and_where_that_is_required_only_so() {
     let folder = tempfile::tempdir().unwrap();
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -237,8 +324,24 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     let args = [&there[..], &["--store", &store]].concat();
     refused(&args, 1, &["small", "512B", "9199079936B", "path where there is none"]);
     let everywhere = ["atlas10k", "--listen", "0.0.0.0:0"];
-    refused(&everywhere, 1, &["--tls-certificates DIR", "127.0.0.1", "ssh -L"]);
+    let files = ["server-cert.pem", "server-key.pem", "ca-cert.pem"];
+    let ways_out = ["--tls-verify-peer", "--tls-certificates DIR", "127.0.0.1", "ssh -L"];
+    refused(&everywhere, 1, &[&files[..], &ways_out].concat());
     refused(&with(&["--tls-required"]), 2, &["--tls-certificates"]);
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for (name, text) in
+        [("server-cert.pem", own.cert.pem()), ("server-key.pem", own.signing_key.serialize_pem())]
+    {
+        std::fs::create_dir_all(at("tls")).unwrap();
+        std::fs::write(folder.path().join("tls").join(name), text).unwrap();
+    }
+    let certificates = at("tls");
+    let encrypted = [&everywhere[..], &["--tls-certificates", &certificates]].concat();
+    let way_out = ["--tls-verify-peer", "ca-cert.pem", "--allow-clients-without-certificate"];
+    refused(&encrypted, 1, &way_out);
+    let both = ["--tls-verify-peer", "--allow-clients-without-certificate"];
+    refused(&[&encrypted[..], &both].concat(), 2, &["cannot be used with"]);
+    refused(&with(&["--allow-clients-without-certificate"]), 2, &["--tls-certificates"]);
     let nothing = folder.path().display().to_string();
     let args = [&everywhere[..], &["--tls-certificates", &nothing]].concat();
     refused(&args, 1, &["server-cert.pem", "No such file"]);

@@ -20,6 +20,8 @@ impl From<JsonRejection> for Unanswered {
             JsonRejection::JsonSyntaxError(error) => {
                 format!("the body is no JSON: {}", cause(error))
             }
+            // A field that is there twice.
+            JsonRejection::JsonDataError(error) => cause(error),
             other => format!("the body cannot be read: {}", cause(other)),
         };
         Self::NotUnderstood { status, why }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   ControlServer   a thread with a runtime of its own                        (axum, tokio)
+//!     connections   so many at once, each with so long to ask                 (hyper)
 //!     routes        a request -> a question to the scheduler's thread -> its answer as JSON
 //!     Serving::ask  between two commands of the device; a few questions at a time, no more
 //! ```
@@ -10,14 +11,14 @@
 mod api;
 mod asked;
 mod client;
+mod connections;
+mod document;
 mod metrics;
 mod peers;
 mod routes;
 mod stream;
 
-use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -32,7 +33,7 @@ use tokio::net::UnixListener;
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Semaphore, watch};
 
-use crate::nbd::{ListenError, Service, SocketFile, bind_unix};
+use crate::nbd::{ListenError, PRIVATE_MODE, Service, SocketFile, bind_unix};
 use crate::serve::{JobError, JobReport, Serving, Works, shortest_track};
 
 use self::peers::Peers;
@@ -53,6 +54,22 @@ const REQUEST_MAX: usize = 32 << 20;
 
 /// When the server ends, connections have so long to hear of it.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// How much clients may have of the control interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlLimits {
+    /// Connections at once; further ones are answered with 503.
+    pub connections_max: usize,
+    /// The head of a request must come within so long of the one before, and its body within so long of its
+    /// head; then the connection is closed.
+    pub request: Duration,
+}
+
+impl Default for ControlLimits {
+    fn default() -> Self {
+        Self { connections_max: 64, request: Duration::from_secs(10) }
+    }
+}
 
 /// Why there is no control interface.
 #[derive(Debug, Error)]
@@ -84,6 +101,9 @@ enum Unanswered {
         /// Which field, and what is wrong with it.
         why: String,
     },
+    /// The body of a request took too long.
+    #[error("the body did not come within {0:?}: send all of it at once")]
+    TooSlow(Duration),
     /// What was asked for cannot be.
     #[error("{0}")]
     Request(String),
@@ -98,13 +118,14 @@ struct Controlled {
     drive: String,
     blocks: Blocks,
     questions: Semaphore,
+    limits: ControlLimits,
 }
 
 impl Controlled {
-    fn new(serving: Arc<Serving>) -> Self {
+    fn new(serving: Arc<Serving>, limits: ControlLimits) -> Self {
         let Export { name: drive, size, .. } = serving.export();
         let blocks = Blocks::new(size / BLOCK_BYTES);
-        Self { serving, drive, blocks, questions: Semaphore::new(QUESTIONS_MAX) }
+        Self { serving, drive, blocks, questions: Semaphore::new(QUESTIONS_MAX), limits }
     }
 
     async fn ask<T: Send + 'static>(
@@ -168,11 +189,14 @@ pub struct ControlServer {
 
 impl ControlServer {
     /// Listens at `path`, for the user alone. The socket of a server that was killed is replaced.
-    pub fn start(serving: Arc<Serving>, path: &Path) -> Result<Self, ControlServerError> {
+    pub fn start(
+        serving: Arc<Serving>,
+        path: &Path,
+        limits: ControlLimits,
+    ) -> Result<Self, ControlServerError> {
         let system = |source| ControlServerError::System { path: path.into(), source };
-        let (listener, file) = bind_unix(path)?;
-        // Until then, and where permissions of sockets mean nothing, `Peers` lets nobody else in.
-        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(system)?;
+        // Where permissions of sockets mean nothing, `Peers` lets nobody else in.
+        let (listener, file) = bind_unix(path, PRIVATE_MODE)?;
         listener.set_nonblocking(true).map_err(system)?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(system)?;
@@ -181,7 +205,7 @@ impl ControlServer {
             UnixListener::from_std(listener).and_then(Peers::new).map_err(system)?
         };
         let (stop, told) = watch::channel(false);
-        let server = Arc::new(Controlled::new(serving));
+        let server = Arc::new(Controlled::new(serving, limits));
         let thread = thread::Builder::new().name("control".into());
         let thread = thread.spawn(move || serve(&runtime, listener, server, told));
         let thread = Some(thread.map_err(system)?);
@@ -206,21 +230,16 @@ impl Drop for ControlServer {
 }
 
 fn serve(runtime: &Runtime, listener: Peers, server: Arc<Controlled>, told: watch::Receiver<bool>) {
+    let limits = server.limits;
     let (router, _) = routes::all().with_state(server).split_for_parts();
     let router = router
         .fallback(routes::unknown)
         .method_not_allowed_fallback(routes::not_allowed)
         .layer(DefaultBodyLimit::max(REQUEST_MAX));
-    let ended = |mut told: watch::Receiver<bool>| async move {
-        // Its sender is there until it has been told.
-        let _ = told.wait_for(|&stop| stop).await;
-    };
     runtime.block_on(async {
-        let serving = axum::serve(listener, router).with_graceful_shutdown(ended(told.clone()));
         tokio::select! {
-            // What a connection does wrong ends that connection.
-            _ = serving => {}
-            () = async { ended(told).await; tokio::time::sleep(GRACE).await } => {}
+            () = connections::serve(listener, router, limits, told.clone()) => {}
+            () = async { connections::ended(told).await; tokio::time::sleep(GRACE).await } => {}
         }
     });
 }

@@ -4,7 +4,6 @@ use std::io;
 
 use axum::serve::Listener;
 use rustix::fs::fstat;
-use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 
 /// A listening socket that closes the connections of other users. The system knows who they are, also
@@ -20,29 +19,22 @@ impl Peers {
         let user = fstat(&socket)?.st_uid;
         Ok(Self { socket, user })
     }
+
+    /// The next connection of somebody who may have one.
+    pub async fn accept(&mut self) -> UnixStream {
+        loop {
+            // It waits where the system has no descriptor left.
+            let (stream, _) = Listener::accept(&mut self.socket).await;
+            if stream.peer_cred().is_ok_and(|peer| admits(self.user, peer.uid())) {
+                return stream;
+            }
+        }
+    }
 }
 
 /// Whether the server of a user talks to a peer.
 fn admits(user: u32, peer: u32) -> bool {
     peer == user || peer == 0
-}
-
-impl Listener for Peers {
-    type Io = UnixStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
-        loop {
-            let (stream, address) = Listener::accept(&mut self.socket).await;
-            if stream.peer_cred().is_ok_and(|peer| admits(self.user, peer.uid())) {
-                return (stream, address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
 }
 
 #[cfg(test)]

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{FromRequest, Path, Query, Request, State};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::timeout;
 use utoipa::{IntoParams, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -24,6 +24,7 @@ use super::api::{
     LaggedNews, Refusal, Route, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges,
 };
 use super::asked;
+use super::document::Document;
 use super::metrics;
 use super::stream::{MAGIC, Record};
 use super::{Controlled, Unanswered};
@@ -63,6 +64,7 @@ impl IntoResponse for Unanswered {
                 StatusCode::UNPROCESSABLE_ENTITY
             }
             Self::NotUnderstood { status, .. } => *status,
+            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
             Self::Job(JobError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Self::Job(_) => StatusCode::CONFLICT,
         };
@@ -115,6 +117,7 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 #[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
     (status = 201, body = Task),
     (status = 400, description = "Its body is no JSON", body = Refusal),
+    (status = 408, description = "Its body did not come in time", body = Refusal),
     (status = 409, description = "As many as there may be have not ended", body = Refusal),
     (status = 413, description = "Its body is too large", body = Refusal),
     (status = 415, description = "Its content type is not that of JSON", body = Refusal),
@@ -123,9 +126,11 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 ))]
 async fn create(
     State(server): Shared,
-    body: Result<Json<Value>, JsonRejection>,
+    request: Request,
 ) -> Result<(StatusCode, Json<Task>), Unanswered> {
-    let Json(body) = body?;
+    let longest = server.limits.request;
+    let body = timeout(longest, Json::<Document>::from_request(request, &())).await;
+    let Json(Document(body)) = body.map_err(|_| Unanswered::TooSlow(longest))??;
     let request: TaskRequest = asked::understood(&body).map_err(|why| {
         Unanswered::NotUnderstood { status: StatusCode::UNPROCESSABLE_ENTITY, why }
     })?;

@@ -104,7 +104,10 @@ impl Emulation {
             Some(path) => Store::open(&path, size)?,
             None => Store::anonymous(size)?,
         };
-        let device = Device::start(drive).map_err(EmulateError::Thread)?;
+        let device = Device::start(drive).map_err(|error| {
+            store.discard();
+            EmulateError::Thread(error)
+        })?;
         Ok(Self { export: export(spec, size, sector), sector, device, store })
     }
 
@@ -121,6 +124,11 @@ impl Emulation {
     /// What the file system of [`Options::store`] has for all that may be written, if it says so.
     pub fn room(&self) -> Option<Room> {
         self.store.room()
+    }
+
+    /// Removes the file of [`Options::store`] if it was made by this drive, which nobody has used.
+    pub fn discard_store(&self) {
+        self.store.discard();
     }
 
     /// Its data.

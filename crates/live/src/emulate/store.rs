@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use freewheel_units::Bytes;
@@ -79,6 +79,8 @@ pub struct Store {
     /// One after the other, each but the last of `piece` bytes.
     files: Vec<File>,
     piece: u64,
+    /// The path at which its file was made, if there was none.
+    made_at: Option<PathBuf>,
 }
 
 impl Store {
@@ -86,11 +88,14 @@ impl Store {
     /// kept, and while it is open no other store has it.
     pub fn open(path: &Path, size: Bytes) -> Result<Self, StoreError> {
         let at = |error| refused(path, folder::explain(path, error));
-        let create = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        // What is on a disk is its user's alone.
+        let create = options.clone().create_new(true).mode(0o600).open(path);
         let (file, is_new) = match create {
             Ok(file) => (file, true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                (OpenOptions::new().read(true).write(true).open(path).map_err(at)?, false)
+                (options.open(path).map_err(at)?, false)
             }
             Err(error) => return Err(at(error)),
         };
@@ -109,7 +114,21 @@ impl Store {
             }
             return Err(error);
         }
-        Ok(Self { files: vec![file], piece: size.get().max(1) })
+        let made_at = is_new.then(|| path.into());
+        Ok(Self { files: vec![file], piece: size.get().max(1), made_at })
+    }
+
+    /// Removes its file if this store made it, for one that nobody has used. A file that was there before
+    /// is left alone, and so is one that has taken its place.
+    pub fn discard(&self) {
+        let (Some(path), [file]) = (&self.made_at, &self.files[..]) else { return };
+        let identity = |data: fs::Metadata| (data.dev(), data.ino());
+        let own = file.metadata().map(identity);
+        let there = fs::symlink_metadata(path).map(identity);
+        if own.is_ok_and(|own| there.is_ok_and(|there| own == there)) {
+            // What cannot be removed is a hole.
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// What its file system has for the holes of its first file, if it says so.
@@ -134,7 +153,7 @@ impl Store {
             files.push(file);
             begin += piece;
         }
-        Ok(Self { files, piece })
+        Ok(Self { files, piece, made_at: None })
     }
 
     /// Reads from `offset` on.
@@ -230,6 +249,8 @@ fn write_zeroes(file: &File, offset: u64, length: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     const SIZE: Bytes = Bytes::from_kib(64);
@@ -262,7 +283,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         Store::open(&path, SIZE).unwrap().write(512, b"kept").unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().len(), SIZE.get());
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!(metadata.len(), SIZE.get());
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600, "whatever the umask");
         let mut back = [0; 4];
         Store::open(&path, SIZE).unwrap().read(512, &mut back).unwrap();
         assert_eq!(&back, b"kept");
@@ -279,6 +302,24 @@ mod tests {
             assert!(error.contains(&found) && error.contains("64KiB"), "{error}");
             assert_eq!(fs::metadata(&path).unwrap().len(), size as u64);
         }
+    }
+
+    #[test]
+    fn a_store_that_is_not_used_takes_the_file_with_it_that_it_made_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        Store::open(&path, SIZE).unwrap().discard();
+        assert!(!path.exists());
+        drop(Store::open(&path, SIZE).unwrap());
+        Store::open(&path, SIZE).unwrap().discard();
+        assert!(path.exists(), "it was there before");
+        fs::remove_file(&path).unwrap();
+        let store = Store::open(&path, SIZE).unwrap();
+        fs::rename(&path, folder.path().join("elsewhere")).unwrap();
+        fs::write(&path, "mine").unwrap();
+        store.discard();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        Store::anonymous(SIZE).unwrap().discard();
     }
 
     #[test]

@@ -1,27 +1,61 @@
 //! Where a server listens.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use freewheel_nbd::{self as protocol, Uri};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use thiserror::Error;
 
 use super::stream::{Socket, Stream};
+use super::tls::ServerTls;
 use crate::folder;
+
+/// Connections that wait to be taken; the system has a bound of its own.
+const WAITING_MAX: i32 = 4096;
+
+/// The mode of sockets that only their user may connect to.
+pub(crate) const PRIVATE_MODE: u32 = 0o600;
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// A socket in the file system.
     Unix(PathBuf),
-    /// A port of this machine; connections to any but a loopback address are encrypted.
+    /// A port of this machine; connections to any but a loopback address are encrypted, and clients
+    /// there show a certificate.
     Tcp(SocketAddr),
+}
+
+/// Who may connect to a server.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// What it encrypts with, if it does.
+    pub tls: Option<ServerTls>,
+    /// The mode of the file of a Unix socket: whoever may write to it reads and writes the disk.
+    pub socket_mode: u32,
+}
+
+impl Default for Access {
+    /// No TLS, and a Unix socket for the user alone.
+    fn default() -> Self {
+        Self { tls: None, socket_mode: PRIVATE_MODE }
+    }
+}
+
+impl Access {
+    /// With TLS.
+    pub fn encrypted(tls: ServerTls) -> Self {
+        Self { tls: Some(tls), ..Self::default() }
+    }
 }
 
 /// Why a server cannot listen.
@@ -29,11 +63,23 @@ pub enum Address {
 pub enum ListenError {
     /// Connections from elsewhere would be neither encrypted nor authenticated.
     #[error(
-        "{address} can be reached from other machines, and connections to it must be encrypted: \
-         give a folder with certificates for TLS (--tls-certificates DIR), or listen on 127.0.0.1 \
-         or [::1], or on a Unix socket, and let `ssh -L` carry connections from elsewhere"
+        "{address} can be reached from other machines, and connections to it must use TLS: \
+         give --tls-verify-peer and --tls-certificates DIR, a folder with server-cert.pem, \
+         server-key.pem and ca-cert.pem; or listen on 127.0.0.1 or [::1], or on a Unix socket, and \
+         let `ssh -L` carry connections from elsewhere"
     )]
     NotLoopback {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// Anybody from elsewhere would be served.
+    #[error(
+        "{address} can be reached from other machines, and clients there must show a certificate: \
+         give --tls-verify-peer (clients need a certificate that ca-cert.pem in the folder of \
+         --tls-certificates has signed), or --allow-clients-without-certificate to let anyone who \
+         reaches the port read and write the disk"
+    )]
+    ClientsNotVerified {
         /// The address.
         address: SocketAddr,
     },
@@ -100,11 +146,11 @@ enum Listening {
 }
 
 impl Listener {
-    pub fn bind(address: &Address) -> Result<Self, ListenError> {
+    pub fn bind(address: &Address, socket_mode: u32) -> Result<Self, ListenError> {
         let at = |source| ListenError::System { address: address.clone(), source };
         let (socket, address, file) = match address {
             Address::Unix(path) => {
-                let (listener, file) = bind_unix(path)?;
+                let (listener, file) = bind_unix(path, socket_mode)?;
                 (Listening::Unix(listener), address.clone(), Some(file))
             }
             Address::Tcp(wanted) => {
@@ -177,19 +223,48 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|data| (data.dev(), data.ino()))
 }
 
-/// Binds a socket. The one that a server left behind which was killed is replaced.
-pub(crate) fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ListenError> {
+/// Binds a socket whose file has this mode from the beginning. The one that a server left behind which was
+/// killed is replaced.
+pub(crate) fn bind_unix(path: &Path, mode: u32) -> Result<(UnixListener, SocketFile), ListenError> {
     let at = |source| ListenError::System { address: Address::Unix(path.into()), source };
-    let listener = bind(path)?;
+    let listener = bind(path, mode)?;
     Ok((listener, SocketFile::new(path).map_err(at)?))
 }
 
-fn bind(path: &Path) -> Result<UnixListener, ListenError> {
+/// Listens on a socket that is made at a path where nothing is.
+fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    let address = SocketAddrUnix::new(path).map_err(|error| match error {
+        Errno::NAMETOOLONG => {
+            io::Error::other("the path of a socket has at most 107 bytes: choose a shorter one")
+        }
+        error => error.into(),
+    })?;
+    let flags = SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // Linux gives the file the mode of the socket, less the umask, so that it never has another.
+    rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;
+    net::bind(&socket, &address)?;
+    let listens = || {
+        // Nobody can connect before it listens.
+        if fs::symlink_metadata(path)?.mode() & 0o777 != mode {
+            fs::set_permissions(path, Permissions::from_mode(mode))?;
+        }
+        net::listen(&socket, WAITING_MAX).map_err(io::Error::from)
+    };
+    if let Err(error) = listens() {
+        // What is not listened on is not left behind.
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(socket.into())
+}
+
+fn bind(path: &Path, mode: u32) -> Result<UnixListener, ListenError> {
     let at = |error| {
         let source = folder::explain(path, error);
         ListenError::System { address: Address::Unix(path.into()), source }
     };
-    let in_use = match UnixListener::bind(path) {
+    let in_use = match listen(path, mode) {
         Err(error) if error.kind() == ErrorKind::AddrInUse => error,
         bound => return bound.map_err(at),
     };
@@ -198,7 +273,7 @@ fn bind(path: &Path) -> Result<UnixListener, ListenError> {
         Ok(_) => Err(ListenError::InUse { path: path.into() }),
         Err(error) if is_socket && error.kind() == ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(at)?;
-            UnixListener::bind(path).map_err(at)
+            listen(path, mode).map_err(at)
         }
         Err(_) if !is_socket => Err(ListenError::NoSocket { path: path.into() }),
         Err(_) => Err(at(in_use)),
@@ -217,12 +292,17 @@ fn port_in_use(error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
     use super::*;
 
     #[test]
     fn a_folder_that_is_not_there_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let error = bind_unix(&folder.path().join("no/such/socket")).unwrap_err().to_string();
+        let error =
+            bind_unix(&folder.path().join("no/such/socket"), PRIVATE_MODE).unwrap_err().to_string();
         let says = format!("there is no folder {}/no/such: create it", folder.path().display());
         assert!(error.contains(&says), "{error}");
     }
@@ -230,12 +310,12 @@ mod tests {
     #[test]
     fn what_has_the_place_is_named_with_the_way_out() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = bind_unix(file.path()).unwrap_err().to_string();
+        let error = bind_unix(file.path(), PRIVATE_MODE).unwrap_err().to_string();
         assert!(error.ends_with("is no socket: remove it, or give another path"), "{error}");
 
         let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
-        let first = Listener::bind(&any).unwrap();
-        let error = Listener::bind(first.address()).err().unwrap().to_string();
+        let first = Listener::bind(&any, PRIVATE_MODE).unwrap();
+        let error = Listener::bind(first.address(), PRIVATE_MODE).err().unwrap().to_string();
         assert!(error.contains("give another port"), "{error}");
     }
 
@@ -243,13 +323,55 @@ mod tests {
     fn a_socket_takes_its_own_file_with_it_and_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let (listener, file) = bind_unix(&path).unwrap();
+        let (listener, file) = bind_unix(&path, PRIVATE_MODE).unwrap();
         // Whoever replaces it does so while it is there: a freed inode may be used again at once.
         fs::rename(&path, folder.path().join("elsewhere")).unwrap();
-        let (_other, others) = bind_unix(&path).unwrap();
+        let (_other, others) = bind_unix(&path, PRIVATE_MODE).unwrap();
         drop((listener, file));
         assert!(path.exists(), "it is another server's");
         drop(others);
         assert!(!path.exists());
+    }
+
+    fn mode(path: &Path) -> io::Result<u32> {
+        Ok(fs::symlink_metadata(path)?.mode() & 0o777)
+    }
+
+    #[test]
+    fn a_socket_has_the_mode_that_was_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        for wanted in [0o600, 0o660, 0o666, 0o777] {
+            let path = folder.path().join(format!("{wanted:o}"));
+            let _bound = bind_unix(&path, wanted).unwrap();
+            assert_eq!(mode(&path).unwrap(), wanted, "{wanted:o}");
+            assert!(UnixStream::connect(&path).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_private_socket_is_never_open_to_others_not_even_for_a_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let is_over = AtomicBool::new(false);
+        thread::scope(|threads| {
+            let watcher = threads.spawn(|| {
+                let mut modes = BTreeSet::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    modes.extend(mode(&path).ok());
+                }
+                modes
+            });
+            (0..2000).for_each(|_| drop(bind_unix(&path, PRIVATE_MODE).unwrap()));
+            is_over.store(true, Ordering::Relaxed);
+            let modes = watcher.join().unwrap();
+            assert!(modes.iter().all(|&mode| mode == PRIVATE_MODE), "{modes:?}");
+        });
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_for_a_socket_is_told_with_the_longest() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = bind_unix(&folder.path().join("x".repeat(108)), PRIVATE_MODE).unwrap_err();
+        assert!(error.to_string().contains("at most 107 bytes"), "{error}");
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::stream::Owner;
+
 /// Data that each connection may have in flight beside the budget, in bytes: so small requests wait for no
 /// large ones of others.
 pub(super) const OWN_BYTES: u64 = 1 << 20;
@@ -17,39 +19,73 @@ pub(super) struct Budget {
     given: Condvar,
 }
 
+/// Whose part of the budget a connection takes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Holder {
+    /// Its peer, by number.
+    pub peer: u64,
+    /// Who has all connections of such peers, if that can be told.
+    pub owner: Option<Owner>,
+}
+
 struct Pool {
     free: u64,
     /// Most of it that one peer may have, but for one request.
     share: u64,
     of_peers: BTreeMap<u64, u64>,
+    /// The same of one owner, who may have many peers: the rest is for others.
+    owner_share: u64,
+    of_owners: BTreeMap<Owner, u64>,
+}
+
+/// What somebody has.
+fn held<K: Ord>(all: &BTreeMap<K, u64>, who: &K) -> u64 {
+    all.get(who).copied().unwrap_or(0)
+}
+
+fn give_back<K: Ord>(all: &mut BTreeMap<K, u64>, who: K, bytes: u64) {
+    let has = all.remove(&who).unwrap_or(0);
+    if has > bytes {
+        all.insert(who, has - bytes);
+    }
 }
 
 impl Pool {
+    fn new(bytes: u64) -> Self {
+        let (share, owner_share) = (bytes / 2, bytes - bytes / 4);
+        let (of_peers, of_owners) = (BTreeMap::new(), BTreeMap::new());
+        Self { free: bytes, share, of_peers, owner_share, of_owners }
+    }
+
     /// Takes so much for a peer, if there is as much for it.
-    fn take(&mut self, peer: u64, bytes: u64) -> bool {
-        let has = self.of_peers.get(&peer).copied().unwrap_or(0);
-        let may = bytes <= self.free && (has == 0 || has + bytes <= self.share);
+    fn take(&mut self, Holder { peer, owner }: Holder, bytes: u64) -> bool {
+        let fits = |has: u64, share: u64| has == 0 || has + bytes <= share;
+        let has = held(&self.of_peers, &peer);
+        let of_owner = owner.map_or(0, |owner| held(&self.of_owners, &owner));
+        let may = bytes <= self.free && fits(has, self.share) && fits(of_owner, self.owner_share);
         if may {
             self.free -= bytes;
             self.of_peers.insert(peer, has + bytes);
+            if let Some(owner) = owner {
+                self.of_owners.insert(owner, of_owner + bytes);
+            }
         }
         may
     }
 
-    fn give(&mut self, peer: u64, bytes: u64) {
+    fn give(&mut self, Holder { peer, owner }: Holder, bytes: u64) {
         self.free += bytes;
-        let has = self.of_peers.remove(&peer).unwrap_or(0);
-        if has > bytes {
-            self.of_peers.insert(peer, has - bytes);
+        give_back(&mut self.of_peers, peer, bytes);
+        if let Some(owner) = owner {
+            give_back(&mut self.of_owners, owner, bytes);
         }
     }
 }
 
 impl Budget {
-    /// Of so many bytes, of which one peer may have a half.
+    /// Of so many bytes, of which one peer may have a half, and one owner three quarters.
     pub fn new(bytes: u64) -> Self {
-        let pool = Pool { free: bytes, share: bytes / 2, of_peers: BTreeMap::new() };
-        Self { pool: Mutex::new(pool), given: Condvar::new() }
+        Self { pool: Mutex::new(Pool::new(bytes)), given: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Pool> {
@@ -57,12 +93,12 @@ impl Budget {
     }
 
     /// Takes so much for a peer, and waits until there is as much; false if it is given up before.
-    pub fn take(&self, peer: u64, bytes: u64, is_given_up: impl Fn() -> bool) -> bool {
+    pub fn take(&self, holder: Holder, bytes: u64, is_given_up: impl Fn() -> bool) -> bool {
         if bytes == 0 {
             return true;
         }
         let mut pool = self.lock();
-        while !pool.take(peer, bytes) {
+        while !pool.take(holder, bytes) {
             if is_given_up() {
                 return false;
             }
@@ -73,9 +109,9 @@ impl Budget {
     }
 
     /// Gives back what a peer has taken.
-    pub fn give(&self, peer: u64, bytes: u64) {
+    pub fn give(&self, holder: Holder, bytes: u64) {
         if bytes > 0 {
-            self.lock().give(peer, bytes);
+            self.lock().give(holder, bytes);
             self.given.notify_all();
         }
     }
@@ -85,17 +121,43 @@ impl Budget {
 mod tests {
     use super::*;
 
+    /// A peer, of nobody who is known.
+    fn peer(peer: u64) -> Holder {
+        Holder { peer, owner: None }
+    }
+
     #[test]
     fn one_peer_has_half_of_the_budget_and_all_have_no_more_than_it() {
-        let mut pool = Budget::new(100).pool.into_inner().unwrap();
-        assert!(pool.take(1, 40) && !pool.take(1, 11) && pool.take(1, 10));
-        assert!(pool.take(2, 50) && !pool.take(3, 1), "all is taken");
-        pool.give(1, 20);
-        assert!(pool.take(3, 20) && !pool.take(2, 1));
-        for (peer, bytes) in [(1, 30), (2, 50), (3, 20)] {
-            pool.give(peer, bytes);
+        let mut pool = Pool::new(100);
+        assert!(pool.take(peer(1), 40) && !pool.take(peer(1), 11) && pool.take(peer(1), 10));
+        assert!(pool.take(peer(2), 50) && !pool.take(peer(3), 1), "all is taken");
+        pool.give(peer(1), 20);
+        assert!(pool.take(peer(3), 20) && !pool.take(peer(2), 1));
+        for (number, bytes) in [(1, 30), (2, 50), (3, 20)] {
+            pool.give(peer(number), bytes);
         }
         assert!(pool.of_peers.is_empty() && pool.free == 100);
-        assert!(pool.take(1, 80), "a request longer than the share goes alone");
+        assert!(pool.take(peer(1), 80), "a request longer than the share goes alone");
+    }
+
+    #[test]
+    fn a_user_of_many_processes_leaves_a_quarter_of_the_budget_to_others() {
+        let mut pool = Pool::new(100);
+        for (one, other) in [
+            (Owner::User(1), Owner::User(2)),
+            (Owner::Loopback, Owner::User(2)),
+            (Owner::Machine([192, 0, 2, 1].into()), Owner::Machine([192, 0, 2, 2].into())),
+        ] {
+            let of = |peer, owner| Holder { peer, owner: Some(owner) };
+            let taken = (0..100).filter(|&peer| pool.take(of(peer, one), 5)).count();
+            assert_eq!(taken, 15, "{one}");
+            assert!(pool.take(of(100, other), 25), "{other}");
+            (0..15).for_each(|peer| pool.give(of(peer, one), 5));
+            pool.give(of(100, other), 25);
+            assert!(pool.of_owners.is_empty() && pool.of_peers.is_empty() && pool.free == 100);
+            assert!(pool.take(of(0, one), 90), "a request longer than the share goes alone");
+            assert!(!pool.take(of(1, one), 5));
+            pool.give(of(0, one), 90);
+        }
     }
 }

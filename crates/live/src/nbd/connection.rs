@@ -34,6 +34,9 @@ pub(super) enum Broken {
     /// The client sends nothing more of a request that it has begun.
     #[error("it sent nothing more of a request for {0:?}")]
     Unfinished(Duration),
+    /// The client sends a request too slowly.
+    #[error("it took longer than {0:?} to send a request")]
+    Slow(Duration),
     /// The socket failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -57,7 +60,18 @@ pub(super) struct Connection<'a> {
     pub is_done: bool,
     /// There is memory for the payload that is under way.
     pub has_reserved: bool,
+    /// How the client gets on with the request that it is sending.
+    pub pace: Option<Pace>,
     pub watch: Watch,
+}
+
+/// How a client gets on with a request that it has begun to send.
+pub(super) struct Pace {
+    /// Bytes that are still to come.
+    owed: u64,
+    /// How long it may be waited for all of it, and how long it has been.
+    allowed: Duration,
+    waited: Duration,
 }
 
 /// For how long a thread looks whether the next request comes before it sleeps: about as long as two
@@ -117,7 +131,10 @@ impl Connection<'_> {
         self.outbox.unreserve();
         self.outbox.wait_for_room(0, 0);
         match self.outbox.take_failure() {
-            Some(error) if is_timeout(&error) => Err(Broken::Stalled(self.limits.stall)),
+            // A slow one has a text of its own.
+            Some(error) if is_timeout(&error) && error.get_ref().is_none() => {
+                Err(Broken::Stalled(self.limits.stall))
+            }
             // What could not be sent was owed, but to a client that does not want it any more.
             Some(error) if has_gone(&error) && self.wants_nothing() => ended,
             Some(error) => Err(error.into()),
@@ -136,13 +153,18 @@ impl Connection<'_> {
             self.bound_negotiation()?;
             self.reserve_payload();
             // The rest of a payload goes where it belongs, all else through the buffer.
+            let waits_since = self.waits_for_rest();
             let space = self.session.space();
             let in_place = space.is_some();
             let read = self.watch.read(&self.stream, space.unwrap_or(&mut buffer), owes_nothing);
+            if let Some(since) = waits_since {
+                self.bound_request(since)?;
+            }
             length = match read {
                 Ok(0) => return Ok(self.session.ended()?),
                 Ok(length) if in_place => {
                     if let Some(request) = self.session.filled(length) {
+                        self.pace = None;
                         self.submit(request);
                     }
                     0
@@ -160,6 +182,30 @@ impl Connection<'_> {
                 Err(error) => return Err(error.into()),
             };
         }
+    }
+
+    /// When it begins to wait for the rest of a request; `None` where none is under way.
+    fn waits_for_rest(&mut self) -> Option<Instant> {
+        let owed = self.session.owed_bytes();
+        match (&mut self.pace, owed) {
+            // What a client owes grows with the next part alone, as the data behind a head.
+            (Some(pace), Some(owed)) if owed <= pace.owed => pace.owed = owed,
+            (pace, owed) => {
+                *pace = owed.map(|owed| {
+                    let allowed = self.limits.time_for(owed);
+                    Pace { owed, allowed, waited: Duration::ZERO }
+                });
+            }
+        }
+        owed.map(|_| Instant::now())
+    }
+
+    /// A request may take only so long, however little comes at once. What is counted is the time in which
+    /// the server does nothing but wait for it.
+    fn bound_request(&mut self, since: Instant) -> Result<(), Broken> {
+        let Some(pace) = &mut self.pace else { return Ok(()) };
+        pace.waited += since.elapsed();
+        if pace.waited > pace.allowed { Err(Broken::Slow(pace.allowed)) } else { Ok(()) }
     }
 
     /// A read has brought nothing for as long as it may wait: between two requests a client may.
@@ -189,7 +235,12 @@ impl Connection<'_> {
                 self.outbox.wait_for_room(u32::MAX, self.limits.bytes_in_flight_max);
                 continue;
             }
-            match self.session.feed(&mut bytes)? {
+            let event = self.session.feed(&mut bytes)?;
+            if event.is_some() {
+                // What was begun has ended.
+                self.pace = None;
+            }
+            match event {
                 Some(Event::Send(bytes)) => self.outbox.push(Message::text(bytes)),
                 Some(Event::Start(started)) => {
                     self.service = self.services.get(started.export).cloned();

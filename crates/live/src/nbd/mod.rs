@@ -22,8 +22,8 @@ mod stop;
 mod stream;
 mod tls;
 
-pub use address::{Address, ListenError};
-pub(crate) use address::{SocketFile, bind_unix};
+pub use address::{Access, Address, ListenError};
+pub(crate) use address::{PRIVATE_MODE, SocketFile, bind_unix};
 pub use client::{
     Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
 };

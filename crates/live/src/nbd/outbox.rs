@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
+use std::time::Instant;
 
 use freewheel_nbd::Head;
 
-use super::budget::{Budget, OWN_BYTES};
+use super::budget::{Budget, Holder, OWN_BYTES};
+use super::server::Limits;
 use super::stream::Stream;
 
 /// Most buffers that wait to be used again. More would only be filled by a burst.
@@ -128,9 +130,10 @@ pub(super) struct Outbox {
     has_left: AtomicBool,
     /// Is called then.
     leaving: OnceLock<Leaving>,
+    limits: Limits,
     /// That of all connections, and whose part of it this one takes.
     budget: Arc<Budget>,
-    peer: u64,
+    holder: Holder,
 }
 
 /// Tells a service that a client has gone.
@@ -165,15 +168,26 @@ impl Outbox {
     /// The outbox of a connection that this thread reads, and what its writing thread is told by.
     pub fn new(
         stream: Arc<Stream>,
+        limits: Limits,
         budget: Arc<Budget>,
-        peer: u64,
+        holder: Holder,
     ) -> (Self, Receiver<Option<Message>>) {
         let (to_send, inbox) = mpsc::channel();
         let reader = thread::current().id();
         let (state, settled) = (Mutex::default(), Condvar::new());
         let (has_left, leaving) = (AtomicBool::new(false), OnceLock::new());
-        let outbox =
-            Self { stream, reader, state, to_send, settled, has_left, leaving, budget, peer };
+        let outbox = Self {
+            stream,
+            reader,
+            state,
+            to_send,
+            settled,
+            has_left,
+            leaving,
+            limits,
+            budget,
+            holder,
+        };
         (outbox, inbox)
     }
 
@@ -204,7 +218,7 @@ impl Outbox {
         let state = self.flush_locked(state);
         let more = wanted(&state).saturating_sub(state.pooled);
         drop(state);
-        let is_taken = self.budget.take(self.peer, more, || self.has_left());
+        let is_taken = self.budget.take(self.holder, more, || self.has_left());
         self.lock_payload(self.lock(), weight, if is_taken { more } else { 0 });
         is_taken
     }
@@ -227,7 +241,7 @@ impl Outbox {
         let needed = (state.weight + state.payload).saturating_sub(OWN_BYTES);
         let excess = state.pooled.saturating_sub(needed);
         state.pooled -= excess;
-        self.budget.give(self.peer, excess);
+        self.budget.give(self.holder, excess);
     }
 
     /// Takes a message. One of the reader's thread leaves at its next [`flush`](Self::flush); one
@@ -324,7 +338,8 @@ impl Outbox {
         let mut parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
         let mut parts = &mut parts[..];
         IoSlice::advance_slices(&mut parts, batch.front().map_or(0, |first| first.sent));
-        self.stream.write_all(parts)
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        self.stream.write_all(parts, Some(Instant::now() + self.limits.time_for(bytes)))
     }
 
     /// The writing thread: sends what others bring, until the end.

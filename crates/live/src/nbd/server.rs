@@ -13,8 +13,8 @@ use freewheel_nbd::{self as protocol, Export};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
-use super::address::{Address, ListenError, Listener};
-use super::budget::Budget;
+use super::address::{Access, Address, ListenError, Listener};
+use super::budget::{Budget, Holder};
 use super::connection::{Broken, Connection, Watch};
 use super::outbox::Outbox;
 use super::service::{Caller, Service};
@@ -34,11 +34,14 @@ pub struct Limits {
     /// read: at most one request exceeds it.
     pub bytes_in_flight_max: u64,
     /// Data of requests in flight on all connections together, in bytes, beside 1 MiB of each: one peer has
-    /// half of them at most.
+    /// half of them at most, and one user, one machine, or all of the loopback three quarters.
     pub memory_max: u64,
     /// A client that takes nothing of an answer, or sends nothing more of a request that it has begun, for
     /// so long is cut off.
     pub stall: Duration,
+    /// Least rate of a client: one is cut off whose request or answer takes longer than `stall` and its
+    /// length at so many bytes a second, not counting what the server makes it wait.
+    pub bytes_per_second_min: u64,
     /// A client that has chosen no export after so long is cut off.
     pub negotiation: Duration,
     /// When the server stops, requests in flight have so long to be answered.
@@ -55,9 +58,17 @@ impl Default for Limits {
             bytes_in_flight_max: 64 << 20,
             memory_max: 256 << 20,
             stall: Duration::from_secs(20),
+            bytes_per_second_min: 64 << 10,
             negotiation: Duration::from_secs(20),
             grace: Duration::from_secs(30),
         }
+    }
+}
+
+impl Limits {
+    /// How long so many bytes of one request, or of what is answered together, may take.
+    pub(super) fn time_for(&self, bytes: u64) -> Duration {
+        self.stall + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_min.max(1) as f64)
     }
 }
 
@@ -159,19 +170,25 @@ type Notice = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Server {
     /// Listens at an address and serves these exports; clients that give no name get the first.
-    /// Where other machines can connect, `tls` must be given, and clients must use it.
+    /// Where other machines can connect, [`Access::tls`] must be given and verify its clients (or
+    /// [do without](ServerTls::allow_clients_without_certificate)), and clients must use it.
     pub fn bind(
         address: &Address,
-        tls: Option<ServerTls>,
+        access: Access,
         services: Vec<Arc<dyn Service>>,
         limits: Limits,
         notice: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self, ListenError> {
         let exports: Vec<Export> = services.iter().map(|service| service.export()).collect();
         exports.iter().try_for_each(Export::check)?;
+        let Access { tls, socket_mode } = access;
         let tls = match address {
             Address::Tcp(at) if !at.ip().is_loopback() => {
-                Some(tls.ok_or(ListenError::NotLoopback { address: *at })?.required())
+                let tls = tls.ok_or(ListenError::NotLoopback { address: *at })?;
+                if !tls.may_leave_the_loopback() {
+                    return Err(ListenError::ClientsNotVerified { address: *at });
+                }
+                Some(tls.required())
             }
             _ => tls,
         };
@@ -186,7 +203,7 @@ impl Server {
             ended: Condvar::new(),
             notice: Box::new(notice),
         };
-        Ok(Self { listener: Listener::bind(address)?, shared: Arc::new(shared) })
+        Ok(Self { listener: Listener::bind(address, socket_mode)?, shared: Arc::new(shared) })
     }
 
     /// Where it listens; the port that the system chose when port 0 was asked for.
@@ -320,7 +337,7 @@ impl Shared {
         let caller = state.caller(number, peer);
         state.open.insert(number, Open { peer, owner, caller, outbox: None });
         drop(state);
-        let place = Place { shared: Arc::clone(self), caller };
+        let place = Place { shared: Arc::clone(self), caller, owner };
         let thread = thread::Builder::new().name(format!("nbd {number}"));
         let stream = Arc::clone(stream);
         let spawned = thread.spawn(move || place.serve(stream));
@@ -336,10 +353,16 @@ impl Shared {
     }
 
     /// The life of a connection, in its own thread.
-    fn serve(&self, caller: Caller, stream: Arc<Stream>) -> Result<(), Broken> {
+    fn serve(
+        &self,
+        caller: Caller,
+        owner: Option<Owner>,
+        stream: Arc<Stream>,
+    ) -> Result<(), Broken> {
         stream.set_write_timeout(self.limits.stall)?;
+        let holder = Holder { peer: caller.peer, owner };
         let (outbox, inbox) =
-            Outbox::new(Arc::clone(&stream), Arc::clone(&self.budget), caller.peer);
+            Outbox::new(Arc::clone(&stream), self.limits, Arc::clone(&self.budget), holder);
         let outbox = Arc::new(outbox);
         if let Some(open) = self.lock().open.get_mut(&caller.connection) {
             open.outbox = Some(Arc::clone(&outbox));
@@ -372,6 +395,7 @@ impl Shared {
             service: None,
             is_done: false,
             has_reserved: false,
+            pace: None,
             watch: Watch::new(),
         };
         thread::scope(|threads| {
@@ -406,11 +430,12 @@ impl Shared {
 struct Place {
     shared: Arc<Shared>,
     caller: Caller,
+    owner: Option<Owner>,
 }
 
 impl Place {
     fn serve(self, stream: Arc<Stream>) {
-        if let Err(broken) = self.shared.serve(self.caller, stream) {
+        if let Err(broken) = self.shared.serve(self.caller, self.owner, stream) {
             self.shared.broke(self.caller.connection, &broken);
         }
     }

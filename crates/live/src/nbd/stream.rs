@@ -14,6 +14,9 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::tls::Layer;
 
+/// Most bytes of one call where time is bounded.
+const CALL_BYTES_MAX: usize = 256 << 10;
+
 /// A connection, shared by the thread that reads it and those that write.
 pub(super) struct Stream {
     socket: Socket,
@@ -64,6 +67,17 @@ impl fmt::Display for Owner {
             Self::Machine(address) => write!(out, "{address}"),
         }
     }
+}
+
+/// How many of these parts go into one call together.
+fn first_parts(parts: &[IoSlice<'_>]) -> usize {
+    let mut room = CALL_BYTES_MAX;
+    let fits = |part: &&IoSlice<'_>| {
+        let left = room.checked_sub(part.len());
+        room = left.unwrap_or(0);
+        left.is_some()
+    };
+    parts.iter().take_while(fits).count()
 }
 
 /// Whether a read or write ended because its time was over.
@@ -151,12 +165,12 @@ impl Stream {
         }
     }
 
-    /// Writes all parts, however many calls it takes. An error leaves the stream in between. For
-    /// one thread at a time.
-    pub fn write_all(&self, parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    /// Writes all parts, however many calls it takes. One that begins after `until` is not made. An error
+    /// leaves the stream in between. For one thread at a time.
+    pub fn write_all(&self, parts: &mut [IoSlice<'_>], until: Option<Instant>) -> io::Result<()> {
         match self.tls.get() {
-            Some(tls) => tls.write_all(&self.socket, parts),
-            None => self.socket.write_all(parts),
+            Some(tls) => tls.write_all(&self.socket, parts, until),
+            None => self.socket.write_all(parts, until),
         }
     }
 
@@ -213,14 +227,27 @@ impl Socket {
         }
     }
 
-    pub fn write_all(&self, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    pub fn write_all(
+        &self,
+        mut parts: &mut [IoSlice<'_>],
+        until: Option<Instant>,
+    ) -> io::Result<()> {
         IoSlice::advance_slices(&mut parts, 0);
         while !parts.is_empty() {
-            let written = match self {
-                Self::Unix(stream) => (&mut &*stream).write_vectored(parts),
-                Self::Tcp(stream) => (&mut &*stream).write_vectored(parts),
+            // The system may wait anew for each buffer of a long call, so the time is looked at between
+            // short ones.
+            let written = match until {
+                None => self.write(parts),
+                Some(_) if parts[0].len() > CALL_BYTES_MAX => {
+                    self.write(&[IoSlice::new(&parts[0][..CALL_BYTES_MAX])])
+                }
+                Some(_) => self.write(&parts[..first_parts(parts)]),
             };
             match written {
+                Ok(1..) if until.is_some_and(|until| Instant::now() > until) => {
+                    let says = "it took an answer too slowly";
+                    return Err(io::Error::new(ErrorKind::TimedOut, says));
+                }
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(length) => IoSlice::advance_slices(&mut parts, length),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -228,6 +255,13 @@ impl Socket {
             }
         }
         Ok(())
+    }
+
+    fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Unix(stream) => (&mut &*stream).write_vectored(parts),
+            Self::Tcp(stream) => (&mut &*stream).write_vectored(parts),
+        }
     }
 
     pub fn write_now(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {

@@ -115,14 +115,16 @@ mod tests {
     use freewheel_units::Blocks;
 
     use super::*;
-    use crate::nbd::{Address, Limits, Memory, Server, Service, Stop};
+    use crate::nbd::{Access, Address, Limits, Memory, Server, Service, Stop};
 
     /// Clients of a disk in memory.
     fn play_to_memory(source: &mut Closed, blocks: Blocks, length: SimDuration) -> Played {
         let folder = tempfile::tempdir().unwrap();
         let address = Address::Unix(folder.path().join("socket"));
         let memory: Arc<dyn Service> = Arc::new(Memory::new("memory", blocks.bytes().get()));
-        let server = Server::bind(&address, None, vec![memory], Limits::default(), |_| {}).unwrap();
+        let server =
+            Server::bind(&address, Access::default(), vec![memory], Limits::default(), |_| {})
+                .unwrap();
         let stop = Stop::new().unwrap();
         thread::scope(|scope| {
             scope.spawn(|| server.run(&stop).unwrap());

@@ -24,9 +24,10 @@ use tempfile::TempDir;
 use thiserror::Error;
 
 use crate::control::{
-    ControlClient, ControlError, ControlServer, ControlServerError, TaskKind, TaskRequest,
+    ControlClient, ControlError, ControlLimits, ControlServer, ControlServerError, TaskKind,
+    TaskRequest,
 };
-use crate::nbd::{Address, Limits, ListenError, Server, Service, Stop};
+use crate::nbd::{Access, Address, Limits, ListenError, Server, Service, Stop};
 use crate::serve::backend::{ExportError, NbdBackend};
 use crate::serve::{Report, ServeError, Serving, Setup, Way};
 
@@ -150,8 +151,9 @@ fn play_in_front(
     let in_folder = |name: &str| -> PathBuf { folder.path().join(name) };
     let service: Arc<dyn Service> = Arc::clone(serving) as Arc<dyn Service>;
     let front = Address::Unix(in_folder("front"));
-    let server = Server::bind(&front, None, vec![service], Limits::default(), |_| {})?;
-    let control = ControlServer::start(Arc::clone(serving), &in_folder("control"))?;
+    let server = Server::bind(&front, Access::default(), vec![service], Limits::default(), |_| {})?;
+    let control =
+        ControlServer::start(Arc::clone(serving), &in_folder("control"), ControlLimits::default())?;
     beside(server, || {
         if let Some(free) = &experiment.config.freeblock {
             let task = TaskRequest {
@@ -205,7 +207,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let front = Address::Unix(folder.path().join("front"));
         let memory: Arc<dyn Service> = Arc::new(Memory::new("memory", 4096));
-        let server = Server::bind(&front, None, vec![memory], Limits::default(), |_| {}).unwrap();
+        let server =
+            Server::bind(&front, Access::default(), vec![memory], Limits::default(), |_| {})
+                .unwrap();
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             let panics = || beside::<()>(server, || panic!("as it happens"));

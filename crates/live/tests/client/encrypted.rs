@@ -8,9 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use freewheel_live::nbd::{
-    Address, ClientLimits, Limits, Memory, Server, ServerTls, Stop, TlsError,
+    Access, Address, ClientLimits, Limits, ListenError, Memory, Server, ServerTls, Stop, TlsError,
 };
 use freewheel_nbd::{Command, Uri};
+use rcgen::{
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, SerialNumber, date_time_ymd,
+};
 
 use super::Asker;
 use crate::common::held::{Held, answer};
@@ -241,23 +244,156 @@ fn a_client_whose_certificate_was_revoked_is_refused() {
 }
 
 #[test]
-fn an_address_that_others_can_reach_is_listened_on_with_tls_which_is_required_there() {
-    let pki = Pki::new("127.0.0.1");
+fn client_certificates_that_are_not_good_now_are_refused_and_the_server_says_why() {
+    type Change = fn(&mut CertificateParams);
+    let cases: [(&str, Change, &str); 4] = [
+        ("expired", |of| of.not_after = date_time_ymd(2021, 2, 3), "certificate expired"),
+        ("early", |of| of.not_before = date_time_ymd(2400, 1, 1), "certificate not valid yet"),
+        (
+            "a server's",
+            |of| of.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth],
+            "does not allow extended key usage for client authentication",
+        ),
+        (
+            "an authority's",
+            |of| of.is_ca = IsCa::Ca(BasicConstraints::Unconstrained),
+            "CaUsedAsEndEntity",
+        ),
+    ];
+    let pki = Pki::new("localhost");
+    for (name, change, says) in cases {
+        let running = memory(ServerTls::load(pki.path(), true).unwrap());
+        let error = refusal(&with(&running.uri(), &pki.client(name, change)));
+        assert!(error.contains("TLS: received fatal alert"), "{name}: {error}");
+        let notices = || running.notices.lock().unwrap().join("\n");
+        assert!(eventually(|| notices().contains(says)), "{name}: {}", notices());
+        // Others go on.
+        Asker::of(&with(&running.uri(), pki.path())).read(0, 512);
+    }
+}
+
+#[test]
+fn lists_that_do_not_speak_of_a_clients_authority_or_are_out_of_date_let_nobody_in() {
+    let other = Pki::new("localhost");
+    type Publish = fn(&Pki, &Pki);
+    let cases: [(&str, Publish, bool); 4] = [
+        (
+            "its own list without it",
+            |of, _| of.publish_list(|list| list.revoked_certs.clear()),
+            true,
+        ),
+        ("its own list with it", |of, _| of.publish_list(|_| {}), false),
+        (
+            "a list out of date",
+            |of, _| {
+                of.publish_list(|list| {
+                    list.revoked_certs.clear();
+                    list.next_update = date_time_ymd(2021, 1, 1);
+                });
+            },
+            false,
+        ),
+        (
+            "another authority's list",
+            |of, other| of.publish_list_of(other, |list| list.revoked_certs.clear()),
+            false,
+        ),
+    ];
+    for (name, publish, is_let_in) in cases {
+        let pki = Pki::new("localhost");
+        // The client looks at no list.
+        let client = pki.client("client", |_| {});
+        publish(&pki, &other);
+        let running = memory(ServerTls::load(pki.path(), true).unwrap());
+        let uri = with(&running.uri(), &client);
+        if is_let_in {
+            Asker::of(&uri).read(0, 512);
+        } else {
+            let error = refusal(&uri);
+            assert!(error.contains("TLS"), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_client_refuses_a_server_whose_certificate_was_revoked() {
+    let pki = Pki::new("localhost");
+    let running = memory(load(&pki));
+    let uri = with(&running.uri(), pki.path());
+    Asker::of(&uri).read(0, 512);
+    pki.publish_list(|list| list.revoked_certs[0].serial_number = SerialNumber::from(1));
+    let error = refusal(&uri);
+    assert!(error.contains("Revoked") || error.contains("revoked"), "{error}");
+}
+
+#[test]
+fn a_server_whose_certificate_is_not_valid_now_does_not_start_and_says_the_date() {
+    type Change = fn(&mut CertificateParams);
+    let cases: [(Change, &str); 2] = [
+        (|of| of.not_after = date_time_ymd(2021, 2, 3), "expired on 2021-02-03 00:00:00 UTC"),
+        (
+            |of| of.not_before = date_time_ymd(2400, 2, 29),
+            "is not valid before 2400-02-29 00:00:00 UTC",
+        ),
+    ];
+    for (change, says) in cases {
+        let pki = Pki::new("localhost");
+        pki.renew_server("localhost", change);
+        let error = ServerTls::load(pki.path(), false).unwrap_err().to_string();
+        for text in ["server-cert.pem", says, "renew it"] {
+            assert!(error.contains(text), "{error}");
+        }
+    }
+    // Its own authority is judged by the clients.
+    let pki = Pki::new("localhost");
+    pki.renew_server("localhost", |of| of.is_ca = IsCa::ExplicitNoCa);
+    ServerTls::load(pki.path(), true).unwrap();
+}
+
+/// A server of this machine at an address that others can reach, if it starts.
+fn everywhere(tls: ServerTls) -> Result<Server, ListenError> {
     let services = vec![Arc::new(Memory::new("memory", 1 << 20)) as _];
     let address = Address::Tcp("0.0.0.0:0".parse().unwrap());
-    let server = Server::bind(&address, Some(load(&pki)), services, Limits::default(), |_| {});
-    let server = server.unwrap();
-    let Address::Tcp(at) = *server.address() else { panic!("{}", server.address()) };
-    let uri: Uri = format!("nbd://127.0.0.1:{}", at.port()).parse().unwrap();
-    let stop = Stop::new().unwrap();
-    thread::scope(|threads| {
-        threads.spawn(|| server.run(&stop).unwrap());
-        let plain = refusal(&uri);
-        let read = Asker::of(&with(&uri, pki.path())).read(0, 4096);
-        stop.stop();
-        assert!(plain.contains("requires TLS"), "{plain}");
-        assert_eq!(read, vec![0; 4096]);
-    });
+    Server::bind(&address, Access::encrypted(tls), services, Limits::default(), |_| {})
+}
+
+#[test]
+fn an_address_that_others_can_reach_needs_certificates_of_the_clients() {
+    let pki = Pki::new("127.0.0.1");
+    let error = everywhere(load(&pki)).err().unwrap();
+    assert!(matches!(error, ListenError::ClientsNotVerified { .. }), "{error}");
+    let error = error.to_string();
+    for text in ["--tls-verify-peer", "ca-cert.pem", "--allow-clients-without-certificate"] {
+        assert!(error.contains(text), "{error}");
+    }
+    let error = everywhere(load(&pki).required()).err().unwrap();
+    assert!(matches!(error, ListenError::ClientsNotVerified { .. }), "{error}");
+    for (tls, lets_anybody_in) in [
+        (ServerTls::load(pki.path(), true).unwrap(), false),
+        (load(&pki).allow_clients_without_certificate(), true),
+    ] {
+        let server = everywhere(tls).unwrap();
+        assert!(server.tls_is_required());
+        let Address::Tcp(at) = *server.address() else { panic!("{}", server.address()) };
+        let uri: Uri = format!("nbd://127.0.0.1:{}", at.port()).parse().unwrap();
+        let stop = Stop::new().unwrap();
+        thread::scope(|threads| {
+            threads.spawn(|| server.run(&stop).unwrap());
+            let plain = refusal(&uri);
+            let anonymous = with(&uri, &pki.anonymous());
+            let anonymous = if lets_anybody_in {
+                Asker::of(&anonymous).read(0, 512);
+                None
+            } else {
+                Some(refusal(&anonymous))
+            };
+            let read = Asker::of(&with(&uri, pki.path())).read(0, 4096);
+            stop.stop();
+            assert!(plain.contains("requires TLS"), "{plain}");
+            assert!(anonymous.is_none_or(|error| error.contains("CertificateRequired")));
+            assert_eq!(read, vec![0; 4096]);
+        });
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use freewheel_live::nbd::{Address, Limits, Served, Server, ServerTls, Service, Stop};
+use freewheel_live::nbd::{Access, Address, Limits, Served, Server, ServerTls, Service, Stop};
 use freewheel_nbd::client::{Event, ExportInfo, Reply, Session, Settings};
 use freewheel_nbd::{Command, Errno, Span, Uri};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -43,7 +43,8 @@ impl Running {
         let heard = Arc::clone(&notices);
         let notice = move |text: &str| heard.lock().unwrap().push(text.to_owned());
         let address = Address::Unix(folder.path().join("socket"));
-        let server = Server::bind(&address, tls, services, limits, notice).unwrap();
+        let access = Access { tls, ..Access::default() };
+        let server = Server::bind(&address, access, services, limits, notice).unwrap();
         let stop = Arc::new(Stop::new().unwrap());
         let told = Arc::clone(&stop);
         let thread = Some(thread::spawn(move || server.run(&told).unwrap()));

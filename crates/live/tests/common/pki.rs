@@ -25,8 +25,9 @@ impl Pki {
         let issuer = CertifiedIssuer::self_signed(authority, key).unwrap();
         let pki = Self { folder: tempfile::tempdir().unwrap(), issuer };
         pki.write("ca-cert.pem", &pki.issuer.pem());
-        pki.sign("server", server_name, ExtendedKeyUsagePurpose::ServerAuth, 1);
-        pki.sign("client", "client", ExtendedKeyUsagePurpose::ClientAuth, 2);
+        let end = |end| pki.path().join(end);
+        pki.sign(&end("server"), server_name, ExtendedKeyUsagePurpose::ServerAuth, 1, |_| {});
+        pki.sign(&end("client"), "client", ExtendedKeyUsagePurpose::ClientAuth, 2, |_| {});
         pki
     }
 
@@ -44,7 +45,21 @@ impl Pki {
 
     /// The client's certificate is believed no more.
     pub fn revoke_client(&self) {
-        let params = CertificateRevocationListParams {
+        self.publish_list(|_| {});
+    }
+
+    /// A list of revoked certificates, in which the client's stands, changed in some way.
+    pub fn publish_list(&self, change: impl FnOnce(&mut CertificateRevocationListParams)) {
+        self.publish_list_of(self, change);
+    }
+
+    /// As above, but it is the list of another authority.
+    pub fn publish_list_of(
+        &self,
+        authority: &Self,
+        change: impl FnOnce(&mut CertificateRevocationListParams),
+    ) {
+        let mut params = CertificateRevocationListParams {
             this_update: date_time_ymd(2020, 1, 1),
             next_update: date_time_ymd(2500, 1, 1),
             crl_number: SerialNumber::from(1),
@@ -57,18 +72,43 @@ impl Pki {
             }],
             key_identifier_method: KeyIdMethod::Sha256,
         };
-        let list = params.signed_by(&self.issuer).unwrap();
+        change(&mut params);
+        let list = params.signed_by(&authority.issuer).unwrap();
         self.write("ca-crl.pem", &list.pem().unwrap());
     }
 
-    fn sign(&self, end: &str, name: &str, purpose: ExtendedKeyUsagePurpose, serial: u64) {
+    /// A folder of a client whose certificate this authority signed, changed in some way.
+    pub fn client(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> PathBuf {
+        let folder = self.path().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::copy(self.path().join("ca-cert.pem"), folder.join("ca-cert.pem")).unwrap();
+        self.sign(&folder.join("client"), "client", ExtendedKeyUsagePurpose::ClientAuth, 2, change);
+        folder
+    }
+
+    /// Another certificate for the server, changed in some way.
+    pub fn renew_server(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) {
+        let end = self.path().join("server");
+        self.sign(&end, name, ExtendedKeyUsagePurpose::ServerAuth, 3, change);
+    }
+
+    fn sign(
+        &self,
+        end: &Path,
+        name: &str,
+        purpose: ExtendedKeyUsagePurpose,
+        serial: u64,
+        change: impl FnOnce(&mut CertificateParams),
+    ) {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.extended_key_usages = vec![purpose];
         params.serial_number = Some(SerialNumber::from(serial));
+        change(&mut params);
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        self.write(&format!("{end}-cert.pem"), &certificate.pem());
-        self.write(&format!("{end}-key.pem"), &key.serialize_pem());
+        let file = |kind: &str| format!("{}-{kind}.pem", end.display());
+        fs::write(file("cert"), certificate.pem()).unwrap();
+        fs::write(file("key"), key.serialize_pem()).unwrap();
     }
 
     fn write(&self, name: &str, text: &str) {

@@ -3,7 +3,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread;
 
-use freewheel_live::nbd::{Address, Limits, ListenError, Memory, Server, Service, Stop};
+use freewheel_live::nbd::{Access, Address, Limits, ListenError, Memory, Server, Service, Stop};
 
 use crate::common::{Client, Running};
 
@@ -31,7 +31,13 @@ fn what_is_written_to_one_export_is_not_in_the_other() {
 }
 
 fn bind(address: &Address) -> Result<Server, ListenError> {
-    Server::bind(address, None, vec![memory("memory", 1 << 20)], Limits::default(), |_| {})
+    Server::bind(
+        address,
+        Access::default(),
+        vec![memory("memory", 1 << 20)],
+        Limits::default(),
+        |_| {},
+    )
 }
 
 #[test]

@@ -334,3 +334,92 @@ fn all_connections_share_one_budget_of_memory_which_small_requests_do_not_wait_f
     held.take(1).into_iter().for_each(|request| answer(request, 1));
     assert_eq!(clients[0].reply().data.len(), 5 << 20);
 }
+
+/// A write of so many bytes, without them.
+fn write_head(client: &mut crate::common::Client, length: u32) -> Vec<u8> {
+    let span = Span { offset: 0, length };
+    let command = Command::Write { span, fua: false };
+    client.session.request(command, Vec::new()).unwrap().1.to_vec()
+}
+
+#[test]
+fn a_client_that_drips_is_cut_off_though_something_comes_all_the_time() {
+    // Were the time counted from the last byte, each would go on for as long as the loop does.
+    let limits = Limits {
+        stall: Duration::from_millis(200),
+        bytes_per_second_min: 1 << 20,
+        ..Limits::default()
+    };
+    let running = limited(Memory::new("memory", 64 << 20), limits);
+    let mut patient = running.client();
+    let whole = write_head(&mut running.client(), 64 << 10);
+    let refused = {
+        // Beyond the end: its data are dropped.
+        let mut head = whole.clone();
+        head[16..24].copy_from_slice(&(64_u64 << 20).to_be_bytes());
+        head
+    };
+    for (name, at_once, after) in [
+        ("a head", 1, whole.clone()),
+        ("the data of a write", 28, whole.clone()),
+        ("the data of a write that is refused", 28, refused),
+    ] {
+        let mut client = running.client();
+        client.stream.write_all(&after[..at_once]).unwrap();
+        let rest = after[at_once..].iter().copied().chain(std::iter::repeat(7));
+        let is_cut = rest.take(1500).any(|byte| {
+            thread::sleep(Duration::from_millis(if at_once == 1 { 15 } else { 1 }));
+            client.stream.write_all(&[byte]).is_err()
+        });
+        assert!(is_cut, "{name}");
+    }
+    assert!(eventually(|| running.notices.lock().unwrap().len() == 3));
+    let notices = running.notices.lock().unwrap().join("\n");
+    assert_eq!(notices.matches("to send a request").count(), 3, "{notices}");
+    patient.read(0, 512).unwrap();
+}
+
+#[test]
+fn a_slow_client_that_keeps_the_least_rate_is_served() {
+    let limits = Limits {
+        stall: Duration::from_millis(200),
+        bytes_per_second_min: 1 << 10,
+        ..Limits::default()
+    };
+    let running = limited(Memory::new("memory", 64 << 20), limits);
+    let mut client = running.client();
+    // Half a second for each write: longer than it may be silent. Two of them back to back.
+    for _ in 0..2 {
+        let head = write_head(&mut client, 1 << 20);
+        client.stream.write_all(&head).unwrap();
+        for _ in 0..64 {
+            thread::sleep(Duration::from_millis(8));
+            client.stream.write_all(&[7; 16 << 10]).unwrap();
+        }
+        client.reply().result.unwrap();
+    }
+    assert_eq!(client.read(1000, 512).unwrap(), [7; 512]);
+}
+
+#[test]
+fn a_client_that_takes_an_answer_by_drips_is_cut_off() {
+    let limits = Limits {
+        stall: Duration::from_millis(500),
+        bytes_per_second_min: 1 << 30,
+        ..Limits::default()
+    };
+    let running = limited(Memory::new("memory", 64 << 20), limits);
+    let mut client = running.client();
+    client.ask(Command::read(0, 32 << 20), &[]);
+    // More than the socket holds is left: 100 KiB each 20 ms would take six seconds.
+    let mut part = vec![0; 100 << 10];
+    let mut taken = 0;
+    while let Ok(length @ 1..) = client.stream.read(&mut part) {
+        taken += length;
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert!(taken < 32 << 20, "{taken}");
+    let notices = || running.notices.lock().unwrap().join("\n");
+    assert!(eventually(|| notices().contains("took an answer too slowly")), "{}", notices());
+    running.client().read(0, 512).unwrap();
+}

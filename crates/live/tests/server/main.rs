@@ -5,6 +5,7 @@
 mod common;
 mod emulation;
 mod exports;
+mod hostile;
 mod limits;
 mod requests;
 mod stop;

@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod control;
 mod world;
 
 use std::sync::{Arc, Mutex};

@@ -225,6 +225,17 @@ impl Session {
         }
     }
 
+    /// Bytes that the client still owes of a request that it has begun to send, at least; `None` between two
+    /// requests and before an export is chosen.
+    pub fn owed_bytes(&self) -> Option<u64> {
+        match &self.state {
+            State::Payload { filled, length, .. } => Some((length - filled) as u64),
+            State::PayloadSkip { left } => Some((*left).into()),
+            State::RequestHead if !self.inbox.is_empty() => Some(1),
+            _ => None,
+        }
+    }
+
     /// So many bytes were read into [`space`](Self::space). Panics when it has no such room.
     #[inline]
     pub fn filled(&mut self, length: usize) -> Option<Request> {

@@ -60,7 +60,11 @@ impl ImportArgs {
             texts.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let folders: Vec<&Path> = self.files.iter().filter_map(|path| path.parent()).collect();
         let beside = |name: &str| {
-            folders.iter().find_map(|folder| std::fs::read_to_string(folder.join(name)).ok())
+            // A document names files beside it and none elsewhere, as ../x or /etc/x.
+            file::ensure_plain_name(name, "").ok()?;
+            let mut paths = folders.iter().map(|folder| folder.join(name));
+            // A pipe would be waited for.
+            paths.find_map(|path| std::fs::read_to_string(path.is_file().then_some(path)?).ok())
         };
         let imported = import(&named, &beside)?;
         let drive = toml::to_string(&imported.spec)

@@ -193,7 +193,7 @@ impl Negotiation<'_> {
                 };
                 let uri = || self.uri.clone().into();
                 let say = say.map_err(|misuse| ConnectError::Misuse { uri: uri(), misuse })?;
-                match stream.write_all(&mut [IoSlice::new(&say)]) {
+                match stream.write_all(&mut [IoSlice::new(&say)], None) {
                     // What it said before it went tells why; that is read next.
                     Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                     sent => sent.map_err(|error| self.failed(error))?,

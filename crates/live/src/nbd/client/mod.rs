@@ -278,7 +278,7 @@ impl<T: Send + 'static> Client<T> {
         self.shared.begin(asked, weight(command), tag)?;
         let payload: &[u8] = if is_write { data } else { &[] };
         let mut parts = [IoSlice::new(&head), IoSlice::new(payload)];
-        let sent = self.shared.stream.write_all(&mut parts);
+        let sent = self.shared.stream.write_all(&mut parts, None);
         self.shared.has_sent();
         if let Err(error) = sent {
             let stall = self.shared.limits.stall;
@@ -313,7 +313,7 @@ impl<T> Client<T> {
     fn say_farewell(&self) {
         let head = lock(&self.shared.requests).disconnect();
         // It has no reply: a server that has gone meanwhile is as good.
-        let _ = self.shared.stream.write_all(&mut [IoSlice::new(&head)]);
+        let _ = self.shared.stream.write_all(&mut [IoSlice::new(&head)], None);
         self.shared.stream.finish();
     }
 

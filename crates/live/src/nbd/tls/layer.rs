@@ -101,7 +101,12 @@ impl Layer {
         }
     }
 
-    pub fn write_all(&self, socket: &Socket, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
+    pub fn write_all(
+        &self,
+        socket: &Socket,
+        mut parts: &mut [IoSlice<'_>],
+        until: Option<Instant>,
+    ) -> io::Result<()> {
         let mut outgoing = lock(&self.outgoing);
         IoSlice::advance_slices(&mut parts, 0);
         while !parts.is_empty() {
@@ -113,7 +118,7 @@ impl Layer {
             drop(connection);
             IoSlice::advance_slices(&mut parts, taken);
             if parts.is_empty() || outgoing.len() >= BUFFER_BYTES {
-                let sent = socket.write_all(&mut [IoSlice::new(&outgoing)]);
+                let sent = socket.write_all(&mut [IoSlice::new(&outgoing)], until);
                 outgoing.clear();
                 sent?;
             }
@@ -155,7 +160,7 @@ impl Read for Timed<'_> {
 
 impl Write for Timed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.socket.write_all(&mut [IoSlice::new(bytes)])?;
+        self.socket.write_all(&mut [IoSlice::new(bytes)], Some(self.until))?;
         Ok(bytes.len())
     }
 

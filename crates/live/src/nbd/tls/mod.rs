@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   ca-cert.pem                        both: whose certificates are believed
-//!   ca-crl.pem                         both, if there: those of them that are not believed any more
+//!   ca-crl.pem                         both, if there: those of them that are not believed any more, one
+//!                                      list that is in date for each authority of a chain
 //!   server-cert.pem, server-key.pem    server
 //!   client-cert.pem, client-key.pem    client, if there: who it is
 //! ```
@@ -11,6 +12,7 @@
 //! that nothing is kept of a connection that has gone.
 
 mod layer;
+mod validity;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{
     CertificateDer, CertificateRevocationListDer, InvalidDnsNameError, PrivateKeyDer, ServerName,
+    UnixTime,
 };
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
@@ -58,25 +61,35 @@ pub enum TlsError {
     },
 }
 
-/// What a server encrypts with. Where other machines can connect it is always required.
+/// What a server encrypts with. Where other machines can connect it is always required, and so is a
+/// certificate of the client, unless it is [given up](Self::allow_clients_without_certificate).
 #[derive(Debug, Clone)]
 pub struct ServerTls {
     config: Arc<ServerConfig>,
     required: bool,
+    /// Clients must show a certificate.
+    verifies: bool,
+    /// Also clients of other machines need not show one.
+    allows_without: bool,
 }
 
 impl ServerTls {
     /// The certificates of a folder; clients may do without TLS where no other machine can connect.
-    /// With `verify_peer` a client must show a certificate of the same authority, and so use TLS.
+    /// With `verify_peer` a client must show a certificate of the same authority, and so use TLS. A
+    /// server's certificate that has expired or is not valid yet is an error.
     pub fn load(folder: &Path, verify_peer: bool) -> Result<Self, TlsError> {
         let (certificates, key) = identity(folder, "server")?;
+        if let Some(not_valid) = validity::fault(&certificates, UnixTime::now()) {
+            return Err(fault(&folder.join("server-cert.pem"), not_valid));
+        }
         let builder = ServerConfig::builder_with_provider(provider());
         let builder = builder.with_safe_default_protocol_versions().expect("ring has both");
         let builder = if verify_peer {
             let (path, roots) = authority(folder)?;
+            // Where there are lists, a certificate that none speaks of or whose list is out of date is refused.
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider())
                 .with_crls(revoked(folder)?)
-                .allow_unknown_revocation_status()
+                .enforce_revocation_expiration()
                 .build()
                 .map_err(|error| fault(&path, error))?;
             builder.with_client_cert_verifier(verifier)
@@ -88,7 +101,23 @@ impl ServerTls {
             .map_err(|error| fault(&folder.join("server-key.pem"), error))?;
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
-        Ok(Self { config: config.into(), required: verify_peer })
+        Ok(Self {
+            config: config.into(),
+            required: verify_peer,
+            verifies: verify_peer,
+            allows_without: false,
+        })
+    }
+
+    /// Serves clients of other machines that show no certificate: whoever reaches the port reads and
+    /// writes the disk.
+    pub fn allow_clients_without_certificate(self) -> Self {
+        Self { allows_without: true, ..self }
+    }
+
+    /// Whether other machines may connect.
+    pub(super) fn may_leave_the_loopback(&self) -> bool {
+        self.verifies || self.allows_without
     }
 
     /// Clients must use TLS, wherever they are.
@@ -115,7 +144,7 @@ pub(super) fn client_connection(uri: &Uri) -> Result<rustls::Connection, TlsErro
     let (path, roots) = authority(folder)?;
     let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider())
         .with_crls(revoked(folder)?)
-        .allow_unknown_revocation_status()
+        .enforce_revocation_expiration()
         .build()
         .map_err(|error| fault(&path, error))?;
     let builder = ClientConfig::builder_with_provider(provider());
