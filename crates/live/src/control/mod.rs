@@ -42,6 +42,7 @@ pub use api::{
     TaskRequest, TaskState, UnreadableNews, WrittenRanges,
 };
 
+pub(crate) use api::BLOCKS_END;
 pub use client::{BlockStream, ControlClient, ControlError};
 pub use stream::{NotARecord, Record, Records};
 
