@@ -12,7 +12,6 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
-use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 use utoipa::{IntoParams, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
@@ -23,7 +22,6 @@ use freewheel_units::SimTime;
 use super::api::{
     LaggedNews, Refusal, Route, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges,
 };
-use super::asked;
 use super::metrics;
 use super::stream::{MAGIC, Record};
 use super::{Controlled, Unanswered};
@@ -114,7 +112,7 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 /// Begins a task.
 #[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
     (status = 201, body = Task),
-    (status = 400, description = "Its body is no JSON", body = Refusal),
+    (status = 400, description = "Its body is no JSON, or has a number for a name", body = Refusal),
     (status = 409, description = "As many as there may be have not ended", body = Refusal),
     (status = 413, description = "Its body is too large", body = Refusal),
     (status = 415, description = "Its content type is not that of JSON", body = Refusal),
@@ -123,12 +121,9 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 ))]
 async fn create(
     State(server): Shared,
-    body: Result<Json<Value>, JsonRejection>,
+    body: Result<Json<TaskRequest>, JsonRejection>,
 ) -> Result<(StatusCode, Json<Task>), Unanswered> {
-    let Json(body) = body?;
-    let request: TaskRequest = asked::understood(&body).map_err(|why| {
-        Unanswered::NotUnderstood { status: StatusCode::UNPROCESSABLE_ENTITY, why }
-    })?;
+    let Json(request) = body?;
     let spec =
         request.spec(server.blocks, server.serving.usual_block()).map_err(Unanswered::Request)?;
     let task = server.about(move |works| works.create(spec)).await?;
