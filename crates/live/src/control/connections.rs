@@ -44,7 +44,7 @@ pub(super) async fn ended(mut told: watch::Receiver<bool>) {
     let _ = told.wait_for(|&stop| stop).await;
 }
 
-/// The life of a connection. What it does wrong ends it, and nothing else.
+/// Serves one connection. An error ends this connection and no other.
 async fn connection(
     stream: UnixStream,
     router: Router,

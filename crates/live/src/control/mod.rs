@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   ControlServer   a thread with a runtime of its own                        (axum, tokio)
-//!     connections   so many at once, each with so long to ask                 (hyper)
+//!     connections   bounds on their number and on the time of a request      (hyper)
 //!     routes        a request -> a question to the scheduler's thread -> its answer as JSON
 //!     Serving::ask  between two commands of the device; a few questions at a time, no more
 //! ```
@@ -60,8 +60,8 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct ControlLimits {
     /// Connections at once; further ones are answered with 503.
     pub connections_max: usize,
-    /// The head of a request must come within so long of the one before, and its body within so long of its
-    /// head; then the connection is closed.
+    /// Longest time from one request to the head of the next, and from a head to the end of its body. A
+    /// connection that takes longer is closed.
     pub request: Duration,
 }
 

@@ -268,13 +268,9 @@ impl Search<'_> {
                 field.index.prefetch(field.tracks, field.wanted, next.node(), next.arc());
             }
             if node.level == 0 {
-                let [from, to] = [reach.gap.from.cylinder, reach.gap.to.cylinder];
-                if node.number != from && node.number != to {
+                if ![reach.gap.from, reach.gap.to].iter().any(|end| end.cylinder == node.number) {
                     let better = visit(field, node.number, best);
-                    // What is best now will be taken, and is stale then anyway.
-                    if better == best && field.index.is_stale(node.number) {
-                        self.vain.push(node.number);
-                    }
+                    self.note_vain(field, node.number, better == best);
                     best = better;
                 }
                 continue;
@@ -292,6 +288,15 @@ impl Search<'_> {
                 }
             }
             self.frontier.below = below;
+        }
+    }
+
+    /// Keeps a cylinder in mind that offered nothing better although its table promised it. The table of
+    /// the best cylinder is renewed anyway, as its blocks are taken.
+    #[inline]
+    fn note_vain(&mut self, field: &Field<'_>, cylinder: u32, is_vain: bool) {
+        if is_vain && field.index.is_stale(cylinder) {
+            self.vain.push(cylinder);
         }
     }
 }
