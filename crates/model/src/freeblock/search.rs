@@ -230,34 +230,31 @@ impl Search<'_> {
         let bound = |Field { tracks, index, .. }: &Field<'_>, reached: Reached, best: Known| {
             let Reached { node, arc, length } = reached;
             let (price, wanted) = (price(node), index.bound(node, arc).into());
-            let best = enough(best);
-            let (first, _) = index.cylinders(node);
-            best.may_lose_to(wanted * price, length, first).then_some(())?;
+            let (best, cylinders) = (enough(best), index.cylinders(node));
+            best.may_lose_to(wanted * price, length, cylinders.0).then_some(())?;
             // Of what is wanted, and of what can pass in the time, the lesser.
-            let sectors = tracks.sectors_max(index.cylinders(node));
+            let sectors = tracks.sectors_max(cylinders);
             let passing = ceiling.of(reach.sectors_in(length, sectors));
             let bound = passing.min(wanted) * price;
             let room = if best.room < Known::FIRST { length } else { 0 };
-            best.may_lose_to(bound, length, first).then(|| Candidate::new(bound, room, node, arc))
+            best.may_lose_to(bound, length, cylinders.0)
+                .then(|| Candidate::new(bound, room, node, arc))
         };
         let root = Reached::new(field, reach, field.index.root());
         self.frontier.start(root.and_then(|root| bound(field, root, best)));
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
-            if candidate.bound() <= enough(best).floor() {
+            let is_equal = candidate.bound() == best.worth;
+            let has_less_room = is_equal && candidate.room_max() < best.room;
+            // What follows offers no more and, of what is equal, leaves no more room.
+            if has_less_room || candidate.bound() <= enough(best).floor() {
                 break;
             }
-            // It may have been put there when the best took more extra seek.
-            if candidate.bound() == best.worth {
-                // What follows offers no more and leaves no more room than this one does.
-                if candidate.room_max() < best.room {
-                    break;
-                }
-                let length = Reached::new(field, reach, node).map_or(0, |reached| reached.length);
-                let (first, _) = field.index.cylinders(node);
-                if !best.may_lose_to(best.worth, length, first) {
-                    continue;
-                }
+            // The node may come from before the best took so little extra seek.
+            if is_equal
+                && !Reached::new(field, reach, node).is_some_and(|at| at.may_beat(field, best))
+            {
+                continue;
             }
             if !self.may_look_at(node) {
                 self.looked.exhausted = true;
@@ -314,6 +311,11 @@ impl Reached {
     fn new(field: &Field<'_>, reach: &Reach<'_>, node: Node) -> Option<Self> {
         let (arc, length) = reach.arc(field.index.cylinders(node))?;
         Some(Self { node, arc, length })
+    }
+
+    /// Whether tracks there that offer as much as the best may be better than it.
+    fn may_beat(&self, field: &Field<'_>, best: Known) -> bool {
+        best.may_lose_to(best.worth, self.length, field.index.cylinders(self.node).0)
     }
 
     /// Adds to `below` the children of a node that may offer more than `known` in its slots. Memory of the
