@@ -245,15 +245,14 @@ impl Search<'_> {
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
             let is_equal = candidate.bound() == best.worth;
-            let has_less_room = is_equal && candidate.room_max() < best.room;
             // What follows offers no more and, of what is equal, leaves no more room.
-            if has_less_room || candidate.bound() <= enough(best).floor() {
+            let floor = enough(best).floor();
+            if candidate.bound() <= floor || is_equal && candidate.room_max() < best.room {
                 break;
             }
             // The node may come from before the best took so little extra seek.
-            if is_equal
-                && !Reached::new(field, reach, node).is_some_and(|at| at.may_beat(field, best))
-            {
+            let reached = || Reached::new(field, reach, node);
+            if is_equal && reached().is_none_or(|it| !it.may_beat(field, best)) {
                 continue;
             }
             if !self.may_look_at(node) {
