@@ -152,7 +152,7 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     );
     let (what, above) = ("SPTF-SW60%: response above SPTF's", wide(5.0, 6.0));
     let row = context.row_in(what, "%", above, runs.slower(BETWEEN));
-    rows.push(row.deviates(9.5, 0.47, fewer));
+    rows.push(row.deviates(9.4, 0.47, fewer));
     rows.push(context.of_scan(
         "SPTF-SW60%: free bandwidth of SSTF's",
         "%",
