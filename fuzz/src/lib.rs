@@ -1,4 +1,11 @@
 //! What must hold for any bytes at all, whichever part of Freewheel reads them.
 
+pub mod blocks;
+pub mod control;
+pub mod disksim;
+pub mod drive;
+pub mod experiment;
+pub mod journal;
+pub mod manifest;
 pub mod nbd;
 pub mod trace;

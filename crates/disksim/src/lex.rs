@@ -10,7 +10,7 @@ const SOURCE_DEPTH_MAX: usize = 16;
 /// Files sourced, together.
 const SOURCES_MAX: usize = 256;
 /// Words and marks of all files together.
-const TOKENS_MAX: usize = 8_000_000;
+const TOKENS_MAX: usize = 2_000_000;
 
 /// A word or a mark, and where it stands.
 #[derive(Debug, Clone, PartialEq)]

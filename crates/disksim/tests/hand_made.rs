@@ -547,6 +547,14 @@ fn malformed_files_are_refused_with_file_line_and_what_was_expected() {
     assert!(read("").unwrap_err().to_string().contains("no block `disksim_disk`"));
 }
 
+#[test]
+fn a_file_that_is_sourced_over_and_over_is_refused_before_its_words_fill_the_memory() {
+    let words = "a, ".repeat(5000);
+    let model = format!("x y {{ a = [ {} ] }}", "source words, ".repeat(250));
+    let error = import(&[("x.model", &model), ("words", &words)], &|_| None).unwrap_err();
+    assert_eq!(error.message, "more than 2000000 words");
+}
+
 /// Bytes and whole pieces of `text` changed at random.
 fn mutated(text: &str, prng: &mut Prng) -> String {
     const PIECES: [&str; 14] = [

@@ -47,6 +47,8 @@ fn hint(text: &str, says: &str) -> &'static str {
          keys of a table"
     } else if says.contains("invalid boolean") || says.contains("string values must be quoted") {
         "\na text needs quotes: \"tr96\" and not tr96"
+    } else if says.contains("recursion limit") {
+        "\nlists, tables and dotted keys nest too deep: at most 80 levels are read"
     } else if says.contains("too large") || says.contains("as i128") {
         "\nTOML's whole numbers end at 9223372036854775807"
     } else {
@@ -94,6 +96,10 @@ fn attempt<T: DeserializeOwned>(root: &Value) -> Result<T, (String, Vec<Step>)> 
     })
 }
 
+/// Values that are tried as the cause of a fault. Each takes a reading of the whole document, so without
+/// a bound a long list of equal values would take hours.
+const SUSPECTS_MAX: usize = 64;
+
 /// The path, or one from there on: to the first of those whom Serde's text suits without which it
 /// would not be said.
 fn narrowed(
@@ -110,7 +116,7 @@ fn narrowed(
         remove(&mut without, suspect);
         !is_still_said(&without)
     };
-    suspects.into_iter().find(is_to_blame).unwrap_or(path)
+    suspects.into_iter().take(SUSPECTS_MAX).find(is_to_blame).unwrap_or(path)
 }
 
 /// Adds the paths of all in `value`, which is at `path`, of which Serde may have said this.
@@ -272,6 +278,8 @@ pub fn needed(expected: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use freewheel_model::drive::spec::DriveSpec;
 
     use super::*;
@@ -368,6 +376,22 @@ mod tests {
     }
 
     #[test]
+    fn of_very_many_values_that_are_written_alike_few_are_tried() {
+        let list = vec!["'x'"; 5000].join(", ");
+        let text = format!(
+            "[workload]\nkind = 'closed'\npattern = {{ fua_share = 'x', read_share = 'x', size = [{list}] }}"
+        );
+        assert!(said::<SimConfig>(&text).starts_with("line 1: `workload`"));
+        let (root, tried) = (parse(&text).unwrap(), Cell::new(0));
+        let is_still_said = |_: &Value| {
+            tried.set(tried.get() + 1);
+            true
+        };
+        let path = narrowed(&root, Vec::new(), "invalid type: string \"x\"", is_still_said);
+        assert_eq!((path, tried.get()), (Vec::new(), SUSPECTS_MAX));
+    }
+
+    #[test]
     fn a_drive_file_is_told_alike_inside_of_a_seek_curve_too() {
         let good = include_str!("../../../drives/tr96.toml");
         assert!(read::<DriveSpec>(good).is_ok());
@@ -401,6 +425,12 @@ mod tests {
             let said = said::<SimConfig>(&format!("seed = {large}"));
             assert!(said.ends_with("\nTOML's whole numbers end at 9223372036854775807"), "{said}");
         }
+        for deep in [format!("{}a = 1", "a.".repeat(10_000)), "[[".repeat(10_000)] {
+            let said = said::<SimConfig>(&deep);
+            assert!(said.len() < 100_000, "{said}");
+        }
+        let deep = said::<SimConfig>(&format!("{}a = 1", "a.".repeat(100)));
+        assert!(deep.ends_with("nest too deep: at most 80 levels are read"), "{deep}");
         let said = said::<SimConfig>("seed = 1\ndrive =\n");
         assert!(said.starts_with("TOML parse error at line 2, column 8\n"), "{said}");
     }

@@ -134,7 +134,8 @@ pub fn build(spec: &DriveSpec, origin: &str) -> Result<Drive, DriveError> {
     Drive::build(spec).map_err(|source| DriveError::Build { origin: origin.into(), source })
 }
 
-fn parse(text: &str, origin: &str) -> Result<DriveSpec, DriveError> {
+/// The spec that the text of a drive file says; `origin` names it in errors.
+pub fn parse(text: &str, origin: &str) -> Result<DriveSpec, DriveError> {
     document::read(text)
         .map_err(|fault| DriveError::Parse { origin: origin.into(), message: fault.to_string() })
 }

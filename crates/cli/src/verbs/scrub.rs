@@ -178,7 +178,7 @@ fn sum_up(client: &ControlClient, id: u64) -> Result<Manifest, Failure> {
     let mut data = client.data(id)?;
     loop {
         let record = watch.next_record(&mut data)?;
-        manifest.take(&record);
+        manifest.take(&record).map_err(Failure::failed)?;
         if let Record::End(_) = record {
             return Ok(manifest);
         }

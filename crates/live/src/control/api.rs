@@ -15,6 +15,9 @@ use crate::serve::{self, Foretold, JobReport, JobSpec, Kind, SectorSizes, State}
 /// Longest time that a task may be given: a year.
 const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
 
+/// No drive has so many blocks: 128 PiB.
+pub(crate) const BLOCKS_END: u64 = 1 << 48;
+
 /// What a task reads for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

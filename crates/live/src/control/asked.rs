@@ -1,14 +1,17 @@
 //! What is wrong with what was asked over HTTP, in words for whoever asked.
+//!
+//! A body is read into what it asks for and nothing else: a tree of all that is in it would take a
+//! hundred times its bytes. So a value is told as Serde's text has it.
 
 use std::error::Error;
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use freewheel_sim::document::needed;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-use serde_path_to_error::{Path, Segment};
 
 use super::Unanswered;
+
+/// Characters of a value that an answer repeats.
+const SHOWN_MAX: usize = 80;
 
 impl From<JsonRejection> for Unanswered {
     fn from(rejection: JsonRejection) -> Self {
@@ -17,11 +20,8 @@ impl From<JsonRejection> for Unanswered {
             JsonRejection::MissingJsonContentType(_) => {
                 "a body needs the header `Content-Type: application/json`".into()
             }
-            JsonRejection::JsonSyntaxError(error) => {
-                format!("the body is no JSON: {}", cause(error))
-            }
-            // A field that is there twice.
-            JsonRejection::JsonDataError(error) => cause(error),
+            JsonRejection::JsonSyntaxError(error) => no_json(&cause(error)),
+            JsonRejection::JsonDataError(error) => misfit(error),
             other => format!("the body cannot be read: {}", cause(other)),
         };
         Self::NotUnderstood { status, why }
@@ -52,39 +52,72 @@ fn cause(error: &dyn Error) -> String {
     first.to_string()
 }
 
-/// What a document says; of one that does not, the field that is to blame, its value, and what is
-/// expected there.
-pub(super) fn understood<T: DeserializeOwned>(document: &Value) -> Result<T, String> {
-    serde_path_to_error::deserialize(document).map_err(|error| {
-        let at = error.path();
-        explained(&at.to_string(), value_at(document, at), &error.inner().to_string())
-    })
+/// What is no JSON. Of a number where a name is expected serde says the same as of no value at all.
+fn no_json(cause: &str) -> String {
+    match cause.split_once(": expected value") {
+        Some((path, at)) => {
+            format!("{path}: no value that fits{at}: names and texts are in double quotes")
+        }
+        None => format!("the body is no JSON: {cause}"),
+    }
 }
 
-fn value_at<'v>(document: &'v Value, path: &Path) -> Option<&'v Value> {
-    path.iter().try_fold(document, |value, segment| match segment {
-        Segment::Seq { index } => value.get(index),
-        Segment::Map { key } => value.get(key),
-        Segment::Enum { .. } | Segment::Unknown => None,
-    })
+/// The field that does not fit what is asked for, its value, and what is expected there.
+fn misfit(error: &dyn Error) -> String {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<serde_path_to_error::Error<serde_json::Error>>() {
+            return explained(&error.path().to_string(), &error.inner().to_string());
+        }
+        source = error.source();
+    }
+    cause(error)
 }
 
 /// Of `text` as serde has it: what it says is wrong, and what it expected.
-fn explained(path: &str, value: Option<&Value>, text: &str) -> String {
-    let (wrong, expected) = text.split_once(", expected ").unwrap_or((text, ""));
+fn explained(path: &str, text: &str) -> String {
+    let text = text.rsplit_once(" at line ").map_or(text, |(text, _)| text);
+    // What is expected comes last; a value may have any words in it.
+    let (wrong, expected) = text.rsplit_once(", expected ").unwrap_or((text, ""));
     let at = if path == "." { String::new() } else { format!("{path}: ") };
     if let Some(field) = wrong.strip_prefix("missing field ") {
         return format!("{at}the field {field} is missing");
     }
     if let Some(field) = wrong.strip_prefix("unknown field ") {
         // The path ends with the field itself.
-        return format!("there is no field {field}: {} is expected", listed(expected));
+        return format!("there is no field {}: {} is expected", cut(field), listed(expected));
     }
-    match value {
+    if let Some(field) = wrong.strip_prefix("duplicate field ") {
+        return format!("the field {field} is there twice");
+    }
+    match value(wrong) {
         Some(value) if !expected.is_empty() => {
-            format!("{at}{value}: {} is expected", listed(expected))
+            format!("{at}{}: {} is expected", cut(&value), listed(expected))
         }
-        _ => format!("{at}{text}"),
+        _ => format!("{at}{}", cut(text)),
+    }
+}
+
+/// The value that serde says is wrong.
+fn value(wrong: &str) -> Option<String> {
+    if let Some(name) = wrong.strip_prefix("unknown variant `") {
+        return name.strip_suffix('`').map(|name| format!("{name:?}"));
+    }
+    let (_, value) = wrong.strip_prefix("invalid ")?.split_once(": ")?;
+    let bare = |kind: &str| value.strip_prefix(kind)?.strip_suffix('`');
+    let number = ["integer `", "floating point `", "boolean `"].into_iter().find_map(bare);
+    Some(match value {
+        "map" => "an object".into(),
+        "sequence" => "a list".into(),
+        other => number.or(other.strip_prefix("string ")).unwrap_or(other).into(),
+    })
+}
+
+/// As much of a value as tells which it is.
+fn cut(value: &str) -> String {
+    match value.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}...", &value[..end]),
+        None => value.into(),
     }
 }
 
@@ -101,10 +134,19 @@ fn listed(expected: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use axum::Json;
     use serde_json::json;
 
     use super::super::api::TaskRequest;
     use super::*;
+
+    fn refused(body: &str) -> String {
+        let rejection = Json::<TaskRequest>::from_bytes(body.as_bytes()).unwrap_err();
+        match Unanswered::from(rejection) {
+            Unanswered::NotUnderstood { why, .. } => why,
+            other => panic!("{body}: {other}"),
+        }
+    }
 
     #[test]
     fn what_is_wrong_is_named_with_its_value_and_what_is_expected() {
@@ -114,7 +156,7 @@ mod tests {
                 json!({"kind": "scrubb"}),
                 "kind: \"scrubb\": one of `scan`, `scrub`, `backup` is expected",
             ),
-            (json!({"kind": 1}), "kind: 1: "),
+            (json!({"kind": 1}), "kind: no value that fits at line 1"),
             (json!({}), "the field `kind` is missing"),
             (json!({"kind": "scan", "blocks": "all"}), &format!("blocks: \"all\": {whole}")),
             (json!({"kind": "scan", "blocks": -5}), &format!("blocks: -5: {whole}")),
@@ -123,7 +165,7 @@ mod tests {
                 json!({"kind": "scan", "repeat": "yes"}),
                 "repeat: \"yes\": true or false is expected",
             ),
-            (json!({"kind": "scan", "skip": {"a": 1}}), "skip: {\"a\":1}: a list is expected"),
+            (json!({"kind": "scan", "skip": {"a": 1}}), "skip: an object: a list is expected"),
             (
                 json!({"kind": "scan", "skip": [{"first_block": 0, "blocks": 8}, {"blocks": 8}]}),
                 "skip[1]: the field `first_block` is missing",
@@ -135,9 +177,27 @@ mod tests {
             (json!({"kind": "scan", "block": 1}), "there is no field `block`: one of `kind`, "),
             (json!("scan"), "\"scan\": an object is expected"),
         ] {
-            let error = understood::<TaskRequest>(&document).unwrap_err();
+            let error = refused(&document.to_string());
             assert!(error.starts_with(says), "{document}: {error}");
         }
-        assert!(understood::<TaskRequest>(&json!({"kind": "scan"})).is_ok());
+        assert!(Json::<TaskRequest>::from_bytes(b"{\"kind\": \"scan\"}").is_ok());
+        assert!(refused("{\"kind\": \"scan\"").starts_with("the body is no JSON: "));
+        let twice = refused("{\"kind\": \"scan\", \"kind\": \"scan\"}");
+        assert_eq!(twice, "the field `kind` is there twice");
+    }
+
+    #[test]
+    fn of_a_long_value_as_much_is_repeated_as_tells_which_it_is() {
+        let long = "x, expected ".repeat(10_000);
+        for document in [
+            json!({"kind": &long}),
+            json!({"kind": "scan", "blocks": &long}),
+            json!({"kind": "scan", &long: 1}),
+            json!({"kind": "scan", "skip": [{"first_block": 0, "blocks": vec![0; 1000]}]}),
+            json!([&long]),
+        ] {
+            let error = refused(&document.to_string());
+            assert!(error.len() < 400 && error.contains("expected"), "{error}");
+        }
     }
 }

@@ -11,13 +11,13 @@ use hyper::client::conn::http1;
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
 use thiserror::Error;
 use tokio::net::UnixStream;
 use tokio::runtime::{self, Runtime};
 use tokio::time::timeout_at;
 
-use super::api::{Refusal, ServerStatus, Task, TaskRequest, WrittenRanges};
+use super::api::{BLOCKS_END, Refusal, ServerStatus, Task, TaskRequest, WrittenRanges};
 use super::stream::{NotARecord, Record, Records};
 
 /// Why there is no answer.
@@ -100,7 +100,14 @@ impl ControlClient {
 
     /// The server as it is.
     pub fn status(&self) -> Result<ServerStatus, ControlError> {
-        self.call(Method::GET, "/v1/status", None::<&()>)
+        let status: ServerStatus = self.call(Method::GET, "/v1/status", None::<&()>)?;
+        match status.blocks {
+            BLOCKS_END.. => Err(ControlError::Answer(serde_json::Error::custom(format!(
+                "a drive of {} blocks, more than there are",
+                status.blocks
+            )))),
+            _ => Ok(status),
+        }
     }
 
     /// A task.
@@ -204,5 +211,46 @@ impl BlockStream<'_> {
                 self.records.push(bytes);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixListener;
+    use std::thread;
+
+    use super::*;
+
+    /// Says of a drive that it has so many blocks, once.
+    fn server(listener: UnixListener, blocks: u64) {
+        let durations = "{\"count\":0,\"mean_ns\":0.0,\"p50_ns\":0,\"p90_ns\":0,\"p99_ns\":0,\
+                         \"p999_ns\":0,\"max_ns\":0}";
+        let scheduling = serde_json::to_string(&super::super::Scheduling::default()).unwrap();
+        let body = format!(
+            "{{\"server_version\":\"1\",\"instance\":\"1\",\"drive\":\"a\",\"blocks\":{blocks},\
+             \"uptime_ns\":0,\"scheduling\":{scheduling},\"responses\":{durations},\
+             \"prediction_errors\":{durations},\"notices\":[],\"tasks\":[]}}"
+        );
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4096]).unwrap();
+        stream.write_all((head + &body).as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn a_drive_larger_than_any_is_no_answer_and_overflows_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let status = |blocks: u64| {
+            let path = folder.path().join(blocks.to_string());
+            let listener = UnixListener::bind(&path).unwrap();
+            let server = thread::spawn(move || server(listener, blocks));
+            let status = ControlClient::new(&path).unwrap().status();
+            server.join().unwrap();
+            status.map(|status| status.blocks).map_err(|error| error.to_string())
+        };
+        assert_eq!(status(BLOCKS_END - 1), Ok(BLOCKS_END - 1));
+        let error = status(BLOCKS_END).unwrap_err();
+        assert!(error.contains("281474976710656 blocks"), "{error}");
     }
 }

@@ -12,7 +12,6 @@ mod api;
 mod asked;
 mod client;
 mod connections;
-mod document;
 mod metrics;
 mod peers;
 mod routes;
@@ -43,6 +42,7 @@ pub use api::{
     TaskRequest, TaskState, UnreadableNews, WrittenRanges,
 };
 
+pub(crate) use api::BLOCKS_END;
 pub use client::{BlockStream, ControlClient, ControlError};
 pub use stream::{NotARecord, Record, Records};
 

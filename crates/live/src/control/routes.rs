@@ -23,8 +23,6 @@ use freewheel_units::SimTime;
 use super::api::{
     LaggedNews, Refusal, Route, ServerStatus, Task, TaskRequest, UnreadableNews, WrittenRanges,
 };
-use super::asked;
-use super::document::Document;
 use super::metrics;
 use super::stream::{MAGIC, Record};
 use super::{Controlled, Unanswered};
@@ -116,7 +114,7 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 /// Begins a task.
 #[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
     (status = 201, body = Task),
-    (status = 400, description = "Its body is no JSON", body = Refusal),
+    (status = 400, description = "Its body is no JSON, or has a number for a name", body = Refusal),
     (status = 408, description = "Its body did not come in time", body = Refusal),
     (status = 409, description = "As many as there may be have not ended", body = Refusal),
     (status = 413, description = "Its body is too large", body = Refusal),
@@ -129,11 +127,8 @@ async fn create(
     request: Request,
 ) -> Result<(StatusCode, Json<Task>), Unanswered> {
     let longest = server.limits.request;
-    let body = timeout(longest, Json::<Document>::from_request(request, &())).await;
-    let Json(Document(body)) = body.map_err(|_| Unanswered::TooSlow(longest))??;
-    let request: TaskRequest = asked::understood(&body).map_err(|why| {
-        Unanswered::NotUnderstood { status: StatusCode::UNPROCESSABLE_ENTITY, why }
-    })?;
+    let body = timeout(longest, Json::<TaskRequest>::from_request(request, &())).await;
+    let Json(request) = body.map_err(|_| Unanswered::TooSlow(longest))??;
     let spec =
         request.spec(server.blocks, server.serving.usual_block()).map_err(Unanswered::Request)?;
     let task = server.about(move |works| works.create(spec)).await?;

@@ -10,14 +10,15 @@
 //! Blocks are of 512 bytes. They come in any order and each at most once; a stream that ends without
 //! its last line was cut off.
 
+use freewheel_units::BLOCK_BYTES;
 use thiserror::Error;
 
-use super::api::TaskState;
+use super::api::{BlockRange, TaskState};
 
 /// What the stream begins with.
 pub(super) const MAGIC: &str = "freewheel-blocks 1\n";
 
-/// Longest line: three numbers and a word fit.
+/// Longest line with its end: three numbers and a word fit.
 const LINE_MAX: usize = 128;
 
 /// Bytes of the largest record, beyond which something else was sent.
@@ -47,6 +48,20 @@ pub enum Record {
 }
 
 impl Record {
+    /// Which blocks it is of.
+    pub fn range(&self) -> Option<BlockRange> {
+        match self {
+            Self::Data { first_block, data, .. } => {
+                let blocks = data.len() as u64 / BLOCK_BYTES;
+                Some(BlockRange { first_block: *first_block, blocks })
+            }
+            Self::Unreadable { first_block, blocks } => {
+                Some(BlockRange { first_block: *first_block, blocks: *blocks })
+            }
+            Self::End(_) => None,
+        }
+    }
+
     /// Its line; data follow it.
     pub fn line(&self) -> String {
         match self {
@@ -89,11 +104,10 @@ impl Records {
     /// The next record, if it is there as a whole.
     pub fn next_record(&mut self) -> Result<Option<Record>, NotARecord> {
         let rest = &self.bytes[self.at..];
-        let Some(end) = rest.iter().position(|&byte| byte == b'\n') else {
-            if rest.len() > LINE_MAX {
-                return Err(not_a_record(rest));
-            }
-            return Ok(None);
+        // However much has come: a stream means the same in whichever pieces it comes.
+        let start = &rest[..rest.len().min(LINE_MAX)];
+        let Some(end) = start.iter().position(|&byte| byte == b'\n') else {
+            return if start.len() == LINE_MAX { Err(not_a_record(start)) } else { Ok(None) };
         };
         let line = &rest[..=end];
         if !self.has_begun {
@@ -115,7 +129,6 @@ impl Records {
 }
 
 fn not_a_record(line: &[u8]) -> NotARecord {
-    let line = &line[..line.len().min(LINE_MAX)];
     NotARecord { line: String::from_utf8_lossy(line).into_owned() }
 }
 
@@ -124,14 +137,18 @@ fn parse(line: &[u8]) -> Option<(Record, usize)> {
     let line = std::str::from_utf8(line).ok()?;
     let words: Vec<&str> = line.trim_end().split(' ').collect();
     let number = |at: usize| words.get(at)?.parse::<u64>().ok();
+    let range = || {
+        let (first_block, blocks) = (number(1)?, number(2)?);
+        first_block.checked_add(blocks).filter(|_| blocks > 0).map(|_| (first_block, blocks))
+    };
     match (words[0], words.len()) {
         ("data", 4) => {
-            let bytes = number(2)?.checked_mul(512).filter(|&bytes| bytes <= DATA_MAX)?;
-            let (first_block, at_ns) = (number(1)?, number(3)?);
+            let ((first_block, blocks), at_ns) = (range()?, number(3)?);
+            let bytes = blocks.checked_mul(512).filter(|&bytes| bytes <= DATA_MAX)?;
             Some((Record::Data { first_block, at_ns, data: Vec::new() }, bytes as usize))
         }
         ("unreadable", 3) => {
-            Some((Record::Unreadable { first_block: number(1)?, blocks: number(2)? }, 0))
+            range().map(|(first_block, blocks)| (Record::Unreadable { first_block, blocks }, 0))
         }
         ("end", 2) => {
             let state = match words[1] {
@@ -189,5 +206,33 @@ mod tests {
         assert!(error(b"freewheel-blocks 1\ndata 1 x 3\n").contains("data 1 x 3"));
         assert!(error(b"freewheel-blocks 1\ndata 1 99999999999999 3\n").contains("data"));
         assert!(error(&[b'x'; 500]).contains("xxx"));
+        let no_range = [
+            "data 18446744073709551615 1 3",
+            "data 1 0 3",
+            "unreadable 18446744073709551615 2",
+            "unreadable 1 0",
+        ];
+        for line in no_range {
+            let stream = format!("{MAGIC}{line}\n");
+            let mut parser = Records::default();
+            parser.push(stream.as_bytes());
+            let error = parser.next_record().unwrap_err().to_string();
+            assert!(error.contains(line), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_too_long_whether_its_end_has_come_or_not() {
+        let zeros = "0".repeat(LINE_MAX);
+        let stream = format!("{MAGIC}unreadable {zeros}1 1\n");
+        let read = |step: usize| {
+            let mut parser = Records::default();
+            stream.as_bytes().chunks(step).find_map(|piece| {
+                parser.push(piece);
+                parser.next_record().err()
+            })
+        };
+        assert!(read(1).is_some());
+        assert_eq!(read(1), read(stream.len()));
     }
 }

@@ -192,6 +192,7 @@ impl Backup {
 
     /// Takes a record of the task's data.
     pub fn take(&mut self, record: &Record) -> Result<(), BackupError> {
+        self.manifest.ensure_asked(record)?;
         match record {
             Record::Data { first_block, data, .. } => {
                 self.renew(*first_block, data.len() as u64 / BLOCK_BYTES);
@@ -206,7 +207,7 @@ impl Backup {
             }
             Record::End(_) => {}
         }
-        self.manifest.take(record);
+        self.manifest.take(record)?;
         if self.recorded.elapsed() >= self.pause {
             self.put_on_record()?;
         }
@@ -425,9 +426,9 @@ mod tests {
         let bytes = fs::read(&out).unwrap();
         assert_eq!(bytes[2048 * 512], 4096u64 as u8 ^ 9, "written since");
         let mut fresh = Manifest::new("atlas10k", RANGE, "1", 3_000_000_000);
-        fresh.take(&data(2048, 2048, 0));
-        fresh.take(&data(4096, 2048, 9));
-        fresh.take(&data(6144, 904, 0));
+        fresh.take(&data(2048, 2048, 0)).unwrap();
+        fresh.take(&data(4096, 2048, 9)).unwrap();
+        fresh.take(&data(6144, 904, 0)).unwrap();
         assert_eq!(manifest, fresh);
     }
 
@@ -560,5 +561,24 @@ mod tests {
         let error = backup.finish().unwrap_err();
         assert!(matches!(error, BackupError::Differs { count: 1, .. }), "{error}");
         assert!(!out.exists());
+    }
+
+    #[test]
+    fn blocks_that_were_not_asked_for_are_refused_before_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        begin(&out);
+        let mut backup = open(&out, "1").unwrap();
+        let length = || fs::metadata(partial(&out)).unwrap().len();
+        for record in [
+            data(2047, 2, 0),
+            data(7048, 1, 7),
+            Record::Unreadable { first_block: 2048, blocks: 1 << 60 },
+            Record::Unreadable { first_block: u64::MAX, blocks: u64::MAX },
+        ] {
+            let error = backup.take(&record).unwrap_err();
+            assert!(matches!(error, BackupError::Unexpected(_)), "{error}");
+            assert_eq!(length(), 5000 * BLOCK_BYTES);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use freewheel_units::Bytes;
 use thiserror::Error;
 
-use super::manifest::ManifestError;
+use super::manifest::{ManifestError, Unexpected};
 use crate::control::BlockRange;
 
 /// Why there is no copy.
@@ -70,6 +70,9 @@ pub enum BackupError {
         /// How many.
         count: usize,
     },
+    /// The server sends what it was not asked for.
+    #[error(transparent)]
+    Unexpected(#[from] Unexpected),
     /// Blocks have not come.
     #[error("{missing} blocks have not come: {} is not complete", path.display())]
     Missing {

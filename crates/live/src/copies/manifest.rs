@@ -24,7 +24,7 @@ use freewheel_units::BLOCK_BYTES;
 use thiserror::Error;
 use twox_hash::XxHash3_128;
 
-use crate::control::{BlockRange, Record};
+use crate::control::{BLOCKS_END, BlockRange, Record};
 
 /// Blocks of a region: 1 MiB.
 pub const REGION_BLOCKS: u64 = crate::serve::REGION_BLOCKS;
@@ -59,6 +59,20 @@ pub enum ManifestError {
         /// What was read now.
         wanted: String,
     },
+}
+
+/// What a server has sent and was not asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the server sent {} blocks from block {} on, {why}: it may be of another version; use one version of \
+     `freewheel` for both",
+    range.blocks, range.first_block
+)]
+pub struct Unexpected {
+    /// Which blocks.
+    range: BlockRange,
+    /// What is wrong with them.
+    why: &'static str,
 }
 
 /// A region's checksum.
@@ -109,12 +123,13 @@ pub struct Change {
 }
 
 impl Manifest {
-    /// Nothing has been read of this range.
+    /// Nothing has been read of this range. Line breaks in names become spaces, as each is on a line.
     pub fn new(drive: &str, range: BlockRange, instance: &str, began_ns: u64) -> Self {
+        let in_a_line = |name: &str| name.replace(char::is_control, " ");
         Self {
-            drive: drive.into(),
+            drive: in_a_line(drive),
             range,
-            instance: instance.into(),
+            instance: in_a_line(instance),
             began_ns,
             regions: BTreeMap::new(),
             unreadable: Vec::new(),
@@ -175,17 +190,52 @@ impl Manifest {
         }
     }
 
-    /// Takes a record of a task's data.
-    pub fn take(&mut self, record: &Record) {
+    /// Takes a record of a task's data, or nothing of one whose blocks were not asked for, or have
+    /// come before.
+    pub fn take(&mut self, record: &Record) -> Result<(), Unexpected> {
+        self.ensure_asked(record)?;
+        let Some(range) = record.range() else { return Ok(()) };
+        let again = Err(Unexpected { range, why: "some of which it had sent before" });
         match record {
-            Record::Data { first_block, data, .. } => self.add(*first_block, data),
-            Record::Unreadable { first_block, blocks } => {
-                let range = BlockRange { first_block: *first_block, blocks: *blocks };
-                let at = self.unreadable.partition_point(|other| other.first_block < *first_block);
+            Record::Data { first_block, data, .. } => {
+                if self.has_too_many(range) {
+                    return again;
+                }
+                self.add(*first_block, data);
+            }
+            _ => {
+                let end = |range: &BlockRange| range.first_block + range.blocks;
+                let at = self.unreadable.partition_point(|other| end(other) <= range.first_block);
+                if self.unreadable.get(at).is_some_and(|next| next.first_block < end(&range)) {
+                    return again;
+                }
                 self.unreadable.insert(at, range);
             }
-            Record::End(_) => {}
         }
+        Ok(())
+    }
+
+    /// Err for a record of blocks that are not of the range.
+    pub(super) fn ensure_asked(&self, record: &Record) -> Result<(), Unexpected> {
+        let Some(range) = record.range() else { return Ok(()) };
+        let end = self.range.first_block + self.range.blocks;
+        let ends = range.first_block.checked_add(range.blocks);
+        if self.range.first_block <= range.first_block && ends.is_some_and(|ends| ends <= end) {
+            return Ok(());
+        }
+        Err(Unexpected { range, why: "which it was not asked for" })
+    }
+
+    /// Whether a region would have more blocks than there are in it, with these of the range.
+    fn has_too_many(&self, range: BlockRange) -> bool {
+        let end = range.first_block + range.blocks;
+        let regions = range.first_block / REGION_BLOCKS..end.div_ceil(REGION_BLOCKS);
+        regions.into_iter().any(|region| {
+            let there = self.regions.get(&region).map_or(0, |region| region.blocks.into());
+            let from = range.first_block.max(region * REGION_BLOCKS);
+            let to = end.min((region + 1) * REGION_BLOCKS);
+            there + (to - from) > self.bounds(region).blocks
+        })
     }
 
     /// Blocks that are in.
@@ -370,7 +420,7 @@ fn sealed(text: &str) -> Result<&str, ManifestError> {
 fn range_blocks(line: &str, first_block: u64) -> Option<u64> {
     let blocks = word(line, "blocks")?.parse().ok()?;
     let end = first_block.checked_add(blocks)?;
-    (blocks > 0 && end < 1 << 48).then_some(blocks)
+    (blocks > 0 && end < BLOCKS_END).then_some(blocks)
 }
 
 /// What follows a keyword.
@@ -488,8 +538,8 @@ mod tests {
     #[test]
     fn a_manifest_is_read_as_it_was_written_and_a_part_of_it_is_refused() {
         let mut manifest = manifest(&[0, 2, 3, 4, 5], None);
-        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 });
-        manifest.take(&Record::Unreadable { first_block: 1100, blocks: 1 });
+        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
+        manifest.take(&Record::Unreadable { first_block: 1100, blocks: 1 }).unwrap();
         let text = manifest.text();
         assert_eq!(Manifest::parse(&text), Ok(manifest.clone()));
         assert_eq!(manifest.unreadable, [range(1100, 1), range(1500, 2)]);
@@ -503,7 +553,7 @@ mod tests {
     #[test]
     fn a_manifest_of_which_one_byte_is_other_is_refused() {
         let mut manifest = manifest(&[0, 2], None);
-        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 });
+        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
         let text = manifest.text();
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
@@ -515,7 +565,7 @@ mod tests {
     #[test]
     fn lines_that_no_manifest_has_are_refused_by_their_number() {
         let mut manifest = manifest(&[0, 1, 2, 3, 4, 5], None);
-        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 });
+        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
         let text = manifest.text();
         let (body, _) = text.split_at(text.rfind("end").unwrap());
         let refused = |from: &str, to: &str, line: usize| {
@@ -561,7 +611,7 @@ mod tests {
             };
             manifest.add(2100, &data(2100..first_block));
             manifest.add(first_block + 1, &data(first_block + 1..3100));
-            manifest.take(&Record::Unreadable { first_block, blocks: 1 });
+            manifest.take(&Record::Unreadable { first_block, blocks: 1 }).unwrap();
             manifest
         };
         let one = without(3000, None);
@@ -582,5 +632,43 @@ mod tests {
         assert_eq!(causes(&one, &without(3000, None), Some(&[])), [], "the same cannot be read");
         let changed = without(3000, Some(3500));
         assert_eq!(causes(&changed, &one, Some(&[])), [(2048, Cause::Silent)]);
+    }
+
+    #[test]
+    fn blocks_that_were_not_asked_for_or_come_again_are_refused_and_change_nothing() {
+        let data = |first_block, blocks: usize| Record::Data {
+            first_block,
+            at_ns: 0,
+            data: vec![0; blocks * 512],
+        };
+        let unreadable = |first_block, blocks| Record::Unreadable { first_block, blocks };
+        let mut manifest = Manifest::new("atlas10k", RANGE, "7", 5);
+        manifest.take(&data(4096, 2004)).unwrap();
+        manifest.take(&unreadable(2000, 10)).unwrap();
+        let before = manifest.clone();
+        for (record, says) in [
+            (data(99, 2), "not asked for"),
+            (data(6099, 2), "not asked for"),
+            (data(u64::MAX, 1), "not asked for"),
+            (unreadable(u64::MAX, u64::MAX), "not asked for"),
+            (unreadable(0, 1 << 60), "not asked for"),
+            (data(4095, 2), "sent before"),
+            (data(6099, 1), "sent before"),
+            (unreadable(2009, 1), "sent before"),
+            (unreadable(1999, 2), "sent before"),
+        ] {
+            let error = manifest.take(&record).unwrap_err().to_string();
+            assert!(error.contains(says), "{record:?}: {error}");
+            assert_eq!(manifest, before, "{record:?}");
+        }
+        manifest.take(&unreadable(2010, 1)).unwrap();
+        manifest.take(&unreadable(1999, 1)).unwrap();
+        assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest));
+    }
+
+    #[test]
+    fn a_name_of_several_lines_is_written_in_one() {
+        let manifest = Manifest::new("a\r\nblocks 7", RANGE, "1\n", 5);
+        assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest));
     }
 }

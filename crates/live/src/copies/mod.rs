@@ -7,4 +7,4 @@ mod manifest;
 
 pub use backup::Backup;
 pub use error::BackupError;
-pub use manifest::{Cause, Change, Manifest, ManifestError, REGION_BLOCKS};
+pub use manifest::{Cause, Change, Manifest, ManifestError, REGION_BLOCKS, Unexpected};

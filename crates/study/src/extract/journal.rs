@@ -60,6 +60,11 @@ pub enum JournalError {
     },
 }
 
+/// Times and sessions beyond these are none of an extraction, and sums of them would overflow: 146
+/// years.
+const TIME_MAX: SimTime = SimTime::from_ns(1 << 62);
+const SESSION_MAX: u32 = 1 << 30;
+
 /// Changes when an extraction asks for other things than before.
 const VERSION: &str = "freewheel extraction 4";
 
@@ -99,9 +104,20 @@ impl JournalEntry {
         let (sent, end) = (SimTime::from_ns(sent), SimTime::from_ns(end));
         words.next().is_none().then_some(Self { session, op, block, blocks, sent, end, is_bad })
     }
+
+    /// Whether it can come after that one: commands are sent one by one, each when the answer to the one
+    /// before is there.
+    fn can_follow(&self, before: Option<&Self>) -> bool {
+        let (session, now) =
+            before.map_or((0, SimTime::ZERO), |before| (before.session, before.end));
+        (session..=SESSION_MAX).contains(&self.session)
+            && now <= self.sent
+            && self.sent <= self.end
+            && self.end <= TIME_MAX
+    }
 }
 
-/// All of a journal's answers. A last line that was not finished is left out.
+/// All of a journal's answers, in the order in which they came. A last line that was not finished is left out.
 pub fn read_journal(
     text: &str,
     head: &JournalHead,
@@ -120,25 +136,31 @@ pub fn read_journal(
         let what = |line: &str| line[VERSION.len()..].trim_start_matches(": ").to_owned();
         return Err(JournalError::Other { there: what(first), here: what(&head.line()) });
     }
-    lines.map(|(at, line)| JournalEntry::parse(line).ok_or_else(|| wrong(at, line))).collect()
+    let mut entries = VecDeque::new();
+    for (at, line) in lines {
+        let entry = JournalEntry::parse(line).filter(|entry| entry.can_follow(entries.back()));
+        entries.push_back(entry.ok_or_else(|| wrong(at, line))?);
+    }
+    Ok(entries)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use freewheel_units::Prng;
+    use freewheel_units::{Prng, SimDuration};
 
     const HEAD: JournalHead = JournalHead { blocks: 1000, seed: 7, writes: false };
 
-    fn entry(prng: &mut Prng) -> JournalEntry {
+    fn entry(prng: &mut Prng, number: u32) -> JournalEntry {
         let mut any = || prng.below(u64::MAX);
+        let sent = SimTime::from_ns((u64::from(2 * number) << 40) + (any() >> 24));
         JournalEntry {
-            session: any() as u32,
+            session: (number << 24) + (any() >> 40) as u32,
             op: if any() % 2 == 0 { Op::Write } else { Op::Read },
             block: any(),
             blocks: any() as u32,
-            sent: SimTime::from_ns(any()),
-            end: SimTime::from_ns(any()),
+            sent,
+            end: sent + SimDuration::from_ns(any() >> 24),
             is_bad: any() % 2 == 0,
         }
     }
@@ -146,7 +168,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_as_far_as_its_lines_are_whole() {
         let mut prng = Prng::new(1, "journal");
-        let entries: Vec<JournalEntry> = (0..5).map(|_| entry(&mut prng)).collect();
+        let entries: Vec<JournalEntry> = (0..5).map(|number| entry(&mut prng, number)).collect();
         let mut text = HEAD.line() + "\n";
         let mut ends = Vec::new();
         for entry in &entries {
@@ -170,6 +192,25 @@ mod tests {
         for line in ["0 r 1 1 2", "0 x 1 1 2 3", "0 r 1 1 2 3 good", "0 r 1 1 2 3 bad bad"] {
             let text = error(&(HEAD.line() + "\n" + line + "\n"));
             assert!(text.contains("line 2"), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_comes_before_the_answer_to_the_last_is_refused() {
+        let read = |second: &str| {
+            let text = format!("{}\n1 r 5 1 100 200\n{second}\n", HEAD.line());
+            read_journal(&text, &HEAD).map(|entries| entries.len())
+        };
+        assert_eq!(read("1 r 6 1 200 200"), Ok(2));
+        for line in [
+            "1 r 6 1 199 300",
+            "1 r 6 1 300 299",
+            "0 r 6 1 300 400",
+            "4294967295 r 6 1 300 400",
+            "1 r 6 1 300 18446744073709551615",
+        ] {
+            let wrong = JournalError::Line { line: 3, text: line.into() };
+            assert_eq!(read(line), Err(wrong), "{line}");
         }
     }
 }

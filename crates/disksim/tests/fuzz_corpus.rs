@@ -1,0 +1,13 @@
+//! The importer over its saved fuzz corpus, and over seeded random damage to it: it never panics,
+//! and a drive that it makes builds. `cargo fuzz run disksim_files` in `fuzz/` goes on from the same
+//! corpus with the same checks.
+
+#[path = "../../../fuzz/src/damage.rs"]
+mod damage;
+#[path = "../../../fuzz/src/disksim.rs"]
+mod disksim;
+
+#[test]
+fn the_importer_survives_damage() {
+    damage::check_corpus_and_mutations("disksim_files", disksim::check);
+}

@@ -1,0 +1,29 @@
+//! What comes from a control socket, what it is sent, and manifests, over their saved fuzz corpora and
+//! over seeded random damage to them: nothing panics, and what is written again reads the same.
+//! `cargo fuzz run control_api` in `fuzz/` goes on from the same corpus with the same checks, and so
+//! on.
+#![allow(missing_docs)]
+
+#[path = "../../../fuzz/src/blocks.rs"]
+mod blocks;
+#[path = "../../../fuzz/src/control.rs"]
+mod control;
+#[path = "../../../fuzz/src/damage.rs"]
+mod damage;
+#[path = "../../../fuzz/src/manifest.rs"]
+mod manifest;
+
+#[test]
+fn a_manifest_survives_damage() {
+    damage::check_corpus_and_mutations("backup_manifest", manifest::check);
+}
+
+#[test]
+fn a_stream_of_blocks_survives_damage() {
+    damage::check_corpus_and_mutations("task_blocks", blocks::check);
+}
+
+#[test]
+fn the_control_interface_survives_damage() {
+    damage::check_corpus_and_mutations("control_api", control::check);
+}

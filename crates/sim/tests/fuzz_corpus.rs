@@ -1,0 +1,20 @@
+//! Drive files and experiments over their saved fuzz corpora, and over seeded random damage to them:
+//! nothing panics, and what is written again reads the same. `cargo fuzz run drive_file` and
+//! `cargo fuzz run experiment` in `fuzz/` go on from the same corpora with the same checks.
+
+#[path = "../../../fuzz/src/damage.rs"]
+mod damage;
+#[path = "../../../fuzz/src/drive.rs"]
+mod drive;
+#[path = "../../../fuzz/src/experiment.rs"]
+mod experiment;
+
+#[test]
+fn drive_files_survive_damage() {
+    damage::check_corpus_and_mutations("drive_file", drive::check);
+}
+
+#[test]
+fn experiments_survive_damage() {
+    damage::check_corpus_and_mutations("experiment", experiment::check);
+}

@@ -1,0 +1,55 @@
+//! What must hold for any bytes at all that a client is sent as the blocks of a task: nothing
+//! panics, it makes no difference how the stream is cut, what is read and written again reads the
+//! same, and the manifest made of it can be read.
+//!
+//! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
+//! (`crates/live/tests/fuzz_corpus.rs`).
+//! Non-goals: whether a clean stream is read right; the tests of the crate show that.
+
+use freewheel_live::control::{BlockRange, NotARecord, Record, Records};
+use freewheel_live::copies::Manifest;
+
+use crate::manifest::check_manifest;
+
+const MAGIC: &str = "freewheel-blocks 1\n";
+/// What the client has asked for: neither whole regions nor all of the drive.
+const RANGE: BlockRange = BlockRange { first_block: 1000, blocks: 9000 };
+
+/// Reads `bytes` as a stream of blocks and checks what must hold. Panics otherwise.
+pub fn check(bytes: &[u8]) {
+    let (records, error) = read(bytes, bytes.len().max(1));
+    for piece in [1, 13, 511] {
+        let other = read(bytes, piece);
+        assert_eq!((&records, &error), (&other.0, &other.1), "pieces of {piece} bytes");
+    }
+    let mut written = MAGIC.as_bytes().to_vec();
+    for record in &records {
+        written.extend(record.line().as_bytes());
+        if let Record::Data { data, .. } = record {
+            written.extend(data);
+        }
+    }
+    assert_eq!(read(&written, 4096), (records.clone(), None), "written again");
+    let mut manifest = Manifest::new("fuzz", RANGE, "1", 0);
+    for record in &records {
+        if manifest.take(record).is_err() {
+            break;
+        }
+    }
+    check_manifest(&manifest);
+}
+
+fn read(bytes: &[u8], piece: usize) -> (Vec<Record>, Option<NotARecord>) {
+    let (mut reader, mut records) = (Records::default(), Vec::new());
+    for piece in bytes.chunks(piece) {
+        reader.push(piece);
+        loop {
+            match reader.next_record() {
+                Ok(Some(record)) => records.push(record),
+                Ok(None) => break,
+                Err(error) => return (records, Some(error)),
+            }
+        }
+    }
+    (records, None)
+}

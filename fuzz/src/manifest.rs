@@ -1,0 +1,47 @@
+//! What must hold for any bytes at all that are read as a backup's manifest: nothing panics, what is
+//! read and written again reads the same, and a manifest does not differ from itself.
+//!
+//! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
+//! (`crates/live/tests/fuzz_corpus.rs`).
+//! Non-goals: whether a clean manifest is read right; the tests of the crate show that.
+
+use freewheel_live::copies::{Manifest, ManifestError};
+use twox_hash::XxHash3_128;
+
+/// Reads `bytes` as a manifest and checks what must hold. Panics otherwise. The last line need not
+/// have the checksum of those before it: damage to them would go no further.
+pub fn check(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = Manifest::parse(&text);
+    let body = text.rfind("end ").map_or(&*text, |at| &text[..at]);
+    let sealed = format!("{body}end {:032x}\n", XxHash3_128::oneshot(body.as_bytes()));
+    match Manifest::parse(&sealed) {
+        Ok(manifest) => check_manifest(&manifest),
+        Err(ManifestError::Line { line, .. }) => {
+            assert!((1..=sealed.lines().count()).contains(&line), "line {line}");
+        }
+        Err(_) => {}
+    }
+}
+
+/// What must hold for a manifest, wherever it comes from.
+pub fn check_manifest(manifest: &Manifest) {
+    let written = manifest.text();
+    assert_eq!(Manifest::parse(&written).as_ref(), Ok(manifest), "written again: {written}");
+    assert_eq!(manifest.differs(manifest), Ok(Vec::new()));
+    assert_eq!(manifest.changes(manifest, None), Ok(Vec::new()));
+    assert!(manifest.blocks() <= manifest.range.blocks);
+    let complete = manifest.complete();
+    let mut kept = manifest.clone();
+    kept.keep_complete();
+    assert_eq!(kept.complete(), complete);
+    assert_eq!(kept.blocks(), complete.iter().map(|range| range.blocks).sum::<u64>());
+    // Of what has been forgotten it is not known whether it has changed.
+    let changes = kept.changes(manifest, Some(&[])).expect("of the same range");
+    let (first, end) =
+        (manifest.range.first_block, manifest.range.first_block + manifest.range.blocks);
+    for change in changes {
+        let range = change.range;
+        assert!(range.first_block >= first && range.first_block + range.blocks <= end);
+    }
+}
