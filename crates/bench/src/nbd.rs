@@ -5,10 +5,10 @@
 pub mod hostile;
 mod through;
 
-use std::io::{IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command as Process, Stdio};
+use std::process::{Child, Command as Process, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,9 @@ pub const SERVE: &str = "--nbd-serve";
 
 const DISK_BYTES: u64 = 1 << 30;
 const ROUNDS: usize = 7;
+
+/// What a server is expected to do.
+const ANSWERS: &str = "a server that answers";
 
 /// Something to ask for, over and over.
 struct Load {
@@ -106,7 +109,7 @@ fn print_row(load: &Load, servers: &mut [Client]) {
     let mut rates = vec![Vec::new(); servers.len()];
     for round in 0..ROUNDS {
         for (server, rates) in servers.iter_mut().zip(&mut rates) {
-            rates.push(server.play(load, round as u64, Duration::MAX));
+            rates.push(server.play(load, round as u64, Duration::MAX).expect(ANSWERS));
         }
     }
     print_medians(load, rates);
@@ -122,7 +125,7 @@ fn device_table(device: &str, folder: &Path) {
             let server = ServerProcess::ours(&format!("{how}:{device}"), &folder.join(how));
             let mut client = Client::connect(&server.socket);
             for (load, rates) in loads.iter().zip(&mut rates) {
-                rates[way].push(client.play(load, round as u64, DEVICE_ROUND));
+                rates[way].push(client.play(load, round as u64, DEVICE_ROUND).expect(ANSWERS));
             }
         }
     }
@@ -168,7 +171,8 @@ pub fn serve(what: &str, socket: &str) {
         }
         _ => panic!("{what}: no such disk"),
     };
-    let notice = |text: &str| eprintln!("{text}");
+    // Notices of hostile clients would hide the table.
+    let notice = |_: &str| {};
     let address = Address::Unix(socket.into());
     let server = Server::bind(&address, Access::default(), vec![disk], Limits::default(), notice);
     let stop = Stop::new().expect("a pair of sockets");
@@ -194,6 +198,13 @@ impl ServerProcess {
         command.args(["-f", "-U"]).arg(socket).args(["memory", &disk_bytes.to_string()]);
         command.stderr(Stdio::null());
         Some(Self { child: command.spawn().ok()?, socket: socket.into() })
+    }
+}
+
+impl ServerProcess {
+    /// How it ended, if it has.
+    fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child of this process")
     }
 }
 
@@ -230,7 +241,7 @@ impl Client {
         let mut client = Self { stream, session, bytes: 0, buffer, spare };
         while client.bytes == 0 {
             let mut bytes = 0;
-            client.receive(|event, session, stream| match event {
+            let greeted = client.receive(|event, session, stream| match event {
                 Event::Greeted => {
                     let go = session.go("").expect("the greeting is over");
                     stream.write_all(&go).expect("a server that reads");
@@ -238,38 +249,47 @@ impl Client {
                 Event::Started(info) => bytes = info.size,
                 other => panic!("{other:?}"),
             });
+            greeted.expect(ANSWERS);
             client.bytes = bytes;
         }
         client
     }
 
     /// Reads once, and calls with every event but what is to be sent, which is sent.
-    fn receive(&mut self, mut call: impl FnMut(Event, &mut Session, &mut UnixStream)) {
+    fn receive(
+        &mut self,
+        mut call: impl FnMut(Event, &mut Session, &mut UnixStream),
+    ) -> io::Result<()> {
         let Self { stream, session, buffer, .. } = self;
         let space = session.space();
         let in_place = space.is_some();
-        let length = stream.read(space.unwrap_or(buffer)).expect("a server that answers");
-        assert!(length > 0, "the server has gone");
+        let length = stream.read(space.unwrap_or(buffer))?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         if in_place {
             session.filled(length);
         }
         let mut bytes = if in_place { &[][..] } else { &buffer[..length] };
         while let Some(event) = session.feed(&mut bytes).expect("a server that keeps the rules") {
             match event {
-                Event::Send(bytes) => stream.write_all(&bytes).expect("a server that reads"),
+                Event::Send(bytes) => stream.write_all(&bytes)?,
                 event => call(event, session, stream),
             }
         }
+        Ok(())
     }
 
     /// Gives the whole disk memory, so that what is measured finds it there.
     fn fill(&mut self) {
         let requests = (self.bytes >> 20) as u32;
-        self.play(&Load { requests, ..load("", 1 << 20, 4, true, 0) }, 0, Duration::MAX);
+        self.play(&Load { requests, ..load("", 1 << 20, 4, true, 0) }, 0, Duration::MAX)
+            .expect(ANSWERS);
     }
 
-    /// Asks for all of it, or for as much as goes in so long; how many requests a second that were.
-    fn play(&mut self, load: &Load, seed: u64, longest: Duration) -> f64 {
+    /// Asks for all of it, or for as much as goes in so long; how many requests a second that were. An error
+    /// when the server ends the connection.
+    fn play(&mut self, load: &Load, seed: u64, longest: Duration) -> io::Result<f64> {
         let places = self.bytes / u64::from(load.length);
         let mut prng = Prng::new(seed, "places");
         let data = vec![1; load.length as usize];
@@ -294,9 +314,9 @@ impl Client {
                 parts.push(head);
                 asked += 1;
             }
-            self.send(&parts, if load.write { &data } else { &[] });
+            self.send(&parts, if load.write { &data } else { &[] })?;
             let mut spare = std::mem::take(&mut self.spare);
-            self.receive(|event, _, _| match event {
+            let received = self.receive(|event, _, _| match event {
                 Event::Reply(reply) => {
                     reply.result.expect("memory does not fail");
                     answered += 1;
@@ -305,19 +325,21 @@ impl Client {
                 other => panic!("{other:?}"),
             });
             self.spare = spare;
+            received?;
         }
-        f64::from(answered) / begun.elapsed().as_secs_f64()
+        Ok(f64::from(answered) / begun.elapsed().as_secs_f64())
     }
 
     /// Sends these headers, each with the data behind it.
-    fn send(&mut self, heads: &[freewheel::nbd::Head], data: &[u8]) {
+    fn send(&mut self, heads: &[freewheel::nbd::Head], data: &[u8]) -> io::Result<()> {
         let both = heads.iter().flat_map(|head| [&head[..], data]);
         let mut parts: Vec<IoSlice<'_>> = both.map(IoSlice::new).collect();
         let mut parts = &mut parts[..];
         IoSlice::advance_slices(&mut parts, 0);
         while !parts.is_empty() {
-            let sent = self.stream.write_vectored(parts).expect("a server that reads");
+            let sent = self.stream.write_vectored(parts)?;
             IoSlice::advance_slices(&mut parts, sent);
         }
+        Ok(())
     }
 }

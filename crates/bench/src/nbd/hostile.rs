@@ -48,31 +48,44 @@ pub fn run() {
     let folder = std::env::temp_dir().join(format!("freewheel-hostile-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for sockets");
     let ours = ServerProcess::ours(&format!("memory:{DISK_BYTES}"), &folder.join("ours"));
-    besiege("freewheel", &ours);
-    drop(ours);
+    besiege("freewheel", ours);
     match ServerProcess::nbdkit(&folder.join("nbdkit"), DISK_BYTES) {
-        Some(nbdkit) => besiege("nbdkit", &nbdkit),
+        Some(nbdkit) => besiege("nbdkit", nbdkit),
         None => println!("nbdkit: not installed"),
     }
     std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }
 
-/// The three rows of one server.
-fn besiege(name: &str, server: &ServerProcess) {
+/// The three rows of one server, or as many as it lives for.
+fn besiege(name: &str, mut server: ServerProcess) {
     let mut client = Client::connect(&server.socket);
     client.fill();
-    print_phase(name, "before", &mut client, server);
-    let mut crowd = Crowd::begin(&server.socket);
-    thread::sleep(PAUSE);
-    print_phase(name, "during", &mut client, server);
-    crowd.end();
-    thread::sleep(PAUSE);
-    print_phase(name, "after", &mut client, server);
+    let mut crowd = None;
+    for phase in ["before", "during", "after"] {
+        if phase == "during" {
+            crowd = Some(Crowd::begin(&server.socket));
+        } else if let Some(mut crowd) = crowd.take() {
+            crowd.end();
+        }
+        thread::sleep(PAUSE);
+        if let Err(error) = print_phase(name, phase, &mut client, &server) {
+            // A server that crashes takes a moment to be gone.
+            thread::sleep(PAUSE);
+            let ended = server.ended().map_or("still runs".into(), |status| status.to_string());
+            println!("{name:<12}{phase:<8}the client is cut off: {error}; the server: {ended}");
+            return;
+        }
+    }
 }
 
 /// Reads for the length of a phase and prints how long reads took, and the most memory that the server
-/// had meanwhile.
-fn print_phase(name: &str, phase: &str, client: &mut Client, server: &ServerProcess) {
+/// had meanwhile. An error when the server ends the connection.
+fn print_phase(
+    name: &str,
+    phase: &str,
+    client: &mut Client,
+    server: &ServerProcess,
+) -> io::Result<()> {
     let mut times_us = Vec::new();
     let mut memory_kib = 0;
     let begun = Instant::now();
@@ -82,13 +95,14 @@ fn print_phase(name: &str, phase: &str, client: &mut Client, server: &ServerProc
             memory_kib = memory_kib.max(resident_kib(&server.child));
             looked = Some(Instant::now());
         }
-        times_us.push(1e6 / client.play(&READ, times_us.len() as u64, Duration::MAX));
+        times_us.push(1e6 / client.play(&READ, times_us.len() as u64, Duration::MAX)?);
     }
     times_us.sort_by(f64::total_cmp);
     let at = |share: f64| times_us[((times_us.len() - 1) as f64 * share) as usize];
     let (p50, p99, max_ms) = (at(0.5), at(0.99), at(1.0) / 1000.0);
     let memory_mib = memory_kib / 1024;
     println!("{name:<12}{phase:<8}{p50:>12.0}{p99:>12.0}{max_ms:>12.1}{memory_mib:>16}");
+    Ok(())
 }
 
 /// Resident memory of a process, in KiB.
@@ -97,7 +111,8 @@ fn resident_kib(child: &Child) -> u64 {
     let status = std::fs::read_to_string(path).expect("a server that runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let value = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    value.and_then(|value| value.parse().ok()).expect("Linux says VmRSS in kB")
+    // A process that has crashed has no memory left.
+    value.and_then(|value| value.parse().ok()).unwrap_or(0)
 }
 
 /// The hostile process, killed at the end.
