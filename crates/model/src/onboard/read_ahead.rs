@@ -21,6 +21,8 @@ pub(super) struct ReadingOn {
     run: Option<RunAhead>,
     /// Up to when [`Self::take_time`] has told what it did.
     told: SimTime,
+    /// When it stops, if it has not come to its limit before.
+    stop: Option<SimTime>,
 }
 
 /// How far reading on has come by some time.
@@ -33,12 +35,27 @@ pub(super) struct Reached {
 
 impl ReadingOn {
     pub(super) fn new(segment: usize, next: Lbn, limit: Lbn, at: SimTime, head: Position) -> Self {
-        Self { segment, next, limit, at, head, run: None, told: at }
+        Self { segment, next, limit, at, head, run: None, told: at, stop: None }
+    }
+
+    /// Lets it stop at `time`, which may lie in the future: until then the head may be taken from it
+    /// earlier.
+    pub(super) fn stop_at(&mut self, time: SimTime) {
+        self.stop = Some(self.stop.map_or(time, |stop| stop.min(time)));
+    }
+
+    /// Whether it was stopped before `now` or then.
+    pub(super) fn is_stopped(&self, now: SimTime) -> bool {
+        self.stop.is_some_and(|stop| stop <= now)
+    }
+
+    fn before_stop(&self, now: SimTime) -> SimTime {
+        self.stop.map_or(now, |stop| stop.min(now))
     }
 
     /// The time for which it has read since this was last asked, after it has advanced to `now`.
     pub(super) fn take_time(&mut self, now: SimTime) -> (SimTime, SimTime) {
-        let end = if self.is_over() { self.at } else { now };
+        let end = if self.is_over() { self.at } else { self.before_stop(now) };
         let begin = self.told;
         self.told = begin.max(end);
         (begin, end)
@@ -46,6 +63,7 @@ impl ReadingOn {
 
     /// Advances to `now`, and says how far it has come.
     pub(super) fn advance(&mut self, drive: &Drive, now: SimTime) -> Reached {
+        let now = self.before_stop(now);
         while self.next < self.limit && self.at < now {
             let run = self.run.unwrap_or_else(|| self.next_run(drive));
             if run.end > now {
@@ -70,6 +88,13 @@ impl ReadingOn {
             ahead.follow(&run);
         }
         ahead.at
+    }
+
+    /// When the block before `end` will have been read, if that is within its limit and before it
+    /// stops.
+    pub(super) fn promises(&self, drive: &Drive, end: Lbn) -> Option<SimTime> {
+        let there = (end <= self.limit).then(|| self.time_of(drive, end))?;
+        self.stop.is_none_or(|stop| there <= stop).then_some(there)
     }
 
     /// Whether it has come to its limit, as far as it has advanced.

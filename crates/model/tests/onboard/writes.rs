@@ -1,7 +1,7 @@
 //! Writes that the buffer takes, and their way to the media.
 
 use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::{BufferSpec, OnboardSpec};
+use freewheel_model::onboard::spec::{AfterOp, BufferSpec, OnboardSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{SimDuration, SimTime};
 
@@ -202,4 +202,41 @@ fn a_read_from_the_buffer_does_not_begin_the_idle_time_again() {
     // Idle from 40.11 to 45.11 ms, a seek of 1 ms; block 1062 comes by at 46.2 ms.
     let outcomes = run(&mut destaging_after_5_ms(), &wishes);
     assert_eq!(ends_us(&outcomes), [1810, 40_110, 43_100, 47_000]);
+}
+
+/// A read of blocks 0 to 7 is at the media from 0.05 to 0.8 ms, and the drive reads on behind it, a
+/// block each 0.1 ms, until it has processed a write for 1 ms.
+fn read_ahead_stopped_by_a_write() -> Unit {
+    let mut spec = buffered(|buffer| {
+        buffer.write_stops_read_ahead = true;
+        buffer.destage_after_idle = SimDuration::from_ms(100);
+    });
+    spec.queue = Some(queue(4, PolicySpec::Fcfs));
+    spec.overheads.as_mut().unwrap().write_hit = AfterOp::both(us(1000));
+    unit_with(&spec)
+}
+
+#[test]
+fn a_write_stops_reading_ahead_when_it_has_been_processed() {
+    let hits = |start| {
+        let wishes = [reads(0, 0, 8), writes(12_000, 5000, 8), reads(30_000, start, 1)];
+        run(&mut read_ahead_stopped_by_a_write(), &wishes)[2].served.hit
+    };
+    // The first read ends at 10.8 ms, so that 22 blocks have been read on at 13 ms.
+    assert_eq!((hits(29), hits(30)), (true, false));
+}
+
+#[test]
+fn a_read_that_takes_the_head_before_a_write_is_processed_stops_reading_ahead_earlier() {
+    let hits = |start| {
+        let wishes = [
+            reads(0, 0, 8),
+            reads(12_000, 5000, 1),
+            writes(12_000, 7000, 8),
+            reads(50_000, start, 1),
+        ];
+        run(&mut read_ahead_stopped_by_a_write(), &wishes)[3].served.hit
+    };
+    // The head leaves at 12.05 ms.
+    assert_eq!((hits(19), hits(20)), (true, false));
 }

@@ -46,6 +46,9 @@ impl Unit {
         self.media.head = reached.head;
         let (begin, end) = ahead.take_time(now);
         buffer.add_idle_work(ahead.segment, self.busy.idle_within(begin, end));
+        if ahead.is_stopped(now) {
+            self.media.reading_on = None;
+        }
     }
 
     pub(super) fn stop_reading_on(&mut self, now: SimTime) {

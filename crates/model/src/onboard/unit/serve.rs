@@ -26,10 +26,10 @@ impl Unit {
         if let Some(ahead) = &self.media.reading_on
             && may_promise
             && ahead.segment == segment
-            && end <= ahead.limit
             && (begun || self.buffer_spec.almost_hits)
+            && let Some(there) = ahead.promises(&self.drive, end)
         {
-            return Held::Whole { segment, there: ahead.time_of(&self.drive, end) };
+            return Held::Whole { segment, there };
         }
         if begun && self.buffer_spec.partial_hits && !held.written {
             Held::Part { segment, to: held.end }
@@ -251,8 +251,10 @@ impl Unit {
         let bus = self.bus_spec.transfer(command.waiting.target.blocks);
         let late = self.take_bus(room, bus);
         let in_buffer = room + late + bus;
-        if self.buffer_spec.write_stops_read_ahead {
-            self.stop_reading_on(command.ready);
+        if self.buffer_spec.write_stops_read_ahead
+            && let Some(ahead) = &mut self.media.reading_on
+        {
+            ahead.stop_at(command.ready);
         }
         self.keep_written(command, room, in_buffer, joins);
         self.finish(command, true, &Access::default(), bus, in_buffer);
