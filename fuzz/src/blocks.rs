@@ -6,8 +6,8 @@
 //! (`crates/live/tests/fuzz_corpus.rs`).
 //! Non-goals: whether a clean stream is read right; the tests of the crate show that.
 
+use freewheel_live::backup::Manifest;
 use freewheel_live::control::{BlockRange, NotARecord, Record, Records};
-use freewheel_live::copies::Manifest;
 
 use crate::manifest::check_manifest;
 

@@ -15,9 +15,9 @@ use freewheel_live::control::{
     ControlClient, ControlLimits, ControlServer, Refusal, Task, TaskRequest,
 };
 use freewheel_live::serve::backend::{Abilities, Backend, BackendCommand};
-use freewheel_live::serve::{Serving, Setup, Way};
-use freewheel_model::external::{External, ExternalSpec};
+use freewheel_live::serve::{BackendChannel, Serving, Setup};
 use freewheel_model::freeblock::Rule;
+use freewheel_model::host::{PredictionSpec, PredictiveScheduler};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::library;
 use freewheel_units::{Blocks, SimDuration};
@@ -56,8 +56,12 @@ impl World {
         spec.zones[0].last_cylinder = 199;
         let drive = Arc::new(library::build(&spec, name).expect("a part of a drive"));
         let blocks = drive.blocks();
-        let scheduler =
-            External::new(&drive, SimDuration::ZERO, PolicySpec::Fcfs, ExternalSpec::default());
+        let scheduler = PredictiveScheduler::new(
+            &drive,
+            SimDuration::ZERO,
+            PolicySpec::Fcfs,
+            PredictionSpec::default(),
+        );
         let setup = Setup {
             drive,
             name: name.into(),
@@ -67,7 +71,7 @@ impl World {
             notice: Box::new(|_| {}),
             ended: Box::new(|| {}),
         };
-        let serving = Serving::start(setup, Arc::new(Silent(blocks)), Way::new());
+        let serving = Serving::start(setup, Arc::new(Silent(blocks)), BackendChannel::new());
         let serving = Arc::new(serving.expect("the drive's own size"));
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("control");

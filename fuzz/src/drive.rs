@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::onboard::Unit;
+use freewheel_model::electronics::Unit;
 use freewheel_sim::library;
 use freewheel_units::{Lbn, Op, SimTime};
 
@@ -49,10 +49,10 @@ fn check_drive(spec: &DriveSpec, drive: Drive) {
         assert_eq!(layout.lbn_at(place), Some(Lbn::new(lbn)), "{place:?}");
     }
     let drive = Arc::new(drive);
-    let mut unit = Unit::new(&drive, &spec.onboard).expect("what builds has electronics");
+    let mut unit = Unit::new(&drive, &spec.electronics).expect("what builds has electronics");
     let mut now = SimTime::ZERO;
     // A sector of 4 KiB is asked for as a whole.
-    let least = u64::from(spec.onboard.sector.logical_blocks());
+    let least = u64::from(spec.electronics.sector.logical_blocks());
     for (op, at) in [(Op::Read, 0), (Op::Write, blocks / 2), (Op::Read, blocks - 1)] {
         let served = unit.serve(now, op, Lbn::new(at - at % least), least as u32);
         assert!(served.end >= now, "{served:?} ends before {now:?}");

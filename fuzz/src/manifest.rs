@@ -5,7 +5,7 @@
 //! (`crates/live/tests/fuzz_corpus.rs`).
 //! Non-goals: whether a clean manifest is read right; the tests of the crate show that.
 
-use freewheel_live::copies::{Manifest, ManifestError};
+use freewheel_live::backup::{Manifest, ManifestError};
 use twox_hash::XxHash3_128;
 
 /// Reads `bytes` as a manifest and checks what must hold. Panics otherwise. The last line need not

@@ -18,7 +18,7 @@ use freewheel::nbd::Command;
 use freewheel::nbd::client::{Event, Session, Settings};
 use freewheel::units::Prng;
 
-use self::through::Through;
+use self::through::LoadRun;
 use crate::record::Origin;
 
 /// The argument by which this program becomes the server.
@@ -155,7 +155,7 @@ fn median(mut rates: Vec<f64>) -> f64 {
 /// `threads-reads:PATH` open it for reads alone), until it is killed.
 pub fn serve(what: &str, socket: &str) {
     let file = |path: &str, io, writes| {
-        let file = Through::new(&PathBuf::from(path), io, AT_ONCE, writes);
+        let file = LoadRun::new(&PathBuf::from(path), io, AT_ONCE, writes);
         if !file.is_direct() {
             eprintln!("{path}: through the page cache");
         }

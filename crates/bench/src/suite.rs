@@ -87,11 +87,11 @@ fn with_a_scan() -> [Case; 4] {
     let outside = ["greedy", "paths"].map(|rule| (rule, "\nexternal = {}", ", from outside"));
     let [first, second] = inside;
     let [third, fourth] = outside;
-    [first, second, third, fourth].map(|(rule, external, name)| {
+    [first, second, third, fourth].map(|(rule, host, name)| {
         let config = bare_atlas("fcfs")
-            + external
+            + host
             + &format!("\nfreeblock = {{ rule = \"{rule}\" }}\n")
-            + "workload = { kind = \"closed\", outstanding = 10, think = \"30ms\", requests = 200000, \
+            + "workload = { kind = \"closed\", outstanding = 10, think_time = \"30ms\", requests = 200000, \
                pattern = { size = \"8KiB\", size_distribution = \"exponential\", align = \"4KiB\" } }\n";
         Case::new(format!("transactions with a free scan, {rule}{name}"), 200_000, config)
     })

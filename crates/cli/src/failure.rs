@@ -10,8 +10,8 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use freewheel::live::backup::BackupError;
 use freewheel::live::control::ControlServerError;
-use freewheel::live::copies::BackupError;
 use freewheel::live::emulate::EmulateError;
 use freewheel::live::nbd::{ListenError, TlsError};
 use freewheel::live::serve::ServeError;
@@ -27,7 +27,7 @@ use freewheel::trace::{Damaged, Malformed, TraceError};
 use freewheel::units::did_you_mean;
 use miette::{GraphicalReportHandler, GraphicalTheme, MietteDiagnostic};
 
-use crate::mistaken;
+use crate::wrong_file_kind;
 
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
@@ -198,7 +198,7 @@ impl From<TraceError> for Failure {
                 Self::failed(error)
                     .with_help("its owner permits it with chmod o+r, or copies it for you")
             }
-            TraceError::UnknownFormat { file, .. } => mistaken::for_a_trace(Path::new(file))
+            TraceError::UnknownFormat { file, .. } => wrong_file_kind::for_a_trace(Path::new(file))
                 .unwrap_or_else(|| {
                     Self::failed(&error).with_help(
                         "if it is one of these, name it with --format; `freewheel trace formats` \
@@ -216,7 +216,7 @@ impl From<TraceError> for Failure {
 impl From<DriveError> for Failure {
     fn from(error: DriveError) -> Self {
         if let DriveError::Parse { origin, .. } = &error
-            && let Some(failure) = mistaken::for_a_drive(Path::new(origin))
+            && let Some(failure) = wrong_file_kind::for_a_drive(Path::new(origin))
         {
             return failure;
         }

@@ -9,7 +9,6 @@
 
 mod failure;
 mod file;
-mod mistaken;
 mod number;
 mod output;
 mod plot;
@@ -17,10 +16,12 @@ mod progress;
 mod reading;
 mod table;
 mod verbs;
+mod wrong_file_kind;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Gets the work that a spinning disk wastes: simulate, schedule and tune disks
 #[derive(Parser)]
@@ -37,8 +38,30 @@ struct CommandLine {
 }
 
 fn main() -> ExitCode {
-    match CommandLine::parse().verb.run() {
+    let command_line = CommandLine::try_parse().unwrap_or_else(|error| with_renamed(error).exit());
+    match command_line.verb.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
+}
+
+/// Options of earlier versions, with their names of today.
+const RENAMED_OPTIONS: [(&str, &str); 3] = [
+    ("--block", "--block-size"),
+    ("--mechanics-only", "--no-electronics"),
+    ("--scrub-block", "--block-size"),
+];
+
+/// An error about an option of an earlier version says what it is called now.
+fn with_renamed(mut error: clap::Error) -> clap::Error {
+    let renamed = match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {
+            RENAMED_OPTIONS.iter().find(|(before, _)| before == option)
+        }
+        _ => None,
+    };
+    if let Some((_, now)) = renamed {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String((*now).into()));
+    }
+    error
 }

@@ -18,7 +18,7 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// What is known of how much longer a task takes.
 #[derive(Debug, Clone, Copy, Default)]
-pub enum Rest {
+pub enum RemainingTime {
     /// Nothing but how far it is.
     #[default]
     ByMeanRate,
@@ -39,23 +39,23 @@ pub struct Bars {
 
 struct Task {
     bar: ProgressBar,
-    said: Said,
-    shown: Arc<Mutex<Shown>>,
+    said: LastUpdate,
+    shown: Arc<Mutex<DisplayedState>>,
 }
 
 /// What is said of a task besides how far it is.
-struct Shown {
+struct DisplayedState {
     /// How far it was when it was first heard of: what was done before has taken no time here.
     first: u64,
-    rest: Rest,
+    rest: RemainingTime,
     remark: String,
 }
 
 /// When a task has last said how far it is, since it began.
 #[derive(Default)]
-struct Said(Duration);
+struct LastUpdate(Duration);
 
-impl Said {
+impl LastUpdate {
     /// Whether it is time to say it again.
     fn is_due(&mut self, elapsed: Duration) -> bool {
         let is_due = elapsed.saturating_sub(self.0) >= SAY_EVERY;
@@ -69,20 +69,20 @@ impl Said {
 impl Bars {
     /// `task` has done so much; its bar vanishes when that is all. From any thread.
     pub fn set(&self, task: &str, done: u64, total: u64) {
-        self.expect(task, done, total, Rest::ByMeanRate);
+        self.expect(task, done, total, RemainingTime::ByMeanRate);
     }
 
     /// The same, of a task of which so much is known.
-    pub fn expect(&self, task: &str, done: u64, total: u64, rest: Rest) {
+    pub fn expect(&self, task: &str, done: u64, total: u64, rest: RemainingTime) {
         self.show(task, (done, total), rest, "");
     }
 
     /// The same as [`Self::set`], with a remark behind the time left.
     pub fn remark(&self, task: &str, done: u64, total: u64, remark: &str) {
-        self.show(task, (done, total), Rest::ByMeanRate, remark);
+        self.show(task, (done, total), RemainingTime::ByMeanRate, remark);
     }
 
-    fn show(&self, task: &str, (done, total): (u64, u64), rest: Rest, remark: &str) {
+    fn show(&self, task: &str, (done, total): (u64, u64), rest: RemainingTime, remark: &str) {
         if done >= total {
             return self.finish(task);
         }
@@ -117,7 +117,7 @@ impl Bars {
     fn start(&self, task: &str, first: u64, total: u64) -> Task {
         let style = ProgressStyle::with_template(TEMPLATE).expect("a constant template");
         let bar = self.screen.add(ProgressBar::new(total));
-        let shown = Shown { first, rest: Rest::default(), remark: String::new() };
+        let shown = DisplayedState { first, rest: RemainingTime::default(), remark: String::new() };
         let shown = Arc::new(Mutex::new(shown));
         let drawn = Arc::clone(&shown);
         let style = style.with_key("left", move |state: &ProgressState, text: &mut dyn Write| {
@@ -129,7 +129,7 @@ impl Bars {
         bar.set_style(style.progress_chars("=> "));
         bar.set_message(task.to_owned());
         bar.enable_steady_tick(REDRAW);
-        Task { bar, said: Said::default(), shown }
+        Task { bar, said: LastUpdate::default(), shown }
     }
 }
 
@@ -140,7 +140,7 @@ impl Drop for Bars {
     }
 }
 
-impl Shown {
+impl DisplayedState {
     /// How far a task is, in words.
     fn line(&self, task: &str, done: u64, total: u64, elapsed: Duration) -> String {
         let percent = 100 * u128::from(done) / u128::from(total);
@@ -160,10 +160,12 @@ impl Shown {
         let here = done.saturating_sub(self.first);
         let mean = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / here as f64);
         let rest = match self.rest {
-            Rest::Endless(why) => return format!(", no end in sight: {why}"),
-            Rest::Unknown => return ", time left not known yet".into(),
-            Rest::Expected(rest) => Some(rest),
-            Rest::ByMeanRate => Duration::try_from_secs_f64(mean).ok().filter(|_| here > 0),
+            RemainingTime::Endless(why) => return format!(", no end in sight: {why}"),
+            RemainingTime::Unknown => return ", time left not known yet".into(),
+            RemainingTime::Expected(rest) => Some(rest),
+            RemainingTime::ByMeanRate => {
+                Duration::try_from_secs_f64(mean).ok().filter(|_| here > 0)
+            }
         };
         rest.map_or(String::new(), |rest| format!(", {} left", HumanDuration(rest)))
     }
@@ -175,12 +177,12 @@ mod tests {
 
     #[test]
     fn a_task_speaks_when_it_has_taken_long_and_then_no_more_often_than_that() {
-        let mut said = Said::default();
+        let mut said = LastUpdate::default();
         let spoke: Vec<u64> =
             (0..400).filter(|tenth| said.is_due(Duration::from_millis(100 * tenth))).collect();
         assert_eq!(spoke, [100, 200, 300]);
         // Reports that come seldom: counted from the last line.
-        let mut said = Said::default();
+        let mut said = LastUpdate::default();
         let spoke: Vec<u64> =
             (0..60).step_by(7).filter(|&s| said.is_due(Duration::from_secs(s))).collect();
         assert_eq!(spoke, [14, 28, 42, 56]);
@@ -189,24 +191,24 @@ mod tests {
     #[test]
     fn a_line_has_the_part_that_is_done_and_the_time_left_where_it_is_known() {
         let line = |rest, done, total| {
-            let shown = Shown { first: 0, rest, remark: String::new() };
+            let shown = DisplayedState { first: 0, rest, remark: String::new() };
             shown.line("scrub", done, total, Duration::from_secs(60))
         };
-        assert_eq!(line(Rest::ByMeanRate, 1, 3), "scrub: 33 %, 2 minutes left\n");
-        assert_eq!(line(Rest::ByMeanRate, 0, 3), "scrub: 0 %\n");
-        let expected = Rest::Expected(Duration::from_secs(7200));
+        assert_eq!(line(RemainingTime::ByMeanRate, 1, 3), "scrub: 33 %, 2 minutes left\n");
+        assert_eq!(line(RemainingTime::ByMeanRate, 0, 3), "scrub: 0 %\n");
+        let expected = RemainingTime::Expected(Duration::from_secs(7200));
         assert_eq!(line(expected, 1, 3), "scrub: 33 %, 2 hours left\n");
-        let endless = Rest::Endless("no gaps");
+        let endless = RemainingTime::Endless("no gaps");
         assert_eq!(line(endless, 1, 3), "scrub: 33 %, no end in sight: no gaps\n");
-        assert_eq!(line(Rest::Unknown, 1, 3), "scrub: 33 %, time left not known yet\n");
-        let last = line(Rest::ByMeanRate, u64::MAX - 1, u64::MAX);
+        assert_eq!(line(RemainingTime::Unknown, 1, 3), "scrub: 33 %, time left not known yet\n");
+        let last = line(RemainingTime::ByMeanRate, u64::MAX - 1, u64::MAX);
         assert_eq!(last, "scrub: 99 %, 0 seconds left\n");
     }
 
     #[test]
     fn what_was_done_before_a_task_went_on_has_no_part_in_its_rate() {
         let remark = String::from("70 commands");
-        let shown = Shown { first: 60, rest: Rest::ByMeanRate, remark };
+        let shown = DisplayedState { first: 60, rest: RemainingTime::ByMeanRate, remark };
         let line = |done| shown.line("zones", done, 100, Duration::from_secs(600));
         assert_eq!(line(70), "zones: 70 %, 30 minutes left, 70 commands\n");
         assert_eq!(line(60), "zones: 60 %, 70 commands\n");

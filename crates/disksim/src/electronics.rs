@@ -2,9 +2,9 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec, MeasuringHost};
-use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QUEUE_DEPTH_MAX, QueueSpec, ReadAhead,
-    SEGMENTS_MAX, WriteCache,
+use freewheel_model::electronics::spec::{
+    AfterOp, BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QUEUE_DEPTH_MAX, QueueSpec,
+    ReadAhead, SEGMENTS_MAX, WriteCache,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::SimDuration;
@@ -79,20 +79,20 @@ pub(crate) fn add(
         read: immediate(&mut fields, "Immediate buffer read", report)?,
         write: immediate(&mut fields, "Immediate buffer write", report)?,
     };
-    drive.onboard = OnboardSpec {
+    drive.electronics = ElectronicsSpec {
         overheads: Some(overheads(&mut fields, scale, each, report)?),
         bus: Some(bus(&mut fields, scale, report)?),
         buffer: buffer(&mut fields, report)?,
         queue: queue(&mut fields, report)?,
-        ..OnboardSpec::default()
+        ..ElectronicsSpec::default()
     };
     fields.finish(LEFTOVERS, report);
-    for key in ["zero_latency", "overhead", "onboard"] {
+    for key in ["zero_latency", "overhead", "electronics"] {
         drive.sources.insert(key.into(), source_text(&source.at.file));
     }
-    if drive.onboard.buffer.is_some() {
+    if drive.electronics.buffer.is_some() {
         let text = "derived: what DiskSim 4.0 does with such reads";
-        drive.sources.insert("onboard.buffer.partial_hits".into(), text.into());
+        drive.sources.insert("electronics.buffer.partial_hits".into(), text.into());
     }
     Ok(())
 }
@@ -105,21 +105,23 @@ pub(crate) fn separate_host_bus(
     source: &Block,
     report: &mut Report,
 ) {
-    let Some(bus) = spec.onboard.bus else { return };
+    let Some(bus) = spec.electronics.bus else { return };
     let Some(limit) = drive.limit_of_bus(bus) else { return };
-    spec.onboard.bus = Some(BusSpec { block_time: SimDuration::ZERO, ..bus });
-    let almost_hits = spec.onboard.buffer.as_mut().and_then(assume_almost_hits);
+    spec.electronics.bus = Some(BusSpec { block_time: SimDuration::ZERO, ..bus });
+    let almost_hits = spec.electronics.buffer.as_mut().and_then(assume_almost_hits);
     spec.measured_on = Some(MeasuringHost { bus, almost_hits });
-    let sources =
-        [("measured_on", source_text(&source.at.file)), ("onboard.bus", NO_INTERFACE.to_owned())];
+    let sources = [
+        ("measured_on", source_text(&source.at.file)),
+        ("electronics.bus", NO_INTERFACE.to_owned()),
+    ];
     spec.sources.extend(sources.map(|(key, text)| (key.to_owned(), text)));
     report.note(format!(
-        "the bus of {:.1} MB/s is slower than the media ({:.1} MB/s) and was the host's on which the drive was measured: `measured_on` has it, for `drive validate`. Set `onboard.bus.block_time` to the drive's own interface; until then data take no time on it",
+        "the bus of {:.1} MB/s is slower than the media ({:.1} MB/s) and was the host's on which the drive was measured: `measured_on` has it, for `drive validate`. Set `electronics.bus.block_time` to the drive's own interface; until then data take no time on it",
         limit.bus_bytes_per_second / 1e6,
         limit.media_bytes_per_second / 1e6
     ));
     if almost_hits.is_some() {
-        spec.sources.insert("onboard.buffer.almost_hits".into(), ALMOST_HITS.into());
+        spec.sources.insert("electronics.buffer.almost_hits".into(), ALMOST_HITS.into());
         report.note("reads of what is just being read ahead are assumed to be served by the buffer, against `Allow almost read hits`: on a fast bus each sequential read would lose a turn. `measured_on` has the value of the parameters");
     }
 }

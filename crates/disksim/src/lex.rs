@@ -15,19 +15,19 @@ const TOKENS_MAX: usize = 2_000_000;
 /// A word or a mark, and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
-    pub what: What,
+    pub what: TokenKind,
     pub at: Place,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum TokenKind {
     /// Anything that is not a mark: names, numbers, parts of keys.
     Word(String),
     /// One of `{ } [ ] , = ; : ?`.
     Mark(char),
 }
 
-impl What {
+impl TokenKind {
     pub fn text(&self) -> String {
         match self {
             Self::Word(word) => word.clone(),
@@ -111,7 +111,7 @@ impl<'a> Texts<'a> {
                 return Err(wrong(&token.at, format!("more than {TOKENS_MAX} words")));
             }
             let sourced = match (&token.what, words.peek()) {
-                (What::Word(word), Some(Token { what: What::Word(file), .. }))
+                (TokenKind::Word(word), Some(Token { what: TokenKind::Word(file), .. }))
                     if word == "source" && starts_something(out) =>
                 {
                     Some(file.clone())
@@ -139,11 +139,11 @@ pub(crate) fn missing(name: &str) -> String {
 fn starts_something(before: &[Token]) -> bool {
     match before.last().map(|token| &token.what) {
         None => true,
-        Some(What::Mark(mark)) => "=[,}]{;".contains(*mark),
+        Some(TokenKind::Mark(mark)) => "=[,}]{;".contains(*mark),
         // After `instantiate [...] as NAME`.
-        Some(What::Word(_)) => {
+        Some(TokenKind::Word(_)) => {
             let as_word = before.len().checked_sub(2).map(|at| &before[at].what);
-            matches!(as_word, Some(What::Word(word)) if word == "as")
+            matches!(as_word, Some(TokenKind::Word(word)) if word == "as")
         }
     }
 }
@@ -164,12 +164,12 @@ fn scan_line(line: &str, at: &Place, tokens: &mut Vec<Token>) {
             return;
         }
         let length = if MARKS.contains(first) {
-            tokens.push(Token { what: What::Mark(first), at: at.clone() });
+            tokens.push(Token { what: TokenKind::Mark(first), at: at.clone() });
             first.len_utf8()
         } else {
             let ends = |c: char| c.is_whitespace() || MARKS.contains(c);
             let length = rest.find(ends).unwrap_or(rest.len());
-            tokens.push(Token { what: What::Word(rest[..length].into()), at: at.clone() });
+            tokens.push(Token { what: TokenKind::Word(rest[..length].into()), at: at.clone() });
             length
         };
         rest = rest[length..].trim_start();

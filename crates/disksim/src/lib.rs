@@ -248,10 +248,10 @@ fn assume_read_write_switch(spec: &mut DriveSpec, drive: &Drive, report: &mut Re
         return;
     }
     let single = SimDuration::from_ns(drive.seek().time_ns(Op::Read, 1, false));
-    spec.onboard.read_write_switch = single;
+    spec.electronics.read_write_switch = single;
     let source =
         "assumed: a seek of one cylinder; the elements of a head that read and write stand apart";
-    spec.sources.insert("onboard.read_write_switch".into(), source.into());
+    spec.sources.insert("electronics.read_write_switch".into(), source.into());
     report.note(format!(
         "between reading and writing in a cylinder {single} are assumed, a seek of one cylinder; DiskSim's parameters do not say it"
     ));

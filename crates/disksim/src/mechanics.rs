@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::spec::{Advertised, ByOp, DriveSpec, SeekSpec};
-use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_units::SimDuration;
 
 use crate::error::{ImportError, wrong};
@@ -77,7 +77,7 @@ pub(crate) fn drive(
         zero_latency: ByOp { read: false, write: false },
         overhead: ByOp::default(),
         zones,
-        onboard: OnboardSpec::default(),
+        electronics: ElectronicsSpec::default(),
         measured_on: None,
         zoned: None,
         advertised: Advertised::default(),

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::error::{ImportError, Place, wrong};
-use crate::lex::{Token, What};
+use crate::lex::{Token, TokenKind};
 
 /// Nesting of blocks and lists.
 const DEPTH_MAX: usize = 64;
@@ -115,7 +115,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn peek(&self) -> Option<&What> {
+    fn peek(&self) -> Option<&TokenKind> {
         self.tokens.get(self.next).map(|token| &token.what)
     }
 
@@ -124,7 +124,7 @@ impl Parser<'_> {
     }
 
     fn at_mark(&self, mark: char) -> bool {
-        self.peek() == Some(&What::Mark(mark))
+        self.peek() == Some(&TokenKind::Mark(mark))
     }
 
     fn expected(&self, what: &str) -> ImportError {
@@ -143,7 +143,7 @@ impl Parser<'_> {
     /// All words up to the next mark, with single spaces between.
     fn words(&mut self) -> Vec<String> {
         let mut words = Vec::new();
-        while let Some(What::Word(word)) = self.peek() {
+        while let Some(TokenKind::Word(word)) = self.peek() {
             words.push(word.clone());
             self.next += 1;
         }
@@ -153,23 +153,23 @@ impl Parser<'_> {
     fn statement(&mut self, document: &mut Document) -> Result<(), ImportError> {
         let at = self.here();
         match self.peek() {
-            Some(What::Mark(';')) => {
+            Some(TokenKind::Mark(';')) => {
                 self.next += 1;
                 Ok(())
             }
-            Some(What::Word(word)) if word == "instantiate" => self.instantiate(document),
-            Some(What::Word(word)) if word == "topology" => {
+            Some(TokenKind::Word(word)) if word == "instantiate" => self.instantiate(document),
+            Some(TokenKind::Word(word)) if word == "topology" => {
                 self.words();
                 self.skip_brackets()
             }
-            Some(What::Word(kind)) => {
+            Some(TokenKind::Word(kind)) => {
                 let kind = kind.clone();
                 if document.blocks.len() >= BLOCKS_MAX {
                     return Err(wrong(&at, format!("more than {BLOCKS_MAX} blocks")));
                 }
                 self.next += 1;
                 let name = match self.peek() {
-                    Some(What::Word(name)) => Some(name.clone()),
+                    Some(TokenKind::Word(name)) => Some(name.clone()),
                     _ => None,
                 };
                 self.next += usize::from(name.is_some());
@@ -185,7 +185,7 @@ impl Parser<'_> {
         self.next += 1;
         self.skip_brackets()?;
         match (self.peek(), self.tokens.get(self.next + 1).map(|token| &token.what)) {
-            (Some(What::Word(word)), Some(What::Word(name))) if word == "as" => {
+            (Some(TokenKind::Word(word)), Some(TokenKind::Word(name))) if word == "as" => {
                 document.instantiated.push(name.clone());
                 self.next += 2;
                 Ok(())
@@ -199,8 +199,8 @@ impl Parser<'_> {
         let mut open = 1;
         while open > 0 {
             match self.peek() {
-                Some(What::Mark('[')) => open += 1,
-                Some(What::Mark(']')) => open -= 1,
+                Some(TokenKind::Mark('[')) => open += 1,
+                Some(TokenKind::Mark(']')) => open -= 1,
                 None => return Err(self.expected("`]`")),
                 _ => {}
             }

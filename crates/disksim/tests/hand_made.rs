@@ -7,7 +7,7 @@ use common::G4 as Tables;
 use freewheel_disksim::{ImportError, Imported, import};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, Mapping};
-use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::electronics::spec::WriteCache;
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
 
@@ -338,15 +338,15 @@ fn electronics_are_scaled_and_what_they_cannot_say_is_listed() {
          Scheduler = disksim_ioqueue { Scheduling policy = 4, Sequential stream scheme = 3 }",
     );
     let imported = imported(&text);
-    let (spec, onboard) = (&imported.spec, &imported.spec.onboard);
+    let (spec, electronics) = (&imported.spec, &imported.spec.electronics);
     assert_eq!(spec.overhead.read, SimDuration::from_us(200));
     assert!(spec.zero_latency.read && !spec.zero_latency.write);
-    assert_eq!(onboard.buffer.as_ref().unwrap().write_cache, WriteCache::Sequential);
-    let overheads = onboard.overheads.unwrap();
+    assert_eq!(electronics.buffer.as_ref().unwrap().write_cache, WriteCache::Sequential);
+    let overheads = electronics.overheads.unwrap();
     // 0.1 ms of every request and 0.3 ms of this kind, both twice.
     assert_eq!(overheads.read_hit.after_write, SimDuration::from_us(800));
-    assert!(onboard.bus.unwrap().store_and_forward);
-    assert_eq!(onboard.queue.unwrap().scheduler, PolicySpec::Sstf);
+    assert!(electronics.bus.unwrap().store_and_forward);
+    assert_eq!(electronics.queue.unwrap().scheduler, PolicySpec::Sstf);
     let lost: Vec<&str> = imported.not_represented.iter().map(|lost| lost.name.as_str()).collect();
     for name in [
         "Bulk sector transfer time",
@@ -369,22 +369,22 @@ fn a_bus_slower_than_the_media_is_that_of_the_measuring_host() {
     );
     let host = slow.spec.measured_on.expect("a bus slower than the media is the host's");
     assert_eq!(host.bus.block_time, SimDuration::from_ms(2));
-    assert_eq!(slow.spec.onboard.bus.unwrap().block_time, SimDuration::ZERO);
-    assert!(slow.notes.iter().any(|note| note.contains("onboard.bus.block_time")));
+    assert_eq!(slow.spec.electronics.bus.unwrap().block_time, SimDuration::ZERO);
+    assert!(slow.notes.iter().any(|note| note.contains("electronics.bus.block_time")));
     let source = |key: &str| slow.spec.source_of(key).unwrap();
-    assert!(source("onboard.bus").starts_with("assumed"), "{}", source("onboard.bus"));
+    assert!(source("electronics.bus").starts_with("assumed"), "{}", source("electronics.bus"));
     assert!(source("measured_on.bus").contains("DiskSim"), "{}", source("measured_on.bus"));
     // Sequential reads on a bus that takes no time ask for what is just being read ahead.
-    assert!(slow.spec.onboard.buffer.as_ref().unwrap().almost_hits);
+    assert!(slow.spec.electronics.buffer.as_ref().unwrap().almost_hits);
     assert_eq!(host.almost_hits, Some(false));
-    assert!(source("onboard.buffer.almost_hits").starts_with("assumed"));
+    assert!(source("electronics.buffer.almost_hits").starts_with("assumed"));
     let fast = with_bus("0.5");
     assert_eq!(fast.spec.measured_on, None);
-    assert_eq!(fast.spec.onboard.bus.unwrap().block_time, SimDuration::from_us(500));
+    assert_eq!(fast.spec.electronics.bus.unwrap().block_time, SimDuration::from_us(500));
     // The same rule as that of `drive show`.
     let drive = Drive::build(&slow.spec).unwrap();
     assert!(drive.limit_of_bus(host.bus).is_some());
-    assert_eq!(drive.limit_of_bus(fast.spec.onboard.bus.unwrap()), None);
+    assert_eq!(drive.limit_of_bus(fast.spec.electronics.bus.unwrap()), None);
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn a_policy_without_a_counterpart_is_listed_and_replaced_by_first_come_first_ser
     let imported = imported(&disk(
         "Max queue length = 8, Scheduler = disksim_ioqueue { Scheduling policy = 14 }",
     ));
-    let queue = imported.spec.onboard.queue.unwrap();
+    let queue = imported.spec.electronics.queue.unwrap();
     assert_eq!((queue.depth, queue.scheduler), (8, PolicySpec::Fcfs));
     assert!(
         imported.not_represented.iter().any(|lost| lost.name == "Scheduler: Scheduling policy")
@@ -484,7 +484,7 @@ fn a_drive_of_another_drives_type_takes_over_what_it_does_not_say() {
         disk("Fast write level = 2, Number of buffer segments = 3, Segment size (in blks) = 8");
     let text = format!("{base}\nD E {{ Fast write level = 0 }}\ninstantiate [ x ] as E");
     let text = text.replace("instantiate [ d0 .. d3 ] as D", "");
-    let buffer = imported(&text).spec.onboard.buffer.unwrap();
+    let buffer = imported(&text).spec.electronics.buffer.unwrap();
     assert_eq!((buffer.segments, buffer.write_cache), (3, WriteCache::Off));
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use common::G4;
 use freewheel_disksim::{Imported, import};
 use freewheel_model::drive::Drive;
-use freewheel_model::drive::spec::{DriveSpec, Mapping, Order, Turn};
+use freewheel_model::drive::spec::{Direction, DriveSpec, Mapping, Turn};
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
 
 fn shared(name: &str) -> PathBuf {
@@ -92,7 +92,7 @@ fn imported_drives_have_the_electronics_of_the_shipped_ones() {
         assert_eq!(theirs.onboard_as_measured(), ours.onboard_as_measured(), "{name}");
         // The bus is that of the host; the drive's own is not in the parameters.
         assert_eq!(theirs.measured_on, ours.measured_on, "{name}");
-        assert_eq!(theirs.onboard.bus.unwrap().block_time, SimDuration::ZERO, "{name}");
+        assert_eq!(theirs.electronics.bus.unwrap().block_time, SimDuration::ZERO, "{name}");
         assert!(imported.notes.iter().any(|note| note.contains("slower than the media")), "{name}");
     }
 }
@@ -125,7 +125,7 @@ fn the_g4_sample_builds_with_the_capacity_of_its_layout() {
         (zone.first_cylinder, zone.last_cylinder, zone.blocks_per_track),
         (298_496, 303_103, 1560)
     );
-    let (cylinder_order, surface_order) = (Order::Serpentine, Order::Serpentine);
+    let (cylinder_order, surface_order) = (Direction::Serpentine, Direction::Serpentine);
     let mapping = Mapping::Band { cylinders: 128, cylinder_order, surface_order };
     assert_eq!(imported.spec.mapping, mapping);
     let nano = |turn: Turn| turn.to_string().strip_suffix("/1000000000").unwrap().parse::<i64>();
@@ -145,7 +145,7 @@ fn the_g4_sample_builds_with_the_capacity_of_its_layout() {
     let find = |name: &str| imported.not_represented.iter().find(|lost| lost.name == name);
     assert!(find("IDX").is_none(), "the order of the tracks is that of the file");
     assert_eq!(find("Bulk sector transfer time").unwrap().value, "-0.015000");
-    assert_eq!(imported.spec.onboard.queue.unwrap().depth, 8);
+    assert_eq!(imported.spec.electronics.queue.unwrap().depth, 8);
     assert!(imported.notes.iter().any(|note| note.contains("states a block count of 7725673570")));
 }
 
@@ -173,7 +173,7 @@ fn an_imported_drive_written_as_a_drive_file_reads_back_the_same() {
         let Some(imported) = imported(name) else { return };
         let file = toml::to_string(&imported.spec).unwrap();
         assert_eq!(toml::from_str::<DriveSpec>(&file).unwrap(), imported.spec, "{name}");
-        let source = imported.spec.source_of("onboard.buffer").unwrap();
+        let source = imported.spec.source_of("electronics.buffer").unwrap();
         assert_eq!(
             source,
             format!("measured: imported from {name}.diskspecs (DiskSim parameters)")

@@ -9,16 +9,16 @@
 //! asynchronous runtime for anything that is timed: its timers are a millisecond late. `control` has
 //! one in a thread of its own.
 
+pub mod backup;
 pub mod black_box;
 pub mod control;
-pub mod copies;
 pub mod emulate;
-mod folder;
-mod holes;
+mod free_space;
+mod missing_folder;
 pub mod nbd;
-mod room;
 pub mod serve;
 pub mod stopwatch;
 pub mod trial;
+mod zero_range;
 
-pub use room::Room;
+pub use free_space::FreeSpace;

@@ -6,11 +6,11 @@
 
 pub mod array;
 pub mod drive;
-pub mod external;
+pub mod electronics;
 pub mod freeblock;
+pub mod host;
 pub mod log_disk;
-pub mod onboard;
-mod recency;
+mod lru;
 pub mod sched;
 pub mod stats;
 pub mod zoned;

@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{SkewKind, any_drive, place_of, sectors_turned, tracks_of, unit_sectors};
-use freewheel_model::drive::spec::{DriveSpec, Mapping, Order, SpareUnit, ZoneSpec};
+use freewheel_model::drive::spec::{Direction, DriveSpec, Mapping, SpareUnit, ZoneSpec};
 use freewheel_model::drive::{Drive, Layout, Physical};
 use freewheel_units::{Angle, Blocks, Lbn, Op, SimTime};
 use proptest::prelude::*;
@@ -216,7 +216,7 @@ fn a_mapping_is_a_word_or_a_table_of_a_band() {
     assert_eq!(mapping("m = \"cylinder\"").unwrap(), Mapping::Cylinder);
     assert_eq!(mapping("m = \"serpentine\"").unwrap(), Mapping::Serpentine);
     assert_eq!(mapping("m = \"serpentine-by-zone\"").unwrap(), Mapping::SerpentineByZone);
-    let (forward, serpentine) = (Order::Forward, Order::Serpentine);
+    let (forward, serpentine) = (Direction::Forward, Direction::Serpentine);
     let band = |cylinder_order, surface_order| Mapping::Band {
         cylinders: 4,
         cylinder_order,
@@ -267,12 +267,14 @@ fn a_read_through_bands_seeks_from_track_to_track_and_switches_heads_at_the_turn
 fn bands_of_one_cylinder_are_cylinders() {
     let mut spec = bands();
     let mut one = spec.clone();
-    for (surface_order, same) in
-        [(Order::Forward, Mapping::Cylinder), (Order::Serpentine, Mapping::SerpentineByZone)]
-    {
+    for (surface_order, same) in [
+        (Direction::Forward, Mapping::Cylinder),
+        (Direction::Serpentine, Mapping::SerpentineByZone),
+    ] {
         spec.mapping = same;
         spec.zones[0].band_skews.clear();
-        one.mapping = Mapping::Band { cylinders: 1, cylinder_order: Order::Forward, surface_order };
+        one.mapping =
+            Mapping::Band { cylinders: 1, cylinder_order: Direction::Forward, surface_order };
         one.zones[0].band_skews = vec![spec.zones[0].cylinder_skew];
         let (cylinders, bands) = (Drive::build(&spec).unwrap(), Drive::build(&one).unwrap());
         for track in 0..24 {
@@ -292,7 +294,7 @@ fn bands_that_cannot_be_are_refused_with_their_key() {
         refusal(&spec)
     };
     let none = with(|spec| {
-        let (cylinder_order, surface_order) = (Order::Forward, Order::Forward);
+        let (cylinder_order, surface_order) = (Direction::Forward, Direction::Forward);
         spec.mapping = Mapping::Band { cylinders: 0, cylinder_order, surface_order };
         spec.sparing.unit = SpareUnit::Cylinder;
     });

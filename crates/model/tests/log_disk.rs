@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_model::log_disk::cost_benefit::{Candidate, best};
 use freewheel_model::log_disk::{
-    CleanReads, Cleaner, Command, LogDisk, LogDiskSpec, LogIo, LogicalBlock, Place, Wish,
+    CleanReads, Cleaner, Command, FreeRequest, LogDisk, LogDiskSpec, LogIo, LogicalBlock, Place,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -106,8 +106,8 @@ impl Checked {
     fn follow_wishes(&mut self) {
         for wish in self.disk.take_wishes() {
             match wish {
-                Wish::Register(start) => assert!(self.wanted.insert(start), "{start} twice"),
-                Wish::Abort(start) => assert!(self.wanted.remove(&start), "{start} unknown"),
+                FreeRequest::Register(start) => assert!(self.wanted.insert(start), "{start} twice"),
+                FreeRequest::Abort(start) => assert!(self.wanted.remove(&start), "{start} unknown"),
             }
         }
     }

@@ -5,7 +5,7 @@ mod common;
 
 use common::any_drive;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::drive::{Access, Departure, Drive, Position, Rest, Target};
+use freewheel_model::drive::{Access, Departure, Drive, Position, RemainingAccess, Target};
 use freewheel_model::freeblock::Opportunity;
 use freewheel_units::{Angle, Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -163,7 +163,7 @@ proptest! {
             let (departure, target) = any_departure(prng, &spec, &drive, 120);
             let error_ns = if prng.chance(0.5) { 0 } else { prng.below(2_000_000) as i64 - 1_000_000 };
             let whole = drive.media_access_from(&departure, &target, error_ns);
-            let (mut at, mut rest, mut error) = (departure, Rest::whole(&target), error_ns);
+            let (mut at, mut rest, mut error) = (departure, RemainingAccess::whole(&target), error_ns);
             let mut sum = Access { end: departure.from, ..Access::default() };
             while let Some(leg) = drive.next_leg(&at, &rest, error) {
                 let access = leg.access();
@@ -185,7 +185,7 @@ proptest! {
         let prng = &mut Prng::new(seed, "due");
         for _ in 0..40 {
             let (departure, target) = any_departure(prng, &spec, &drive, 120);
-            let (mut at, mut rest) = (departure, Rest::whole(&target));
+            let (mut at, mut rest) = (departure, RemainingAccess::whole(&target));
             let mut left: Vec<u64> = (0..target.blocks.into()).map(|n| target.start.get() + n).collect();
             while let Some(leg) = drive.next_leg(&at, &rest, 0) {
                 let gap = Opportunity::before(&at, &leg, 0);

@@ -6,7 +6,8 @@ mod common;
 use common::{SkewKind, Track, any_drive, random_spec, sectors_turned, tracks_of};
 use freewheel_model::drive::scale::{ScaleError, Scaling, YearlyRates};
 use freewheel_model::drive::spec::{
-    ByOp, CurveSpec, DriveSpec, Mapping, MeasuringHost, Order, SpareUnit, Sparing, Turn, ZoneSpec,
+    ByOp, CurveSpec, Direction, DriveSpec, Mapping, MeasuringHost, SpareUnit, Sparing, Turn,
+    ZoneSpec,
 };
 use freewheel_model::drive::{Drive, Position};
 use freewheel_units::{Angle, Blocks, Bytes, Op, SimDuration, SimTime};
@@ -495,7 +496,7 @@ fn spares_and_reserved_blocks_keep_their_share_and_defects_go_only_when_sectors_
 /// sector takes 0.1 ms.
 fn banded_spec() -> DriveSpec {
     let mut spec = plain_spec();
-    let (cylinder_order, surface_order) = (Order::Serpentine, Order::Serpentine);
+    let (cylinder_order, surface_order) = (Direction::Serpentine, Direction::Serpentine);
     spec.mapping = Mapping::Band { cylinders: 4, cylinder_order, surface_order };
     spec.surfaces = 2;
     spec.rotation_period = SimDuration::from_ms(10);
@@ -529,7 +530,7 @@ fn a_track_skew_that_stood_for_that_of_bands_parts_from_it_when_their_switches_d
 /// In again from the start of the band on the second surface.
 fn forward_spec(cylinders: u32) -> DriveSpec {
     let mut spec = banded_spec();
-    let (cylinder_order, surface_order) = (Order::Forward, Order::Serpentine);
+    let (cylinder_order, surface_order) = (Direction::Forward, Direction::Serpentine);
     spec.mapping = Mapping::Band { cylinders: 4, cylinder_order, surface_order };
     (spec.zones[0].first_cylinder, spec.zones[0].last_cylinder) = (0, cylinders - 1);
     spec
@@ -584,7 +585,7 @@ fn electronics_stay_as_they_are() {
     let spec = plain_spec();
     let scaling = Scaling::by_years(3.0, &YearlyRates::HISTORICAL);
     let scaled = scaling.apply(&spec).unwrap();
-    assert_eq!((scaled.onboard, scaled.overhead), (spec.onboard, spec.overhead));
+    assert_eq!((scaled.electronics, scaled.overhead), (spec.electronics, spec.overhead));
     assert_eq!(scaled.zero_latency, spec.zero_latency);
 }
 

@@ -54,9 +54,10 @@ fn oracle(spec: PolicySpec, queue: &[Waiting], moment: &Moment<'_>, sweep: &mut 
                 |w: &Waiting| window.is_infinite() || position(w).total().ns() as f64 <= limit;
             by(&|w| if within(w) { position(w).seek.ns().into() } else { i128::MAX })
         }
-        PolicySpec::SstfLw { worth } => by(&|w| {
+        PolicySpec::SstfLw { latency_weight } => by(&|w| {
             let missing = moment.drive.rotation().period().saturating_sub(position(w).rotate);
-            i128::from(position(w).seek.ns()) + (missing.ns() as f64 * worth).floor() as i128
+            i128::from(position(w).seek.ns())
+                + (missing.ns() as f64 * latency_weight).floor() as i128
         }),
         PolicySpec::Asatf { age_factor } => by(&|w| {
             let waited = (moment.now - w.arrival).ns() as f64;
@@ -141,8 +142,8 @@ proptest! {
                     }
                 }
                 PolicySpec::SstfLw { .. } => {
-                    for worth in [0.0, 0.125, 1.0, 512.0] {
-                        follows_its_rule(PolicySpec::SstfLw { worth }, &drive, seed, arrivals);
+                    for latency_weight in [0.0, 0.125, 1.0, 512.0] {
+                        follows_its_rule(PolicySpec::SstfLw { latency_weight }, &drive, seed, arrivals);
                     }
                 }
                 PolicySpec::Asatf { .. } => {
@@ -176,7 +177,7 @@ proptest! {
         prop_assert_eq!(order(PolicySpec::Asatf { age_factor: 0.0 }), order(PolicySpec::Sptf));
         prop_assert_eq!(order(PolicySpec::Asatf { age_factor: 1e5 }), order(PolicySpec::Fcfs));
         prop_assert_eq!(order(PolicySpec::SptfSw { window: f64::INFINITY }), order(PolicySpec::Sstf));
-        prop_assert_eq!(order(PolicySpec::SstfLw { worth: 0.0 }), order(PolicySpec::Sstf));
+        prop_assert_eq!(order(PolicySpec::SstfLw { latency_weight: 0.0 }), order(PolicySpec::Sstf));
     }
 }
 

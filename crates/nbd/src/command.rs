@@ -179,7 +179,7 @@ impl Frame {
 
 /// What the two sides agreed on: which requests are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Terms {
+pub(crate) struct RequestRules {
     pub size: u64,
     pub features: Features,
     pub block_sizes: BlockSizes,
@@ -199,7 +199,7 @@ fn refuse<T>(errno: Errno, reason: &'static str) -> Result<T, Refusal> {
     Err(Refusal { errno, reason })
 }
 
-impl Terms {
+impl RequestRules {
     /// The command of a frame, if it is valid.
     pub fn admit(&self, frame: &Frame) -> Result<Command, Refusal> {
         self.admit_kind(frame.kind)?;

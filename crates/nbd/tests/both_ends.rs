@@ -143,7 +143,7 @@ fn zero_extent(span: Span) -> Extent {
 /// What the client has asked for and not been told yet, in the order of asking.
 struct Client {
     session: client::Session,
-    exports: Vec<client::Listed>,
+    exports: Vec<client::ListedExport>,
     started: Option<ExportInfo>,
     refused: Vec<client::Refused>,
     replies: Vec<client::Reply>,
@@ -286,7 +286,7 @@ proptest! {
         world.to_server.extend(client.session.list().unwrap());
         settle(&mut world, &mut server, &mut client);
         let Export { name, description, .. } = export.clone();
-        prop_assert_eq!(&client.exports, &[client::Listed { name, description }]);
+        prop_assert_eq!(&client.exports, &[client::ListedExport { name, description }]);
         world.to_server.extend(client.session.go(&export.name).unwrap());
         settle(&mut world, &mut server, &mut client);
         check_info(&export, structured, client.started.as_ref().unwrap())?;

@@ -1,6 +1,6 @@
 //! A request that is done.
 
-use freewheel_model::onboard::Served;
+use freewheel_model::electronics::Served;
 use freewheel_units::{SimDuration, SimTime};
 
 use crate::source::Request;

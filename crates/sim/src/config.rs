@@ -13,7 +13,7 @@ mod write_back;
 use std::path::Path;
 
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec};
+use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_trace::read_text;
 use schemars::JsonSchema;
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::background::FreeblockConfig;
 use crate::document::{self, Fault};
+use crate::host::HostConfig;
 use crate::library;
-use crate::outside::ExternalConfig;
 
 pub(crate) use array::DRIVES_MAX;
 pub use array::{ArrayConfig, Layout};
@@ -31,7 +31,7 @@ pub use experiment::{Experiment, Observer, Planners, Progress};
 pub use overrides::key_and_value;
 pub use postmark::{PassResult, PostmarkCleaner, PostmarkResult, PostmarkWorkload};
 pub(crate) use sectors::check_whole;
-pub use workload::{ThinkDistribution, TraceWorkload, Workload, open};
+pub use workload::{ThinkTimeDistribution, TraceWorkload, Workload, open};
 pub use write_back::{ReferenceRun, WriteBackReferences};
 
 /// A simulation: everything that its result depends on, but for the bytes of a trace.
@@ -73,7 +73,7 @@ pub struct SimConfig {
     /// A scheduler outside the drive decides about the foreground and the free work, and sees of the
     /// drive what a host does; else the simulator knows all about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub external: Option<ExternalConfig>,
+    pub host: Option<HostConfig>,
     /// Where requests come from.
     pub workload: Workload,
 }
@@ -121,7 +121,7 @@ impl SimConfig {
 
     /// Whether the electronics of the drive of this file take part.
     fn has_electronics(&self, spec: &DriveSpec) -> bool {
-        self.electronics && !spec.onboard.is_empty()
+        self.electronics && !spec.electronics.is_empty()
     }
 
     /// The drive's file with what the experiment overrides.
@@ -134,12 +134,13 @@ impl SimConfig {
             if !(1..=QUEUE_DEPTH_MAX).contains(&depth) {
                 return Err(ConfigError::QueueDepth { depth });
             }
-            if !spec.onboard.is_empty() {
-                let queue = spec.onboard.queue.unwrap_or_default();
-                spec.onboard.queue = Some(QueueSpec { depth, ..queue });
+            if !spec.electronics.is_empty() {
+                let queue = spec.electronics.queue.unwrap_or_default();
+                spec.electronics.queue = Some(QueueSpec { depth, ..queue });
             }
         }
-        if let (Some(keep), Some(buffer)) = (self.keep_free_blocks_before, &mut spec.onboard.buffer)
+        if let (Some(keep), Some(buffer)) =
+            (self.keep_free_blocks_before, &mut spec.electronics.buffer)
         {
             buffer.keep_free_blocks_before = keep;
         }

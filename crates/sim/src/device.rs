@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
-use freewheel_model::external::{Account, MarginInUse};
+use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
 use freewheel_model::freeblock::PromotionId;
 use freewheel_model::freeblock::tasks::Promoted;
-use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
+use freewheel_model::host::{Account, MarginInUse};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
+use crate::arm_executor::{ArmExecutor, FreeTime};
 use crate::idle::IdleTime;
-use crate::servo::{FreeTime, Servo};
 
 /// One arm with what is between it and the scheduler outside.
 pub trait Device {
@@ -77,7 +77,7 @@ pub struct Work {
     /// What was done in idle time, where something was.
     pub idle: Option<IdleTime>,
     /// What a scheduler outside it saw and did, where there is one.
-    pub external: Option<Account>,
+    pub host: Option<Account>,
     /// The margins that it has learned, where it has.
     pub margins: Vec<MarginInUse>,
 }
@@ -88,20 +88,20 @@ pub struct Mechanics<'p> {
     head: Position,
     last_op: Op,
     in_service: Option<Done>,
-    servo: Servo<'p>,
+    executor: ArmExecutor<'p>,
     head_time: HeadTime,
     overhead: SimDuration,
 }
 
 impl<'p> Mechanics<'p> {
     /// The head at rest, moved by a servo of its own.
-    pub fn new(drive: &Arc<Drive>, servo: Servo<'p>) -> Self {
+    pub fn new(drive: &Arc<Drive>, executor: ArmExecutor<'p>) -> Self {
         Self {
             drive: Arc::clone(drive),
             head: Position::default(),
             last_op: Op::Read,
             in_service: None,
-            servo,
+            executor,
             head_time: HeadTime::default(),
             overhead: SimDuration::ZERO,
         }
@@ -117,7 +117,7 @@ impl<'p> Mechanics<'p> {
 impl Device for Mechanics<'_> {
     #[inline]
     fn has_room(&self) -> bool {
-        self.in_service.is_none() && !self.servo.is_in_idle_run()
+        self.in_service.is_none() && !self.executor.is_in_idle_run()
     }
 
     #[inline]
@@ -127,22 +127,22 @@ impl Device for Mechanics<'_> {
 
     #[inline]
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
-        self.servo.foreground_arrived(now, waiting, promotion);
+        self.executor.foreground_arrived(now, waiting, promotion);
     }
 
     #[inline]
     fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
-        self.servo.takes(now, waiting)
+        self.executor.takes(now, waiting)
     }
 
     #[inline]
     fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
-        self.servo.read_before(now, write)
+        self.executor.read_before(now, write)
     }
 
     #[inline]
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        self.servo.promote(now)
+        self.executor.promote(now)
     }
 
     #[inline]
@@ -150,14 +150,14 @@ impl Device for Mechanics<'_> {
         let target = &waiting.target;
         let overhead = self.drive.overhead(target.op);
         let departure = self.departure(now + overhead);
-        let access = self.servo.access(&self.drive, &departure, target, Latency::Free);
+        let access = self.executor.access(&self.drive, &departure, target, Latency::Free);
         let access = Access { overhead, ..access };
         (self.head, self.last_op) = (access.end, target.op);
         self.head_time.add(&access);
         self.overhead += overhead;
         let Access { seek, rotate, transfer, .. } = access;
         let end = now + access.total();
-        self.servo.count_idle(&self.drive, now - waiting.arrival);
+        self.executor.count_idle(&self.drive, now - waiting.arrival);
         let served = Served { overhead, seek, rotate, transfer, end, ..Served::default() };
         self.in_service = Some(Done { sequence: waiting.sequence, served, flush: false });
     }
@@ -171,7 +171,7 @@ impl Device for Mechanics<'_> {
     fn next_event(&self) -> Option<NextEvent> {
         match &self.in_service {
             Some(done) => Some(NextEvent::Completion(done.served.end)),
-            None => self.servo.next_idle_event().map(NextEvent::Decision),
+            None => self.executor.next_idle_event().map(NextEvent::Decision),
         }
     }
 
@@ -179,20 +179,20 @@ impl Device for Mechanics<'_> {
     fn advance(&mut self, now: SimTime) -> Option<Done> {
         let Some(done) = self.in_service.take() else {
             let head = self.departure(now);
-            if let Some((access, op)) = self.servo.advance_idle(&self.drive, head, true) {
+            if let Some((access, op)) = self.executor.advance_idle(&self.drive, head, true) {
                 (self.head, self.last_op) = (access.end, op);
             }
             return None;
         };
         // The arm could do nothing else while the command was processed.
-        self.servo.foreground_took(done.sequence, done.served.overhead + done.served.head());
-        self.servo.foreground_done(done.sequence, now);
+        self.executor.foreground_took(done.sequence, done.served.overhead + done.served.head());
+        self.executor.foreground_done(done.sequence, now);
         Some(done)
     }
 
     fn work(&self) -> Work {
         let Self { head_time, overhead: processing, .. } = *self;
-        let (free, idle) = (self.servo.free_time(), self.servo.idle_time());
+        let (free, idle) = (self.executor.free_time(), self.executor.idle_time());
         let busy = head_time.total() + processing;
         Work { busy, head_time, processing, free, idle, ..Work::default() }
     }
@@ -205,7 +205,7 @@ const LOOKS: u64 = 100;
 /// A whole drive.
 pub struct WholeDrive<'p> {
     unit: Unit,
-    servo: Servo<'p>,
+    executor: ArmExecutor<'p>,
     /// Writes that are done and may still be in the buffer alone, for the servo's planner: the
     /// number that the buffer gave to the last write until then, and the request's sequence.
     in_buffer: VecDeque<(u64, u64)>,
@@ -213,39 +213,39 @@ pub struct WholeDrive<'p> {
 
 impl<'p> WholeDrive<'p> {
     /// The unit and the servo of one arm.
-    pub fn new(unit: Unit, servo: Servo<'p>) -> Self {
-        let unit = if servo.has_planner() { unit.with_destage_shares() } else { unit };
-        Self { unit, servo, in_buffer: VecDeque::new() }
+    pub fn new(unit: Unit, executor: ArmExecutor<'p>) -> Self {
+        let unit = if executor.has_planner() { unit.with_destage_shares() } else { unit };
+        Self { unit, executor, in_buffer: VecDeque::new() }
     }
 
     /// Tells the planner of writes that have reached the media.
     #[inline]
     fn end_writes(&mut self, now: SimTime) {
         while let Some((sequence, head)) = self.unit.destage_share() {
-            self.servo.foreground_took(sequence, head);
+            self.executor.foreground_took(sequence, head);
         }
         while let Some(&(write, sequence)) = self.in_buffer.front() {
             if !self.unit.is_written(write, now) {
                 break;
             }
             self.in_buffer.pop_front();
-            self.servo.foreground_done(sequence, now);
+            self.executor.foreground_done(sequence, now);
         }
     }
 
     /// Tells the planner of a request that is done, of a write only when it is on the media.
     fn end(&mut self, now: SimTime, op: Op, done: &Done) {
         if !done.served.hit {
-            self.servo.count_idle(self.unit.drive(), done.served.queue);
+            self.executor.count_idle(self.unit.drive(), done.served.queue);
         } else if op == Op::Write || self.unit.has_read_on() {
             // Writing it back, or reading on behind it, moves the head for nobody who waits.
-            self.servo.forget_idle();
+            self.executor.forget_idle();
         }
         if op == Op::Write && done.served.hit {
             self.in_buffer.push_back((self.unit.newest_write(), done.sequence));
         } else {
-            self.servo.foreground_took(done.sequence, done.served.head());
-            self.servo.foreground_done(done.sequence, now);
+            self.executor.foreground_took(done.sequence, done.served.head());
+            self.executor.foreground_done(done.sequence, now);
         }
     }
 
@@ -255,12 +255,12 @@ impl<'p> WholeDrive<'p> {
         let is_idle = self.unit.is_idle(now);
         self.end_writes(now);
         let head = self.unit.departure(now);
-        if let Some((access, op)) = self.servo.advance_idle(self.unit.drive(), head, is_idle) {
+        if let Some((access, op)) = self.executor.advance_idle(self.unit.drive(), head, is_idle) {
             self.unit.lend_head(access.end, op, now + access.total());
         } else if !is_idle && !self.has_requests() {
             // It says neither when its own work ends nor when that goes on.
             let soon = self.unit.drive().rotation().period() / LOOKS;
-            self.servo.begin_idle(now, self.unit.media_free().max(now + soon));
+            self.executor.begin_idle(now, self.unit.media_free().max(now + soon));
         }
     }
 
@@ -268,7 +268,7 @@ impl<'p> WholeDrive<'p> {
     /// buffer has are done.
     #[inline]
     fn has_requests(&self) -> bool {
-        self.unit.has_commands() || self.servo.foreground_count() > self.in_buffer.len()
+        self.unit.has_commands() || self.executor.foreground_count() > self.in_buffer.len()
     }
 }
 
@@ -285,28 +285,28 @@ impl Device for WholeDrive<'_> {
 
     #[inline]
     fn arrived(&mut self, now: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
-        self.servo.foreground_arrived(now, waiting, promotion);
+        self.executor.foreground_arrived(now, waiting, promotion);
     }
 
     #[inline]
     fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
-        self.servo.takes(now, waiting)
+        self.executor.takes(now, waiting)
     }
 
     #[inline]
     fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
-        self.servo.read_before(now, write)
+        self.executor.read_before(now, write)
     }
 
     #[inline]
     fn promote(&mut self, now: SimTime) -> Option<Promoted> {
-        self.servo.promote(now)
+        self.executor.promote(now)
     }
 
     #[inline]
     fn submit(&mut self, now: SimTime, waiting: &Waiting) {
         self.end_writes(now);
-        self.unit.submit(now, waiting, &mut self.servo);
+        self.unit.submit(now, waiting, &mut self.executor);
     }
 
     fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
@@ -316,7 +316,7 @@ impl Device for WholeDrive<'_> {
     #[inline]
     fn next_event(&self) -> Option<NextEvent> {
         let next = self.unit.next_event();
-        let Some(idle) = self.servo.next_idle_event() else { return next };
+        let Some(idle) = self.executor.next_idle_event() else { return next };
         next.filter(|next| next.time() <= idle).or(Some(NextEvent::Decision(idle)))
     }
 
@@ -327,12 +327,12 @@ impl Device for WholeDrive<'_> {
             return None;
         }
         self.end_writes(now);
-        let done = self.unit.advance(now, &mut self.servo)?;
-        if let Some(request) = self.servo.foreground(done.sequence) {
+        let done = self.unit.advance(now, &mut self.executor)?;
+        if let Some(request) = self.executor.foreground(done.sequence) {
             let op = request.op;
             self.end(now, op, &done);
             if !self.has_requests() {
-                self.servo.begin_idle(now, now);
+                self.executor.begin_idle(now, now);
             }
         }
         Some(done)
@@ -347,9 +347,9 @@ impl Device for WholeDrive<'_> {
             until: self.unit.media_free(),
             dirty_blocks: self.unit.dirty_blocks(),
             destaging: self.unit.destaging(),
-            free: self.servo.free_time(),
-            idle: self.servo.idle_time(),
-            external: None,
+            free: self.executor.free_time(),
+            idle: self.executor.idle_time(),
+            host: None,
             margins: Vec::new(),
         }
     }

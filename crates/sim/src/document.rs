@@ -207,10 +207,36 @@ const UNKNOWN_KEY: &str = "unknown field ";
 const MISSING_KEY: &str = "missing field ";
 const UNKNOWN_NAME: &str = "unknown variant ";
 
+/// Keys and names of earlier versions, with their names of today.
+const RENAMED: [(&str, &str); 11] = [
+    ("at_drive", "queue_depth"),
+    ("data-mining", "scan"),
+    ("decide_before", "lead_time"),
+    ("enough", "sample_share"),
+    ("external", "host"),
+    ("habits", "behaviour"),
+    ("onboard", "electronics"),
+    ("prices", "region_weights"),
+    ("think", "think_time"),
+    ("think_distribution", "think_time_distribution"),
+    ("worth", "latency_weight"),
+];
+
+/// The end of a message about a name that is none of those `known`: the one that was probably meant.
+fn meant<'n>(name: &str, known: impl Iterator<Item = &'n str> + Clone) -> String {
+    let renamed = RENAMED
+        .iter()
+        .find(|(before, now)| *before == name && known.clone().any(|known| known == *now));
+    match renamed {
+        Some((_, now)) => format!("; it is called `{now}` now"),
+        None => did_you_mean(name, known),
+    }
+}
+
 /// Of `text` as Serde has it of the value of this key: what it is, and what is needed.
 fn explained(key: &str, value: Option<&Value>, text: &str) -> String {
     let (wrong, expected) = text.split_once(", expected ").unwrap_or((text, ""));
-    let meant = |name: &str| did_you_mean(name.trim_matches('`'), quoted(expected));
+    let meant = |name: &str| meant(name.trim_matches('`'), quoted(expected));
     if let Some(name) = wrong.strip_prefix(MISSING_KEY) {
         let before = if key.is_empty() { String::new() } else { format!("{key}.") };
         return format!("the key `{before}{}` is missing", name.trim_matches('`'));
@@ -238,7 +264,7 @@ fn share_meant(value: &Value, expected: &str) -> String {
 }
 
 /// Names in a text of Serde's: all that stands between accents.
-fn quoted(text: &str) -> impl Iterator<Item = &str> {
+fn quoted(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.split('`').skip(1).step_by(2)
 }
 
@@ -306,7 +332,7 @@ mod tests {
             ),
             (
                 "[workload]\nkind = 'closed'\nthink = 3",
-                "line 3: `workload.think` is 3: a length of time as a text with its unit".into(),
+                "line 3: `workload.think_time` is 3: a length of time as a text with its unit".into(),
             ),
             (
                 "[workload]\nkind = 'closed'\n[workload.pattern]\nsize = '3xB'",
@@ -314,7 +340,7 @@ mod tests {
             ),
             (
                 "[workload]\nkind = 'closed'\nthink_distribution = 'exp'",
-                "line 3: `workload.think_distribution` is \"exp\": `constant` or `exponential` is needed"
+                "line 3: `workload.think_time_distribution` is \"exp\": `constant` or `exponential` is needed"
                     .into(),
             ),
             ("[workload]\nrequests = 5", "line 1: the key `workload.kind` is missing".into()),
@@ -350,7 +376,7 @@ mod tests {
             ),
             (
                 "[freeblock]\ntask = 'scrup'",
-                "line 2: `freeblock.task` is \"scrup\": one of `data-mining`",
+                "line 2: `freeblock.task` is \"scrup\": one of `scan`",
                 "scrub",
             ),
             (

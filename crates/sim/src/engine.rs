@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use freewheel_model::array::{Piece, Striping};
 use freewheel_model::drive::Drive;
+use freewheel_model::electronics::{Done, NextEvent, Served};
 use freewheel_model::freeblock::tasks::Promoted;
-use freewheel_model::onboard::{Done, NextEvent, Served};
 use freewheel_model::sched::{Moment, Policy, Waiting};
 use freewheel_units::{Blocks, Op, SimTime};
 
@@ -39,7 +39,7 @@ struct Engine<'a, D, S> {
     now: SimTime,
     calendar: Calendar,
     /// Arms that may have work to give out at this instant, each once.
-    touched: Touched,
+    touched: TouchedArms,
     pending: PendingRequests,
     promoted: PromotedRequests,
     flushes: FlushOrder,
@@ -82,7 +82,7 @@ pub(crate) fn tally<D: Device, S: Source>(
         observer,
         now: SimTime::ZERO,
         calendar,
-        touched: Touched::new(arms_count),
+        touched: TouchedArms::new(arms_count),
         pending: PendingRequests::default(),
         promoted: PromotedRequests::default(),
         flushes: FlushOrder::default(),
@@ -316,12 +316,12 @@ fn begin_promoted<D: Device>(
 }
 
 /// Arms in the order they were touched, each once.
-struct Touched {
+struct TouchedArms {
     list: Vec<u32>,
     marked: Vec<bool>,
 }
 
-impl Touched {
+impl TouchedArms {
     fn new(arms: usize) -> Self {
         Self { list: Vec::new(), marked: vec![false; arms] }
     }

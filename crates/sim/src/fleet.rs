@@ -76,7 +76,7 @@ pub(crate) fn run(
     progress: Progress<'_>,
     simulate: impl Fn(&Member, Progress<'_>) -> Result<Tally, ConfigError> + Sync,
 ) -> Result<RunResult, ConfigError> {
-    let progress = Mutex::new(Together { done: 0, drives: members.len() as u64, progress });
+    let progress = Mutex::new(FleetProgress { done: 0, drives: members.len() as u64, progress });
     let simulate = |member: &Member| -> Result<Sum, ConfigError> {
         let mut before = 0;
         let tally = simulate(member, &mut |done, total| {
@@ -95,13 +95,13 @@ pub(crate) fn run(
 }
 
 /// Progress of all drives together.
-struct Together<'a> {
+struct FleetProgress<'a> {
     done: u64,
     drives: u64,
     progress: Progress<'a>,
 }
 
-impl Together<'_> {
+impl FleetProgress<'_> {
     /// A drive has done so much more, of a `total` that is the same for every drive.
     fn add(&mut self, done: u64, total: u64) {
         self.done += done;

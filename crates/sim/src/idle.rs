@@ -69,15 +69,15 @@ pub(crate) struct Idle {
     next: Option<SimTime>,
     under_way: Option<(FreeRun, SimTime)>,
     /// Once there has been a run.
-    left: Option<Left>,
+    left: Option<InterruptedHead>,
     /// The first access behind it, once there has been one.
-    behind: Option<Behind>,
+    behind: Option<FirstAccessAfter>,
     time: IdleTime,
 }
 
 /// The head as the foreground left it.
 #[derive(Clone, Copy)]
-struct Left {
+struct InterruptedHead {
     /// When the first run took it away.
     head: Departure,
     /// When the idle time began.
@@ -87,8 +87,8 @@ struct Left {
 }
 
 /// The first foreground access behind runs in idle time.
-struct Behind {
-    left: Left,
+struct FirstAccessAfter {
+    left: InterruptedHead,
     begin: SimTime,
     end: SimTime,
     target: Target,
@@ -143,7 +143,7 @@ impl Idle {
         let run = planner.plan_idle(&head)?;
         let access = run.access(drive, &head);
         let since = self.since.unwrap_or(head.begin);
-        let left = self.left.get_or_insert(Left { head, since, until: None });
+        let left = self.left.get_or_insert(InterruptedHead { head, since, until: None });
         (left.since, left.until) = (since, None);
         self.under_way = Some((run, head.begin + access.total()));
         self.time.runs += 1;
@@ -157,13 +157,14 @@ impl Idle {
     /// The foreground has the head again, for an access that begins and ends like this.
     pub fn access(&mut self, begin: SimTime, end: SimTime, target: &Target, seek_error_ns: i64) {
         if let Some(left) = self.left.take() {
-            self.behind = Some(Behind { left, begin, end, target: *target, seek_error_ns });
+            self.behind =
+                Some(FirstAccessAfter { left, begin, end, target: *target, seek_error_ns });
         }
     }
 
     /// The drive has moved the head itself: nobody was kept waiting.
     pub fn forget(&mut self, planner: &mut dyn Planner) {
-        if let Some(Left { since, until: Some(until), .. }) = self.left.take() {
+        if let Some(InterruptedHead { since, until: Some(until), .. }) = self.left.take() {
             planner.idle_used(until - since, SimDuration::ZERO);
         }
     }
@@ -172,7 +173,7 @@ impl Idle {
     /// for the head for so long: counts what that work cost it.
     pub fn count(&mut self, planner: &mut dyn Planner, drive: &Drive, waited: SimDuration) {
         let Some(behind) = self.behind.take() else { return };
-        let Behind { left, begin, end, target, seek_error_ns } = behind;
+        let FirstAccessAfter { left, begin, end, target, seek_error_ns } = behind;
         // Waits behind the media's part, for the bus, are none of the head's.
         let earliest = SimTime::from_ns(begin.ns().saturating_sub(waited.ns()));
         let ready = earliest.max(left.until.unwrap_or(earliest));

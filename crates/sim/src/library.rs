@@ -9,7 +9,7 @@ use freewheel_trace::read_text;
 use freewheel_units::did_you_mean;
 use thiserror::Error;
 
-use crate::black_box::HabitError;
+use crate::black_box::BehaviourError;
 use crate::document;
 
 /// The drives of `drives/`, by name.
@@ -77,7 +77,7 @@ pub enum DriveError {
         /// The file or shipped drive.
         origin: String,
         /// Key, value and what is allowed.
-        source: HabitError,
+        source: BehaviourError,
     },
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use std::sync::Arc;
 
     use freewheel_model::drive::Quantity;
-    use freewheel_model::onboard::Unit;
+    use freewheel_model::electronics::Unit;
     use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
     fn no_shipped_drive_has_a_bus_slower_than_its_media() {
         for name in names() {
             let (spec, drive) = drive(name).unwrap();
-            let limit = spec.onboard.bus.and_then(|bus| drive.limit_of_bus(bus));
+            let limit = spec.electronics.bus.and_then(|bus| drive.limit_of_bus(bus));
             assert_eq!(limit, None, "{name}");
         }
     }
@@ -243,7 +243,7 @@ mod tests {
     fn sequential_rate(spec: &DriveSpec, drive: &Arc<Drive>, first: u64) -> f64 {
         const BLOCKS: u32 = 128;
         const READS: u64 = 300;
-        let mut unit = Unit::new(drive, &spec.onboard).unwrap();
+        let mut unit = Unit::new(drive, &spec.electronics).unwrap();
         let mut read = |now, number| {
             let start = Lbn::new(first + number * u64::from(BLOCKS));
             unit.serve(now, Op::Read, start, BLOCKS).end

@@ -2,18 +2,18 @@
 
 mod time;
 
-use freewheel_model::external::{Account, MarginInUse};
+use freewheel_model::host::{Account, MarginInUse};
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 
 use self::time::{BusyTime, share};
+use crate::arm_executor::FreeTime;
 use crate::background::{Background, BackgroundResult};
 use crate::completion::Completion;
 use crate::config::{PostmarkResult, WriteBackReferences};
 use crate::device::Work;
 use crate::idle::IdleTime;
-use crate::servo::FreeTime;
 use crate::zoned::{Refusal, RefusedWrites};
 
 pub use self::time::{BusyShares, FreeResult, HeadTime, Resource, Stages};
@@ -60,7 +60,7 @@ struct Ended {
     outstanding_max: u64,
     free: Option<FreeTime>,
     idle: Option<IdleTime>,
-    external: Option<Account>,
+    host: Option<Account>,
     margins: Vec<MarginInUse>,
     /// Of any of the drives, which are all alike.
     media_bytes_per_second: u64,
@@ -97,7 +97,7 @@ pub struct RunResult {
     pub idle: Option<IdleTime>,
     /// What a scheduler outside the drive saw and did, where there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub external: Option<Account>,
+    pub host: Option<Account>,
     /// The margins of free work that it has learned, where it has: by what is done at the end of a
     /// movement, how far that goes and which way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -276,7 +276,7 @@ impl Tally {
             outstanding_max: self.outstanding.max(),
             free: work.iter().filter_map(|work| work.free).reduce(FreeTime::and),
             idle: work.iter().filter_map(|work| work.idle).reduce(IdleTime::and),
-            external: work.iter().filter_map(|work| work.external).reduce(Account::and),
+            host: work.iter().filter_map(|work| work.host).reduce(Account::and),
             margins: margins_of(work),
             media_bytes_per_second,
         };
@@ -336,7 +336,7 @@ impl Tally {
                 .free
                 .map(|free| FreeResult::new(free, self.ended.media_bytes_per_second, elapsed.ns())),
             idle: self.ended.idle,
-            external: self.ended.external,
+            host: self.ended.host,
             margins: self.ended.margins,
             background: self.background,
             postmark: self.postmark,
@@ -435,7 +435,7 @@ impl Ended {
         self.outstanding_max = self.outstanding_max.max(other.outstanding_max);
         self.free = self.free.into_iter().chain(other.free).reduce(FreeTime::and);
         self.idle = self.idle.into_iter().chain(other.idle).reduce(IdleTime::and);
-        self.external = self.external.into_iter().chain(other.external).reduce(Account::and);
+        self.host = self.host.into_iter().chain(other.host).reduce(Account::and);
         MarginInUse::add(&mut self.margins, &other.margins);
         self.media_bytes_per_second = self.media_bytes_per_second.max(other.media_bytes_per_second);
     }
@@ -467,7 +467,7 @@ pub(crate) fn mix(hash: u64, word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use freewheel_model::drive;
-    use freewheel_model::onboard::Served;
+    use freewheel_model::electronics::Served;
     use freewheel_units::{Blocks, Lbn};
 
     use super::*;

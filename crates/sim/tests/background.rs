@@ -14,14 +14,14 @@ use freewheel_model::drive::Drive;
 use freewheel_sim::background::{TaskKind, TaskResult};
 use freewheel_sim::config::{Experiment, Layout, SimConfig, Workload};
 use freewheel_sim::source::PatternSpec;
-use freewheel_sim::{Completion, ExternalConfig, RunResult};
+use freewheel_sim::{Completion, HostConfig, RunResult};
 use freewheel_units::{Bytes, Prng, SimDuration, SimTime};
 
 /// A closed workload on a small drive.
 fn experiment(policy: &str, freeblock: &str) -> Experiment {
     let text = format!(
         "electronics = false\nscheduler.policy = \"{policy}\"\n\
-         workload = {{ kind = \"closed\", outstanding = 4, think = \"10ms\", pattern = {{ size = \
+         workload = {{ kind = \"closed\", outstanding = 4, think_time = \"10ms\", pattern = {{ size = \
          \"2KiB\", align = \"512B\" }} }}\n[freeblock]\n{freeblock}"
     );
     let config = SimConfig::parse(&text, "test", &[]).unwrap();
@@ -87,14 +87,14 @@ fn decisions_beyond_their_budget_of_nodes_are_counted() {
 fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
     let adapt = "{ step = { geometric = 2.0 }, tolerance = 0.05, least = \"1ms\", most = \"1s\" }";
     let idle = format!("idle = {{ after = \"5ms\", adapt = {adapt} }}");
-    let external = Some(ExternalConfig::default());
-    for (keys, drives, external) in [
+    let host = Some(HostConfig::default());
+    for (keys, drives, host) in [
         ("promote_tail = { cost = 0.2 }", 1, None),
         ("promote_tail = { cost = 0.2 }", 3, None),
         ("task = \"backup\"", 1, None),
         ("task = \"write\"", 1, None),
         (&idle, 1, None),
-        ("", 1, external),
+        ("", 1, host),
     ] {
         let mut experiment = experiment("sstf", &format!("{keys}\nblock_size = \"2KiB\"\n"));
         let Workload::Closed { requests, .. } = &mut experiment.config.workload else { panic!() };
@@ -103,7 +103,7 @@ fn a_run_whose_decisions_are_watched_is_the_same_and_each_is_made_once() {
             let array = &mut experiment.config.array;
             (array.layout, array.drives) = (Layout::Independent, Some(drives));
         }
-        experiment.config.external = external;
+        experiment.config.host = host;
         let decided = AtomicU64::new(0);
         let around = |decide: &mut dyn FnMut()| {
             decide();
@@ -141,7 +141,7 @@ fn sparse(seed: u64, idle: &str) -> (RunResult, Vec<Completion>) {
 fn sparse_whole(seed: u64, idle: &str) -> (RunResult, Vec<Completion>) {
     let mut experiment = experiment("fcfs", idle);
     experiment.config.electronics = true;
-    experiment.spec.onboard = any_electronics(&mut Prng::new(seed, "electronics"));
+    experiment.spec.electronics = any_electronics(&mut Prng::new(seed, "electronics"));
     sparse_on(experiment, seed)
 }
 
@@ -246,7 +246,7 @@ fn idle_time_under_load_loses_no_request_of_a_whole_drive() {
         let mut experiment = experiment("sptf", "idle = { after = \"1ms\" }");
         experiment.config.seed = seed;
         experiment.config.electronics = true;
-        experiment.spec.onboard = any_electronics(&mut Prng::new(seed, "electronics"));
+        experiment.spec.electronics = any_electronics(&mut Prng::new(seed, "electronics"));
         let workload = &mut experiment.config.workload;
         let Workload::Closed { requests, outstanding, .. } = workload else { panic!() };
         (*requests, *outstanding) = (400, 1 + seed as u32 % 3);
@@ -359,7 +359,7 @@ fn a_wrong_value_of_idle_time_is_refused_by_its_key() {
 fn a_wrong_value_of_a_task_is_refused_by_its_key() {
     for (task, message) in [
         ("block_size = \"2MiB\"", "`block_size` is 2MiB: from 512 B to 1MiB"),
-        ("enough = 1.5", "`enough` is 1.5"),
+        ("sample_share = 1.5", "`sample_share` is 1.5"),
         ("share = 0", "`share` is 0"),
         ("deadline = \"0s\"", "`deadline` is 0"),
         ("deadline = \"1s\"\nshare = 2", "`deadline` and `share`"),
@@ -376,7 +376,7 @@ fn a_wrong_value_of_a_task_is_refused_by_its_key() {
 fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
     let tasks = "task = \"scrub\"\nenough = 0.02\n\
                  [[freeblock.beside]]\ntask = \"scrub\"\nenough = 0.02\n\
-                 [[freeblock.beside]]\ntask = \"data-mining\"\npriority = \"low\"\n";
+                 [[freeblock.beside]]\ntask = \"scan\"\npriority = \"low\"\n";
     let text = format!(
         "drive = \"atlas10k\"\nelectronics = false\n\
          workload = {{ kind = \"closed\", outstanding = 10, requests = 3000 }}\n\
@@ -388,7 +388,7 @@ fn tasks_beside_the_first_share_its_blocks_and_are_counted_apart() {
     assert!(!first.rounds.is_empty(), "a round is complete");
     assert_eq!(same.rounds, first.rounds, "what one reads the other has too");
     assert_eq!((&first.name[..], &same.name[..]), ("scrub sample", "scrub sample 2"));
-    assert_eq!((&low.name[..], low.kind), ("data mining", TaskKind::DataMining));
+    assert_eq!((&low.name[..], low.kind), ("scan", TaskKind::Scan));
     assert!(low.unfinished.blocks() > 100 && low.rounds.is_empty(), "{low:?}");
     // The first tasks are the same, so are their ends; the last one has more to do.
     assert_eq!(first.expected_end_ns, same.expected_end_ns);
@@ -546,7 +546,7 @@ fn a_backup_is_one_round_and_copies_what_is_about_to_be_written_over() {
 #[test]
 fn a_backup_and_a_part_of_the_drive_are_refused_where_they_cannot_be() {
     for (task, message) in [
-        ("task = \"backup\"\nenough = 0.5", "`enough`: a backup is of all its blocks"),
+        ("task = \"backup\"\nenough = 0.5", "`sample_share`: a backup is of all its blocks"),
         ("task = \"backup\"\nrounds = 2", "`rounds` is 2: a backup has 1"),
         ("start = \"100B\"", "`start` is 100B: a whole number"),
         ("start = \"1TiB\"", "`start` is 1TiB: a whole number"),

@@ -42,7 +42,7 @@ fn task(kind: &str, block: Bytes, requests: u64, until: &str) -> TaskResult {
     let drive = library::build(&spec, "fewer cylinders").unwrap();
     let text = format!(
         "electronics = false\n\
-         workload = {{ kind = \"closed\", outstanding = 10, think = \"30ms\", requests = {requests}, \
+         workload = {{ kind = \"closed\", outstanding = 10, think_time = \"30ms\", requests = {requests}, \
          pattern = {{ size = \"8KiB\", align = \"4KiB\" }} }}\n\
          [freeblock]\nrule = \"paths\"\ntask = \"{kind}\"\nblock_size = \"{block}\"\n{until}"
     );
@@ -67,8 +67,8 @@ fn the_end_foretold_early_is_within_a_sixth_of_the_true_one_on_a_large_drive() {
         let begun = task("scrub", block, requests, "");
         let read = begun.unfinished.blocks() as f64 / begun.blocks as f64;
         assert!(part.contains(&read), "{read} after {requests} requests");
-        let foretold = begun.expected_end_ns.unwrap() as f64 / whole_ns;
-        assert!((foretold - 1.0).abs() < 1.0 / 6.0, "{foretold:.3} after {requests} requests");
+        let predicted = begun.expected_end_ns.unwrap() as f64 / whole_ns;
+        assert!((predicted - 1.0).abs() < 1.0 / 6.0, "{predicted:.3} after {requests} requests");
     }
 }
 
@@ -76,7 +76,7 @@ fn the_end_foretold_early_is_within_a_sixth_of_the_true_one_on_a_large_drive() {
 fn larger_blocks_than_the_usual_ones_make_no_task_faster_on_long_tracks() {
     let usual = usual_block();
     assert!(usual < Bytes::from_kib(256), "an eighth of a track");
-    for kind in ["scrub", "data-mining"] {
+    for kind in ["scrub", "scan"] {
         let seconds = [usual, Bytes::from_kib(256)].map(|block| {
             let seconds = round_ns(kind, block) as f64 / 1e9;
             println!("{kind} in blocks of {block}: {seconds:.0} s");

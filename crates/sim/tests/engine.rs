@@ -8,7 +8,7 @@ use freewheel_model::array::Striping;
 use freewheel_model::sched::POLICIES;
 use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_sim::source::{Fit, Placement, Replay};
-use freewheel_sim::{Arm, Completion, Mechanics, RunResult, SeekErrors, Servo, library, run};
+use freewheel_sim::{Arm, ArmExecutor, Completion, Mechanics, RunResult, SeekErrors, library, run};
 use freewheel_trace::Record;
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime, VolumeBlock};
 use proptest::prelude::*;
@@ -137,7 +137,7 @@ fn play(records: &[Record], policy: &str) -> Vec<Completion> {
     let policy = policy.parse::<freewheel_model::sched::PolicySpec>().unwrap().build().unwrap();
     let mut done = Vec::new();
     let drive = Arc::new(drive);
-    let device = Mechanics::new(&drive, Servo::new(SeekErrors::new(&drive, 1, 0)));
+    let device = Mechanics::new(&drive, ArmExecutor::new(SeekErrors::new(&drive, 1, 0)));
     let striping = Striping::single(drive.blocks());
     let arm = Arm { drive, policy, device };
     run(&striping, None, &mut [arm], &mut source, &mut |c| done.push(*c)).unwrap();

@@ -15,8 +15,8 @@ use freewheel_model::drive::{Drive, Physical, Position};
 use freewheel_model::freeblock::tasks::{
     CADENCE, Counts, Extent, Pace, Priority, TaskSpec, Tasks, Until,
 };
-use freewheel_model::freeblock::uses::data_mining;
-use freewheel_model::freeblock::{FreeRun, Opportunity, Options, Planner, Rule, Spent};
+use freewheel_model::freeblock::uses::scan;
+use freewheel_model::freeblock::{FreeRun, GapUse, Opportunity, Options, Planner, Rule};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::FreeTime;
 use freewheel_sim::config::{Experiment, Planners, SimConfig};
@@ -134,7 +134,7 @@ impl Misled {
     fn scanning(drive: &Arc<Drive>, rule: Rule, longer_ns: u64) -> Self {
         let options = Options { rule, ..Options::default() };
         let mut tasks = Tasks::new(drive, options, CADENCE);
-        tasks.register(SimTime::ZERO, data_mining(drive.blocks(), 1)).unwrap();
+        tasks.register(SimTime::ZERO, scan(drive.blocks(), 1)).unwrap();
         Self { tasks, longer_ns }
     }
 }
@@ -149,8 +149,8 @@ impl Planner for Misled {
         self.tasks.done(run, at);
     }
 
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        self.tasks.filled(gap, spent);
+    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+        self.tasks.filled(gap, gap_use);
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
@@ -165,7 +165,7 @@ fn any_tasks(setting: &Setting, rule: Rule) -> Tasks {
     let options = Options { rule, ..Options::default() };
     let cadence = [CADENCE, SimDuration::from_ns(1 + prng.below(200_000_000))];
     let mut tasks = Tasks::new(&setting.drive, options, cadence[prng.below(2) as usize]);
-    let scan = data_mining(capacity, 1 + prng.below(20) as u32);
+    let scan = scan(capacity, 1 + prng.below(20) as u32);
     tasks.register(SimTime::ZERO, scan).unwrap();
     for _ in 0..prng.below(4) {
         let size = 1 + prng.below(30);
@@ -186,8 +186,8 @@ fn any_tasks(setting: &Setting, rule: Rule) -> Tasks {
 }
 
 fn adds_up(free: &FreeTime) -> bool {
-    let spent = (free.transfer_ns + free.unused_ns) as i128 + free.extra_seek_ns;
-    spent == free.potential_ns as i128 && free.gaps_late == 0 && free.foreground_delay_ns == 0
+    let gap_use = (free.transfer_ns + free.unused_ns) as i128 + free.extra_seek_ns;
+    gap_use == free.potential_ns as i128 && free.gaps_late == 0 && free.foreground_delay_ns == 0
 }
 
 proptest! {

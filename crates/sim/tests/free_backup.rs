@@ -9,9 +9,11 @@ mod setting;
 
 use std::collections::VecDeque;
 
-use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, TaskId, Tasks, Which};
+use freewheel_model::freeblock::tasks::{
+    BlockSelection, CADENCE, Event, Extent, Promoted, TaskId, Tasks,
+};
 use freewheel_model::freeblock::{
-    Foreground, FreeRun, Opportunity, Options, Planner, Rule, Spent, uses,
+    Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule, uses,
 };
 use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
@@ -85,8 +87,8 @@ impl Planner for Watched {
         self.take_events();
     }
 
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        self.tasks.filled(gap, spent);
+    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+        self.tasks.filled(gap, gap_use);
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
@@ -101,7 +103,7 @@ impl Planner for Watched {
         if self.copies && self.asked_for != Some(write.sequence) {
             let extent = Extent::new(write.start.get(), write.blocks.into());
             // A backup that is complete is not known any more.
-            let reads = self.tasks.promote(self.backup, Which::Touching(&[extent]), 64);
+            let reads = self.tasks.promote(self.backup, BlockSelection::Touching(&[extent]), 64);
             self.waiting.extend(reads.unwrap_or_default());
             self.asked_for = Some(write.sequence);
         }

@@ -12,12 +12,12 @@ use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::{Options, Planner, Rule};
 use freewheel_model::log_disk::{
-    CleanReads, Cleaner, Command, LogDisk, LogDiskSpec, LogIo, LogicalBlock, Wish,
+    CleanReads, Cleaner, Command, FreeRequest, LogDisk, LogDiskSpec, LogIo, LogicalBlock,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::postmark::{CleaningTask, FreeReads, cleaning_task};
 use freewheel_sim::source::{Request, Source, SourceError};
-use freewheel_sim::{Arm, Mechanics, SeekErrors, Servo, run};
+use freewheel_sim::{Arm, ArmExecutor, Mechanics, SeekErrors, run};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
@@ -88,8 +88,12 @@ impl Checked {
         loop {
             for wish in self.disk.take_wishes() {
                 match wish {
-                    Wish::Register(start) => assert!(self.wanted.insert(start), "{start} twice"),
-                    Wish::Abort(start) => assert!(self.wanted.remove(&start), "{start} unknown"),
+                    FreeRequest::Register(start) => {
+                        assert!(self.wanted.insert(start), "{start} twice")
+                    }
+                    FreeRequest::Abort(start) => {
+                        assert!(self.wanted.remove(&start), "{start} unknown")
+                    }
                 }
                 self.free_reads.wish(wish);
             }
@@ -182,9 +186,9 @@ fn serve(drive: &Arc<Drive>, spec: LogDiskSpec, rule: Rule, seed: u64) -> Checke
     let options = Options { rule, ..Options::default() };
     let (task, mut planner) = cleaning_task(drive, spec.block, options);
     let mut checked = Checked::new(spec, task, 3_000, seed);
-    let servo = Servo::new(SeekErrors::new(drive, seed, 0)).with_planner(&mut planner);
+    let executor = ArmExecutor::new(SeekErrors::new(drive, seed, 0)).with_planner(&mut planner);
     let policy = PolicySpec::Fcfs.build().unwrap();
-    let device = Mechanics::new(drive, servo);
+    let device = Mechanics::new(drive, executor);
     let mut arms = [Arm { drive: Arc::clone(drive), policy, device }];
     run(&Striping::single(drive.blocks()), None, &mut arms, &mut checked, &mut |_| {}).unwrap();
     checked
@@ -210,7 +214,7 @@ fn nothing_is_handed_out_before_it_was_read_or_after_it_was_aborted() {
     let drive = one_surface();
     let (mut task, mut planner) = cleaning_task(&drive, Blocks::new(8), Options::default());
     let starts = [0, 8, 16].map(Lbn::new);
-    starts.iter().for_each(|&start| task.wish(Wish::Register(start)));
+    starts.iter().for_each(|&start| task.wish(FreeRequest::Register(start)));
     let at = SimTime::from_ns;
     // The foreground passes over the first two, one after the other.
     planner.passed(Op::Read, starts[0], 8, at(100));
@@ -222,7 +226,7 @@ fn nothing_is_handed_out_before_it_was_read_or_after_it_was_aborted() {
     };
     assert_eq!(take(&mut task, at(99)), []);
     assert_eq!(take(&mut task, at(100)), [starts[0]]);
-    starts[1..].iter().for_each(|&start| task.wish(Wish::Abort(start)));
+    starts[1..].iter().for_each(|&start| task.wish(FreeRequest::Abort(start)));
     planner.passed(Op::Read, starts[2], 8, at(300));
     assert_eq!(take(&mut task, at(400)), []);
 }

@@ -17,15 +17,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use freewheel_model::drive::Drive;
+use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::spec::{BufferSpec, ElectronicsSpec, WriteCache};
 use freewheel_model::freeblock::tasks::{
     CADENCE, Event, Extent, Promoted, TaskId, TaskSpec, Tasks, Until,
 };
-use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Rule, Spent};
-use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::{BufferSpec, OnboardSpec, WriteCache};
+use freewheel_model::freeblock::{
+    Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule,
+};
 use freewheel_model::sched::Waiting;
 use freewheel_sim::source::PatternSpec;
-use freewheel_sim::{Device, SeekErrors, Servo, WholeDrive};
+use freewheel_sim::{ArmExecutor, Device, SeekErrors, WholeDrive};
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 use setting::{Setting, any_setting};
@@ -224,8 +226,8 @@ impl Planner for Versions {
         self.take_events();
     }
 
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        self.tasks.filled(gap, spent);
+    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+        self.tasks.filled(gap, gap_use);
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
@@ -371,11 +373,11 @@ fn a_write_that_the_buffer_took_is_done_for_planners_when_it_is_on_the_media() {
         write_cache: WriteCache::On,
         ..BufferSpec::default()
     };
-    let onboard = OnboardSpec { buffer: Some(cached), ..OnboardSpec::default() };
-    let unit = Unit::new(&drive, &onboard).unwrap();
+    let electronics = ElectronicsSpec { buffer: Some(cached), ..ElectronicsSpec::default() };
+    let unit = Unit::new(&drive, &electronics).unwrap();
     let mut ends = Ends::default();
-    let servo = Servo::new(SeekErrors::new(&drive, 1, 0)).with_planner(&mut ends);
-    let mut device = WholeDrive::new(unit, servo);
+    let executor = ArmExecutor::new(SeekErrors::new(&drive, 1, 0)).with_planner(&mut ends);
+    let mut device = WholeDrive::new(unit, executor);
     let mut now = SimTime::ZERO;
     let mut taken = Vec::new();
     for (sequence, op, wait) in [(0, Op::Write, 0), (1, Op::Read, 0), (2, Op::Read, 1000)] {

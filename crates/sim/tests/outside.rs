@@ -12,20 +12,21 @@ use common::{random_spec, with_remaps};
 use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, SeekDirection};
-use freewheel_model::external::{
-    Account, Conservatism, External, ExternalSpec, Finished, MarginInUse, Part, SameTrack,
-};
+use freewheel_model::electronics::spec::{ElectronicsSpec, QueueSpec, SectorFormat, WriteCache};
 use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
-use freewheel_model::freeblock::uses::data_mining;
+use freewheel_model::freeblock::uses;
 use freewheel_model::freeblock::{
-    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, Rule, SoFar,
+    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, Rule, SearchProgress,
 };
-use freewheel_model::onboard::spec::{OnboardSpec, QueueSpec, SectorFormat, WriteCache};
+use freewheel_model::host::{
+    Account, Conservatism, Finished, MarginInUse, Part, PredictionSpec, PredictiveScheduler,
+    SameTrack,
+};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::black_box::{Activity, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::config::{Experiment, SimConfig};
-use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
-use freewheel_sim::{Arm, Completion, Device, Outside, library, run};
+use freewheel_sim::source::{Closed, Pattern, PatternSpec, ThinkTime};
+use freewheel_sim::{Arm, Completion, Device, HostDevice, library, run};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
@@ -44,14 +45,14 @@ fn constant(margin_us: u64) -> Conservatism {
 struct Setting {
     real: DriveSpec,
     believed: DriveSpec,
-    habits: Habits,
-    scheduler: ExternalSpec,
+    behaviour: Behaviour,
+    scheduler: PredictionSpec,
     policy: PolicySpec,
     requests: u64,
-    think: SimDuration,
+    think_time: SimDuration,
     free: bool,
     /// So often searches for free work may go on in a gap.
-    patience: u64,
+    stalled_requests_max: u64,
     /// Requests begin and end at any block of 512 B.
     of_512: bool,
 }
@@ -155,35 +156,35 @@ impl Setting {
     /// An Atlas 10K without electronics, under a scan.
     fn bare() -> Self {
         let mut spec = library::spec("atlas10k").unwrap();
-        spec.onboard = OnboardSpec::default();
-        let habits = Habits {
+        spec.electronics = ElectronicsSpec::default();
+        let behaviour = Behaviour {
             queue_depth: Some(2),
             write_cache: Some(WriteCache::Off),
-            ..Habits::default()
+            ..Behaviour::default()
         };
-        let scheduler = ExternalSpec { conservatism: constant(0), ..ExternalSpec::default() };
+        let scheduler = PredictionSpec { conservatism: constant(0), ..PredictionSpec::default() };
         Self {
             believed: spec.clone(),
             real: spec,
-            habits,
+            behaviour,
             scheduler,
             policy: PolicySpec::Fcfs,
             requests: 4000,
-            think: MS * 30,
+            think_time: MS * 30,
             free: true,
-            patience: u64::MAX,
+            stalled_requests_max: u64::MAX,
             of_512: false,
         }
     }
 
     fn jittery(jitter: SimDuration) -> Self {
         let bare = Self::bare();
-        let scheduler = ExternalSpec {
+        let scheduler = PredictionSpec {
             conservatism: Conservatism::Constant(jitter + us(10)),
             ..bare.scheduler
         };
-        let habits = Habits { seek_jitter: Some(jitter), ..bare.habits };
-        Self { habits, scheduler, ..bare }
+        let behaviour = Behaviour { seek_jitter: Some(jitter), ..bare.behaviour };
+        Self { behaviour, scheduler, ..bare }
     }
 
     /// Forty cylinders of one surface, which a scan reads more than once.
@@ -216,24 +217,26 @@ impl Setting {
             ..PatternSpec::default()
         };
         let pattern = Pattern::new(spec, drive.blocks(), 1).unwrap();
-        Closed::new(pattern, 10, Think::Constant(self.think), self.requests, 1)
+        Closed::new(pattern, 10, ThinkTime::Constant(self.think_time), self.requests, 1)
     }
 
     fn run(&self) -> Outcome {
         let believed = Arc::new(library::build(&self.believed, "believed").unwrap());
-        let onboard = self.believed.onboard.with_processing(self.believed.overhead);
-        let host = believed.with_overhead(onboard.command_overhead());
-        let switch = onboard.read_write_switch;
-        let scheduler = External::new(&host, switch, self.policy, self.scheduler).unwrap();
-        let scheduler = scheduler.with_media_sectors(onboard.sector.sectors());
-        let (real, habits) = (&self.real, &self.habits);
-        let drive = EmulatedDrive::new(real, "real", habits, BadBlocks::default(), 1).unwrap();
+        let electronics = self.believed.electronics.with_processing(self.believed.overhead);
+        let host = believed.with_overhead(electronics.command_overhead());
+        let switch = electronics.read_write_switch;
+        let scheduler =
+            PredictiveScheduler::new(&host, switch, self.policy, self.scheduler).unwrap();
+        let scheduler = scheduler.with_media_sectors(electronics.sector.sectors());
+        let (real, behaviour) = (&self.real, &self.behaviour);
+        let drive = EmulatedDrive::new(real, "real", behaviour, BadBlocks::default(), 1).unwrap();
         let mut tasks = scan(&scheduler.planners_drive());
-        let mut planner = Impatient { tasks: &mut tasks, patience: self.patience };
+        let mut planner =
+            Impatient { tasks: &mut tasks, stalled_requests_max: self.stalled_requests_max };
         let planner = self.free.then_some(&mut planner as &mut dyn Planner);
         let (mut finished, mut completions) = (Vec::new(), Vec::new());
         let mut watch = |one: &Finished| finished.push(one.clone());
-        let device = Outside::new(scheduler, drive, planner).watched_by(&mut watch);
+        let device = HostDevice::new(scheduler, drive, planner).watched_by(&mut watch);
         let policy = PolicySpec::Fcfs.build().unwrap();
         let mut arms = [Arm { drive: Arc::clone(&believed), policy, device }];
         let mut source = self.transactions(&believed);
@@ -252,7 +255,7 @@ impl Setting {
 fn scan(drive: &Arc<Drive>) -> Tasks {
     let options = Options { rule: Rule::Paths, ..Options::default() };
     let mut tasks = Tasks::new(drive, options, CADENCE);
-    let spec: TaskSpec = data_mining(drive.blocks(), 8);
+    let spec: TaskSpec = uses::scan(drive.blocks(), 8);
     tasks.register(SimTime::ZERO, spec).unwrap();
     tasks
 }
@@ -271,9 +274,9 @@ fn commands_that_are_sent_together_are_processed_one_after_the_other() {
     let mut setting = Setting::bare();
     setting.real.overhead.read = us(700);
     setting.believed = setting.real.clone();
-    setting.habits.queue_depth = Some(4);
+    setting.behaviour.queue_depth = Some(4);
     setting.scheduler =
-        ExternalSpec { at_drive: 4, same_track: SameTrack::Distinct, ..setting.scheduler };
+        PredictionSpec { queue_depth: 4, same_track: SameTrack::Distinct, ..setting.scheduler };
     let outcome = setting.run();
     assert!(outcome.errors().iter().all(|&error| error == 0), "{:?}", outcome.account);
     assert!(outcome.account.commands > 100, "{:?}", outcome.account);
@@ -282,7 +285,7 @@ fn commands_that_are_sent_together_are_processed_one_after_the_other() {
 /// Whoever plans for as long as searches are told so often in a gap that they may go on.
 struct Impatient<'a> {
     tasks: &'a mut Tasks,
-    patience: u64,
+    stalled_requests_max: u64,
 }
 
 impl Planner for Impatient<'_> {
@@ -292,9 +295,9 @@ impl Planner for Impatient<'_> {
 
     fn plan_while(&mut self, gap: &Opportunity, _: GoOn<'_>, runs: &mut Vec<FreeRun>) {
         let mut asked = 0;
-        let mut go_on = |_: SoFar| {
+        let mut go_on = |_: SearchProgress| {
             asked += 1;
-            asked <= self.patience
+            asked <= self.stalled_requests_max
         };
         self.tasks.plan_while(gap, &mut go_on, runs);
     }
@@ -323,8 +326,14 @@ impl Planner for Impatient<'_> {
 #[test]
 fn clients_are_served_in_the_same_order_and_at_the_same_times_however_long_searches_may_go_on() {
     for policy in [PolicySpec::Fcfs, PolicySpec::Sptf] {
-        let setting = |patience| Setting { policy, patience, requests: 1500, ..Setting::bare() };
-        let [none, some, all] = [0, 20, u64::MAX].map(|patience| setting(patience).run());
+        let setting = |stalled_requests_max| Setting {
+            policy,
+            stalled_requests_max,
+            requests: 1500,
+            ..Setting::bare()
+        };
+        let [none, some, all] =
+            [0, 20, u64::MAX].map(|stalled_requests_max| setting(stalled_requests_max).run());
         let served = |outcome: &Outcome| -> Vec<_> {
             let of = |done: &Completion| (done.request.start, done.arrival, done.end);
             outcome.completions.iter().map(of).collect()
@@ -350,25 +359,25 @@ fn setting_of(seed: u64) -> Option<Setting> {
     (drive.blocks().get() > 300).then_some(())?;
     let same_tracks = [SameTrack::Merge, SameTrack::Distinct, SameTrack::Never];
     let policies = [PolicySpec::Fcfs, PolicySpec::Sstf, PolicySpec::Sptf, PolicySpec::Clook];
-    let decide_before = if prng.chance(0.5) { us(prng.below(2000)) } else { SimDuration::MAX };
-    let scheduler = ExternalSpec {
-        at_drive: 1 + prng.below(3) as u32,
+    let lead_time = if prng.chance(0.5) { us(prng.below(2000)) } else { SimDuration::MAX };
+    let scheduler = PredictionSpec {
+        queue_depth: 1 + prng.below(3) as u32,
         conservatism: constant(prng.below(2) * prng.below(300)),
         same_track: same_tracks[prng.below(3) as usize],
-        decide_before,
-        ..ExternalSpec::default()
+        lead_time,
+        ..PredictionSpec::default()
     };
-    let queue_depth = Some(scheduler.at_drive);
+    let queue_depth = Some(scheduler.queue_depth);
     Some(Setting {
         believed: spec.clone(),
         real: spec,
-        habits: Habits { queue_depth, ..Habits::default() },
+        behaviour: Behaviour { queue_depth, ..Behaviour::default() },
         scheduler,
         policy: policies[prng.below(4) as usize],
         requests: 200,
-        think: MS * 30,
+        think_time: MS * 30,
         free: true,
-        patience: u64::MAX,
+        stalled_requests_max: u64::MAX,
         of_512: false,
     })
 }
@@ -395,15 +404,18 @@ fn any_jittery_setting() -> impl Strategy<Value = Setting> {
     (any_setting(), 0u64..200, 0u64..400).prop_map(|(plain, near, far)| {
         let turn = plain.real.rotation_period.ns();
         let of_turn = |part: u64| Some(SimDuration::from_ns(turn * part / 12_000));
-        let habits =
-            Habits { seek_jitter: of_turn(near), seek_jitter_far: of_turn(far), ..plain.habits };
-        let scheduler = ExternalSpec {
+        let behaviour = Behaviour {
+            seek_jitter: of_turn(near),
+            seek_jitter_far: of_turn(far),
+            ..plain.behaviour
+        };
+        let scheduler = PredictionSpec {
             conservatism: Conservatism::Learned,
-            at_drive: plain.scheduler.at_drive.max(2),
+            queue_depth: plain.scheduler.queue_depth.max(2),
             ..plain.scheduler
         };
-        let habits = Habits { queue_depth: Some(scheduler.at_drive), ..habits };
-        Setting { habits, scheduler, requests: 2000, ..plain }
+        let behaviour = Behaviour { queue_depth: Some(scheduler.queue_depth), ..behaviour };
+        Setting { behaviour, scheduler, requests: 2000, ..plain }
     })
 }
 
@@ -423,9 +435,9 @@ proptest! {
         let outcome = setting.run();
         let (allowed, account) = (allowed(&outcome, &setting), outcome.account);
         prop_assert!(account.delay_ns <= allowed.ns().into(), "{allowed}: {account:?}");
-        let quiet = Setting { habits: Habits::default(), ..setting.clone() };
-        let habits = Habits { queue_depth: setting.habits.queue_depth, ..quiet.habits };
-        let quiet = Setting { habits, ..quiet }.run();
+        let quiet = Setting { behaviour: Behaviour::default(), ..setting.clone() };
+        let behaviour = Behaviour { queue_depth: setting.behaviour.queue_depth, ..quiet.behaviour };
+        let quiet = Setting { behaviour, ..quiet }.run();
         prop_assert_eq!((quiet.account.late, quiet.account.delayed), (0, 0));
     }
 }
@@ -436,7 +448,7 @@ fn learned_margins_hold_their_budget_where_seeks_are_off_by_more_than_any_margin
     let mut read = Vec::new();
     for jitter in [us(800), us(1000), us(2500)] {
         let jittery = Setting::jittery(jitter);
-        let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..jittery.scheduler };
+        let scheduler = PredictionSpec { conservatism: Conservatism::Learned, ..jittery.scheduler };
         let setting = Setting { scheduler, requests: 8000, ..jittery };
         let outcome = setting.run();
         let (allowed, account) = (allowed(&outcome, &setting), outcome.account);
@@ -449,23 +461,23 @@ fn learned_margins_hold_their_budget_where_seeks_are_off_by_more_than_any_margin
 #[test]
 fn learned_margins_read_more_than_the_constant_they_begin_with_and_hold_the_budget() {
     let constant = Setting::jittery(us(50));
-    let start = ExternalSpec { conservatism: self::constant(300), ..constant.scheduler };
-    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..constant.scheduler };
+    let start = PredictionSpec { conservatism: self::constant(300), ..constant.scheduler };
+    let scheduler = PredictionSpec { conservatism: Conservatism::Learned, ..constant.scheduler };
     let learned = Setting { scheduler, requests: 8000, ..constant.clone() }.run();
     let start = Setting { scheduler: start, requests: 8000, ..constant }.run();
     let blocks = [&learned, &start].map(|outcome| outcome.account.free_blocks);
     assert!(blocks[0] * 100 > blocks[1] * 106, "{blocks:?}");
     let head: SimDuration = learned.finished.iter().map(|finished| finished.head).sum();
     let share = learned.account.delay_ns as f64 / head.ns() as f64;
-    assert!(share < ExternalSpec::default().budget, "{share}");
+    assert!(share < PredictionSpec::default().budget, "{share}");
 }
 
 #[test]
 fn a_drive_whose_seeks_vary_more_inward_has_longer_margins_that_way_and_the_budget_is_held() {
     let even = Setting::jittery(us(30));
-    let habits = Habits { seek_jitter_inward: Some(us(250)), ..even.habits };
-    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..even.scheduler };
-    let outcome = Setting { habits, scheduler, requests: 20_000, ..even }.run();
+    let behaviour = Behaviour { seek_jitter_inward: Some(us(250)), ..even.behaviour };
+    let scheduler = PredictionSpec { conservatism: Conservatism::Learned, ..even.scheduler };
+    let outcome = Setting { behaviour, scheduler, requests: 20_000, ..even }.run();
     let known = outcome.margins.iter().filter(|of| of.movements > 400);
     let mean_us = |direction| {
         let of = known.clone().filter(|of| of.direction == Some(direction));
@@ -475,17 +487,17 @@ fn a_drive_whose_seeks_vary_more_inward_has_longer_margins_that_way_and_the_budg
     let inward = mean_us(SeekDirection::Inward);
     let outward = mean_us(SeekDirection::Outward);
     assert!(inward > 2 * outward, "{inward} us inward, {outward} us outward");
-    assert!(outcome.delayed() < ExternalSpec::default().budget, "{}", outcome.delayed());
+    assert!(outcome.delayed() < PredictionSpec::default().budget, "{}", outcome.delayed());
 }
 
 #[test]
 fn what_a_drive_does_for_itself_does_not_widen_learned_margins() {
     let jittery = Setting::jittery(us(50));
-    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..jittery.scheduler };
+    let scheduler = PredictionSpec { conservatism: Conservatism::Learned, ..jittery.scheduler };
     let quiet = Setting { scheduler, requests: 8000, ..jittery };
     let activity = Activity { every: MS * 500, lasts: MS * 20 };
-    let habits = Habits { activity: Some(activity), ..quiet.habits };
-    let busy = Setting { habits, ..quiet.clone() }.run();
+    let behaviour = Behaviour { activity: Some(activity), ..quiet.behaviour };
+    let busy = Setting { behaviour, ..quiet.clone() }.run();
     let a_gap =
         |outcome: &Outcome| outcome.account.free_blocks as f64 / outcome.account.gaps as f64;
     let (quiet, busy) = (a_gap(&quiet.run()), a_gap(&busy));
@@ -518,7 +530,7 @@ fn a_margin_as_long_as_the_jitter_makes_nothing_late() {
 #[test]
 fn the_delay_of_the_foreground_is_what_its_end_comes_later() {
     let bold = Setting::jittery(us(50));
-    let bold = Setting { scheduler: Setting::bare().scheduler, think: us(0), ..bold };
+    let bold = Setting { scheduler: Setting::bare().scheduler, think_time: us(0), ..bold };
     let alone = Setting { free: false, ..bold.clone() };
     let end = |outcome: &Outcome| outcome.completions.iter().map(|done| done.end).max().unwrap();
     let (with, without) = (bold.run(), alone.run());
@@ -539,8 +551,8 @@ fn head_times_are_foreseen_as_well_as_by_fast02() {
 #[test]
 fn replies_that_come_late_cost_little() {
     let setting = Setting::jittery(us(50));
-    let habits = Habits { reply_jitter: us(80), ..setting.habits };
-    let outcome = Setting { habits, ..setting }.run();
+    let behaviour = Behaviour { reply_jitter: us(80), ..setting.behaviour };
+    let outcome = Setting { behaviour, ..setting }.run();
     assert!(outcome.account.late_behind_free <= 4, "{:?}", outcome.account);
     assert!(outcome.account.gaps > 3800, "{:?}", outcome.account);
 }
@@ -559,8 +571,8 @@ fn a_spindle_that_is_slower_than_its_data_sheet_is_followed() {
 fn internal_activity_costs_its_own_time_and_no_burst_of_bad_decisions() {
     let quiet = Setting::jittery(us(50));
     let activity = Activity { every: MS * 500, lasts: MS * 20 };
-    let habits = Habits { activity: Some(activity), ..quiet.habits };
-    let busy = Setting { habits, ..quiet.clone() }.run();
+    let behaviour = Behaviour { activity: Some(activity), ..quiet.behaviour };
+    let busy = Setting { behaviour, ..quiet.clone() }.run();
     let seconds = busy.completions.last().unwrap().end.ns() as f64 / 1e9;
     let interruptions = seconds / 0.5;
     // An interruption before a media access shows as turns that are lost.
@@ -587,8 +599,8 @@ fn a_reply_from_the_buffer_is_recognised_and_the_next_command_foreseen_again() {
 #[test]
 fn commands_of_their_own_on_a_track_are_sent_only_where_that_is_allowed() {
     let paper = Setting::jittery(us(50));
-    let distinct = ExternalSpec { same_track: SameTrack::Distinct, ..paper.scheduler };
-    let never = ExternalSpec { same_track: SameTrack::Never, ..paper.scheduler };
+    let distinct = PredictionSpec { same_track: SameTrack::Distinct, ..paper.scheduler };
+    let never = PredictionSpec { same_track: SameTrack::Never, ..paper.scheduler };
     let free = |scheduler| Setting { scheduler, ..paper.clone() }.run();
     let (merge, distinct, never) = (free(paper.scheduler), free(distinct), free(never));
     assert_eq!((never.account.merged, merge.account.merged > 0), (0, true));
@@ -624,7 +636,7 @@ fn each_actuator_of_a_drive_is_foreseen_by_a_scheduler_of_its_own() {
                 requests = 1000\noutstanding = 8\n";
     let config = SimConfig::parse(text, "test", &[]).unwrap();
     let result = Experiment::new(config).unwrap().run().unwrap();
-    let seen = result.external.unwrap();
+    let seen = result.host.unwrap();
     assert_eq!(result.requests, 1000);
     // Neither knows its spindle at first.
     assert!((900..1000).contains(&seen.predicted), "{seen:?}");
@@ -635,38 +647,38 @@ fn each_actuator_of_a_drive_is_foreseen_by_a_scheduler_of_its_own() {
 fn reordering(plain: Setting) -> Setting {
     let mut real = plain.real;
     let depth = 3;
-    real.onboard.queue =
+    real.electronics.queue =
         Some(QueueSpec { depth, scheduler: PolicySpec::Sptf, ..QueueSpec::default() });
-    let habits = Habits { queue_depth: None, ..plain.habits };
-    let scheduler = ExternalSpec { at_drive: depth, ..plain.scheduler };
-    Setting { real, habits, scheduler, ..plain }
+    let behaviour = Behaviour { queue_depth: None, ..plain.behaviour };
+    let scheduler = PredictionSpec { queue_depth: depth, ..plain.scheduler };
+    Setting { real, behaviour, scheduler, ..plain }
 }
 
 /// A drive with a buffer, which answers writes as it is told.
 fn buffering(plain: Setting, write_cache: WriteCache) -> Setting {
-    let onboard = library::spec("atlas10k").unwrap().onboard;
+    let electronics = library::spec("atlas10k").unwrap().electronics;
     // A bus slower than the media would hide whose end is seen.
-    let onboard = OnboardSpec { bus: None, ..onboard };
-    let real = DriveSpec { onboard, ..plain.real };
-    let habits = Habits { write_cache: Some(write_cache), ..plain.habits };
-    Setting { believed: real.clone(), real, habits, ..plain }
+    let electronics = ElectronicsSpec { bus: None, ..electronics };
+    let real = DriveSpec { electronics, ..plain.real };
+    let behaviour = Behaviour { write_cache: Some(write_cache), ..plain.behaviour };
+    Setting { believed: real.clone(), real, behaviour, ..plain }
 }
 
 /// Sends what the drive has room for at once, so that it has as much to choose from as may be.
 fn eager(plain: Setting) -> Setting {
-    let scheduler = ExternalSpec { decide_before: SimDuration::MAX, ..plain.scheduler };
+    let scheduler = PredictionSpec { lead_time: SimDuration::MAX, ..plain.scheduler };
     Setting { scheduler, ..plain }
 }
 
 fn learning(plain: Setting) -> Setting {
-    let scheduler = ExternalSpec { conservatism: Conservatism::Learned, ..plain.scheduler };
+    let scheduler = PredictionSpec { conservatism: Conservatism::Learned, ..plain.scheduler };
     Setting { scheduler, ..plain }
 }
 
 /// Clients that never think, so that whatever takes longer shows in the end. Behind a scan and without,
 /// and by what part it ends later.
 fn behind_a_scan(make: impl Fn(Setting) -> Setting) -> (Outcome, f64) {
-    let busy = Setting { think: us(0), requests: 20_000, ..Setting::jittery(us(50)) };
+    let busy = Setting { think_time: us(0), requests: 20_000, ..Setting::jittery(us(50)) };
     let with = make(learning(busy));
     let alone = Setting { free: false, ..with.clone() }.run();
     let outcome = with.run();
@@ -697,7 +709,7 @@ fn free_work_of_a_drive_that_reorders_costs_the_foreground_no_more_than_the_budg
     {
         let (outcome, later) = behind_a_scan(make);
         assert!(outcome.overtaken() > least, "{}", outcome.overtaken());
-        let budget = ExternalSpec::default().budget;
+        let budget = PredictionSpec::default().budget;
         assert!(outcome.delayed() < budget, "{}", outcome.delayed());
         assert!(later < 2.0 * budget, "{later}");
     }
@@ -713,7 +725,7 @@ fn a_scan_of_a_drive_that_answers_writes_at_once_is_whole_but_holds_the_budget_o
     let outcome = small.run();
     outcome.assert_answered_once(&small);
     outcome.assert_scanned(&small);
-    let budget = ExternalSpec::default().budget;
+    let budget = PredictionSpec::default().budget;
     let of = |cache| behind_a_scan(|plain| buffering(plain, cache));
     let [(on, later_on), (off, later_off)] = [WriteCache::On, WriteCache::Off].map(of);
     assert!(
@@ -730,11 +742,11 @@ fn a_scan_of_a_drive_that_answers_writes_at_once_is_whole_but_holds_the_budget_o
 /// host knows of them or does not.
 fn of_512e(plain: Setting, is_known: bool) -> Setting {
     let mut believed = library::spec("exos-7e8-8tb").unwrap();
-    believed.onboard = OnboardSpec::default();
+    believed.electronics = ElectronicsSpec::default();
     let sector = SectorFormat::Emulated512;
     let mut real = believed.clone();
-    real.onboard.sector = sector;
-    believed.onboard.sector = if is_known { sector } else { SectorFormat::Native512 };
+    real.electronics.sector = sector;
+    believed.electronics.sector = if is_known { sector } else { SectorFormat::Native512 };
     Setting { real, believed, of_512: true, ..plain }
 }
 
@@ -761,7 +773,7 @@ fn writes_of_part_sectors_are_foreseen_to_the_nanosecond_where_the_sectors_are_k
 
 #[test]
 fn free_work_beside_part_sectors_holds_the_budget_and_is_lost_only_where_nobody_knows_of_them() {
-    let budget = ExternalSpec::default().budget;
+    let budget = PredictionSpec::default().budget;
     let of = |is_known| behind_a_scan(|plain| of_512e(plain, is_known));
     let [(known, later_known), (unknown, later_unknown)] = [true, false].map(of);
     for (outcome, later) in [(&known, later_known), (&unknown, later_unknown)] {
@@ -778,7 +790,7 @@ fn free_work_beside_part_sectors_holds_the_budget_and_is_lost_only_where_nobody_
 fn of_4kn(more: &str) -> String {
     format!(
         "drive = \"exos-x24-24tb\"\nscheduler = {{ policy = \"sptf\" }}\n\
-         external.habits.sector = \"4kn\"\n{more}"
+         host.behaviour.sector = \"4kn\"\n{more}"
     )
 }
 
@@ -807,7 +819,7 @@ fn less_than_sectors_of_a_4kn_drive_is_refused_by_its_key_with_the_way_out() {
         let config = SimConfig::parse(&of_4kn(&text), "test", &[]).unwrap();
         let error = Experiment::check(&config).unwrap_err().to_string();
         assert!(error.starts_with(start) && error.contains("512e"), "{text}: {error}");
-        let of_512e = ["external.habits.sector=512e".to_owned()];
+        let of_512e = ["host.behaviour.sector=512e".to_owned()];
         let config = SimConfig::parse(&of_4kn(&text), "test", &of_512e).unwrap();
         Experiment::check(&config).unwrap();
     }
@@ -859,5 +871,5 @@ fn a_trace_that_asks_a_4kn_drive_for_part_sectors_is_refused_with_its_record() {
     };
     let error = run(&[]).unwrap_err().to_string();
     assert!(error.starts_with("record 2 of the trace asks for 8 blocks") && error.contains("512e"));
-    run(&["external.habits.sector=512e".to_owned()]).unwrap();
+    run(&["host.behaviour.sector=512e".to_owned()]).unwrap();
 }

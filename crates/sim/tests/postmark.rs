@@ -18,7 +18,7 @@ use freewheel_sim::postmark::{
     PostmarkSpec, SmallFiles, cleaning_task, files_for, used_blocks,
 };
 use freewheel_sim::source::{Request, Source, SourceError};
-use freewheel_sim::{Arm, Completion, Device, FreeTime, Mechanics, SeekErrors, Servo, run};
+use freewheel_sim::{Arm, ArmExecutor, Completion, Device, FreeTime, Mechanics, SeekErrors, run};
 use freewheel_units::{SimDuration, SimTime};
 
 use one_surface::one_surface;
@@ -155,18 +155,18 @@ fn metadata_go_to_the_log_at_once_or_with_the_data() {
 const SMALL_LOG: LogDiskSpec =
     LogDiskSpec { segments: 60, cache_blocks: 600, ..LogDiskSpec::OSDI00 };
 
-fn servo<'p>(drive: &Drive) -> Servo<'p> {
-    Servo::new(SeekErrors::new(drive, 1, 0))
+fn executor<'p>(drive: &Drive) -> ArmExecutor<'p> {
+    ArmExecutor::new(SeekErrors::new(drive, 1, 0))
 }
 
 /// Serves all of `source`, and shows every request that was served.
 fn serve(
     drive: &Arc<Drive>,
-    servo: Servo<'_>,
+    executor: ArmExecutor<'_>,
     source: &mut impl Source,
 ) -> (Vec<Completion>, Option<FreeTime>) {
     let policy = PolicySpec::Fcfs.build().unwrap();
-    let device = Mechanics::new(drive, servo);
+    let device = Mechanics::new(drive, executor);
     let mut arms = [Arm { drive: Arc::clone(drive), policy, device }];
     let mut served = Vec::new();
     let striping = Striping::single(drive.blocks());
@@ -194,7 +194,7 @@ fn second_pass<F: FreeReads>(process: &PostmarkProcess<F>) -> Pass {
 fn original(files: u32, seed: u64) -> Pass {
     let drive = one_surface();
     let mut process = process(files, SMALL_LOG, NoFreeReads, seed);
-    serve(&drive, servo(&drive), &mut process);
+    serve(&drive, executor(&drive), &mut process);
     second_pass(&process)
 }
 
@@ -205,8 +205,8 @@ fn freeblock_served(files: u32, seed: u64) -> (Pass, Vec<Completion>, FreeTime) 
     let disk = LogDiskSpec { cleaner, ..SMALL_LOG };
     let (task, mut planner) = cleaning_task(&drive, disk.block, Options::default());
     let mut process = process(files, disk, task, seed);
-    let servo = servo(&drive).with_planner(&mut planner);
-    let (served, free) = serve(&drive, servo, &mut process);
+    let executor = executor(&drive).with_planner(&mut planner);
+    let (served, free) = serve(&drive, executor, &mut process);
     (second_pass(&process), served, free.unwrap())
 }
 
@@ -286,7 +286,7 @@ fn cleaning_in_gaps_delays_no_request_by_a_nanosecond() {
     assert_eq!((free.gaps_late, free.foreground_delay_ns), (0, 0));
     let drive = one_surface();
     let requests = served.iter().map(|c| (c.arrival, c.request)).collect();
-    let (alone, _) = serve(&drive, servo(&drive), &mut Again(requests));
+    let (alone, _) = serve(&drive, executor(&drive), &mut Again(requests));
     assert_eq!(served, alone);
 }
 
@@ -316,7 +316,7 @@ fn an_experiment_runs_the_same_process_and_ideal_is_original_without_its_cleanin
     let drive = &experiment.drive;
     let mut process =
         PostmarkProcess::new(spec, disk, metadata, CpuTimes::OSDI00, 1, NoFreeReads, 1);
-    let device = Mechanics::new(drive, Servo::new(SeekErrors::new(drive, 1, 0)));
+    let device = Mechanics::new(drive, ArmExecutor::new(SeekErrors::new(drive, 1, 0)));
     let policy = PolicySpec::Fcfs.build().unwrap();
     let mut arms = [Arm { drive: Arc::clone(drive), policy, device }];
     run(&experiment.striping, None, &mut arms, &mut process, &mut |_| {}).unwrap();
@@ -352,7 +352,7 @@ fn what_does_not_go_with_postmark_is_refused_with_the_way_out() {
         ("workload.passes = 0", "`passes` is 0"),
         ("workload.transactions = 5000000", "`transactions` is 5000000: at most"),
         ("freeblock.task = \"scrub\"", "`kind` is postmark: `freeblock` does not go with it"),
-        ("external = {}", "`kind` is postmark: `external`"),
+        ("external = {}", "`kind` is postmark: `host`"),
         ("array.drives = 2", "`kind` is postmark: its log is on one drive"),
         ("drive = \"exos-2x18-18tb\"", "`kind` is postmark: its log is on one drive"),
         ("drive = \"ultrastar-hc680-28tb\"", "`kind` is postmark: a host-managed drive"),

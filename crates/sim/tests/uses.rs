@@ -58,7 +58,7 @@ fn what_a_task_cannot_have_is_refused_by_its_key_with_the_way_out() {
         ),
         (
             "task = \"compare\"\nother_start = \"1GiB\"\nenough = 0.5",
-            "`enough` of a task of compare",
+            "`sample_share` of a task of compare",
         ),
         (
             "task = \"compare\"\nother_start = \"1GiB\"\npromote_tail = { cost = 0.1 }",
@@ -71,10 +71,7 @@ fn what_a_task_cannot_have_is_refused_by_its_key_with_the_way_out() {
         ("task = \"write-back\"\ndeadline = \"1s\"", "`deadline` of a task of write-back"),
         ("task = \"scrub\"\nmemory = \"1MiB\"", "`memory` belongs to a task of compare, prefetch"),
         ("task = \"scrub\"\ntracks_ahead = 1", "`tracks_ahead` belongs to a task of prefetch"),
-        (
-            "other_start = \"1GiB\"",
-            "`other_start` belongs to a task of compare, not of data-mining",
-        ),
+        ("other_start = \"1GiB\"", "`other_start` belongs to a task of compare, not of scan"),
         (
             "task = \"write-back\"\n[[freeblock.beside]]\ntask = \"write-back\"",
             "beside[0]: `task` is write-back, as another task's",
@@ -129,20 +126,23 @@ fn a_comparison_compares_every_pair_once_within_its_memory_whatever_that_is() {
 /// next track begins.
 #[test]
 fn prefetching_foresees_the_rest_of_every_track_and_more_tracks_when_it_is_asked_to() {
-    let foreseen = |ahead: u32| {
+    let predicted_reads = |ahead: u32| {
         let task = format!("[freeblock]\ntask = \"prefetch\"\ntracks_ahead = {ahead}\n");
         // As good as the same place over and over: the next one lies within some tracks.
         let near = "size = \"4KiB\", local_share = 0.95, local_sd = \"256KiB\"";
         let result = run(config(1, 3000, near, &task));
         let Some(UseResult::Prefetch(came)) = first(&result).used else { panic!() };
-        let PrefetchCounts { reads, foreseen, hits, predicted, prefetched, used } = came.counts;
+        let PrefetchCounts { reads, predicted_reads, hits, predicted_blocks, prefetched, used } =
+            came.counts;
         assert_eq!(reads, result.read_response.count);
-        assert!(hits <= foreseen && prefetched <= predicted && used >= hits && hits > 0);
+        assert!(
+            hits <= predicted_reads && prefetched <= predicted_blocks && used >= hits && hits > 0
+        );
         let in_gaps = first(&result).unfinished.in_gaps;
         assert!(in_gaps >= prefetched && first(&result).blocks == 0, "{in_gaps}");
-        foreseen as f64 / reads as f64
+        predicted_reads as f64 / reads as f64
     };
-    let [rest, more] = [0, 4].map(foreseen);
+    let [rest, more] = [0, 4].map(predicted_reads);
     assert!(more > 1.3 * rest && rest > 0.05, "{rest}, {more}");
 }
 
@@ -187,8 +187,8 @@ fn writes_of_parts_of_blocks_go_to_the_drive_and_the_rest_of_a_dirty_block_stays
 
 /// The same with clients that think.
 fn thinking(mut config: SimConfig) -> SimConfig {
-    let Workload::Closed { think, .. } = &mut config.workload else { unreachable!() };
-    *think = SimDuration::from_ms(30);
+    let Workload::Closed { think_time, .. } = &mut config.workload else { unreachable!() };
+    *think_time = SimDuration::from_ms(30);
     config
 }
 
@@ -301,7 +301,7 @@ fn any_case() -> impl Strategy<Value = (SimConfig, SimConfig)> {
             format!("{compare}memory = \"{}\"\n", pick(&["4KiB", "256KiB", "16MiB"])),
             format!("task = \"prefetch\"\ntracks_ahead = {}\n", pick(&["0", "1", "3"])),
             format!("task = \"prefetch\"\nmemory = \"{}\"\n", pick(&["4KiB", "1MiB"])),
-            "task = \"data-mining\"\n".to_owned(),
+            "task = \"scan\"\n".to_owned(),
         ];
         let (one, other) = (pick(&["0", "1", "2"]), pick(&["0", "1", "2", "3"]));
         let [one, other] = [one, other].map(|n| tasks[n.parse::<usize>().unwrap()].clone());

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use freewheel_model::drive::{Departure, Drive, Rest};
+use freewheel_model::drive::{Departure, Drive, RemainingAccess};
 use freewheel_model::freeblock::{
     Delivered, Effort, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
 };
@@ -153,7 +153,9 @@ fn any_gap(drive: &Drive, prng: &mut Prng) -> Opportunity {
         let target = drive.target(place(prng), Blocks::new(16), op);
         let begin = SimTime::from_ns(prng.below(1 << 40));
         let departure = Departure::after_read(begin, source.at);
-        let leg = drive.next_leg(&departure, &Rest::whole(&target), 0).expect("a target has a leg");
+        let leg = drive
+            .next_leg(&departure, &RemainingAccess::whole(&target), 0)
+            .expect("a target has a leg");
         let gap = Opportunity::before(&departure, &leg, 0);
         if gap.latency() > SimDuration::ZERO {
             return gap;

@@ -33,7 +33,8 @@ fn reckoned(came: &PostmarkResult) -> Option<Finding> {
 /// The process has cleaned for want of gaps that the drive keeps for itself.
 fn few_gaps(config: &SimConfig, spec: &DriveSpec, came: &PostmarkResult) -> Option<Finding> {
     let last = came.passes.last().filter(|_| came.cleaner == PostmarkCleaner::Freeblock)?;
-    let keeps = spec.onboard.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before);
+    let keeps =
+        spec.electronics.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before);
     (config.electronics && keeps && last.copied_blocks > 0).then(|| Finding {
         headline: format!(
             "The gaps brought {} of the blocks that cleaning copied, and the process read the others: the drive keeps rotational latency for its own buffer.",

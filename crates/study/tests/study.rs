@@ -142,7 +142,7 @@ fn a_policy_that_does_harm_is_named_where_none_helps() {
 /// The Atlas 10K with a command queue of its own.
 fn drive_with_queue() -> tempfile::NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
-    let queue = "\n[onboard.queue]\ndepth = 32\nscheduler = { policy = \"sptf\" }\n";
+    let queue = "\n[electronics.queue]\ndepth = 32\nscheduler = { policy = \"sptf\" }\n";
     let text = freewheel_sim::library::text("atlas10k").unwrap();
     file.write_all((text.into_owned() + queue).as_bytes()).unwrap();
     file

@@ -25,12 +25,12 @@ mod error;
 mod format;
 mod info;
 mod input;
+mod read_error;
 mod reader;
 mod record;
 mod regions;
 mod scan;
 mod source;
-mod unread;
 mod write;
 
 pub use characterize::{
@@ -43,7 +43,7 @@ pub use error::{Damaged, Malformed, TraceError, UnknownFormatName};
 pub use format::Format;
 pub use info::{DeviceInfo, InfoCollector, MISSING_COMPLETIONS_ONE_IN, TraceInfo};
 pub use input::{Compression, Damage};
+pub use read_error::read_text;
 pub use reader::{OpenOptions, TraceReader};
 pub use record::{REQUEST_BLOCKS_MAX, Record, VOLUME_BLOCKS_MAX};
-pub use unread::read_text;
 pub use write::{CsvWriter, ParquetWriter, PendingFile, TraceWriter};

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Damaged, Fault, Origin, TraceError, path_text, printable};
 use crate::format::parquet::{ParquetSource, is_parquet};
 use crate::input::{Damage, DamageMet, Input, Progress};
+use crate::read_error::{IN_UTF_16, plain};
 use crate::source::{Position, Source, Stop};
-use crate::unread::{IN_UTF_16, plain};
 use crate::{Format, Record};
 
 /// How to read a trace.

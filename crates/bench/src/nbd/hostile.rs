@@ -63,7 +63,7 @@ fn besiege(name: &str, mut server: ServerProcess) {
     let mut crowd = None;
     for phase in ["before", "during", "after"] {
         if phase == "during" {
-            crowd = Some(Crowd::begin(&server.socket));
+            crowd = Some(HostileClients::begin(&server.socket));
         } else if let Some(mut crowd) = crowd.take() {
             crowd.end();
         }
@@ -116,9 +116,9 @@ fn resident_kib(child: &Child) -> u64 {
 }
 
 /// The hostile process, killed at the end.
-struct Crowd(Child);
+struct HostileClients(Child);
 
-impl Crowd {
+impl HostileClients {
     fn begin(socket: &Path) -> Self {
         let program = std::env::current_exe().expect("this program has a path");
         let child = Process::new(program).arg(CROWD).arg(socket).stdout(Stdio::null()).spawn();
@@ -132,7 +132,7 @@ impl Crowd {
     }
 }
 
-impl Drop for Crowd {
+impl Drop for HostileClients {
     fn drop(&mut self) {
         self.end();
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use freewheel::live::nbd::{Responder, Service};
 use freewheel::live::serve::backend::{
-    Back, Backend, BackendCommand, CameBack, FileBackend, Io, What,
+    Back, Backend, BackendCommand, BackendCompletion, BackendOp, FileBackend, Io,
 };
 use freewheel::nbd::{BlockSizes, Command, Errno, Export, Features};
 use freewheel::units::{BLOCK_BYTES, Lbn};
@@ -15,18 +15,18 @@ use freewheel::units::{BLOCK_BYTES, Lbn};
 type Waiting = Mutex<BTreeMap<u64, (bool, Responder)>>;
 
 /// The file, whose commands go to it as they come.
-pub struct Through {
+pub struct LoadRun {
     device: FileBackend,
     waiting: Arc<Waiting>,
     next: AtomicU64,
 }
 
-impl Through {
+impl LoadRun {
     /// For so many commands at a time, or for reads alone.
     pub fn new(path: &Path, io: Io, at_once: u32, writes: bool) -> Self {
         let waiting = Arc::new(Waiting::default());
         let waits = Arc::clone(&waiting);
-        let back: Back = Arc::new(move |CameBack { id, result, .. }| {
+        let back: Back = Arc::new(move |BackendCompletion { id, result, .. }| {
             let (reads, responder) =
                 waits.lock().expect("nobody panics").remove(&id).expect("it was asked");
             match result.expect("a file that can be read and written") {
@@ -46,7 +46,7 @@ impl Through {
     }
 }
 
-impl Service for Through {
+impl Service for LoadRun {
     fn export(&self) -> Export {
         Export {
             name: "file".into(),
@@ -60,14 +60,14 @@ impl Service for Through {
 
     fn submit(&self, command: Command, data: &mut Vec<u8>, responder: Responder) {
         let (what, data) = match command {
-            Command::Read { span, .. } => (What::Read, responder.buffer(span.length)),
-            Command::Write { .. } => (What::Write { fua: false }, std::mem::take(data)),
-            Command::Flush => (What::Flush, Vec::new()),
+            Command::Read { span, .. } => (BackendOp::Read, responder.buffer(span.length)),
+            Command::Write { .. } => (BackendOp::Write { fua: false }, std::mem::take(data)),
+            Command::Flush => (BackendOp::Flush, Vec::new()),
             _ => return responder.error(Errno::NotSup, "not offered"),
         };
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let start = Lbn::new(command.span().offset / BLOCK_BYTES);
-        let waiting = (what == What::Read, responder);
+        let waiting = (what == BackendOp::Read, responder);
         self.waiting.lock().expect("nobody panics").insert(id, waiting);
         self.device.submit(BackendCommand { id, what, start, data });
     }

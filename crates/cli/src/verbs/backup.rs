@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use freewheel::live::backup::{Backup, Manifest, REGION_BLOCKS};
 use freewheel::live::control::{
     BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind, TaskState,
 };
-use freewheel::live::copies::{Backup, Manifest, REGION_BLOCKS};
 use freewheel::units::BLOCK_BYTES;
 use serde::Serialize;
 
 use super::control::{ControlArgs, PaceArgs, Watch, blocks, ensure_done, summary};
-use super::room;
+use super::free_space;
 use crate::failure::Failure;
 use crate::{file, number, output};
 
@@ -31,7 +31,7 @@ that. No file that is there already is written over.
 
 One that was cut off goes on when the same command is given again while the server still runs:
 it keeps what clients have not written since, and is then a copy as of that later moment. What
-is kept are MiB of which all blocks had come: with --block 1MiB all that had come, but fewer
+is kept are MiB of which all blocks had come: with --block-size 1MiB all that had come, but fewer
 gaps are long enough for it; with small blocks little before the end. What is there is put on
 record every 2 s, or after 16 times what that takes where that is longer, and when the command
 fails: one that is killed loses what came after the last record. Blocks that cannot be read are
@@ -62,7 +62,7 @@ impl BackupArgs {
         let fits = |bytes: u64| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(bytes.max(1));
         if !asked.block_size_bytes.is_none_or(fits) {
             return Err(Failure::wrong_use(
-                "--block: a backup goes on by whole MiB, so a power of two up to 1MiB is allowed",
+                "--block-size: a backup goes on by whole MiB, so a power of two up to 1MiB is allowed",
             ));
         }
         let client = self.control.client()?;
@@ -71,7 +71,7 @@ impl BackupArgs {
         let ServerStatus { drive, blocks, instance, uptime_ns, .. } = &status;
         let range = BlockRange { first_block: 0, blocks: *blocks };
         let mut backup = Backup::open(&self.out, drive, range, (instance, *uptime_ns))?;
-        room::note(backup.room(), "the copy is to be", "what is zeros takes none");
+        free_space::note(backup.room(), "the copy is to be", "what is zeros takes none");
         if backup.foreign() > 0 {
             output::note(&begins_anew(backup.foreign()));
         }

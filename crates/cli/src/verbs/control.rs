@@ -15,7 +15,7 @@ use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, grouped};
 
 use super::listen;
 use crate::failure::Failure;
-use crate::progress::{Bars, Rest};
+use crate::progress::{Bars, RemainingTime};
 use crate::table::Table;
 use crate::{number, output};
 
@@ -77,8 +77,8 @@ pub const INTERRUPTED: i32 = 130;
 pub struct PaceArgs {
     /// What it reads at once, at least; if not given, about an eighth of a track of the drive, from 4KiB to
     /// 64KiB
-    #[arg(long = "block", value_name = "SIZE")]
-    block: Option<Bytes>,
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<Bytes>,
     /// What its blocks are worth beside those of other tasks
     #[arg(long, value_name = "PRIORITY", default_value = "normal")]
     priority: PriorityName,
@@ -145,7 +145,7 @@ impl PaceArgs {
     /// A task with them, over the whole drive.
     pub fn request(&self, kind: TaskKind) -> TaskRequest {
         TaskRequest {
-            block_size_bytes: self.block.map(Bytes::get),
+            block_size_bytes: self.block_size.map(Bytes::get),
             priority: match self.priority {
                 PriorityName::Low => TaskPriority::Low,
                 PriorityName::Normal => TaskPriority::Normal,
@@ -176,7 +176,7 @@ impl PaceArgs {
         let Some(status) = client.status().ok().filter(|_| !self.promote) else { return };
         // A server that does not say how long tracks are has 0.
         let track = Some(Bytes::new(status.track_bytes_min)).filter(|track| *track > Bytes::ZERO);
-        let pieces = self.block.zip(track).and_then(|(block, track)| in_pieces(block, track));
+        let pieces = self.block_size.zip(track).and_then(|(block, track)| in_pieces(block, track));
         pieces.iter().chain(&starved(&status)).for_each(|text| output::note(text));
     }
 }
@@ -202,9 +202,9 @@ impl<'a> Watch<'a> {
         let status = task.needs_gaps().then(|| self.client.status().map_err(gone)).transpose()?;
         let status = status.filter(|status| is_starved(&task, status));
         let rest = match (&status, task.remaining_ns) {
-            (Some(_), _) => Rest::Endless("no gaps"),
-            (None, Some(ns)) => Rest::Expected(Duration::from_nanos(ns)),
-            (None, None) => Rest::Unknown,
+            (Some(_), _) => RemainingTime::Endless("no gaps"),
+            (None, Some(ns)) => RemainingTime::Expected(Duration::from_nanos(ns)),
+            (None, None) => RemainingTime::Unknown,
         };
         let done = task.blocks.saturating_sub(task.blocks_left);
         self.bars.expect(name(task.kind), done, task.blocks, rest);

@@ -14,10 +14,10 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::emulated::{Given, HabitArgs};
+use crate::verbs::emulated::{BehaviourArgs, DriveSource};
+use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::replies::Replies;
-use crate::verbs::room;
 use crate::{file, number, output};
 
 /// Serve a drive that exists in arithmetic only over NBD; it answers when the real one would
@@ -40,7 +40,7 @@ data are in the page cache when a write is answered: they survive the end of thi
 of the machine.")]
 pub struct EmulateArgs {
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file; of several, each
-    /// is an export by its drive's name, the first one also without a name, and all have the habits
+    /// is an export by its drive's name, the first one also without a name, and all have the behaviour
     /// given, each with the next seed
     #[arg(value_name = "DRIVE", required = true)]
     drives: Vec<String>,
@@ -51,7 +51,7 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "PATH")]
     store: Option<PathBuf>,
     #[command(flatten)]
-    habits: HabitArgs,
+    behaviour: BehaviourArgs,
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
     #[arg(long)]
     json: bool,
@@ -60,13 +60,13 @@ pub struct EmulateArgs {
 /// All that is known in the end.
 #[derive(Serialize)]
 struct Document {
-    drives: Vec<OfDrive>,
+    drives: Vec<DriveOutput>,
     connections: Served,
 }
 
 /// What is known of a drive.
 #[derive(Serialize)]
-struct OfDrive {
+struct DriveOutput {
     drive: DriveIdentity,
     realtime_priority: bool,
     requests: u64,
@@ -117,16 +117,17 @@ impl EmulateArgs {
         stores: Vec<Option<PathBuf>>,
         unused: &mut Unused,
     ) -> Result<Vec<Emulated>, Failure> {
-        let seeds = self.habits.seed..;
+        let seeds = self.behaviour.seed..;
         let each = self.drives.iter().zip(drives).zip(stores.into_iter().zip(seeds));
         let started = each.map(|((name, (spec, drive)), (store, seed))| {
-            let (habits, bad) = self.habits.of(Given::Options, (&spec, &drive, name))?;
+            let (behaviour, bad) =
+                self.behaviour.of(DriveSource::Options, (&spec, &drive, name))?;
             let place = store.as_ref().map(|store| format!("{} is", store.display()));
-            let options = Options { habits, bad, seed, store };
+            let options = Options { behaviour, bad, seed, store };
             let emulation = Arc::new(Emulation::start(&spec, name, options)?);
             unused.0.push(Arc::clone(&emulation));
             if let Some(place) = place {
-                room::note(emulation.room(), &place, room::WRITES_FAIL);
+                free_space::note(emulation.room(), &place, free_space::WRITES_FAIL);
             }
             Ok(Emulated { spec, drive, emulation })
         });
@@ -219,7 +220,7 @@ impl EmulateArgs {
         connections: Served,
     ) -> Result<(), Failure> {
         if self.json {
-            let drives = emulated.iter().zip(accounts).map(|(of, account)| OfDrive {
+            let drives = emulated.iter().zip(accounts).map(|(of, account)| DriveOutput {
                 drive: DriveIdentity::new(&of.spec, &of.drive),
                 realtime_priority: of.has_realtime_priority(),
                 requests: account.requests,

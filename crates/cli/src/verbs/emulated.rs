@@ -9,9 +9,9 @@ use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, FromArgMatches, ValueEnum};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::onboard::spec::{SectorFormat, WriteCache};
+use freewheel::model::electronics::spec::{SectorFormat, WriteCache};
 use freewheel::model::sched::PolicySpec;
-use freewheel::sim::black_box::{Activity, BadBlocks, Habits, JitterShape, SpindleDrift};
+use freewheel::sim::black_box::{Activity, BadBlocks, Behaviour, JitterShape, SpindleDrift};
 use freewheel::units::{Lbn, SimDuration};
 
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ const BAD_MAX: u64 = 1 << 20;
 /// What an emulated drive has beside its file. These are options of `freewheel emulate`, and with an
 /// underscore for each hyphen what may follow [`EMULATED`] and a name.
 #[derive(Args, Debug, Clone, PartialEq)]
-pub struct HabitArgs {
+pub struct BehaviourArgs {
     /// Commands the drive holds at once, instead of its own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub queue_depth: Option<u32>,
@@ -127,22 +127,22 @@ impl FromStr for OwnActivity {
         let (every, lasts) = text.split_once('/').ok_or("give EVERY/LASTS, as 60s/100ms")?;
         let time = |text: &str| text.parse::<SimDuration>().map_err(|error| error.to_string());
         let activity = Activity { every: time(every)?, lasts: time(lasts)? };
-        let habits = Habits { activity: Some(activity), ..Habits::default() };
-        habits.check().map_err(|error| error.to_string())?;
+        let behaviour = Behaviour { activity: Some(activity), ..Behaviour::default() };
+        behaviour.check().map_err(|error| error.to_string())?;
         Ok(Self(activity))
     }
 }
 
-/// How habits were given, for errors.
+/// How behaviour were given, for errors.
 #[derive(Debug, Clone, Copy)]
-pub enum Given {
+pub enum DriveSource {
     /// As options of a verb.
     Options,
     /// Behind a drive's name.
     Keys,
 }
 
-impl Given {
+impl DriveSource {
     fn text(self, key: &str, value: impl fmt::Display) -> String {
         match self {
             Self::Options => format!("--{} {value}", key.replace('_', "-")),
@@ -151,20 +151,20 @@ impl Given {
     }
 }
 
-impl HabitArgs {
-    /// The habits of a drive and what cannot be read of it; it has a name in errors.
+impl BehaviourArgs {
+    /// The behaviour of a drive and what cannot be read of it; it has a name in errors.
     pub fn of(
         &self,
-        given: Given,
+        given: DriveSource,
         (spec, drive, name): (&DriveSpec, &Drive, &str),
-    ) -> Result<(Habits, BadBlocks), Failure> {
-        if self.write_cache == Some(Cache::On) && spec.onboard.buffer.is_none() {
+    ) -> Result<(Behaviour, BadBlocks), Failure> {
+        if self.write_cache == Some(Cache::On) && spec.electronics.buffer.is_none() {
             return Err(Failure::wrong_use(format!(
                 "{}: {name} has no buffer that could hold writes; leave it out",
                 given.text("write_cache", "on")
             )));
         }
-        let habits = Habits {
+        let behaviour = Behaviour {
             queue_depth: self.queue_depth,
             queue_policy: self.queue_policy,
             seek_jitter: self.seek_jitter,
@@ -184,11 +184,16 @@ impl HabitArgs {
             }),
             sector: self.sector.map(SectorFormat::from),
         };
-        Ok((habits, self.bad_blocks(given, drive, name)?))
+        Ok((behaviour, self.bad_blocks(given, drive, name)?))
     }
 
     /// All blocks that cannot be read.
-    fn bad_blocks(&self, given: Given, drive: &Drive, name: &str) -> Result<BadBlocks, Failure> {
+    fn bad_blocks(
+        &self,
+        given: DriveSource,
+        drive: &Drive,
+        name: &str,
+    ) -> Result<BadBlocks, Failure> {
         let blocks = drive.blocks().get();
         if let Some(beyond) = self.bad.iter().find(|range| range.last >= blocks) {
             return Err(Failure::wrong_use(format!(
@@ -214,7 +219,7 @@ pub struct Emulated {
     /// Name or file.
     pub drive: String,
     /// Beside its file.
-    pub habits: HabitArgs,
+    pub behaviour: BehaviourArgs,
 }
 
 impl FromStr for Emulated {
@@ -222,7 +227,7 @@ impl FromStr for Emulated {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (drive, keys) = text.split_once('?').unwrap_or((text, ""));
-        let options = HabitArgs::augment_args(Command::new(EMULATED).no_binary_name(true));
+        let options = BehaviourArgs::augment_args(Command::new(EMULATED).no_binary_name(true));
         let mut given: Vec<String> = Vec::new();
         let mut parsed = options.clone().try_get_matches_from(&given);
         for key_and_value in keys.split('&').filter(|text| !text.is_empty()) {
@@ -236,8 +241,8 @@ impl FromStr for Emulated {
                 return Err(format!("{key_and_value}: {}", fault(error, option)));
             }
         }
-        let habits = parsed.and_then(|found| HabitArgs::from_arg_matches(&found));
-        Ok(Self { drive: drive.into(), habits: habits.map_err(|error| error.to_string())? })
+        let behaviour = parsed.and_then(|found| BehaviourArgs::from_arg_matches(&found));
+        Ok(Self { drive: drive.into(), behaviour: behaviour.map_err(|error| error.to_string())? })
     }
 }
 
@@ -303,19 +308,19 @@ mod tests {
     #[test]
     fn an_emulated_drive_is_a_drive_and_what_disturbs_it() {
         let text = "a/b.toml?seek_jitter=50us&reply_jitter=1ms&spindle_drift=2.5ppm/30min&bad=7&bad=9-11&recovery=2ms&seed=7";
-        let Emulated { drive, habits } = text.parse().unwrap();
-        assert_eq!((drive.as_str(), habits.seed), ("a/b.toml", 7));
-        assert_eq!(habits.seek_jitter, Some(SimDuration::from_us(50)));
-        assert_eq!(habits.reply_jitter, SimDuration::from_ms(1));
-        let drift = habits.spindle_drift.unwrap();
+        let Emulated { drive, behaviour } = text.parse().unwrap();
+        assert_eq!((drive.as_str(), behaviour.seed), ("a/b.toml", 7));
+        assert_eq!(behaviour.seek_jitter, Some(SimDuration::from_us(50)));
+        assert_eq!(behaviour.reply_jitter, SimDuration::from_ms(1));
+        let drift = behaviour.spindle_drift.unwrap();
         assert_eq!((drift.parts_per_billion, drift.within), (2500, SimDuration::from_secs(1800)));
-        assert_eq!(habits.bad, ["7-7".parse().unwrap(), "9-11".parse().unwrap()]);
-        assert_eq!(habits.recovery, SimDuration::from_ms(2));
+        assert_eq!(behaviour.bad, ["7-7".parse().unwrap(), "9-11".parse().unwrap()]);
+        assert_eq!(behaviour.recovery, SimDuration::from_ms(2));
     }
 
     #[test]
     fn every_option_of_an_emulated_drive_is_a_key_behind_its_name() {
-        let options = HabitArgs::augment_args(Command::new(EMULATED));
+        let options = BehaviourArgs::augment_args(Command::new(EMULATED));
         let value = |key: &str| match key {
             "queue_depth" | "seed" | "bad" => "9",
             "queue_policy" => "sptf-sw:0.5",
@@ -336,11 +341,11 @@ mod tests {
         for key in &keys {
             assert_ne!(with(key), with(""), "{key}");
         }
-        let Emulated { drive: name, habits } = with(&keys.join("&"));
+        let Emulated { drive: name, behaviour } = with(&keys.join("&"));
         let (spec, drive) = freewheel::sim::library::drive(&name).unwrap();
-        let (habits, bad) = habits.of(Given::Keys, (&spec, &drive, &name)).unwrap();
+        let (behaviour, bad) = behaviour.of(DriveSource::Keys, (&spec, &drive, &name)).unwrap();
         let us = SimDuration::from_us;
-        let expected = Habits {
+        let expected = Behaviour {
             queue_depth: Some(9),
             queue_policy: Some(PolicySpec::SptfSw { window: 0.5 }),
             seek_jitter: Some(us(3)),
@@ -357,7 +362,7 @@ mod tests {
             write_cache: Some(WriteCache::On),
             sector: Some(SectorFormat::Emulated512),
         };
-        assert_eq!(habits, expected);
+        assert_eq!(behaviour, expected);
         assert_eq!(bad.first_in(Lbn::new(0), 100), Some(Lbn::new(9)));
     }
 

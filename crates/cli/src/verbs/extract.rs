@@ -9,8 +9,8 @@ use clap::Args;
 use freewheel::live::black_box::{RealDrive, RealDriveError};
 use freewheel::live::serve::backend::ExportError;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::onboard::spec::WriteCache;
-use freewheel::sim::black_box::{BlackBox, EmulatedDrive, Habits, VirtualDrive};
+use freewheel::model::electronics::spec::WriteCache;
+use freewheel::sim::black_box::{Behaviour, BlackBox, EmulatedDrive, VirtualDrive};
 use freewheel::sim::library;
 use freewheel::study::{
     Confidence, ExtractError, ExtractOptions, ExtractStep, ExtractedMisplaced, Extraction, Journal,
@@ -24,7 +24,7 @@ use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::control::INTERRUPTED;
 use crate::verbs::drive::{DriveIdentity, held_out};
-use crate::verbs::emulated::{Emulated, Given, Sector};
+use crate::verbs::emulated::{DriveSource, Emulated, Sector};
 use crate::verbs::extract::journal::JournalFile;
 use crate::verbs::listen;
 use crate::verbs::target::Target;
@@ -154,20 +154,20 @@ impl ExtractArgs {
                  emulated:exos-7e8-8tb?sector=512e; leave it out",
             ));
         }
-        let Emulated { drive: name, habits } = target;
-        let seed = habits.seed;
+        let Emulated { drive: name, behaviour } = target;
+        let seed = behaviour.seed;
         let (truth, model) = library::drive(name)?;
-        let (habits, bad) = habits.of(Given::Keys, (&truth, &model, name))?;
-        if self.write && habits.write_cache == Some(WriteCache::On) {
+        let (behaviour, bad) = behaviour.of(DriveSource::Keys, (&truth, &model, name))?;
+        if self.write && behaviour.write_cache == Some(WriteCache::On) {
             return Err(Failure::wrong_use(
                 "--write with write_cache=on: writes tell where the head is only without a write \
                  cache; leave one of them out",
             ));
         }
         // As a host would do it for a real one.
-        let write_cache = self.write.then_some(WriteCache::Off).or(habits.write_cache);
-        let habits = Habits { write_cache, ..habits };
-        let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, &habits, bad, seed)?);
+        let write_cache = self.write.then_some(WriteCache::Off).or(behaviour.write_cache);
+        let behaviour = Behaviour { write_cache, ..behaviour };
+        let mut drive = VirtualDrive::new(EmulatedDrive::new(&truth, name, &behaviour, bad, seed)?);
         self.extract(&mut drive, Journal::default()).map_err(Failure::from)
     }
 

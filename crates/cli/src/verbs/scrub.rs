@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use freewheel::live::backup::{Cause, Change, Manifest};
 use freewheel::live::control::{BlockRange, ControlClient, Record, ServerStatus, Task, TaskKind};
-use freewheel::live::copies::{Cause, Change, Manifest};
 use freewheel::trace::read_text;
 use serde::Serialize;
 

@@ -9,18 +9,20 @@ use freewheel::live::control::{ControlLimits, ControlServer, Decisions, Task, Ta
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
 use freewheel::live::serve::backend::{Backend, EmulatedBackend, FileBackend, Io, NbdBackend};
-use freewheel::live::serve::{self, JobSpec, Kind, Report, SectorSizes, Serving, Setup, Way};
+use freewheel::live::serve::{
+    self, BackendChannel, JobSpec, Kind, Report, SectorSizes, Serving, Setup,
+};
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
-use freewheel::model::external::{Account, Conservatism, ExternalSpec, MarginInUse, SameTrack};
+use freewheel::model::electronics::spec::WriteCache;
 use freewheel::model::freeblock::Rule;
 use freewheel::model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
-use freewheel::model::onboard::spec::WriteCache;
+use freewheel::model::host::{Account, Conservatism, MarginInUse, PredictionSpec, SameTrack};
 use freewheel::model::sched::PolicySpec;
 use freewheel::model::stats::Summary;
-use freewheel::sim::black_box::Habits;
+use freewheel::sim::black_box::Behaviour;
 use freewheel::sim::library;
-use freewheel::sim::{CONSERVATISM_MAX, ExternalConfig};
+use freewheel::sim::{CONSERVATISM_MAX, HostConfig};
 use freewheel::units::{BLOCK_BYTES, Bytes, SimDuration, SimTime, grouped};
 use serde::Serialize;
 
@@ -28,9 +30,9 @@ use crate::failure::Failure;
 use crate::table::Table;
 use crate::verbs::control;
 use crate::verbs::drive::DriveIdentity;
-use crate::verbs::emulated::{Emulated, Given};
+use crate::verbs::emulated::{DriveSource, Emulated};
+use crate::verbs::free_space;
 use crate::verbs::listen::{self, ListenArgs};
-use crate::verbs::room;
 use crate::verbs::target::Target;
 use crate::{number, output};
 
@@ -82,10 +84,10 @@ pub struct ServeArgs {
     policy: PolicySpec,
     /// How much longer than predicted a seek to or from free work may take, or `learned`: for each kind
     /// of seek from the ends of commands
-    #[arg(long, value_name = "TIME", default_value_t = ExternalSpec::default().conservatism)]
+    #[arg(long, value_name = "TIME", default_value_t = PredictionSpec::default().conservatism)]
     conservatism: Conservatism,
     /// Of learned conservatism: the part of the head's time at work that free work may delay clients by
-    #[arg(long, value_name = "SHARE", default_value_t = ExternalSpec::default().budget)]
+    #[arg(long, value_name = "SHARE", default_value_t = PredictionSpec::default().budget)]
     budget: f64,
     /// How a file or a block device is read and written; if not given, a block device by uring where the
     /// system lets us, and all else by threads
@@ -104,7 +106,7 @@ pub struct ServeArgs {
     /// Blocks that a scrub reads at once; if not given, about an eighth of a track of the drive, from 4KiB to
     /// 64KiB
     #[arg(long, value_name = "SIZE")]
-    scrub_block: Option<Bytes>,
+    block_size: Option<Bytes>,
     /// Print one JSON document at the end instead of a table; the line at the start goes to stderr
     #[arg(long)]
     json: bool,
@@ -153,7 +155,7 @@ struct Document {
     drive: DriveIdentity,
     elapsed_ns: u64,
     responses: Summary,
-    external: Account,
+    host: Account,
     /// Learned ones.
     margins: Vec<MarginInUse>,
     decisions: Decisions,
@@ -169,10 +171,10 @@ impl ServeArgs {
         serve::check(&spec, &self.drive)?;
         let drive = Arc::new(drive);
         let stop = Arc::new(listen::stop()?);
-        let config = self.external()?;
-        let scrub_block =
-            self.scrub_block.map(|size| block_size("--scrub-block", size)).transpose()?;
-        let way = Way::new();
+        let config = self.host()?;
+        let size_given =
+            self.block_size.map(|size| block_size("--block-size", size)).transpose()?;
+        let way = BackendChannel::new();
         let (device, how) = self.device(&way)?;
         let setup = Setup {
             scheduler: config.scheduler(&spec, &drive, self.policy)?,
@@ -181,7 +183,7 @@ impl ServeArgs {
             rule: Rule::Paths,
             job: self.scrub.then(|| {
                 let whole = Extent::new(0, drive.blocks().get());
-                let size = scrub_block.unwrap_or_else(|| {
+                let size = size_given.unwrap_or_else(|| {
                     serve::usual_block(&drive, device.abilities().sector_blocks())
                 });
                 JobSpec { repeats: true, ..JobSpec::new(Kind::Scrub, whole, size) }
@@ -202,7 +204,7 @@ impl ServeArgs {
             .map_err(|error| Failure::from(error).of_option("--control"))?;
         self.announce(&spec, &drive, (how, serving.sectors()), (&server, &control))?;
         let track = Bytes::new(u64::from(serve::shortest_track(&drive)) * BLOCK_BYTES);
-        let pieces = self.scrub_block.filter(|_| self.scrub);
+        let pieces = self.block_size.filter(|_| self.scrub);
         let pieces = pieces.and_then(|block| control::in_pieces(block, track));
         slow_bus(&spec, &drive).iter().chain(&pieces).for_each(|text| output::note(text));
         let served = listen::serve(server, &stop)?;
@@ -241,7 +243,7 @@ impl ServeArgs {
         }
     }
 
-    fn external(&self) -> Result<ExternalConfig, Failure> {
+    fn host(&self) -> Result<HostConfig, Failure> {
         if let Conservatism::Constant(margin) = self.conservatism
             && margin > CONSERVATISM_MAX
         {
@@ -250,19 +252,19 @@ impl ServeArgs {
                  leaves nothing of any gap"
             )));
         }
-        let scheduler = ExternalSpec {
+        let scheduler = PredictionSpec {
             conservatism: self.conservatism,
             budget: self.budget,
             same_track: self.same_track.into(),
-            ..ExternalSpec::default()
+            ..PredictionSpec::default()
         };
         let wrong = |rule| Failure::wrong_use(format!("--budget {}: {rule}", self.budget));
         scheduler.check_budget().map_err(wrong)?;
-        Ok(ExternalConfig { scheduler, habits: Habits::default() })
+        Ok(HostConfig { scheduler, behaviour: Behaviour::default() })
     }
 
     /// What is served, and in words how it is read and written.
-    fn device(&self, way: &Way) -> Result<(Arc<dyn Backend>, &'static str), Failure> {
+    fn device(&self, way: &BackendChannel) -> Result<(Arc<dyn Backend>, &'static str), Failure> {
         let target = self.backend.parse();
         let target: Target = target
             .map_err(|error: String| Failure::wrong_use(format!("{}: {error}", self.backend)))?;
@@ -283,7 +285,11 @@ impl ServeArgs {
                 // Flushes and retries come beside the scheduler's.
                 let io = self.io.map(Io::from);
                 let file = FileBackend::open(&path, io, at_once() + 2, way.back())?;
-                room::note(file.room(), &format!("{} is", path.display()), room::WRITES_FAIL);
+                free_space::note(
+                    file.room(),
+                    &format!("{} is", path.display()),
+                    free_space::WRITES_FAIL,
+                );
                 let how = match file.io() {
                     Io::Uring => " by uring",
                     Io::Threads => " by threads",
@@ -354,7 +360,7 @@ impl ServeArgs {
             elapsed_ns: report.elapsed.as_nanos() as u64,
             responses: report.responses.summary(),
             prediction_errors: report.errors.summary(),
-            external: report.account,
+            host: report.account,
             margins: report.margins.clone(),
             decisions: Decisions::new(&report.decisions),
             tasks,
@@ -375,7 +381,7 @@ fn sectors_in_words(sectors: SectorSizes) -> String {
 
 /// What to expect of a drive whose bus is slower than its media.
 fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
-    let limit = drive.limit_of_bus(spec.onboard.bus?)?;
+    let limit = drive.limit_of_bus(spec.electronics.bus?)?;
     Some(format!(
         "by its file the bus of {} moves {} and its media up to {}: when an answer comes says little \
          about where the head is then, so little will be read in gaps",
@@ -387,20 +393,21 @@ fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
 
 /// Commands that the scheduler has at a device.
 fn at_once() -> u32 {
-    ExternalSpec::default().at_drive
+    PredictionSpec::default().queue_depth
 }
 
-fn emulated_backend(emulated: &Emulated, way: &Way) -> Result<EmulatedBackend, Failure> {
+fn emulated_backend(emulated: &Emulated, way: &BackendChannel) -> Result<EmulatedBackend, Failure> {
     let (spec, drive) = library::drive(&emulated.drive)?;
-    let (habits, bad) = emulated.habits.of(Given::Keys, (&spec, &drive, &emulated.drive))?;
+    let (behaviour, bad) =
+        emulated.behaviour.of(DriveSource::Keys, (&spec, &drive, &emulated.drive))?;
     // As a host sets a drive of which it foresees the head.
-    let habits = Habits {
-        queue_depth: habits.queue_depth.or(Some(at_once())),
-        write_cache: habits.write_cache.or(Some(WriteCache::Off)),
-        ..habits
+    let behaviour = Behaviour {
+        queue_depth: behaviour.queue_depth.or(Some(at_once())),
+        write_cache: behaviour.write_cache.or(Some(WriteCache::Off)),
+        ..behaviour
     };
-    let seed = emulated.habits.seed;
-    let options = emulate::Options { habits, bad, seed, store: None };
+    let seed = emulated.behaviour.seed;
+    let options = emulate::Options { behaviour, bad, seed, store: None };
     Ok(EmulatedBackend::start(&spec, &emulated.drive, options, way.back())?)
 }
 

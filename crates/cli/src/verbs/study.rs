@@ -49,7 +49,7 @@ pub struct StudyArgs {
     scale: bool,
     /// Leave out the drive's buffer, command queue, overheads and bus
     #[arg(long)]
-    mechanics_only: bool,
+    no_electronics: bool,
     /// How arrivals are timed
     #[arg(long, value_enum, default_value_t = Replay::Auto)]
     replay: Replay,
@@ -140,7 +140,7 @@ impl StudyArgs {
         };
         let mut options = StudyOptions::new(trace, &self.drive);
         options.seed = self.seed;
-        options.electronics = !self.mechanics_only;
+        options.electronics = !self.no_electronics;
         options.scrub = !self.no_scrub;
         options.scrub_effort = self.scrub_effort;
         if !self.policies.is_empty() {

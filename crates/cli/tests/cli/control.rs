@@ -41,7 +41,7 @@ impl World {
     fn start(name: &str, backend: impl Fn(&str) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut spec = library::spec(name).unwrap();
-        spec.onboard = Default::default();
+        spec.electronics = Default::default();
         (spec.surfaces, spec.cylinders) = (2, 20);
         spec.zones.truncate(1);
         let zone = &mut spec.zones[0];
@@ -188,7 +188,7 @@ fn a_task_may_be_for_a_part_of_the_drive() {
 fn tasks_are_listed_promoted_and_aborted_by_their_numbers() {
     let world = World::emulated("");
     assert!(world.verb("tasks").stdout.contains("no tasks"));
-    let begun = world.json("scrub --detach --block 4KiB");
+    let begun = world.json("scrub --detach --block-size 4KiB");
     assert_eq!(begun["task"]["state"], "running");
     let other = world.json("scan --detach --repeat --priority low");
     assert_eq!(other["task"]["id"], 2);
@@ -512,7 +512,7 @@ fn a_scrub_for_which_no_blocks_are_asked_has_such_as_fit_the_tracks_of_the_drive
     let size = |task: &serde_json::Value| task["task"]["block_size_bytes"].as_u64().unwrap();
     let world = World::of_short_tracks();
     assert_eq!(size(&world.json("scrub --detach")), 4096, "of 35 KiB");
-    assert_eq!(size(&world.json("scan --detach --block 64KiB")), 65_536);
+    assert_eq!(size(&world.json("scan --detach --block-size 64KiB")), 65_536);
     // Of blocks of 64 KiB, none of which lies on less than two tracks, as many gaps read hardly any but
     // for what is left at the end.
     let mut client = world.client();
@@ -528,16 +528,16 @@ fn a_scrub_for_which_no_blocks_are_asked_has_such_as_fit_the_tracks_of_the_drive
 #[test]
 fn blocks_longer_than_the_shortest_track_are_remarked_on_and_no_others() {
     let world = World::of_short_tracks();
-    assert_eq!(world.verb("scan --detach --block 32KiB").stderr, "");
-    let ran = world.verb("scan --detach --block 64KiB");
+    assert_eq!(world.verb("scan --detach --block-size 32KiB").stderr, "");
+    let ran = world.verb("scan --detach --block-size 64KiB");
     let says = "note: blocks of 64KiB lie on several tracks, the shortest of which have 35.0 KiB";
     assert!(ran.code == 0 && ran.stderr.starts_with(says), "{}", ran.stderr);
-    assert_eq!(world.verb("scan --detach --block 64KiB --promote").stderr, "", "no gaps");
+    assert_eq!(world.verb("scan --detach --block-size 64KiB --promote").stderr, "", "no gaps");
     let drive = world.path("small.toml");
     let (drive, socket) = (drive.to_str().unwrap(), world.path("another"));
     let backend = format!("emulated:{drive}");
     let args = ["serve", &backend, "--drive", drive, "--socket", socket.to_str().unwrap()];
-    let scrub = [&args[..], &["--scrub", "--scrub-block", "64KiB"]].concat();
+    let scrub = [&args[..], &["--scrub", "--block-size", "64KiB"]].concat();
     let mut server = command(&scrub).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(server.stderr.take().unwrap()).read_line(&mut said).unwrap();

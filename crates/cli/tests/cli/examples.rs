@@ -58,7 +58,7 @@ fn the_shingled_example_reads_only_and_is_refused_nothing() {
 #[test]
 fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
     // A twentieth of the drive and once: the example itself takes its time.
-    let overrides = ["--set", "freeblock.enough=0.05", "--set", "freeblock.rounds=1"];
+    let overrides = ["--set", "freeblock.sample_share=0.05", "--set", "freeblock.rounds=1"];
     let mut arguments = vec!["sim", "examples/scan.toml", "--json"];
     arguments.extend(overrides);
     let mut document = document(&arguments);
@@ -82,14 +82,14 @@ fn the_scan_example_reads_in_gaps_and_delays_no_transaction() {
 
 #[test]
 fn the_example_of_several_tasks_serves_each() {
-    let overrides = ["--set", "workload.requests=8000", "--set", "freeblock.enough=0.02"];
+    let overrides = ["--set", "workload.requests=8000", "--set", "freeblock.sample_share=0.02"];
     let mut arguments = vec!["sim", "examples/tasks.toml"];
     arguments.extend(overrides);
     let text = stdout(&arguments);
     let said = [
         "Background task: sample",
         "Background task: scrub",
-        "Background task: data mining",
+        "Background task: scan",
         "All background tasks",
         "deadline",
         "of the next one",
@@ -101,7 +101,7 @@ fn the_example_of_several_tasks_serves_each() {
     let document = document(&arguments);
     let tasks = document["result"]["free_work"]["tasks"].as_array().unwrap();
     let kinds: Vec<&str> = tasks.iter().map(|task| task["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["sample", "scrub", "data-mining"]);
+    assert_eq!(kinds, ["sample", "scrub", "scan"]);
     assert!(tasks[0]["rounds"].as_u64() > Some(0));
     let rate = |task: &Value| task["delivered_bytes_per_second"].as_f64().unwrap();
     assert!(tasks.iter().all(|task| rate(task) > 100_000.0), "{tasks:?}");

@@ -93,7 +93,7 @@ fn drive_show_gives_modelled_and_advertised_values() {
     assert!((outer / 285e6 - 1.0).abs() < 0.05, "outermost zone: {outer} bytes a second");
     assert_eq!(sheet["advertised"]["capacity"].as_str().unwrap().parse(), Ok(TB24));
     assert!(sheet["sources"]["seek"].as_str().unwrap().starts_with("assumed"));
-    assert_eq!(sheet["onboard"]["buffer"]["write_cache"], "on");
+    assert_eq!(sheet["electronics"]["buffer"]["write_cache"], "on");
     assert!(sheet["zoned"].is_null() && sheet["drive"]["actuators"] == 1);
     let checks = sheet["self_check"].as_array().unwrap();
     let outer = checks.iter().find(|row| row["quantity"] == "outer_rate_bytes_per_second").unwrap();

@@ -56,7 +56,10 @@ fn a_wrong_key_of_an_experiment_is_shown_with_its_line_and_the_keys_there_are() 
     let error = message(&["sim", &bench.at("sim.toml")]);
     assert!(error.contains("sim.toml") && error.contains("line "), "{error}");
     assert!(error.contains("line 5: there is no key `workload.thinks`: there are "), "{error}");
-    assert!(error.contains("`think_distribution`, `pattern`; did you mean `think`?"), "{error}");
+    assert!(
+        error.contains("`think_time_distribution`, `pattern`; did you mean `think_time`?"),
+        "{error}"
+    );
 }
 
 /// Of a value that is wrong in the file and of the same by an override: origin, key, value, way out.
@@ -70,7 +73,11 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
         ("drive", "\"nosuch\"", "drive: no drive is called `nosuch`: there are atlas10k"),
         ("queue_depth", "0", "`queue_depth` is 0: 1 to 65536"),
         ("array.drives", "0", "array: `drives` is 0: 1 to "),
-        ("freeblock.enough", "2", "freeblock: `enough` is 2: from 0.000001 to 1 is allowed"),
+        (
+            "freeblock.sample_share",
+            "2",
+            "freeblock: `sample_share` is 2: from 0.000001 to 1 is allowed",
+        ),
         (
             "freeblock.rounds",
             "0",
@@ -82,22 +89,22 @@ fn what_is_wrong_with_an_experiment_reads_the_same_from_its_file_and_from_an_ove
             "freeblock: `start` is 18446744073709551104B: a whole number of blocks of 512 B is needed",
         ),
         (
-            "external.habits.activity",
+            "host.behaviour.activity",
             "{ every = \"0s\", lasts = \"1ms\" }",
-            "external: `habits.activity.every` is 0ns: 1ms to 365d are allowed",
+            "external: `behaviour.activity.every` is 0ns: 1ms to 365d are allowed",
         ),
         (
-            "external.habits.spindle_drift",
+            "host.behaviour.spindle_drift",
             "\"2000ppm/1h\"",
-            "external: `habits.spindle_drift` is 2000ppm/1h: at most 1000ppm, within 1s to 365d",
+            "external: `behaviour.spindle_drift` is 2000ppm/1h: at most 1000ppm, within 1s to 365d",
         ),
         (
-            "external.scheduler.conservatism",
+            "host.scheduler.conservatism",
             "\"1s\"",
             "external: `scheduler.conservatism` is 1s: at most 100ms are allowed",
         ),
         (
-            "external.scheduler.budget",
+            "host.scheduler.budget",
             "0",
             "external: `scheduler.budget` is 0: more than 0 and at most 1 is allowed",
         ),

@@ -86,10 +86,10 @@ fn a_scrub_behind_reads_of_an_emulated_drive_is_reported_with_what_was_foreseen(
     let output = child.wait_with_output().unwrap();
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["responses"]["count"], 60);
-    assert!(document["external"]["predicted"].as_u64().unwrap() > 30, "{document}");
+    assert!(document["host"]["predicted"].as_u64().unwrap() > 30, "{document}");
     let decisions = &document["decisions"];
     let count = decisions["count"].as_u64().unwrap();
-    assert!(count >= document["external"]["gaps_used"].as_u64().unwrap(), "{document}");
+    assert!(count >= document["host"]["gaps_used"].as_u64().unwrap(), "{document}");
     assert!(decisions["nodes"].as_u64().unwrap() > 0, "{document}");
     assert!(decisions["exhausted"].as_u64().unwrap() <= count, "{document}");
     assert_eq!(decisions["times"]["count"], count);
@@ -217,10 +217,10 @@ fn what_cannot_be_served_or_is_out_of_range_is_refused_with_what_is_allowed() {
     refused(emulated, "atlas10k", &long, 2, &["--conservatism 200ms", "at most 100ms"]);
     let none = ["--budget", "0"];
     refused(emulated, "atlas10k", &none, 2, &["--budget 0", "more than 0 and at most 1"]);
-    let large = ["--scrub", "--scrub-block", "2MiB"];
-    refused(emulated, "atlas10k", &large, 2, &["--scrub-block 2MiB", "512B to 1.00 MiB"]);
-    let part = ["--scrub", "--scrub-block", "1000B"];
-    refused(emulated, "atlas10k", &part, 2, &["--scrub-block 1KB", "a multiple of 512B"]);
+    let large = ["--scrub", "--block-size", "2MiB"];
+    refused(emulated, "atlas10k", &large, 2, &["--block-size 2MiB", "512B to 1.00 MiB"]);
+    let part = ["--scrub", "--block-size", "1000B"];
+    refused(emulated, "atlas10k", &part, 2, &["--block-size 1KB", "a multiple of 512B"]);
     refused("http://localhost/", "atlas10k", &[], 2, &["http://localhost/", "nbd"]);
     let nobody = format!("nbd+unix:///?socket={}/nobody", folder.path().display());
     refused(&nobody, "atlas10k", &["--timeout", "1ms"], 2, &["--timeout 1ms", "1s to"]);

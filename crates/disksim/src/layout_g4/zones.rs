@@ -1,7 +1,7 @@
 //! Runs of tracks to zones: whole cylinders with one kind of track, the tracks of all zones numbered
 //! in one order.
 
-use freewheel_model::drive::spec::{Mapping, Order, SpareUnit, Sparing, Turn, ZoneSpec};
+use freewheel_model::drive::spec::{Direction, Mapping, SpareUnit, Sparing, Turn, ZoneSpec};
 
 use super::{Run, TURN, Track};
 use crate::error::{ImportError, Place, wrong};
@@ -91,14 +91,14 @@ struct Numbering {
     in_bands: bool,
     /// Cylinders of a band, one where LBNs run cylinder by cylinder.
     width: i64,
-    cylinder_order: Order,
-    surface_order: Order,
+    cylinder_order: Direction,
+    surface_order: Direction,
     /// Bands before the zone's first that the serpentine counts.
     before: i64,
 }
 
 /// Tracks one after the other on one head.
-struct Stretch {
+struct SectorRun {
     cylinder: i64,
     head: i64,
     step: i64,
@@ -119,9 +119,9 @@ impl Numbering {
             Mapping::Band { cylinders, cylinder_order, surface_order } => {
                 (i64::from(cylinders), cylinder_order, surface_order)
             }
-            Mapping::Cylinder => (1, Order::Forward, Order::Forward),
+            Mapping::Cylinder => (1, Direction::Forward, Direction::Forward),
             Mapping::SerpentineByZone | Mapping::Serpentine => {
-                (1, Order::Forward, Order::Serpentine)
+                (1, Direction::Forward, Direction::Serpentine)
             }
         };
         Self {
@@ -147,18 +147,18 @@ impl Numbering {
     }
 
     /// The track of this number and those that follow on the same head.
-    fn at(&self, track: i64) -> Stretch {
+    fn at(&self, track: i64) -> SectorRun {
         let (band, within) = self.in_band(track);
         let width = self.width_of(band);
         let (nth, step) = (within / width, within % width);
-        let back = |order: Order, n: i64| order == Order::Serpentine && n % 2 == 1;
+        let back = |order: Direction, n: i64| order == Direction::Serpentine && n % 2 == 1;
         let outwards = back(self.cylinder_order, nth);
         let head = if back(self.surface_order, band + self.before) {
             self.surfaces - 1 - nth
         } else {
             nth
         };
-        Stretch {
+        SectorRun {
             cylinder: self.first
                 + band * self.width
                 + if outwards { width - 1 - step } else { step },
@@ -188,7 +188,7 @@ fn orders(groups: &[&[Run]], spans: &[(i64, i64)], surfaces: u32) -> impl Iterat
     };
     let by_cylinder = [Mapping::Cylinder, Mapping::SerpentineByZone, Mapping::Serpentine];
     let width = groups.iter().map(|group| first_stretch(group, surfaces)).max().unwrap_or(1);
-    let both = [Order::Forward, Order::Serpentine];
+    let both = [Direction::Forward, Direction::Serpentine];
     let in_bands = both.into_iter().flat_map(move |cylinder_order| {
         both.map(|surface_order| Mapping::Band {
             cylinders: width as u32,

@@ -4,7 +4,7 @@
 //! ```text
 //!   RealDrive::submit     in the caller's thread
 //!     Backend             a file, a block device, an NBD export, an emulated drive
-//!       CameBack          stamped by the thread that received it
+//!       BackendCompletion stamped by the thread that received it
 //!   RealDrive::next_answer
 //! ```
 //!
@@ -19,15 +19,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use freewheel_model::onboard::spec::SectorFormat;
+use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_nbd::{Errno, Uri};
-use freewheel_sim::black_box::{Answer, BlackBox, Command, Gone};
+use freewheel_sim::black_box::{Answer, BlackBox, Command, DriveGone};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 use thiserror::Error;
 
 use crate::emulate::{Clock, Priority};
 use crate::serve::backend::{
-    Back, Backend, BackendCommand, CameBack, ExportError, FileBackend, NbdBackend, OpenError, What,
+    Back, Backend, BackendCommand, BackendCompletion, BackendOp, ExportError, FileBackend,
+    NbdBackend, OpenError,
 };
 
 /// Sectors whose data are kept for writes: more than any buffer has segments, and then some.
@@ -77,18 +78,18 @@ pub struct RealDrive {
     device: Arc<dyn Backend>,
     sector: SectorFormat,
     clock: Clock,
-    came: Receiver<CameBack>,
+    came: Receiver<BackendCompletion>,
     commands: BTreeMap<u64, Command>,
     /// Answers that were waited for in vain, and not later.
     early: VecDeque<Answer>,
-    gone: Option<Gone>,
-    kept: Kept,
+    gone: Option<DriveGone>,
+    kept: RecentBlocks,
     /// Memory for data, to be used again.
     spare: Vec<Vec<u8>>,
 }
 
 /// Data of the blocks that were read last.
-struct Kept {
+struct RecentBlocks {
     /// Of at most so many.
     most: usize,
     /// With which read they came.
@@ -98,7 +99,7 @@ struct Kept {
     reads: u64,
 }
 
-impl Kept {
+impl RecentBlocks {
     /// Of sectors of so many blocks.
     fn new(sector_blocks: u32) -> Self {
         let most = KEPT_MAX * sector_blocks as usize;
@@ -151,7 +152,7 @@ impl RealDrive {
         let sector = sector_of(&*device);
         Ok(Self {
             name: name.into(),
-            kept: Kept::new(sector.physical_blocks()),
+            kept: RecentBlocks::new(sector.physical_blocks()),
             device,
             sector,
             clock: Clock::start(),
@@ -197,7 +198,7 @@ impl RealDrive {
         let bytes = self.device.abilities().sector_bytes;
         let least = sector.logical_blocks() * BLOCK_BYTES as u32;
         match bytes <= least {
-            true => Ok(Self { kept: Kept::new(sector.physical_blocks()), sector, ..self }),
+            true => Ok(Self { kept: RecentBlocks::new(sector.physical_blocks()), sector, ..self }),
             false => Err(RealDriveError::LargeSectors { name: self.name, bytes, given: sector }),
         }
     }
@@ -211,7 +212,7 @@ impl RealDrive {
     }
 
     /// Makes an answer of what has come back.
-    fn answer(&mut self, back: CameBack) -> Result<Option<Answer>, Gone> {
+    fn answer(&mut self, back: BackendCompletion) -> Result<Option<Answer>, DriveGone> {
         let Some(command) = self.commands.remove(&back.id) else { return Ok(None) };
         let at = self.clock.at(back.at);
         let bad = match back.result {
@@ -227,7 +228,7 @@ impl RealDrive {
             Err(failed) => {
                 let name = Some(&self.name).filter(|name| !failed.message.contains(*name));
                 let name = name.map_or(String::new(), |name| format!("{name}: "));
-                let gone = Gone(format!("{name}{}", failed.message));
+                let gone = DriveGone(format!("{name}{}", failed.message));
                 self.gone = Some(gone.clone());
                 return Err(gone);
             }
@@ -281,10 +282,10 @@ impl BlackBox for RealDrive {
         let twice = self.commands.insert(id, command);
         assert!(twice.is_none(), "command {id} is under way already");
         let what = match op {
-            Op::Read => What::Read,
-            Op::Write => What::Write { fua },
-            Op::Flush => What::Flush,
-            Op::Trim => What::Trim { blocks: blocks.into() },
+            Op::Read => BackendOp::Read,
+            Op::Write => BackendOp::Write { fua },
+            Op::Flush => BackendOp::Flush,
+            Op::Trim => BackendOp::Trim { blocks: blocks.into() },
         };
         self.device.submit(BackendCommand { id, what, start, data });
     }
@@ -293,7 +294,7 @@ impl BlackBox for RealDrive {
         self.kept.holds(start, blocks)
     }
 
-    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, DriveGone> {
         if let Some(gone) = &self.gone {
             return Err(gone.clone());
         }
@@ -332,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_block_that_is_read_again_is_kept_for_as_long_as_one_that_is_new() {
-        let mut kept = Kept::new(1);
+        let mut kept = RecentBlocks::new(1);
         kept.keep(Lbn::new(7), &data(1, 1));
         kept.keep(Lbn::new(1000), &data(2, KEPT_MAX - 1));
         kept.keep(Lbn::new(7), &data(3, 1));

@@ -2,15 +2,15 @@
 //! nanoseconds.
 
 use freewheel_model::drive::SeekDirection;
-use freewheel_model::external::{Account, MarginInUse};
 use freewheel_model::freeblock::Effort;
 use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
+use freewheel_model::host::{Account, MarginInUse};
 use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::serve::{self, Foretold, JobReport, JobSpec, Kind, SectorSizes, State};
+use crate::serve::{self, JobReport, JobSpec, Kind, PredictionMark, SectorSizes, State};
 
 /// Longest time that a task may be given: a year.
 const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
@@ -325,20 +325,20 @@ impl Task {
 }
 
 fn expectations(report: &JobReport) -> Vec<Expectation> {
-    let row = |foretold: &Foretold| {
-        let expected = foretold.end.saturating_since(foretold.at).ns();
+    let row = |predictions: &PredictionMark| {
+        let expected = predictions.end.saturating_since(predictions.at).ns();
         let is_known = report.state == State::Done;
         let end = report.ended.filter(|_| is_known);
-        let took = end.map(|end| end.saturating_since(foretold.at).ns());
+        let took = end.map(|end| end.saturating_since(predictions.at).ns());
         Expectation {
-            percent: foretold.percent,
-            after_ns: foretold.at.saturating_since(report.round_began).ns(),
+            percent: predictions.percent,
+            after_ns: predictions.at.saturating_since(report.round_began).ns(),
             expected_ns: expected,
             took_ns: took,
             error: took.filter(|&took| took > 0).map(|took| expected as f64 / took as f64 - 1.0),
         }
     };
-    report.foretold.iter().map(row).collect()
+    report.predictions.iter().map(row).collect()
 }
 
 /// Durations in numbers.

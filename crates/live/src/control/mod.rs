@@ -9,9 +9,9 @@
 //! The runtime is for this interface alone: nothing that is timed runs on it.
 
 mod api;
-mod asked;
 mod client;
 mod connections;
+mod http_error;
 mod metrics;
 mod peers;
 mod routes;
@@ -33,7 +33,7 @@ use tokio::runtime::{self, Runtime};
 use tokio::sync::{Semaphore, watch};
 
 use crate::nbd::{ListenError, PRIVATE_MODE, Service, SocketFile, bind_unix};
-use crate::serve::{JobError, JobReport, Serving, Works, shortest_track};
+use crate::serve::{JobError, JobReport, SchedulerThread, Serving, shortest_track};
 
 use self::peers::Peers;
 pub use api::{
@@ -130,7 +130,7 @@ impl Controlled {
 
     async fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&mut Works) -> T + Send + 'static,
+        ask: impl FnOnce(&mut SchedulerThread) -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
         let _turn = self.questions.acquire().await.map_err(|_| Unanswered::Ending)?;
         self.serving.ask(ask).await.map_err(|_| Unanswered::Ending)
@@ -139,18 +139,20 @@ impl Controlled {
     /// Asks for something whose answer is a task.
     async fn about(
         &self,
-        ask: impl FnOnce(&mut Works) -> Result<JobReport, JobError> + Send + 'static,
+        ask: impl FnOnce(&mut SchedulerThread) -> Result<JobReport, JobError> + Send + 'static,
     ) -> Result<Task, Unanswered> {
-        let (now, report) = self.ask(|works| (works.moment().0, ask(works))).await?;
+        let (now, report) = self
+            .ask(|scheduler_thread| (scheduler_thread.moment().0, ask(scheduler_thread)))
+            .await?;
         Ok(Task::new(&report?, now))
     }
 
     async fn uptime(&self) -> SimTime {
-        self.ask(|works| works.moment().0).await.unwrap_or(SimTime::ZERO)
+        self.ask(|scheduler_thread| scheduler_thread.moment().0).await.unwrap_or(SimTime::ZERO)
     }
 
     async fn status(&self) -> Result<ServerStatus, Unanswered> {
-        let status = self.ask(Works::status).await?;
+        let status = self.ask(SchedulerThread::status).await?;
         let now = SimTime::ZERO + status.elapsed;
         Ok(ServerStatus {
             server_version: env!("CARGO_PKG_VERSION").into(),

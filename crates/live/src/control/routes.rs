@@ -131,7 +131,7 @@ async fn create(
     let Json(request) = body.map_err(|_| Unanswered::TooSlow(longest))??;
     let spec =
         request.spec(server.blocks, server.serving.usual_block()).map_err(Unanswered::Request)?;
-    let task = server.about(move |works| works.create(spec)).await?;
+    let task = server.about(move |scheduler_thread| scheduler_thread.create(spec)).await?;
     Ok((StatusCode::CREATED, Json(task)))
 }
 
@@ -143,7 +143,7 @@ async fn create(
 ))]
 async fn show(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
     let Path(id) = id?;
-    Ok(Json(server.about(move |works| works.job(id)).await?))
+    Ok(Json(server.about(move |scheduler_thread| scheduler_thread.job(id)).await?))
 }
 
 /// Ends a task.
@@ -155,7 +155,7 @@ async fn show(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unans
 ))]
 async fn abort(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
     let Path(id) = id?;
-    Ok(Json(server.about(move |works| works.abort(id)).await?))
+    Ok(Json(server.about(move |scheduler_thread| scheduler_thread.abort(id)).await?))
 }
 
 /// Reads what is left of a task by foreground requests, two at a time, beside the clients'.
@@ -167,7 +167,7 @@ async fn abort(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unan
 ))]
 async fn promote(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
     let Path(id) = id?;
-    Ok(Json(server.about(move |works| works.promote(id)).await?))
+    Ok(Json(server.about(move |scheduler_thread| scheduler_thread.promote(id)).await?))
 }
 
 /// The data of a task that waits for somebody to take them, as they come: records of a line and its
@@ -182,7 +182,7 @@ async fn promote(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Un
 ))]
 async fn data(State(server): Shared, id: TaskNumber) -> Result<Response, Unanswered> {
     let Path(id) = id?;
-    let reader = server.ask(move |works| works.read(id)).await??;
+    let reader = server.ask(move |scheduler_thread| scheduler_thread.read(id)).await??;
     let magic = Bytes::from_static(MAGIC.as_bytes());
     let body = Body::from_stream(stream::unfold((Some(reader), vec![magic]), next_piece));
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], body).into_response())
@@ -263,27 +263,27 @@ fn event(news: &News, now: SimTime) -> Event {
 /// Since when.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
-struct Since {
+struct SinceQuery {
     /// Nanoseconds since the server began.
     #[serde(default)]
     since_ns: u64,
 }
 
 /// Where clients have written since some time.
-#[utoipa::path(get, path = "/v1/written", params(Since), responses(
+#[utoipa::path(get, path = "/v1/written", params(SinceQuery), responses(
     (status = 200, body = WrittenRanges),
     (status = 400, description = "The time is no number", body = Refusal),
 ))]
 async fn written(
     State(server): Shared,
-    since: Result<Query<Since>, QueryRejection>,
+    since: Result<Query<SinceQuery>, QueryRejection>,
 ) -> Result<Json<WrittenRanges>, Unanswered> {
-    let Query(Since { since_ns }) = since?;
+    let Query(SinceQuery { since_ns }) = since?;
     let since = SimTime::from_ns(since_ns);
     let (now, began, extents) = server
-        .ask(move |works| {
-            let (now, began) = works.moment();
-            (now, began, works.written(since))
+        .ask(move |scheduler_thread| {
+            let (now, began) = scheduler_thread.moment();
+            (now, began, scheduler_thread.written(since))
         })
         .await?;
     Ok(Json(WrittenRanges {

@@ -46,7 +46,7 @@ pub struct HostAdapter {
     commands: BTreeMap<u64, Sent>,
     next_command: u64,
     /// Reads and writes at the drive.
-    at_drive: u32,
+    in_flight: u32,
 }
 
 /// A command at the drive: whose it is, and what it does.
@@ -62,7 +62,7 @@ struct Progress {
     next: Lbn,
     left: u64,
     /// Commands at the drive.
-    at_drive: u32,
+    in_flight: u32,
     bad: Option<Lbn>,
 }
 
@@ -76,7 +76,7 @@ impl HostAdapter {
             outside: VecDeque::new(),
             commands: BTreeMap::new(),
             next_command: 0,
-            at_drive: 0,
+            in_flight: 0,
         }
     }
 
@@ -90,7 +90,7 @@ impl HostAdapter {
     pub fn submit(&mut self, now: SimTime, id: u64, request: Request) {
         self.now = self.now.max(now);
         let left = if request.op == Op::Flush { 0 } else { request.blocks };
-        let progress = Progress { request, next: request.start, left, at_drive: 0, bad: None };
+        let progress = Progress { request, next: request.start, left, in_flight: 0, bad: None };
         let twice = self.requests.insert(id, progress);
         assert!(twice.is_none(), "request {id} is not done");
         if request.op == Op::Flush {
@@ -114,12 +114,12 @@ impl HostAdapter {
         let Some(reply) = self.drive.advance(now) else { return };
         let Sent { request: id, op } =
             self.commands.remove(&reply.id).expect("a command is somebody's");
-        self.at_drive -= u32::from(op != Op::Flush);
+        self.in_flight -= u32::from(op != Op::Flush);
         let progress = self.requests.get_mut(&id).expect("it is not done");
-        progress.at_drive -= 1;
+        progress.in_flight -= 1;
         progress.bad = progress.bad.or(reply.bad);
         let finished = Finished { id, at: reply.at, bad: progress.bad };
-        if progress.left == 0 && progress.at_drive == 0 {
+        if progress.left == 0 && progress.in_flight == 0 {
             self.requests.remove(&id);
             tell(finished);
         }
@@ -128,7 +128,7 @@ impl HostAdapter {
 
     /// Sends commands as long as the drive takes some.
     fn send(&mut self) {
-        while self.at_drive < self.drive.queue_depth()
+        while self.in_flight < self.drive.queue_depth()
             && let Some(&id) = self.outside.front()
         {
             let progress = self.requests.get_mut(&id).expect("it is not done");
@@ -139,7 +139,7 @@ impl HostAdapter {
             if progress.left == 0 {
                 self.outside.pop_front();
             }
-            self.at_drive += 1;
+            self.in_flight += 1;
             self.command(id, op, start, blocks);
         }
     }
@@ -149,7 +149,7 @@ impl HostAdapter {
         self.next_command += 1;
         self.commands.insert(id, Sent { request, op });
         let progress = self.requests.get_mut(&request).expect("it is not done");
-        progress.at_drive += 1;
+        progress.in_flight += 1;
         let fua = progress.request.fua;
         self.drive.submit(self.now, Command { id, op, start, blocks, fua });
     }

@@ -108,7 +108,7 @@ impl Device {
         let thread = thread::Builder::new().name("drive".into()).spawn(move || {
             // Nobody listens when the start has failed, and then there is nothing to do either.
             let _ = tell.send(Priority::raise());
-            Works::new(clock, drive, messages).run()
+            DeviceThread::new(clock, drive, messages).run()
         })?;
         let priority = told.recv().unwrap_or(Priority::Ordinary);
         Ok(Self { clock, priority, inbox, thread: Mutex::new(Some(thread)) })
@@ -140,7 +140,7 @@ impl Device {
 }
 
 /// What the device's thread has.
-struct Works {
+struct DeviceThread {
     clock: Clock,
     adapter: HostAdapter,
     messages: Receiver<Message>,
@@ -152,7 +152,7 @@ struct Works {
     account: Account,
 }
 
-impl Works {
+impl DeviceThread {
     fn new(clock: Clock, drive: EmulatedDrive, messages: Receiver<Message>) -> Self {
         Self {
             clock,

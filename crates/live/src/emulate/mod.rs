@@ -19,14 +19,14 @@ use std::io;
 use std::path::PathBuf;
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::onboard::spec::SectorFormat;
+use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
-use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library::DriveError;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes, Lbn, Op};
 use thiserror::Error;
 
-use crate::Room;
+use crate::FreeSpace;
 use crate::nbd::{Responder, Service};
 
 pub use adapter::{COMMAND_BLOCKS_MAX, Finished, HostAdapter, Request};
@@ -37,7 +37,7 @@ pub use store::{Store, StoreError};
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// What the drive does that its file does not say.
-    pub habits: Habits,
+    pub behaviour: Behaviour,
     /// Blocks that cannot be read.
     pub bad: BadBlocks,
     /// Of every random stream.
@@ -97,8 +97,8 @@ impl Emulation {
         if spec.zoned.is_some() {
             return Err(EmulateError::Zoned { name: name.into() });
         }
-        let Options { habits, bad, seed, store } = options;
-        let drive = EmulatedDrive::new(spec, name, &habits, bad, seed)?;
+        let Options { behaviour, bad, seed, store } = options;
+        let drive = EmulatedDrive::new(spec, name, &behaviour, bad, seed)?;
         let (size, sector) = (drive.blocks().bytes(), drive.sector());
         let store = match store {
             Some(path) => Store::open(&path, size)?,
@@ -122,7 +122,7 @@ impl Emulation {
     }
 
     /// What the file system of [`Options::store`] has for all that may be written, if it says so.
-    pub fn room(&self) -> Option<Room> {
+    pub fn room(&self) -> Option<FreeSpace> {
         self.store.room()
     }
 

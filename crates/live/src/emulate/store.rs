@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use freewheel_units::Bytes;
 use thiserror::Error;
 
-use crate::{Room, folder, holes};
+use crate::{FreeSpace, missing_folder, zero_range};
 
 /// Data without a name are in files of this size at most: ext4 ends at 16 TiB.
 const PIECE_BYTES: u64 = 8 << 40;
@@ -87,7 +87,7 @@ impl Store {
     /// The store of a drive of `size` bytes in this file, which is made when there is none. It is
     /// kept, and while it is open no other store has it.
     pub fn open(path: &Path, size: Bytes) -> Result<Self, StoreError> {
-        let at = |error| refused(path, folder::explain(path, error));
+        let at = |error| refused(path, missing_folder::explain(path, error));
         let mut options = OpenOptions::new();
         options.read(true).write(true);
         // What is on a disk is its user's alone.
@@ -132,8 +132,8 @@ impl Store {
     }
 
     /// What its file system has for the holes of its first file, if it says so.
-    pub fn room(&self) -> Option<Room> {
-        self.files.first().and_then(Room::for_holes)
+    pub fn room(&self) -> Option<FreeSpace> {
+        self.files.first().and_then(FreeSpace::for_holes)
     }
 
     /// The store of a drive of `size` bytes that is gone with the process.
@@ -179,7 +179,7 @@ impl Store {
     /// Makes zeroes, in a hole unless `keep` asks for the room to be kept.
     pub fn zero(&self, offset: u64, length: u64, keep: bool) -> io::Result<()> {
         self.each(offset, length, |file, offset, length| {
-            match holes::zero(file, offset, length, keep)? {
+            match zero_range::zero(file, offset, length, keep)? {
                 true => Ok(()),
                 false => write_zeroes(file, offset, length),
             }
@@ -230,8 +230,8 @@ fn ensure_size(file: &File, path: &Path, size: Bytes) -> Result<(), StoreError> 
 
 /// That something can be written to the holes of a file, if it has any.
 fn ensure_room(file: &File, path: &Path) -> Result<(), StoreError> {
-    match Room::for_holes(file).filter(Room::is_used_up) {
-        Some(Room { wanted, .. }) => Err(StoreError::NoRoom { path: path.into(), wanted }),
+    match FreeSpace::for_holes(file).filter(FreeSpace::is_used_up) {
+        Some(FreeSpace { wanted, .. }) => Err(StoreError::NoRoom { path: path.into(), wanted }),
         None => Ok(()),
     }
 }

@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use super::stream::{Socket, Stream};
 use super::tls::ServerTls;
-use crate::folder;
+use crate::missing_folder;
 
 /// Connections that wait to be taken; the system has a bound of its own.
 const WAITING_MAX: i32 = 4096;
@@ -261,7 +261,7 @@ fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
 
 fn bind(path: &Path, mode: u32) -> Result<UnixListener, ListenError> {
     let at = |error| {
-        let source = folder::explain(path, error);
+        let source = missing_folder::explain(path, error);
         ListenError::System { address: Address::Unix(path.into()), source }
     };
     let in_use = match listen(path, mode) {

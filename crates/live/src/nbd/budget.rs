@@ -21,7 +21,7 @@ pub(super) struct Budget {
 
 /// Whose part of the budget a connection takes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Holder {
+pub(super) struct MemoryHolder {
     /// Its peer, by number.
     pub peer: u64,
     /// Who has all connections of such peers, if that can be told.
@@ -58,7 +58,7 @@ impl Pool {
     }
 
     /// Takes so much for a peer, if there is as much for it.
-    fn take(&mut self, Holder { peer, owner }: Holder, bytes: u64) -> bool {
+    fn take(&mut self, MemoryHolder { peer, owner }: MemoryHolder, bytes: u64) -> bool {
         let fits = |has: u64, share: u64| has == 0 || has + bytes <= share;
         let has = held(&self.of_peers, &peer);
         let of_owner = owner.map_or(0, |owner| held(&self.of_owners, &owner));
@@ -73,7 +73,7 @@ impl Pool {
         may
     }
 
-    fn give(&mut self, Holder { peer, owner }: Holder, bytes: u64) {
+    fn give(&mut self, MemoryHolder { peer, owner }: MemoryHolder, bytes: u64) {
         self.free += bytes;
         give_back(&mut self.of_peers, peer, bytes);
         if let Some(owner) = owner {
@@ -93,7 +93,7 @@ impl Budget {
     }
 
     /// Takes so much for a peer, and waits until there is as much; false if it is given up before.
-    pub fn take(&self, holder: Holder, bytes: u64, is_given_up: impl Fn() -> bool) -> bool {
+    pub fn take(&self, holder: MemoryHolder, bytes: u64, is_given_up: impl Fn() -> bool) -> bool {
         if bytes == 0 {
             return true;
         }
@@ -109,7 +109,7 @@ impl Budget {
     }
 
     /// Gives back what a peer has taken.
-    pub fn give(&self, holder: Holder, bytes: u64) {
+    pub fn give(&self, holder: MemoryHolder, bytes: u64) {
         if bytes > 0 {
             self.lock().give(holder, bytes);
             self.given.notify_all();
@@ -122,8 +122,8 @@ mod tests {
     use super::*;
 
     /// A peer, of nobody who is known.
-    fn peer(peer: u64) -> Holder {
-        Holder { peer, owner: None }
+    fn peer(peer: u64) -> MemoryHolder {
+        MemoryHolder { peer, owner: None }
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
             (Owner::Loopback, Owner::User(2)),
             (Owner::Machine([192, 0, 2, 1].into()), Owner::Machine([192, 0, 2, 2].into())),
         ] {
-            let of = |peer, owner| Holder { peer, owner: Some(owner) };
+            let of = |peer, owner| MemoryHolder { peer, owner: Some(owner) };
             let taken = (0..100).filter(|&peer| pool.take(of(peer, one), 5)).count();
             assert_eq!(taken, 15, "{one}");
             assert!(pool.take(of(100, other), 25), "{other}");

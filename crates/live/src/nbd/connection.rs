@@ -114,7 +114,7 @@ impl Watch {
 
 /// Whether a client goes on.
 #[derive(PartialEq)]
-enum Goes {
+enum ClientState {
     On,
     Away,
 }
@@ -146,7 +146,7 @@ impl Connection<'_> {
         let mut buffer = vec![0; BUFFER_BYTES];
         let mut length = 0;
         loop {
-            if self.take(&buffer[..length])? == Goes::Away {
+            if self.take(&buffer[..length])? == ClientState::Away {
                 return Ok(());
             }
             let owes_nothing = self.outbox.flush();
@@ -224,7 +224,7 @@ impl Connection<'_> {
     }
 
     /// Does what these bytes ask for, all of them.
-    fn take(&mut self, mut bytes: &[u8]) -> Result<Goes, Broken> {
+    fn take(&mut self, mut bytes: &[u8]) -> Result<ClientState, Broken> {
         loop {
             if self.stopping.load(Ordering::Relaxed) {
                 self.session.shut_down();
@@ -254,9 +254,9 @@ impl Connection<'_> {
                 Some(Event::StartTls) => self.encrypt(std::mem::take(&mut bytes))?,
                 Some(Event::Close(_)) => {
                     self.is_done = true;
-                    return Ok(Goes::Away);
+                    return Ok(ClientState::Away);
                 }
-                None if bytes.is_empty() => return Ok(Goes::On),
+                None if bytes.is_empty() => return Ok(ClientState::On),
                 None => {
                     let in_flight_max = self.limits.in_flight_max.saturating_sub(1);
                     self.outbox.wait_for_room(in_flight_max, u64::MAX);

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use freewheel_nbd::Head;
 
-use super::budget::{Budget, Holder, OWN_BYTES};
+use super::budget::{Budget, MemoryHolder, OWN_BYTES};
 use super::server::Limits;
 use super::stream::Stream;
 
@@ -133,7 +133,7 @@ pub(super) struct Outbox {
     limits: Limits,
     /// That of all connections, and whose part of it this one takes.
     budget: Arc<Budget>,
-    holder: Holder,
+    holder: MemoryHolder,
 }
 
 /// Tells a service that a client has gone.
@@ -170,7 +170,7 @@ impl Outbox {
         stream: Arc<Stream>,
         limits: Limits,
         budget: Arc<Budget>,
-        holder: Holder,
+        holder: MemoryHolder,
     ) -> (Self, Receiver<Option<Message>>) {
         let (to_send, inbox) = mpsc::channel();
         let reader = thread::current().id();

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 
 use super::address::{Access, Address, ListenError, Listener};
-use super::budget::{Budget, Holder};
+use super::budget::{Budget, MemoryHolder};
 use super::connection::{Broken, Connection, Watch};
 use super::outbox::Outbox;
 use super::service::{Caller, Service};
@@ -229,7 +229,7 @@ impl Server {
 
     fn accept_until(&self, stop: &Stop) -> io::Result<()> {
         let mut next = 0;
-        let mut watched = Watched::default();
+        let mut watched = WatchedStreams::default();
         loop {
             let mut waits = vec![
                 PollFd::new(&self.listener, PollFlags::IN),
@@ -269,9 +269,9 @@ impl Server {
 
 /// Connections of which the system tells when their other end is closed, by number.
 #[derive(Default)]
-struct Watched(Vec<(u64, Arc<Stream>)>);
+struct WatchedStreams(Vec<(u64, Arc<Stream>)>);
 
-impl Watched {
+impl WatchedStreams {
     /// Nothing is asked for: that both directions are over is always told.
     fn waits(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.0.iter().map(|(_, stream)| PollFd::new(stream.as_ref(), PollFlags::empty()))
@@ -360,7 +360,7 @@ impl Shared {
         stream: Arc<Stream>,
     ) -> Result<(), Broken> {
         stream.set_write_timeout(self.limits.stall)?;
-        let holder = Holder { peer: caller.peer, owner };
+        let holder = MemoryHolder { peer: caller.peer, owner };
         let (outbox, inbox) =
             Outbox::new(Arc::clone(&stream), self.limits, Arc::clone(&self.budget), holder);
         let outbox = Arc::new(outbox);

@@ -17,7 +17,7 @@ pub use nbd::{ExportError, NbdBackend};
 
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum BackendOp {
     /// Reads its data.
     Read,
     /// Writes its data.
@@ -48,7 +48,7 @@ pub struct BackendCommand {
     /// Comes back with its end.
     pub id: u64,
     /// What it does.
-    pub what: What,
+    pub what: BackendOp,
     /// First block; of no meaning in a flush.
     pub start: Lbn,
     /// What is written, or room for what is read: whole blocks. Empty otherwise.
@@ -57,7 +57,7 @@ pub struct BackendCommand {
 
 /// A command that has come back.
 #[derive(Debug)]
-pub struct CameBack {
+pub struct BackendCompletion {
     /// The command's.
     pub id: u64,
     /// When it did: as soon as this process could know.
@@ -78,7 +78,7 @@ pub struct Failed {
 }
 
 /// Is told what has come back, by any thread of a device.
-pub type Back = Arc<dyn Fn(CameBack) + Send + Sync>;
+pub type Back = Arc<dyn Fn(BackendCompletion) + Send + Sync>;
 
 /// What a device takes, and what it can do beside reading and writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

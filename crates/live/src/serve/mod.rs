@@ -3,8 +3,8 @@
 //! ```text
 //!   connection's thread   arrival stamped
 //!     Serving::submit     a message to the scheduler's thread
-//!       Desk              order of what overlaps, data, answers                (told the time)
-//!         External        which command next, and what goes in the gap before  (virtual time too)
+//!       HostScheduler     order of what overlaps, data, answers                (told the time)
+//!         PredictiveScheduler  which command next, and what goes in the gap before  (virtual time too)
 //!       Backend           the device: its threads stamp when commands come back
 //!     responder           the answer, by the scheduler's thread
 //!   control's thread      a question to the scheduler's thread, between two commands  (control)
@@ -12,13 +12,13 @@
 //! ```
 
 pub mod backend;
-mod desk;
-mod foresight;
+mod decision_deadline;
+mod host_scheduler;
 mod jobs;
-mod order;
-mod patience;
-mod works;
-mod written;
+mod overlap_order;
+mod prediction_monitor;
+mod scheduler_thread;
+mod written_regions;
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -28,26 +28,26 @@ use std::time::{Duration, Instant};
 
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, Sectors};
-use freewheel_model::external::{Account, External, MarginInUse};
 use freewheel_model::freeblock::tasks::{CADENCE, Tasks};
 use freewheel_model::freeblock::{Effort, Options as PlannerOptions, Rule};
+use freewheel_model::host::{Account, MarginInUse, PredictiveScheduler};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
 use thiserror::Error;
 use tokio::sync::{broadcast, oneshot};
 
-use self::backend::{Abilities, Back, Backend, CameBack, Failed};
-use self::desk::{Decide, Desk, Erase, Request};
+use self::backend::{Abilities, Back, Backend, BackendCompletion, Failed};
+use self::host_scheduler::{Decide, Erase, HostScheduler, Request};
 use self::jobs::Jobs;
-use self::works::Ask;
+use self::scheduler_thread::Ask;
 use crate::nbd::{Caller, Responder, Service};
 use crate::stopwatch::Stopwatch;
 
-pub use freewheel_model::freeblock::Foretold;
+pub use freewheel_model::freeblock::PredictionMark;
 pub use jobs::{JobError, JobReport, JobSpec, Kind, State, shortest_track, usual_block};
-pub use works::{Item, News, Reader, Status, Works};
-pub use written::REGION_BLOCKS;
+pub use scheduler_thread::{Item, News, Reader, SchedulerThread, Status};
+pub use written_regions::REGION_BLOCKS;
 
 /// Most blocks of one request: as an emulated drive takes.
 const REQUEST_BYTES_MAX: u32 = 32 << 20;
@@ -56,7 +56,7 @@ const REQUEST_BYTES_MAX: u32 = 32 << 20;
 const NEWS_MAX: usize = 1024;
 
 /// Nodes that one decision of the planner looks at, at most. It is time that decisions have to keep to
-/// (`patience.rs`); this bounds the memory of what they still might look at, 16 children of 16 B a node:
+/// (`deadline.rs`); this bounds the memory of what they still might look at, 16 children of 16 B a node:
 /// 16 MiB.
 const DECISION_NODES_MAX: u64 = 1 << 16;
 
@@ -126,7 +126,7 @@ pub struct Setup {
     /// The export's name.
     pub name: String,
     /// The scheduler for it.
-    pub scheduler: External,
+    pub scheduler: PredictiveScheduler,
     /// How gaps are filled.
     pub rule: Rule,
     /// The background task to begin with.
@@ -182,7 +182,7 @@ pub struct Report {
 
 enum Message {
     Arrived(Instant, Request, Responder),
-    CameBack(CameBack),
+    BackendCompletion(BackendCompletion),
     /// The client of a connection has gone.
     Left(u64),
     Gone(Failed),
@@ -219,12 +219,12 @@ pub struct Serving {
 }
 
 /// The way back from a device that is opened next, to a scheduler that is started then.
-pub struct Way {
+pub struct BackendChannel {
     inbox: Sender<Message>,
     messages: Receiver<Message>,
 }
 
-impl Way {
+impl BackendChannel {
     /// A way that nobody uses yet.
     pub fn new() -> Self {
         let (inbox, messages) = mpsc::channel();
@@ -237,7 +237,7 @@ impl Way {
         Arc::new(move |came_back| {
             let inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
             // A scheduler that has ended wants nothing.
-            let _ = inbox.send(Message::CameBack(came_back));
+            let _ = inbox.send(Message::BackendCompletion(came_back));
         })
     }
 
@@ -249,7 +249,7 @@ impl Way {
     }
 }
 
-impl Default for Way {
+impl Default for BackendChannel {
     fn default() -> Self {
         Self::new()
     }
@@ -257,7 +257,11 @@ impl Default for Way {
 
 impl Serving {
     /// Starts scheduling for a device that was opened with this way back.
-    pub fn start(setup: Setup, device: Arc<dyn Backend>, way: Way) -> Result<Self, ServeError> {
+    pub fn start(
+        setup: Setup,
+        device: Arc<dyn Backend>,
+        way: BackendChannel,
+    ) -> Result<Self, ServeError> {
         let (found, wanted) = (device.blocks(), setup.drive.blocks());
         if found != wanted {
             return Err(ServeError::Size { name: setup.name, found, wanted });
@@ -279,18 +283,19 @@ impl Serving {
             jobs.create(SimTime::ZERO, job)?;
         }
         let export = export(name, found, abilities);
-        let Way { inbox, messages } = way;
+        let BackendChannel { inbox, messages } = way;
         let (news, _) = broadcast::channel(NEWS_MAX);
         let stopwatch = Arc::new(Stopwatch::default());
         let decide: Decide = {
             let stopwatch = Arc::clone(&stopwatch);
             Box::new(move |decision| stopwatch.time(decision))
         };
-        let desk = Desk::new(scheduler, jobs, abilities, decide);
-        let works = Works::new((desk, stopwatch), device, messages, (news.clone(), notice));
+        let scheduler = HostScheduler::new(scheduler, jobs, abilities, decide);
+        let scheduler_thread =
+            SchedulerThread::new((scheduler, stopwatch), device, messages, (news.clone(), notice));
         let thread = thread::Builder::new().name("scheduler".into()).spawn(|| {
             let _end = AtEnd(Some(ended));
-            works.run()
+            scheduler_thread.run()
         });
         let thread = Mutex::new(Some(thread.map_err(ServeError::Thread)?));
         Ok(Self { export, sectors, drive, usual_block, news, inbox: Mutex::new(inbox), thread })
@@ -307,12 +312,12 @@ impl Serving {
     /// it has ended.
     pub fn ask<T: Send + 'static>(
         &self,
-        ask: impl FnOnce(&mut Works) -> T + Send + 'static,
+        ask: impl FnOnce(&mut SchedulerThread) -> T + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (answer, receiver) = oneshot::channel();
-        self.tell(Message::Asked(Box::new(move |works| {
+        self.tell(Message::Asked(Box::new(move |scheduler_thread| {
             // Whoever asked may have gone.
-            let _ = answer.send(ask(works));
+            let _ = answer.send(ask(scheduler_thread));
         })));
         receiver
     }
@@ -438,14 +443,14 @@ impl Service for Serving {
 mod tests {
     use super::backend::BackendCommand;
     use super::*;
-    use freewheel_model::external::ExternalSpec;
+    use freewheel_model::host::PredictionSpec;
     use freewheel_model::sched::PolicySpec;
     use freewheel_sim::library;
 
     /// A device of this size that does nothing.
-    struct Nothing(Blocks);
+    struct NoBackend(Blocks);
 
-    impl Backend for Nothing {
+    impl Backend for NoBackend {
         fn blocks(&self) -> Blocks {
             self.0
         }
@@ -492,8 +497,9 @@ mod tests {
     fn whoever_serves_hears_of_a_scheduler_that_failed() {
         let (_, drive) = library::drive("atlas10k").unwrap();
         let drive = Arc::new(drive);
-        let spec = ExternalSpec::default();
-        let scheduler = External::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
+        let spec = PredictionSpec::default();
+        let scheduler =
+            PredictiveScheduler::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
         let (told, ended) = mpsc::channel();
         let setup = Setup {
             drive: Arc::clone(&drive),
@@ -504,8 +510,8 @@ mod tests {
             notice: Box::new(|_| {}),
             ended: Box::new(move || told.send(()).unwrap()),
         };
-        let device = Arc::new(Nothing(drive.blocks()));
-        let serving = Serving::start(setup, device, Way::new()).unwrap();
+        let device = Arc::new(NoBackend(drive.blocks()));
+        let serving = Serving::start(setup, device, BackendChannel::new()).unwrap();
         drop(serving.ask(|_| panic!("a scheduler that fails, on purpose")));
         assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(()));
         assert!(serving.finish().is_none());

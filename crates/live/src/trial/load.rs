@@ -111,7 +111,7 @@ mod tests {
     use std::sync::Arc;
     use std::thread;
 
-    use freewheel_sim::source::{Closed, Pattern, PatternSpec, Think};
+    use freewheel_sim::source::{Closed, Pattern, PatternSpec, ThinkTime};
     use freewheel_units::Blocks;
 
     use super::*;
@@ -134,15 +134,15 @@ mod tests {
         })
     }
 
-    fn clients(blocks: Blocks, think: SimDuration, requests: u64) -> Closed {
+    fn clients(blocks: Blocks, think_time: SimDuration, requests: u64) -> Closed {
         let pattern = Pattern::new(PatternSpec::default(), blocks, 1).unwrap();
-        Closed::new(pattern, 3, Think::Constant(think), requests, 1)
+        Closed::new(pattern, 3, ThinkTime::Constant(think_time), requests, 1)
     }
 
     #[test]
     fn every_request_is_answered_and_clients_think_between_two() {
-        let (blocks, think) = (Blocks::new(2048), SimDuration::from_ms(5));
-        let mut source = clients(blocks, think, 30);
+        let (blocks, think_time) = (Blocks::new(2048), SimDuration::from_ms(5));
+        let mut source = clients(blocks, think_time, 30);
         let played = play_to_memory(&mut source, blocks, SimDuration::from_secs(600));
         assert_eq!((played.requests, played.responses.summary().count), (30, 30));
         // Ten times for each of the three.
@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_after_the_end() {
-        let (blocks, think) = (Blocks::new(2048), SimDuration::from_ms(20));
-        let mut source = clients(blocks, think, u64::MAX);
+        let (blocks, think_time) = (Blocks::new(2048), SimDuration::from_ms(20));
+        let mut source = clients(blocks, think_time, u64::MAX);
         let played = play_to_memory(&mut source, blocks, SimDuration::from_ms(90));
         // At 20, 40, 60 and 80 ms at most.
         assert!((1..=12).contains(&played.requests), "{}", played.requests);

@@ -29,16 +29,16 @@ use crate::control::{
 };
 use crate::nbd::{Access, Address, Limits, ListenError, Server, Service, Stop};
 use crate::serve::backend::{ExportError, NbdBackend};
-use crate::serve::{Report, ServeError, Serving, Setup, Way};
+use crate::serve::{BackendChannel, Report, ServeError, Serving, Setup};
 
-use self::process::{DriveProcess, Patience};
+use self::process::{DriveProcess, Timeouts};
 pub use load::{PlayError, Played, play};
 
 /// Why an experiment was not run in real time.
 #[derive(Debug, Error)]
 pub enum TrialError {
     /// Only closed workloads behind a scheduler outside the drive are.
-    #[error("in real time an experiment needs `[external]` and a closed workload")]
+    #[error("in real time an experiment needs `[host]` and a closed workload")]
     Experiment,
     /// It is wrong in itself.
     #[error(transparent)]
@@ -113,9 +113,9 @@ pub fn run(
     let folder = tempfile::tempdir().map_err(system("a folder"))?;
     let socket = folder.path().join("drive");
     let command = emulator(folder.path(), &socket).map_err(system("the drive's file"))?;
-    let drive = DriveProcess::start(command, &socket, Patience::default())?;
+    let drive = DriveProcess::start(command, &socket, Timeouts::default())?;
     let address = Address::Unix(socket);
-    let way = Way::new();
+    let way = BackendChannel::new();
     let device = NbdBackend::connect(&address.uri("", false), None, way.back(), way.gone())?;
     let setup = setup(experiment)?;
     let serving = Arc::new(Serving::start(setup, Arc::new(device), way)?);
@@ -128,9 +128,9 @@ pub fn run(
 
 fn setup(experiment: &Experiment) -> Result<Setup, TrialError> {
     let Experiment { config, spec, drive, .. } = experiment;
-    let external = config.external.as_ref().ok_or(TrialError::Experiment)?;
+    let host = config.host.as_ref().ok_or(TrialError::Experiment)?;
     Ok(Setup {
-        scheduler: external.scheduler(spec, drive, config.scheduler)?,
+        scheduler: host.scheduler(spec, drive, config.scheduler)?,
         drive: Arc::clone(drive),
         name: spec.name.clone(),
         rule: config.freeblock.as_ref().map(|free| free.rule).unwrap_or_default(),

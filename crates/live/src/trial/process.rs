@@ -17,14 +17,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// For how long the process is waited for.
 #[derive(Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     /// From its start until it serves.
     pub start: Duration,
     /// From `SIGTERM` until it has ended.
     pub end: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     /// As any server that lets nobody in; and as long again as it gives its own connections to end.
     fn default() -> Self {
         Self { start: ClientLimits::default().negotiation, end: 2 * Limits::default().grace }
@@ -34,7 +34,7 @@ impl Default for Patience {
 /// The drive, killed if it is not ended.
 pub(super) struct DriveProcess {
     child: Child,
-    patience: Patience,
+    timeouts: Timeouts,
 }
 
 impl DriveProcess {
@@ -42,12 +42,12 @@ impl DriveProcess {
     pub fn start(
         mut command: Command,
         socket: &Path,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> Result<Self, TrialError> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut this = Self { child: command.spawn().map_err(system)?, patience };
+        let mut this = Self { child: command.spawn().map_err(system)?, timeouts };
         let says = lines(this.child.stderr.take().expect("it is a pipe"));
-        let until = Instant::now() + patience.start;
+        let until = Instant::now() + timeouts.start;
         let (mut said, mut is_heard) = (String::new(), false);
         loop {
             match says.recv_timeout(LOOK_EVERY) {
@@ -72,14 +72,14 @@ impl DriveProcess {
             }
             if Instant::now() >= until {
                 let what = if is_heard { "its socket" } else { "its first line" };
-                return Err(overdue(what, patience.start, &said));
+                return Err(overdue(what, timeouts.start, &said));
             }
         }
     }
 
     /// What it prints as it ends in order.
     pub fn end(mut self) -> Result<String, TrialError> {
-        let until = Instant::now() + self.patience.end;
+        let until = Instant::now() + self.timeouts.end;
         kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(|e| system(e.into()))?;
         let prints = lines(self.child.stdout.take().expect("it is a pipe"));
         let mut text = String::new();
@@ -90,7 +90,7 @@ impl DriveProcess {
         }
         match is_over {
             true => Ok(text),
-            false => Err(overdue("its end after SIGTERM", self.patience.end, &text)),
+            false => Err(overdue("its end after SIGTERM", self.timeouts.end, &text)),
         }
     }
 }
@@ -142,12 +142,12 @@ mod tests {
     use super::*;
 
     /// A process that does this, with its socket for `$1`.
-    fn start(script: &str, patience: Patience) -> (Result<DriveProcess, TrialError>, bool) {
+    fn start(script: &str, timeouts: Timeouts) -> (Result<DriveProcess, TrialError>, bool) {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("drive");
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh"]).arg(&socket);
-        (DriveProcess::start(command, &socket, patience), socket.exists())
+        (DriveProcess::start(command, &socket, timeouts), socket.exists())
     }
 
     fn failure<T>(result: Result<T, TrialError>) -> String {
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn a_drive_that_says_why_and_ends_later_is_reported_with_all_that_it_said() {
         let script = "echo error: no such drive >&2; sleep 0.3; echo try another >&2; exit 3";
-        match start(script, Patience::default()).0 {
+        match start(script, Timeouts::default()).0 {
             Err(TrialError::Drive(text)) => {
                 assert_eq!(text, "exit status: 3: error: no such drive\ntry another");
             }
@@ -176,30 +176,30 @@ mod tests {
     fn a_drive_that_serves_is_ended_with_what_it_prints() {
         let script = "trap 'echo the end; exit 0' TERM; echo soon >&2; sleep 0.2; : > \"$1\"; \
                       while :; do sleep 0.05; done";
-        let (drive, exists) = start(script, Patience::default());
+        let (drive, exists) = start(script, Timeouts::default());
         assert!(exists);
         assert_eq!(drive.unwrap_or_else(|error| panic!("{error}")).end().unwrap(), "the end\n");
     }
 
     #[test]
     fn a_drive_that_does_not_come_to_serve_is_waited_for_no_longer_than_said() {
-        let patience = Patience { start: SHORT, ..Patience::default() };
+        let timeouts = Timeouts { start: SHORT, ..Timeouts::default() };
         let begun = Instant::now();
-        let silent = failure(start("exec sleep 600", patience).0);
+        let silent = failure(start("exec sleep 600", timeouts).0);
         assert!(silent.contains("3s for its first line"), "{silent}");
-        let talks = failure(start("echo wait >&2; exec sleep 600", patience).0);
+        let talks = failure(start("echo wait >&2; exec sleep 600", timeouts).0);
         assert!(talks.contains("3s for its socket") && talks.contains("wait"), "{talks}");
         assert!(begun.elapsed() < 10 * SHORT);
     }
 
     #[test]
     fn a_drive_that_does_not_end_is_killed_after_as_long_as_said() {
-        let patience = Patience { end: SHORT, ..Patience::default() };
+        let timeouts = Timeouts { end: SHORT, ..Timeouts::default() };
         let serves = "trap 'echo never' TERM; : > \"$1\"; echo soon >&2;";
         let begun = Instant::now();
         for stays in ["", "exec >&-;"] {
             let script = format!("{serves} {stays} while :; do sleep 0.05; done");
-            let drive = start(&script, patience).0.unwrap_or_else(|error| panic!("{error}"));
+            let drive = start(&script, timeouts).0.unwrap_or_else(|error| panic!("{error}"));
             let error = failure(drive.end());
             assert!(error.contains("3s for its end after SIGTERM"), "{error}");
         }

@@ -8,7 +8,7 @@ mod virtual_time;
 
 use freewheel_live::emulate::Request;
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -56,8 +56,8 @@ pub fn spec() -> DriveSpec {
     library::spec("atlas10k").unwrap()
 }
 
-pub fn drive(habits: &Habits, bad: BadBlocks) -> EmulatedDrive {
-    EmulatedDrive::new(&spec(), "atlas10k", habits, bad, 1).unwrap()
+pub fn drive(behaviour: &Behaviour, bad: BadBlocks) -> EmulatedDrive {
+    EmulatedDrive::new(&spec(), "atlas10k", behaviour, bad, 1).unwrap()
 }
 
 pub fn request(op: Op, start: u64, blocks: u64) -> Request {

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use freewheel_live::emulate::{Device, Finished, Request};
-use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_units::{Blocks, Op, Prng};
 
 use super::suite::SUITE;
@@ -61,9 +61,9 @@ fn the_suite_holds_in_real_time() {
 
 #[test]
 fn the_same_requests_at_the_same_times_are_due_at_the_same_nanosecond_as_in_virtual_time() {
-    let habits = Habits::default();
-    let mut real = Real::new(drive(&habits, BadBlocks::default()));
-    let mut other = Virtual::new(drive(&habits, BadBlocks::default()));
+    let behaviour = Behaviour::default();
+    let mut real = Real::new(drive(&behaviour, BadBlocks::default()));
+    let mut other = Virtual::new(drive(&behaviour, BadBlocks::default()));
     let mut prng = Prng::new(5, "places");
     for at in 0..30 {
         let op = if at % 3 == 0 { Op::Write } else { Op::Read };
@@ -77,7 +77,7 @@ fn the_same_requests_at_the_same_times_are_due_at_the_same_nanosecond_as_in_virt
 
 #[test]
 fn a_device_counts_what_it_answered_and_drops_what_it_has_not_done_when_it_ends() {
-    let device = Device::start(drive(&Habits::default(), BadBlocks::default())).unwrap();
+    let device = Device::start(drive(&Behaviour::default(), BadBlocks::default())).unwrap();
     let (tell, told) = mpsc::channel();
     let ask = |blocks| {
         let tell = tell.clone();

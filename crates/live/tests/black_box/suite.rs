@@ -1,9 +1,9 @@
 //! The suite. Every test takes whatever makes a black box of a drive.
 
 use freewheel_live::emulate::Request;
-use freewheel_model::onboard::spec::{SectorFormat, WriteCache};
+use freewheel_model::electronics::spec::{SectorFormat, WriteCache};
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::black_box::{Activity, BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::black_box::{Activity, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library;
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
 
@@ -35,11 +35,11 @@ pub const SUITE: &[Test] = &[
 ];
 
 fn sound(make: Make) -> Box<dyn BlackBox> {
-    with(make, Habits::default())
+    with(make, Behaviour::default())
 }
 
-fn with(make: Make, habits: Habits) -> Box<dyn BlackBox> {
-    make(drive(&habits, BadBlocks::default()))
+fn with(make: Make, behaviour: Behaviour) -> Box<dyn BlackBox> {
+    make(drive(&behaviour, BadBlocks::default()))
 }
 
 /// Random requests of 8 blocks, all at once.
@@ -86,14 +86,17 @@ fn in_order(outcomes: &[Outcome]) -> bool {
 }
 
 fn one_command_answers_in_order(make: Make) {
-    let mut drive = with(make, Habits { queue_depth: Some(1), ..Habits::default() });
+    let mut drive = with(make, Behaviour { queue_depth: Some(1), ..Behaviour::default() });
     let script = burst(&*drive, Op::Read, 16, 2);
     assert!(in_order(&drive.play(&script)));
 }
 
 fn many_commands_answer_in_its_policys_order(make: Make) {
-    let policy =
-        |policy| Habits { queue_depth: Some(16), queue_policy: Some(policy), ..Habits::default() };
+    let policy = |policy| Behaviour {
+        queue_depth: Some(16),
+        queue_policy: Some(policy),
+        ..Behaviour::default()
+    };
     let mut drive = with(make, policy(PolicySpec::Fcfs));
     let script = burst(&*drive, Op::Read, 16, 2);
     assert!(in_order(&drive.play(&script)));
@@ -103,7 +106,7 @@ fn many_commands_answer_in_its_policys_order(make: Make) {
 }
 
 fn what_does_not_fit_waits(make: Make) {
-    let mut drive = with(make, Habits { queue_depth: Some(2), ..Habits::default() });
+    let mut drive = with(make, Behaviour { queue_depth: Some(2), ..Behaviour::default() });
     let script = burst(&*drive, Op::Read, 12, 3);
     let outcomes = drive.play(&script);
     assert_never_early(&outcomes);
@@ -115,7 +118,7 @@ fn what_does_not_fit_waits(make: Make) {
 }
 
 fn cached(make: Make) -> Box<dyn BlackBox> {
-    with(make, Habits { write_cache: Some(WriteCache::On), ..Habits::default() })
+    with(make, Behaviour { write_cache: Some(WriteCache::On), ..Behaviour::default() })
 }
 
 fn a_flush_waits_for_cached_writes(make: Make) {
@@ -143,7 +146,7 @@ fn a_forced_write_waits_for_the_media(make: Make) {
 fn a_bad_block_fails_until_it_is_written(make: Make) {
     let recovery = SimDuration::from_ms(60);
     let bad = BadBlocks::new([Lbn::new(80_003)], recovery);
-    let mut drive = make(drive(&Habits::default(), bad));
+    let mut drive = make(drive(&Behaviour::default(), bad));
     let failed = drive.ask(request(Op::Read, 80_000, 8));
     assert_eq!(failed.bad, Some(Lbn::new(80_003)));
     assert!(failed.took() >= recovery, "{}", failed.took());
@@ -156,7 +159,7 @@ fn replies_are_under_way_no_longer_than_said(make: Make) {
     let jitter = SimDuration::from_ms(5);
     let read = request(Op::Read, 123_456, 8);
     let plain = sound(make).ask(read).took();
-    let mut late = with(make, Habits { reply_jitter: jitter, ..Habits::default() });
+    let mut late = with(make, Behaviour { reply_jitter: jitter, ..Behaviour::default() });
     // A turn, as the two drives may have been asked at different angles.
     let most = plain + jitter + SimDuration::from_ms(6);
     let took = late.ask(read).took();
@@ -166,7 +169,7 @@ fn replies_are_under_way_no_longer_than_said(make: Make) {
 fn its_own_activity_is_waited_for(make: Make) {
     let lasts = SimDuration::from_ms(80);
     let activity = Some(Activity { every: SimDuration::from_ms(10), lasts });
-    let mut drive = with(make, Habits { activity, ..Habits::default() });
+    let mut drive = with(make, Behaviour { activity, ..Behaviour::default() });
     let asks = burst(&*drive, Op::Read, 12, 4);
     let longest = asks.iter().map(|ask| drive.ask(ask.request).took()).max().unwrap();
     assert!(longest > ONE_AT_MOST, "{longest}");
@@ -175,9 +178,12 @@ fn its_own_activity_is_waited_for(make: Make) {
 /// A drive of today, whose tracks hold whole sectors of 4 KiB, and whose turn takes 8.3 ms.
 fn of_sector(make: Make, sector: SectorFormat, bad: BadBlocks) -> Box<dyn BlackBox> {
     let spec = library::spec("exos-7e8-8tb").unwrap();
-    let habits =
-        Habits { sector: Some(sector), write_cache: Some(WriteCache::Off), ..Habits::default() };
-    make(EmulatedDrive::new(&spec, "exos-7e8-8tb", &habits, bad, 1).unwrap())
+    let behaviour = Behaviour {
+        sector: Some(sector),
+        write_cache: Some(WriteCache::Off),
+        ..Behaviour::default()
+    };
+    make(EmulatedDrive::new(&spec, "exos-7e8-8tb", &behaviour, bad, 1).unwrap())
 }
 
 /// Behind a write the head is at the sector's end: it takes a turn to come round for the whole one, and

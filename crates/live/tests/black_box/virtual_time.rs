@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use freewheel_live::emulate::{COMMAND_BLOCKS_MAX, HostAdapter, Request};
 use freewheel_model::drive::Drive;
-use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::WriteCache;
+use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::spec::WriteCache;
 use freewheel_model::sched::Waiting;
-use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits};
+use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ fn a_request_that_is_longer_than_a_command_takes_as_long_as_its_commands() {
         after: SimDuration::ZERO,
         request: request(Op::Write, start, blocks),
     };
-    let fresh = || Virtual::new(drive(&Habits::default(), BadBlocks::default()));
+    let fresh = || Virtual::new(drive(&Behaviour::default(), BadBlocks::default()));
     let whole = fresh().play(&[ask((0, 2 * longest + 5))]);
     let pieces = fresh().play(&pieces.map(ask));
     assert_eq!(whole[0].due, pieces.iter().map(|piece| piece.due).max().unwrap());
@@ -90,16 +90,16 @@ fn a_request_that_is_longer_than_a_command_takes_as_long_as_its_commands() {
 }
 
 fn cached() -> Virtual {
-    let habits = Habits { write_cache: Some(WriteCache::On), ..Habits::default() };
-    Virtual::new(drive(&habits, BadBlocks::default()))
+    let behaviour = Behaviour { write_cache: Some(WriteCache::On), ..Behaviour::default() };
+    Virtual::new(drive(&behaviour, BadBlocks::default()))
 }
 
 #[test]
 fn a_forced_write_is_done_when_it_would_be_without_a_write_cache() {
     let write = request(Op::Write, 3_000_000, 64);
     let forced = cached().ask(Request { fua: true, ..write });
-    let habits = Habits { write_cache: Some(WriteCache::Off), ..Habits::default() };
-    let plain = Virtual::new(drive(&habits, BadBlocks::default())).ask(write);
+    let behaviour = Behaviour { write_cache: Some(WriteCache::Off), ..Behaviour::default() };
+    let plain = Virtual::new(drive(&behaviour, BadBlocks::default())).ask(write);
     assert_eq!(forced.due, plain.due);
     assert!(cached().ask(write).due < forced.due);
 }
@@ -108,7 +108,7 @@ fn a_forced_write_is_done_when_it_would_be_without_a_write_cache() {
 fn a_forced_write_does_not_wait_for_cached_data_of_other_blocks_as_a_flush_does() {
     let spec = library::spec("exos-x24-24tb").unwrap();
     let last = |request_behind| {
-        let drive = EmulatedDrive::new(&spec, "it", &Habits::default(), BadBlocks::default(), 1);
+        let drive = EmulatedDrive::new(&spec, "it", &Behaviour::default(), BadBlocks::default(), 1);
         let mut drive = Virtual::new(drive.unwrap());
         for place in 1..9 {
             let write = drive.ask(request(Op::Write, place * 5_000_000_000, 8));
@@ -124,7 +124,8 @@ fn a_forced_write_does_not_wait_for_cached_data_of_other_blocks_as_a_flush_does(
 
 #[test]
 fn a_forced_write_takes_the_emulated_drive_as_long_as_the_simulated_one() {
-    let mut unit = Unit::new(&Arc::new(Drive::build(&spec()).unwrap()), &spec().onboard).unwrap();
+    let mut unit =
+        Unit::new(&Arc::new(Drive::build(&spec()).unwrap()), &spec().electronics).unwrap();
     let mut emulated = cached();
     let prng = &mut Prng::new(1, "forced writes");
     for _ in 0..200 {
@@ -158,8 +159,8 @@ proptest! {
         mut script in prop::collection::vec(ask(), 1..60), depth in 1u32..8
     ) {
         script.sort_by_key(|ask| ask.after);
-        let habits = Habits { queue_depth: Some(depth), ..Habits::default() };
-        let mut drive = Virtual::new(drive(&habits, BadBlocks::default()));
+        let behaviour = Behaviour { queue_depth: Some(depth), ..Behaviour::default() };
+        let mut drive = Virtual::new(drive(&behaviour, BadBlocks::default()));
         let outcomes = drive.play(&script);
         prop_assert_eq!(outcomes.len(), script.len());
         prop_assert!(outcomes.iter().all(|outcome| outcome.due >= outcome.asked));

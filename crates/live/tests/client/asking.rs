@@ -8,7 +8,7 @@ use freewheel_nbd::{Command, Errno, Span};
 
 use super::Asker;
 use crate::common::held::{Held, answer};
-use crate::common::{PATIENCE, Running, pattern};
+use crate::common::{Running, STALLED_REQUESTS_MAX, pattern};
 
 #[test]
 fn what_is_written_is_read_back_and_the_export_is_known() {
@@ -175,7 +175,7 @@ fn the_function_that_gets_the_answers_may_ask_again() {
     let client = place.insert(client.unwrap());
     client.submit(Command::read(0, 512), &mut Vec::new(), 100).unwrap();
     drop(place);
-    told.recv_timeout(PATIENCE).unwrap();
+    told.recv_timeout(STALLED_REQUESTS_MAX).unwrap();
     drop(own.lock().unwrap().take());
 }
 

@@ -10,7 +10,7 @@ use freewheel_nbd::{Command, Uri};
 
 use super::Asker;
 use crate::common::held::{Held, answer};
-use crate::common::{PATIENCE, Running};
+use crate::common::{Running, STALLED_REQUESTS_MAX};
 
 /// Plays a server for one connection.
 struct Played {
@@ -276,7 +276,7 @@ fn a_server_that_stops_answers_or_refuses_and_then_all_else_is_lost() {
     taken.into_iter().for_each(|request| answer(request, 1));
     asker.answer().result.unwrap();
     running.stop();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + STALLED_REQUESTS_MAX;
     loop {
         assert!(Instant::now() < until);
         match asker.client.submit(Command::read(0, 512), &mut Vec::new(), 1) {
@@ -354,7 +354,7 @@ fn a_server_that_takes_nothing_any_more_is_given_up() {
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let server = Played::new(move |mut stream| {
         start(&mut stream);
-        let _ = told.recv_timeout(PATIENCE);
+        let _ = told.recv_timeout(STALLED_REQUESTS_MAX);
     });
     let stall = Duration::from_millis(100);
     let limits = ClientLimits { stall, ..ClientLimits::default() };
@@ -376,7 +376,7 @@ fn a_server_that_does_not_let_us_in_is_given_up() {
             while greeting.next().is_some_and(|byte| stream.write_all(&[*byte]).is_ok()) {
                 thread::sleep(Duration::from_millis(50));
             }
-            let _ = told.recv_timeout(PATIENCE);
+            let _ = told.recv_timeout(STALLED_REQUESTS_MAX);
         });
         let negotiation = Duration::from_millis(150);
         let limits = ClientLimits { negotiation, ..ClientLimits::default() };

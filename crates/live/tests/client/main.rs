@@ -10,7 +10,7 @@ mod false_servers;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use common::PATIENCE;
+use common::STALLED_REQUESTS_MAX;
 use freewheel_live::nbd::{Answer, Client, ClientLimits, ConnectError};
 use freewheel_nbd::{Command, Uri};
 
@@ -46,7 +46,7 @@ impl Asker {
 
     /// The next answer.
     pub fn answer(&self) -> Answer<u64> {
-        self.answers.recv_timeout(PATIENCE).unwrap()
+        self.answers.recv_timeout(STALLED_REQUESTS_MAX).unwrap()
     }
 
     pub fn answers(&self, count: usize) -> Vec<Answer<u64>> {

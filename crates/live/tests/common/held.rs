@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use freewheel_live::nbd::{Caller, Responder, Service};
 use freewheel_nbd::{Command, Export, Features};
 
-use super::PATIENCE;
+use super::STALLED_REQUESTS_MAX;
 
 /// Holds every request until the test takes it. Clones share what is held.
 #[derive(Clone, Default)]
@@ -23,7 +23,7 @@ impl Held {
         let (requests, changed) = &*self.requests;
         let guard = requests.lock().unwrap();
         let few = |held: &mut Vec<_>| held.len() < count;
-        let (mut guard, _) = changed.wait_timeout_while(guard, PATIENCE, few).unwrap();
+        let (mut guard, _) = changed.wait_timeout_while(guard, STALLED_REQUESTS_MAX, few).unwrap();
         assert!(guard.len() >= count, "{} requests came, not {count}", guard.len());
         guard.drain(..count).collect()
     }

@@ -18,7 +18,7 @@ use freewheel_nbd::{Command, Errno, Span, Uri};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Longer than anything here takes, on a machine that has other things to do.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const STALLED_REQUESTS_MAX: Duration = Duration::from_secs(30);
 
 /// A server in a thread, stopped at the end.
 pub struct Running {
@@ -99,8 +99,8 @@ pub struct Client {
 impl Client {
     pub fn connect(socket: &Path, export: &str) -> Self {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
+        stream.set_write_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
         let session = Session::new(Settings { block_status: true, ..Settings::default() });
         let mut client = Self { stream, session, info: ExportInfo::default() };
         assert_eq!(client.event(), Some(Event::Greeted));
@@ -173,7 +173,7 @@ impl Client {
     /// Whether an answer begins to come, of which nothing is taken.
     pub fn is_told(&self) -> bool {
         let mut waits = [PollFd::new(&self.stream, PollFlags::IN)];
-        let longest = Timespec::try_from(PATIENCE).unwrap();
+        let longest = Timespec::try_from(STALLED_REQUESTS_MAX).unwrap();
         poll(&mut waits, Some(&longest)).unwrap() == 1
     }
 
@@ -218,7 +218,7 @@ pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
 
 /// Waits until it is so, for a long while.
 pub fn eventually(what: impl Fn() -> bool) -> bool {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + STALLED_REQUESTS_MAX;
     while Instant::now() < until {
         if what() {
             return true;

@@ -12,9 +12,9 @@ use freewheel_live::black_box::{RealDrive, RealDriveError};
 use freewheel_live::emulate::{Emulation, Options};
 use freewheel_live::nbd::Memory;
 use freewheel_live::serve::backend::{Backend, EmulatedBackend, NbdBackend};
-use freewheel_model::onboard::spec::SectorFormat;
+use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_sim::black_box::{
-    Answer, BadBlocks, BlackBox, Command, EmulatedDrive, Gone, Habits, VirtualDrive,
+    Answer, BadBlocks, Behaviour, BlackBox, Command, DriveGone, EmulatedDrive, VirtualDrive,
 };
 use freewheel_sim::library;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
@@ -30,7 +30,7 @@ fn options(bad: &BadBlocks) -> Options {
 
 fn virtual_drive(bad: &BadBlocks) -> Box<dyn BlackBox> {
     let spec = library::spec(NAME).unwrap();
-    let drive = EmulatedDrive::new(&spec, NAME, &Habits::default(), bad.clone(), 1).unwrap();
+    let drive = EmulatedDrive::new(&spec, NAME, &Behaviour::default(), bad.clone(), 1).unwrap();
     Box::new(VirtualDrive::new(drive))
 }
 
@@ -70,7 +70,7 @@ impl BlackBox for OverNbd {
         self.drive.holds(start, blocks)
     }
 
-    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, DriveGone> {
         self.drive.next_answer(until)
     }
 
@@ -112,8 +112,8 @@ fn the_suite_holds_for_an_export() {
 fn a_device_of_4kn_tells_and_is_asked_for_whole_sectors() {
     let spec = library::spec("exos-7e8-8tb").unwrap();
     let sector = Some(SectorFormat::Native4096);
-    let habits = Habits { sector, ..Habits::default() };
-    let options = Options { habits, ..Options::default() };
+    let behaviour = Behaviour { sector, ..Behaviour::default() };
+    let options = Options { behaviour, ..Options::default() };
     let running = Running::of(Emulation::start(&spec, "exos-7e8-8tb", options).unwrap());
     let mut drive = RealDrive::connect(&running.uri(), true).unwrap();
     assert_eq!(drive.sector(), SectorFormat::Native4096);

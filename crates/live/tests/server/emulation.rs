@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use freewheel_live::emulate::{EmulateError, Emulation, Options};
 use freewheel_live::nbd::Limits;
-use freewheel_model::onboard::spec::{SectorFormat, WriteCache};
+use freewheel_model::electronics::spec::{SectorFormat, WriteCache};
 use freewheel_nbd::{Command, Errno, Span};
-use freewheel_sim::black_box::{BadBlocks, Habits};
+use freewheel_sim::black_box::{BadBlocks, Behaviour};
 use freewheel_sim::library;
 use freewheel_units::{Lbn, SimDuration};
 
@@ -22,8 +22,8 @@ fn atlas(options: Options) -> Running {
 }
 
 fn cached() -> Options {
-    let habits = Habits { write_cache: Some(WriteCache::On), ..Habits::default() };
-    Options { habits, ..Options::default() }
+    let behaviour = Behaviour { write_cache: Some(WriteCache::On), ..Behaviour::default() };
+    Options { behaviour, ..Options::default() }
 }
 
 #[test]
@@ -38,8 +38,8 @@ fn it_is_offered_as_a_rotating_disk_of_its_size_in_blocks() {
 }
 
 fn of_sector(sector: SectorFormat) -> Running {
-    let habits = Habits { sector: Some(sector), ..Habits::default() };
-    Running::of(start("exos-7e8-8tb", Options { habits, ..Options::default() }).unwrap())
+    let behaviour = Behaviour { sector: Some(sector), ..Behaviour::default() };
+    Running::of(start("exos-7e8-8tb", Options { behaviour, ..Options::default() }).unwrap())
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn a_drive_of_512e_takes_single_blocks() {
 
 #[test]
 fn sectors_that_a_drives_tracks_hold_no_whole_number_of_are_refused() {
-    let habits = Habits { sector: Some(SectorFormat::Native4096), ..Habits::default() };
-    let error = start("atlas10k", Options { habits, ..Options::default() }).err().unwrap();
+    let behaviour = Behaviour { sector: Some(SectorFormat::Native4096), ..Behaviour::default() };
+    let error = start("atlas10k", Options { behaviour, ..Options::default() }).err().unwrap();
     let text = error.to_string();
     assert!(text.contains("zones[0].blocks_per_track") && text.contains("4kn"), "{text}");
 }

@@ -10,7 +10,7 @@ use std::thread;
 use freewheel_live::nbd::{Limits, Memory, ServerTls};
 
 use crate::common::pki::Pki;
-use crate::common::{PATIENCE, Running, eventually};
+use crate::common::{Running, STALLED_REQUESTS_MAX, eventually};
 
 /// Bytes of the export.
 const SIZE: u64 = 1 << 20;
@@ -59,8 +59,8 @@ fn request(flags: u16, kind: u16, offset: u64, length: u32) -> Vec<u8> {
 /// A connection that was greeted.
 fn greeted(running: &Running) -> UnixStream {
     let mut stream = UnixStream::connect(running.socket()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
+    stream.set_write_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
     stream.read_exact(&mut [0; 18]).unwrap();
     stream
 }

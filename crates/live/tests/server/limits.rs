@@ -8,7 +8,7 @@ use freewheel_nbd::{Command, Span};
 use std::sync::Arc;
 
 use crate::common::held::{Held, answer};
-use crate::common::{PATIENCE, Running, eventually};
+use crate::common::{Running, STALLED_REQUESTS_MAX, eventually};
 
 fn limited(service: impl freewheel_live::nbd::Service + 'static, limits: Limits) -> Running {
     Running::new(vec![Arc::new(service)], limits)
@@ -109,7 +109,7 @@ fn a_client_that_takes_no_answers_stops_nobody_and_is_cut_off() {
         other.ask(Command::read(0, 512), &[]);
         held.take(1).into_iter().for_each(|request| answer(request, 2));
         assert_eq!(other.reply().data, [2; 512]);
-        assert!(begun.elapsed() < PATIENCE / 2);
+        assert!(begun.elapsed() < STALLED_REQUESTS_MAX / 2);
     }
     let heard = |running: &Running| running.notices.lock().unwrap().join("\n");
     assert!(eventually(|| heard(&running).contains("200ms")), "{}", heard(&running));

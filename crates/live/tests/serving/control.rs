@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use freewheel_live::control::{ControlClient, ControlLimits, ControlServer};
 
-use crate::common::{PATIENCE, eventually};
+use crate::common::{STALLED_REQUESTS_MAX, eventually};
 use crate::world::{Beneath, World};
 
 /// A server with its control interface.
@@ -34,8 +34,8 @@ impl Controlled {
 
     fn connect(&self) -> UnixStream {
         let stream = UnixStream::connect(self.path()).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
+        stream.set_write_timeout(Some(STALLED_REQUESTS_MAX)).unwrap();
         stream
     }
 
@@ -133,7 +133,7 @@ fn an_answer_may_go_on_for_longer_than_a_request_may_take() {
 
 #[test]
 fn connections_have_a_bound_and_who_is_beyond_it_is_told_so() {
-    let limits = ControlLimits { connections_max: 2, request: PATIENCE };
+    let limits = ControlLimits { connections_max: 2, request: STALLED_REQUESTS_MAX };
     let server = Controlled::new(limits);
     let open = [server.connect(), server.connect()];
     let third = server.answer(b"");

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use freewheel_live::serve::backend::{ExportError, FileBackend, NbdBackend};
-use freewheel_live::serve::{JobError, JobSpec, Kind, State, Way};
+use freewheel_live::serve::{BackendChannel, JobError, JobSpec, Kind, State};
 use freewheel_model::freeblock::tasks::Extent;
 use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
 use freewheel_units::Prng;
@@ -21,7 +21,7 @@ use world::{Beneath, Front, World};
 
 fn ask<T: Send + 'static>(
     world: &World,
-    ask: impl FnOnce(&mut freewheel_live::serve::Works) -> T + Send + 'static,
+    ask: impl FnOnce(&mut freewheel_live::serve::SchedulerThread) -> T + Send + 'static,
 ) -> T {
     world.serving.ask(ask).blocking_recv().unwrap()
 }
@@ -267,7 +267,7 @@ fn a_served_file_that_is_cut_short_is_gone_for_every_client_and_does_not_grow() 
     let file = tempfile::NamedTempFile::new().unwrap();
     let bytes = world::drive().blocks().bytes().get();
     file.as_file().set_len(bytes).unwrap();
-    let way = Way::new();
+    let way = BackendChannel::new();
     let device = FileBackend::open(file.path(), None, 4, way.back()).unwrap();
     let Front { serving, front, notices } = Front::of(Arc::new(device), way);
     let mut clients = [front.client(), front.client()];

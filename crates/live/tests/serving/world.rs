@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use freewheel_live::nbd::{Limits, Memory, Responder, Service};
 use freewheel_live::serve::backend::{Backend, NbdBackend};
-use freewheel_live::serve::{JobSpec, Kind, Serving, Setup, Way};
+use freewheel_live::serve::{BackendChannel, JobSpec, Kind, Serving, Setup};
 use freewheel_model::drive::Drive;
-use freewheel_model::external::{External, ExternalSpec};
 use freewheel_model::freeblock::Rule;
 use freewheel_model::freeblock::tasks::Extent;
+use freewheel_model::host::{PredictionSpec, PredictiveScheduler};
 use freewheel_model::sched::PolicySpec;
 use freewheel_nbd::{Command, Errno, Export, Span};
 use freewheel_sim::library;
@@ -85,7 +85,7 @@ impl Service for Beneath {
 /// A small one, of 100 MB.
 pub fn drive() -> Drive {
     let mut spec = library::spec(NAME).unwrap();
-    spec.onboard = Default::default();
+    spec.electronics = Default::default();
     (spec.surfaces, spec.cylinders) = (2, 300);
     spec.zones.truncate(1);
     (spec.zones[0].last_cylinder, spec.zones[0].spares) = (299, 0);
@@ -110,7 +110,7 @@ impl World {
     /// The same; a command that has not come back after `longest` never will.
     pub fn over_for(beneath: Beneath, longest: Option<Duration>) -> Self {
         let beneath = Running::new(vec![Arc::new(beneath)], Limits::default());
-        let way = Way::new();
+        let way = BackendChannel::new();
         let device = NbdBackend::connect(&beneath.uri(), longest, way.back(), way.gone()).unwrap();
         let Front { serving, front, notices } = Front::of(Arc::new(device), way);
         Self { beneath, serving, front, notices }
@@ -125,10 +125,11 @@ pub struct Front {
 }
 
 impl Front {
-    pub fn of(device: Arc<dyn Backend>, way: Way) -> Self {
+    pub fn of(device: Arc<dyn Backend>, way: BackendChannel) -> Self {
         let drive = Arc::new(drive());
-        let spec = ExternalSpec::default();
-        let scheduler = External::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
+        let spec = PredictionSpec::default();
+        let scheduler =
+            PredictiveScheduler::new(&drive, SimDuration::ZERO, PolicySpec::Sptf, spec).unwrap();
         let whole = Extent::new(0, drive.blocks().get());
         let notices = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&notices);

@@ -61,26 +61,26 @@ fn check_numbers(spec: &DriveSpec) -> Result<(), BuildDriveError> {
             return Err(invalid(key, time, "at most 1 s is allowed"));
         }
     }
-    spec.onboard.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
+    spec.electronics.check().map_err(|(key, value, rule)| invalid(key, value, rule))?;
     check_measuring_host(spec)?;
     check_sources(spec)
 }
 
-/// What replaces parts of `onboard`, all of which is checked before.
+/// What replaces parts of `electronics`, all of which is checked before.
 fn check_measuring_host(spec: &DriveSpec) -> Result<(), BuildDriveError> {
-    let of_host = |key: &str| key.replacen("onboard", "measured_on", 1);
+    let of_host = |key: &str| key.replacen("electronics", "measured_on", 1);
     let checked = spec.onboard_as_measured().check();
     checked.map_err(|(key, value, rule)| invalid(of_host(key), value, rule))
 }
 
 /// That sectors of several blocks each lie on one track, with blocks from a multiple of their size on.
 fn check_sectors(spec: &DriveSpec, layout: &Layout) -> Result<(), BuildDriveError> {
-    let sector = u64::from(spec.onboard.sector.physical_blocks());
+    let sector = u64::from(spec.electronics.sector.physical_blocks());
     for (index, (said, zone)) in spec.zones.iter().zip(layout.zones()).enumerate() {
         let refuse = |key: &str, value: u64| {
             let rule = format!(
-                "with `onboard.sector = \"{}\"` sectors hold {sector} blocks, and a zone has whole ones",
-                spec.onboard.sector
+                "with `electronics.sector = \"{}\"` sectors hold {sector} blocks, and a zone has whole ones",
+                spec.electronics.sector
             );
             Err(invalid(format!("zones[{index}].{key}"), value, rule))
         };

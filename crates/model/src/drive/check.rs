@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mechanics::Drive;
 use super::spec::Advertised;
-use crate::onboard::spec::BusSpec;
+use crate::electronics::spec::BusSpec;
 
 /// A quantity that makers advertise, in bytes, nanoseconds or bytes a second.
 ///

@@ -16,7 +16,7 @@ use super::mechanics::{Access, Drive, OnTrack, Target};
 
 /// What is left of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rest {
+pub struct RemainingAccess {
     next: Option<Target>,
     /// What comes when `next` is done: as many blocks from `start` on.
     start: Lbn,
@@ -39,10 +39,10 @@ pub struct Leg {
     /// Its data under the head.
     pub transfer: SimDuration,
     /// What is left of the access behind it.
-    pub rest: Rest,
+    pub rest: RemainingAccess,
 }
 
-impl Rest {
+impl RemainingAccess {
     /// All of an access.
     #[inline]
     pub fn whole(target: &Target) -> Self {
@@ -70,7 +70,12 @@ impl Drive {
     /// [`Self::media_access_from`].
     // Not inlined: where foreground requests are simulated, their own path keeps its inlining.
     #[inline(never)]
-    pub fn next_leg(&self, departure: &Departure, rest: &Rest, seek_error_ns: i64) -> Option<Leg> {
+    pub fn next_leg(
+        &self,
+        departure: &Departure,
+        rest: &RemainingAccess,
+        seek_error_ns: i64,
+    ) -> Option<Leg> {
         let (target, blocks) = match rest.next {
             Some(target) => (target, rest.blocks),
             None if rest.blocks > 0 => {
@@ -78,7 +83,7 @@ impl Drive {
             }
             None => return None,
         };
-        let after = Rest { next: None, blocks, ..*rest };
+        let after = RemainingAccess { next: None, blocks, ..*rest };
         let seek = self.travel(departure, target.at, target.op, seek_error_ns);
         Some(if target.one_run {
             self.leg_of_run(departure, seek, &target, after)
@@ -93,11 +98,11 @@ impl Drive {
         departure: &Departure,
         seek: SimDuration,
         target: &Target,
-        after: Rest,
+        after: RemainingAccess,
     ) -> Leg {
         let run = &target.first_run;
         let wait_ns = self.wait_ns(departure.begin + seek, run);
-        let leg = |target: Target, wait_ns: u64, rest: Rest| Leg {
+        let leg = |target: Target, wait_ns: u64, rest: RemainingAccess| Leg {
             target,
             seek,
             wait: SimDuration::from_ns(wait_ns),
@@ -112,7 +117,7 @@ impl Drive {
         let middle = start + Blocks::new(u64::from(amid.before));
         let end = self.first_run(middle, target.blocks - amid.before, op);
         let beginning = self.first_run(start, amid.before, op);
-        leg(end, amid.wait_ns, Rest { next: Some(beginning), ..after })
+        leg(end, amid.wait_ns, RemainingAccess { next: Some(beginning), ..after })
     }
 
     /// The first leg of a target of several runs, with which nothing else is left.
@@ -121,7 +126,8 @@ impl Drive {
         let runs = visit.runs();
         let visited = Target { blocks: taken, one_run: runs.len() == 1, ..*target };
         let start = target.start + Blocks::new(u64::from(taken));
-        let rest = Rest { next: None, start, blocks: target.blocks - taken, op: target.op };
+        let rest =
+            RemainingAccess { next: None, start, blocks: target.blocks - taken, op: target.op };
         if visited.one_run {
             return self.leg_of_run(departure, seek, &visited, rest);
         }

@@ -74,7 +74,7 @@ pub(super) struct TrackRun {
 
 /// The sector at which an access begun amid its run begins.
 #[derive(Clone, Copy)]
-pub(super) struct Amid {
+pub(super) struct EntrySector {
     /// Sectors of the run before it, at least one.
     pub before: u32,
     /// Time from the start of the run to its edge.
@@ -177,7 +177,7 @@ impl Drive {
             zero_latency: spec.zero_latency,
             overhead: spec.overhead,
             seek_tolerance: spec.seek.tolerance,
-            sector_blocks: spec.onboard.sector.physical_blocks(),
+            sector_blocks: spec.electronics.sector.physical_blocks(),
         }
     }
 
@@ -410,7 +410,7 @@ impl Drive {
     /// Where zero-latency access begins when the head arrives `wait_ns` before the start of a run;
     /// None when that is the start.
     #[inline]
-    pub(super) fn begin_amid(&self, wait_ns: u64, op: Op, run: &TrackRun) -> Option<Amid> {
+    pub(super) fn begin_amid(&self, wait_ns: u64, op: Op, run: &TrackRun) -> Option<EntrySector> {
         // How far the start of the run has already passed by.
         let passed_ns = self.rotation.period_ns() - wait_ns;
         if passed_ns < u64::from(run.span_ns) && wait_ns > 0 && self.is_zero_latency(op) {
@@ -423,13 +423,13 @@ impl Drive {
     /// The first sector of the run that begins no earlier than `passed_ns` after its start. None
     /// when only the rest of the last sector is left.
     #[cold]
-    fn next_sector(&self, run: &TrackRun, passed_ns: u64) -> Option<Amid> {
+    fn next_sector(&self, run: &TrackRun, passed_ns: u64) -> Option<EntrySector> {
         let zone = &self.layout.zones()[run.zone as usize];
         let amid = |before: u32| {
             let angle = zone.sector_angle(run.track_start, run.sector + before);
             let edge = self.rotation.edge_ns(angle);
             let edge_ns = self.rotation.forward_ns(u64::from(run.edge_ns), edge);
-            Amid { before, edge_ns, wait_ns: edge_ns.saturating_sub(passed_ns) }
+            EntrySector { before, edge_ns, wait_ns: edge_ns.saturating_sub(passed_ns) }
         };
         // Edges are rounded to whole nanoseconds, so the estimate may be one sector early.
         let sectors = self.rotation.turns(passed_ns * u64::from(zone.blocks_per_track()));

@@ -36,7 +36,7 @@ pub use check::{BusLimit, Check, Quantity, QuantityUnit};
 pub(crate) use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
-pub use legs::{Leg, Rest};
+pub use legs::{Leg, RemainingAccess};
 pub use margins::{
     SEEK_CLASSES, SEEK_DISTANCES, SeekDirection, SeekMargins, seek_class, seek_class_cylinders,
     seek_class_direction, seek_class_distance,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::check::Quantity;
-use crate::onboard::spec::{BusSpec, OnboardSpec};
+use crate::electronics::spec::{BusSpec, ElectronicsSpec};
 use crate::zoned::spec::ZonedSpec;
 
 /// A drive: identity, geometry, layout, seeks, rotation, and where each value comes from.
@@ -59,10 +59,10 @@ pub struct DriveSpec {
     pub zones: Vec<ZoneSpec>,
     /// Buffer, command overheads and bus. Used where the whole drive is modelled, and not where
     /// only its mechanics are.
-    #[serde(default, skip_serializing_if = "OnboardSpec::is_empty")]
-    pub onboard: OnboardSpec,
+    #[serde(default, skip_serializing_if = "ElectronicsSpec::is_empty")]
+    pub electronics: ElectronicsSpec,
     /// The host on which response times of the drive were measured, where it differs from what
-    /// `onboard` says. Used by `drive validate` alone.
+    /// `electronics` says. Used by `drive validate` alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_on: Option<MeasuringHost>,
     /// Zones of shingled recording that the host sees, over the whole drive.
@@ -118,18 +118,18 @@ pub enum Mapping {
         /// Of the cylinders of a band on one surface and the next. Serpentine: inwards on the
         /// first surface of a band, outwards on the second, and so on.
         #[serde(default)]
-        cylinder_order: Order,
+        cylinder_order: Direction,
         /// Of the surfaces of one band and the next. Serpentine: odd bands from the last head to
         /// the first.
         #[serde(default)]
-        surface_order: Order,
+        surface_order: Direction,
     },
 }
 
 /// Whether an order is turned round every other time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum Direction {
     /// Always from the first to the last.
     #[default]
     Forward,
@@ -316,9 +316,9 @@ impl Advertised {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuringHost {
-    /// The bus of that host, in place of `onboard.bus`.
+    /// The bus of that host, in place of `electronics.bus`.
     pub bus: BusSpec,
-    /// `onboard.buffer.almost_hits` as measured on that bus, in place of the drive's own. Of no effect
+    /// `electronics.buffer.almost_hits` as measured on that bus, in place of the drive's own. Of no effect
     /// where there is no buffer, as in a run without electronics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub almost_hits: Option<bool>,
@@ -340,7 +340,7 @@ pub struct HeldOut {
     pub foretold_mean: SimDuration,
     /// Between the drive and the file.
     pub demerit: SimDuration,
-    /// Mean as the file has it without `onboard`: the mechanics alone.
+    /// Mean as the file has it without `electronics`: the mechanics alone.
     pub mechanics_mean: SimDuration,
     /// Between the drive and the mechanics alone.
     pub mechanics_demerit: SimDuration,
@@ -455,14 +455,14 @@ impl DriveSpec {
     }
 
     /// The electronics on the host on which response times of the drive were measured.
-    pub fn onboard_as_measured(&self) -> OnboardSpec {
-        let mut onboard = self.onboard.clone();
-        let Some(host) = self.measured_on else { return onboard };
-        onboard.bus = Some(host.bus);
-        if let (Some(buffer), Some(almost_hits)) = (&mut onboard.buffer, host.almost_hits) {
+    pub fn onboard_as_measured(&self) -> ElectronicsSpec {
+        let mut electronics = self.electronics.clone();
+        let Some(host) = self.measured_on else { return electronics };
+        electronics.bus = Some(host.bus);
+        if let (Some(buffer), Some(almost_hits)) = (&mut electronics.buffer, host.almost_hits) {
             buffer.almost_hits = almost_hits;
         }
-        onboard
+        electronics
     }
 }
 

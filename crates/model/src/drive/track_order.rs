@@ -5,7 +5,7 @@
 
 use super::divide::Divisor;
 use super::error::{BuildDriveError, invalid};
-use super::spec::{DriveSpec, Mapping, Order, ZoneSpec};
+use super::spec::{Direction, DriveSpec, Mapping, ZoneSpec};
 
 /// The tracks of a zone in LBN order.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,10 +126,10 @@ struct Turnaround {
 impl Turnaround {
     const NEVER: Self = Self { phase: 0, mask: 0 };
 
-    fn of(order: Order) -> Self {
+    fn of(order: Direction) -> Self {
         match order {
-            Order::Forward => Self::NEVER,
-            Order::Serpentine => Self { phase: 0, mask: 1 },
+            Direction::Forward => Self::NEVER,
+            Direction::Serpentine => Self { phase: 0, mask: 1 },
         }
     }
 

@@ -257,12 +257,12 @@ pub(super) struct Ending<'a, const PARTS: usize, const SLOTS: usize = COARSE> {
     spans: &'a Spans<PARTS, SLOTS>,
     shift: u32,
     /// By the last part of its slot.
-    ending: [Around<SLOTS>; PARTS],
+    ending: [WrappedSlots<SLOTS>; PARTS],
 }
 
 /// By the first slot of an arc, what lies in it and ends with it.
 #[derive(Debug, Clone, Copy)]
-struct Around<const SLOTS: usize> {
+struct WrappedSlots<const SLOTS: usize> {
     /// Twice around, so that no arc needs a wrap.
     twice: [[u16; SLOTS]; 2],
     /// Where nothing new begins in its first slot, an arc holds what one holds that begins a slot
@@ -271,7 +271,7 @@ struct Around<const SLOTS: usize> {
     is_empty: bool,
 }
 
-impl<const SLOTS: usize> Around<SLOTS> {
+impl<const SLOTS: usize> WrappedSlots<SLOTS> {
     const NONE: Self = Self { twice: [[0; SLOTS]; 2], later: 0, is_empty: true };
 
     #[inline]
@@ -284,7 +284,7 @@ impl<const SLOTS: usize> Around<SLOTS> {
 impl<'a, const PARTS: usize, const SLOTS: usize> Ending<'a, PARTS, SLOTS> {
     pub fn new(spans: &'a Spans<PARTS, SLOTS>, shift: u32) -> Self {
         const { assert!(SLOTS * PARTS <= u64::BITS as usize, "a bit for each number of parts") };
-        Self { spans, shift, ending: [Around::NONE; PARTS] }
+        Self { spans, shift, ending: [WrappedSlots::NONE; PARTS] }
     }
 
     /// Goes on to arcs of `added + 1` parts, from one part less: what lies in them and ends in their

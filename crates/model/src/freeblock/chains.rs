@@ -67,7 +67,7 @@ impl Chain {
 
 /// Worth of what can be had on a cylinder when no other is visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Within {
+pub(super) struct CylinderWorth {
     /// Items on all tracks.
     pub items: u32,
     /// On all tracks together, each without regard to the others: no chain is heavier.
@@ -77,7 +77,7 @@ pub(super) struct Within {
     pub surface: u32,
 }
 
-impl Within {
+impl CylinderWorth {
     pub fn new(tracks: &Tracks, wanted: &Wanted, reach: &Reach<'_>, cylinder: u32, op: Op) -> Self {
         let mut within = Self::default();
         for surface in 0..tracks.surfaces() {
@@ -104,7 +104,7 @@ impl Chains {
     }
 
     /// The surfaces among which a path is sought: all, or where too much is wanted, the best.
-    pub fn surfaces(&self, tracks: &Tracks, within: &Within) -> Range<u32> {
+    pub fn surfaces(&self, tracks: &Tracks, within: &CylinderWorth) -> Range<u32> {
         let best = within.surface;
         if within.items <= self.steps_max { 0..tracks.surfaces() } else { best..best + 1 }
     }

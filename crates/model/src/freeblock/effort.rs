@@ -72,15 +72,16 @@ impl ByNodes {
 
 /// One of [`ByNodes::up_to`].
 #[derive(Serialize)]
-struct UpTo {
+struct NodeCount {
     nodes_max: u64,
     decisions: u64,
 }
 
 impl Serialize for ByNodes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer
-            .collect_seq(self.up_to().map(|(nodes_max, decisions)| UpTo { nodes_max, decisions }))
+        serializer.collect_seq(
+            self.up_to().map(|(nodes_max, decisions)| NodeCount { nodes_max, decisions }),
+        )
     }
 }
 

@@ -6,7 +6,7 @@
 //!   `g / (1 - s + s / sqrt(x))`. Most points that a path at a bounded speed can visit are as many as the
 //!   square root of their density (Hammersley 1972), so this is where a gap takes single blocks from
 //!   where they lie; the larger the drive, the later it begins, which is what the part `s` says. It
-//!   comes from the rates seen in this round, held to what is known beforehand ([`Wear`]) as long as
+//!   comes from the rates seen in this round, held to what is known beforehand ([`TailModel`]) as long as
 //!   little has been seen;
 //! - with foreground requests that come anyway, before whose writes they are read or which hold them: as
 //!   many as hit what is left, `c x`;
@@ -48,7 +48,7 @@ const MARKS: [u8; 8] = [1, 5, 10, 25, 50, 75, 90, 95];
 
 /// How a scan in gaps gets slower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Wear {
+pub enum TailModel {
     /// Every piece that passes may be taken: whoever verifies holds none, or memory is enough for all.
     #[default]
     Even,
@@ -57,7 +57,7 @@ pub enum Wear {
     Rationed,
 }
 
-impl Wear {
+impl TailModel {
     /// The part `s` that is taken before anything is known. With it a round takes `1 + s` times as long
     /// as it would at the rate of its beginning: `freewheel reproduce beyond.ends` prints both.
     fn scarcity(self) -> f64 {
@@ -70,7 +70,7 @@ impl Wear {
 
 /// What was expected when a part of a round was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Foretold {
+pub struct PredictionMark {
     /// Percentage of the round that had been read.
     pub percent: u8,
     /// When that was.
@@ -100,7 +100,7 @@ struct Rates {
 }
 
 /// What a part of the round took in gaps.
-struct SeenInGaps {
+struct GapRateSample {
     /// Part of the round that was left.
     left: f64,
     /// Logarithm of nanoseconds a block.
@@ -115,7 +115,7 @@ pub struct Estimate {
     total: u64,
     /// Of these blocks so many are delivered at once.
     unit: u64,
-    wear: Wear,
+    wear: TailModel,
     begun: SimTime,
     /// Foreground requests read what is left.
     is_steady: bool,
@@ -123,15 +123,15 @@ pub struct Estimate {
     asked: u64,
     /// First the beginning of the round, or of its steady part.
     seen: Vec<Point>,
-    foretold: Vec<Foretold>,
+    predictions: Vec<PredictionMark>,
 }
 
 impl Estimate {
     /// A round of so many blocks begins, of which `unit` are delivered at once.
     pub fn new(total: u64, unit: u64, now: SimTime) -> Self {
         let seen = vec![Point { at: now, left: total, met: 0, asked: 0 }];
-        let (wear, is_steady, foretold) = (Wear::default(), false, Vec::new());
-        Self { total, unit, wear, begun: now, is_steady, met: 0, asked: 0, seen, foretold }
+        let (wear, is_steady, predictions) = (TailModel::default(), false, Vec::new());
+        Self { total, unit, wear, begun: now, is_steady, met: 0, asked: 0, seen, predictions }
     }
 
     /// From now on foreground requests read what is left.
@@ -146,7 +146,7 @@ impl Estimate {
     }
 
     /// What is known of how it gets slower.
-    pub fn wears(&mut self, wear: Wear) {
+    pub fn wears(&mut self, wear: TailModel) {
         self.wear = wear;
     }
 
@@ -172,8 +172,8 @@ impl Estimate {
     }
 
     /// What was expected at certain parts of the round.
-    pub fn foretold(&self) -> &[Foretold] {
-        &self.foretold
+    pub fn predictions(&self) -> &[PredictionMark] {
+        &self.predictions
     }
 
     fn point(&self, left: u64, at: SimTime) -> Point {
@@ -192,11 +192,11 @@ impl Estimate {
         self.seen.push(self.point(left, now));
         let percent = 100 * u128::from(self.total - left) / u128::from(self.total);
         let passed = MARKS.iter().rev().copied().find(|&mark| percent >= u128::from(mark));
-        let told = self.foretold.last().map(|foretold| foretold.percent);
+        let told = self.predictions.last().map(|predictions| predictions.percent);
         if let Some(percent) = passed.filter(|_| passed > told)
             && let Some(end) = self.end(left, now)
         {
-            self.foretold.push(Foretold { percent, at: now, end });
+            self.predictions.push(PredictionMark { percent, at: now, end });
         }
     }
 
@@ -268,14 +268,14 @@ impl Estimate {
     }
 
     /// What was read in gaps from each point to the next.
-    fn seen_in_gaps(&self) -> Vec<SeenInGaps> {
+    fn seen_in_gaps(&self) -> Vec<GapRateSample> {
         let total = self.total as f64;
         let seen = self.seen.windows(2).filter_map(|pair| {
             let [from, to] = pair else { return None };
             let others = to.met - from.met + to.asked - from.asked;
             let blocks = from.left.saturating_sub(to.left).saturating_sub(others) as f64;
             let elapsed = to.at.saturating_since(from.at).ns();
-            (elapsed > 0 && blocks > 0.0).then(|| SeenInGaps {
+            (elapsed > 0 && blocks > 0.0).then(|| GapRateSample {
                 left: (from.left + to.left) as f64 / 2.0 / total,
                 slowness: libm::log(elapsed as f64 / blocks),
                 weight: blocks / total,
@@ -311,7 +311,7 @@ mod tests {
 
     /// A round whose blocks take so many times as long as the first, by the part that is left; told of
     /// in small steps.
-    fn course(wear: Wear, slowing: impl Fn(f64) -> f64) -> (Estimate, SimTime) {
+    fn course(wear: TailModel, slowing: impl Fn(f64) -> f64) -> (Estimate, SimTime) {
         let total = 100_000;
         let mut estimate = Estimate::new(total, 1, SimTime::ZERO);
         estimate.wears(wear);
@@ -325,15 +325,17 @@ mod tests {
 
     #[test]
     fn the_end_of_a_round_that_slows_down_is_known_from_its_half_on() {
-        let even = [0.0, 0.1, 0.25, 0.5, 0.7].map(|scarcity| (Wear::Even, scarcity));
-        let rationed = [0.4, 0.67, 1.0].map(|scarcity| (Wear::Rationed, scarcity));
+        let even = [0.0, 0.1, 0.25, 0.5, 0.7].map(|scarcity| (TailModel::Even, scarcity));
+        let rationed = [0.4, 0.67, 1.0].map(|scarcity| (TailModel::Rationed, scarcity));
         for (wear, scarcity) in even.into_iter().chain(rationed) {
             let (estimate, end) = course(wear, |x| slowing(scarcity, x));
-            for foretold in estimate.foretold().iter().filter(|foretold| foretold.percent >= 50) {
+            for predictions in
+                estimate.predictions().iter().filter(|predictions| predictions.percent >= 50)
+            {
                 // What is known beforehand counts little in the end.
-                let most = if foretold.percent < 90 { 0.25 } else { 0.1 };
-                let error = error(foretold, end);
-                assert!(error.abs() < most, "{scarcity} at {} %: {error:.2}", foretold.percent);
+                let most = if predictions.percent < 90 { 0.25 } else { 0.1 };
+                let error = error(predictions, end);
+                assert!(error.abs() < most, "{scarcity} at {} %: {error:.2}", predictions.percent);
             }
         }
     }
@@ -341,24 +343,26 @@ mod tests {
     #[test]
     fn the_end_of_a_round_whose_rate_is_a_power_of_what_is_left_is_known_but_for_a_half() {
         for exponent in [0.0, 0.2, 0.4, 0.5] {
-            let (estimate, end) = course(Wear::Even, |x| x.powf(-exponent));
-            for foretold in estimate.foretold().iter().filter(|foretold| foretold.percent >= 50) {
-                let error = error(foretold, end);
-                assert!(error.abs() < 0.5, "{exponent} at {} %: {error:.2}", foretold.percent);
+            let (estimate, end) = course(TailModel::Even, |x| x.powf(-exponent));
+            for predictions in
+                estimate.predictions().iter().filter(|predictions| predictions.percent >= 50)
+            {
+                let error = error(predictions, end);
+                assert!(error.abs() < 0.5, "{exponent} at {} %: {error:.2}", predictions.percent);
             }
         }
     }
 
     /// Of the rest of the time.
-    fn error(foretold: &Foretold, end: SimTime) -> f64 {
+    fn error(predictions: &PredictionMark, end: SimTime) -> f64 {
         let [rest, expected] =
-            [end, foretold.end].map(|end| end.ns() as f64 - foretold.at.ns() as f64);
+            [end, predictions.end].map(|end| end.ns() as f64 - predictions.at.ns() as f64);
         expected / rest - 1.0
     }
 
     #[test]
     fn foreground_requests_end_when_they_were_expected_to() {
-        let (mut estimate, end) = course(Wear::Even, |x| slowing(0.4, x));
+        let (mut estimate, end) = course(TailModel::Even, |x| slowing(0.4, x));
         estimate.begin(1000, end);
         estimate.at(600, end + SimDuration::from_ms(4000));
         assert!(estimate.end(600, end + SimDuration::from_ms(4000)).is_some());
@@ -399,7 +403,8 @@ mod tests {
                 ms += 100;
                 let x = left / total as f64;
                 let came = [met * x, asked].map(|rate| 1000.0 * rate);
-                left -= came[0] + came[1] + 1000.0 * in_gaps / slowing(Wear::Even.scarcity(), x);
+                left -=
+                    came[0] + came[1] + 1000.0 * in_gaps / slowing(TailModel::Even.scarcity(), x);
                 owed = [owed[0] + came[0], owed[1] + came[1]];
                 estimate.met(owed[0] as u64);
                 estimate.asked(owed[1] as u64);
@@ -424,7 +429,7 @@ mod tests {
         }
         let now = SimTime::from_ns(12_000 * 1_000_000);
         let end = estimate.end(998_000, now).unwrap().saturating_since(now);
-        let rest = end.ns() as f64 / (998_000.0 * 1e6) / (1.0 + Wear::Even.scarcity());
+        let rest = end.ns() as f64 / (998_000.0 * 1e6) / (1.0 + TailModel::Even.scarcity());
         assert!((rest - 1.0).abs() < 0.05, "{rest}");
         // What came before all was wanted is.
         estimate.watch(998_000, now);
@@ -433,9 +438,9 @@ mod tests {
 
     #[test]
     fn a_round_that_begins_anew_forgets_the_one_before() {
-        let (mut estimate, end) = course(Wear::Even, |x| slowing(0.3, x));
+        let (mut estimate, end) = course(TailModel::Even, |x| slowing(0.3, x));
         estimate.begin(1000, end);
-        assert!(estimate.foretold().is_empty());
+        assert!(estimate.predictions().is_empty());
         assert_eq!(estimate.end(1000, end + SimDuration::from_ms(1)), None);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use freewheel_units::{Lbn, Op};
 
-use super::reach::{Reach, Stay};
+use super::reach::{DwellWindow, Reach};
 use super::search::Field;
 use super::wanted::Timed;
 use super::{FreeRun, Opportunity};
@@ -115,7 +115,7 @@ fn items_on(field: &Field<'_>, reach: &Reach<'_>, at: Position, op: Op, items: &
     // A turn from the start of the track on has every item whole.
     let phase = rotation.phase_ns(reach.time(arrival));
     let from = arrival + rotation.forward_ns(phase, tracks.edge_ns(&place, 0));
-    wanted.timed(tracks, reach, at, op, Stay { from, to: from + period }, &mut |timed| {
+    wanted.timed(tracks, reach, at, op, DwellWindow { from, to: from + period }, &mut |timed| {
         let before = timed.at.checked_sub(period).filter(|&at| at >= arrival);
         items.push(Timed { at: before.unwrap_or(timed.at), ..timed });
     });

@@ -3,7 +3,7 @@
 //! For every cylinder there is a table of all arcs of the turn with the worth of what lies in them;
 //! above them stands a tree whose nodes hold the greatest of their children, arc by arc. Since the
 //! greatest is taken for each arc apart, the bound stays close even over thousands of cylinders with
-//! small pieces on each. Of single tracks there are [`Marks`] as well.
+//! small pieces on each. Of single tracks there are [`BlockStartMask`] as well.
 //!
 //! On a large drive that is far more than a cache holds, and searches wait for memory most of their
 //! time: so what they need of many nodes lies in one line, and is asked for before they come to it.
@@ -17,9 +17,9 @@ use super::arcs::{
     Arcs, COARSE, Collect, FINE, SlotArc, Table, UNITS_MAX, byte_above, raise_row, units,
 };
 use super::bitmap::Bitmap;
-use super::family::{FANOUT, Families};
-use super::marks::{Marks, Track};
-use super::path_arcs::{Apart, Surface};
+use super::block_start_mask::{BlockStartMask, Track};
+use super::path_arcs::{MinimumGaps, Surface};
+use super::sibling_bounds::{FANOUT, SiblingBounds};
 use super::tracks::{TrackPlace, Tracks};
 use super::wanted::{LayerKey, Wanted};
 use crate::drive::Position;
@@ -63,12 +63,12 @@ pub(super) enum Objective {
 
 /// Worth and sectors of blocks, each the least of them.
 #[derive(Debug, Clone, Copy)]
-struct Least {
+struct BlockMinimum {
     worth: u32,
     sectors: u32,
 }
 
-impl Least {
+impl BlockMinimum {
     /// Of no blocks.
     const NONE: Self = Self { worth: u32::MAX, sectors: u32::MAX };
 
@@ -88,14 +88,14 @@ impl Least {
 
 /// What surfaces of a cylinder may offer at most.
 #[derive(Debug, Clone)]
-pub(super) struct Offers {
+pub(super) struct SurfaceBounds {
     /// Those that may, the lowest bit for the first.
     surfaces: u64,
     /// By surface.
     most: [u32; u64::BITS as usize],
 }
 
-impl Offers {
+impl SurfaceBounds {
     pub const NONE: Self = Self { surfaces: 0, most: [0; u64::BITS as usize] };
 
     /// Takes all out.
@@ -134,18 +134,18 @@ pub(super) struct Node {
 #[derive(Debug, Clone)]
 struct Level {
     nodes: usize,
-    families: Families,
+    families: SiblingBounds,
 }
 
 impl Level {
     fn new(nodes: usize, slots: usize) -> Self {
-        Self { nodes, families: Families::new(nodes.div_ceil(FANOUT), slots) }
+        Self { nodes, families: SiblingBounds::new(nodes.div_ceil(FANOUT), slots) }
     }
 }
 
 /// What tables say, with memory that is used again and again to make them.
 #[derive(Debug, Clone)]
-enum Maker {
+enum TableBuilder {
     /// The most that a track of a cylinder offers.
     Tracks(Box<Track<COARSE>>),
     /// The same by more slots.
@@ -154,7 +154,7 @@ enum Maker {
     Paths(Vec<Surface>),
 }
 
-impl Maker {
+impl TableBuilder {
     fn new(tracks: &Tracks, objective: Objective, is_fine: bool) -> Self {
         match objective {
             Objective::Track if is_fine => Self::FineTracks(Box::new(Track::NONE)),
@@ -174,17 +174,17 @@ impl Maker {
 
 /// What is known of single tracks.
 #[derive(Debug, Clone)]
-struct Told {
+struct TrackTotals {
     /// Worth of all that is wanted on each, in units; the greatest stands for any.
     totals: Vec<u16>,
     /// Where on each blocks begin.
-    marks: Vec<Marks>,
+    marks: Vec<BlockStartMask>,
 }
 
 /// The tree over all cylinders.
 #[derive(Debug, Clone)]
 pub(super) struct Index {
-    maker: Maker,
+    maker: TableBuilder,
     levels: Vec<Level>,
     /// Worth in one unit of a table, as a power of two.
     shift: u32,
@@ -192,17 +192,17 @@ pub(super) struct Index {
     /// hold, so they are worked out anew only when a search comes by.
     stale: Bitmap,
     /// Nothing if tables speak of paths.
-    told: Told,
+    told: TrackTotals,
     /// No block that is marked is less: of all that were wanted since everything was worked out anew,
     /// since marks of what has gone stay until their cylinder is.
-    least: Least,
+    least: BlockMinimum,
     /// Whether tables of paths are rough when all are worked out anew.
     is_rough_at_first: bool,
 }
 
 impl Index {
     pub fn new(tracks: &Tracks, wanted: &Wanted, objective: Objective, fineness: Fineness) -> Self {
-        let maker = Maker::new(tracks, objective, fineness.is_fine(tracks.cylinders()));
+        let maker = TableBuilder::new(tracks, objective, fineness.is_fine(tracks.cylinders()));
         let mut size = tracks.cylinders() as usize;
         let stale = Bitmap::new(size as u64);
         let by_track =
@@ -212,14 +212,15 @@ impl Index {
             size = size.div_ceil(FANOUT);
             levels.push(Level::new(size, maker.slots()));
         }
-        let told = Told { totals: vec![0; by_track], marks: vec![Marks::NONE; by_track] };
+        let told =
+            TrackTotals { totals: vec![0; by_track], marks: vec![BlockStartMask::NONE; by_track] };
         let mut index = Self {
             maker,
             levels,
             shift: 0,
             stale,
             told,
-            least: Least::NONE,
+            least: BlockMinimum::NONE,
             is_rough_at_first: false,
         };
         index.rebuild(tracks, wanted);
@@ -248,8 +249,8 @@ impl Index {
     pub fn rebuild(&mut self, tracks: &Tracks, wanted: &Wanted) {
         self.shift = shift(tracks, wanted, self.tracks_told_of(tracks));
         self.stale = Bitmap::new(tracks.cylinders().into());
-        self.least = Least::of(wanted);
-        let has_paths = matches!(self.maker, Maker::Paths(_));
+        self.least = BlockMinimum::of(wanted);
+        let has_paths = matches!(self.maker, TableBuilder::Paths(_));
         let is_rough = self.is_rough_at_first && has_paths && wanted.left() > 0;
         for cylinder in 0..tracks.cylinders() {
             match is_rough {
@@ -271,8 +272,8 @@ impl Index {
     /// Tracks that an entry speaks of.
     fn tracks_told_of(&self, tracks: &Tracks) -> u32 {
         match self.maker {
-            Maker::Tracks(_) | Maker::FineTracks(_) => 1,
-            Maker::Paths(_) => tracks.surfaces(),
+            TableBuilder::Tracks(_) | TableBuilder::FineTracks(_) => 1,
+            TableBuilder::Paths(_) => tracks.surfaces(),
         }
     }
 
@@ -281,15 +282,15 @@ impl Index {
     fn set(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) -> u64 {
         let (told, shift) = (&mut self.told, self.shift);
         match &mut self.maker {
-            Maker::Tracks(track) => {
+            TableBuilder::Tracks(track) => {
                 let arcs = best_track(tracks, wanted, cylinder, track, (told, shift));
                 self.put(cylinder, &Table::of(&arcs))
             }
-            Maker::FineTracks(track) => {
+            TableBuilder::FineTracks(track) => {
                 let arcs = best_track(tracks, wanted, cylinder, track, (told, shift));
                 self.put(cylinder, &Table::of(&arcs))
             }
-            Maker::Paths(surfaces) => {
+            TableBuilder::Paths(surfaces) => {
                 let arcs = best_path(tracks, wanted, cylinder, surfaces, shift);
                 self.put(cylinder, &Table::of(&arcs))
             }
@@ -350,7 +351,7 @@ impl Index {
 
     /// Works out anew what is wanted on `cylinder`.
     pub fn update(&mut self, tracks: &Tracks, wanted: &Wanted, cylinder: u32) {
-        self.least = self.least.and(Least::of(wanted));
+        self.least = self.least.and(BlockMinimum::of(wanted));
         self.stale.remove(cylinder.into(), u64::from(cylinder) + 1);
         let (mut number, mut changed) = (cylinder as usize, self.set(tracks, wanted, cylinder));
         for level in 1..self.levels.len() {
@@ -371,8 +372,8 @@ impl Index {
         tracks: &Tracks,
         (cylinder, mut surfaces): (u32, u64),
         (known, passing): (u32, u32),
-        window: Marks,
-        offers: &mut Offers,
+        window: BlockStartMask,
+        offers: &mut SurfaceBounds,
     ) {
         let first = tracks.track(cylinder, 0) as usize;
         let (totals, marks) = (&self.told.totals[first..], &self.told.marks[first..]);
@@ -410,14 +411,15 @@ impl Index {
 
     /// Memory it takes.
     pub fn memory(&self) -> Bytes {
-        let Told { totals, marks } = &self.told;
+        let TrackTotals { totals, marks } = &self.told;
         let made_in = match &self.maker {
-            Maker::Tracks(track) => size_of_val(&**track),
-            Maker::FineTracks(track) => size_of_val(&**track),
-            Maker::Paths(surfaces) => surfaces.capacity() * size_of::<Surface>(),
+            TableBuilder::Tracks(track) => size_of_val(&**track),
+            TableBuilder::FineTracks(track) => size_of_val(&**track),
+            TableBuilder::Paths(surfaces) => surfaces.capacity() * size_of::<Surface>(),
         };
-        let flat =
-            made_in + totals.capacity() * size_of::<u16>() + marks.capacity() * size_of::<Marks>();
+        let flat = made_in
+            + totals.capacity() * size_of::<u16>()
+            + marks.capacity() * size_of::<BlockStartMask>();
         let rest = Bytes::new(flat as u64) + self.stale.memory();
         self.levels.iter().fold(rest, |sum, level| sum + level.families.memory())
     }
@@ -481,7 +483,7 @@ impl Index {
         if self.told.marks.is_empty() {
             return;
         }
-        let Told { totals, marks } = &self.told;
+        let TrackTotals { totals, marks } = &self.told;
         let first = tracks.track(cylinder, 0) as usize;
         let last = first + tracks.surfaces() as usize - 1;
         prefetch_index(totals, first);
@@ -519,7 +521,7 @@ impl Index {
 
 /// Lines of a family for which one bit says whether any of them changed.
 const fn lines_of_bit(slots: usize) -> usize {
-    let lines = Families::lines(slots);
+    let lines = SiblingBounds::lines(slots);
     assert!(lines.is_multiple_of(u64::BITS as usize), "as many for each bit");
     lines / u64::BITS as usize
 }
@@ -530,7 +532,7 @@ fn best_track<const SLOTS: usize>(
     wanted: &Wanted,
     cylinder: u32,
     on_track: &mut Track<SLOTS>,
-    (told, shift): (&mut Told, u32),
+    (told, shift): (&mut TrackTotals, u32),
 ) -> Arcs<SLOTS> {
     let mut most = Arcs::NONE;
     for surface in 0..tracks.surfaces() {
@@ -614,7 +616,7 @@ fn collect(
 }
 
 /// How far apart ends of what is read on two surfaces lie where a track has so many sectors.
-fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> Apart {
+fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> MinimumGaps {
     let drive = tracks.fastest();
     let switches = [Op::Read, Op::Write].map(|op| drive.seek().between_ns(op, (0, 0), true));
     let switch = switches[0].min(switches[1]);
@@ -624,7 +626,7 @@ fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> Apart {
     let smallest = sizes.map(|layer| layer.key.size).min().unwrap_or(1);
     // Edges are whole nanoseconds: at both of them one may be missing.
     let passes = |blocks: u32| (period * u64::from(blocks) / u64::from(sectors)).saturating_sub(2);
-    Apart::new(switch + passes(smallest), switch + passes(1), period)
+    MinimumGaps::new(switch + passes(smallest), switch + passes(1), period)
 }
 
 #[cfg(test)]
@@ -647,7 +649,7 @@ mod tests {
         ) {
             let surfaces = most.len() as u32;
             let first = first % surfaces;
-            let mut offers = Offers::NONE;
+            let mut offers = SurfaceBounds::NONE;
             offers.surfaces = among & (u64::MAX >> (64 - surfaces));
             offers.most[..most.len()].copy_from_slice(&most);
             let on = |surface: u32| surface.wrapping_sub(first) % u64::BITS;

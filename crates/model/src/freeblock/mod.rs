@@ -7,44 +7,44 @@
 
 mod arcs;
 mod bitmap;
+mod block_start_mask;
 mod chains;
 mod effort;
 mod estimate;
-mod even;
-mod family;
 mod foreground;
 mod greedy;
 mod idle;
 mod idle_timer;
 mod index;
-mod marks;
 mod opportunity;
 mod path_arcs;
 mod paths;
-mod prices;
 mod reach;
+mod region_weights;
+mod regular_tracks;
 mod scheduler;
 mod search;
+mod sibling_bounds;
 pub mod tasks;
+mod timed_planner;
 mod tracks;
 pub mod uses;
 mod wanted;
-mod watched;
 
 use std::sync::Arc;
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 pub use effort::{ByNodes, Effort};
-pub use estimate::{Estimate, Foretold, Wear};
+pub use estimate::{Estimate, PredictionMark, TailModel};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
 pub use index::Fineness;
 pub use opportunity::{Ends, Opportunity};
 pub use scheduler::{Delivery, Options, Rule, STEPS_MAX, Scheduler};
-pub use search::{GoOn, SoFar};
+pub use search::{GoOn, SearchProgress};
+pub use timed_planner::{TimedPlanner, Timer};
 pub use wanted::{Delivered, LayerKey};
-pub use watched::{Around, Watched};
 
 use self::tasks::Promoted;
 use crate::drive::{Access, Departure, Drive};
@@ -73,7 +73,7 @@ impl FreeRun {
 
 /// What a gap was used for; the rest of its latency is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
+pub struct GapUse {
     /// Free runs under the head.
     pub transfer: SimDuration,
     /// Movements beyond the direct one. A detour may spare a write its settling.
@@ -111,8 +111,8 @@ pub trait Planner: Send {
     fn done(&mut self, run: &FreeRun, at: SimTime);
 
     /// The gap of the last plan is over.
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        let _ = (gap, spent);
+    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+        let _ = (gap, gap_use);
     }
 
     /// A foreground request moved these blocks at `at`: whoever wants them may have them as well.
@@ -181,9 +181,9 @@ pub trait Planner: Send {
 
 /// Plans nothing: for whoever has no free work.
 #[derive(Debug, Clone, Copy)]
-pub struct Nothing;
+pub struct NoPlanner;
 
-impl Planner for Nothing {
+impl Planner for NoPlanner {
     fn plan(&mut self, _: &Opportunity, runs: &mut Vec<FreeRun>) {
         runs.clear();
     }

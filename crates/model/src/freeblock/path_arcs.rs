@@ -62,14 +62,14 @@ impl Collect for Surface {
 /// How many parts of slots lie at least between the ends of what is read on two surfaces: a change of
 /// heads, and what is read after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Apart {
+pub(super) struct MinimumGaps {
     /// If that is a whole block.
     block: usize,
     /// If it is a piece of one.
     piece: usize,
 }
 
-impl Apart {
+impl MinimumGaps {
     /// For a time to change heads and then to read a block, or the smallest piece, in a turn.
     pub fn new(block_ns: u64, piece_ns: u64, turn_ns: u64) -> Self {
         let part = turn_ns.div_ceil((SLOTS * PARTS) as u64).max(1);
@@ -81,7 +81,7 @@ impl Apart {
 
 impl Arcs {
     /// No less than a path over several surfaces takes in each arc.
-    pub fn of_paths(surfaces: &[Surface], apart: Apart, shift: u32) -> Self {
+    pub fn of_paths(surfaces: &[Surface], apart: MinimumGaps, shift: u32) -> Self {
         let total = surfaces.iter().map(Surface::total).sum();
         let has_pieces = surfaces.iter().any(|surface| surface.pieces.total() > 0);
         let best = match if has_pieces { apart.piece } else { apart.block } {
@@ -159,7 +159,7 @@ impl<'a> OnSurface<'a> {
     }
 }
 
-fn best_paths(surfaces: &[Surface], apart: Apart, shift: u32) -> Best {
+fn best_paths(surfaces: &[Surface], apart: MinimumGaps, shift: u32) -> Best {
     let mut best = [[0; SLOTS]; ARC_PARTS + 1];
     let mut on: Vec<OnSurface<'_>> =
         surfaces.iter().map(|surface| OnSurface::new(surface, shift)).collect();
@@ -263,7 +263,7 @@ mod tests {
         ) {
             let surfaces = surfaces(&things, 4, block);
             let shortest = things.iter().map(|thing| thing.2).min().unwrap_or(1).min(block);
-            let apart = Apart::new(switch + block, switch + shortest, TURN);
+            let apart = MinimumGaps::new(switch + block, switch + shortest, TURN);
             let arcs = Arcs::of_paths(&surfaces, apart, 0);
             let offered = offered(&arcs, (from, length));
             let taken = heaviest(&things, (from, from + length), switch);
@@ -296,7 +296,7 @@ mod tests {
         let switch = 2 * BLOCK;
         let arcs = Arcs::of_paths(
             &surfaces(&things, 2, BLOCK),
-            Apart::new(switch + BLOCK, switch + 1, TURN),
+            MinimumGaps::new(switch + BLOCK, switch + 1, TURN),
             0,
         );
         let half = (0, TURN / 2);

@@ -6,9 +6,9 @@
 
 use freewheel_units::Op;
 
-use super::chains::{Chain, Chains, Within};
-use super::prices::Prices;
+use super::chains::{Chain, Chains, CylinderWorth};
 use super::reach::Reach;
+use super::region_weights::RegionWeights;
 use super::search::{Field, Known, Search};
 use super::tracks::Tracks;
 use super::wanted::{Timed, Wanted};
@@ -43,7 +43,7 @@ impl Paths {
         field: &Field<'_>,
         reach: &Reach<'_>,
         search: &mut Search<'_>,
-        prices: &Prices,
+        region_weights: &RegionWeights,
         items: &mut Vec<Timed>,
     ) {
         let mut other = std::mem::take(&mut self.other);
@@ -53,7 +53,7 @@ impl Paths {
             let (looked, to_come) = (search.looked.nodes, (ops.len() - number) as u64);
             search.budget = looked + (budget - looked) / to_come;
             search.searches = to_come;
-            let worth = self.plan_for(field, reach, search, prices, (op, best), &mut other);
+            let worth = self.plan_for(field, reach, search, region_weights, (op, best), &mut other);
             if worth > best {
                 best = worth;
                 std::mem::swap(items, &mut other);
@@ -69,7 +69,7 @@ impl Paths {
         field: &Field<'_>,
         reach: &Reach<'_>,
         search: &mut Search<'_>,
-        prices: &Prices,
+        region_weights: &RegionWeights,
         (op, least): (Op, u64),
         items: &mut Vec<Timed>,
     ) -> u64 {
@@ -78,14 +78,14 @@ impl Paths {
         let length = reach.length();
         let (known, split) = {
             let Field { tracks, wanted, .. } = field;
-            let here = |at: Position| (at, prices.of_cylinder(at.cylinder));
+            let here = |at: Position| (at, region_weights.of_cylinder(at.cylinder));
             gather_and_solve(at_source, tracks, wanted, reach, here(from), op, None);
             gather_and_solve(at_destination, tracks, wanted, reach, here(to), op, Some(length));
             split(at_source, at_destination, reach, op)
         };
 
         let mut third: Option<Position> = None;
-        let price = |node| prices.of_node(node);
+        let price = |node| region_weights.of_node(node);
         let mut worth = known;
         search.run(
             field,
@@ -93,8 +93,8 @@ impl Paths {
             price,
             Known { worth: known.max(least), room: Known::FIRST, cylinder: 0 },
             |Field { tracks, wanted, .. }, cylinder, best| {
-                let price = prices.of_cylinder(cylinder);
-                let within = Within::new(tracks, wanted, reach, cylinder, op);
+                let price = region_weights.of_cylinder(cylinder);
+                let within = CylinderWorth::new(tracks, wanted, reach, cylinder, op);
                 if u64::from(within.sum) * price <= best.worth {
                     return best;
                 }
@@ -114,7 +114,7 @@ impl Paths {
             return known;
         };
         let Field { tracks, wanted, .. } = field;
-        let here = (third, prices.of_cylinder(third.cylinder));
+        let here = (third, region_weights.of_cylinder(third.cylinder));
         let best = gather_and_solve(at_third, tracks, wanted, reach, here, op, None);
         take(at_third, best, items);
         // What time it leaves at the source and at the destination.
@@ -170,7 +170,7 @@ fn gather_and_solve(
     op: Op,
     reversed: Option<u64>,
 ) -> Chain {
-    let within = Within::new(tracks, wanted, reach, at.cylinder, op);
+    let within = CylinderWorth::new(tracks, wanted, reach, at.cylinder, op);
     let surfaces = chains.surfaces(tracks, &within);
     chains.gather(tracks, wanted, reach, (at.cylinder, surfaces), op, price);
     if let Some(length) = reversed {

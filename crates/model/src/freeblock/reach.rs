@@ -4,17 +4,17 @@ use freewheel_units::{Op, SimDuration, SimTime};
 
 use super::Opportunity;
 use super::arcs::SlotArc;
-use super::marks::{Marks, Turn};
+use super::block_start_mask::{BlockStartMask, Turn};
 use crate::drive::{Departure, Drive, Position};
 
 /// A stay on a track, in nanoseconds from the beginning of the gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stay {
+pub(super) struct DwellWindow {
     pub from: u64,
     pub to: u64,
 }
 
-impl Stay {
+impl DwellWindow {
     #[inline]
     pub fn length(&self) -> u64 {
         self.to.saturating_sub(self.from)
@@ -90,12 +90,12 @@ impl<'a> Reach<'a> {
     /// The stay on `at` when nothing else is visited, for transfers in direction `op`:
     /// empty when there is no time for it, and no longer than a turn.
     #[inline]
-    pub fn stay(&self, at: Position, op: Op) -> Stay {
+    pub fn stay(&self, at: Position, op: Op) -> DwellWindow {
         let leave = self.length.saturating_sub(self.leave_ns(at, op));
         let arrive = self.enter_ns(at, op).max(self.opens_ns(at));
         // After a turn the same sectors pass again. Only where a detour is faster than the direct
         // way, or spares a settling, is there more time.
-        Stay { from: arrive.min(leave), to: leave.min(arrive + self.period) }
+        DwellWindow { from: arrive.min(leave), to: leave.min(arrive + self.period) }
     }
 
     /// Time on `at` between its ways, however long: the less extra seek, the more. Above zero wherever
@@ -171,7 +171,7 @@ impl<'a> Reach<'a> {
     /// The parts of the turn in which blocks begin that take no less than `block_ns` and pass in a stay
     /// of `length` from `from` on.
     #[inline]
-    pub fn begins_in(&self, (from, length): (u64, u64), block_ns: u64) -> Marks {
+    pub fn begins_in(&self, (from, length): (u64, u64), block_ns: u64) -> BlockStartMask {
         self.turn.window(self.phase + from, length.saturating_sub(block_ns))
     }
 

@@ -12,9 +12,9 @@ use super::greedy;
 use super::idle;
 use super::index::{Fineness, Index, Objective};
 use super::paths::Paths;
-use super::prices::Prices;
 use super::reach::Reach;
-use super::search::{Field, Frontier, GoOn, Looked, Search};
+use super::region_weights::RegionWeights;
+use super::search::{Field, Frontier, GoOn, Search, SearchCost};
 use super::tracks::Tracks;
 use super::wanted::{Delivered, Layer, LayerKey, Ration, Timed, Wanted};
 use super::{FreeRun, Opportunity, Planner};
@@ -45,7 +45,7 @@ pub struct Options {
     /// How a gap is filled.
     pub rule: Rule,
     /// Whether, under [`Rule::Paths`], regions that lag behind count for more.
-    pub prices: bool,
+    pub region_weights: bool,
     /// Most nodes that one decision looks at.
     pub budget: u64,
     /// Under [`Rule::Paths`], the most that may be wanted of a cylinder for a path over its tracks to
@@ -68,7 +68,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             rule: Rule::default(),
-            prices: true,
+            region_weights: true,
             budget: u64::MAX,
             steps_max: STEPS_MAX,
             held_max: Bytes::new(64 << 20),
@@ -82,7 +82,7 @@ impl Default for Options {
 impl Options {
     /// Whether what a block is worth depends on its region.
     fn is_priced(&self) -> bool {
-        self.rule == Rule::Paths && self.prices
+        self.rule == Rule::Paths && self.region_weights
     }
 }
 
@@ -110,7 +110,7 @@ pub struct Scheduler {
     is_stale: bool,
     deliveries: Vec<Delivery>,
     effort: Effort,
-    prices: Prices,
+    region_weights: RegionWeights,
     paths: Paths,
     /// The plan at hand.
     items: Vec<Timed>,
@@ -127,7 +127,7 @@ impl Scheduler {
         };
         let index = Index::new(&tracks, &wanted, objective, options.fineness);
         let index = if options.rough_at_first { index.rough_at_first() } else { index };
-        let prices = Prices::new(&index);
+        let region_weights = RegionWeights::new(&index);
         Self {
             options,
             tracks,
@@ -138,7 +138,7 @@ impl Scheduler {
             is_stale: false,
             deliveries: Vec::new(),
             effort: Effort::default(),
-            prices,
+            region_weights,
             paths: Paths::new(options.steps_max),
             items: Vec::new(),
         }
@@ -228,11 +228,11 @@ impl Scheduler {
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
     pub fn want(&mut self, layer: usize, from: u64, to: u64) -> u64 {
         if self.options.is_priced() {
-            let Self { wanted, prices, tracks, .. } = self;
+            let Self { wanted, region_weights, tracks, .. } = self;
             let layer_of = &wanted.layers()[layer];
             let mut at = from;
             let mut book = |from: u64, to: u64| {
-                prices.wanted(tracks, layer_of.start(from), layer_of.start(to));
+                region_weights.wanted(tracks, layer_of.start(from), layer_of.start(to));
             };
             wanted.blocks(layer).for_each_run(from, to, |first, end| {
                 if at < first {
@@ -252,10 +252,10 @@ impl Scheduler {
     /// Wants the blocks `from..to` of a layer no longer; how many were wanted.
     pub fn unwant(&mut self, layer: usize, from: u64, to: u64) -> u64 {
         if self.options.is_priced() {
-            let Self { wanted, prices, tracks, .. } = self;
+            let Self { wanted, region_weights, tracks, .. } = self;
             let layer_of = &wanted.layers()[layer];
             wanted.blocks(layer).for_each_run(from, to, |first, end| {
-                prices.unwanted(tracks, layer_of.start(first), layer_of.start(end));
+                region_weights.unwanted(tracks, layer_of.start(first), layer_of.start(end));
             });
         }
         let gone = self.wanted.unwant(&self.tracks, layer, from, to);
@@ -307,7 +307,7 @@ impl Scheduler {
     /// far its region lags behind: in a fixed point of no meaning, and the same everywhere without
     /// prices.
     pub fn price(&self, cylinder: u32) -> u64 {
-        self.prices.of_cylinder(cylinder)
+        self.region_weights.of_cylinder(cylinder)
     }
 
     /// What decisions cost so far.
@@ -396,12 +396,12 @@ impl Scheduler {
     ) {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
         let is_priced = self.options.is_priced();
-        let Self { deliveries, prices, tracks, .. } = self;
+        let Self { deliveries, region_weights, tracks, .. } = self;
         let is_less = self.wanted.moved(tracks, (from, to), serves, &mut |key, delivered| {
             let size = u64::from(key.size);
             let from = u64::from(key.offset) + delivered.first * size;
             if is_priced {
-                prices.delivered(tracks, from, from + delivered.blocks * size);
+                region_weights.delivered(tracks, from, from + delivered.blocks * size);
             }
             deliveries.push(Delivery { delivered, at });
         });
@@ -448,12 +448,21 @@ impl Planner for Scheduler {
         runs.clear();
         self.refresh();
         let Self {
-            options, tracks, wanted, index, touched, frontier, prices, items, paths, ..
+            options,
+            tracks,
+            wanted,
+            index,
+            touched,
+            frontier,
+            region_weights,
+            items,
+            paths,
+            ..
         } = self;
         let drive = Arc::clone(tracks.drive());
         let reach = Reach::new(&drive, gap, index.slots());
         let field = &Field { tracks, wanted, index };
-        let (budget, looked) = (options.budget, Looked::default());
+        let (budget, looked) = (options.budget, SearchCost::default());
         let searches = 1;
         let slack_log2 = options.slack_log2;
         let mut search =
@@ -463,10 +472,10 @@ impl Planner for Scheduler {
             Rule::Greedy => greedy::plan(field, &reach, &mut search, items),
             Rule::Paths => {
                 if options.is_priced() {
-                    debug_assert_eq!(prices.left(), wanted.left(), "blocks on the books");
-                    prices.refresh();
+                    debug_assert_eq!(region_weights.left(), wanted.left(), "blocks on the books");
+                    region_weights.refresh();
                 }
-                paths.plan(field, &reach, &mut search, prices, items);
+                paths.plan(field, &reach, &mut search, region_weights, items);
             }
         }
         self.effort.add(search.looked.nodes, search.looked.exhausted);

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 use freewheel_units::Op;
 
 use super::arcs::SlotArc;
-use super::index::{Index, Node, Offers};
+use super::index::{Index, Node, SurfaceBounds};
 use super::reach::Reach;
 use super::tracks::{Tracks, Window};
 use super::wanted::{Ceiling, Wanted};
@@ -74,7 +74,7 @@ const ASK_EVERY: u64 = 8;
 
 /// What a search says of itself when it asks whether it may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SoFar {
+pub struct SearchProgress {
     /// Nodes looked at for this decision.
     pub nodes: u64,
     /// Searches of this decision that are not done, this one included: one a direction. Whoever comes
@@ -83,7 +83,7 @@ pub struct SoFar {
 }
 
 /// Whether a search may go on. What is best so far is taken when it may not.
-pub type GoOn<'a> = &'a mut dyn FnMut(SoFar) -> bool;
+pub type GoOn<'a> = &'a mut dyn FnMut(SearchProgress) -> bool;
 
 /// What a search has to look at.
 pub(super) struct Field<'a> {
@@ -114,7 +114,7 @@ pub(super) struct Frontier {
     latest: Option<Candidate>,
     heap: BinaryHeap<Candidate>,
     /// Memory for the children of a node.
-    below: Vec<Reached>,
+    below: Vec<ReachableNode>,
 }
 
 impl Frontier {
@@ -227,20 +227,21 @@ impl Search<'_> {
         let ceiling = field.ceiling();
         let slack_log2 = self.slack_log2;
         let enough = |best: Known| best.with_slack(slack_log2);
-        let bound = |Field { tracks, index, .. }: &Field<'_>, reached: Reached, best: Known| {
-            let Reached { node, arc, length } = reached;
-            let (price, wanted) = (price(node), index.bound(node, arc).into());
-            let (best, cylinders) = (enough(best), index.cylinders(node));
-            best.may_lose_to(wanted * price, length, cylinders.0).then_some(())?;
-            // Of what is wanted, and of what can pass in the time, the lesser.
-            let sectors = tracks.sectors_max(cylinders);
-            let passing = ceiling.of(reach.sectors_in(length, sectors));
-            let bound = passing.min(wanted) * price;
-            let room = if best.room < Known::FIRST { length } else { 0 };
-            best.may_lose_to(bound, length, cylinders.0)
-                .then(|| Candidate::new(bound, room, node, arc))
-        };
-        let root = Reached::new(field, reach, field.index.root());
+        let bound =
+            |Field { tracks, index, .. }: &Field<'_>, reached: ReachableNode, best: Known| {
+                let ReachableNode { node, arc, length } = reached;
+                let (price, wanted) = (price(node), index.bound(node, arc).into());
+                let (best, cylinders) = (enough(best), index.cylinders(node));
+                best.may_lose_to(wanted * price, length, cylinders.0).then_some(())?;
+                // Of what is wanted, and of what can pass in the time, the lesser.
+                let sectors = tracks.sectors_max(cylinders);
+                let passing = ceiling.of(reach.sectors_in(length, sectors));
+                let bound = passing.min(wanted) * price;
+                let room = if best.room < Known::FIRST { length } else { 0 };
+                best.may_lose_to(bound, length, cylinders.0)
+                    .then(|| Candidate::new(bound, room, node, arc))
+            };
+        let root = ReachableNode::new(field, reach, field.index.root());
         self.frontier.start(root.and_then(|root| bound(field, root, best)));
         while let Some(candidate) = self.frontier.pop() {
             let node = candidate.node();
@@ -251,7 +252,7 @@ impl Search<'_> {
                 break;
             }
             // The node may come from before the best took so little extra seek.
-            let reached = || Reached::new(field, reach, node);
+            let reached = || ReachableNode::new(field, reach, node);
             if is_equal && reached().is_none_or(|it| !it.may_beat(field, best)) {
                 continue;
             }
@@ -274,7 +275,7 @@ impl Search<'_> {
             // The slots of the whole node leave most children out before their own are worked out.
             let known = u32::try_from(best.floor() / price(node)).unwrap_or(u32::MAX);
             let mut below = std::mem::take(&mut self.frontier.below);
-            Reached::below(field, reach, (node, candidate.arc()), known, &mut below);
+            ReachableNode::below(field, reach, (node, candidate.arc()), known, &mut below);
             for child in below.drain(..) {
                 if let Some(candidate) = bound(field, child, best)
                     && self.frontier.push(candidate)
@@ -299,13 +300,13 @@ impl Search<'_> {
 
 /// A node that there is time for: the slots of the longest stay there, and its length in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-struct Reached {
+struct ReachableNode {
     node: Node,
     arc: SlotArc,
     length: u64,
 }
 
-impl Reached {
+impl ReachableNode {
     #[inline]
     fn new(field: &Field<'_>, reach: &Reach<'_>, node: Node) -> Option<Self> {
         let (arc, length) = reach.arc(field.index.cylinders(node))?;
@@ -349,21 +350,21 @@ pub(super) struct Search<'a> {
     pub go_on: GoOn<'a>,
     /// This one and those of the same decision behind it.
     pub searches: u64,
-    pub looked: Looked,
+    pub looked: SearchCost,
 }
 
 impl Search<'_> {
     #[inline]
     fn may_look_at(&mut self, node: Node) -> bool {
-        let Self { looked: Looked { nodes, .. }, budget, searches, .. } = *self;
+        let Self { looked: SearchCost { nodes, .. }, budget, searches, .. } = *self;
         let is_between = node.level > 0 && !nodes.is_multiple_of(ASK_EVERY);
-        nodes < budget && (is_between || (self.go_on)(SoFar { nodes, searches }))
+        nodes < budget && (is_between || (self.go_on)(SearchProgress { nodes, searches }))
     }
 }
 
 /// How much a search has looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Looked {
+pub(super) struct SearchCost {
     pub nodes: u64,
     /// Whether it stopped for its budget: there may be something better.
     pub exhausted: bool,
@@ -430,7 +431,7 @@ fn offers_on(
     reach: &Reach<'_>,
     limits: &Limits,
     (cylinder, known): (u32, u32),
-    offers: &mut Offers,
+    offers: &mut SurfaceBounds,
 ) {
     let all = u64::MAX >> (u64::BITS - tracks.surfaces());
     let ends = [reach.gap.from.surface, reach.gap.to.surface];
@@ -515,7 +516,7 @@ pub(super) fn best_track(
 ) -> Option<Best> {
     let mut found: Option<Found> = None;
     let limits = Limits::of(field, reach);
-    let mut offers = Offers::NONE;
+    let mut offers = SurfaceBounds::NONE;
     let mut consider = |field: &Field<'_>, cylinder: u32, first: u32| {
         let least = |found| u32::try_from(Found::known(found).floor()).unwrap_or(u32::MAX);
         offers_on(field, reach, &limits, (cylinder, least(found)), &mut offers);
@@ -659,7 +660,7 @@ mod tests {
             let field = &Field { tracks, wanted, index };
             let mut search = Search {
                 frontier: &mut Frontier::default(), vain: &mut Vec::new(), budget: u64::MAX,
-                slack_log2: None, go_on: &mut |_| true, searches: 1, looked: Looked::default(),
+                slack_log2: None, go_on: &mut |_| true, searches: 1, looked: SearchCost::default(),
             };
             let found = best_track(field, &reach, &mut search);
             let first = |cylinder| if cylinder == from.cylinder { from.surface } else { 0 };

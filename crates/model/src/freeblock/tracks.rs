@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freewheel_units::{Angle, Bytes, Lbn, SimTime};
 use prefetch_index::prefetch_index;
 
-use super::even::Even;
+use super::regular_tracks::RegularTracks;
 use crate::drive::{Drive, Physical, Position, Zone};
 
 /// Number of a track: cylinder times surfaces plus surface.
@@ -14,7 +14,7 @@ pub(super) type TrackId = u32;
 
 /// Consecutive blocks in consecutive sectors of one track, as long as there are such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct TrackExtent {
     /// Its number among all of the drive, below [`Tracks::stretches`].
     pub id: u32,
     /// First block.
@@ -25,7 +25,7 @@ pub(super) struct Stretch {
     pub blocks: u32,
 }
 
-impl Stretch {
+impl TrackExtent {
     /// Of no blocks.
     pub const NONE: Self = Self { id: 0, first: 0, sector: 0, blocks: 0 };
 
@@ -71,9 +71,9 @@ pub(super) struct Tracks {
     fastest: Arc<Drive>,
     zone_of_cylinder: Vec<u16>,
     /// Of tracks with one.
-    only: Even,
+    only: RegularTracks,
     /// Tracks with several stretches: them in order of their sectors.
-    several: BTreeMap<TrackId, Vec<Stretch>>,
+    several: BTreeMap<TrackId, Vec<TrackExtent>>,
     stretches: u32,
 }
 
@@ -87,7 +87,7 @@ impl Tracks {
             drive: Arc::clone(drive),
             fastest: Arc::clone(drive),
             zone_of_cylinder: (0..cylinders).map(zone_of).collect(),
-            only: Even::NONE,
+            only: RegularTracks::NONE,
             several: BTreeMap::new(),
             stretches: tracks,
         };
@@ -97,9 +97,9 @@ impl Tracks {
 
     fn find_stretches(&mut self) {
         let drive = Arc::clone(&self.drive);
-        let mut only = vec![Stretch::NONE; self.stretches as usize];
+        let mut only = vec![TrackExtent::NONE; self.stretches as usize];
         let (mut at, end) = (0, drive.blocks().get());
-        let mut last: Option<(TrackId, Stretch)> = None;
+        let mut last: Option<(TrackId, TrackExtent)> = None;
         while at < end {
             let run = drive.layout().run(Lbn::new(at), u32::MAX);
             let track = self.track(run.at.cylinder, run.at.surface);
@@ -111,7 +111,7 @@ impl Tracks {
                 }
                 _ => {
                     let (sector, blocks) = (run.at.sector, run.blocks);
-                    let next = (track, Stretch { id: track, first: at, sector, blocks });
+                    let next = (track, TrackExtent { id: track, first: at, sector, blocks });
                     if let Some((on, stretch)) = last.replace(next) {
                         self.add(&mut only, on, stretch);
                     }
@@ -125,18 +125,18 @@ impl Tracks {
         for stretches in self.several.values_mut() {
             stretches.sort_unstable_by_key(|stretch| stretch.sector);
         }
-        self.only = Even::new(&only, self.surfaces());
+        self.only = RegularTracks::new(&only, self.surfaces());
     }
 
     /// The first stretch of a track has the track's number, others have numbers beyond all tracks.
-    fn add(&mut self, only: &mut [Stretch], track: TrackId, stretch: Stretch) {
+    fn add(&mut self, only: &mut [TrackExtent], track: TrackId, stretch: TrackExtent) {
         let only = &mut only[track as usize];
         if let Some(several) = self.several.get_mut(&track) {
-            several.push(Stretch { id: self.stretches, ..stretch });
+            several.push(TrackExtent { id: self.stretches, ..stretch });
             self.stretches += 1;
         } else if only.blocks > 0 {
-            let before = std::mem::replace(only, Stretch::NONE);
-            self.several.insert(track, vec![before, Stretch { id: self.stretches, ..stretch }]);
+            let before = std::mem::replace(only, TrackExtent::NONE);
+            self.several.insert(track, vec![before, TrackExtent { id: self.stretches, ..stretch }]);
             self.stretches += 1;
         } else {
             *only = stretch;
@@ -169,7 +169,7 @@ impl Tracks {
     pub fn memory(&self) -> Bytes {
         let several = self.several.values().map(Vec::capacity).sum::<usize>();
         let zones = self.zone_of_cylinder.capacity() * size_of::<u16>();
-        Bytes::new((several * size_of::<Stretch>() + zones) as u64) + self.only.memory()
+        Bytes::new((several * size_of::<TrackExtent>() + zones) as u64) + self.only.memory()
     }
 
     /// Above all numbers of stretches.
@@ -191,7 +191,7 @@ impl Tracks {
 
     /// Stretches of a track, in order of their sectors.
     #[inline]
-    pub fn for_each_stretch(&self, at: Position, mut show: impl FnMut(&Stretch)) {
+    pub fn for_each_stretch(&self, at: Position, mut show: impl FnMut(&TrackExtent)) {
         let track = self.track(at.cylinder, at.surface);
         if let Some(stretch) = self.only.stretch(track, at) {
             show(&stretch);
@@ -204,7 +204,7 @@ impl Tracks {
 
     /// The track of `block` and its stretch there.
     #[inline]
-    pub fn stretch_of(&self, block: u64) -> (Position, Stretch) {
+    pub fn stretch_of(&self, block: u64) -> (Position, TrackExtent) {
         let Physical { cylinder, surface, sector } = self.drive.layout().locate(Lbn::new(block));
         let (at, track) = (Position { cylinder, surface }, self.track(cylinder, surface));
         if let Some(stretch) = self.only.stretch(track, at) {
@@ -348,7 +348,7 @@ impl Passing {
 
 /// Blocks of `stretch` in the sectors `part`: `from..to`, empty when `from >= to`.
 #[inline]
-pub(super) fn blocks_in(stretch: &Stretch, part: (u32, u32)) -> (u64, u64) {
+pub(super) fn blocks_in(stretch: &TrackExtent, part: (u32, u32)) -> (u64, u64) {
     let from = part.0.max(stretch.sector);
     let to = part.1.min(stretch.sector + stretch.blocks).max(from);
     let block = |sector: u32| stretch.first + u64::from(sector) - u64::from(stretch.sector);

@@ -12,8 +12,8 @@ use freewheel_units::{Blocks, Bytes, Op};
 
 use super::arcs::Collect;
 use super::bitmap::{Bitmap, take_long_run};
-use super::reach::{Reach, Stay};
-use super::tracks::{Passing, Stretch, TrackPlace, Tracks, blocks_in};
+use super::reach::{DwellWindow, Reach};
+use super::tracks::{Passing, TrackExtent, TrackPlace, Tracks, blocks_in};
 use crate::drive::Position;
 use begins::Begins;
 pub(super) use begins::Ration;
@@ -105,13 +105,13 @@ pub(super) struct Timed {
 }
 
 /// A piece that may be taken, and the memory that it takes, in blocks of 512 B.
-struct Takeable {
+struct UsablePiece {
     from: u64,
     to: u64,
     holds: u32,
 }
 
-impl Takeable {
+impl UsablePiece {
     fn blocks(&self) -> u32 {
         (self.to - self.from) as u32
     }
@@ -207,10 +207,10 @@ impl Wanted {
 
     /// The piece of a wanted block, if it may be taken: of a block that is held always, of another if
     /// there is memory to hold it, which is taken from `room`.
-    fn takeable(layer: &Layer, piece: &Piece, room: &mut u64) -> Option<Takeable> {
+    fn takeable(layer: &Layer, piece: &Piece, room: &mut u64) -> Option<UsablePiece> {
         let holds = if layer.is_held(piece) { 0 } else { layer.block_held() };
         *room = room.checked_sub(holds)?;
-        Some(Takeable { from: piece.from, to: piece.to, holds: holds as u32 })
+        Some(UsablePiece { from: piece.from, to: piece.to, holds: holds as u32 })
     }
 
     /// Leaves out of a plan, in order of time, the pieces for which there is no memory when those
@@ -235,7 +235,7 @@ impl Wanted {
     #[inline]
     fn items_in(
         layer: &Layer,
-        stretch: &Stretch,
+        stretch: &TrackExtent,
         (from, to): (u64, u64),
         (begins, room): (bool, &mut u64),
         show: &mut impl FnMut(Item),
@@ -257,10 +257,10 @@ impl Wanted {
     #[inline]
     fn pieces_in(
         layer: &Layer,
-        stretch: &Stretch,
+        stretch: &TrackExtent,
         (from, to): (u64, u64),
         (begins, room): (bool, &mut u64),
-        show: &mut impl FnMut(Takeable),
+        show: &mut impl FnMut(UsablePiece),
     ) {
         // Pieces lie at the ends of a stretch.
         let reaches_end = from <= stretch.first || to >= stretch.end();
@@ -323,7 +323,7 @@ impl Wanted {
         at: Position,
         place: &TrackPlace<'_>,
         (passing, op): (Passing, Op),
-        show: &mut impl FnMut(&Layer, &Stretch, (u64, u64)),
+        show: &mut impl FnMut(&Layer, &TrackExtent, (u64, u64)),
     ) {
         tracks.for_each_stretch(at, |stretch| {
             for part in passing.parts(place.sectors()) {
@@ -361,7 +361,7 @@ impl Wanted {
         reach: &Reach<'_>,
         at: Position,
         op: Op,
-        stay: Stay,
+        stay: DwellWindow,
         show: &mut impl FnMut(Timed),
     ) {
         let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { return };
@@ -379,7 +379,7 @@ impl Wanted {
     /// are begun or not, if there is room.
     pub fn collect(
         &self,
-        stretch: &Stretch,
+        stretch: &TrackExtent,
         place: &TrackPlace<'_>,
         (ops, begins): (&[Op], bool),
         into: &mut impl Collect,

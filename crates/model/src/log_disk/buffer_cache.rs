@@ -1,13 +1,13 @@
 //! Blocks in memory.
 
 use super::LogicalBlock;
-use crate::recency::Recency;
+use crate::lru::LruList;
 
 /// Logical blocks in memory in the order of their last use, each clean or dirty.
 #[derive(Debug, Clone)]
 pub(super) struct BufferCache {
     capacity: u32,
-    recency: Recency,
+    lru: LruList,
     state: Vec<State>,
 }
 
@@ -21,7 +21,7 @@ enum State {
 impl BufferCache {
     pub fn new(capacity: u32, logical_blocks: u32) -> Self {
         let state = vec![State::Absent; logical_blocks as usize];
-        Self { capacity, recency: Recency::new(logical_blocks), state }
+        Self { capacity, lru: LruList::new(logical_blocks), state }
     }
 
     pub fn contains(&self, block: LogicalBlock) -> bool {
@@ -33,7 +33,7 @@ impl BufferCache {
     }
 
     pub fn is_full(&self) -> bool {
-        self.recency.len() == self.capacity
+        self.lru.len() == self.capacity
     }
 
     /// A block is used; it comes into the cache, which must have room for it, if it is not there.
@@ -44,23 +44,23 @@ impl BufferCache {
     /// As [`Self::use_block`], and from now on it is clean or dirty.
     pub fn put(&mut self, block: LogicalBlock, dirty: bool) {
         if self.contains(block) {
-            self.recency.remove(block);
+            self.lru.remove(block);
         }
         self.state[block as usize] = if dirty { State::Dirty } else { State::Clean };
-        self.recency.push(block);
-        assert!(self.recency.len() <= self.capacity, "the cache has room");
+        self.lru.push(block);
+        assert!(self.lru.len() <= self.capacity, "the cache has room");
     }
 
     pub fn remove(&mut self, block: LogicalBlock) {
         if self.contains(block) {
-            self.recency.remove(block);
+            self.lru.remove(block);
             self.state[block as usize] = State::Absent;
         }
     }
 
     /// Takes out the block that was not used for longest, and says whether it is dirty.
     pub fn evict(&mut self) -> Option<(LogicalBlock, bool)> {
-        let oldest = self.recency.oldest()?;
+        let oldest = self.lru.oldest()?;
         let dirty = self.is_dirty(oldest);
         self.remove(oldest);
         Some((oldest, dirty))

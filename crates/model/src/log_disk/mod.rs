@@ -79,7 +79,7 @@ impl LogIo {
 
 /// Something to ask a freeblock scheduler for: the place of one block on the drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wish {
+pub enum FreeRequest {
     /// Read it when that costs nothing.
     Register(Lbn),
     /// It is not needed any more.
@@ -142,7 +142,7 @@ pub struct LogDisk {
     targets: BTreeSet<u32>,
     /// Places that are registered as freeblock reads and not delivered.
     wanted: BTreeSet<Place>,
-    wishes: Vec<Wish>,
+    wishes: Vec<FreeRequest>,
     work: LogWork,
 }
 
@@ -327,7 +327,7 @@ impl LogDisk {
     }
 
     /// What to tell the freeblock scheduler, in this order.
-    pub fn take_wishes(&mut self) -> impl Iterator<Item = Wish> {
+    pub fn take_wishes(&mut self) -> impl Iterator<Item = FreeRequest> {
         self.wishes.drain(..)
     }
 
@@ -453,7 +453,7 @@ impl LogDisk {
                 break;
             }
             self.wanted.remove(&place);
-            self.wishes.push(Wish::Abort(self.lbn(place)));
+            self.wishes.push(FreeRequest::Abort(self.lbn(place)));
         }
         self.steps.extend([Step::Clean, Step::CleanSegment(CleanRest { from: first, reads })]);
     }
@@ -508,7 +508,7 @@ impl LogDisk {
             for (slot, _) in self.segments.live_slots(segment, 0) {
                 let place = Place { segment, slot };
                 self.wanted.insert(place);
-                self.wishes.push(Wish::Register(self.lbn(place)));
+                self.wishes.push(FreeRequest::Register(self.lbn(place)));
             }
         }
     }
@@ -523,7 +523,7 @@ impl LogDisk {
     fn put_back(&mut self, place: Place) {
         if self.targets.contains(&place.segment) {
             self.wanted.insert(place);
-            self.wishes.push(Wish::Register(self.lbn(place)));
+            self.wishes.push(FreeRequest::Register(self.lbn(place)));
         }
     }
 
@@ -531,7 +531,7 @@ impl LogDisk {
     fn died(&mut self, place: Option<Place>) {
         let Some(place) = place else { return };
         if self.wanted.remove(&place) {
-            self.wishes.push(Wish::Abort(self.lbn(place)));
+            self.wishes.push(FreeRequest::Abort(self.lbn(place)));
         }
         if self.segments.is_free(place.segment) {
             self.targets.remove(&place.segment);

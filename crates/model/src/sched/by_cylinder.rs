@@ -122,15 +122,21 @@ impl ByCylinder {
 
     /// A search that begins at the head's cylinder.
     #[inline]
-    pub(super) fn outwards<'a>(&'a self, moment: &Moment<'a>) -> Outwards<'a> {
+    pub(super) fn outwards<'a>(&'a self, moment: &Moment<'a>) -> OutwardSearch<'a> {
         let cylinder = moment.head.cylinder;
         let start = self.place_of(cylinder, 0);
-        Outwards { queue: self, seek: moment.drive.seek(), cylinder, above: start, below: start }
+        OutwardSearch {
+            queue: self,
+            seek: moment.drive.seek(),
+            cylinder,
+            above: start,
+            below: start,
+        }
     }
 }
 
 /// Requests from the head's cylinder outwards, on both sides.
-pub(super) struct Outwards<'a> {
+pub(super) struct OutwardSearch<'a> {
     queue: &'a ByCylinder,
     seek: &'a crate::drive::SeekCurve,
     cylinder: u32,
@@ -140,7 +146,7 @@ pub(super) struct Outwards<'a> {
     below: Found,
 }
 
-impl<'a> Outwards<'a> {
+impl<'a> OutwardSearch<'a> {
     /// The next request, nearest cylinder first. None when there is none, or when reaching the
     /// nearest alone takes more than `limit_ns`.
     #[inline]

@@ -43,7 +43,7 @@ pub enum PolicySpec {
     /// Shortest seek time less W times the rotational latency.
     SstfLw {
         /// W.
-        worth: f64,
+        latency_weight: f64,
     },
     /// Shortest positioning time less W times the time waited.
     Asatf {
@@ -63,9 +63,9 @@ struct PolicyTable {
     /// Of sptf-sw: n, as a fraction of 0 to 1 (0.4 for 40 %) or in per cent ("0%" to "1000%").
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<Window>,
-    /// Of sstf-lw: what a unit of rotational latency is worth in seek time.
+    /// Of sstf-lw: what a unit of rotational latency is latency_weight in seek time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    worth: Option<f64>,
+    latency_weight: Option<f64>,
     /// Of asatf: W.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     age_factor: Option<f64>,
@@ -101,11 +101,11 @@ impl TryFrom<PolicyTable> for PolicySpec {
     fn try_from(table: PolicyTable) -> Result<Self, Self::Error> {
         let spec: PolicySpec = table.policy.parse()?;
         let window = table.window.map(|window| window.text());
-        let [worth, age_factor] =
-            [table.worth, table.age_factor].map(|value| value.map(|value| value.to_string()));
+        let [latency_weight, age_factor] = [table.latency_weight, table.age_factor]
+            .map(|value| value.map(|value| value.to_string()));
         let own = spec.row().parameter.unwrap_or_default();
         let mut found = spec;
-        for (key, given) in PARAMETERS.into_iter().zip([window, worth, age_factor]) {
+        for (key, given) in PARAMETERS.into_iter().zip([window, latency_weight, age_factor]) {
             let Some(given) = given else { continue };
             if key != own {
                 return Err(spec.unused(&format!("{key} = {given}")));
@@ -118,11 +118,15 @@ impl TryFrom<PolicyTable> for PolicySpec {
 
 impl From<PolicySpec> for PolicyTable {
     fn from(spec: PolicySpec) -> Self {
-        let mut table =
-            Self { policy: spec.row().name.into(), window: None, worth: None, age_factor: None };
+        let mut table = Self {
+            policy: spec.row().name.into(),
+            window: None,
+            latency_weight: None,
+            age_factor: None,
+        };
         match spec {
             PolicySpec::SptfSw { window } => table.window = Some(Window::new(window)),
-            PolicySpec::SstfLw { worth } => table.worth = Some(worth),
+            PolicySpec::SstfLw { latency_weight } => table.latency_weight = Some(latency_weight),
             PolicySpec::Asatf { age_factor } => table.age_factor = Some(age_factor),
             _ => {}
         }
@@ -136,7 +140,7 @@ const fn default_window() -> f64 {
 }
 
 /// A nanosecond of latency for one of seek.
-const fn default_worth() -> f64 {
+const fn default_latency_weight() -> f64 {
     1.0
 }
 
@@ -163,7 +167,7 @@ pub struct PolicyRow {
 }
 
 /// Keys of the parameters that policies have.
-pub const PARAMETERS: [&str; 3] = ["window", "worth", "age_factor"];
+pub const PARAMETERS: [&str; 3] = ["window", "latency_weight", "age_factor"];
 
 /// Every policy there is.
 pub const POLICIES: &[PolicyRow] = &[
@@ -204,8 +208,8 @@ pub const POLICIES: &[PolicyRow] = &[
         alias: None,
         title: "SSTF-LW W=1",
         summary: "shortest seek time less W times the rotational latency, for freeblock work",
-        parameter: Some("worth"),
-        usual: PolicySpec::SstfLw { worth: default_worth() },
+        parameter: Some("latency_weight"),
+        usual: PolicySpec::SstfLw { latency_weight: default_latency_weight() },
     },
     PolicyRow {
         name: "sptf",
@@ -284,7 +288,7 @@ impl PolicySpec {
             PolicySpec::Sstf => Box::new(Sstf::default()),
             PolicySpec::Sptf => Box::new(Sptf::default()),
             PolicySpec::SptfSw { window } => Box::new(SptfSw::new(window)),
-            PolicySpec::SstfLw { worth } => Box::new(SstfLw::new(worth)),
+            PolicySpec::SstfLw { latency_weight } => Box::new(SstfLw::new(latency_weight)),
             PolicySpec::Asatf { age_factor } => Box::new(Asatf::new(age_factor)),
         })
     }
@@ -295,8 +299,13 @@ impl PolicySpec {
             PolicySpec::SptfSw { window } if !(0.0..=WINDOW_MAX).contains(&window) => {
                 Err(error(window, WINDOW_ALLOWED))
             }
-            PolicySpec::SstfLw { worth } if !(0.0..=WORTH_MAX).contains(&worth) => {
-                Err(error(worth, "a factor of 0 to 1000; 1 counts latency as much as seek time"))
+            PolicySpec::SstfLw { latency_weight }
+                if !(0.0..=WORTH_MAX).contains(&latency_weight) =>
+            {
+                Err(error(
+                    latency_weight,
+                    "a factor of 0 to 1000; 1 counts latency as much as seek time",
+                ))
             }
             PolicySpec::Asatf { age_factor } if !(0.0..=AGE_FACTOR_MAX).contains(&age_factor) => {
                 Err(error(age_factor, "a factor of 0 to 1048576, as 0.01"))
@@ -329,7 +338,7 @@ impl PolicySpec {
         }
         let number = || text.parse().map_err(|_| self.refused(text, "a number is needed"));
         let spec = match self {
-            Self::SstfLw { .. } => Self::SstfLw { worth: number()? },
+            Self::SstfLw { .. } => Self::SstfLw { latency_weight: number()? },
             Self::Asatf { .. } => Self::Asatf { age_factor: number()? },
             _ => return Err(self.unused(text)),
         };
@@ -349,7 +358,7 @@ impl PolicySpec {
             PolicySpec::SptfSw { window } => {
                 format!("SPTF-SW{}", percent(window))
             }
-            PolicySpec::SstfLw { worth } => format!("SSTF-LW W={worth}"),
+            PolicySpec::SstfLw { latency_weight } => format!("SSTF-LW W={latency_weight}"),
             PolicySpec::Asatf { age_factor } => format!("ASATF W={age_factor}"),
             _ => self.row().title.into(),
         }
@@ -376,7 +385,7 @@ impl fmt::Display for PolicySpec {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             PolicySpec::SptfSw { window } => write!(out, "sptf-sw:{}", Window::new(window).text()),
-            PolicySpec::SstfLw { worth } => write!(out, "sstf-lw:{worth}"),
+            PolicySpec::SstfLw { latency_weight } => write!(out, "sstf-lw:{latency_weight}"),
             PolicySpec::Asatf { age_factor } => write!(out, "asatf:{age_factor}"),
             _ => out.write_str(self.row().name),
         }

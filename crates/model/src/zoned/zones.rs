@@ -4,7 +4,7 @@ use freewheel_units::{Blocks, Lbn};
 use thiserror::Error;
 
 use super::spec::{ZonedKind, ZonedSpec};
-use crate::recency::Recency;
+use crate::lru::LruList;
 
 /// The zones of a drive: what has been written, what is open. Zones are numbered from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Zones {
     conventional: u32,
     max_open: u32,
     states: Vec<State>,
-    implicitly_open: Recency,
+    implicitly_open: LruList,
     explicitly_open: u32,
 }
 
@@ -148,7 +148,7 @@ impl Zones {
             conventional,
             max_open: spec.max_open_zones,
             states: (0..count).map(state).collect(),
-            implicitly_open: Recency::new(count),
+            implicitly_open: LruList::new(count),
             explicitly_open: 0,
         }
     }

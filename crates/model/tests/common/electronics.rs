@@ -1,9 +1,9 @@
 //! Random electronics.
 #![allow(missing_docs)]
 
-use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, ReadAhead, SectorFormat,
-    WriteCache,
+use freewheel_model::electronics::spec::{
+    AfterOp, BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, ReadAhead,
+    SectorFormat, WriteCache,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Prng, SimDuration};
@@ -13,7 +13,7 @@ pub const POLICIES: [PolicySpec; 8] = [
     PolicySpec::Look,
     PolicySpec::Clook,
     PolicySpec::Sstf,
-    PolicySpec::SstfLw { worth: 0.5 },
+    PolicySpec::SstfLw { latency_weight: 0.5 },
     PolicySpec::Sptf,
     PolicySpec::SptfSw { window: 0.3 },
     PolicySpec::Asatf { age_factor: 0.1 },
@@ -27,8 +27,8 @@ fn any_after(prng: &mut Prng) -> AfterOp {
     AfterOp { after_read: up_to_us(prng, 300), after_write: up_to_us(prng, 300) }
 }
 
-pub fn any_electronics(prng: &mut Prng) -> OnboardSpec {
-    OnboardSpec {
+pub fn any_electronics(prng: &mut Prng) -> ElectronicsSpec {
+    ElectronicsSpec {
         buffer: prng.chance(0.8).then(|| any_buffer(prng)),
         overheads: prng.chance(0.5).then(|| any_overheads(prng)),
         bus: prng.chance(0.7).then(|| any_bus(prng)),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{
-    Advertised, ByOp, CurveSpec, DriveSpec, Mapping, Order, SeekSpec, SpareUnit, Sparing, Turn,
+    Advertised, ByOp, CurveSpec, Direction, DriveSpec, Mapping, SeekSpec, SpareUnit, Sparing, Turn,
     ZoneSpec,
 };
 use freewheel_units::{Prng, SimDuration};
@@ -18,7 +18,8 @@ pub fn turn(prng: &mut Prng, sectors: u64) -> Turn {
 }
 
 fn mapping(prng: &mut Prng) -> Mapping {
-    let order = |prng: &mut Prng| if prng.chance(0.5) { Order::Forward } else { Order::Serpentine };
+    let order =
+        |prng: &mut Prng| if prng.chance(0.5) { Direction::Forward } else { Direction::Serpentine };
     match prng.below(6) {
         0 => Mapping::Cylinder,
         1 => Mapping::Serpentine,
@@ -120,7 +121,7 @@ pub fn random_spec(seed: u64) -> DriveSpec {
         zero_latency: ByOp { read: prng.chance(0.5), write: prng.chance(0.5) },
         overhead: ByOp { read: us(prng, 300), write: us(prng, 300) },
         zones,
-        onboard: Default::default(),
+        electronics: Default::default(),
         measured_on: None,
         zoned: None,
         advertised: Advertised::default(),
@@ -196,20 +197,22 @@ pub fn tracks_of(mapping: &Mapping, surfaces: u32, zone: &ZoneSpec) -> Vec<Track
         Mapping::Band { cylinders, cylinder_order, surface_order } => {
             (cylinders as usize, cylinder_order, surface_order)
         }
-        Mapping::Cylinder => (1, Order::Forward, Order::Forward),
-        Mapping::Serpentine | Mapping::SerpentineByZone => (1, Order::Forward, Order::Serpentine),
+        Mapping::Cylinder => (1, Direction::Forward, Direction::Forward),
+        Mapping::Serpentine | Mapping::SerpentineByZone => {
+            (1, Direction::Forward, Direction::Serpentine)
+        }
     };
     // The first cylinder of all is even, the first of the zone need not be.
     let late = *mapping == Mapping::Serpentine && zone.first_cylinder % 2 == 1;
     let mut tracks = Vec::new();
     for (band, cylinders) in in_zone.chunks(width).enumerate() {
         let mut heads: Vec<u32> = (0..surfaces).collect();
-        if surface_order == Order::Serpentine && (band + usize::from(late)) % 2 == 1 {
+        if surface_order == Direction::Serpentine && (band + usize::from(late)) % 2 == 1 {
             heads.reverse();
         }
         for (nth, &surface) in heads.iter().enumerate() {
             let mut along = cylinders.to_vec();
-            if cylinder_order == Order::Serpentine && nth % 2 == 1 {
+            if cylinder_order == Direction::Serpentine && nth % 2 == 1 {
                 along.reverse();
             }
             for (step, &cylinder) in along.iter().enumerate() {

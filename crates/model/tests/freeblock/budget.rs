@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use freewheel_model::drive::{Drive, Position};
-use freewheel_model::freeblock::{LayerKey, Options, Planner, Rule, Scheduler, SoFar};
+use freewheel_model::freeblock::{LayerKey, Options, Planner, Rule, Scheduler, SearchProgress};
 use freewheel_units::{Op, Prng};
 
 use crate::case::gap_between;
@@ -11,7 +11,11 @@ use crate::case::gap_between;
 /// In how many gaps of thirty something is written, by searches with a budget of so many nodes which may
 /// go on as long as `go_on` says so, where reads are wanted everywhere and writes, which are worth more,
 /// in one place on the way.
-fn gaps_with_writes(drive: &Arc<Drive>, budget: u64, go_on: impl Fn(SoFar) -> bool) -> u32 {
+fn gaps_with_writes(
+    drive: &Arc<Drive>,
+    budget: u64,
+    go_on: impl Fn(SearchProgress) -> bool,
+) -> u32 {
     let options = Options { rule: Rule::Paths, budget, ..Options::default() };
     let mut scheduler = Scheduler::new(drive, options);
     let key = |op, weight| LayerKey { op, size: 8, offset: 0, weight };
@@ -43,6 +47,6 @@ fn of_a_budget_of_nodes_reads_leave_writes_their_part() {
     // To one cylinder in each direction: eight levels of the tree, and a few more nodes.
     assert!(gaps_with_writes(&drive, 24, |_| true) * 2 > written);
     // Who is asked knows how many searches are to come.
-    let in_parts = |so_far: SoFar| so_far.searches * so_far.nodes < 24;
+    let in_parts = |so_far: SearchProgress| so_far.searches * so_far.nodes < 24;
     assert!(gaps_with_writes(&drive, u64::MAX, in_parts) * 2 > written);
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Departure, Drive, Position, SEEK_CLASSES, SeekMargins};
 use freewheel_model::freeblock::{
-    Ends, Fineness, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, SoFar,
+    Ends, Fineness, FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
+    SearchProgress,
 };
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -213,14 +214,14 @@ impl Case {
         let gap = any_gap(&mut self.prng, &drive);
         let mut runs = Vec::new();
         let (mut asked, mut is_refused) = (0, false);
-        let mut go_on = |_: SoFar| {
+        let mut go_on = |_: SearchProgress| {
             asked += 1;
             is_refused |= asked > self.patience;
             !is_refused
         };
         self.scheduler.plan_while(&gap, &mut go_on, &mut runs);
         self.is_refused = is_refused;
-        for (cylinder, price) in (0..).zip(&mut self.oracle.prices) {
+        for (cylinder, price) in (0..).zip(&mut self.oracle.region_weights) {
             *price = self.scheduler.price(cylinder);
         }
         let best = best(&self.oracle, &self.scheduler, &gap);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::freeblock::tasks::{
-    Extent, Pace, Priority, TaskId, TaskSpec, Tasks, Until, Which,
+    BlockSelection, Extent, Pace, Priority, TaskId, TaskSpec, Tasks, Until,
 };
 use freewheel_model::freeblock::{LayerKey, Opportunity, Options, Planner, Rule};
 use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime};
@@ -47,7 +47,7 @@ impl Changing {
         // Out-of-order access is the foreground's; the oracle takes every piece from its beginning.
         let in_order = DriveSpec { zero_latency: ByOp { read: false, write: false }, ..spec };
         let drive = Arc::new(Drive::build(&in_order).unwrap());
-        let options = Options { rule, prices: false, ..unlimited() };
+        let options = Options { rule, region_weights: false, ..unlimited() };
         let mut changing = Self {
             // Weights are looked at before every decision.
             tasks: Tasks::new(&drive, options, SimDuration::ZERO),
@@ -95,7 +95,7 @@ impl Changing {
     fn replace(&mut self, now: SimTime) {
         let left: Vec<TaskId> = self.tasks.ids().collect();
         let gone = left[self.prng.below(left.len() as u64) as usize];
-        self.tasks.abort(now, gone, Which::All).unwrap();
+        self.tasks.abort(now, gone, BlockSelection::All).unwrap();
         self.oracle.wanted.retain(|&(layer, _), _| self.ids[layer].0 != gone);
         self.begin(now);
     }

@@ -22,19 +22,24 @@ pub struct Oracle {
     pub wanted: BTreeMap<(usize, u64), Vec<Piece>>,
     pub layers: Vec<LayerKey>,
     /// What a block counts for on each cylinder.
-    pub prices: Vec<u64>,
+    pub region_weights: Vec<u64>,
 }
 
 impl Oracle {
     /// Nothing is wanted, and all counts the same everywhere.
     pub fn new(drive: &Arc<Drive>) -> Self {
-        let prices = vec![1; drive.seek().distance_max() as usize + 1];
-        Self { drive: Arc::clone(drive), wanted: BTreeMap::new(), layers: Vec::new(), prices }
+        let region_weights = vec![1; drive.seek().distance_max() as usize + 1];
+        Self {
+            drive: Arc::clone(drive),
+            wanted: BTreeMap::new(),
+            layers: Vec::new(),
+            region_weights,
+        }
     }
 
     /// Worth of a piece of a layer with this key.
     fn worth(&self, piece: &Piece, key: &LayerKey) -> u64 {
-        u64::from(piece.blocks * key.weight) * self.prices[piece.at.cylinder as usize]
+        u64::from(piece.blocks * key.weight) * self.region_weights[piece.at.cylinder as usize]
     }
 
     /// How many blocks of a layer are wanted from `from` to `to`.
@@ -163,7 +168,7 @@ impl Oracle {
     /// are complete thereby.
     pub fn take(&mut self, from: u64, to: u64, op: Op) -> (u64, Vec<(usize, u64)>) {
         let (mut worth, mut complete) = (0, Vec::new());
-        let Self { wanted, layers, prices, .. } = self;
+        let Self { wanted, layers, region_weights, .. } = self;
         for (&(layer, block), pieces) in wanted {
             let key = layers[layer];
             if key.op != op {
@@ -171,7 +176,7 @@ impl Oracle {
             }
             pieces.retain(|piece| {
                 let inside = from <= piece.first && piece.first + u64::from(piece.blocks) <= to;
-                let price = prices[piece.at.cylinder as usize];
+                let price = region_weights[piece.at.cylinder as usize];
                 worth += u64::from(inside) * u64::from(piece.blocks * key.weight) * price;
                 !inside
             });

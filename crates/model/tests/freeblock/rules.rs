@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freewheel_model::freeblock::{FreeRun, Options, Planner, Rule, SoFar};
+use freewheel_model::freeblock::{FreeRun, Options, Planner, Rule, SearchProgress};
 use freewheel_units::{Blocks, Lbn, SimTime};
 use proptest::prelude::*;
 
@@ -75,7 +75,7 @@ proptest! {
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
         // Blocks of one layer do not overlap, and all are worth the same everywhere.
-        let options = Options { rule: Rule::Paths, prices: false, ..unlimited() };
+        let options = Options { rule: Rule::Paths, region_weights: false, ..unlimited() };
         let mut case = Case::with(spec, seed, options, 1);
         for _ in 0..30 {
             let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
@@ -89,7 +89,7 @@ proptest! {
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
         let options =
-            Options { rule: Rule::Paths, prices: false, rough_at_first: true, ..unlimited() };
+            Options { rule: Rule::Paths, region_weights: false, rough_at_first: true, ..unlimited() };
         let mut case = Case::with(spec, seed, options, 1);
         for _ in 0..30 {
             let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
@@ -103,7 +103,7 @@ proptest! {
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
         let slack_log2 = Some(log2);
-        let options = Options { rule: Rule::Paths, prices: false, slack_log2, ..unlimited() };
+        let options = Options { rule: Rule::Paths, region_weights: false, slack_log2, ..unlimited() };
         let mut case = Case::with(spec, seed, options, 1);
         for _ in 0..30 {
             let (worth, best, _, runs) = case.gap_beside(Oracle::best_path);
@@ -116,7 +116,7 @@ proptest! {
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
-        let options = Options { rule: Rule::Paths, prices: false, ..unlimited() };
+        let options = Options { rule: Rule::Paths, region_weights: false, ..unlimited() };
         let mut case = Case::with(spec, seed, options, 1);
         for number in 0..30 {
             if number == 5 {
@@ -150,7 +150,7 @@ proptest! {
         (spec, drive) in any_drive(), seed: u64, steps_max in 0u32..20
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
-        let options = Options { rule: Rule::Paths, prices: false, steps_max, ..unlimited() };
+        let options = Options { rule: Rule::Paths, region_weights: false, steps_max, ..unlimited() };
         let mut case = Case::with(spec, seed, options, 3);
         for _ in 0..30 {
             let (worth, best, in_time, runs) = case.gap();
@@ -164,7 +164,7 @@ proptest! {
         (spec, drive) in any_drive(), seed: u64
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
-        let options = Options { rule: Rule::Paths, prices: false, ..unlimited() };
+        let options = Options { rule: Rule::Paths, region_weights: false, ..unlimited() };
         let mut case = Case::with(spec, seed, options, 3);
         for _ in 0..30 {
             let (worth, best, _, runs) = case.gap();
@@ -195,7 +195,7 @@ proptest! {
         (spec, drive) in any_drive(), seed: u64, budget in 0u64..40
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
-        let options = Options { rule: Rule::Paths, prices: false, budget, ..unlimited() };
+        let options = Options { rule: Rule::Paths, region_weights: false, budget, ..unlimited() };
         let mut case = Case::with(spec, seed, options, 1);
         for _ in 0..30 {
             let exhausted = case.scheduler.effort().exhausted;
@@ -213,7 +213,7 @@ proptest! {
     ) {
         prop_assume!(drive.blocks() > Blocks::ZERO);
         for rule in [Rule::Greedy, Rule::Paths] {
-            let options = Options { rule, prices: false, ..unlimited() };
+            let options = Options { rule, region_weights: false, ..unlimited() };
             let mut case = Case { patience, ..Case::with(spec.clone(), seed, options, 1) };
             for _ in 0..30 {
                 let exhausted = case.scheduler.effort().exhausted;
@@ -241,7 +241,7 @@ proptest! {
             let mut least = 0;
             for patience in 0..20 {
                 let (mut asked, mut runs) = (0, Vec::new());
-                let mut go_on = |_: SoFar| {
+                let mut go_on = |_: SearchProgress| {
                     asked += 1;
                     asked <= patience
                 };

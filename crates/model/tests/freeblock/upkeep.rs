@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::{
-    FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, Watched,
+    FreeRun, LayerKey, Opportunity, Options, Planner, Rule, Scheduler, TimedPlanner,
 };
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimTime};
 
@@ -98,7 +98,7 @@ fn plans_are_the_same_whether_or_not_a_new_round_makes_its_index_before_the_deci
             let gap = any_gap(prng, &drive);
             let [plain, watched] = &mut schedulers;
             plain.plan(&gap, &mut runs[0]);
-            Watched::new(watched, &|decide| decide()).plan(&gap, &mut runs[1]);
+            TimedPlanner::new(watched, &|decide| decide()).plan(&gap, &mut runs[1]);
             assert_eq!(runs[0], runs[1], "{rule:?}");
             assert_eq!(plain.effort(), watched.effort(), "{rule:?}");
             for (scheduler, runs) in schedulers.iter_mut().zip(&runs) {
@@ -137,8 +137,8 @@ fn what_a_new_round_asks_for_is_no_part_of_the_decision_that_somebody_times() {
     };
     let mut planner = Told(Arc::clone(&told));
     let gap = any_gap(&mut Prng::new(4, "upkeep"), &drive);
-    Watched::new(&mut planner, &around).plan(&gap, &mut Vec::new());
-    Watched::new(&mut planner, &around).plan_while(&gap, &mut |_| true, &mut Vec::new());
+    TimedPlanner::new(&mut planner, &around).plan(&gap, &mut Vec::new());
+    TimedPlanner::new(&mut planner, &around).plan_while(&gap, &mut |_| true, &mut Vec::new());
     let each = ["prepare", "begin", "plan", "end"];
     assert_eq!(*told.lock().unwrap(), [each, each].concat());
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Drive, Position, Target};
-use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::{AfterOp, BusSpec, OnboardSpec, OverheadSpec};
+use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::spec::{AfterOp, BusSpec, ElectronicsSpec, OverheadSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -196,7 +196,7 @@ proptest! {
     #[test]
     fn one_command_at_a_time_is_the_same_in_one_call_and_in_events((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "one at a time");
-        let spec = OnboardSpec { queue: None, ..any_electronics(prng) };
+        let spec = ElectronicsSpec { queue: None, ..any_electronics(prng) };
         let drive = Arc::new(drive);
         let wishes = any_wishes(prng, &drive, 60, false);
         let outcomes = run(&mut Unit::new(&drive, &spec).unwrap(), &wishes);
@@ -213,7 +213,7 @@ proptest! {
         let depth = 1 + prng.below(6) as u32;
         let bus = BusSpec { hold: false, store_and_forward: false, ..any_bus(prng) };
         let overheads = any_overheads(prng);
-        let spec = OnboardSpec {
+        let spec = ElectronicsSpec {
             overheads: Some(overheads),
             bus: Some(bus),
             ..queued(depth, PolicySpec::Fcfs)
@@ -231,7 +231,7 @@ proptest! {
         let overhead = up_to_us(prng, 2000);
         let drive = drive.with_overhead(ByOp::default());
         let read_miss = AfterOp::both(overhead);
-        let spec = OnboardSpec {
+        let spec = ElectronicsSpec {
             overheads: Some(OverheadSpec { read_miss, ..OverheadSpec::default() }),
             ..queued(60, PolicySpec::Sptf)
         };
@@ -245,7 +245,7 @@ proptest! {
     #[test]
     fn a_drive_without_electronics_is_its_mechanics((_, drive) in any_drive(), seed: u64) {
         let prng = &mut Prng::new(seed, "plain");
-        let mut unit = Unit::new(&Arc::new(drive.clone()), &OnboardSpec::default()).unwrap();
+        let mut unit = Unit::new(&Arc::new(drive.clone()), &ElectronicsSpec::default()).unwrap();
         let (mut now, mut head) = (SimTime::ZERO, Default::default());
         for _ in 0..40 {
             let start = prng.below(drive.blocks().get());

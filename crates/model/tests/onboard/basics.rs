@@ -1,6 +1,6 @@
 //! One command at a time: hits and misses, reading ahead, writes that the buffer takes.
 
-use freewheel_model::onboard::spec::{BusSpec, OnboardSpec, ReadAhead, WriteCache};
+use freewheel_model::electronics::spec::{BusSpec, ElectronicsSpec, ReadAhead, WriteCache};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use crate::hand::*;
@@ -146,7 +146,7 @@ fn a_write_over_what_the_buffer_holds_makes_the_old_copy_go() {
 
 #[test]
 fn changing_between_reading_and_writing_takes_time_within_the_cylinder_only() {
-    let spec = OnboardSpec { read_write_switch: us(200), ..OnboardSpec::default() };
+    let spec = ElectronicsSpec { read_write_switch: us(200), ..ElectronicsSpec::default() };
     let mut unit = unit_with(&spec);
     assert_eq!(read(&mut unit, SimTime::ZERO, 10, 1).seek, us(0));
     // Block 12 comes by at 1.2 ms, before the head has moved over, and at 11.2 ms.

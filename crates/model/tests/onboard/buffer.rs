@@ -1,11 +1,11 @@
 //! What the buffer has of a read, and how far the drive reads on.
 
-use freewheel_model::onboard::spec::{BufferSpec, BusSpec, OnboardSpec, ReadAhead};
+use freewheel_model::electronics::spec::{BufferSpec, BusSpec, ElectronicsSpec, ReadAhead};
 use freewheel_units::SimTime;
 
 use crate::hand::*;
 
-fn partial_hits(block_time_us: u64) -> OnboardSpec {
+fn partial_hits(block_time_us: u64) -> ElectronicsSpec {
     let mut spec =
         buffered(|buffer| (buffer.read_ahead, buffer.partial_hits) = (ReadAhead::None, true));
     spec.bus = Some(BusSpec { block_time: us(block_time_us), ..BusSpec::default() });
@@ -87,7 +87,7 @@ fn blocks_read_ahead_spare_those_asked_for_where_the_drive_keeps_them() {
     }
 }
 
-fn at_most_ten_ahead(read_ahead_on_hit: bool) -> OnboardSpec {
+fn at_most_ten_ahead(read_ahead_on_hit: bool) -> ElectronicsSpec {
     buffered(|buffer| {
         *buffer = BufferSpec {
             read_ahead: ReadAhead::Segment,

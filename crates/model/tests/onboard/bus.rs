@@ -1,13 +1,13 @@
 //! The way to the host.
 
-use freewheel_model::onboard::spec::{AfterOp, BusSpec, OnboardSpec, WriteCache};
+use freewheel_model::electronics::spec::{AfterOp, BusSpec, ElectronicsSpec, WriteCache};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Op, SimTime};
 
 use crate::hand::*;
 
-fn with_bus(bus: BusSpec) -> OnboardSpec {
-    OnboardSpec { bus: Some(bus), ..electronics() }
+fn with_bus(bus: BusSpec) -> ElectronicsSpec {
+    ElectronicsSpec { bus: Some(bus), ..electronics() }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Flushes.
 
 use freewheel_model::drive::Exact;
-use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{SimDuration, SimTime};
 
@@ -63,7 +63,7 @@ fn a_flush_goes_before_commands_that_wait() {
 
 #[test]
 fn writes_behind_a_flush_do_not_go_before_what_it_waits_for() {
-    let spec = OnboardSpec {
+    let spec = ElectronicsSpec {
         queue: Some(queue(1, PolicySpec::Sptf)),
         ..buffered(|buffer| buffer.write_segments = 4)
     };

@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, Exact, Latency, Target};
-use freewheel_model::onboard::spec::{OnboardSpec, WriteCache};
-use freewheel_model::onboard::{NextEvent, Unit};
+use freewheel_model::electronics::spec::{ElectronicsSpec, WriteCache};
+use freewheel_model::electronics::{NextEvent, Unit};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ use crate::common::electronics::*;
 use crate::hand::*;
 
 /// What is written stays in the buffer until something asks for it.
-fn lazy() -> OnboardSpec {
+fn lazy() -> ElectronicsSpec {
     buffered(|buffer| {
         buffer.destage_after_idle = SimDuration::from_secs(1000);
         buffer.read_hits_on_written = true;
@@ -91,11 +91,11 @@ fn a_read_with_fua_waits_for_cached_data_of_its_blocks_to_be_written() {
 
 #[test]
 fn writes_with_fua_wait_in_the_command_queue_and_are_served_by_its_policy() {
-    let sptf = OnboardSpec { queue: Some(queue(4, PolicySpec::Sptf)), ..lazy() };
+    let sptf = ElectronicsSpec { queue: Some(queue(4, PolicySpec::Sptf)), ..lazy() };
     // At 5.8 ms both others wait. Block 62 comes by at 6.2 ms, block 55 at 15.5 ms.
     let list = [writes(0, 50, 8), writes(0, 55, 1), writes(0, 62, 1)].map(forced);
     assert_eq!(ends_us(&run_with(&sptf, &list)), [5_800, 15_600, 6_300]);
-    let fcfs = OnboardSpec { queue: Some(queue(4, PolicySpec::Fcfs)), ..lazy() };
+    let fcfs = ElectronicsSpec { queue: Some(queue(4, PolicySpec::Fcfs)), ..lazy() };
     assert_eq!(ends_us(&run_with(&fcfs, &list)), [5_800, 15_600, 16_300]);
 }
 
@@ -245,7 +245,7 @@ proptest! {
     fn commands_without_fua_are_served_as_if_there_were_none((_, drive) in any_drive(), seed: u64) {
         // Without a buffer every command goes to the media: with the flag and without it.
         let prng = &mut Prng::new(seed, "plain");
-        let spec = OnboardSpec { buffer: None, ..any_electronics(prng) };
+        let spec = ElectronicsSpec { buffer: None, ..any_electronics(prng) };
         let mut wishes = any_wishes(prng, &drive, 60, true);
         let drive = Arc::new(drive);
         let plain = run(&mut Unit::new(&drive, &spec).unwrap(), &wishes);

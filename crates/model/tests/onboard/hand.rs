@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, Turn, ZoneSpec};
 use freewheel_model::drive::{Actuator, Drive, Exact};
-use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
+use freewheel_model::electronics::spec::{
+    AfterOp, BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, ReadAhead, WriteCache,
 };
-use freewheel_model::onboard::{Done, NextEvent, Served, Unit};
+use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
 use freewheel_model::sched::{PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
@@ -54,7 +54,7 @@ pub fn drive_spec() -> DriveSpec {
         zero_latency: ByOp::default(),
         overhead: ByOp::default(),
         zones: vec![zone],
-        onboard: OnboardSpec::default(),
+        electronics: ElectronicsSpec::default(),
         measured_on: None,
         zoned: None,
         advertised: Default::default(),
@@ -63,7 +63,7 @@ pub fn drive_spec() -> DriveSpec {
     }
 }
 
-pub fn unit_with(spec: &OnboardSpec) -> Unit {
+pub fn unit_with(spec: &ElectronicsSpec) -> Unit {
     Unit::new(&Arc::new(drive()), spec).unwrap()
 }
 
@@ -77,8 +77,8 @@ pub fn at_ms(ms: u64) -> SimTime {
 
 /// Four segments of 200 blocks, reading on to the end of the track, every write cached; 20 us for
 /// a hit, 50 us for a miss, 10 us a block on the bus.
-pub fn electronics() -> OnboardSpec {
-    OnboardSpec {
+pub fn electronics() -> ElectronicsSpec {
+    ElectronicsSpec {
         buffer: Some(BufferSpec {
             segments: 4,
             segment_blocks: 200,
@@ -96,7 +96,7 @@ pub fn electronics() -> OnboardSpec {
             ..OverheadSpec::default()
         }),
         bus: Some(BusSpec { block_time: us(10), ..BusSpec::default() }),
-        ..OnboardSpec::default()
+        ..ElectronicsSpec::default()
     }
 }
 
@@ -113,15 +113,15 @@ pub fn at(time_us: u64) -> SimTime {
 }
 
 /// The electronics with changes to their buffer.
-pub fn buffered(change: impl FnOnce(&mut BufferSpec)) -> OnboardSpec {
+pub fn buffered(change: impl FnOnce(&mut BufferSpec)) -> ElectronicsSpec {
     let mut spec = electronics();
     change(spec.buffer.as_mut().unwrap());
     spec
 }
 
 /// Nothing but a queue: no buffer, no overheads, no time on the bus.
-pub fn queued(depth: u32, scheduler: PolicySpec) -> OnboardSpec {
-    OnboardSpec { queue: Some(queue(depth, scheduler)), ..OnboardSpec::default() }
+pub fn queued(depth: u32, scheduler: PolicySpec) -> ElectronicsSpec {
+    ElectronicsSpec { queue: Some(queue(depth, scheduler)), ..ElectronicsSpec::default() }
 }
 
 pub fn queue(depth: u32, scheduler: PolicySpec) -> QueueSpec {
@@ -220,7 +220,7 @@ fn outcome_of(done: &Done, submitted: &[SimTime]) -> Outcome {
 }
 
 /// Runs wishes on the drive with this electronics.
-pub fn run_with(spec: &OnboardSpec, wishes: &[Wish]) -> Vec<Outcome> {
+pub fn run_with(spec: &ElectronicsSpec, wishes: &[Wish]) -> Vec<Outcome> {
     run(&mut unit_with(spec), wishes)
 }
 

@@ -1,6 +1,6 @@
 //! Commands that a drive holds at once.
 
-use freewheel_model::onboard::spec::{BusSpec, OnboardSpec};
+use freewheel_model::electronics::spec::{BusSpec, ElectronicsSpec};
 use freewheel_model::sched::PolicySpec;
 
 use crate::hand::*;
@@ -33,7 +33,7 @@ fn first_come_first_served_keeps_the_order_and_sptf_does_not() {
     assert_eq!(ends_us(&run_with(&queued(2, PolicySpec::Sptf), &wishes)), [9100, 5100, 11_100]);
 }
 
-fn slow_to_process(depth: u32, scheduler: PolicySpec, miss_us: u64) -> OnboardSpec {
+fn slow_to_process(depth: u32, scheduler: PolicySpec, miss_us: u64) -> ElectronicsSpec {
     let mut spec = electronics();
     (spec.buffer, spec.bus, spec.queue) = (None, None, Some(queue(depth, scheduler)));
     let overheads = spec.overheads.as_mut().unwrap();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use freewheel_model::drive::spec::{ByOp, DriveSpec, ZoneSpec};
 use freewheel_model::drive::{Drive, Exact};
-use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::{OnboardSpec, SectorFormat, WriteCache};
+use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::spec::{ElectronicsSpec, SectorFormat, WriteCache};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
@@ -16,12 +16,12 @@ use crate::hand::*;
 fn spec_of(sector: SectorFormat) -> DriveSpec {
     let mut spec = drive_spec();
     spec.zones[0].blocks_per_track = 80;
-    spec.onboard = OnboardSpec { sector, ..OnboardSpec::default() };
+    spec.electronics = ElectronicsSpec { sector, ..ElectronicsSpec::default() };
     spec
 }
 
 fn unit_of(spec: &DriveSpec) -> Unit {
-    Unit::new(&Arc::new(Drive::build(spec).unwrap()), &spec.onboard).unwrap()
+    Unit::new(&Arc::new(Drive::build(spec).unwrap()), &spec.electronics).unwrap()
 }
 
 fn e512() -> Unit {
@@ -74,7 +74,7 @@ fn with_zero_latency_what_follows_is_written_before_the_sector_comes_round_again
 #[test]
 fn a_buffer_holds_the_rest_of_the_sectors_that_were_read() {
     let mut spec = spec_of(SectorFormat::Emulated512);
-    spec.onboard = OnboardSpec {
+    spec.electronics = ElectronicsSpec {
         sector: SectorFormat::Emulated512,
         ..buffered(|buffer| buffer.read_ahead = Default::default())
     };
@@ -88,7 +88,7 @@ fn a_buffer_holds_the_rest_of_the_sectors_that_were_read() {
 fn a_part_that_the_write_cache_took_costs_its_turn_when_it_is_destaged() {
     let destaged = |start, blocks| {
         let mut spec = spec_of(SectorFormat::Emulated512);
-        spec.onboard = OnboardSpec {
+        spec.electronics = ElectronicsSpec {
             sector: SectorFormat::Emulated512,
             ..buffered(|buffer| buffer.write_cache = WriteCache::On)
         };
@@ -124,7 +124,7 @@ fn sectors_of_which_a_zone_has_no_whole_number_are_refused_with_the_key() {
         change(&mut spec.zones[0]);
         let plain = Drive::build(&spec).err();
         assert_eq!(plain, None, "{fault}");
-        spec.onboard.sector = SectorFormat::Emulated512;
+        spec.electronics.sector = SectorFormat::Emulated512;
         let error = Drive::build(&spec).unwrap_err().to_string();
         assert!(error.contains(fault) && error.contains("512e"), "{error}");
     }
@@ -136,7 +136,10 @@ fn sectors_of_which_a_zone_has_no_whole_number_are_refused_with_the_key() {
 #[test]
 fn commands_that_wait_in_the_drive_take_their_turns_as_well() {
     let mut unit = unit_of(&DriveSpec {
-        onboard: OnboardSpec { sector: SectorFormat::Emulated512, ..queued(2, Default::default()) },
+        electronics: ElectronicsSpec {
+            sector: SectorFormat::Emulated512,
+            ..queued(2, Default::default())
+        },
         ..spec_of(SectorFormat::Emulated512)
     });
     for (sequence, start) in [(0, 20), (1, 40)] {

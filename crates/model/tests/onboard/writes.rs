@@ -1,14 +1,14 @@
 //! Writes that the buffer takes, and their way to the media.
 
-use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::{AfterOp, BufferSpec, OnboardSpec};
+use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::spec::{AfterOp, BufferSpec, ElectronicsSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{SimDuration, SimTime};
 
 use crate::hand::*;
 
 /// Nothing is written out before the drive has been idle for 100 ms.
-fn lazy(change: impl FnOnce(&mut BufferSpec)) -> OnboardSpec {
+fn lazy(change: impl FnOnce(&mut BufferSpec)) -> ElectronicsSpec {
     buffered(|buffer| {
         buffer.destage_after_idle = SimDuration::from_ms(100);
         change(buffer);
@@ -32,7 +32,7 @@ fn with_two_write_segments_the_third_write_waits_for_the_end_of_the_first_destag
 
 #[test]
 fn a_write_does_not_take_a_segment_that_is_just_being_read_into() {
-    let spec = OnboardSpec {
+    let spec = ElectronicsSpec {
         queue: Some(queue(2, PolicySpec::Fcfs)),
         ..buffered(|buffer| (buffer.segments, buffer.write_segments) = (1, 1))
     };
@@ -42,7 +42,7 @@ fn a_write_does_not_take_a_segment_that_is_just_being_read_into() {
 
 #[test]
 fn a_write_does_not_overtake_one_that_waits_for_room() {
-    let spec = OnboardSpec {
+    let spec = ElectronicsSpec {
         queue: Some(queue(3, PolicySpec::Fcfs)),
         ..lazy(|buffer| buffer.write_segments = 1)
     };
@@ -54,7 +54,7 @@ fn a_write_does_not_overtake_one_that_waits_for_room() {
 
 #[test]
 fn commands_and_destages_that_writes_wait_for_take_turns() {
-    let spec = OnboardSpec {
+    let spec = ElectronicsSpec {
         queue: Some(queue(5, PolicySpec::Fcfs)),
         ..lazy(|buffer| buffer.write_segments = 1)
     };
@@ -174,7 +174,7 @@ fn blocks_read_ahead_from_the_media_go_when_newer_ones_are_written_over_them() {
 fn a_drive_that_orders_its_commands_writes_out_first_what_comes_by_first() {
     let wishes = [writes(0, 90, 1), writes(1000, 20, 1), flushes(2000)];
     let flush_us = |scheduler| {
-        let spec = OnboardSpec { queue: Some(queue(1, scheduler)), ..lazy(|_| ()) };
+        let spec = ElectronicsSpec { queue: Some(queue(1, scheduler)), ..lazy(|_| ()) };
         ends_us(&run_with(&spec, &wishes))[2]
     };
     assert_eq!(flush_us(PolicySpec::Sptf), 9100);

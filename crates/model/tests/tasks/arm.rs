@@ -78,7 +78,7 @@ pub fn spec_of(cylinders: u32, surfaces: u32, blocks_per_track: u32) -> DriveSpe
             slips: Vec::new(),
             remaps: Vec::new(),
         }],
-        onboard: Default::default(),
+        electronics: Default::default(),
         measured_on: None,
         zoned: None,
         advertised: Advertised::default(),

@@ -1,7 +1,7 @@
 //! Memory goes by one bit a block, whatever the blocks hold.
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{CADENCE, Extent, TaskSpec, Tasks, Until, Which};
+use freewheel_model::freeblock::tasks::{BlockSelection, CADENCE, Extent, TaskSpec, Tasks, Until};
 use freewheel_model::freeblock::{Options, Planner, Rule};
 use freewheel_units::{Bytes, Lbn, Prng, SimTime};
 
@@ -39,7 +39,7 @@ fn a_whole_drive_of_24_tb_takes_a_bit_a_block_and_layer() {
     let two = arm.tasks.memory();
     assert_eq!(two.wanted, one.wanted);
     assert!(two.tasks.get() <= 2 * bits_of(blocks, 0), "{two:?}");
-    arm.tasks.abort(NOW, second, Which::All).unwrap();
+    arm.tasks.abort(NOW, second, BlockSelection::All).unwrap();
     let left = arm.tasks.memory();
     assert_eq!((left.tasks, left.wanted), (Bytes::ZERO, one.wanted), "alone again");
     assert_eq!(arm.tasks.progress(first, NOW).unwrap().wanted, blocks);
@@ -56,7 +56,7 @@ fn memory_goes_with_what_is_wanted_and_not_with_the_size_of_blocks() {
         let memory = arm.tasks.memory();
         assert!(memory.wanted.get() <= bits_of(blocks, 1600), "{size}: {memory:?}");
         // The most that promotion can add is another bit a block.
-        arm.tasks.promote(task, Which::All, size).unwrap();
+        arm.tasks.promote(task, BlockSelection::All, size).unwrap();
         let promoted = arm.tasks.memory();
         assert!(promoted.tasks.get() <= bits_of(blocks, 0), "{size}: {promoted:?}");
         for start in (0..arm.capacity()).step_by(1 << 16) {

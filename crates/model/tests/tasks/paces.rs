@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{
-    Counts, Extent, Pace, Priority, TaskId, TaskSpec, Until, Which,
+    BlockSelection, Counts, Extent, Pace, Priority, TaskId, TaskSpec, Until,
 };
 use freewheel_model::freeblock::{FreeRun, Options, Planner, Rule};
 use freewheel_units::{Prng, SimDuration, SimTime};
@@ -146,7 +146,7 @@ fn a_task_that_has_caught_up_is_worth_no_more_than_before() {
             most = most.max(arm.tasks.progress(task, arm.now).unwrap().weight);
         }
         let behind = got(&arm, task);
-        arm.tasks.abort(arm.now, rival, Which::All).unwrap();
+        arm.tasks.abort(arm.now, rival, BlockSelection::All).unwrap();
         let mut weights = Vec::new();
         let mut seed = 20;
         while let Ok(now) = arm.tasks.progress(task, arm.now) {

@@ -1,7 +1,7 @@
 //! Any sequence of calls on any drive does what the slow registry says.
 
 use freewheel_model::freeblock::tasks::{
-    Counts, Event, Extent, Pace, Priority, Promoted, TaskId, TaskSpec, Until, Which,
+    BlockSelection, Counts, Event, Extent, Pace, Priority, Promoted, TaskId, TaskSpec, Until,
 };
 use freewheel_model::freeblock::{Foreground, FreeRun, Planner, PromotionId};
 use freewheel_units::{Lbn, Op, Prng, SimDuration};
@@ -119,11 +119,11 @@ impl World {
         let now = self.arm.now;
         if self.prng.chance(0.3) {
             let wanted = self.arm.tasks.progress(id, now).unwrap().wanted;
-            assert_eq!(self.arm.tasks.abort(now, id, Which::All), Ok(wanted));
+            assert_eq!(self.arm.tasks.abort(now, id, BlockSelection::All), Ok(wanted));
             self.oracle.tasks.remove(&id);
         } else {
             let extents = self.extents(1, true);
-            let aborted = self.arm.tasks.abort(now, id, Which::In(&extents));
+            let aborted = self.arm.tasks.abort(now, id, BlockSelection::In(&extents));
             assert_eq!(aborted, Ok(self.oracle.abort(id, &extents)));
         }
         self.follow(&[], &[]);
@@ -132,13 +132,13 @@ impl World {
     fn promote(&mut self) {
         let Some(id) = self.any_task() else { return };
         let limit = 13 + self.prng.below(30) as u32;
-        let all = self.arm.tasks.clone().promote(id, Which::All, limit).unwrap();
+        let all = self.arm.tasks.clone().promote(id, BlockSelection::All, limit).unwrap();
         assert_eq!(self.arm.tasks.promotable(id, limit), Ok(all.len() as u64));
         let requests: Vec<Promoted> = if self.prng.chance(0.5) {
             self.promote_next(id, limit, !all.is_empty())
         } else {
             let extents = self.extents(1, true);
-            self.arm.tasks.promote(id, Which::In(&extents[..1]), limit).unwrap()
+            self.arm.tasks.promote(id, BlockSelection::In(&extents[..1]), limit).unwrap()
         };
         self.oracle.promoted(id, &requests);
         for Promoted { id, op, start, blocks, .. } in requests {

@@ -2,8 +2,8 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{
-    BLOCK_SIZE_MAX, Counts, Event, Extent, LAYERS_MAX, Pace, Promoted, REPEATED_EXTENTS_MAX,
-    TaskError, TaskSpec, Until, Which,
+    BLOCK_SIZE_MAX, BlockSelection, Counts, Event, Extent, LAYERS_MAX, Pace, Promoted,
+    REPEATED_EXTENTS_MAX, TaskError, TaskSpec, Until,
 };
 use freewheel_model::freeblock::{Foreground, FreeRun, Planner};
 use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
@@ -16,7 +16,7 @@ fn whole(arm: &Arm, size: u32) -> Vec<Extent> {
     vec![Extent::new(0, arm.capacity() / u64::from(size) * u64::from(size))]
 }
 
-/// Serves random foreground reads of two blocks until `enough`, at most `most` of them.
+/// Serves random foreground reads of two blocks until `sample_share`, at most `most` of them.
 fn serve_until(arm: &mut Arm, most: u32, mut enough: impl FnMut(&[Event]) -> bool) -> Vec<Event> {
     let mut prng = Prng::new(1, "foreground");
     let mut events = Vec::new();
@@ -172,8 +172,8 @@ fn aborted_blocks_are_not_read_and_the_task_ends_with_the_others() {
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, whole(&arm, 8))).unwrap();
     let part = [Extent::new(60, 1000)];
     // Blocks 8 to 131 lie wholly in 60..1060.
-    assert_eq!(arm.tasks.abort(NOW, task, Which::In(&part)), Ok(124));
-    assert_eq!(arm.tasks.abort(NOW, task, Which::In(&part)), Ok(0), "they are gone");
+    assert_eq!(arm.tasks.abort(NOW, task, BlockSelection::In(&part)), Ok(124));
+    assert_eq!(arm.tasks.abort(NOW, task, BlockSelection::In(&part)), Ok(0), "they are gone");
     let events = serve_until(&mut arm, 20_000, |events| is_done(events, task));
     let blocks = delivered(&events, task, 8);
     assert_eq!(blocks.len() as u64, arm.capacity() / 8 - 124);
@@ -184,11 +184,11 @@ fn aborted_blocks_are_not_read_and_the_task_ends_with_the_others() {
 fn a_task_aborted_whole_is_heard_of_no_more() {
     let mut arm = Arm::plain();
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, whole(&arm, 8))).unwrap();
-    assert_eq!(arm.tasks.abort(NOW, task, Which::All), Ok(arm.capacity() / 8));
+    assert_eq!(arm.tasks.abort(NOW, task, BlockSelection::All), Ok(arm.capacity() / 8));
     arm.serve(READ, 900, 64);
     assert_eq!(arm.events(), []);
     assert_eq!(arm.plan(READ, 2000, 8).runs, []);
-    assert_eq!(arm.tasks.abort(NOW, task, Which::All), Err(TaskError::Unknown { task }));
+    assert_eq!(arm.tasks.abort(NOW, task, BlockSelection::All), Err(TaskError::Unknown { task }));
 }
 
 #[test]
@@ -197,12 +197,12 @@ fn adjacent_promoted_blocks_are_merged_up_to_the_limit() {
     let extents = vec![Extent::new(8, 80), Extent::new(200, 8)];
     let task = arm.tasks.register(NOW, TaskSpec::new(READ, 8, extents)).unwrap();
     arm.tasks.passed(READ, Lbn::new(40), 8, NOW);
-    let requests = arm.tasks.promote(task, Which::All, 30).unwrap();
+    let requests = arm.tasks.promote(task, BlockSelection::All, 30).unwrap();
     let ranges: Vec<(u64, u32)> = requests.iter().map(|r| (r.start.get(), r.blocks)).collect();
     assert_eq!(ranges, [(8, 24), (32, 8), (48, 24), (72, 16), (200, 8)]);
     assert!(requests.iter().all(|request| request.op == READ));
     let error = TaskError::MergeLimit { limit: 7, size: 8 };
-    assert_eq!(arm.tasks.promote(task, Which::All, 7), Err(error));
+    assert_eq!(arm.tasks.promote(task, BlockSelection::All, 7), Err(error));
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn promoted_blocks_are_delivered_by_the_foreground_and_by_no_gap() {
     let mut arm = Arm::plain();
     let spec = TaskSpec { counts: Counts::NONE, ..TaskSpec::new(READ, 8, whole(&arm, 8)) };
     let task = arm.tasks.register(NOW, spec).unwrap();
-    let requests = arm.tasks.promote(task, Which::In(&[Extent::new(0, 64)]), 64).unwrap();
+    let requests = arm.tasks.promote(task, BlockSelection::In(&[Extent::new(0, 64)]), 64).unwrap();
     let others = arm.capacity_in(8) as usize - 8;
     let events = serve_until(&mut arm, 20_000, |events| delivered(events, task, 8).len() == others);
     assert!(delivered(&events, task, 8).iter().all(|&block| block >= 64));
@@ -269,7 +269,7 @@ fn a_repeated_scan_delivers_every_block_once_a_round() {
     assert_eq!(progress.rounds, 3);
     assert_eq!(progress.delivered_total, 3 * all as u64 + progress.delivered);
     // What is aborted is not wanted in the next round either.
-    arm.tasks.abort(arm.now, task, Which::In(&[Extent::new(0, 80)])).unwrap();
+    arm.tasks.abort(arm.now, task, BlockSelection::In(&[Extent::new(0, 80)])).unwrap();
     let events = serve_until(&mut arm, 20_000, |events| rounds(events) == 2);
     assert!(delivered(&events, task, 8).iter().all(|&block| block >= 80));
 }
@@ -283,10 +283,10 @@ fn an_abort_that_leaves_too_many_extents_to_a_repeating_task_is_refused_and_chan
         (0..count).rev().map(|nth| Extent::new(2 * nth + 1, 1)).collect()
     };
     let count = REPEATED_EXTENTS_MAX as u64;
-    let refused = arm.tasks.abort(NOW, task, Which::In(&every_other(count)));
+    let refused = arm.tasks.abort(NOW, task, BlockSelection::In(&every_other(count)));
     assert_eq!(refused, Err(TaskError::TooManyExtents { count: REPEATED_EXTENTS_MAX + 1 }));
     assert_eq!(arm.tasks.progress(task, NOW).unwrap().wanted, arm.capacity());
-    let aborted = arm.tasks.abort(NOW, task, Which::In(&every_other(count - 1)));
+    let aborted = arm.tasks.abort(NOW, task, BlockSelection::In(&every_other(count - 1)));
     assert_eq!(aborted, Ok(count - 1));
     // The next round is without them, too.
     for _ in 0..2 {
@@ -378,8 +378,8 @@ fn what_a_caller_can_get_wrong_is_a_value_and_changes_nothing() {
     let task = arm.tasks.register(NOW, good).unwrap();
     let error = Err(TaskError::PastEnd { extent: past, capacity });
     assert_eq!(arm.tasks.extend(NOW, task, &[past]), error);
-    assert_eq!(arm.tasks.abort(NOW, task, Which::In(&[past])).map(|_| ()), error);
-    assert_eq!(arm.tasks.promote(task, Which::In(&[past]), 64).map(|_| ()), error);
+    assert_eq!(arm.tasks.abort(NOW, task, BlockSelection::In(&[past])).map(|_| ()), error);
+    assert_eq!(arm.tasks.promote(task, BlockSelection::In(&[past]), 64).map(|_| ()), error);
     assert_eq!(arm.tasks.progress(task, NOW).unwrap().wanted, 8);
 }
 
@@ -392,7 +392,7 @@ fn too_many_layers_are_refused_and_come_free_again() {
     let error = TaskError::TooManyLayers { needed: LAYERS_MAX + 1 };
     assert_eq!(arm.tasks.register(NOW, spec(100)), Err(error));
     arm.tasks.register(NOW, spec(3)).expect("a layer that is there is shared");
-    arm.tasks.abort(NOW, tasks[0], Which::All).unwrap();
+    arm.tasks.abort(NOW, tasks[0], BlockSelection::All).unwrap();
     let task = arm.tasks.register(NOW, spec(100)).unwrap();
     arm.tasks.passed(READ, Lbn::new(100), 128, NOW);
     assert!(is_done(&arm.events(), task));

@@ -6,7 +6,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskError, TaskSpec, Until};
 use freewheel_model::freeblock::uses::{
     Compare, CompareError, Pair, PrefetchError, Prefetcher, Prewriter, Versions, backup,
-    block_size, data_mining, sample, scrub,
+    block_size, sample, scan, scrub,
 };
 use freewheel_model::freeblock::{Foreground, FreeRun, Planner};
 use freewheel_units::{Blocks, Bytes, Lbn, Prng, SimTime};
@@ -47,7 +47,7 @@ fn a_scrub_does_not_take_a_write_for_a_verification_and_mining_takes_it_for_data
     for (is_scrub, got) in [(true, 0), (false, 8)] {
         let mut arm = Arm::plain();
         let capacity = Blocks::new(arm.capacity());
-        let spec = if is_scrub { scrub(capacity, 8) } else { data_mining(capacity, 8) };
+        let spec = if is_scrub { scrub(capacity, 8) } else { scan(capacity, 8) };
         let task = arm.tasks.register(NOW, spec).unwrap();
         arm.tasks.passed(WRITE, Lbn::new(0), 64, NOW);
         assert_eq!(arm.tasks.progress(task, NOW).unwrap().delivered, got);
@@ -351,9 +351,9 @@ fn a_sequential_reader_finds_in_memory_what_gaps_have_read_ahead() {
     let (prefetcher, _) = read_along(1, 32);
     let counts = prefetcher.counts();
     assert!(counts.hits > 150, "{counts:?}");
-    assert_eq!(counts.foreseen, counts.reads - 1, "all but the first");
+    assert_eq!(counts.predicted_reads, counts.reads - 1, "all but the first");
     assert_eq!(counts.used, counts.hits, "each of one block");
-    assert!(counts.used <= counts.prefetched && counts.prefetched <= counts.predicted);
+    assert!(counts.used <= counts.prefetched && counts.prefetched <= counts.predicted_blocks);
     let here = prefetcher.memory().get() / KIB_4;
     assert!(here + counts.used <= counts.prefetched);
 }

@@ -1,7 +1,7 @@
 //! Freeblock writes against foreground requests and other tasks: who goes first, who is dropped.
 
 use freewheel_model::freeblock::tasks::{
-    Counts, Event, Extent, Promoted, TaskId, TaskSpec, Until, Which,
+    BlockSelection, Counts, Event, Extent, Promoted, TaskId, TaskSpec, Until,
 };
 use freewheel_model::freeblock::{Foreground, FreeRun, Planner};
 use freewheel_units::{Lbn, Op, Prng, SimTime};
@@ -183,7 +183,7 @@ fn a_freeblock_read_waits_for_a_write_of_the_gap_that_its_task_gave_up() {
     let writer = write_task(&mut arm, 0, 64);
     let gap = arm.plan(READ, 40, 1);
     assert!(!gap.runs.is_empty());
-    arm.tasks.abort(NOW, writer, Which::All).unwrap();
+    arm.tasks.abort(NOW, writer, BlockSelection::All).unwrap();
     let spec = TaskSpec::new(READ, 8, vec![Extent::new(0, 64)]);
     let reader = arm.tasks.register(NOW, spec).unwrap();
     assert!(arm.tasks.progress(reader, NOW).unwrap().deferred > 0);
@@ -200,14 +200,14 @@ fn a_freeblock_read_waits_no_longer_when_the_write_is_dropped() {
     let writer = write_task(&mut arm, 0, 64);
     let reader = arm.tasks.register(NOW, spec).unwrap();
     assert_eq!(waiting(&arm, reader), 8);
-    arm.tasks.abort(NOW, writer, Which::In(&[Extent::new(0, 8)])).unwrap();
+    arm.tasks.abort(NOW, writer, BlockSelection::In(&[Extent::new(0, 8)])).unwrap();
     assert_eq!(waiting(&arm, reader), 7);
     let newer = foreground(WRITE, 8, 8, 1);
     arm.tasks.foreground_arrived(&newer, NOW);
     assert_eq!(waiting(&arm, reader), 7, "it waits for the newer write in its place");
     arm.tasks.foreground_done(&newer, NOW);
     assert_eq!(waiting(&arm, reader), 6);
-    arm.tasks.abort(NOW, writer, Which::All).unwrap();
+    arm.tasks.abort(NOW, writer, BlockSelection::All).unwrap();
     assert_eq!(waiting(&arm, reader), 0);
 }
 
@@ -249,7 +249,7 @@ fn arrive(arm: &mut Arm, promoted: &Promoted, sequence: u64) -> Foreground {
 fn a_promoted_write_is_done_when_its_own_request_is() {
     let mut arm = Arm::plain();
     let task = write_task(&mut arm, 0, 16);
-    let promoted = arm.tasks.promote(task, Which::All, 64).unwrap();
+    let promoted = arm.tasks.promote(task, BlockSelection::All, 64).unwrap();
     let request = arrive(&mut arm, &promoted[0], 7);
     assert_eq!(arm.events(), [], "it does not supersede itself");
     arm.tasks.passed(WRITE, Lbn::new(0), 16, NOW);
@@ -264,7 +264,7 @@ fn a_promoted_write_is_done_when_its_own_request_is() {
 fn a_promoted_write_that_a_foreground_write_may_overtake_is_not_delivered() {
     let mut arm = Arm::plain();
     let task = write_task(&mut arm, 0, 64);
-    let promoted = arm.tasks.promote(task, Which::In(&[Extent::new(0, 16)]), 64).unwrap();
+    let promoted = arm.tasks.promote(task, BlockSelection::In(&[Extent::new(0, 16)]), 64).unwrap();
     let request = arrive(&mut arm, &promoted[0], 7);
     // Half of promoted block 8, and all that are not promoted.
     let other = foreground(WRITE, 12, 52, 8);
@@ -286,7 +286,7 @@ fn promoted_data_and_newer_ones_of_a_block_are_each_superseded() {
     let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(WRITE, 8, vec![]) };
     let task = arm.tasks.register(NOW, spec).unwrap();
     arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
-    let promoted = arm.tasks.promote(task, Which::All, 8).unwrap();
+    let promoted = arm.tasks.promote(task, BlockSelection::All, 8).unwrap();
     let request = arrive(&mut arm, &promoted[0], 1);
     arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
     arm.tasks.foreground_arrived(&foreground(WRITE, 0, 8, 2), NOW);
@@ -301,11 +301,15 @@ fn newer_data_for_a_promoted_write_wait_until_it_is_done() {
     let spec = TaskSpec { until: Until::Standing, ..TaskSpec::new(WRITE, 8, vec![]) };
     let task = arm.tasks.register(NOW, spec).unwrap();
     arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
-    let promoted = arm.tasks.promote(task, Which::All, 8).unwrap();
+    let promoted = arm.tasks.promote(task, BlockSelection::All, 8).unwrap();
     arm.tasks.extend(NOW, task, &[Extent::new(0, 8)]).unwrap();
     let progress = arm.tasks.progress(task, NOW).unwrap();
     assert_eq!((progress.wanted, progress.promoted, progress.deferred), (2, 1, 1));
-    assert_eq!(arm.tasks.promote(task, Which::All, 8), Ok(vec![]), "what waits is not promoted");
+    assert_eq!(
+        arm.tasks.promote(task, BlockSelection::All, 8),
+        Ok(vec![]),
+        "what waits is not promoted"
+    );
     let request = arrive(&mut arm, &promoted[0], 1);
     arm.tasks.foreground_done(&request, NOW);
     assert_eq!(delivered(&arm.events(), task, 8), [0], "the older data");

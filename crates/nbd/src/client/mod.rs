@@ -41,7 +41,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use thiserror::Error;
 
-use crate::command::{Command, Extent, Terms};
+use crate::command::{Command, Extent, RequestRules};
 use crate::wire::Inbox;
 use crate::{BlockSizes, Errno, Features, Head, Limits, OptionCode, OptionError, Violation};
 
@@ -77,7 +77,7 @@ pub enum Event {
     /// [`info`](Session::info), [`start_tls`](Session::start_tls) or [`abort`](Session::abort).
     Greeted,
     /// The answer to [`Session::list`]; ask on.
-    Exports(Vec<Listed>),
+    Exports(Vec<ListedExport>),
     /// The answer to [`Session::info`]; ask on.
     Info(ExportInfo),
     /// The server refused what was asked for last; ask on, or abort.
@@ -95,7 +95,7 @@ pub enum Event {
 
 /// An export in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedExport {
     /// Its name.
     pub name: String,
     /// For people; may be empty.
@@ -195,7 +195,7 @@ pub struct Session {
     asked: OptionCode,
     /// Replies to that option so far.
     replies: u32,
-    terms: Terms,
+    terms: RequestRules,
     /// From the start of an export on, unless they were split off.
     requests: Option<Requests>,
     pending: BTreeMap<u64, Pending>,
@@ -217,7 +217,7 @@ impl Session {
             goal: Goal::Nothing,
             asked: OptionCode::ABORT,
             replies: 0,
-            terms: Terms::default(),
+            terms: RequestRules::default(),
             requests: None,
             pending: BTreeMap::new(),
         }

@@ -1,7 +1,9 @@
 //! What a client asks for before transmission, and the answers.
 
-use super::{Event, ExportInfo, Listed, Misuse, Receiving, Refused, Requests, Session, State};
-use crate::command::Terms;
+use super::{
+    Event, ExportInfo, ListedExport, Misuse, Receiving, Refused, Requests, Session, State,
+};
+use crate::command::RequestRules;
 use crate::violation::{unexpected, wrong_length};
 use crate::wire::{
     self, BASE_ALLOCATION, Cursor, EXPORT_NAME_ZEROES, OLDSTYLE_MAGIC, OPTION_MAGIC,
@@ -15,7 +17,7 @@ pub(super) enum Goal {
     Nothing,
     StartTls,
     Abort,
-    List(Vec<Listed>),
+    List(Vec<ListedExport>),
     Inform { name: String, go: bool, told: ExportInfo, export_told: bool },
 }
 
@@ -290,7 +292,7 @@ impl Session {
     }
 
     fn begin(&mut self, told: ExportInfo) -> Event {
-        self.terms = Terms {
+        self.terms = RequestRules {
             size: told.size,
             features: told.features,
             block_sizes: told.block_sizes,
@@ -330,7 +332,7 @@ impl Session {
         let name = self.export_name_text(name)?;
         let description = self.text("the description of an export", data.0)?;
         if let Goal::List(listed) = &mut self.goal {
-            listed.push(Listed { name, description });
+            listed.push(ListedExport { name, description });
         }
         Ok(())
     }

@@ -3,13 +3,13 @@
 use super::Misuse;
 use super::replies::Pending;
 use crate::Head;
-use crate::command::{Command, Frame, Span, Terms};
+use crate::command::{Command, Frame, RequestRules, Span};
 use crate::wire;
 
 /// Makes requests of one session.
 #[derive(Debug)]
 pub struct Requests {
-    terms: Terms,
+    terms: RequestRules,
     next_cookie: u64,
 }
 
@@ -33,7 +33,7 @@ impl Asked {
 }
 
 impl Requests {
-    pub(super) fn new(terms: Terms) -> Self {
+    pub(super) fn new(terms: RequestRules) -> Self {
         Self { terms, next_cookie: 1 }
     }
 

@@ -34,7 +34,7 @@ mod ticket;
 
 use std::collections::VecDeque;
 
-use crate::command::{Command, Frame, Terms};
+use crate::command::{Command, Frame, RequestRules};
 use crate::violation::{unexpected, wrong_length};
 use crate::wire::{self, Inbox, OPTION_MAGIC, PAYLOAD_BYTES_TOLERATED, SERVER_MAGIC};
 use crate::{BadExport, Errno, Export, Limits, OptionCode, OptionError, Violation};
@@ -158,7 +158,7 @@ pub struct Session {
     shutting_down: bool,
     options: u32,
     agreed: options::Agreed,
-    terms: Terms,
+    terms: RequestRules,
     in_flight: u32,
     /// A payload's memory, to be used again.
     spare: Vec<u8>,
@@ -179,7 +179,7 @@ impl Session {
             shutting_down: false,
             options: 0,
             agreed: options::Agreed::default(),
-            terms: Terms::default(),
+            terms: RequestRules::default(),
             in_flight: 0,
             spare: Vec::new(),
         })

@@ -1,7 +1,7 @@
 //! The server's answers to options.
 
 use super::{Close, Event, Session, Started, State, Tls, reply};
-use crate::command::Terms;
+use crate::command::RequestRules;
 use crate::wire::{
     ALLOCATION_ID, BASE_ALLOCATION, Cursor, EXPORT_NAME_ZEROES, STRING_BYTES_MAX, info, rep,
 };
@@ -212,7 +212,7 @@ impl Session {
         let export = &self.settings.exports[index];
         let block_status = self.agreed.status_of == Some(index);
         let structured = self.agreed.structured;
-        self.terms = Terms {
+        self.terms = RequestRules {
             size: export.size,
             features: export.features,
             block_sizes: export.block_sizes,

@@ -1,6 +1,6 @@
 //! Greeting and options.
 
-use freewheel_nbd::client::{Event, ExportInfo, Listed, Refused, Settings};
+use freewheel_nbd::client::{Event, ExportInfo, ListedExport, Refused, Settings};
 use freewheel_nbd::{BlockSizes, Features, Limits, OptionCode, OptionError};
 
 use crate::common::hex;
@@ -146,7 +146,7 @@ fn list_gathers_the_exports() {
         "{HEAD} 00000003 00000002 00000005 00000001 'a' {HEAD} 00000003 00000002 00000007 \
          00000001 'bno' {HEAD} 00000003 00000001 00000000"
     )));
-    let listed = |name: &str, description: &str| Listed {
+    let listed = |name: &str, description: &str| ListedExport {
         name: name.into(),
         description: description.into(),
     };

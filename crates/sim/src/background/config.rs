@@ -1,8 +1,8 @@
 //! The `[freeblock]` table of an experiment.
 
-use freewheel_model::external::SameTrack;
 use freewheel_model::freeblock::tasks::Priority;
 use freewheel_model::freeblock::{Adapt, IdleTimer, Rule};
+use freewheel_model::host::SameTrack;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::promote::PromoteTail;
 use super::task::{BackgroundTask, TaskConfig, TaskKeys, is_zero, names, task_table};
 use crate::config::check_whole;
-use crate::outside::CONSERVATISM_MAX;
+use crate::host::CONSERVATISM_MAX;
 
 task_table! {
     /// Background work in the rotational gaps of the foreground: freeblock scheduling.
@@ -18,7 +18,7 @@ task_table! {
         /// How a gap is filled.
         rule: Rule = Rule::default(),
         /// Whether, under the rule paths, regions of the disk that lag behind count for more.
-        prices: bool = true,
+        region_weights: bool = true,
         /// Most nodes of its search that one decision looks at; then the best found so far is taken, and
         /// the decision counted as beyond its budget. Without it every decision is exact.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,11 +28,11 @@ task_table! {
         #[serde(skip_serializing_if = "Option::is_none")]
         steps_max: Option<u32> = None,
         /// How much longer than the curve says seeks to and from free work are taken to be, inside the
-        /// drive: the conservatism of fast02. A scheduler outside has its own, `external.scheduler.conservatism`.
+        /// drive: the conservatism of fast02. A scheduler outside has its own, `host.scheduler.conservatism`.
         #[serde(skip_serializing_if = "is_no_time")]
         conservatism: SimDuration = SimDuration::ZERO,
         /// Free work on the tracks of foreground requests, inside the drive. A scheduler outside has its own,
-        /// `external.scheduler.same_track`.
+        /// `host.scheduler.same_track`.
         #[serde(skip_serializing_if = "is_distinct")]
         same_track: SameTrack = SameTrack::Distinct,
     } {

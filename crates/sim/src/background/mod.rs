@@ -2,7 +2,7 @@
 //! of them.
 
 mod config;
-mod copies;
+mod copy_before_write;
 mod promote;
 mod result;
 mod running;
@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
 use freewheel_model::freeblock::{
-    Foreground, FreeRun, IdleTimer, Opportunity, Options, Planner, STEPS_MAX, Spent,
+    Foreground, FreeRun, GapUse, IdleTimer, Opportunity, Options, Planner, STEPS_MAX,
 };
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
-use self::copies::Copies;
-use self::promote::{Ahead, Tail};
-use self::running::{Running, Way};
+use self::copy_before_write::Copies;
+use self::promote::{PromotionAnchor, Tail};
+use self::running::{DeliveryPath, Running};
 use self::task::names;
 use self::uses::{BeginError, Use};
 use self::write_back::WriteBack;
@@ -94,7 +94,7 @@ impl Background {
     ) -> Result<Self, BeginError> {
         let options = Options {
             rule: config.rule,
-            prices: config.prices,
+            region_weights: config.region_weights,
             budget: config.nodes_max.unwrap_or(u64::MAX),
             steps_max: config.steps_max.unwrap_or(STEPS_MAX),
             ..Options::default()
@@ -108,7 +108,11 @@ impl Background {
         // The index of a large drive takes a second: what is told of the first decision has none of that,
         // nor of the one behind a new round, which [`Planner::prepare`] makes it anew for.
         tasks.refresh();
-        let ahead = if policy == PolicySpec::Fcfs { Ahead::OfQueue } else { Ahead::OfArm };
+        let ahead = if policy == PolicySpec::Fcfs {
+            PromotionAnchor::OfQueue
+        } else {
+            PromotionAnchor::OfArm
+        };
         let size = config.first().size();
         Ok(Self {
             tasks,
@@ -161,10 +165,10 @@ impl Background {
         match event {
             Event::Delivered { extent, is_promoted, .. } => {
                 let way = match in_a_gap {
-                    true if self.is_idle => Way::Idle,
-                    true => Way::Gap,
-                    false if is_promoted => Way::Promotion,
-                    false => Way::Passing,
+                    true if self.is_idle => DeliveryPath::Idle,
+                    true => DeliveryPath::Gap,
+                    false if is_promoted => DeliveryPath::Promotion,
+                    false => DeliveryPath::Passing,
                 };
                 self.delivered(number, extent, way, at);
             }
@@ -190,16 +194,16 @@ impl Background {
     }
 
     /// Blocks have come to the task with this number.
-    fn delivered(&mut self, number: usize, extent: Extent, way: Way, at: SimTime) {
+    fn delivered(&mut self, number: usize, extent: Extent, way: DeliveryPath, at: SimTime) {
         let hash = &mut self.delivered_hash;
         let mut remember = |one: &Extent, way| *hash = with_delivery(*hash, number, one, way, at);
         let task = &mut self.running[number];
         let mut blocks = 0;
-        if way == Way::Promotion {
+        if way == DeliveryPath::Promotion {
             // What was to be promoted at the end and what was copied may follow on each other.
             for one in task.blocks_of(extent) {
                 let is_copy = self.copies.has_brought(number, one.start.get());
-                let way = if is_copy { Way::Copy } else { way };
+                let way = if is_copy { DeliveryPath::Copy } else { way };
                 remember(&one, way);
                 blocks += task.delivered(one.blocks, way, at);
             }
@@ -222,7 +226,7 @@ impl Background {
 }
 
 /// A run's hash with a delivery more.
-fn with_delivery(hash: u64, number: usize, extent: &Extent, way: Way, at: SimTime) -> u64 {
+fn with_delivery(hash: u64, number: usize, extent: &Extent, way: DeliveryPath, at: SimTime) -> u64 {
     let to_whom = (number as u64) << 8 | way as u64;
     let words = [at.ns(), extent.start.get(), extent.blocks.get(), to_whom];
     words.into_iter().fold(hash, mix)
@@ -269,9 +273,9 @@ impl Planner for Background {
         self.take_events(true);
     }
 
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        self.tasks.filled(gap, spent);
-        self.running.iter_mut().for_each(|running| running.filled(gap, spent));
+    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+        self.tasks.filled(gap, gap_use);
+        self.running.iter_mut().for_each(|running| running.filled(gap, gap_use));
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
@@ -370,11 +374,11 @@ impl Planner for Background {
 }
 
 /// A source that issues requests until the background is done.
-pub(crate) struct Until<S> {
+pub(crate) struct UntilDone<S> {
     source: S,
     unfinished: Option<Unfinished>,
     /// Most requests in a row that bring no block.
-    patience: u64,
+    stalled_requests_max: u64,
     in_vain: u64,
     /// Blocks that were delivered when the last request was issued.
     delivered: u64,
@@ -383,24 +387,24 @@ pub(crate) struct Until<S> {
 /// Requests of a workload without end, for each arm, in which no block may come before a round is
 /// said to be out of reach. Assumed: as many as take seconds to simulate, and many times what the
 /// last blocks take of random requests on the largest drive here.
-pub(crate) const PATIENCE: u64 = 4_000_000;
+pub(crate) const STALLED_REQUESTS_MAX: u64 = 4_000_000;
 
-impl<S> Until<S> {
+impl<S> UntilDone<S> {
     /// `source` until nothing is `unfinished`; for ever when there is nothing to finish.
-    pub fn new(source: S, unfinished: Option<Unfinished>, patience: u64) -> Self {
-        Self { source, unfinished, patience, in_vain: 0, delivered: 0 }
+    pub fn new(source: S, unfinished: Option<Unfinished>, stalled_requests_max: u64) -> Self {
+        Self { source, unfinished, stalled_requests_max, in_vain: 0, delivered: 0 }
     }
 }
 
-impl<S: Source> Source for Until<S> {
+impl<S: Source> Source for UntilDone<S> {
     #[inline]
     fn next_arrival(&mut self) -> Result<Option<SimTime>, SourceError> {
         if self.unfinished.as_ref().is_some_and(Unfinished::is_none) {
             return Ok(None);
         }
-        if self.in_vain > self.patience {
+        if self.in_vain > self.stalled_requests_max {
             let (delivered, total) = self.progress();
-            let (requests, missing) = (self.patience, total - delivered);
+            let (requests, missing) = (self.stalled_requests_max, total - delivered);
             return Err(SourceError::OutOfReach { requests, missing, total });
         }
         self.source.next_arrival()
@@ -435,7 +439,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Experiment, SimConfig};
-    use crate::source::{Closed, Pattern, PatternSpec, Think};
+    use crate::source::{Closed, Pattern, PatternSpec, ThinkTime};
 
     #[test]
     fn deliveries_that_differ_in_one_thing_have_another_hash() {
@@ -444,14 +448,14 @@ mod tests {
             with_delivery(1, number, &extent, way, SimTime::from_ns(at))
         };
         let hashes = [
-            hash(0, 8, 16, Way::Gap, 5),
-            hash(1, 8, 16, Way::Gap, 5),
-            hash(0, 16, 8, Way::Gap, 5),
-            hash(0, 7, 17, Way::Gap, 5),
-            hash(0, 8, 17, Way::Gap, 5),
-            hash(0, 8, 16, Way::Copy, 5),
-            hash(0, 8, 16, Way::Promotion, 5),
-            hash(0, 8, 16, Way::Gap, 6),
+            hash(0, 8, 16, DeliveryPath::Gap, 5),
+            hash(1, 8, 16, DeliveryPath::Gap, 5),
+            hash(0, 16, 8, DeliveryPath::Gap, 5),
+            hash(0, 7, 17, DeliveryPath::Gap, 5),
+            hash(0, 8, 17, DeliveryPath::Gap, 5),
+            hash(0, 8, 16, DeliveryPath::Copy, 5),
+            hash(0, 8, 16, DeliveryPath::Promotion, 5),
+            hash(0, 8, 16, DeliveryPath::Gap, 6),
         ];
         assert_eq!(BTreeSet::from(hashes).len(), hashes.len());
     }
@@ -459,9 +463,9 @@ mod tests {
     #[test]
     fn a_source_ends_with_an_error_when_too_many_requests_in_a_row_bring_no_block() {
         let pattern = Pattern::new(PatternSpec::default(), Blocks::new(10_000), 1).unwrap();
-        let closed = Closed::new(pattern, 1, Think::Constant(SimDuration::ZERO), u64::MAX, 1);
+        let closed = Closed::new(pattern, 1, ThinkTime::Constant(SimDuration::ZERO), u64::MAX, 1);
         let unfinished = Unfinished::new(100);
-        let mut source = Until::new(closed, Some(unfinished.clone()), 10);
+        let mut source = UntilDone::new(closed, Some(unfinished.clone()), 10);
         let mut one = || -> Result<(), SourceError> {
             let at = source.next_arrival()?.expect("it goes on");
             let tag = source.take().tag;
@@ -475,7 +479,7 @@ mod tests {
             unfinished.left.fetch_sub(1, Ordering::Relaxed);
         }
         let error = (0..13).find_map(|_| one().err()).unwrap().to_string();
-        for words in ["`rounds`", "10 requests in a row", "95 of 100 blocks", "`enough`"] {
+        for words in ["`rounds`", "10 requests in a row", "95 of 100 blocks", "`sample_share`"] {
             assert!(error.contains(words), "{error}");
         }
     }
@@ -505,8 +509,8 @@ mod tests {
             self.background.done(run, at);
         }
 
-        fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-            self.background.filled(gap, spent);
+        fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+            self.background.filled(gap, gap_use);
         }
 
         fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {

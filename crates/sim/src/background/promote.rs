@@ -91,15 +91,15 @@ pub(super) struct Tail {
     promoted: Mean,
     /// Whether what is left of this round is being promoted.
     has_begun: bool,
-    look: Look,
-    ahead: Ahead,
+    look: RecountAt,
+    ahead: PromotionAnchor,
     /// Where the request will be beside which the next promoted one is served.
     from: Lbn,
 }
 
 /// Beside which request a promoted one will be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ahead {
+pub(super) enum PromotionAnchor {
     /// The one in service: the policy looks for what is near.
     OfArm,
     /// The last that has arrived: requests are served in that order.
@@ -115,14 +115,14 @@ struct PromotedRequest {
 
 /// When to count again what is left: it takes a look at all that is wanted.
 #[derive(Clone, Copy)]
-struct Look {
+struct RecountAt {
     /// When so few blocks are left.
     left: u64,
     /// When the budget covers what was left when it was last counted.
     at: SimTime,
 }
 
-impl Look {
+impl RecountAt {
     const AT_ONCE: Self = Self { left: u64::MAX, at: SimTime::ZERO };
 }
 
@@ -148,7 +148,7 @@ impl Mean {
 }
 
 impl Tail {
-    pub fn new(config: PromoteTail, size: u32, ahead: Ahead) -> Self {
+    pub fn new(config: PromoteTail, size: u32, ahead: PromotionAnchor) -> Self {
         Self {
             config,
             limit: (config.merged_max.get() / 512) as u32,
@@ -157,7 +157,7 @@ impl Tail {
             foreground: Mean::default(),
             promoted: Mean::default(),
             has_begun: false,
-            look: Look::AT_ONCE,
+            look: RecountAt::AT_ONCE,
             ahead,
             from: Lbn::ZERO,
         }
@@ -210,7 +210,7 @@ impl Tail {
         if missing > 0.0 {
             let mean_ns = self.promoted.ns().or(self.foreground.ns()).unwrap_or(0.0);
             let wait = SimDuration::from_ns((missing * mean_ns / self.config.cost) as u64);
-            self.look = Look { left: left - left.div_ceil(LOOK_STEP), at: now + wait };
+            self.look = RecountAt { left: left - left.div_ceil(LOOK_STEP), at: now + wait };
         }
         missing <= 0.0
     }
@@ -233,14 +233,14 @@ impl Tail {
 
     /// The foreground has moved these blocks.
     pub fn passed(&mut self, start: Lbn, blocks: u32) {
-        if self.ahead == Ahead::OfArm {
+        if self.ahead == PromotionAnchor::OfArm {
             self.from = Lbn::new(start.get() + u64::from(blocks));
         }
     }
 
     /// A foreground request has arrived.
     pub fn arrived(&mut self, request: &Foreground) {
-        if self.ahead == Ahead::OfQueue {
+        if self.ahead == PromotionAnchor::OfQueue {
             self.from = Lbn::new(request.start.get() + u64::from(request.blocks));
         }
     }
@@ -248,6 +248,6 @@ impl Tail {
     /// A round is over.
     pub fn end_round(&mut self) {
         self.has_begun = false;
-        self.look = Look::AT_ONCE;
+        self.look = RecountAt::AT_ONCE;
     }
 }

@@ -1,6 +1,6 @@
 //! What became of the background work of an arm.
 
-use freewheel_model::freeblock::{ByNodes, IdleTimer, Opportunity, Spent};
+use freewheel_model::freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
@@ -126,10 +126,10 @@ pub struct GapShares {
 
 impl Gaps {
     /// Counts a gap and what was done in it.
-    pub fn add(&mut self, gap: &Opportunity, spent: &Spent) {
+    pub fn add(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         self.potential_ns += gap.latency().ns();
-        self.transfer_ns += spent.transfer.ns();
-        self.extra_seek_ns += spent.extra_seek_ns;
+        self.transfer_ns += gap_use.transfer.ns();
+        self.extra_seek_ns += gap_use.extra_seek_ns;
     }
 
     /// Where the latency went. Where there was none, none is said to be used.

@@ -1,7 +1,9 @@
 //! A task as it goes on: its round, what has come of it, and when its end is expected.
 
-use freewheel_model::freeblock::tasks::{Event, Extent, Promoted, TaskId, TaskSpec, Tasks, Which};
-use freewheel_model::freeblock::{Estimate, Opportunity, Spent};
+use freewheel_model::freeblock::tasks::{
+    BlockSelection, Event, Extent, Promoted, TaskId, TaskSpec, Tasks,
+};
+use freewheel_model::freeblock::{Estimate, GapUse, Opportunity};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
 use super::promote::RoundState;
@@ -18,7 +20,7 @@ const LAST_STEPS: u32 = 10;
 
 /// How a block came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum DeliveryPath {
     /// A rotational gap.
     Gap,
     /// Idle time.
@@ -144,7 +146,7 @@ impl Running {
         if !self.spec.precedes_writes || self.is_done() {
             return Vec::new();
         }
-        let requests = tasks.promote(self.id, Which::Touching(&[extent]), most);
+        let requests = tasks.promote(self.id, BlockSelection::Touching(&[extent]), most);
         requests.expect("requests that hold a block, of a task that goes on")
     }
 
@@ -154,20 +156,20 @@ impl Running {
     }
 
     /// So many blocks of 512 B have been delivered to it: how many of its own.
-    pub fn delivered(&mut self, blocks: Blocks, way: Way, at: SimTime) -> u64 {
+    pub fn delivered(&mut self, blocks: Blocks, way: DeliveryPath, at: SimTime) -> u64 {
         let blocks = blocks.get() / u64::from(self.spec.block_size);
         let count = match way {
-            Way::Gap => &mut self.round.in_gaps,
-            Way::Idle => &mut self.round.in_idle,
-            Way::Passing => &mut self.round.in_passing,
-            Way::Promotion => &mut self.round.promoted.blocks,
-            Way::Copy => &mut self.round.copied.blocks,
+            DeliveryPath::Gap => &mut self.round.in_gaps,
+            DeliveryPath::Idle => &mut self.round.in_idle,
+            DeliveryPath::Passing => &mut self.round.in_passing,
+            DeliveryPath::Promotion => &mut self.round.promoted.blocks,
+            DeliveryPath::Copy => &mut self.round.copied.blocks,
         };
         *count += blocks;
         match way {
-            Way::Gap => {}
-            Way::Passing | Way::Copy => self.estimate.met(blocks),
-            Way::Idle | Way::Promotion => self.estimate.asked(blocks),
+            DeliveryPath::Gap => {}
+            DeliveryPath::Passing | DeliveryPath::Copy => self.estimate.met(blocks),
+            DeliveryPath::Idle | DeliveryPath::Promotion => self.estimate.asked(blocks),
         }
         self.note(at);
         blocks
@@ -191,9 +193,9 @@ impl Running {
     }
 
     /// A gap is over, whoever used it.
-    pub fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
+    pub fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         if !self.is_done() {
-            self.round.gaps.add(gap, spent);
+            self.round.gaps.add(gap, gap_use);
         }
     }
 

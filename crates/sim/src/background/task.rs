@@ -14,7 +14,7 @@ pub enum BackgroundTask {
     /// Every block's contents: what the foreground reads or writes counts as read (osdi00 section
     /// 6).
     #[default]
-    DataMining,
+    Scan,
     /// Every block from the media: what the foreground writes does not verify anything.
     Scrub,
     /// Every block once, as it was when the run began: what a foreground write is about to write over
@@ -47,7 +47,7 @@ impl BackgroundTask {
     /// As experiments say it.
     pub(crate) const fn word(self) -> &'static str {
         match self {
-            Self::DataMining => "data-mining",
+            Self::Scan => "scan",
             Self::Scrub => "scrub",
             Self::Backup => "backup",
             Self::Write => "write",
@@ -63,7 +63,7 @@ impl BackgroundTask {
 #[serde(rename_all = "kebab-case")]
 pub enum TaskKind {
     /// Every block's contents.
-    DataMining,
+    Scan,
     /// The contents of so many blocks, whichever they are.
     Sample,
     /// Every block from the media.
@@ -86,7 +86,7 @@ impl TaskKind {
     /// In words.
     pub const fn words(self) -> &'static str {
         match self {
-            Self::DataMining => "data mining",
+            Self::Scan => "scan",
             Self::Sample => "sample",
             Self::Scrub => "scrub",
             Self::ScrubSample => "scrub sample",
@@ -144,7 +144,7 @@ macro_rules! task_table {
             tracks_ahead: Option<u32> = None,
             /// Part of all blocks that is enough, whichever they are: a statistical sample.
             #[serde(skip_serializing_if = "Option::is_none")]
-            enough: Option<f64> = None,
+            sample_share: Option<f64> = None,
             /// What a block is worth beside those of other tasks: four times as much as one of the next
             /// lower priority.
             priority: Priority = Priority::default(),
@@ -239,14 +239,16 @@ impl TaskConfig {
         }
         self.check_extent(capacity)?;
         self.check_use(capacity)?;
-        if let Some(enough) = self.enough
-            && !(ENOUGH_MIN..=1.0).contains(&enough)
+        if let Some(sample_share) = self.sample_share
+            && !(ENOUGH_MIN..=1.0).contains(&sample_share)
         {
-            return Err(format!("`enough` is {enough}: from {ENOUGH_MIN} to 1 is allowed"));
+            return Err(format!(
+                "`sample_share` is {sample_share}: from {ENOUGH_MIN} to 1 is allowed"
+            ));
         }
-        if self.enough.is_some() && self.kind().is_once() {
+        if self.sample_share.is_some() && self.kind().is_once() {
             let kind = self.kind().words();
-            return Err(format!("`enough`: a {kind} is of all its blocks; leave it out"));
+            return Err(format!("`sample_share`: a {kind} is of all its blocks; leave it out"));
         }
         if self.deadline == Some(SimDuration::ZERO) {
             return Err("`deadline` is 0: some time is needed, or no deadline".into());
@@ -323,7 +325,7 @@ impl TaskConfig {
                 "start` and `length",
                 "the foreground says where its blocks lie",
             ),
-            (self.enough.is_some(), "enough", "it has all of its blocks"),
+            (self.sample_share.is_some(), "sample_share", "it has all of its blocks"),
             (
                 self.deadline.is_some(),
                 "deadline",
@@ -401,10 +403,10 @@ impl TaskConfig {
 
     /// What it comes to.
     pub(super) fn kind(&self) -> TaskKind {
-        let is_sample = self.enough.is_some_and(|enough| enough < 1.0);
+        let is_sample = self.sample_share.is_some_and(|sample_share| sample_share < 1.0);
         match (self.task, is_sample) {
-            (BackgroundTask::DataMining, false) => TaskKind::DataMining,
-            (BackgroundTask::DataMining, true) => TaskKind::Sample,
+            (BackgroundTask::Scan, false) => TaskKind::Scan,
+            (BackgroundTask::Scan, true) => TaskKind::Sample,
             (BackgroundTask::Scrub, false) => TaskKind::Scrub,
             (BackgroundTask::Scrub, true) => TaskKind::ScrubSample,
             (BackgroundTask::Backup, _) => TaskKind::Backup,
@@ -426,7 +428,7 @@ impl TaskConfig {
         let as_they_come_up =
             |op| TaskSpec { until: Until::Standing, ..TaskSpec::new(op, size, Vec::new()) };
         let whole = match self.task {
-            BackgroundTask::DataMining => uses::data_mining(capacity, size),
+            BackgroundTask::Scan => uses::scan(capacity, size),
             BackgroundTask::Scrub => uses::scrub(capacity, size),
             BackgroundTask::Backup => uses::backup(capacity, size),
             BackgroundTask::Write => uses::write(capacity, size),
@@ -438,9 +440,9 @@ impl TaskConfig {
             None => whole.extents,
         };
         let whole = TaskSpec { extents, ..whole };
-        let part = match self.enough {
+        let part = match self.sample_share {
             None => whole,
-            Some(enough) => uses::sample(whole, (enough / ENOUGH_MIN).round() as u32),
+            Some(sample_share) => uses::sample(whole, (sample_share / ENOUGH_MIN).round() as u32),
         };
         let pace = match (self.deadline, self.share) {
             (Some(deadline), _) => Pace::Deadline(deadline),
@@ -475,7 +477,7 @@ impl TaskConfig {
         }
         let spec = self.spec(capacity);
         match spec.until {
-            Until::Enough(enough) => enough,
+            Until::Enough(sample_share) => sample_share,
             _ => spec.blocks(),
         }
     }
@@ -504,14 +506,14 @@ mod tests {
 
     #[test]
     fn tasks_without_a_name_are_called_what_they_are_and_numbered_where_that_is_taken() {
-        let mining = TaskConfig::default();
-        let sample = TaskConfig { enough: Some(0.5), ..TaskConfig::default() };
+        let scan = TaskConfig::default();
+        let sample = TaskConfig { sample_share: Some(0.5), ..TaskConfig::default() };
         let scrub = TaskConfig { task: BackgroundTask::Scrub, ..TaskConfig::default() };
-        let named = TaskConfig { name: Some("scrub".into()), ..mining.clone() };
-        let whole = TaskConfig { enough: Some(1.0), ..TaskConfig::default() };
+        let named = TaskConfig { name: Some("scrub".into()), ..scan.clone() };
+        let whole = TaskConfig { sample_share: Some(1.0), ..TaskConfig::default() };
         assert_eq!(
-            names(&[mining, sample.clone(), scrub, sample, named, whole]),
-            ["data mining", "sample", "scrub 2", "sample 2", "scrub", "data mining 2"]
+            names(&[scan, sample.clone(), scrub, sample, named, whole]),
+            ["scan", "sample", "scrub 2", "sample 2", "scrub", "scan 2"]
         );
     }
 }

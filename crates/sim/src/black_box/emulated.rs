@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use freewheel_model::drive::Sectors;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
-use freewheel_model::onboard::spec::{QUEUE_DEPTH_MAX, QueueSpec, SectorFormat, WriteCache};
-use freewheel_model::onboard::{NextEvent, Served, Unit};
+use freewheel_model::electronics::spec::{QUEUE_DEPTH_MAX, QueueSpec, SectorFormat, WriteCache};
+use freewheel_model::electronics::{NextEvent, Served, Unit};
 use freewheel_model::sched::{PolicySpec, Waiting};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use schemars::JsonSchema;
@@ -15,8 +15,8 @@ use thiserror::Error;
 
 use super::firmware::{Activity, BadBlocks, Firmware, JitterShape, SeekJitter};
 use super::spindle::{Spindle, SpindleDrift};
+use crate::arm_executor::SeekErrors;
 use crate::library::{self, DriveError};
-use crate::servo::SeekErrors;
 
 /// What a drive is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Reply {
 /// What a drive has beside its mechanics and its electronics.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Habits {
+pub struct Behaviour {
     /// Seeks take so much longer or shorter than the curve says at most; the drive's own when
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,7 +92,7 @@ pub struct Habits {
 /// A habit that no drive has.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{key}` is {value}: {rule}")]
-pub struct HabitError {
+pub struct BehaviourError {
     /// Of the habit, within those of its drive.
     pub key: &'static str,
     /// As given.
@@ -120,9 +120,9 @@ const DRIFT_WITHIN: [SimDuration; 2] =
 /// Longest error of a seek, as in a drive file.
 const SEEK_JITTER_MAX: SimDuration = SimDuration::from_secs(1);
 
-impl Habits {
+impl Behaviour {
     /// Err for a habit that no drive has.
-    pub fn check(&self) -> Result<(), HabitError> {
+    pub fn check(&self) -> Result<(), BehaviourError> {
         let none = SimDuration::ZERO;
         let mut times = vec![
             ("reply_jitter", self.reply_jitter, [none, LATE_MAX]),
@@ -140,7 +140,11 @@ impl Habits {
             if drift.parts_per_billion > DRIFT_MAX || !(least..=most).contains(&drift.within) {
                 let most_ppm = DRIFT_MAX / 1000;
                 let rule = format!("at most {most_ppm}ppm, within {least} to {most}, are allowed");
-                return Err(HabitError { key: "spindle_drift", value: drift.to_string(), rule });
+                return Err(BehaviourError {
+                    key: "spindle_drift",
+                    value: drift.to_string(),
+                    rule,
+                });
             }
         }
         if let Some(Activity { every, lasts }) = self.activity {
@@ -150,18 +154,18 @@ impl Habits {
         for (key, value, [least, most]) in times {
             if !(least..=most).contains(&value) {
                 let rule = format!("{least} to {most} are allowed");
-                return Err(HabitError { key, value: value.to_string(), rule });
+                return Err(BehaviourError { key, value: value.to_string(), rule });
             }
         }
         if let Some(depth) = self.queue_depth.filter(|d| !(1..=QUEUE_DEPTH_MAX).contains(d)) {
             let rule = format!("1 to {QUEUE_DEPTH_MAX} commands can be held");
-            return Err(HabitError { key: "queue_depth", value: depth.to_string(), rule });
+            return Err(BehaviourError { key: "queue_depth", value: depth.to_string(), rule });
         }
         Ok(())
     }
 
     /// What becomes of a drive's queue. Err for a policy that has nothing to choose from.
-    fn queue(&self, own: Option<QueueSpec>) -> Result<Option<QueueSpec>, HabitError> {
+    fn queue(&self, own: Option<QueueSpec>) -> Result<Option<QueueSpec>, BehaviourError> {
         if self.queue_depth.is_none() && self.queue_policy.is_none() {
             return Ok(own);
         }
@@ -171,7 +175,7 @@ impl Habits {
             let rule = "the drive holds one command at a time, so there is nothing to choose from: \
                         give `queue_depth` of 2 or more, or leave the policy out";
             let value = policy.to_string();
-            return Err(HabitError { key: "queue_policy", value, rule: rule.into() });
+            return Err(BehaviourError { key: "queue_policy", value, rule: rule.into() });
         }
         let scheduler = self.queue_policy.unwrap_or(own.scheduler);
         Ok(Some(QueueSpec { depth, scheduler, ..own }))
@@ -198,49 +202,49 @@ pub struct EmulatedDrive {
 
 impl EmulatedDrive {
     /// The drive of a file, named `name` in errors, at rest. Err when the file makes no drive, or for
-    /// habits that no drive has.
+    /// behaviour that no drive has.
     pub fn new(
         spec: &DriveSpec,
         name: &str,
-        habits: &Habits,
+        behaviour: &Behaviour,
         bad: BadBlocks,
         seed: u64,
     ) -> Result<Self, DriveError> {
         let wrong = |source| DriveError::Habit { origin: name.into(), source };
-        habits.check().map_err(wrong)?;
+        behaviour.check().map_err(wrong)?;
         let mut spec = spec.clone();
-        if let Some(jitter) = habits.seek_jitter {
+        if let Some(jitter) = behaviour.seek_jitter {
             spec.seek.tolerance = jitter;
         }
-        spec.onboard.queue = habits.queue(spec.onboard.queue).map_err(wrong)?;
-        if let (Some(cache), Some(buffer)) = (habits.write_cache, &mut spec.onboard.buffer) {
+        spec.electronics.queue = behaviour.queue(spec.electronics.queue).map_err(wrong)?;
+        if let (Some(cache), Some(buffer)) = (behaviour.write_cache, &mut spec.electronics.buffer) {
             buffer.write_cache = cache;
         }
-        spec.onboard.sector = habits.sector.unwrap_or(spec.onboard.sector);
+        spec.electronics.sector = behaviour.sector.unwrap_or(spec.electronics.sector);
         let drive = library::build(&spec, name)?;
-        let onboard = spec.onboard.with_processing(spec.overhead);
+        let electronics = spec.electronics.with_processing(spec.overhead);
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
         let unit =
-            Unit::new(&inside, &onboard).expect("a drive that builds has a policy that does");
+            Unit::new(&inside, &electronics).expect("a drive that builds has a policy that does");
         let errors = SeekErrors::new(&drive, seed, 0);
-        let [far_ns, inward_ns] = [habits.seek_jitter_far, habits.seek_jitter_inward]
+        let [far_ns, inward_ns] = [behaviour.seek_jitter_far, behaviour.seek_jitter_inward]
             .map(|jitter| jitter.map(SimDuration::ns));
-        let jitter = SeekJitter { errors, shape: habits.seek_jitter_shape, far_ns, inward_ns };
+        let jitter = SeekJitter { errors, shape: behaviour.seek_jitter_shape, far_ns, inward_ns };
         Ok(Self {
             unit,
             blocks: drive.blocks(),
-            sector: spec.onboard.sector,
+            sector: spec.electronics.sector,
             firmware: Firmware::new(
                 jitter,
-                bad.in_sectors(spec.onboard.sector.sectors()),
-                habits.activity,
+                bad.in_sectors(spec.electronics.sector.sectors()),
+                behaviour.activity,
                 seed,
             ),
             inside: BTreeMap::new(),
             replies: BTreeMap::new(),
-            reply_jitter: habits.reply_jitter,
-            reply_jitter_a_block: habits.reply_jitter_a_block,
-            spindle: habits.spindle_drift.map(|drift| {
+            reply_jitter: behaviour.reply_jitter,
+            reply_jitter_a_block: behaviour.reply_jitter_a_block,
+            spindle: behaviour.spindle_drift.map(|drift| {
                 let phase = Prng::new(seed, "spindle drift").below(2 * drift.within.ns());
                 Spindle::new(drift, phase)
             }),
@@ -362,50 +366,56 @@ mod tests {
     fn habits_that_no_drive_has_are_refused_by_name() {
         let ms = SimDuration::from_ms;
         let own = |every, lasts| Some(Activity { every, lasts });
-        let usual = Habits::default();
+        let usual = Behaviour::default();
         let cases = [
             (
-                Habits { activity: own(ms(0), ms(1)), ..usual },
+                Behaviour { activity: own(ms(0), ms(1)), ..usual },
                 "`activity.every` is 0ns: 1ms to 365d",
             ),
             (
-                Habits { activity: own(ms(1), ms(60_001)), ..usual },
+                Behaviour { activity: own(ms(1), ms(60_001)), ..usual },
                 "`activity.lasts` is 60.001s: 0ns to 60s",
             ),
-            (Habits { seek_jitter: Some(ms(1001)), ..usual }, "`seek_jitter` is 1.001s: 0ns to 1s"),
-            (Habits { seek_jitter_far: Some(ms(1001)), ..usual }, "`seek_jitter_far` is 1.001s"),
-            (Habits { seek_jitter_inward: Some(ms(1001)), ..usual }, "`seek_jitter_inward` is 1.0"),
-            (Habits { reply_jitter: SimDuration::MAX, ..usual }, "`reply_jitter` is "),
-            (Habits { reply_jitter_a_block: ms(2), ..usual }, "`reply_jitter_a_block` is 2ms"),
-            (Habits { queue_depth: Some(0), ..usual }, "`queue_depth` is 0: 1 to 65536"),
+            (
+                Behaviour { seek_jitter: Some(ms(1001)), ..usual },
+                "`seek_jitter` is 1.001s: 0ns to 1s",
+            ),
+            (Behaviour { seek_jitter_far: Some(ms(1001)), ..usual }, "`seek_jitter_far` is 1.001s"),
+            (
+                Behaviour { seek_jitter_inward: Some(ms(1001)), ..usual },
+                "`seek_jitter_inward` is 1.0",
+            ),
+            (Behaviour { reply_jitter: SimDuration::MAX, ..usual }, "`reply_jitter` is "),
+            (Behaviour { reply_jitter_a_block: ms(2), ..usual }, "`reply_jitter_a_block` is 2ms"),
+            (Behaviour { queue_depth: Some(0), ..usual }, "`queue_depth` is 0: 1 to 65536"),
         ];
         let spec = library::spec("atlas10k").unwrap();
-        for (habits, message) in cases {
-            let error = habits.check().unwrap_err().to_string();
+        for (behaviour, message) in cases {
+            let error = behaviour.check().unwrap_err().to_string();
             assert!(error.starts_with(message), "{error}");
-            let drive = EmulatedDrive::new(&spec, "my drive", &habits, BadBlocks::default(), 1);
+            let drive = EmulatedDrive::new(&spec, "my drive", &behaviour, BadBlocks::default(), 1);
             assert_eq!(drive.err().unwrap().to_string(), format!("my drive: {error}"));
         }
         // Whether there is anything to choose from is known with the drive: one of today holds 32
         // commands, the other one has no electronics.
-        let policy = Habits { queue_policy: Some(PolicySpec::Sptf), ..usual };
+        let policy = Behaviour { queue_policy: Some(PolicySpec::Sptf), ..usual };
         let [today, bare] = ["exos-7e8-8tb", "tr96"].map(|name| library::spec(name).unwrap());
-        let one = Habits { queue_depth: Some(1), ..policy };
-        let two = Habits { queue_depth: Some(2), ..policy };
-        let start = |spec, habits: &Habits| {
-            EmulatedDrive::new(spec, "it", habits, BadBlocks::default(), 1).err()
+        let one = Behaviour { queue_depth: Some(1), ..policy };
+        let two = Behaviour { queue_depth: Some(2), ..policy };
+        let start = |spec, behaviour: &Behaviour| {
+            EmulatedDrive::new(spec, "it", behaviour, BadBlocks::default(), 1).err()
         };
-        for (spec, habits) in [(&today, &one), (&bare, &one), (&bare, &policy)] {
-            let error = start(spec, habits).unwrap().to_string();
+        for (spec, behaviour) in [(&today, &one), (&bare, &one), (&bare, &policy)] {
+            let error = start(spec, behaviour).unwrap().to_string();
             assert!(
                 error.starts_with("it: `queue_policy` is sptf: the drive holds one"),
                 "{error}"
             );
         }
-        for (spec, habits) in [(&today, &policy), (&today, &two), (&bare, &two)] {
-            assert!(start(spec, habits).is_none());
+        for (spec, behaviour) in [(&today, &policy), (&today, &two), (&bare, &two)] {
+            assert!(start(spec, behaviour).is_none());
         }
-        let extreme = Habits { activity: own(ms(1), ms(60_000)), ..usual };
+        let extreme = Behaviour { activity: own(ms(1), ms(60_000)), ..usual };
         assert_eq!((extreme.check(), usual.check()), (Ok(()), Ok(())));
     }
 }

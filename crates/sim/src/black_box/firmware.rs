@@ -9,7 +9,7 @@ use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::servo::SeekErrors;
+use crate::arm_executor::SeekErrors;
 
 /// What a drive does for itself now and then, such as thermal recalibration (fast02 section 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,10 +6,10 @@
 
 mod emulated;
 mod firmware;
-mod outside_view;
+mod host;
 mod spindle;
 
-pub use emulated::{Command, EmulatedDrive, HabitError, Habits, Reply};
+pub use emulated::{Behaviour, BehaviourError, Command, EmulatedDrive, Reply};
 pub use firmware::{Activity, BadBlocks, JitterShape};
-pub use outside_view::{Answer, BlackBox, Gone, VirtualDrive};
+pub use host::{Answer, BlackBox, DriveGone, VirtualDrive};
 pub use spindle::SpindleDrift;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use freewheel_model::onboard::spec::QUEUE_DEPTH_MAX;
+use freewheel_model::electronics::spec::QUEUE_DEPTH_MAX;
 use freewheel_model::sched::ParsePolicyError;
 use freewheel_trace::{TraceError, UnknownFormatName};
 use thiserror::Error;
@@ -57,7 +57,7 @@ pub enum ConfigError {
     },
     /// A value of the scheduler outside the drive does not fit.
     #[error("external: {message}")]
-    External {
+    PredictiveScheduler {
         /// Key, value and what is allowed.
         message: String,
     },

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Drive, Sectors, SeekMargins};
-use freewheel_model::external::SameTrack;
-use freewheel_model::freeblock::{Around, Planner, Watched};
+use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::spec::ElectronicsSpec;
+use freewheel_model::freeblock::{Planner, TimedPlanner, Timer};
+use freewheel_model::host::SameTrack;
 use freewheel_model::log_disk::LogDiskSpec;
-use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_trace::{Record, TraceError, TraceInfo};
@@ -21,20 +21,20 @@ use super::array::{ArrayConfig, DRIVES_MAX, Layout, striping};
 use super::postmark::cleaning_options;
 use super::reporting::{REPORT_EVERY, REPORT_EVERY_DECIDED, Reporting};
 use super::sectors::{check_sectors, sector};
-use super::workload::{ThinkDistribution, TraceWorkload, Workload, check_workload, open, scan};
+use super::workload::{ThinkTimeDistribution, TraceWorkload, Workload, check_workload, open, scan};
 use super::{ConfigError, PostmarkCleaner, PostmarkWorkload, SimConfig, overrides};
-use crate::background::{Background, FreeblockConfig, PATIENCE, Unfinished, Until};
+use crate::arm_executor::{ArmExecutor, SeekErrors};
+use crate::background::{Background, FreeblockConfig, STALLED_REQUESTS_MAX, Unfinished, UntilDone};
 use crate::completion::Completion;
 use crate::device::{Mechanics, WholeDrive};
 use crate::engine::{self, Arm};
 use crate::fleet::{self, Member};
+use crate::host::{HostConfig, HostDevice};
 use crate::library;
-use crate::outside::{ExternalConfig, Outside};
 use crate::postmark::{FreeReads, NoFreeReads, PostmarkSpec, cleaning_task};
 use crate::result::{RunResult, Tally};
-use crate::servo::{SeekErrors, Servo};
 use crate::source::{
-    Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayMode, Source, Think,
+    Closed, Fit, Open, Pattern, PatternSpec, Placement, Replay, ReplayMode, Source, ThinkTime,
 };
 use crate::zoned::VolumeZones;
 
@@ -182,7 +182,7 @@ impl Experiment {
     pub fn run_watched(
         &self,
         observer: Option<Observer<'_>>,
-        around: Option<Around<'_>>,
+        around: Option<Timer<'_>>,
         progress: Progress<'_>,
     ) -> Result<RunResult, ConfigError> {
         let own = || (Planners::new(), around);
@@ -223,7 +223,7 @@ impl Experiment {
     /// Runs its volume: with these planners, or with its own, which decide inside of what is beside.
     fn tally(
         &self,
-        planners: (Planners<'_>, Option<Around<'_>>),
+        planners: (Planners<'_>, Option<Timer<'_>>),
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
@@ -256,7 +256,7 @@ impl Experiment {
     fn tally_postmark(
         &self,
         workload: &PostmarkWorkload,
-        (planners, around): (Planners<'_>, Option<Around<'_>>),
+        (planners, around): (Planners<'_>, Option<Timer<'_>>),
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
@@ -270,7 +270,7 @@ impl Experiment {
         match around {
             None => self.tally_process(workload, task, vec![&mut planner], observer, progress),
             Some(around) => {
-                let mut watched = Watched::new(&mut planner, around);
+                let mut watched = TimedPlanner::new(&mut planner, around);
                 self.tally_process(workload, task, vec![&mut watched], observer, progress)
             }
         }
@@ -301,17 +301,17 @@ impl Experiment {
 
     /// The clients of its closed workload, with so many requests in all; None of another workload.
     pub fn clients(&self, requests: u64) -> Result<Option<Closed>, ConfigError> {
-        let Workload::Closed { outstanding, think, think_distribution, pattern, .. } =
+        let Workload::Closed { outstanding, think_time, think_time_distribution, pattern, .. } =
             &self.config.workload
         else {
             return Ok(None);
         };
-        let think = match think_distribution {
-            ThinkDistribution::Constant => Think::Constant(*think),
-            ThinkDistribution::Exponential => Think::Exponential(*think),
+        let think_time = match think_time_distribution {
+            ThinkTimeDistribution::Constant => ThinkTime::Constant(*think_time),
+            ThinkTimeDistribution::Exponential => ThinkTime::Exponential(*think_time),
         };
         let (pattern, seed) = (self.pattern(pattern)?, self.config.seed);
-        Ok(Some(Closed::new(pattern, *outstanding, think, requests, seed)))
+        Ok(Some(Closed::new(pattern, *outstanding, think_time, requests, seed)))
     }
 
     /// `records` of its trace, or made of them, where and how they are replayed.
@@ -328,17 +328,17 @@ impl Experiment {
     fn drive_source<S: Source>(
         &self,
         source: S,
-        (planners, around): (Planners<'_>, Option<Around<'_>>),
+        (planners, around): (Planners<'_>, Option<Timer<'_>>),
         observer: Observer<'_>,
         progress: Progress<'_>,
     ) -> Result<Tally, ConfigError> {
         let unfinished = self.unfinished();
         // A trace ends of itself.
-        let patience = match self.config.workload {
+        let stalled_requests_max = match self.config.workload {
             Workload::Trace(_) => u64::MAX,
-            _ => PATIENCE * u64::from(self.striping.arms()),
+            _ => STALLED_REQUESTS_MAX * u64::from(self.striping.arms()),
         };
-        let source = Until::new(source, unfinished.clone(), patience);
+        let source = UntilDone::new(source, unfinished.clone(), stalled_requests_max);
         let mut backgrounds = self.backgrounds(unfinished.as_ref())?;
         let every = if backgrounds.is_empty() { REPORT_EVERY } else { REPORT_EVERY_DECIDED };
         let mut source = Reporting { source, progress, every, until_next: every };
@@ -350,7 +350,8 @@ impl Experiment {
             let planners = match around {
                 None => backgrounds.iter_mut().map(|arm| arm as _).collect(),
                 Some(around) => {
-                    watched.extend(backgrounds.iter_mut().map(|arm| Watched::new(arm, around)));
+                    watched
+                        .extend(backgrounds.iter_mut().map(|arm| TimedPlanner::new(arm, around)));
                     watched.iter_mut().map(|arm| arm as _).collect()
                 }
             };
@@ -371,8 +372,8 @@ impl Experiment {
     /// The background work of every arm; none where there is none.
     fn backgrounds(&self, unfinished: Option<&Unfinished>) -> Result<Vec<Background>, ConfigError> {
         let Some(config) = &self.config.freeblock else { return Ok(Vec::new()) };
-        let drive = match &self.config.external {
-            Some(external) => Arc::new(external.scheduler.planners_drive(&self.drive)),
+        let drive = match &self.config.host {
+            Some(host) => Arc::new(host.scheduler.planners_drive(&self.drive)),
             None if config.conservatism != SimDuration::ZERO => {
                 let margins = SeekMargins::constant(config.conservatism);
                 Arc::new(self.drive.with_seek_margins(margins))
@@ -405,8 +406,8 @@ impl Experiment {
         planners: Planners<'_>,
         observer: Observer<'_>,
     ) -> Result<Tally, ConfigError> {
-        if let Some(external) = &self.config.external {
-            return self.tally_outside(external, source, planners, observer);
+        if let Some(host) = &self.config.host {
+            return self.tally_outside(host, source, planners, observer);
         }
         let (drive, arms) = (&self.drive, self.striping.arms());
         let some = !planners.is_empty();
@@ -414,24 +415,24 @@ impl Experiment {
         let mut planners = planners.into_iter();
         let same_track =
             self.config.freeblock.as_ref().map_or(SameTrack::Distinct, |f| f.same_track);
-        let mut servo = |arm| {
-            let servo = Servo::new(SeekErrors::new(drive, self.config.seed, arm));
+        let mut executor = |arm| {
+            let executor = ArmExecutor::new(SeekErrors::new(drive, self.config.seed, arm));
             match planners.next() {
-                Some(planner) => servo.with_planner(planner).with_same_track(same_track),
-                None => servo,
+                Some(planner) => executor.with_planner(planner).with_same_track(same_track),
+                None => executor,
             }
         };
         let zones = VolumeZones::new(self.spec.zoned.as_ref(), drive, &self.striping);
         if !self.has_electronics() {
-            let device = |arm| Ok(Mechanics::new(drive, servo(arm)));
+            let device = |arm| Ok(Mechanics::new(drive, executor(arm)));
             let mut arms = self.arms(drive, device)?;
             return Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?);
         }
-        let onboard = self.spec.onboard.with_processing(self.spec.overhead);
-        let outside = drive.with_overhead(onboard.command_overhead());
+        let electronics = self.spec.electronics.with_processing(self.spec.overhead);
+        let outside = drive.with_overhead(electronics.command_overhead());
         // All units share one drive.
         let inside = Arc::new(drive.with_overhead(ByOp::default()));
-        let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &onboard)?, servo(arm)));
+        let device = |arm| Ok(WholeDrive::new(Unit::new(&inside, &electronics)?, executor(arm)));
         let mut arms = self.arms(&Arc::new(outside), device)?;
         Ok(engine::tally(&self.striping, zones, &mut arms, source, observer)?)
     }
@@ -439,7 +440,7 @@ impl Experiment {
     /// The same behind a scheduler outside the drive.
     fn tally_outside<S: Source>(
         &self,
-        external: &ExternalConfig,
+        host: &HostConfig,
         source: &mut S,
         planners: Planners<'_>,
         observer: Observer<'_>,
@@ -447,15 +448,15 @@ impl Experiment {
         let SimConfig { scheduler: policy, seed, drive: name, .. } = &self.config;
         let mut spec = self.spec.clone();
         if !self.has_electronics() {
-            spec.onboard = OnboardSpec::default();
+            spec.electronics = ElectronicsSpec::default();
         }
         let mut planners = planners.into_iter();
         let mut arms = Vec::new();
         for arm in 0..self.striping.arms() {
-            let scheduler = external.scheduler(&spec, &self.drive, *policy)?;
-            // Every drive has habits of its own.
-            let drive = external.emulated(&spec, name, seed + u64::from(arm))?;
-            let device = Outside::new(scheduler, drive, planners.next());
+            let scheduler = host.scheduler(&spec, &self.drive, *policy)?;
+            // Every drive has behaviour of its own.
+            let drive = host.emulated(&spec, name, seed + u64::from(arm))?;
+            let device = HostDevice::new(scheduler, drive, planners.next());
             let policy = PolicySpec::Fcfs.build()?;
             arms.push(Arm { drive: Arc::clone(&self.drive), policy, device });
         }
@@ -521,7 +522,7 @@ fn postmark_spec(
             config.freeblock.is_some(),
             "`freeblock` does not go with it, as the gaps are its cleaner's: leave that out, and say `workload.cleaner = \"freeblock\"`",
         ),
-        (config.external.is_some(), "`external` does not go with it: leave that out"),
+        (config.host.is_some(), "`host` does not go with it: leave that out"),
         (
             is_volume,
             "its log is on one drive with one actuator: leave `array` out, or take another drive",
@@ -536,7 +537,7 @@ fn postmark_spec(
 }
 
 fn check_external(config: &SimConfig) -> Result<(), ConfigError> {
-    let Some(external) = &config.external else { return Ok(()) };
-    let checked = external.check(config.freeblock.as_ref());
-    checked.map_err(|message| ConfigError::External { message })
+    let Some(host) = &config.host else { return Ok(()) };
+    let checked = host.check(config.freeblock.as_ref());
+    checked.map_err(|message| ConfigError::PredictiveScheduler { message })
 }

@@ -211,7 +211,7 @@ impl PostmarkWorkload {
 
 /// How the reads of the freeblock cleaner are planned: with the paper's rule.
 pub(super) fn cleaning_options() -> Options {
-    Options { rule: Rule::Greedy, prices: false, ..Options::default() }
+    Options { rule: Rule::Greedy, region_weights: false, ..Options::default() }
 }
 
 /// What PostMark came to.

@@ -1,7 +1,7 @@
 //! Drives that take whole sectors of 4 KiB alone: what of an experiment has to keep to them.
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::onboard::spec::SectorFormat;
+use freewheel_model::electronics::spec::SectorFormat;
 use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
 
 use super::{ConfigError, Layout, SimConfig, Workload};
@@ -9,8 +9,8 @@ use crate::source::SizeDistribution;
 
 /// Sectors of the drive as it is in the run.
 pub(super) fn sector(config: &SimConfig, spec: &DriveSpec) -> SectorFormat {
-    let habit = config.external.and_then(|external| external.habits.sector);
-    let own = config.has_electronics(spec).then_some(spec.onboard.sector);
+    let habit = config.host.and_then(|host| host.behaviour.sector);
+    let own = config.has_electronics(spec).then_some(spec.electronics.sector);
     habit.or(own).unwrap_or_default()
 }
 
@@ -50,6 +50,6 @@ pub(crate) fn check_whole(key: &str, value: Bytes, least: Bytes) -> Result<(), S
         ));
     }
     Err(format!(
-        "`{key}` is {value}: a drive of 4Kn takes whole sectors of {least} alone; give a multiple, or take a drive of 512e (`onboard.sector` in its file, or `external.habits.sector`)"
+        "`{key}` is {value}: a drive of 4Kn takes whole sectors of {least} alone; give a multiple, or take a drive of 512e (`electronics.sector` in its file, or `host.behaviour.sector`)"
     ))
 }

@@ -26,10 +26,10 @@ pub enum Workload {
         outstanding: u32,
         /// Time between a completion and the next request.
         #[serde(default)]
-        think: SimDuration,
+        think_time: SimDuration,
         /// Whether the think time is a constant or the mean of an exponential.
         #[serde(default)]
-        think_distribution: ThinkDistribution,
+        think_time_distribution: ThinkTimeDistribution,
         /// What the requests look like.
         #[serde(default)]
         pattern: PatternSpec,
@@ -78,7 +78,7 @@ pub struct TraceWorkload {
 /// How think times vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ThinkDistribution {
+pub enum ThinkTimeDistribution {
     /// All the same.
     #[default]
     Constant,
@@ -124,14 +124,14 @@ pub(super) fn check_workload(
         Workload::Closed { outstanding, .. } if !(1..=OUTSTANDING_MAX).contains(outstanding) => {
             wrong(format!("`outstanding` is {outstanding}: 1 to {OUTSTANDING_MAX} are allowed"))
         }
-        Workload::Closed { think: time, .. } | Workload::Open { mean_gap: time, .. }
+        Workload::Closed { think_time: time, .. } | Workload::Open { mean_gap: time, .. }
             if *time > GAP_MAX =>
         {
             wrong(format!(
                 "a mean time of {time} between requests is too long: at most {GAP_MAX} is allowed"
             ))
         }
-        Workload::Closed { think: gap, requests, .. }
+        Workload::Closed { think_time: gap, requests, .. }
         | Workload::Open { mean_gap: gap, requests, .. }
             if gap.ns().saturating_mul(*requests) > SPAN_MAX.ns() =>
         {

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::{
-    CADENCE, Counts, Event, Extent, TaskId, TaskSpec, Tasks, Until, Which,
+    BlockSelection, CADENCE, Counts, Event, Extent, TaskId, TaskSpec, Tasks, Until,
 };
-use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Spent};
-use freewheel_model::log_disk::Wish;
+use freewheel_model::freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner};
+use freewheel_model::log_disk::FreeRequest;
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
 
 use super::process::FreeReads;
@@ -81,18 +81,18 @@ impl Shared {
 }
 
 impl FreeReads for CleaningTask {
-    fn wish(&mut self, wish: Wish) {
+    fn wish(&mut self, wish: FreeRequest) {
         let shared = &mut *lock(&self.0);
         let (now, task) = (shared.now, shared.task);
         match wish {
-            Wish::Register(start) => {
+            FreeRequest::Register(start) => {
                 let extents = [shared.extent(start)];
                 let added = shared.tasks.extend(now, task, &extents);
                 added.expect("a block of the drive, for a task that stands");
             }
-            Wish::Abort(start) => {
+            FreeRequest::Abort(start) => {
                 let extents = [shared.extent(start)];
-                let gone = shared.tasks.abort(now, task, Which::In(&extents));
+                let gone = shared.tasks.abort(now, task, BlockSelection::In(&extents));
                 if gone.expect("a block of the drive, of a task that stands") == 0 {
                     shared.delivered.retain(|&(_, delivered)| delivered != start);
                 }
@@ -124,8 +124,8 @@ impl Planner for CleaningPlanner {
         shared.take_events();
     }
 
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        lock(&self.0).tasks.filled(gap, spent);
+    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+        lock(&self.0).tasks.filled(gap, gap_use);
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {

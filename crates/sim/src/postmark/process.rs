@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use freewheel_model::log_disk::{Command, LogDisk, LogDiskSpec, LogIo, LogWork, Wish};
+use freewheel_model::log_disk::{Command, FreeRequest, LogDisk, LogDiskSpec, LogIo, LogWork};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use super::files::{MetadataWrites, SmallFiles};
@@ -12,7 +12,7 @@ use crate::source::{Request, Source, SourceError};
 /// Reads that a drive does when they cost nothing: what cleaning needs of a freeblock scheduler.
 pub trait FreeReads {
     /// A block of the log is wanted, or not any more.
-    fn wish(&mut self, wish: Wish);
+    fn wish(&mut self, wish: FreeRequest);
 
     /// Takes the first blocks on the drive of what was read up to `now`, in order of time, each
     /// once, and nothing that was aborted since.
@@ -24,7 +24,7 @@ pub trait FreeReads {
 pub struct NoFreeReads;
 
 impl FreeReads for NoFreeReads {
-    fn wish(&mut self, _: Wish) {}
+    fn wish(&mut self, _: FreeRequest) {}
 
     fn take_delivered(&mut self, _: SimTime, _: &mut Vec<Lbn>) {}
 }

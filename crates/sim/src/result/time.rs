@@ -3,8 +3,8 @@
 use freewheel_units::SimDuration;
 use serde::Serialize;
 
+use crate::arm_executor::FreeTime;
 use crate::device::Work;
-use crate::servo::FreeTime;
 
 /// Sums of stage times over all reads and writes. Of a request that several arms serve they are
 /// those of the piece that was done last.
@@ -222,8 +222,8 @@ impl FreeResult {
 
     /// Share of the rotational latency that went into further movements.
     pub fn extra_seek_share(&self) -> f64 {
-        let spent = self.time.extra_seek_ns as f64;
-        if self.time.potential_ns == 0 { 0.0 } else { spent / self.time.potential_ns as f64 }
+        let gap_use = self.time.extra_seek_ns as f64;
+        if self.time.potential_ns == 0 { 0.0 } else { gap_use / self.time.potential_ns as f64 }
     }
 
     /// Share of the rotational latency that is left.

@@ -10,7 +10,7 @@ use crate::events::EventQueue;
 #[derive(Debug)]
 pub struct Closed {
     pattern: Pattern,
-    think: Think,
+    think_time: ThinkTime,
     prng: Prng,
     /// When each thinking terminal will be ready.
     ready: EventQueue<u64>,
@@ -20,7 +20,7 @@ pub struct Closed {
 
 /// How long a terminal thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Think {
+pub enum ThinkTime {
     /// Always this long.
     Constant(SimDuration),
     /// Exponential with this mean.
@@ -29,26 +29,32 @@ pub enum Think {
 
 impl Closed {
     /// `requests` in all, `outstanding` at once.
-    pub fn new(pattern: Pattern, outstanding: u32, think: Think, requests: u64, seed: u64) -> Self {
+    pub fn new(
+        pattern: Pattern,
+        outstanding: u32,
+        think_time: ThinkTime,
+        requests: u64,
+        seed: u64,
+    ) -> Self {
         let mut source = Self {
             pattern,
-            think,
+            think_time,
             prng: Prng::new(seed, "closed think times"),
             ready: EventQueue::default(),
             issued: 0,
             requests,
         };
         for terminal in 0..u64::from(outstanding) {
-            source.think(terminal, SimTime::ZERO);
+            source.think_time(terminal, SimTime::ZERO);
         }
         source
     }
 
     #[inline]
-    fn think(&mut self, terminal: u64, now: SimTime) {
-        let length = match self.think {
-            Think::Constant(length) => length,
-            Think::Exponential(mean) => {
+    fn think_time(&mut self, terminal: u64, now: SimTime) {
+        let length = match self.think_time {
+            ThinkTime::Constant(length) => length,
+            ThinkTime::Exponential(mean) => {
                 SimDuration::from_ns(self.prng.exponential(mean.ns() as f64) as u64)
             }
         };
@@ -72,7 +78,7 @@ impl Source for Closed {
 
     #[inline]
     fn completed(&mut self, tag: u64, now: SimTime) {
-        self.think(tag, now);
+        self.think_time(tag, now);
     }
 
     fn progress(&self) -> (u64, u64) {
@@ -88,9 +94,9 @@ mod tests {
     use crate::source::PatternSpec;
 
     /// Gaps between completion and next arrival of one terminal.
-    fn thoughts(think: Think) -> Vec<f64> {
+    fn thoughts(think_time: ThinkTime) -> Vec<f64> {
         let pattern = Pattern::new(PatternSpec::default(), Blocks::new(1000), 1).unwrap();
-        let mut source = Closed::new(pattern, 1, think, 20_000, 1);
+        let mut source = Closed::new(pattern, 1, think_time, 20_000, 1);
         let mut done = SimTime::ZERO;
         let mut gaps = Vec::new();
         while let Some(at) = source.next_arrival().unwrap() {
@@ -105,8 +111,8 @@ mod tests {
     #[test]
     fn a_terminal_thinks_for_as_long_as_it_was_told() {
         let thirty = SimDuration::from_ms(30);
-        assert!(thoughts(Think::Constant(thirty)).iter().all(|&gap| gap == 30.0));
-        let gaps = thoughts(Think::Exponential(thirty));
+        assert!(thoughts(ThinkTime::Constant(thirty)).iter().all(|&gap| gap == 30.0));
+        let gaps = thoughts(ThinkTime::Exponential(thirty));
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         assert!((mean - 30.0).abs() < 1.0, "mean of {mean}");
     }

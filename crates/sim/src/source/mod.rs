@@ -10,7 +10,7 @@ use freewheel_trace::TraceError;
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
 use thiserror::Error;
 
-pub use closed::{Closed, Think};
+pub use closed::{Closed, ThinkTime};
 pub use open::Open;
 pub use pattern::{Pattern, PatternSpec, SizeDistribution};
 pub use placement::{Fit, Placement, PlacementError};
@@ -42,7 +42,7 @@ pub enum SourceError {
     Placement(#[from] PlacementError),
     /// Requests go on and on and bring no more blocks for background work that they wait for.
     #[error(
-        "`rounds` cannot be completed: {requests} requests in a row brought none of the {missing} of {total} blocks that are missing, for they leave no gap that reaches them; ask for a part of the blocks with `enough`, use idle time with `idle`, promote the last blocks with `promote_tail`, or leave `rounds` out"
+        "`rounds` cannot be completed: {requests} requests in a row brought none of the {missing} of {total} blocks that are missing, for they leave no gap that reaches them; ask for a part of the blocks with `sample_share`, use idle time with `idle`, promote the last blocks with `promote_tail`, or leave `rounds` out"
     )]
     OutOfReach {
         /// Requests in a row.

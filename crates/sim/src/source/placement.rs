@@ -48,8 +48,8 @@ pub enum PlacementError {
     /// A request is no whole sectors of a drive that takes nothing else.
     #[error(
         "record {record} of the trace asks for {blocks} blocks of 512 B from block {start} on, and a 4Kn \
-         drive takes whole sectors of {sector} blocks alone: take a drive of 512e (`onboard.sector` \
-         in its file, or `external.habits.sector`)"
+         drive takes whole sectors of {sector} blocks alone: take a drive of 512e (`electronics.sector` \
+         in its file, or `host.behaviour.sector`)"
     )]
     PartSector {
         /// Number of the record, from 1.

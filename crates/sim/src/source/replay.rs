@@ -114,9 +114,9 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         let completion = record.completion.map(|time| since_origin(time).max(self.clock));
         match self.lineage.adopt(request.tag, self.clock, completion) {
             Adoption::Orphan => self.issue(self.clock, request),
-            Adoption::After(parent, think) => match self.lineage.replayed.get(&parent) {
-                Some(&done) => self.issue(done + think, request),
-                None => self.lineage.waiting.entry(parent).or_default().push((think, request)),
+            Adoption::After(parent, think_time) => match self.lineage.replayed.get(&parent) {
+                Some(&done) => self.issue(done + think_time, request),
+                None => self.lineage.waiting.entry(parent).or_default().push((think_time, request)),
             },
         }
         Ok(())
@@ -207,8 +207,8 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Source for Replay<I> {
         if !self.dependent {
             return;
         }
-        for (think, request) in self.lineage.waiting.remove(&tag).unwrap_or_default() {
-            self.ready.push(now + think, request);
+        for (think_time, request) in self.lineage.waiting.remove(&tag).unwrap_or_default() {
+            self.ready.push(now + think_time, request);
         }
         if self.lineage.may_be_parent(tag) {
             self.lineage.replayed.insert(tag, now);

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
+use freewheel_model::electronics::Unit;
+use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::freeblock::Planner;
-use freewheel_model::onboard::Unit;
-use freewheel_model::onboard::spec::OnboardSpec;
 use freewheel_model::sched::PolicySpec;
-use freewheel_sim::source::{Closed, Open, Pattern, PatternSpec, SizeDistribution, Source, Think};
+use freewheel_sim::source::{
+    Closed, Open, Pattern, PatternSpec, SizeDistribution, Source, ThinkTime,
+};
 use freewheel_sim::{
-    Arm, Completion, Device, Mechanics, RunResult, SeekErrors, Servo, WholeDrive, run,
+    Arm, ArmExecutor, Completion, Device, Mechanics, RunResult, SeekErrors, WholeDrive, run,
 };
 use freewheel_units::{Bytes, Prng, SimDuration};
 use proptest::prelude::*;
@@ -22,7 +24,7 @@ use crate::common::{random_spec, with_remaps};
 #[derive(Debug, Clone)]
 pub struct Setting {
     pub drive: Arc<Drive>,
-    pub electronics: Option<OnboardSpec>,
+    pub electronics: Option<ElectronicsSpec>,
     pub policy: PolicySpec,
     pub pattern: PatternSpec,
     /// Requests outstanding; none for an open workload.
@@ -68,8 +70,11 @@ impl Setting {
         match self.outstanding {
             None => self.run_source(Open::new(pattern, gap, requests, seed), planner),
             Some(outstanding) => {
-                let think = Think::Exponential(SimDuration::from_ns(gap.ns() / 4));
-                self.run_source(Closed::new(pattern, outstanding, think, requests, seed), planner)
+                let think_time = ThinkTime::Exponential(SimDuration::from_ns(gap.ns() / 4));
+                self.run_source(
+                    Closed::new(pattern, outstanding, think_time, requests, seed),
+                    planner,
+                )
             }
         }
     }
@@ -79,16 +84,16 @@ impl Setting {
         source: S,
         planner: Option<&mut dyn Planner>,
     ) -> (RunResult, Vec<Completion>) {
-        let servo = Servo::new(SeekErrors::new(&self.drive, self.seed, 0));
-        let servo = match planner {
-            Some(planner) => servo.with_planner(planner),
-            None => servo,
+        let executor = ArmExecutor::new(SeekErrors::new(&self.drive, self.seed, 0));
+        let executor = match planner {
+            Some(planner) => executor.with_planner(planner),
+            None => executor,
         };
         match &self.electronics {
-            None => self.run_device(source, Mechanics::new(&self.drive, servo)),
+            None => self.run_device(source, Mechanics::new(&self.drive, executor)),
             Some(spec) => {
                 let unit = Unit::new(&self.drive, spec).unwrap();
-                self.run_device(source, WholeDrive::new(unit, servo))
+                self.run_device(source, WholeDrive::new(unit, executor))
             }
         }
     }

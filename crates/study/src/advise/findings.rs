@@ -35,7 +35,7 @@ pub(super) fn findings(study: &Study) -> Vec<Finding> {
     list.extend(doubts::doubts(study));
     let is_enough_for_a_hint = match few(&study.baseline().result.response) {
         None => true,
-        Some(Few { finding, is_enough_for_a_hint }) => {
+        Some(SmallSample { finding, is_enough_for_a_hint }) => {
             list.push(finding);
             is_enough_for_a_hint
         }
@@ -58,13 +58,13 @@ pub(super) fn findings(study: &Study) -> Vec<Finding> {
 pub(super) const HINT_REQUESTS: u64 = 100;
 
 /// There are not enough requests for a mean.
-struct Few {
+struct SmallSample {
     finding: Finding,
     is_enough_for_a_hint: bool,
 }
 
 /// None when there are enough.
-fn few(response: &Summary) -> Option<Few> {
+fn few(response: &Summary) -> Option<SmallSample> {
     if response.count < HINT_REQUESTS {
         let finding = Finding {
             headline: format!(
@@ -75,7 +75,7 @@ fn few(response: &Summary) -> Option<Few> {
                 "Nothing is said here of what the drive, its policies or a scrub would do for such a load: that takes {HINT_REQUESTS} at least, as the 99th percentile of fewer is simply the longest response. What became of these is in the report; record for longer."
             ),
         };
-        return Some(Few { finding, is_enough_for_a_hint: false });
+        return Some(SmallSample { finding, is_enough_for_a_hint: false });
     }
     // Two standard errors: were responses independent, 95 % of all such traces would lie within.
     let uncertainty = 2.0 * response.coefficient_of_variation / (response.count as f64).sqrt();
@@ -89,7 +89,7 @@ fn few(response: &Summary) -> Option<Few> {
             percent(uncertainty)
         ),
     });
-    finding.map(|finding| Few { finding, is_enough_for_a_hint: true })
+    finding.map(|finding| SmallSample { finding, is_enough_for_a_hint: true })
 }
 
 fn head_time(study: &Study) -> Finding {
@@ -419,13 +419,13 @@ fn workload(study: &Study) -> Finding {
 }
 
 fn cautions(study: &Study) -> Vec<Finding> {
-    [mechanics_only(study), fit(study), devices(study), assumed(study), unclean(study)]
+    [without_electronics(study), fit(study), devices(study), assumed(study), unclean(study)]
         .into_iter()
         .flatten()
         .collect()
 }
 
-fn mechanics_only(study: &Study) -> Option<Finding> {
+fn without_electronics(study: &Study) -> Option<Finding> {
     let sequential = percent(study.trace.sequentiality.read_sequential_share);
     (!study.drive.electronics).then(|| Finding {
         headline: "The drive was modelled without its electronics: every request goes to the media."
@@ -447,7 +447,7 @@ fn buffer(study: &Study) -> Option<Finding> {
     Some(Finding {
         headline: format!("The drive's own buffer {}.", buffer_shares(result)),
         detail: format!(
-            "{sequential} of the reads are sequential. {}, writing back took {} of the time. A flush waits until all that was written before it is on the media. Without the electronics: --mechanics-only.",
+            "{sequential} of the reads are sequential. {}, writing back took {} of the time. A flush waits until all that was written before it is on the media. Without the electronics: --no-electronics.",
             capital(&run.under()),
             percent(result.destaging)
         ),

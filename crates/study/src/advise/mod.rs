@@ -10,8 +10,8 @@ mod scrub_page;
 use std::collections::BTreeSet;
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::freeblock::Around;
-use freewheel_model::onboard::spec::QueueSpec;
+use freewheel_model::electronics::spec::QueueSpec;
+use freewheel_model::freeblock::Timer;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::RunResult;
@@ -209,7 +209,7 @@ pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study
 /// Like [`study`]; the decisions of the scrub are made inside of calls of `around`, if it is there.
 pub fn study_watched(
     options: &StudyOptions,
-    around: Option<Around<'_>>,
+    around: Option<Timer<'_>>,
     progress: ProgressSink<'_>,
 ) -> Result<Study, StudyError> {
     let effort = options.scrub_effort;
@@ -220,19 +220,19 @@ pub fn study_watched(
     options.policies = distinct_after_fcfs(&options.policies);
     // A wrong name is known before the long part begins.
     for &policy in &options.policies {
-        Experiment::check(&config(&options, Order::Policy(policy)))?;
+        Experiment::check(&config(&options, RequestOrder::Policy(policy)))?;
     }
     let trace = characterize(&options.trace, progress)?;
     let info = Some(trace.info.clone());
-    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.onboard.queue;
+    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.electronics.queue;
     let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
-    let baseline = own_queue.map_or(Order::Policy(PolicySpec::Fcfs), Order::Drive);
+    let baseline = own_queue.map_or(RequestOrder::Policy(PolicySpec::Fcfs), RequestOrder::Drive);
     let experiment = Experiment::with_trace_info(config(&options, baseline), info)?;
     if trace.info.reads + trace.info.writes == 0 {
         return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
     }
-    let policies = options.policies.iter().map(|&policy| Order::Policy(policy));
-    let orders: Vec<Order> = policies.chain(own_queue.map(Order::Drive)).collect();
+    let policies = options.policies.iter().map(|&policy| RequestOrder::Policy(policy));
+    let orders: Vec<RequestOrder> = policies.chain(own_queue.map(RequestOrder::Drive)).collect();
     let runs = || -> Result<Vec<PolicyRun>, ConfigError> {
         orders.par_iter().map(|&order| run_order(&options, order, &trace, progress)).collect()
     };
@@ -278,17 +278,17 @@ fn distinct_after_fcfs(policies: &[PolicySpec]) -> Vec<PolicySpec> {
 
 /// Who decides which request is served next.
 #[derive(Clone, Copy)]
-enum Order {
+enum RequestOrder {
     /// A policy; the drive is given one command at a time.
     Policy(PolicySpec),
     /// The drive, out of as many commands as its queue holds.
     Drive(QueueSpec),
 }
 
-fn config(options: &StudyOptions, order: Order) -> SimConfig {
+fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {
     let (scheduler, queue_depth) = match order {
-        Order::Policy(policy) => (policy, Some(1)),
-        Order::Drive(queue) => (PolicySpec::Fcfs, Some(queue.depth)),
+        RequestOrder::Policy(policy) => (policy, Some(1)),
+        RequestOrder::Drive(queue) => (PolicySpec::Fcfs, Some(queue.depth)),
     };
     SimConfig {
         seed: options.seed,
@@ -300,7 +300,7 @@ fn config(options: &StudyOptions, order: Order) -> SimConfig {
         keep_free_blocks_before: None,
         array: ArrayConfig::default(),
         freeblock: None,
-        external: None,
+        host: None,
         workload: Workload::Trace(options.trace.clone()),
     }
 }
@@ -335,18 +335,20 @@ fn characterize(
 
 fn run_order(
     options: &StudyOptions,
-    order: Order,
+    order: RequestOrder,
     trace: &Character,
     progress: ProgressSink<'_>,
 ) -> Result<PolicyRun, ConfigError> {
     let experiment = Experiment::with_trace_info(config(options, order), Some(trace.info.clone()))?;
     let (policy, title) = match order {
-        Order::Policy(policy) => (policy, policy.title()),
-        Order::Drive(queue) => (queue.scheduler, format!("drive's queue of {}", queue.depth)),
+        RequestOrder::Policy(policy) => (policy, policy.title()),
+        RequestOrder::Drive(queue) => {
+            (queue.scheduler, format!("drive's queue of {}", queue.depth))
+        }
     };
     let report = |done, total| progress(StudyProgress::Running { policy: &title, done, total });
     let result = experiment.run_observed(None, &mut { report })?;
-    let own_queue = matches!(order, Order::Drive(_));
+    let own_queue = matches!(order, RequestOrder::Drive(_));
     Ok(PolicyRun { policy, own_queue, title: title.clone(), result })
 }
 
@@ -360,7 +362,11 @@ fn summary(experiment: &Experiment) -> DriveSummary {
         media_bytes_per_second: drive.mean_media_rate_bytes_per_second(),
         electronics: experiment.has_electronics(),
         keeps_free_blocks_before: experiment.has_electronics()
-            && spec.onboard.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before),
+            && spec
+                .electronics
+                .buffer
+                .as_ref()
+                .is_some_and(|buffer| buffer.keep_free_blocks_before),
         zoned: spec.zoned.map(|zoned| zoned.kind),
         assumed: assumed(spec, experiment.has_electronics()),
     }
@@ -370,7 +376,7 @@ fn summary(experiment: &Experiment) -> DriveSummary {
 fn assumed(spec: &DriveSpec, electronics: bool) -> Vec<String> {
     let is_assumed = |(key, text): &(&String, &String)| {
         text.split("; ").any(|part| part.starts_with("assumed"))
-            && (electronics || !key.starts_with("onboard"))
+            && (electronics || !key.starts_with("electronics"))
     };
     spec.sources.iter().filter(is_assumed).map(|(key, text)| format!("{key}: {text}")).collect()
 }

@@ -38,7 +38,7 @@ struct Setting {
 const CLIENTS: &str = "kind = \"closed\"\noutstanding = 10\nthink = \"30ms\"";
 const ONE: &str = "kind = \"closed\"\noutstanding = 1";
 const OPEN: &str = "kind = \"open\"\nmean_gap = \"16ms\"";
-const MINING: &str = "[[freeblock.beside]]\ntask = \"data-mining\"\nblock_size = \"4KiB\"";
+const MINING: &str = "[[freeblock.beside]]\ntask = \"scan\"\nblock_size = \"4KiB\"";
 const SCRUB: &str = "[[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"16KiB\"";
 
 const BASE: Setting = Setting {
@@ -60,8 +60,8 @@ const SETTINGS: [Setting; 8] = [
     },
     Setting { name: "Atlas 10K, scrub, one request at a time", workload: ONE, ..BASE },
     Setting { name: "Atlas 10K, scrub, 62 arrivals a second", workload: OPEN, ..BASE },
-    Setting { name: "Atlas 10K, every block handed on", task: "data-mining", ..BASE },
-    Setting { name: "Atlas 10K, scrub beside data mining in other blocks", beside: MINING, ..BASE },
+    Setting { name: "Atlas 10K, every block handed on", task: "scan", ..BASE },
+    Setting { name: "Atlas 10K, scrub beside scan in other blocks", beside: MINING, ..BASE },
     Setting {
         name: "Atlas 10K, backup, a third writes",
         task: "backup",
@@ -106,7 +106,7 @@ impl Setting {
     }
 
     /// Nanoseconds at which the first task is expected to end, after these requests.
-    fn foretold(&self, seed: u64) -> Result<Option<u64>, ConfigError> {
+    fn predicted(&self, seed: u64) -> Result<Option<u64>, ConfigError> {
         let result = Experiment::new(self.config(REQUESTS, None, seed)?)?.run()?;
         Ok(result.background[0].tasks[0].expected_end_ns)
     }
@@ -120,15 +120,15 @@ impl Setting {
 
     fn row(&self, context: &Context<'_>) -> Result<Row, ConfigError> {
         let seed = context.options.seed;
-        let (foretold, truth) = (self.foretold(seed)?, self.truth(seed)?);
+        let (predicted, truth) = (self.predicted(seed)?, self.truth(seed)?);
         let band = [100.0 - WITHIN, 100.0 + WITHIN];
-        let (Some(foretold), Some(truth)) = (foretold, truth) else {
+        let (Some(predicted), Some(truth)) = (predicted, truth) else {
             return Ok(context.row_in(self.name, "% of the true time", band, f64::NAN));
         };
-        let percent = 100.0 * foretold as f64 / truth;
+        let percent = 100.0 * predicted as f64 / truth;
         let row = context.row_in(self.name, "% of the true time", band, percent);
-        let [foretold, truth] = [foretold as f64, truth].map(|ns| ns / 1e9);
-        let row = row.noted(format!("{foretold:.0} s predicted, {truth:.0} s taken"));
+        let [predicted, truth] = [predicted as f64, truth].map(|ns| ns / 1e9);
+        let row = row.noted(format!("{predicted:.0} s predicted, {truth:.0} s taken"));
         Ok(match self.differs {
             Some((value, why)) => row.deviates(value, 2.6, why),
             None => row,

@@ -1,7 +1,7 @@
 //! Margins that are learned for a budget, beside constant ones (fast02 section 4.2).
 
-use freewheel_model::external::{Conservatism, ExternalSpec, SameTrack};
 use freewheel_model::freeblock::Rule;
+use freewheel_model::host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_sim::black_box::JitterShape;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::{HeadTime, RunResult};
@@ -62,11 +62,11 @@ struct Runs {
 impl Hidden {
     fn setting(&self, context: &Context<'_>, conservatism: Conservatism) -> Setting {
         let us = SimDuration::from_us;
-        let scheduler = ExternalSpec {
+        let scheduler = PredictionSpec {
             conservatism,
             budget: BUDGET / 1e3,
             same_track: SameTrack::Distinct,
-            ..ExternalSpec::default()
+            ..PredictionSpec::default()
         };
         let (_, policy) = POLICIES[1];
         Setting {
@@ -97,7 +97,7 @@ impl Hidden {
 
 /// By how much free work delayed the foreground: milliseconds for each second of the head's time.
 fn delayed(result: &RunResult) -> f64 {
-    let delay_ns = result.external.map_or(0, |external| external.delay_ns);
+    let delay_ns = result.host.map_or(0, |host| host.delay_ns);
     let HeadTime { seek_ns, rotate_ns, transfer_ns } = result.head_time;
     1e3 * delay_ns as f64 / (seek_ns + rotate_ns + transfer_ns) as f64
 }

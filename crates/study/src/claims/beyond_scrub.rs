@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_model::freeblock::Rule;
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, Workload};
 use freewheel_sim::source::{
-    Closed, Fit, Pattern, PatternSpec, Request, Source, SourceError, Think,
+    Closed, Fit, Pattern, PatternSpec, Request, Source, SourceError, ThinkTime,
 };
 use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
 use rayon::prelude::*;
 
-use super::osdi00_mining::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, SIZES, transactions};
 use super::{Context, HOLDS, Outcome, Row};
-use crate::scrub::ScanBehind;
+use crate::scrub::BackgroundScan;
 
 /// What keeps the heads busy.
 enum Load {
@@ -149,7 +149,7 @@ impl Load {
         config: &SimConfig,
         recording: Option<&Path>,
         whole: Option<u64>,
-    ) -> Result<ScanBehind, ConfigError> {
+    ) -> Result<BackgroundScan, ConfigError> {
         let config = config.clone();
         if let Some(recording) = recording {
             return behind_recorded(config, recording, Rule::Paths, whole, &|_, _| {});
@@ -164,10 +164,10 @@ impl Load {
         let blocks = experiment.striping.blocks();
         let pattern = Pattern::new(spec, blocks, seed)
             .map_err(|message| ConfigError::Workload { message })?;
-        let think = Think::Constant(SimDuration::from_ms(30));
-        let inner = Closed::new(pattern, MPL, think, u64::MAX, seed);
+        let think_time = ThinkTime::Constant(SimDuration::from_ms(30));
+        let inner = Closed::new(pattern, MPL, think_time, u64::MAX, seed);
         let mut source = Placed { inner, places, blocks: blocks.get() as f64 };
-        ScanBehind::new(&experiment, &mut source, whole)
+        BackgroundScan::new(&experiment, &mut source, whole)
     }
 }
 
@@ -178,11 +178,11 @@ fn behind_recorded(
     rule: Rule,
     whole: Option<u64>,
     progress: &(dyn Fn(u64, u64) + Sync),
-) -> Result<ScanBehind, ConfigError> {
+) -> Result<BackgroundScan, ConfigError> {
     let trace =
         TraceWorkload { file: recording.into(), fit: Fit::Scale, ..TraceWorkload::default() };
     config.workload = Workload::Trace(trace.clone());
-    ScanBehind::trace(&Experiment::new(config)?, &trace, rule, whole, progress)
+    BackgroundScan::trace(&Experiment::new(config)?, &trace, rule, whole, progress)
 }
 
 /// Of its first rate a scan may have at most so much left where an estimate of it ends. Assumed: twice
@@ -220,7 +220,8 @@ pub(super) fn scrub(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         (context.progress)(done, runs.len() as u64);
         Ok(scan)
     };
-    let scans: Vec<ScanBehind> = runs.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
+    let scans: Vec<BackgroundScan> =
+        runs.par_iter().map(run).collect::<Result<_, ConfigError>>()?;
     let pairs = there.iter().zip(scans.chunks_exact(2));
     let mut rows: Vec<Row> =
         pairs.flat_map(|((load, _), pair)| rows(context, load, &pair[0], &pair[1])).collect();
@@ -280,7 +281,12 @@ pub(super) fn large(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 /// Requests of a whole scan at most: under a load on a part of the drive it has no end.
 const REQUESTS: u64 = 1_000_000;
 
-fn rows(context: &Context<'_>, load: &Load, whole: &ScanBehind, estimate: &ScanBehind) -> Vec<Row> {
+fn rows(
+    context: &Context<'_>,
+    load: &Load,
+    whole: &BackgroundScan,
+    estimate: &BackgroundScan,
+) -> Vec<Row> {
     let row = |part: f64| {
         let read_share = part * whole.read_share().min(estimate.read_share());
         row(context, load.name(), load.within(), read_share, whole, estimate)
@@ -303,8 +309,8 @@ fn row(
     load: &str,
     within: f64,
     read_share: f64,
-    whole: &ScanBehind,
-    estimate: &ScanBehind,
+    whole: &BackgroundScan,
+    estimate: &BackgroundScan,
 ) -> Row {
     let seconds = [whole, estimate].map(|scan| scan.seconds_until(read_share));
     let quantity = format!(

@@ -9,7 +9,7 @@ use freewheel_sim::config::{ConfigError, Experiment, Workload};
 use freewheel_units::{Op, SimDuration, SimTime};
 use rayon::prelude::*;
 
-use super::osdi00_mining::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, SIZES, transactions};
 use super::{Context, Outcome};
 
 /// Blocks of 512 B in a block of all tasks: 4 KiB, as the paper's.
@@ -17,7 +17,7 @@ const BLOCK: u32 = 8;
 
 /// What becomes of the task that is watched in one run.
 #[derive(Debug, Clone, Copy)]
-struct Watched {
+struct WatchedScan {
     /// When it was complete.
     done: SimTime,
     /// Blocks of 512 B that it and all other tasks had been given then.
@@ -27,14 +27,14 @@ struct Watched {
 
 /// Runs the transactions behind which `specs` are registered at the beginning, the first of them
 /// watched.
-fn run(experiment: &Experiment, specs: &[TaskSpec]) -> Result<Watched, ConfigError> {
+fn run(experiment: &Experiment, specs: &[TaskSpec]) -> Result<WatchedScan, ConfigError> {
     let options = Options { rule: Rule::Paths, ..Options::default() };
     let mut tasks = Tasks::new(&experiment.drive, options, CADENCE);
     let registered: Result<Vec<TaskId>, TaskError> =
         specs.iter().map(|spec| tasks.register(SimTime::ZERO, spec.clone())).collect();
     let watched = registered.expect("tasks within the drive")[0];
     experiment.run_freeblock(vec![&mut tasks], &mut |_| {}, &mut |_, _| {})?;
-    let mut result = Watched { done: SimTime::ZERO, own: 0, others: 0 };
+    let mut result = WatchedScan { done: SimTime::ZERO, own: 0, others: 0 };
     for event in tasks.events() {
         match event {
             Event::Delivered { task, extent, .. } if task == watched => {
@@ -53,12 +53,12 @@ fn run(experiment: &Experiment, specs: &[TaskSpec]) -> Result<Watched, ConfigErr
 
 /// A part of the drive, in hundredths from its beginning, of which so many hundredths are enough:
 /// the last blocks take long and say little.
-fn part(experiment: &Experiment, (from, to): (u64, u64), enough: u64) -> TaskSpec {
+fn part(experiment: &Experiment, (from, to): (u64, u64), sample_share: u64) -> TaskSpec {
     let blocks = experiment.drive.blocks().get() / u64::from(BLOCK);
     let at = |hundredths: u64| blocks * hundredths / 100;
     let (start, length) = (at(from) * u64::from(BLOCK), at(to) - at(from));
     TaskSpec {
-        until: Until::Enough(length * enough / 100),
+        until: Until::Enough(length * sample_share / 100),
         ..TaskSpec::new(Op::Read, BLOCK, vec![Extent::new(start, length * u64::from(BLOCK))])
     }
 }
@@ -66,34 +66,34 @@ fn part(experiment: &Experiment, (from, to): (u64, u64), enough: u64) -> TaskSpe
 /// What became of each run.
 struct Results {
     /// The scan alone, and two of them at once.
-    one: Watched,
-    two: Watched,
+    one: WatchedScan,
+    two: WatchedScan,
     /// A tenth alone, beside the scan, and so at high priority.
-    alone: Watched,
-    beside: Watched,
-    high: Watched,
+    alone: WatchedScan,
+    beside: WatchedScan,
+    high: WatchedScan,
     /// Halves with even shares, and with shares of 3 to 1.
-    even: Watched,
-    shares: Watched,
+    even: WatchedScan,
+    shares: WatchedScan,
     /// The scan behind the tenth.
-    behind: Watched,
+    behind: WatchedScan,
     /// The tenth with a deadline halfway between what it takes alone and beside the scan.
-    in_time: Watched,
+    in_time: WatchedScan,
     deadline: f64,
 }
 
-fn seconds(watched: &Watched) -> f64 {
+fn seconds(watched: &WatchedScan) -> f64 {
     watched.done.ns() as f64 / 1e9
 }
 
-fn run_all(experiment: &Experiment, enough: u64) -> Result<Results, ConfigError> {
+fn run_all(experiment: &Experiment, sample_share: u64) -> Result<Results, ConfigError> {
     // The scan, and a tenth of it in its midst that somebody waits for.
-    let scan = || part(experiment, (0, 100), enough);
-    let urgent = || part(experiment, (45, 55), enough);
+    let scan = || part(experiment, (0, 100), sample_share);
+    let urgent = || part(experiment, (45, 55), sample_share);
     let beside_scan = |spec: TaskSpec| vec![spec, scan()];
     let halves = |shares: [u32; 2]| {
         let half =
-            |of, share| TaskSpec { pace: Pace::Share(share), ..part(experiment, of, enough) };
+            |of, share| TaskSpec { pace: Pace::Share(share), ..part(experiment, of, sample_share) };
         vec![half((0, 50), shares[0]), half((50, 100), shares[1])]
     };
     let runs = [
@@ -106,7 +106,7 @@ fn run_all(experiment: &Experiment, enough: u64) -> Result<Results, ConfigError>
         halves([3, 1]),
         vec![scan(), TaskSpec { priority: Priority::High, ..urgent() }],
     ];
-    let results: Vec<Watched> =
+    let results: Vec<WatchedScan> =
         runs.par_iter().map(|specs| run(experiment, specs)).collect::<Result<_, _>>()?;
     let [one, two, alone, beside, high, even, shares, behind] = results[..] else {
         unreachable!("a result for every run")
@@ -119,18 +119,18 @@ fn run_all(experiment: &Experiment, enough: u64) -> Result<Results, ConfigError>
 
 pub(super) fn tasks(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let mut config = transactions(MPL, SIZES, context.options.seed);
-    let (length, enough) = if context.options.quick { (28_000, 20) } else { (90_000, 50) };
+    let (length, sample_share) = if context.options.quick { (28_000, 20) } else { (90_000, 50) };
     if let Workload::Closed { requests, .. } = &mut config.workload {
         *requests = length;
     }
-    let results = run_all(&Experiment::new(config)?, enough)?;
+    let results = run_all(&Experiment::new(config)?, sample_share)?;
     let Results { one, two, alone, beside, high, even, shares, behind, in_time, deadline } =
         &results;
     let row = |quantity: &str, unit, band, ours, note: String| {
         context.row_in(quantity, unit, band, ours).noted(note)
     };
-    let of = |watched: &Watched, whole: &Watched| 100.0 * seconds(watched) / seconds(whole);
-    let ratio = |watched: &Watched| watched.own as f64 / watched.others as f64;
+    let of = |watched: &WatchedScan, whole: &WatchedScan| 100.0 * seconds(watched) / seconds(whole);
+    let ratio = |watched: &WatchedScan| watched.own as f64 / watched.others as f64;
     let rows = vec![
         row(
             "two scans at once, of the time of one",

@@ -3,7 +3,9 @@
 
 use freewheel_model::freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
 use freewheel_model::freeblock::uses::{Prewriter, backup, sample};
-use freewheel_model::freeblock::{Foreground, FreeRun, Opportunity, Options, Planner, Rule, Spent};
+use freewheel_model::freeblock::{
+    Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule,
+};
 use freewheel_sim::background::{
     BackgroundTask, CompareResult, FreeblockConfig, PrefetchResult, UseResult,
 };
@@ -11,7 +13,7 @@ use freewheel_sim::config::{ConfigError, Experiment, SimConfig, Workload};
 use freewheel_sim::{RunResult, library};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimTime};
 
-use super::osdi00_mining::{MPL, SIZES, transactions};
+use super::osdi00_scan::{MPL, SIZES, transactions};
 use super::{Context, Outcome, Row};
 
 /// Blocks of 512 B in a block of all uses: 4 KiB, as the paper's.
@@ -75,10 +77,10 @@ fn prefetch(context: &Context<'_>) -> Result<Row, ConfigError> {
     let row = context.measured(quantity, "%", percent);
     Ok(row.noted(format!(
         "only the rest of a read's track is foreseen: {:.0} % of the reads lay there, and {:.0} % of those came when it had been read, as of ten clients the next asks before there was a gap; {} blocks read, {:.0} % of those asked for; {:.0} % of them used",
-        100.0 * counts.foreseen as f64 / counts.reads as f64,
-        100.0 * counts.hits as f64 / counts.foreseen as f64,
+        100.0 * counts.predicted_reads as f64 / counts.reads as f64,
+        100.0 * counts.hits as f64 / counts.predicted_reads as f64,
         counts.prefetched,
-        100.0 * counts.prefetched as f64 / counts.predicted as f64,
+        100.0 * counts.prefetched as f64 / counts.predicted_blocks as f64,
         100.0 * counts.used as f64 / counts.prefetched as f64,
     )))
 }
@@ -112,8 +114,8 @@ impl Planner for Cache {
         self.take_events();
     }
 
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        self.tasks.filled(gap, spent);
+    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+        self.tasks.filled(gap, gap_use);
     }
 
     fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {

@@ -4,19 +4,19 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::external::{Conservatism, ExternalSpec, SameTrack};
+use freewheel_model::electronics::spec::{BusSpec, WriteCache};
 use freewheel_model::freeblock::Rule;
-use freewheel_model::onboard::spec::{BusSpec, WriteCache};
+use freewheel_model::host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::background::{BackgroundTask, FreeblockConfig};
-use freewheel_sim::black_box::{Habits, JitterShape};
-use freewheel_sim::config::{ConfigError, Experiment, SimConfig, ThinkDistribution, Workload};
+use freewheel_sim::black_box::{Behaviour, JitterShape};
+use freewheel_sim::config::{ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload};
 use freewheel_sim::source::SizeDistribution;
-use freewheel_sim::{ExternalConfig, RunResult};
+use freewheel_sim::{HostConfig, RunResult};
 use freewheel_units::{Bytes, SimDuration};
 use rayon::prelude::*;
 
-use super::{Context, Row, osdi00_mining};
+use super::{Context, Row, osdi00_scan};
 use crate::chart::Line;
 
 /// What stands in for the paper's drive, wherever its seeks vary.
@@ -46,7 +46,7 @@ pub(super) struct Setting {
     pub policy: PolicySpec,
     /// The rule of the free work, where there is some.
     pub free: Option<Rule>,
-    pub scheduler: ExternalSpec,
+    pub scheduler: PredictionSpec,
     pub jitter: SimDuration,
     pub shape: JitterShape,
     /// Of a seek over all cylinders, where jitter grows with the distance.
@@ -54,7 +54,7 @@ pub(super) struct Setting {
     /// Whether the drive has its buffer, which reads ahead, its bus and its overheads.
     pub electronics: bool,
     pub outstanding: u32,
-    pub think: SimDuration,
+    pub think_time: SimDuration,
     /// Of a run without a whole scan.
     pub requests: u64,
     /// Whole scans; none for the beginning of one.
@@ -74,43 +74,43 @@ impl Setting {
         Self {
             policy,
             free: Some(Rule::Greedy),
-            scheduler: ExternalSpec {
+            scheduler: PredictionSpec {
                 conservatism: Conservatism::Constant(conservatism),
-                decide_before: AT_ONCE,
-                ..ExternalSpec::default()
+                lead_time: AT_ONCE,
+                ..PredictionSpec::default()
             },
             jitter: ATLAS_JITTER,
             shape: JitterShape::Normal,
             jitter_far: None,
             electronics: true,
-            outstanding: osdi00_mining::MPL,
-            think: SimDuration::from_ms(30),
+            outstanding: osdi00_scan::MPL,
+            think_time: SimDuration::from_ms(30),
             requests: if quick { 8_000 } else { 100_000 },
             rounds: (!quick).then_some(1),
-            sizes: osdi00_mining::SIZES,
+            sizes: osdi00_scan::SIZES,
         }
     }
 
     pub fn config(&self, seed: u64) -> SimConfig {
         let freeblock = |rule| FreeblockConfig {
             rule,
-            prices: true,
+            region_weights: true,
             nodes_max: None,
-            task: BackgroundTask::DataMining,
+            task: BackgroundTask::Scan,
             block_size: Bytes::from_kib(4),
-            enough: None,
+            sample_share: None,
             rounds: self.rounds,
             idle: None,
             promote_tail: None,
             ..FreeblockConfig::default()
         };
-        let habits = Habits {
+        let behaviour = Behaviour {
             seek_jitter: Some(self.jitter),
             seek_jitter_shape: self.shape,
             seek_jitter_far: self.jitter_far,
-            ..Habits::default()
+            ..Behaviour::default()
         };
-        let transactions = osdi00_mining::transactions(self.outstanding, self.sizes, seed);
+        let transactions = osdi00_scan::transactions(self.outstanding, self.sizes, seed);
         let Workload::Closed { pattern, .. } = transactions.workload else {
             unreachable!("transactions are a closed workload")
         };
@@ -118,12 +118,12 @@ impl Setting {
             scheduler: self.policy,
             electronics: self.electronics,
             freeblock: self.free.map(freeblock),
-            external: Some(ExternalConfig { scheduler: self.scheduler, habits }),
+            host: Some(HostConfig { scheduler: self.scheduler, behaviour }),
             workload: Workload::Closed {
                 requests: self.requests,
                 outstanding: self.outstanding,
-                think: self.think,
-                think_distribution: ThinkDistribution::Constant,
+                think_time: self.think_time,
+                think_time_distribution: ThinkTimeDistribution::Constant,
                 pattern,
             },
             ..transactions
@@ -155,14 +155,14 @@ impl Setting {
         let config = self.config(seed);
         let limited = |freeblock| FreeblockConfig { conservatism, same_track, ..freeblock };
         let config = SimConfig {
-            external: None,
+            host: None,
             queue_depth: Some(1),
             freeblock: config.freeblock.map(limited),
             ..config
         };
         let mut experiment = Experiment::new(config)?;
         on_ultra2(&mut experiment.spec);
-        if let Some(buffer) = &mut experiment.spec.onboard.buffer {
+        if let Some(buffer) = &mut experiment.spec.electronics.buffer {
             buffer.write_cache = WriteCache::Off;
             // Its latency is free work's.
             buffer.keep_free_blocks_before = false;
@@ -173,8 +173,8 @@ impl Setting {
 
 /// The bus of the paper's host.
 pub(super) fn on_ultra2(spec: &mut DriveSpec) {
-    spec.onboard.bus =
-        Some(BusSpec { block_time: BUS_BLOCK, ..spec.onboard.bus.unwrap_or_default() });
+    spec.electronics.bus =
+        Some(BusSpec { block_time: BUS_BLOCK, ..spec.electronics.bus.unwrap_or_default() });
 }
 
 impl Context<'_> {

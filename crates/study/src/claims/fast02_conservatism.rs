@@ -1,7 +1,7 @@
 //! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): what is read for free and what that costs
 //! by conservatism, figures 9 and 10.
 
-use freewheel_model::external::{Conservatism, SameTrack};
+use freewheel_model::host::{Conservatism, SameTrack};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::ConfigError;
@@ -9,7 +9,7 @@ use freewheel_sim::source::SizeDistribution;
 use freewheel_units::SimDuration;
 
 use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, line, mean_ms};
-use super::osdi00_mining::{SIZES, with_other_sizes};
+use super::osdi00_scan::{SIZES, with_other_sizes};
 use super::{Context, Figure, Outcome, Row};
 use crate::chart::{Axes, Line};
 

@@ -3,8 +3,8 @@
 //! Transactions of the paper run on an emulated drive in virtual time, and the whole run is timed. The
 //! emulated drive's own arithmetic is in it, so the figure is an upper bound of the scheduler's.
 
-use freewheel_model::external::ExternalSpec;
 use freewheel_model::freeblock::Rule;
+use freewheel_model::host::PredictionSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
 use freewheel_units::SimDuration;
@@ -36,7 +36,7 @@ pub(super) fn cpu(context: &Context<'_>) -> Result<Outcome, ConfigError> {
             requests: if context.options.quick { 4_000 } else { 20_000 },
             jitter: SimDuration::ZERO,
             electronics: false,
-            scheduler: ExternalSpec::default(),
+            scheduler: PredictionSpec::default(),
             ..Setting::paper(context, PolicySpec::Sptf, SimDuration::ZERO)
         };
         let experiment = setting.experiment(context.options.seed)?;

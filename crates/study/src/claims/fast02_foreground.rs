@@ -1,8 +1,8 @@
 //! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): foreground policies outside the drive and
 //! inside, figure 8.
 
-use freewheel_model::external::ExternalSpec;
-use freewheel_model::onboard::spec::QueueSpec;
+use freewheel_model::electronics::spec::QueueSpec;
+use freewheel_model::host::PredictionSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{ConfigError, Experiment};
@@ -17,7 +17,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let setting = |policy, outstanding| Setting {
         free: None,
         outstanding,
-        think: SimDuration::ZERO,
+        think_time: SimDuration::ZERO,
         requests: context.requests() / 2,
         ..Setting::paper(context, policy, SimDuration::ZERO)
     };
@@ -35,16 +35,16 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         .iter()
         .map(|&depth| {
             let setting = setting(PolicySpec::Fcfs, depth);
-            let scheduler = ExternalSpec { at_drive: depth, ..setting.scheduler };
+            let scheduler = PredictionSpec { queue_depth: depth, ..setting.scheduler };
             Setting { scheduler, ..setting }
         })
         .collect();
     let inside = context.run_all(&inside, |setting| {
         let mut experiment = Experiment::new(setting.config(seed))?;
         on_ultra2(&mut experiment.spec);
-        let queue = experiment.spec.onboard.queue.unwrap_or_default();
+        let queue = experiment.spec.electronics.queue.unwrap_or_default();
         let queue = QueueSpec { scheduler: PolicySpec::Sptf, ..queue };
-        experiment.spec.onboard.queue = Some(queue);
+        experiment.spec.electronics.queue = Some(queue);
         experiment.run()
     })?;
     let sptf = &outside[2];

@@ -14,7 +14,7 @@ pub const REAL_TIME: &str = "fast02.scan";
 
 /// What a run came to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Seen {
+pub struct RealTimeRun {
     /// Requests of the clients.
     pub requests: u64,
     /// How many a second.
@@ -35,7 +35,7 @@ pub struct Seen {
 const LATE_US_P50: [f64; 2] = [0.0, 5.0];
 const LATE_US_P99: [f64; 2] = [0.0, 90.0];
 
-impl Seen {
+impl RealTimeRun {
     fn simulated(result: &RunResult) -> Self {
         let rounds = |task: &TaskResult| {
             let blocks: u64 = task.all_rounds().map(|round| round.in_gaps + round.in_passing).sum();
@@ -55,7 +55,7 @@ impl Seen {
 
 /// A number in real time beside that in virtual time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Beside {
+pub struct Comparison {
     /// What is measured.
     pub quantity: &'static str,
     /// Its unit.
@@ -88,31 +88,31 @@ pub fn real_time_experiment(
 /// replies were is held to what is asked of it on a machine with nothing else to do.
 pub fn beside_virtual_time(
     seed: u64,
-    without: Seen,
-    with: Seen,
-) -> Result<Vec<Beside>, ConfigError> {
-    let simulated = |seen: Seen, scans| {
+    without: RealTimeRun,
+    with: RealTimeRun,
+) -> Result<Vec<Comparison>, ConfigError> {
+    let simulated = |seen: RealTimeRun, scans| {
         let result = real_time_experiment(seed, scans, seen.requests)?.run()?;
-        Ok::<_, ConfigError>(Seen::simulated(&result))
+        Ok::<_, ConfigError>(RealTimeRun::simulated(&result))
     };
     Ok(rows([without, with], [simulated(without, false)?, simulated(with, true)?]))
 }
 
 /// Both without the scan and with it.
-fn rows([without, with]: [Seen; 2], [alone, scanned]: [Seen; 2]) -> Vec<Beside> {
+fn rows([without, with]: [RealTimeRun; 2], [alone, scanned]: [RealTimeRun; 2]) -> Vec<Comparison> {
     let row = |quantity, unit, real: f64, simulated: f64| {
         let band = [(1.0 - TOLERANCE) * simulated, (1.0 + TOLERANCE) * simulated];
         within(quantity, unit, real, simulated, band)
     };
-    let lost = |with: Seen, without: Seen| {
+    let lost = |with: RealTimeRun, without: RealTimeRun| {
         100.0 * (1.0 - with.requests_per_second / without.requests_per_second)
     };
     let (rate, response) = ("requests", "mean response");
     let (rate_with, response_with) = ("requests, with the scan", "mean response, with the scan");
-    let median = |quantity, real: Seen, simulated: Seen| {
+    let median = |quantity, real: RealTimeRun, simulated: RealTimeRun| {
         within(quantity, "us", real.late_us_p50, simulated.late_us_p50, LATE_US_P50)
     };
-    let most = |quantity, real: Seen, simulated: Seen| {
+    let most = |quantity, real: RealTimeRun, simulated: RealTimeRun| {
         within(quantity, "us", real.late_us_p99, simulated.late_us_p99, LATE_US_P99)
     };
     vec![
@@ -135,9 +135,9 @@ fn within(
     real: f64,
     simulated: f64,
     band: [f64; 2],
-) -> Beside {
+) -> Comparison {
     let inside = (band[0]..=band[1]).contains(&real);
-    Beside { quantity, unit, real, simulated, band, inside }
+    Comparison { quantity, unit, real, simulated, band, inside }
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
         let seen = |scans| {
             let result = real_time_experiment(3, scans, 600).unwrap().run().unwrap();
             assert_eq!(result.requests, 600);
-            Seen::simulated(&result)
+            RealTimeRun::simulated(&result)
         };
         let (without, with) = (seen(false), seen(true));
         assert_eq!(without.scan_mb_per_second, 0.0);
@@ -159,10 +159,10 @@ mod tests {
     }
 
     /// The clients alone, and with the scan, in virtual time.
-    const SIMULATED: [Seen; 2] = [seen(100.0, 10.0, 0.0), seen(99.0, 11.0, 4.0)];
+    const SIMULATED: [RealTimeRun; 2] = [seen(100.0, 10.0, 0.0), seen(99.0, 11.0, 4.0)];
 
-    const fn seen(rate: f64, response: f64, scan: f64) -> Seen {
-        Seen {
+    const fn seen(rate: f64, response: f64, scan: f64) -> RealTimeRun {
+        RealTimeRun {
             requests: 600,
             requests_per_second: rate,
             mean_response_ms: response,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     /// Which rows are outside.
-    fn outside(without: Seen, with: Seen) -> Vec<&'static str> {
+    fn outside(without: RealTimeRun, with: RealTimeRun) -> Vec<&'static str> {
         let rows = rows([without, with], SIMULATED);
         rows.iter().filter(|row| !row.inside).map(|row| row.quantity).collect()
     }
@@ -183,14 +183,17 @@ mod tests {
         let [without, with] = SIMULATED;
         assert_eq!(outside(without, with), [""; 0]);
         for factor in [0.89, 1.11] {
-            let response =
-                |seen: Seen| Seen { mean_response_ms: factor * seen.mean_response_ms, ..seen };
+            let response = |seen: RealTimeRun| RealTimeRun {
+                mean_response_ms: factor * seen.mean_response_ms,
+                ..seen
+            };
             assert_eq!(outside(response(without), with), ["mean response"], "{factor}");
             let expected = ["mean response, with the scan"];
             assert_eq!(outside(without, response(with)), expected, "{factor}");
-            let scanned = Seen { scan_mb_per_second: factor * with.scan_mb_per_second, ..with };
+            let scanned =
+                RealTimeRun { scan_mb_per_second: factor * with.scan_mb_per_second, ..with };
             assert_eq!(outside(without, scanned), ["scan"], "{factor}");
-            let rate = |seen: Seen| Seen {
+            let rate = |seen: RealTimeRun| RealTimeRun {
                 requests_per_second: factor * seen.requests_per_second,
                 ..seen
             };
@@ -203,7 +206,7 @@ mod tests {
     #[test]
     fn the_scan_may_take_as_much_from_the_clients_as_in_the_claim_and_no_more() {
         let [without, with] = SIMULATED;
-        let lost = |percent: f64| Seen { requests_per_second: 100.0 - percent, ..with };
+        let lost = |percent: f64| RealTimeRun { requests_per_second: 100.0 - percent, ..with };
         for percent in [-4.9, 1.9] {
             assert_eq!(outside(without, lost(percent)), [""; 0], "{percent}");
         }
@@ -215,7 +218,11 @@ mod tests {
     #[test]
     fn a_drive_that_is_later_than_a_quiet_machine_makes_it_is_outside() {
         let [without, with] = SIMULATED;
-        let late = |seen: Seen, p50, p99| Seen { late_us_p50: p50, late_us_p99: p99, ..seen };
+        let late = |seen: RealTimeRun, p50, p99| RealTimeRun {
+            late_us_p50: p50,
+            late_us_p99: p99,
+            ..seen
+        };
         assert_eq!(outside(late(without, 4.9, 89.0), late(with, 4.9, 89.0)), [""; 0]);
         let all = outside(late(without, 5.1, 91.0), late(with, 5.1, 91.0));
         assert_eq!(all.len(), 4, "{all:?}");

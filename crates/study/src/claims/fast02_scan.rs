@@ -2,8 +2,8 @@
 //! what more can be had from outside.
 
 use freewheel_model::drive::Drive;
-use freewheel_model::external::{Conservatism, ExternalSpec, SameTrack};
 use freewheel_model::freeblock::Rule;
+use freewheel_model::host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::JitterShape;
 use freewheel_sim::config::ConfigError;
@@ -12,7 +12,7 @@ use freewheel_sim::{RunResult, library};
 use freewheel_units::SimDuration;
 
 use super::fast02::{BLACK_BOX, POLICIES, Setting, free_mb_per_second, mean_ms};
-use super::osdi00_mining::{SIZES, with_other_sizes};
+use super::osdi00_scan::{SIZES, with_other_sizes};
 use super::{Context, Outcome, Row};
 
 /// The paper's setting. It does not say under which policy; SSTF gave it most.
@@ -41,9 +41,9 @@ pub(super) fn scan(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let seed = context.options.seed;
     let setting = setting(context.options.quick);
     let alone = Setting { free: None, ..setting };
-    let scheduler = ExternalSpec {
+    let scheduler = PredictionSpec {
         same_track: SameTrack::Distinct,
-        decide_before: ExternalSpec::default().decide_before,
+        lead_time: PredictionSpec::default().lead_time,
         ..setting.scheduler
     };
     let best = Setting { free: Some(Rule::Paths), scheduler, ..setting };
@@ -109,10 +109,10 @@ pub(super) fn beyond(context: &Context<'_>) -> Result<Outcome, ConfigError> {
 
 fn beyond_rows(context: &Context<'_>, sizes: SizeDistribution) -> Result<Vec<Row>, ConfigError> {
     let seed = context.options.seed;
-    let scheduler = ExternalSpec {
+    let scheduler = PredictionSpec {
         conservatism: Conservatism::Constant(BEYOND_JITTER + SimDuration::from_us(10)),
         same_track: SameTrack::Distinct,
-        ..ExternalSpec::default()
+        ..PredictionSpec::default()
     };
     let mut rows = Vec::new();
     for (name, policy) in [("FCFS", PolicySpec::Fcfs), POLICIES[0], POLICIES[1], POLICIES[2]] {

@@ -16,7 +16,7 @@ use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
 use super::fast02::{BLACK_BOX, line, percent};
-use super::fast02_foresight::{ATLAS, AXES, Seen};
+use super::fast02_prediction::{ATLAS, AXES, ObservedDelays};
 use super::{Context, Figure, Outcome, Row};
 
 /// Directories, and files in each (section 5.2).
@@ -158,7 +158,7 @@ pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     Ok(Outcome { rows, figures: vec![Figure::Lines(vec![density], AXES)] })
 }
 
-fn rows(context: &Context<'_>, seen: &Seen) -> Vec<Row> {
+fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {
     let (account, all) = (&seen.account, seen.result.requests);
     let unforeseen = all - account.predicted;
     // The ledger asks for the shape of the distribution: each part of it within a factor of two.

@@ -11,14 +11,14 @@ mod fast02;
 mod fast02_conservatism;
 mod fast02_cpu;
 mod fast02_foreground;
-mod fast02_foresight;
+mod fast02_prediction;
 mod fast02_real_time;
 mod fast02_scan;
 mod fast02_small_files;
 mod osdi00;
 mod osdi00_cleaning;
 mod osdi00_decisions;
-mod osdi00_mining;
+mod osdi00_scan;
 mod recordings;
 mod report;
 mod row;
@@ -32,7 +32,9 @@ use thiserror::Error;
 
 use crate::chart::HeadTimeBar;
 
-pub use fast02_real_time::{Beside, REAL_TIME, Seen, beside_virtual_time, real_time_experiment};
+pub use fast02_real_time::{
+    Comparison, REAL_TIME, RealTimeRun, beside_virtual_time, real_time_experiment,
+};
 pub use row::{BEYOND, Counts, Deviation, HOLDS, Row, Verdict};
 
 /// An experiment of a paper.
@@ -93,27 +95,27 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         id: "osdi00.fig8",
-        title: "Free data mining behind transactions",
+        title: "Free scan behind transactions",
         setting: "Atlas 10K, closed, MPL 1 to 20, 30 ms think, 2:1 reads, sizes exponential with mean 8 KB and rounded up to multiples of 4 KB (mean 10.2 KB), as DiskSim's generator makes them; ten scans in 4 KB blocks, greedy rule",
-        run: osdi00_mining::fig8,
+        run: osdi00_scan::fig8,
     },
     Claim {
         id: "osdi00.fig9",
         title: "Progress of a scan",
         setting: "as figure 8, MPL 7",
-        run: osdi00_mining::fig9,
+        run: osdi00_scan::fig9,
     },
     Claim {
         id: "osdi00.fig10",
         title: "Any X % of the blocks suffice",
         setting: "as figure 8, MPL 10",
-        run: osdi00_mining::fig10,
+        run: osdi00_scan::fig10,
     },
     Claim {
         id: "beyond.fig8",
         title: "Figure 8 with plans of several stops, prices by region, and other foreground policies",
         setting: "as figure 8, MPL 10, three scans",
-        run: osdi00_mining::beyond,
+        run: osdi00_scan::beyond,
     },
     Claim {
         id: "beyond.tasks",
@@ -131,19 +133,19 @@ pub const CLAIMS: &[Claim] = &[
         id: "fast02.fig4",
         title: "One command at the drive, or two",
         setting: "Atlas 10K as a black box, random 16 KB, bus overlap that varies",
-        run: fast02_foresight::fig4,
+        run: fast02_prediction::fig4,
     },
     Claim {
         id: "fast02.fig7",
         title: "Predicted head times from outside the drive",
         setting: "Atlas 10K as a black box, random 4 KB, two commands at the drive",
-        run: fast02_foresight::fig7,
+        run: fast02_prediction::fig7,
     },
     Claim {
         id: "fast02.fig7b",
         title: "Predicted head times of large requests",
         setting: "as figure 7, exponential around 40 KB, bus overlap that varies",
-        run: fast02_foresight::fig7b,
+        run: fast02_prediction::fig7b,
     },
     Claim {
         id: "fast02.fig7c",

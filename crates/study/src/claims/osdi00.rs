@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{
-    ArrayConfig, ConfigError, Experiment, SimConfig, ThinkDistribution, Workload,
+    ArrayConfig, ConfigError, Experiment, SimConfig, ThinkTimeDistribution, Workload,
 };
 use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, SimDuration};
@@ -63,12 +63,12 @@ fn experiment(context: &Context<'_>, setting: &Setting) -> Result<Experiment, Co
         keep_free_blocks_before: None,
         array: ArrayConfig::default(),
         freeblock: None,
-        external: None,
+        host: None,
         workload: Workload::Closed {
             requests: context.requests(),
             outstanding: setting.outstanding,
-            think: SimDuration::ZERO,
-            think_distribution: ThinkDistribution::Constant,
+            think_time: SimDuration::ZERO,
+            think_time_distribution: ThinkTimeDistribution::Constant,
             pattern: setting.pattern,
         },
     })

@@ -18,7 +18,7 @@ use freewheel_sim::postmark::{
     CpuTimes, FreeReads, MetadataWrites, NoFreeReads, Pass, PostmarkProcess, PostmarkSpec,
     cleaning_task, files_for,
 };
-use freewheel_sim::{Arm, Mechanics, SeekErrors, Servo, library, run};
+use freewheel_sim::{Arm, ArmExecutor, Mechanics, SeekErrors, library, run};
 use freewheel_units::SimDuration;
 use rayon::prelude::*;
 
@@ -34,7 +34,7 @@ struct Setting {
     cpu: CpuTimes,
     cleaner: Cleaner,
     rule: Rule,
-    prices: bool,
+    region_weights: bool,
 }
 
 impl Default for Setting {
@@ -50,7 +50,7 @@ impl Default for Setting {
             cpu: CpuTimes::OSDI00,
             cleaner: Cleaner::Foreground,
             rule: Rule::Greedy,
-            prices: false,
+            region_weights: false,
         }
     }
 }
@@ -87,12 +87,12 @@ fn second_pass(
     drive: &Arc<Drive>,
     setting: &Setting,
 ) -> Result<Pass, ConfigError> {
-    let servo = Servo::new(SeekErrors::new(drive, context.options.seed, 0));
+    let servo = ArmExecutor::new(SeekErrors::new(drive, context.options.seed, 0));
     if setting.cleaner == Cleaner::Foreground {
         return second_pass_of(context, drive, setting, NoFreeReads, servo);
     }
-    let Setting { rule, prices, .. } = *setting;
-    let options = Options { rule, prices, ..Options::default() };
+    let Setting { rule, region_weights, .. } = *setting;
+    let options = Options { rule, region_weights, ..Options::default() };
     let (task, mut planner) = cleaning_task(drive, LogDiskSpec::OSDI00.block, options);
     second_pass_of(context, drive, setting, task, servo.with_planner(&mut planner))
 }
@@ -102,7 +102,7 @@ fn second_pass_of<F: FreeReads>(
     drive: &Arc<Drive>,
     setting: &Setting,
     free_reads: F,
-    servo: Servo<'_>,
+    servo: ArmExecutor<'_>,
 ) -> Result<Pass, ConfigError> {
     let Setting { files, clean_reads, metadata, cpu, cleaner, .. } = *setting;
     let disk = LogDiskSpec { clean_reads, cleaner, ..LogDiskSpec::OSDI00 };
@@ -171,7 +171,7 @@ fn free_alternatives() -> [(&'static str, Setting); 5] {
         ("6 segments at once", cleaner(20, 6)),
         ("24 segments at once", cleaner(20, 24)),
         ("begun at 10 free segments", cleaner(10, 12)),
-        ("several stops in a gap", Setting { rule: Rule::Paths, prices: true, ..usual }),
+        ("several stops in a gap", Setting { rule: Rule::Paths, region_weights: true, ..usual }),
         ("several stops without prices by region", Setting { rule: Rule::Paths, ..usual }),
     ]
 }

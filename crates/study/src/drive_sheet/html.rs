@@ -24,7 +24,7 @@ impl DriveSheet {
                 @if self.zoned.is_some() {
                     (section("Shingled zones", &list(&self.shingled_words())))
                 }
-                @if !self.onboard.is_empty() {
+                @if !self.electronics.is_empty() {
                     (section(&format!("Electronics{of_one}"), &list(&self.electronics_words())))
                 }
                 @if !self.held_out.is_empty() {

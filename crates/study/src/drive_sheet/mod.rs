@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use freewheel_model::drive::spec::{Advertised, CurveSpec, DriveSpec, HeldOut, MeasuringHost};
 use freewheel_model::drive::{Check, Drive, QuantityUnit};
-use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_model::zoned::spec::ZonedSpec;
 use freewheel_units::{Op, grouped};
 use serde::Serialize;
@@ -35,7 +35,7 @@ pub struct DriveSheet {
     /// Time to change heads within a cylinder.
     pub head_switch_ns: u64,
     /// Buffer, command overheads and bus.
-    pub onboard: OnboardSpec,
+    pub electronics: ElectronicsSpec,
     /// The host on which the drive was measured, where its bus is not the drive's own.
     pub measured_on: Option<MeasuringHost>,
     /// What makes results on this drive doubtful.
@@ -138,7 +138,7 @@ impl DriveSheet {
             mean_seek_read_ns: drive.mean_seek(Op::Read).ns(),
             mean_seek_write_ns: drive.mean_seek(Op::Write).ns(),
             head_switch_ns: spec.head_switch.ns(),
-            onboard: spec.onboard.clone(),
+            electronics: spec.electronics.clone(),
             measured_on: spec.measured_on,
             cautions: cautions(spec, drive),
             zoned: spec.zoned,
@@ -201,11 +201,11 @@ fn cautions(spec: &DriveSpec, drive: &Drive) -> Vec<String> {
 
 /// That the bus, and not the media, sets the rate of long reads; None where the bus is faster.
 fn slow_bus(spec: &DriveSpec, drive: &Drive) -> Option<String> {
-    let limit = drive.limit_of_bus(spec.onboard.bus?)?;
+    let limit = drive.limit_of_bus(spec.electronics.bus?)?;
     let bus = rate(limit.bus_bytes_per_second);
     let media = rate(limit.media_bytes_per_second);
     Some(format!(
-        "The bus moves {bus}, the media up to {media}: the bus limits every long read and write. If {bus} is the host's bus and not the drive's interface, put it into `measured_on.bus` and the interface into `onboard.bus`."
+        "The bus moves {bus}, the media up to {media}: the bus limits every long read and write. If {bus} is the host's bus and not the drive's interface, put it into `measured_on.bus` and the interface into `electronics.bus`."
     ))
 }
 

@@ -1,6 +1,6 @@
 //! What a drive is, in words: name and text of each part.
 
-use freewheel_model::onboard::spec::{
+use freewheel_model::electronics::spec::{
     AfterOp, BufferSpec, BusSpec, OverheadSpec, QueueSpec, ReadAhead, SectorFormat, WriteCache,
 };
 use freewheel_model::zoned::spec::ZonedKind;
@@ -15,17 +15,17 @@ type Words = (&'static str, String);
 impl DriveSheet {
     /// Buffer, command overheads, bus and queue. Empty when a drive file says nothing of them.
     pub fn electronics_words(&self) -> Vec<Words> {
-        let onboard = &self.onboard;
+        let electronics = &self.electronics;
         let mut words = Vec::new();
-        words.extend(onboard.buffer.iter().flat_map(buffer));
-        words.extend(onboard.overheads.iter().flat_map(overheads));
-        words.extend(onboard.bus.iter().map(bus));
+        words.extend(electronics.buffer.iter().flat_map(buffer));
+        words.extend(electronics.overheads.iter().flat_map(overheads));
+        words.extend(electronics.bus.iter().map(bus));
         let host = self.measured_on.iter();
         words.extend(host.map(|host| ("bus when it was measured", bus(&host.bus).1)));
-        words.extend(onboard.queue.iter().map(queue));
-        words.extend(sectors(onboard.sector));
-        if onboard.read_write_switch > SimDuration::ZERO {
-            words.push(("read to write in a cylinder", ms(onboard.read_write_switch)));
+        words.extend(electronics.queue.iter().map(queue));
+        words.extend(sectors(electronics.sector));
+        if electronics.read_write_switch > SimDuration::ZERO {
+            words.push(("read to write in a cylinder", ms(electronics.read_write_switch)));
         }
         words
     }

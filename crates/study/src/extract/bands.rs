@@ -5,7 +5,7 @@
 //! the longer the further they are. Then the tracks at the same place of one run after the other are
 //! in one cylinder, until the next band begins.
 
-use freewheel_model::drive::spec::{Mapping, Order};
+use freewheel_model::drive::spec::{Direction, Mapping};
 
 use super::clock::{Clock, fold};
 use super::heads::{HEADS_MAX, SAME_NS};
@@ -192,7 +192,7 @@ fn surfaces_turn(
 /// The order of tracks, if they lie in bands.
 pub(super) fn mapping(zones: &[ZoneMap]) -> Option<Mapping> {
     let bands = zones.first()?.in_bands?;
-    let order = |turns| if turns { Order::Serpentine } else { Order::Forward };
+    let order = |turns| if turns { Direction::Serpentine } else { Direction::Forward };
     Some(Mapping::Band {
         cylinders: width(zones.first()?)? as u32,
         cylinder_order: order(bands.cylinders_turn),

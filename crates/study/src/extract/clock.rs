@@ -14,7 +14,7 @@ use std::f64::consts::TAU;
 use freewheel_units::{SimDuration, SimTime};
 
 use super::host::{Done, Host};
-use super::passages::{self, Passage, Wander, slope, turns_in};
+use super::passages::{self, Passage, TimingSpread, slope, turns_in};
 use super::{ExtractError, readable};
 
 /// Angles are turns in [0, 1): how far the spindle has turned when an answer comes.
@@ -209,7 +209,7 @@ impl Clock {
     }
 
     /// How the period changed meanwhile; None where nothing of it shows, or after a minute only.
-    pub fn wander(&self) -> Option<Wander> {
+    pub fn wander(&self) -> Option<TimingSpread> {
         passages::wander(&self.zeros, self.period_ns, self.passage_error_ns())
     }
 

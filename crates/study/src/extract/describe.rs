@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use freewheel_model::drive::spec::{
     Advertised, ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, SpareUnit,
 };
-use freewheel_model::onboard::spec::{
-    AfterOp, BufferSpec, BusSpec, OnboardSpec, OverheadSpec, ReadAhead,
+use freewheel_model::electronics::spec::{
+    AfterOp, BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, ReadAhead,
 };
 use freewheel_units::SimDuration;
 
@@ -16,7 +16,7 @@ use super::fit::{self, Choice};
 use super::held_out::{self, Requests};
 use super::host::Host;
 use super::layout;
-use super::passages::Wander;
+use super::passages::TimingSpread;
 use super::sectors;
 use super::{Confidence, ExtractOptions, ExtractedSlip, ExtractedValue, Extraction, Found};
 
@@ -104,7 +104,7 @@ pub(super) fn spec(found: &Found, options: &ExtractOptions) -> DriveSpec {
             answered_after(found),
             STANDARD_ERRORS * found.jitter_ns / found.period_ns,
         ),
-        onboard: onboard(found),
+        electronics: electronics(found),
         measured_on: None,
         zoned: None,
         advertised: Advertised::default(),
@@ -177,10 +177,10 @@ fn overheads(found: &Found) -> OverheadSpec {
     }
 }
 
-fn onboard(found: &Found) -> OnboardSpec {
+fn electronics(found: &Found) -> ElectronicsSpec {
     let writes = found.writes.as_ref();
     let is_known = found.buffer.is_some() || writes.is_some() || found.bus.time().is_some();
-    OnboardSpec {
+    ElectronicsSpec {
         buffer: found.buffer.map(|buffer| buffer_spec(found, buffer)),
         overheads: is_known.then(|| overheads(found)),
         bus: found
@@ -188,7 +188,7 @@ fn onboard(found: &Found) -> OnboardSpec {
             .time()
             .map(|bus| BusSpec { block_time: duration(bus.block_ns), ..BusSpec::default() }),
         read_write_switch: duration(writes.map_or(0.0, |writes| writes.switch_ns)),
-        ..OnboardSpec::default()
+        ..ElectronicsSpec::default()
     }
 }
 
@@ -256,7 +256,7 @@ fn values(found: &Found, spec: &DriveSpec, choices: &[Choice]) -> Vec<ExtractedV
     }
     writing(found, &mut push);
     push("seek.tolerance", "0".into(), Assumed, "not measured".into());
-    electronics(found, &mut push);
+    electronics_sources(found, &mut push);
     chosen(found, spec, choices, &mut push);
     values
 }
@@ -339,7 +339,7 @@ fn mapping(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String
 }
 
 /// How the period changed: steadily, or between which times of a turn.
-fn changes(wander: &Wander) -> String {
+fn changes(wander: &TimingSpread) -> String {
     let [least, most] = [wander.least, wander.most].map(|parts| parts * 1e6);
     let hours = wander.within.as_secs_f64() / 3600.0;
     let seconds = wander.within.as_secs_f64();
@@ -379,21 +379,21 @@ fn writing(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String
     let how = format!(
         "by how much longer a write after a read takes on the same track than elsewhere, +- {error}"
     );
-    push("onboard.read_write_switch", us(writes.switch_ns), Approximate, how);
+    push("electronics.read_write_switch", us(writes.switch_ns), Approximate, how);
 }
 
 fn us(ns: f64) -> String {
     format!("{:.1} us", ns / 1e3)
 }
 
-fn electronics(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
+fn electronics_sources(found: &Found, push: &mut impl FnMut(&str, String, Confidence, String)) {
     use Confidence::{Approximate, Assumed, Measured};
     let Some(buffer) = found.buffer else { return };
     let how = "reads elsewhere after which a block is gone, +- 1";
-    push("onboard.buffer", buffer.segments.to_string(), Measured, how.into());
-    push("onboard.buffer.write_segments", "1".into(), Assumed, "nothing was written".into());
+    push("electronics.buffer", buffer.segments.to_string(), Measured, how.into());
+    push("electronics.buffer.write_segments", "1".into(), Assumed, "nothing was written".into());
     let how = "the mean of reads that the buffer served; others as overhead.read; +- 5 us";
-    push("onboard.overheads", buffer.hit.to_string(), Approximate, how.into());
+    push("electronics.overheads", buffer.hit.to_string(), Approximate, how.into());
 }
 
 /// What explains requests near one another better than all that else was tried.
@@ -411,16 +411,16 @@ fn chosen(
                 None => format!("how far the bus is behind after {} blocks", bus.blocks),
             };
             let how = format!("{how}, +- {:.3} us", bus.error_ns / 1e3);
-            push("onboard.bus.block_time", us(bus.block_ns), Approximate, how);
+            push("electronics.bus.block_time", us(bus.block_ns), Approximate, how);
         }
         BusFound::NoTime => {
             let how = "longer answers take no longer than the media";
-            push("onboard.bus", us(0.0), Unobservable, how.into());
+            push("electronics.bus", us(0.0), Unobservable, how.into());
         }
         BusFound::NotMeasured => {
             let how =
                 "not measured: too few reads of several blocks were answered as they were due";
-            push("onboard.bus", us(0.0), Assumed, how.into());
+            push("electronics.bus", us(0.0), Assumed, how.into());
         }
     }
     for key in fit::KEYS {
@@ -457,12 +457,12 @@ mod tests {
     #[test]
     fn how_a_period_changes_is_told_with_its_direction_and_by_the_hour_only_where_it_is_steady() {
         let within = SimDuration::from_secs(1800);
-        let wander = Wander { least: -1e-6, most: 2e-6, change: None, within };
+        let wander = TimingSpread { least: -1e-6, most: 2e-6, change: None, within };
         assert_eq!(
             changes(&wander),
             "; it wandered between -1.000 and +2.000 ppm of that in 1800 s"
         );
-        let steady = |change| changes(&Wander { change: Some(change), ..wander });
+        let steady = |change| changes(&TimingSpread { change: Some(change), ..wander });
         assert!(steady(3e-6).contains("3.000 ppm longer in 1800 s, +6.000 ppm an hour"));
         assert!(steady(-3e-6).contains("3.000 ppm shorter in 1800 s, -6.000 ppm an hour"));
     }

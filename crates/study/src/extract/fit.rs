@@ -6,7 +6,7 @@
 //! what the file is worth are others.
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::onboard::spec::{BufferSpec, BusSpec, ReadAhead};
+use freewheel_model::electronics::spec::{BufferSpec, BusSpec, ReadAhead};
 use freewheel_units::SimDuration;
 
 use super::Confidence;
@@ -77,31 +77,31 @@ impl Choice {
 /// All that is chosen.
 pub(super) const KEYS: [&str; 10] = [
     "zero_latency",
-    "onboard.bus.store_and_forward",
-    "onboard.buffer.read_ahead",
-    "onboard.buffer.segment_blocks",
-    "onboard.buffer.read_ahead_max_blocks",
-    "onboard.buffer.partial_hits",
-    "onboard.buffer.keep_free_blocks_before",
-    "onboard.buffer.keep_requested",
-    "onboard.buffer.almost_hits",
-    "onboard.buffer.read_ahead_on_hit",
+    "electronics.bus.store_and_forward",
+    "electronics.buffer.read_ahead",
+    "electronics.buffer.segment_blocks",
+    "electronics.buffer.read_ahead_max_blocks",
+    "electronics.buffer.partial_hits",
+    "electronics.buffer.keep_free_blocks_before",
+    "electronics.buffer.keep_requested",
+    "electronics.buffer.almost_hits",
+    "electronics.buffer.read_ahead_on_hit",
 ];
 
 /// A value of these as text; None where a drive has no such part.
 pub(super) fn value(spec: &DriveSpec, key: &str) -> Option<String> {
     let yes = |is: bool| String::from(if is { "yes" } else { "no" });
-    let buffer = spec.onboard.buffer.as_ref();
+    let buffer = spec.electronics.buffer.as_ref();
     Some(match key {
         "zero_latency" => yes(spec.zero_latency.read),
-        "onboard.bus.store_and_forward" => yes(spec.onboard.bus?.store_and_forward),
-        "onboard.buffer.read_ahead" => format!("{:?}", buffer?.read_ahead),
-        "onboard.buffer.segment_blocks" => buffer?.segment_blocks.to_string(),
-        "onboard.buffer.read_ahead_max_blocks" => buffer?.read_ahead_max_blocks.to_string(),
-        "onboard.buffer.partial_hits" => yes(buffer?.partial_hits),
-        "onboard.buffer.keep_free_blocks_before" => yes(buffer?.keep_free_blocks_before),
-        "onboard.buffer.keep_requested" => yes(buffer?.keep_requested),
-        "onboard.buffer.almost_hits" => yes(buffer?.almost_hits),
+        "electronics.bus.store_and_forward" => yes(spec.electronics.bus?.store_and_forward),
+        "electronics.buffer.read_ahead" => format!("{:?}", buffer?.read_ahead),
+        "electronics.buffer.segment_blocks" => buffer?.segment_blocks.to_string(),
+        "electronics.buffer.read_ahead_max_blocks" => buffer?.read_ahead_max_blocks.to_string(),
+        "electronics.buffer.partial_hits" => yes(buffer?.partial_hits),
+        "electronics.buffer.keep_free_blocks_before" => yes(buffer?.keep_free_blocks_before),
+        "electronics.buffer.keep_requested" => yes(buffer?.keep_requested),
+        "electronics.buffer.almost_hits" => yes(buffer?.almost_hits),
         _ => yes(buffer?.read_ahead_on_hit),
     })
 }
@@ -133,19 +133,19 @@ const YES_OR_NO: [(&str, Change); 2] = [
         let on = !spec.zero_latency.read;
         (spec.zero_latency.read, spec.zero_latency.write) = (on, on);
     }),
-    ("onboard.bus.store_and_forward", |spec| {
-        let bus = spec.onboard.bus.unwrap_or_default();
+    ("electronics.bus.store_and_forward", |spec| {
+        let bus = spec.electronics.bus.unwrap_or_default();
         let store_and_forward = !bus.store_and_forward;
-        spec.onboard.bus = Some(BusSpec { store_and_forward, ..bus });
+        spec.electronics.bus = Some(BusSpec { store_and_forward, ..bus });
     }),
 ];
 
 const OF_BUFFER: [(&str, ChangeBuffer); 5] = [
-    ("onboard.buffer.partial_hits", |buffer| buffer.partial_hits ^= true),
-    ("onboard.buffer.keep_free_blocks_before", |buffer| buffer.keep_free_blocks_before ^= true),
-    ("onboard.buffer.keep_requested", |buffer| buffer.keep_requested ^= true),
-    ("onboard.buffer.almost_hits", |buffer| buffer.almost_hits ^= true),
-    ("onboard.buffer.read_ahead_on_hit", |buffer| buffer.read_ahead_on_hit ^= true),
+    ("electronics.buffer.partial_hits", |buffer| buffer.partial_hits ^= true),
+    ("electronics.buffer.keep_free_blocks_before", |buffer| buffer.keep_free_blocks_before ^= true),
+    ("electronics.buffer.keep_requested", |buffer| buffer.keep_requested ^= true),
+    ("electronics.buffer.almost_hits", |buffer| buffer.almost_hits ^= true),
+    ("electronics.buffer.read_ahead_on_hit", |buffer| buffer.read_ahead_on_hit ^= true),
 ];
 
 const READ_AHEAD: [ReadAhead; 5] = [
@@ -160,7 +160,7 @@ const READ_AHEAD: [ReadAhead; 5] = [
 const SIZES: [u32; 9] = [32, 64, 128, 256, 512, 1024, 2048, 4096, 8192];
 
 /// A value that was tried, and by how much each request was off.
-struct Tried {
+struct FitAttempt {
     key: &'static str,
     value: String,
     errors_ns: Vec<f64>,
@@ -175,7 +175,7 @@ struct Fit<'a> {
     /// No head switch is shorter, by what was measured.
     switch_least: SimDuration,
     /// In the last round.
-    tried: Vec<Tried>,
+    tried: Vec<FitAttempt>,
 }
 
 /// The file with what explains the requests best; None without requests. Choices hang together, so
@@ -188,10 +188,10 @@ pub(super) fn fitted(
 ) -> Option<(DriveSpec, Vec<Choice>)> {
     let switch_least = spec.head_switch.saturating_sub(switch_error);
     let mut best = settled(spec.clone(), requests, switch_least)?;
-    if !best.explains() && spec.onboard.buffer.is_some() {
+    if !best.explains() && spec.electronics.buffer.is_some() {
         let mut other = spec;
         for (_, change) in OF_BUFFER {
-            other.onboard.buffer.iter_mut().for_each(change);
+            other.electronics.buffer.iter_mut().for_each(change);
         }
         let other = settled(other, requests, switch_least)?;
         if other.misfit_ns < best.misfit_ns {
@@ -230,33 +230,33 @@ impl Fit<'_> {
 
     fn round(&mut self) {
         for (key, change) in YES_OR_NO {
-            if key != "onboard.bus.store_and_forward" || self.spec.onboard.bus.is_some() {
+            if key != "electronics.bus.store_and_forward" || self.spec.electronics.bus.is_some() {
                 self.choose(key, vec![Box::new(change)]);
             }
         }
         self.shorten_head_switch();
-        if self.spec.onboard.buffer.is_none() {
+        if self.spec.electronics.buffer.is_none() {
             return;
         }
         let read_ahead = READ_AHEAD.map(|kind| of_buffer(move |b| b.read_ahead = kind));
-        self.choose("onboard.buffer.read_ahead", read_ahead.into());
+        self.choose("electronics.buffer.read_ahead", read_ahead.into());
         let sizes = SIZES.map(|size| of_buffer(move |b| b.segment_blocks = size));
-        self.choose("onboard.buffer.segment_blocks", sizes.into());
+        self.choose("electronics.buffer.segment_blocks", sizes.into());
         let most = SIZES.map(|size| of_buffer(move |b| b.read_ahead_max_blocks = size));
         let most = most.into_iter().chain([of_buffer(|b| b.read_ahead_max_blocks = 0)]);
-        self.choose("onboard.buffer.read_ahead_max_blocks", most.collect());
+        self.choose("electronics.buffer.read_ahead_max_blocks", most.collect());
         for (key, change) in OF_BUFFER {
             self.choose(key, vec![of_buffer(change)]);
         }
         // Where a segment is read full, neither of both is better alone.
-        self.approach("onboard.buffer.segment_blocks", |b, to| {
+        self.approach("electronics.buffer.segment_blocks", |b, to| {
             (b.segment_blocks, b.read_ahead_max_blocks) =
                 (to(b.segment_blocks), to(b.segment_blocks));
         });
-        self.approach("onboard.buffer.segment_blocks", |b, to| {
+        self.approach("electronics.buffer.segment_blocks", |b, to| {
             b.segment_blocks = to(b.segment_blocks);
         });
-        self.approach("onboard.buffer.read_ahead_max_blocks", |b, to| {
+        self.approach("electronics.buffer.read_ahead_max_blocks", |b, to| {
             b.read_ahead_max_blocks = to(b.read_ahead_max_blocks);
         });
     }
@@ -307,7 +307,7 @@ impl Fit<'_> {
 
     fn note(&mut self, key: &'static str, spec: &DriveSpec, errors_ns: Vec<f64>) {
         if let Some(value) = value(spec, key) {
-            self.tried.push(Tried { key, value, errors_ns });
+            self.tried.push(FitAttempt { key, value, errors_ns });
         }
     }
 
@@ -320,7 +320,7 @@ impl Fit<'_> {
         (!others.is_empty()).then_some(Choice { key, explains, misfit_ns, others })
     }
 
-    fn other(&self, tried: &Tried) -> Other {
+    fn other(&self, tried: &FitAttempt) -> Other {
         let pairs = tried.errors_ns.iter().zip(&self.errors_ns);
         let more: Vec<f64> = pairs.map(|(other, own)| other - own).collect();
         let (lead_ns, count) = (mean(&more), more.len() as f64);
@@ -330,7 +330,7 @@ impl Fit<'_> {
 
     /// Makes a number of blocks greater or less by steps that become shorter.
     fn approach(&mut self, key: &'static str, change: fn(&mut BufferSpec, &dyn Fn(u32) -> u32)) {
-        let Some(buffer) = &self.spec.onboard.buffer else { return };
+        let Some(buffer) = &self.spec.electronics.buffer else { return };
         let mut step = buffer.segment_blocks.max(buffer.read_ahead_max_blocks) / 2;
         while step > 0 {
             let changes: [AnyChange; 2] = [
@@ -348,5 +348,5 @@ fn mean(times: &[f64]) -> f64 {
 }
 
 fn of_buffer(change: impl Fn(&mut BufferSpec) + 'static) -> AnyChange {
-    Box::new(move |spec| spec.onboard.buffer.iter_mut().for_each(&change))
+    Box::new(move |spec| spec.electronics.buffer.iter_mut().for_each(&change))
 }

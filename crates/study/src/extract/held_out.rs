@@ -6,8 +6,10 @@
 //! at the same angle: a turn too many is an error of one response time and not of all that follow.
 
 use freewheel_model::drive::spec::{DriveSpec, HeldOut};
-use freewheel_model::onboard::spec::{OnboardSpec, SectorFormat, WriteCache};
-use freewheel_sim::black_box::{BadBlocks, BlackBox, Command, EmulatedDrive, Habits, VirtualDrive};
+use freewheel_model::electronics::spec::{ElectronicsSpec, SectorFormat, WriteCache};
+use freewheel_sim::black_box::{
+    BadBlocks, Behaviour, BlackBox, Command, EmulatedDrive, VirtualDrive,
+};
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
 use super::clock::{Clock, fold};
@@ -200,17 +202,17 @@ fn choose_near(host: &mut Host<'_>, before: &[Request]) -> (Kind, u64, u32) {
 /// By how many nanoseconds the time of each request that counts is off, as a drive file has them; None
 /// for one of another drive, or without requests.
 pub(super) fn errors_ns(spec: &DriveSpec, requests: &Requests) -> Option<Vec<f64>> {
-    let foretold = foretold(spec, requests, SectorFormat::Native512)?;
+    let predicted = predicted(spec, requests, SectorFormat::Native512)?;
     let took = requests.counted().map(|request| request.took.ns() as f64);
-    let off = took.zip(&foretold).map(|(took, foretold)| (took - foretold).abs()).collect();
-    (!foretold.is_empty()).then_some(off)
+    let off = took.zip(&predicted).map(|(took, predicted)| (took - predicted).abs()).collect();
+    (!predicted.is_empty()).then_some(off)
 }
 
 /// Holds them against a drive file, whose sectors they counted as blocks; nothing for one of another drive.
 pub(super) fn compare(spec: &DriveSpec, sent: &Requests, sector: SectorFormat) -> Vec<HeldOut> {
-    let mechanics = DriveSpec { onboard: OnboardSpec::default(), ..spec.clone() };
-    let foretold = |spec: &DriveSpec| foretold(spec, sent, sector);
-    let (Some(whole), Some(mechanics)) = (foretold(spec), foretold(&mechanics)) else {
+    let mechanics = DriveSpec { electronics: ElectronicsSpec::default(), ..spec.clone() };
+    let predicted = |spec: &DriveSpec| predicted(spec, sent, sector);
+    let (Some(whole), Some(mechanics)) = (predicted(spec), predicted(&mechanics)) else {
         return Vec::new();
     };
     let named = |what: &str| match sector {
@@ -232,14 +234,14 @@ pub(super) fn compare(spec: &DriveSpec, sent: &Requests, sector: SectorFormat) -
 }
 
 /// None without a request.
-fn row(what: &str, mut measured: Vec<f64>, mut foretold: [Vec<f64>; 2]) -> Option<HeldOut> {
+fn row(what: &str, mut measured: Vec<f64>, mut predicted: [Vec<f64>; 2]) -> Option<HeldOut> {
     if measured.is_empty() {
         return None;
     }
     let mean = |times: &[f64]| duration(times.iter().sum::<f64>() / times.len() as f64);
     measured.sort_by(f64::total_cmp);
-    foretold.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-    let [whole, mechanics] = &foretold;
+    predicted.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+    let [whole, mechanics] = &predicted;
     Some(HeldOut {
         requests: what.into(),
         count: measured.len() as u32,
@@ -257,14 +259,14 @@ fn duration(ns: f64) -> SimDuration {
 
 /// Response times of all requests that count in nanoseconds, as a drive file has them. None for one
 /// that makes no drive, or one with other blocks, which could not serve them all.
-fn foretold(spec: &DriveSpec, requests: &Requests, sector: SectorFormat) -> Option<Vec<f64>> {
+fn predicted(spec: &DriveSpec, requests: &Requests, sector: SectorFormat) -> Option<Vec<f64>> {
     // As a host sees to it where writes are timed.
-    let habits = Habits {
+    let behaviour = Behaviour {
         seek_jitter: Some(SimDuration::ZERO),
         write_cache: Some(WriteCache::Off),
-        ..Habits::default()
+        ..Behaviour::default()
     };
-    let drive = EmulatedDrive::new(spec, &spec.name, &habits, BadBlocks::default(), 0).ok()?;
+    let drive = EmulatedDrive::new(spec, &spec.name, &behaviour, BadBlocks::default(), 0).ok()?;
     let mut drive = VirtualDrive::new(drive);
     let sector = sector.physical_blocks();
     if drive.blocks().get() != requests.of_blocks * u64::from(sector) {
@@ -310,8 +312,9 @@ mod tests {
 
     /// A batch as a drive without any jitter serves it.
     fn served(spec: &DriveSpec, prng: &mut Prng) -> Batch {
-        let drive = EmulatedDrive::new(spec, "served", &Habits::default(), BadBlocks::default(), 0)
-            .unwrap();
+        let drive =
+            EmulatedDrive::new(spec, "served", &Behaviour::default(), BadBlocks::default(), 0)
+                .unwrap();
         let mut drive = VirtualDrive::new(drive);
         let all = drive.blocks().get();
         let request = |id| {
@@ -348,7 +351,7 @@ mod tests {
     #[test]
     fn the_right_file_has_no_demerit_and_one_with_slower_seeks_has_one() {
         let mut spec = library::spec("atlas10k").unwrap();
-        spec.onboard = spec.onboard_as_measured();
+        spec.electronics = spec.onboard_as_measured();
         spec.seek.tolerance = SimDuration::ZERO;
         let mut prng = Prng::new(1, "batches");
         let requests = requests(&spec, &mut prng);
@@ -360,7 +363,7 @@ mod tests {
         assert!(right[0].mechanics_demerit > SimDuration::from_us(100), "it has a slow bus");
         spec.head_switch = spec.head_switch * 8;
         spec.overhead.read = SimDuration::from_ms(1);
-        let bare = DriveSpec { onboard: OnboardSpec::default(), ..spec };
+        let bare = DriveSpec { electronics: ElectronicsSpec::default(), ..spec };
         let wrong = compare(&bare, &requests, SectorFormat::Native512);
         assert!(wrong[0].demerit > SimDuration::from_us(100), "{wrong:?}");
     }

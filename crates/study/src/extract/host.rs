@@ -335,8 +335,8 @@ impl<'a> Host<'a> {
 
 #[cfg(test)]
 mod tests {
-    use freewheel_model::onboard::spec::SectorFormat;
-    use freewheel_sim::black_box::Gone;
+    use freewheel_model::electronics::spec::SectorFormat;
+    use freewheel_sim::black_box::DriveGone;
     use freewheel_units::Blocks;
 
     use super::*;
@@ -378,7 +378,7 @@ mod tests {
             Self::span(start, blocks).all(|block| self.held.contains(&block))
         }
 
-        fn next_answer(&mut self, _: SimTime) -> Result<Option<Answer>, Gone> {
+        fn next_answer(&mut self, _: SimTime) -> Result<Option<Answer>, DriveGone> {
             self.now += SimDuration::from_ms(1);
             let (_, start, blocks) = self.sent[self.sent.len() - 1];
             let start = Lbn::new(start);

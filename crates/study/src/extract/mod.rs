@@ -57,8 +57,8 @@ use std::io;
 
 use freewheel_model::drive::BuildDriveError;
 use freewheel_model::drive::spec::{DriveSpec, HeldOut, Mapping};
-use freewheel_model::onboard::spec::SectorFormat;
-use freewheel_sim::black_box::{BlackBox, Gone};
+use freewheel_model::electronics::spec::SectorFormat;
+use freewheel_sim::black_box::{BlackBox, DriveGone};
 use freewheel_units::SimDuration;
 use serde::Serialize;
 use thiserror::Error;
@@ -69,7 +69,7 @@ use clock::Clock;
 use host::{Host, Shadow};
 pub use journal::{JournalEntry, JournalError, JournalHead, read_journal};
 use map::ZoneMap;
-use passages::Wander;
+use passages::TimingSpread;
 pub use progress::{ExtractProgress, ExtractStep};
 use sectors::InSectors;
 use seeks::{Timer, distances};
@@ -88,7 +88,7 @@ pub enum ExtractError {
     },
     /// The connection to it is lost.
     #[error(transparent)]
-    Gone(#[from] Gone),
+    DriveGone(#[from] DriveGone),
     /// The journal cannot be written.
     #[error("the journal: {0}")]
     Journal(#[from] io::Error),
@@ -218,7 +218,7 @@ impl ExtractError {
     /// Whether there is any sense in going on from the journal: what was measured is sound. After
     /// others the same answers lead to the same error.
     pub fn leaves_it_open(&self) -> bool {
-        matches!(self, Self::Gone(_) | Self::NoAnswer { .. } | Self::Journal(_))
+        matches!(self, Self::DriveGone(_) | Self::NoAnswer { .. } | Self::Journal(_))
     }
 }
 
@@ -344,7 +344,7 @@ struct Found {
     period_ns: f64,
     period_error_ns: f64,
     /// None after a minute only.
-    wander: Option<Wander>,
+    wander: Option<TimingSpread>,
     jitter_ns: f64,
     zones: Vec<ZoneMap>,
     /// None when the order of heads shows in no time.

@@ -27,7 +27,7 @@ const STEADY: f64 = 0.1;
 
 /// How the time of a turn changed, in parts of its mean.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Wander {
+pub(super) struct TimingSpread {
     /// Of the pieces of the longest session, the one with the shortest turns and that with the longest.
     pub least: f64,
     pub most: f64,
@@ -106,7 +106,11 @@ impl Curve {
 
 /// How the speed changed in the longest session, by passages of this standard error; None where that
 /// took no two pieces, or where they do not tell.
-pub(super) fn wander(sessions: &[Vec<Passage>], period_ns: f64, error_ns: f64) -> Option<Wander> {
+pub(super) fn wander(
+    sessions: &[Vec<Passage>],
+    period_ns: f64,
+    error_ns: f64,
+) -> Option<TimingSpread> {
     let longest = sessions.iter().max_by(|a, b| turns_in(a).total_cmp(&turns_in(b)))?;
     let whole_ns = turns_in(longest) * period_ns;
     let piece = (whole_ns / PIECES as f64).max(PIECE_NS) / period_ns;
@@ -130,7 +134,7 @@ pub(super) fn wander(sessions: &[Vec<Passage>], period_ns: f64, error_ns: f64) -
     let line = |at: f64| first + change * (at - begin) / (end - begin);
     let off = paces.iter().map(|&(at, pace)| (pace - line(at)).abs()).fold(0.0, f64::max);
     let change = Some(change).filter(|change| off <= STEADY * change.abs());
-    Some(Wander { least, most, change, within: SimDuration::from_ns((end - begin) as u64) })
+    Some(TimingSpread { least, most, change, within: SimDuration::from_ns((end - begin) as u64) })
 }
 
 #[cfg(test)]

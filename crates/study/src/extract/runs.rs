@@ -10,7 +10,7 @@ use super::clock::{fold, signed};
 use super::heads::HEADS_MAX;
 use super::host::Host;
 use super::map::{Runs, ZoneMap};
-use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, Walked};
+use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, ZoneWalk};
 use super::{ExtractError, readable};
 
 /// Runs after which no skew is expected any more that was not there before: twice what the bands of a
@@ -47,9 +47,9 @@ impl Surveyor<'_, '_> {
     pub(super) fn spares_of_cylinders(
         &self,
         zone: &mut ZoneMap,
-        tracks: &[Walked],
+        tracks: &[ZoneWalk],
     ) -> Result<(), ExtractError> {
-        let missing = |track: &[Walked]| zone.per_track - (track[1].first - track[0].first);
+        let missing = |track: &[ZoneWalk]| zone.per_track - (track[1].first - track[0].first);
         let missing: Vec<u64> = tracks.windows(2).map(missing).collect();
         let is_last = |track: usize| (track as u64 + 1).is_multiple_of(zone.heads);
         let (last, others): (Vec<_>, Vec<_>) =

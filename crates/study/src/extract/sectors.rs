@@ -2,8 +2,8 @@
 //! takes for blocks, and what was found is said in blocks again.
 
 use freewheel_model::drive::spec::{DriveSpec, Turn, ZoneSpec};
-use freewheel_model::onboard::spec::{BufferSpec, BusSpec, OnboardSpec, SectorFormat};
-use freewheel_sim::black_box::{Answer, BlackBox, Command, Gone};
+use freewheel_model::electronics::spec::{BufferSpec, BusSpec, ElectronicsSpec, SectorFormat};
+use freewheel_sim::black_box::{Answer, BlackBox, Command, DriveGone};
 use freewheel_units::{Blocks, Lbn, SimDuration, SimTime};
 
 use super::{ExtractError, ExtractedMisplaced, ExtractedSlip, ExtractedValue};
@@ -44,7 +44,7 @@ impl BlackBox for InSectors<'_> {
         self.drive.holds(Lbn::new(start.get() * self.blocks), blocks * self.blocks as u32)
     }
 
-    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, DriveGone> {
         let answer = self.drive.next_answer(until)?;
         let sector = |block: Lbn| Lbn::new(block.get() / self.blocks);
         Ok(answer.map(|answer| Answer { bad: answer.bad.map(sector), ..answer }))
@@ -61,7 +61,7 @@ pub(super) fn spec(of_sectors: DriveSpec, format: SectorFormat) -> DriveSpec {
     if sector == 1 {
         return of_sectors;
     }
-    let bus = of_sectors.onboard.bus;
+    let bus = of_sectors.electronics.bus;
     let block_time = bus.map_or(SimDuration::ZERO, |bus| bus.block_time / u64::from(sector));
     // What is behind the media is the last block, and was taken to be the last sector.
     let less = block_time * u64::from(sector - 1);
@@ -72,7 +72,7 @@ pub(super) fn spec(of_sectors: DriveSpec, format: SectorFormat) -> DriveSpec {
     }
     spec.overhead.read += less;
     spec.overhead.write += less;
-    let OnboardSpec { buffer, overheads, bus, sector: of_file, .. } = &mut spec.onboard;
+    let ElectronicsSpec { buffer, overheads, bus, sector: of_file, .. } = &mut spec.electronics;
     *of_file = format;
     if let Some(buffer) = buffer {
         let BufferSpec { segment_blocks, read_ahead_max_blocks, .. } = buffer;
@@ -114,7 +114,7 @@ fn blocks_of(zone: &ZoneSpec, sector: u32, sooner: f64) -> ZoneSpec {
 
 /// Values that were counted in sectors.
 const COUNTED: [&str; 2] =
-    ["onboard.buffer.segment_blocks", "onboard.buffer.read_ahead_max_blocks"];
+    ["electronics.buffer.segment_blocks", "electronics.buffer.read_ahead_max_blocks"];
 
 /// Values of a drive of sectors in blocks, and that of the sectors.
 pub(super) fn values(values: &mut Vec<ExtractedValue>, spec: &DriveSpec, format: SectorFormat) {
@@ -129,15 +129,15 @@ pub(super) fn values(values: &mut Vec<ExtractedValue>, spec: &DriveSpec, format:
             value.value = (sectors * u64::from(sector)).to_string();
             value.source += &format!("; numbers here are of sectors of {sector} blocks");
         }
-        if value.key == "onboard.bus.block_time"
-            && let Some(bus) = spec.onboard.bus
+        if value.key == "electronics.bus.block_time"
+            && let Some(bus) = spec.electronics.bus
         {
             value.value = format!("{:.1} us", bus.block_time.ns() as f64 / 1e3);
             value.source += &format!("; of sectors of {sector} blocks, this is an eighth");
         }
     }
     values.push(ExtractedValue {
-        key: "onboard.sector".into(),
+        key: "electronics.sector".into(),
         value: format.to_string(),
         confidence: super::Confidence::Assumed,
         source: "assumed: what the device, or whoever asked, says of its sectors; all was measured in whole ones"
@@ -174,7 +174,7 @@ impl ExtractError {
                 *one *= sector;
                 *all *= sector;
             }
-            Self::Gone(_)
+            Self::DriveGone(_)
             | Self::Journal(_)
             | Self::OtherJournal { .. }
             | Self::WriteCache

@@ -4,7 +4,7 @@ use super::clock::{fold, signed};
 use super::heads::HEADS_MAX;
 use super::map::{SlipFound, ZoneMap};
 use super::refine::READS_FOR_SLIP_MAX;
-use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, Walked};
+use super::zones::{SLIPS_A_TRACK_MAX, Surveyor, ZoneWalk};
 use super::{ExtractError, readable};
 
 /// Parts of a sector by which a block has to lie nearer to one place than to another.
@@ -116,8 +116,8 @@ impl Surveyor<'_, '_> {
         first: u64,
         (data, per_track): (u64, u64),
         count: Option<u64>,
-    ) -> Result<(Vec<Walked>, Vec<SlipFound>), ExtractError> {
-        let mut tracks = vec![Walked { first, angle: self.angle_of_first(first)? }];
+    ) -> Result<(Vec<ZoneWalk>, Vec<SlipFound>), ExtractError> {
+        let mut tracks = vec![ZoneWalk { first, angle: self.angle_of_first(first)? }];
         let mut slips = Vec::new();
         let mut wanted = count.unwrap_or(2 * HEADS_MAX) as usize + 1;
         while tracks.len() < wanted {
@@ -142,9 +142,9 @@ impl Surveyor<'_, '_> {
 
     fn next_track(
         &mut self,
-        track: Walked,
+        track: ZoneWalk,
         (data, per_track): (u64, u64),
-    ) -> Result<Walked, ExtractError> {
+    ) -> Result<ZoneWalk, ExtractError> {
         // Over one track nothing adds up: all but defects would show.
         let slipped = (SLIPS_A_TRACK_MAX + 1) as f64 / per_track as f64;
         let allowed = (1.5 * self.tolerance()).max(slipped);
@@ -165,12 +165,12 @@ impl Surveyor<'_, '_> {
             off = self.leap_in(track, per_track)?.unwrap_or(off);
         }
         let first = track.first + off;
-        Ok(Walked { first, angle: self.angle_of_first(first)? })
+        Ok(ZoneWalk { first, angle: self.angle_of_first(first)? })
     }
 
     /// Blocks of a track that seems to have as many as it has sectors, the last of them off: defects would
     /// have moved that one to the next track, so all that are off are of that already.
-    fn leap_in(&mut self, track: Walked, per_track: u64) -> Result<Option<u64>, ExtractError> {
+    fn leap_in(&mut self, track: ZoneWalk, per_track: u64) -> Result<Option<u64>, ExtractError> {
         let width = 1.0 / per_track as f64;
         // Of two angles each.
         let reads = 2 * self.reads_for_sector(width);
@@ -201,14 +201,14 @@ impl Surveyor<'_, '_> {
     }
 
     /// The first step from track to track that is unlike the very first: it changes cylinders.
-    fn first_other_step(&self, tracks: &[Walked]) -> Option<usize> {
+    fn first_other_step(&self, tracks: &[ZoneWalk]) -> Option<usize> {
         let steps: Vec<f64> = tracks.windows(2).map(|pair| pair[1].angle - pair[0].angle).collect();
         let differs = |step: &f64| signed(step - steps[0]).abs() > 2.0 * self.tolerance();
         steps.iter().position(differs)
     }
 
     /// Heads, from the pattern of skews.
-    pub(super) fn heads(&self, tracks: &[Walked]) -> Result<u64, ExtractError> {
+    pub(super) fn heads(&self, tracks: &[ZoneWalk]) -> Result<u64, ExtractError> {
         let Some(switch) = self.first_other_step(tracks) else { return Ok(1) };
         let step = |index: usize| tracks[index + 1].angle - tracks[index].angle;
         let allowed = 2.0 * self.tolerance();

@@ -37,7 +37,7 @@ pub(super) struct Surveyor<'s, 'h> {
 
 /// A track that was walked over: its first block and the angle of that.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Walked {
+pub(super) struct ZoneWalk {
     pub first: u64,
     pub angle: f64,
 }

@@ -19,7 +19,7 @@ pub(crate) struct Course<'a> {
 }
 
 /// What happened in a stretch of the time.
-struct Stretch {
+struct Segment {
     end: Progress,
     elapsed_ns: u64,
     blocks: u64,
@@ -55,8 +55,8 @@ impl<'a> Course<'a> {
         let potential = |at: &Progress| percent(self.potential_bytes(at.gaps));
         let delivered = |at: &Progress| percent(at.blocks as f64 * self.block_bytes);
         // Beyond all blocks there is nothing to get.
-        let enough = self.round.progress.iter().position(|at| potential(at) > 100.0);
-        let until = enough.unwrap_or(self.round.progress.len());
+        let sample_share = self.round.progress.iter().position(|at| potential(at) > 100.0);
+        let until = sample_share.unwrap_or(self.round.progress.len());
         [
             line("delivered", self.points(&self.round.progress, delivered)),
             line("potential", self.points(&self.round.progress[..until], potential)),
@@ -65,10 +65,10 @@ impl<'a> Course<'a> {
 
     /// Figure 9 (b): bandwidth in MB/s against % of the time.
     pub fn bandwidth(&self) -> [Line; 2] {
-        let per_second = |bytes: f64, stretch: &Stretch| bytes / stretch.elapsed_ns as f64 * 1e3;
+        let per_second = |bytes: f64, stretch: &Segment| bytes / stretch.elapsed_ns as f64 * 1e3;
         let delivered =
-            |stretch: &Stretch| per_second(stretch.blocks as f64 * self.block_bytes, stretch);
-        let potential = |stretch: &Stretch| per_second(self.potential_bytes(stretch.gaps), stretch);
+            |stretch: &Segment| per_second(stretch.blocks as f64 * self.block_bytes, stretch);
+        let potential = |stretch: &Segment| per_second(self.potential_bytes(stretch.gaps), stretch);
         [line("delivered", self.over(delivered)), line("potential", self.over(potential))]
     }
 
@@ -93,7 +93,7 @@ impl<'a> Course<'a> {
         gaps.potential_ns as f64 / 1e9 * self.media_bytes_per_second
     }
 
-    fn over<T>(&self, value: impl Fn(&Stretch) -> T) -> Vec<(f64, T)> {
+    fn over<T>(&self, value: impl Fn(&Segment) -> T) -> Vec<(f64, T)> {
         let stretches = self.stretches();
         stretches.iter().map(|stretch| (self.percent(&stretch.end), value(stretch))).collect()
     }
@@ -108,7 +108,7 @@ impl<'a> Course<'a> {
     }
 
     /// Ends are steps of the progress; stretches without a gap are left out.
-    fn stretches(&self) -> Vec<Stretch> {
+    fn stretches(&self) -> Vec<Segment> {
         let Round { elapsed_ns, progress, .. } = self.round;
         let length_ns = elapsed_ns / STRETCHES;
         let start = Progress { elapsed_ns: 0, blocks: 0, gaps: Gaps::default() };
@@ -121,7 +121,7 @@ impl<'a> Course<'a> {
             let gaps = end.gaps.since(&from.gaps);
             let elapsed_ns = end.elapsed_ns - from.elapsed_ns;
             let blocks = end.blocks - from.blocks;
-            (gaps.potential_ns > 0).then_some(Stretch { end, elapsed_ns, blocks, gaps })
+            (gaps.potential_ns > 0).then_some(Segment { end, elapsed_ns, blocks, gaps })
         };
         (1..=STRETCHES).filter_map(stretch).collect()
     }
@@ -187,7 +187,7 @@ mod tests {
         }
         TaskResult {
             name: "scan".into(),
-            kind: TaskKind::DataMining,
+            kind: TaskKind::Scan,
             blocks: 100,
             block_bytes: 1_000_000,
             deadline_ns: None,

@@ -13,7 +13,7 @@ use crate::page::{self, percent, rate, span};
 const WORTH_SAYING: f64 = 0.001;
 
 /// Part of a round from which its own course says how it slows down. Before that the end expected rests
-/// on how rounds slow down behind requests that go everywhere (`TRUST` and `Wear` of the model's
+/// on how rounds slow down behind requests that go everywhere (`TRUST` and `TailModel` of the model's
 /// estimate): gaps of requests that keep to parts of the drive reach the last blocks seldom or never.
 const SLOWING_SEEN: f64 = 0.5;
 
@@ -76,7 +76,7 @@ pub(super) fn delivered<const N: usize>(
 
 fn kind(task: &TaskWork) -> String {
     let what = match task.kind {
-        TaskKind::DataMining => "every block, from whatever moves it",
+        TaskKind::Scan => "every block, from whatever moves it",
         TaskKind::Sample => "so many blocks, whichever come by",
         TaskKind::Scrub => "every block, from the media",
         TaskKind::ScrubSample => "so many blocks from the media, whichever come by",
@@ -121,7 +121,8 @@ fn compare_rows(result: &CompareResult, block_bytes: u64) -> Vec<(&'static str, 
 
 fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
     let PrefetchResult { counts, memory_bytes } = *result;
-    let PrefetchCounts { reads, foreseen, hits, predicted, prefetched, used } = counts;
+    let PrefetchCounts { reads, predicted_reads, hits, predicted_blocks, prefetched, used } =
+        counts;
     let memory = Bytes::new(memory_bytes).human();
     let of_reads = |count| part(count, reads);
     vec![
@@ -138,8 +139,8 @@ fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
             "foreseen",
             format!(
                 "{} reads, {}, were of what was in memory or asked for",
-                grouped(foreseen),
-                of_reads(foreseen)
+                grouped(predicted_reads),
+                of_reads(predicted_reads)
             ),
         ),
         (
@@ -147,7 +148,7 @@ fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
             format!(
                 "{} blocks, {} of those asked for; {} of them were used",
                 grouped(prefetched),
-                part(prefetched, predicted),
+                part(prefetched, predicted_blocks),
                 part(used, prefetched)
             ),
         ),
@@ -216,7 +217,7 @@ fn part(count: u64, of: u64) -> String {
 /// What a round of a task is.
 pub(super) fn round_is(kind: TaskKind) -> &'static str {
     match kind {
-        TaskKind::DataMining => "scan",
+        TaskKind::Scan => "scan",
         TaskKind::Sample => "sample",
         TaskKind::Scrub => "scrub",
         TaskKind::ScrubSample => "scrub sample",
@@ -230,7 +231,7 @@ pub(super) fn round_is(kind: TaskKind) -> &'static str {
 /// Several of them.
 fn rounds_are(kind: TaskKind) -> &'static str {
     match kind {
-        TaskKind::DataMining => "scans",
+        TaskKind::Scan => "scans",
         TaskKind::Sample => "samples",
         TaskKind::Scrub => "scrubs",
         TaskKind::ScrubSample => "scrub samples",

@@ -98,7 +98,7 @@ fn gaps(
         gained if gained < 0.0 => format!("{} gained on the way", percent(-gained)),
         lost => format!("{} lost to extra seeks", percent(lost)),
     };
-    let holes = match result.external {
+    let holes = match result.host {
         Some(_) => ", with what lies between wanted blocks in a command",
         None => "",
     };

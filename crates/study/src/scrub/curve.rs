@@ -2,7 +2,7 @@
 
 use freewheel_sim::background::GapShares;
 
-use super::leaps::Burst;
+use super::projection::Burst;
 
 /// How far a scan is, and at what cost.
 #[derive(Debug, Clone, Copy, PartialEq)]

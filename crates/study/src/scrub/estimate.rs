@@ -7,7 +7,7 @@ use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::tasks::BLOCK_SIZE_MAX;
 use freewheel_model::freeblock::uses;
 use freewheel_model::freeblock::{
-    Around, ByNodes, Effort, FreeRun, Opportunity, Options, Planner, Rule, Spent, Watched,
+    ByNodes, Effort, FreeRun, GapUse, Opportunity, Options, Planner, Rule, TimedPlanner, Timer,
 };
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::curve::{self, At};
 use super::effort::{self, SCRUB_EFFORT, Work};
-use super::leaps::{Burst, End, Leaping, Pace, Setting, WHOLE, Watch};
+use super::projection::{Burst, End, Pace, Projection, Setting, WHOLE, Watch};
 use super::sample::Sample;
 use crate::free_work::HeadUse;
 
@@ -273,10 +273,10 @@ pub(crate) fn estimate(
     mut experiment: Experiment,
     trace: &TraceWorkload,
     asked: SimDuration,
-    around: Option<Around<'_>>,
+    around: Option<Timer<'_>>,
     progress: ScrubProgress<'_>,
 ) -> Result<ScrubEstimate, ConfigError> {
-    let buffer = experiment.spec.onboard.buffer.as_mut();
+    let buffer = experiment.spec.electronics.buffer.as_mut();
     let kept = buffer.is_some_and(|buffer| std::mem::take(&mut buffer.keep_free_blocks_before));
     let switched_off = kept && experiment.has_electronics();
     let (load, gap_shares) = load(&experiment)?;
@@ -390,8 +390,8 @@ impl Planner for Counted {
 
     fn done(&mut self, _: &FreeRun, _: SimTime) {}
 
-    fn filled(&mut self, gap: &Opportunity, spent: &Spent) {
-        self.0.add(gap, spent);
+    fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
+        self.0.add(gap, gap_use);
     }
 
     fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
@@ -422,7 +422,7 @@ fn scan<S: Source>(
     experiment: &Experiment,
     source: &mut S,
     setting: Setting,
-    around: Option<Around<'_>>,
+    around: Option<Timer<'_>>,
     progress: ScrubProgress<'_>,
 ) -> Result<(Vec<Scanned>, RunResult), ConfigError> {
     let arms = experiment.striping.arms();
@@ -430,15 +430,15 @@ fn scan<S: Source>(
     watch.unfinished.store(arms.into(), Ordering::Relaxed);
     let scan = |arm| {
         let prng = Prng::new(experiment.config.seed, &format!("leaps {arm}"));
-        Leaping::new(&experiment.drive, setting, prng, &watch)
+        Projection::new(&experiment.drive, setting, prng, &watch)
     };
-    let mut scans: Vec<Leaping> = (0..arms).map(scan).collect();
+    let mut scans: Vec<Projection> = (0..arms).map(scan).collect();
     let whole = WHOLE * u64::from(arms);
     let total = whole + 1;
     let mut source = Until { source, watch: &watch, requests: setting.pace.requests };
     let around = around.unwrap_or(&|decide: &mut dyn FnMut()| decide());
-    let mut watched: Vec<Watched> =
-        scans.iter_mut().map(|scan| Watched::new(scan, around)).collect();
+    let mut watched: Vec<TimedPlanner> =
+        scans.iter_mut().map(|scan| TimedPlanner::new(scan, around)).collect();
     let planners = watched.iter_mut().map(|scan| scan as &mut dyn Planner).collect();
     let mut reported = u64::MAX;
     let mut report = |_: &_| {
@@ -452,7 +452,7 @@ fn scan<S: Source>(
     };
     let result = experiment.run_source(&mut source, planners, &mut report)?;
     progress(total, total);
-    let of = |scan: &Leaping| Scanned {
+    let of = |scan: &Projection| Scanned {
         blocks: scan.blocks(),
         bursts: scan.bursts(),
         simulated: scan.simulated(),
@@ -465,13 +465,13 @@ fn scan<S: Source>(
 
 /// A scan behind a source of one's own, to hold estimates to whole scans: of the arm of a drive that
 /// has one.
-pub(crate) struct ScanBehind {
+pub(crate) struct BackgroundScan {
     scan: Scanned,
     /// Rotational latency in a nanosecond of the load.
     gap_share: f64,
 }
 
-impl ScanBehind {
+impl BackgroundScan {
     /// Simulated gap by gap, for at most so many requests, or else in the leaps of the estimate behind a
     /// trace.
     pub fn new<S: Source>(
@@ -723,7 +723,7 @@ impl ArmScrub {
 mod tests {
     use freewheel_model::sched::PolicySpec;
     use freewheel_sim::config::SimConfig;
-    use freewheel_sim::source::{Closed, Fit, Pattern, PatternSpec, Think};
+    use freewheel_sim::source::{Closed, Fit, Pattern, PatternSpec, ThinkTime};
 
     use super::*;
 
@@ -743,16 +743,16 @@ mod tests {
         let kib = Bytes::from_kib;
         let spec = PatternSpec { size: kib(8), align: kib(4), ..PatternSpec::default() };
         let pattern = Pattern::new(spec, experiment.striping.blocks(), 1).unwrap();
-        Closed::new(pattern, 10, Think::Constant(SimDuration::from_ms(30)), u64::MAX, 1)
+        Closed::new(pattern, 10, ThinkTime::Constant(SimDuration::from_ms(30)), u64::MAX, 1)
     }
 
     /// A scan behind them.
-    fn behind_clients(experiment: &Experiment, block_size: Bytes, pace: Pace) -> ScanBehind {
+    fn behind_clients(experiment: &Experiment, block_size: Bytes, pace: Pace) -> BackgroundScan {
         let setting = Setting { block_size, decisions: usual(Rule::Paths), pace };
         let source = &mut clients(experiment);
-        let (scan, result) = ScanBehind::scan(experiment, source, setting, &|_, _| {}).unwrap();
+        let (scan, result) = BackgroundScan::scan(experiment, source, setting, &|_, _| {}).unwrap();
         let potential_ns = result.free.unwrap().time.potential_ns;
-        ScanBehind { scan, gap_share: potential_ns as f64 / result.elapsed_ns as f64 }
+        BackgroundScan { scan, gap_share: potential_ns as f64 / result.elapsed_ns as f64 }
     }
 
     #[test]
@@ -782,7 +782,7 @@ mod tests {
         file
     }
 
-    fn arm_of(scan: &ScanBehind, experiment: &Experiment, block_size: Bytes) -> ArmScrub {
+    fn arm_of(scan: &BackgroundScan, experiment: &Experiment, block_size: Bytes) -> ArmScrub {
         let media_rate = experiment.drive.mean_media_rate_bytes_per_second();
         ArmScrub::new(&scan.scan, block_size, scan.gap_share, media_rate)
     }
@@ -827,7 +827,7 @@ mod tests {
         // So that it gets far within these requests.
         let pace = Pace { step_max: 0.5, gaps_max: PACE.gaps, ..PACE };
         let (whole, leaping) = (scan(NO_LEAPS), scan(pace));
-        let all = |behind: &ScanBehind, part: fn(&Burst) -> u64| {
+        let all = |behind: &BackgroundScan, part: fn(&Burst) -> u64| {
             behind.scan.bursts.iter().map(part).sum::<u64>()
         };
         // The same gaps, however long bursts are, with ever less wanted in those of the leaping scan.
@@ -926,14 +926,15 @@ mod tests {
         config.workload = freewheel_sim::config::Workload::Trace(trace.clone());
         config.scheduler = PolicySpec::Fcfs;
         let experiment = Experiment::new(config).unwrap();
-        let scan =
-            |whole| ScanBehind::trace(&experiment, &trace, Rule::Paths, whole, &|_, _| {}).unwrap();
+        let scan = |whole| {
+            BackgroundScan::trace(&experiment, &trace, Rule::Paths, whole, &|_, _| {}).unwrap()
+        };
         let (whole, leaping) = (scan(Some(300_000)), scan(None));
         let read = whole.read_share();
         assert!((0.05..0.9).contains(&read), "{read}");
         assert_ne!(leaping.scan.end, End::Complete, "the gaps reach a part of the drive only");
         for part in [0.25, 0.5, 0.75, 1.0] {
-            let at = |scan: &ScanBehind| scan.seconds_until(part * read).unwrap();
+            let at = |scan: &BackgroundScan| scan.seconds_until(part * read).unwrap();
             let ratio = at(&leaping) / at(&whole);
             assert!((0.7..1.3).contains(&ratio), "{ratio} at {part} of {read}");
         }

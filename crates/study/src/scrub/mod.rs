@@ -7,13 +7,13 @@
 //! media, so only what is read counts, and pieces of blocks need not be held.
 
 mod curve;
+mod depletion;
 mod effort;
 mod estimate;
-mod leaps;
+mod projection;
 mod sample;
 mod spread;
-mod thin;
 
 pub use effort::{SCRUB_EFFORT, SCRUB_EFFORTS};
 pub use estimate::{ArmScrub, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
-pub(crate) use estimate::{ScanBehind, estimate};
+pub(crate) use estimate::{BackgroundScan, estimate};

@@ -42,14 +42,14 @@ impl Sample {
     /// The pieces in such an order that any few that follow on each other are spread evenly over the
     /// trace. Between two the drive is given `rest` for each record, as long as it took beyond the
     /// trace's own time: a load that it cannot keep up with would pile up for ever.
-    pub fn for_ever(&self, rest: SimDuration) -> ForEver<'_> {
+    pub fn for_ever(&self, rest: SimDuration) -> CyclicSource<'_> {
         let pieces = self.pieces.len();
         // The golden section leaves no stretch out for long.
         let golden = (pieces as f64 * 0.618_034) as usize;
         let step = (golden.max(1)..).find(|&step| gcd(step, pieces) == 1).unwrap_or(1);
         let begins = self.pieces.first().and_then(|piece| piece.records.first());
         let clock = begins.map_or(SimTime::ZERO, |record| record.arrival);
-        ForEver { pieces: &self.pieces, step, rest, piece: 0, at: 0, clock, last: clock }
+        CyclicSource { pieces: &self.pieces, step, rest, piece: 0, at: 0, clock, last: clock }
     }
 }
 
@@ -94,7 +94,7 @@ impl Sampler {
 
 /// The records of a sample without end; none of an empty one.
 #[derive(Debug)]
-pub(super) struct ForEver<'a> {
+pub(super) struct CyclicSource<'a> {
     pieces: &'a [Piece],
     step: usize,
     rest: SimDuration,
@@ -106,7 +106,7 @@ pub(super) struct ForEver<'a> {
     last: SimTime,
 }
 
-impl Iterator for ForEver<'_> {
+impl Iterator for CyclicSource<'_> {
     type Item = Result<Record, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,6 +1,6 @@
 //! A request of a trace, as the real drive served it and as ours did.
 
-use freewheel_model::onboard::{Served, Unit};
+use freewheel_model::electronics::{Served, Unit};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 

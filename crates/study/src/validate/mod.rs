@@ -9,7 +9,7 @@ mod spindle;
 use std::sync::Arc;
 
 use freewheel_model::drive::spec::DriveSpec;
-use freewheel_model::onboard::Unit;
+use freewheel_model::electronics::Unit;
 use freewheel_sim::config::{ConfigError, TraceWorkload, open};
 use freewheel_sim::library;
 use freewheel_trace::Record;

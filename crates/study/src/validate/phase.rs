@@ -5,7 +5,7 @@
 //! the floor of the error request by request.
 
 use freewheel_model::drive::Drive;
-use freewheel_model::onboard::Unit;
+use freewheel_model::electronics::Unit;
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 

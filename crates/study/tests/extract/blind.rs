@@ -2,7 +2,7 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{CurveSpec, Turn};
-use freewheel_model::onboard::spec::{SectorFormat, WriteCache};
+use freewheel_model::electronics::spec::{SectorFormat, WriteCache};
 use freewheel_study::{Confidence, ExtractOptions, Extraction, Journal, extract};
 use freewheel_units::{Op, Prng, SimDuration};
 
@@ -22,8 +22,8 @@ fn check_hidden(hidden: &Hidden, name: &str) -> Extraction {
     check_mapping(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
     check_held_out(&found);
-    let segments = found.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments);
-    assert_eq!(segments, hidden.spec.onboard.buffer.as_ref().map(|buffer| buffer.segments));
+    let segments = found.spec.electronics.buffer.as_ref().map(|buffer| buffer.segments);
+    assert_eq!(segments, hidden.spec.electronics.buffer.as_ref().map(|buffer| buffer.segments));
     let off = difference(&hidden.spec, &found.spec, false);
     println!(
         "{name}: {} commands, {:.0} s, jitter {:.1} us, responses off by {:.1} us",
@@ -75,7 +75,7 @@ fn in_sectors(mut hidden: Hidden, sector: SectorFormat) -> Hidden {
         zone.slips = slips.flat_map(|slip| slip..slip + 8).collect();
         zone.spares = (zone.spares % (per_track - 16)).next_multiple_of(8) + 8;
     }
-    hidden.spec.onboard.sector = sector;
+    hidden.spec.electronics.sector = sector;
     hidden
 }
 
@@ -85,7 +85,7 @@ fn hidden_drives_of_4kn_are_found_out_in_whole_sectors() {
         let plain = hidden("exos-7e8-8tb", seed);
         let hidden = in_sectors(plain, SectorFormat::Native4096);
         let found = check_hidden(&hidden, &format!("4kn {seed}"));
-        assert_eq!(found.spec.onboard.sector, SectorFormat::Native4096);
+        assert_eq!(found.spec.electronics.sector, SectorFormat::Native4096);
     }
 }
 
@@ -93,7 +93,7 @@ fn hidden_drives_of_4kn_are_found_out_in_whole_sectors() {
 fn a_hidden_drive_of_512e_is_found_out_in_whole_sectors() {
     let hidden = in_sectors(hidden("exos-7e8-8tb", 33), SectorFormat::Emulated512);
     let found = check_hidden(&hidden, "512e");
-    assert_eq!(found.spec.onboard.sector, SectorFormat::Emulated512);
+    assert_eq!(found.spec.electronics.sector, SectorFormat::Emulated512);
 }
 
 /// With times of writes that differ from those of reads.
@@ -102,8 +102,8 @@ fn hidden_writes(base: &str, seed: u64) -> Hidden {
     let mut prng = Prng::new(seed, "hidden writes");
     let mut us = |from: u64, to: u64| SimDuration::from_us(from + prng.below(to - from));
     hidden.spec.seek.write_settle = us(100, 700);
-    hidden.spec.onboard.read_write_switch = us(0, 900);
-    hidden.habits.write_cache = Some(WriteCache::Off);
+    hidden.spec.electronics.read_write_switch = us(0, 900);
+    hidden.behaviour.write_cache = Some(WriteCache::Off);
     if let (CurveSpec::PowerLinear { full_ms, .. }, 1) = (&hidden.spec.seek.read, seed % 2) {
         let full_ms = full_ms + 1.0;
         hidden.spec.seek.write =
@@ -131,7 +131,7 @@ fn check_hidden_writes(hidden: &Hidden, name: &str) {
     println!("{name}: {} commands, responses off by {:.1} us", found.commands, off / 1e3);
     let (settle, hidden_settle) = (found.spec.seek.write_settle, hidden.spec.seek.write_settle);
     let (switch, hidden_switch) =
-        (found.spec.onboard.read_write_switch, hidden.spec.onboard.read_write_switch);
+        (found.spec.electronics.read_write_switch, hidden.spec.electronics.read_write_switch);
     println!("settle {settle} for {hidden_settle}, switch {switch} for {hidden_switch}");
     assert!(off < 100_000.0, "{off} ns");
     if hidden.spec.seek.write.is_none() {
@@ -164,8 +164,8 @@ fn writes_of_a_hidden_drive_of_4kn_are_found_out() {
 #[test]
 fn writes_that_a_cache_answers_are_refused_with_the_way_out() {
     let mut hidden = hidden_writes("atlas10k", 22);
-    hidden.habits.write_cache = Some(WriteCache::On);
-    let mut drive = emulated(&hidden.spec, &hidden.habits, 1);
+    hidden.behaviour.write_cache = Some(WriteCache::On);
+    let mut drive = emulated(&hidden.spec, &hidden.behaviour, 1);
     let options = ExtractOptions { name: "found".into(), seed: 1, writes: true };
     let error = extract(&mut drive, &options, Journal::default(), &|_| {}).unwrap_err();
     assert!(error.to_string().contains("hdparm -W0"), "{error}");
@@ -193,7 +193,7 @@ fn heads_are_counted_by_time_where_all_skews_are_alike() {
 /// busy host.
 fn hidden_electronics(seed: u64) -> Hidden {
     let mut hidden = hidden("atlas10k", seed);
-    hidden.habits.reply_jitter = SimDuration::from_us(25);
+    hidden.behaviour.reply_jitter = SimDuration::from_us(25);
     // Of fewer the buffer would hold most.
     hidden.spec.surfaces = hidden.spec.surfaces.max(4);
     let mut prng = Prng::new(seed, "electronics");
@@ -202,7 +202,7 @@ fn hidden_electronics(seed: u64) -> Hidden {
         let on = !hidden.spec.zero_latency.read;
         (hidden.spec.zero_latency.read, hidden.spec.zero_latency.write) = (on, on);
     }
-    if let Some(buffer) = &mut hidden.spec.onboard.buffer {
+    if let Some(buffer) = &mut hidden.spec.electronics.buffer {
         buffer.partial_hits ^= flips();
         buffer.keep_requested ^= flips();
         buffer.almost_hits ^= flips();
@@ -219,15 +219,15 @@ fn of_electronics_that_are_said_to_be_measured_all_are_what_they_were_found_to_b
     for seed in 1..=ELECTRONICS {
         let hidden = hidden_electronics(seed);
         let found = extracted(&hidden, false);
-        let buffer = hidden.spec.onboard.buffer.unwrap();
+        let buffer = hidden.spec.electronics.buffer.unwrap();
         for (key, truth) in [
             ("zero_latency", yes(hidden.spec.zero_latency.read)),
-            ("onboard.buffer.read_ahead", format!("{:?}", buffer.read_ahead)),
-            ("onboard.buffer.partial_hits", yes(buffer.partial_hits)),
-            ("onboard.buffer.keep_free_blocks_before", yes(buffer.keep_free_blocks_before)),
-            ("onboard.buffer.keep_requested", yes(buffer.keep_requested)),
-            ("onboard.buffer.almost_hits", yes(buffer.almost_hits)),
-            ("onboard.buffer.read_ahead_on_hit", yes(buffer.read_ahead_on_hit)),
+            ("electronics.buffer.read_ahead", format!("{:?}", buffer.read_ahead)),
+            ("electronics.buffer.partial_hits", yes(buffer.partial_hits)),
+            ("electronics.buffer.keep_free_blocks_before", yes(buffer.keep_free_blocks_before)),
+            ("electronics.buffer.keep_requested", yes(buffer.keep_requested)),
+            ("electronics.buffer.almost_hits", yes(buffer.almost_hits)),
+            ("electronics.buffer.read_ahead_on_hit", yes(buffer.read_ahead_on_hit)),
         ] {
             let value = found.values.iter().find(|value| value.key == key).unwrap();
             if value.confidence == Confidence::Measured {

@@ -2,16 +2,16 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::{DriveSpec, Mapping, Turn, ZoneSpec};
-use freewheel_model::onboard::spec::WriteCache;
-use freewheel_sim::black_box::{BlackBox, Command, Habits};
+use freewheel_model::electronics::spec::WriteCache;
+use freewheel_sim::black_box::{Behaviour, BlackBox, Command};
 use freewheel_study::{Confidence, Extraction};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};
 
 use crate::hidden::emulated;
 
 /// Response times of random requests, one after the other; one of two is a write if there are some.
-pub fn responses(spec: &DriveSpec, habits: &Habits, writes: bool) -> Vec<f64> {
-    let mut drive = emulated(spec, habits, 7);
+pub fn responses(spec: &DriveSpec, behaviour: &Behaviour, writes: bool) -> Vec<f64> {
+    let mut drive = emulated(spec, behaviour, 7);
     let mut prng = Prng::new(11, "reads");
     let sector = drive.sector().physical_blocks();
     let sectors = drive.blocks().get() / u64::from(sector);
@@ -44,7 +44,7 @@ pub fn turned(spec: &DriveSpec, by_ns: u64) -> DriveSpec {
 pub fn difference(truth: &DriveSpec, found: &DriveSpec, writes: bool) -> f64 {
     let write_cache = Some(WriteCache::Off);
     let seek_jitter = Some(SimDuration::ZERO);
-    let still = Habits { seek_jitter, write_cache, ..Habits::default() };
+    let still = Behaviour { seek_jitter, write_cache, ..Behaviour::default() };
     let first = |spec: &DriveSpec| responses(spec, &still, false)[0] as i64;
     let period = truth.rotation_period.ns() as i64;
     let late = (first(truth) - first(found)).rem_euclid(period) as u64;

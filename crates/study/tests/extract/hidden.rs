@@ -1,7 +1,7 @@
 //! Drives whose parameters are hidden from who extracts them.
 
 use freewheel_model::drive::spec::{CurveSpec, DriveSpec, Mapping, Turn, ZoneSpec};
-use freewheel_sim::black_box::{BadBlocks, EmulatedDrive, Habits, VirtualDrive};
+use freewheel_sim::black_box::{BadBlocks, Behaviour, EmulatedDrive, VirtualDrive};
 use freewheel_sim::library;
 use freewheel_study::{ExtractOptions, Extraction, Journal, extract};
 use freewheel_units::{Prng, SimDuration};
@@ -9,7 +9,7 @@ use freewheel_units::{Prng, SimDuration};
 /// A drive to be found out.
 pub struct Hidden {
     pub spec: DriveSpec,
-    pub habits: Habits,
+    pub behaviour: Behaviour,
     pub seed: u64,
 }
 
@@ -67,26 +67,26 @@ pub fn hidden(base: &str, seed: u64) -> Hidden {
         full_ms: full,
     };
     spec.seek.write = None;
-    if let Some(buffer) = &mut spec.onboard.buffer {
+    if let Some(buffer) = &mut spec.electronics.buffer {
         buffer.segments = between(4, 24) as u32;
         buffer.write_segments = 1;
     }
-    let habits = Habits {
+    let behaviour = Behaviour {
         seek_jitter: Some(SimDuration::from_us(between(0, 40))),
         reply_jitter: SimDuration::from_us(between(0, 25)),
-        ..Habits::default()
+        ..Behaviour::default()
     };
-    Hidden { spec, habits, seed }
+    Hidden { spec, behaviour, seed }
 }
 
-pub fn emulated(spec: &DriveSpec, habits: &Habits, seed: u64) -> VirtualDrive {
+pub fn emulated(spec: &DriveSpec, behaviour: &Behaviour, seed: u64) -> VirtualDrive {
     VirtualDrive::new(
-        EmulatedDrive::new(spec, &spec.name, habits, BadBlocks::default(), seed).unwrap(),
+        EmulatedDrive::new(spec, &spec.name, behaviour, BadBlocks::default(), seed).unwrap(),
     )
 }
 
 pub fn extracted(hidden: &Hidden, writes: bool) -> Extraction {
-    let mut drive = emulated(&hidden.spec, &hidden.habits, hidden.seed);
+    let mut drive = emulated(&hidden.spec, &hidden.behaviour, hidden.seed);
     let options = ExtractOptions { name: "found".into(), seed: 1, writes };
     extract(&mut drive, &options, Journal::default(), &|_| {}).unwrap()
 }

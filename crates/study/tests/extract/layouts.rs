@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use freewheel_model::drive::spec::{CurveSpec, DriveSpec, Mapping, Order, SpareUnit};
-use freewheel_model::onboard::spec::OnboardSpec;
+use freewheel_model::drive::spec::{CurveSpec, Direction, DriveSpec, Mapping, SpareUnit};
+use freewheel_model::electronics::spec::ElectronicsSpec;
 use freewheel_study::{Confidence, Extraction, Journal, extract};
 use freewheel_units::{Prng, SimDuration};
 
@@ -15,7 +15,7 @@ fn laid_out(seed: u64, change: impl Fn(&mut DriveSpec, &mut dyn FnMut(u64, u64) 
     let mut hidden = hidden("atlas10k", seed);
     let mut prng = Prng::new(seed, "layout");
     let spec = &mut hidden.spec;
-    spec.onboard = OnboardSpec::default();
+    spec.electronics = ElectronicsSpec::default();
     (spec.mapping, spec.surfaces) = (Mapping::Cylinder, 2 + prng.below(7) as u32);
     spec.zones.iter_mut().for_each(|zone| zone.slips.clear());
     change(spec, &mut |from, to| from + prng.below(to - from));
@@ -45,7 +45,7 @@ fn spares_of(
 
 /// Whether all blocks lie where the file says. If not, there is none, or this is said.
 fn check_or_said(hidden: &Hidden) -> bool {
-    let mut drive = emulated(&hidden.spec, &hidden.habits, hidden.seed);
+    let mut drive = emulated(&hidden.spec, &hidden.behaviour, hidden.seed);
     let Ok(found) = extract(&mut drive, &options(), Journal::default(), &|_| {}) else {
         return false;
     };
@@ -134,12 +134,12 @@ fn every_one_of_several_defects_of_a_track_is_found_to_the_sector() {
 }
 
 /// In bands of so many cylinders.
-fn banded(seed: u64, width: u64, orders: [Order; 2]) -> Hidden {
+fn banded(seed: u64, width: u64, orders: [Direction; 2]) -> Hidden {
     banded_and(seed, (width, 0), orders)
 }
 
 /// And so many cylinders in a narrower one at each zone's end.
-fn banded_and(seed: u64, (width, rest): (u64, u64), orders: [Order; 2]) -> Hidden {
+fn banded_and(seed: u64, (width, rest): (u64, u64), orders: [Direction; 2]) -> Hidden {
     laid_out(seed, |spec, between| {
         let [cylinder_order, surface_order] = orders;
         let cylinders = width as u32;
@@ -158,7 +158,7 @@ fn banded_and(seed: u64, (width, rest): (u64, u64), orders: [Order; 2]) -> Hidde
 
 #[test]
 fn bands_of_cylinders_are_found_with_the_orders_in_them() {
-    let (on, back) = (Order::Forward, Order::Serpentine);
+    let (on, back) = (Direction::Forward, Direction::Serpentine);
     for (seed, width, orders) in
         [(1, 24, [back, back]), (2, 100, [on, on]), (3, 57, [back, on]), (5, 12, [on, back])]
     {
@@ -176,7 +176,7 @@ fn bands_of_cylinders_are_found_with_the_orders_in_them() {
 
 #[test]
 fn the_order_of_surfaces_is_found_where_a_head_switch_takes_longer_than_a_short_seek() {
-    let (on, back) = (Order::Forward, Order::Serpentine);
+    let (on, back) = (Direction::Forward, Direction::Serpentine);
     for (seed, width, orders) in
         [(1, 80, [back, back]), (2, 100, [on, on]), (3, 57, [back, on]), (5, 70, [on, back])]
     {
@@ -197,7 +197,7 @@ fn the_order_of_surfaces_is_found_where_a_head_switch_takes_longer_than_a_short_
 /// They are not understood, but there is no wrong file of which this is not said.
 #[test]
 fn narrower_bands_at_the_ends_of_zones_are_found_or_it_is_said_that_they_are_not() {
-    let (on, back) = (Order::Forward, Order::Serpentine);
+    let (on, back) = (Direction::Forward, Direction::Serpentine);
     for (seed, width, rest, orders) in [
         (1, 24, 7, [back, back]),
         (2, 100, 31, [on, on]),

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use freewheel_model::onboard::spec::SectorFormat;
-use freewheel_sim::black_box::{Answer, BlackBox, Command, Gone};
+use freewheel_model::electronics::spec::SectorFormat;
+use freewheel_sim::black_box::{Answer, BlackBox, Command, DriveGone};
 use freewheel_study::{ExtractError, Journal, extract};
 use freewheel_units::{Blocks, Lbn, Prng, SimDuration, SimTime};
 
@@ -48,7 +48,7 @@ impl BlackBox for Memory {
         false
     }
 
-    fn next_answer(&mut self, _: SimTime) -> Result<Option<Answer>, Gone> {
+    fn next_answer(&mut self, _: SimTime) -> Result<Option<Answer>, DriveGone> {
         let Some(command) = self.asked.take() else { return Ok(None) };
         let is_new = self.was_read.insert(command.start.get());
         let took_us = self.took_us[usize::from(!is_new)](&mut self.prng);

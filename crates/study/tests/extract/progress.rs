@@ -30,7 +30,7 @@ impl From<&ExtractStep<'_>> for Told {
 /// All that is told of an extraction that goes on behind these answers, what it finds, and all answers.
 fn told(past: VecDeque<JournalEntry>) -> (Vec<Told>, Extraction, Vec<JournalEntry>) {
     let hidden = hidden("exos-7e8-8tb", 9);
-    let mut drive = emulated(&hidden.spec, &hidden.habits, 9);
+    let mut drive = emulated(&hidden.spec, &hidden.behaviour, 9);
     let told = RefCell::new(Vec::new());
     let mut answers: Vec<JournalEntry> = past.iter().copied().collect();
     let keep = Box::new(|entry: &JournalEntry| {

@@ -1,6 +1,6 @@
 //! Spindles whose speed wanders.
 
-use freewheel_sim::black_box::{Habits, SpindleDrift};
+use freewheel_sim::black_box::{Behaviour, SpindleDrift};
 use freewheel_sim::library;
 use freewheel_study::{Journal, extract};
 
@@ -12,7 +12,7 @@ use crate::hidden::{emulated, extracted, hidden, options};
 fn check_followed(base: &str, seed: u64, drift: &str) {
     let mut hidden = hidden(base, seed);
     let drift: SpindleDrift = drift.parse().unwrap();
-    hidden.habits.spindle_drift = Some(drift);
+    hidden.behaviour.spindle_drift = Some(drift);
     let found = extracted(&hidden, false);
     let mut truth = hidden.spec.clone();
     // The mean of the time it took is within the extremes.
@@ -49,7 +49,8 @@ fn a_spindle_that_changes_for_longer_than_it_takes_is_followed_whatever_the_seed
 fn the_cheetah_4lp_is_found_as_it_is_though_its_spindle_wanders() {
     let drift = Some("2ppm/30min".parse().unwrap());
     let truth = library::spec("cheetah4lp").unwrap();
-    let mut drive = emulated(&truth, &Habits { spindle_drift: drift, ..Habits::default() }, 1);
+    let mut drive =
+        emulated(&truth, &Behaviour { spindle_drift: drift, ..Behaviour::default() }, 1);
     let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     let (same, _) = layouts(&truth, &found.spec);
     assert!(same[0] == 2000 && same[2] == 2000, "{same:?}");
@@ -61,7 +62,8 @@ fn how_fast_a_spindle_changes_is_told_where_it_takes_an_hour() {
     // Over ten hours by 10 ppm.
     let drift = Some("5ppm/10h".parse().unwrap());
     let truth = library::spec("cheetah9lp").unwrap();
-    let mut drive = emulated(&truth, &Habits { spindle_drift: drift, ..Habits::default() }, 1);
+    let mut drive =
+        emulated(&truth, &Behaviour { spindle_drift: drift, ..Behaviour::default() }, 1);
     let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     let period = found.values.iter().find(|value| value.key == "rotation_period").unwrap();
     let (before, _) = period.source.split_once(" ppm an hour").unwrap();

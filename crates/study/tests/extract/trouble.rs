@@ -1,9 +1,9 @@
 //! Hosts that are busy, drives that break, connections that end.
 
 use freewheel_model::drive::spec::Mapping;
-use freewheel_model::onboard::spec::{OnboardSpec, SectorFormat};
+use freewheel_model::electronics::spec::{ElectronicsSpec, SectorFormat};
 use freewheel_sim::black_box::{
-    Activity, Answer, BadBlocks, BlackBox, Command, EmulatedDrive, Gone, VirtualDrive,
+    Activity, Answer, BadBlocks, BlackBox, Command, DriveGone, EmulatedDrive, VirtualDrive,
 };
 use freewheel_study::{ExtractError, Journal, JournalEntry, JournalHead, extract, read_journal};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
@@ -48,8 +48,8 @@ impl BlackBox for Troubled {
         self.drive.holds(start, blocks)
     }
 
-    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, Gone> {
-        self.answers_left = self.answers_left.checked_sub(1).ok_or(Gone("it broke".into()))?;
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, DriveGone> {
+        self.answers_left = self.answers_left.checked_sub(1).ok_or(DriveGone("it broke".into()))?;
         let answer = self.drive.next_answer(until)?;
         let late = self.late();
         Ok(answer.map(|answer| {
@@ -75,7 +75,7 @@ fn a_busy_host_is_stood() {
         ("exos-7e8-8tb", 12),
     ] {
         let hidden = hidden(base, seed);
-        let drive = emulated(&hidden.spec, &hidden.habits, seed);
+        let drive = emulated(&hidden.spec, &hidden.behaviour, seed);
         let prng = Prng::new(seed, "trouble");
         let mut drive = Troubled { drive, prng, is_busy: true, answers_left: u64::MAX };
         let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
@@ -89,7 +89,7 @@ fn a_busy_host_is_stood() {
 fn what_the_drive_does_for_itself_meanwhile_is_stood() {
     let mut hidden = hidden("exos-7e8-8tb", 4);
     let (every, lasts) = (SimDuration::from_secs(1), SimDuration::from_ms(60));
-    hidden.habits.activity = Some(Activity { every, lasts });
+    hidden.behaviour.activity = Some(Activity { every, lasts });
     let found = extracted(&hidden, false);
     check_layout(&hidden.spec, &found);
     check_seeks(&hidden.spec, &found);
@@ -100,12 +100,13 @@ fn blocks_that_cannot_be_read_are_told_and_passed_over() {
     let hidden = hidden("exos-7e8-8tb", 4);
     let per_track = u64::from(hidden.spec.zones[0].blocks_per_track);
     // The first ones of the drive, a track's end, and one of two thousand elsewhere.
-    let count = emulated(&hidden.spec, &hidden.habits, 1).blocks().get();
+    let count = emulated(&hidden.spec, &hidden.behaviour, 1).blocks().get();
     let mut prng = Prng::new(3, "bad blocks");
     let places = [0, 1, per_track - 1, per_track].into_iter();
     let bad: Vec<u64> = places.chain((0..count / 2000).map(|_| prng.below(count))).collect();
     let bad = BadBlocks::new(bad.into_iter().map(Lbn::new), SimDuration::from_ms(300));
-    let drive = EmulatedDrive::new(&hidden.spec, "hidden", &hidden.habits, bad.clone(), 4).unwrap();
+    let drive =
+        EmulatedDrive::new(&hidden.spec, "hidden", &hidden.behaviour, bad.clone(), 4).unwrap();
     let mut drive = VirtualDrive::new(drive);
     let found = extract(&mut drive, &options(), Journal::default(), &|_| {}).unwrap();
     check_layout(&hidden.spec, &found);
@@ -120,17 +121,18 @@ fn blocks_that_cannot_be_read_are_told_and_passed_over() {
 fn a_zone_of_two_cylinders_of_which_one_begins_with_a_block_that_cannot_be_read_comes_to_an_end() {
     let mut hidden = hidden("atlas10k", 10);
     let spec = &mut hidden.spec;
-    (spec.surfaces, spec.mapping, spec.onboard) = (3, Mapping::Cylinder, OnboardSpec::default());
+    (spec.surfaces, spec.mapping, spec.electronics) =
+        (3, Mapping::Cylinder, ElectronicsSpec::default());
     let last = spec.zones.last_mut().unwrap();
     last.last_cylinder = last.first_cylinder + 1;
     (last.slips, last.spares) = (Vec::new(), 5);
     let tracks = u64::from(last.blocks_per_track);
     spec.cylinders = last.last_cylinder + 1;
-    let blocks = emulated(spec, &hidden.habits, 1).blocks().get();
+    let blocks = emulated(spec, &hidden.behaviour, 1).blocks().get();
     // The last track of the last cylinder but one.
     let bad = blocks + 5 - 4 * tracks;
     let bad = BadBlocks::new([Lbn::new(bad)], SimDuration::from_ms(300));
-    let drive = EmulatedDrive::new(&hidden.spec, "hidden", &hidden.habits, bad, 4).unwrap();
+    let drive = EmulatedDrive::new(&hidden.spec, "hidden", &hidden.behaviour, bad, 4).unwrap();
     let mut drive = Troubled {
         drive: VirtualDrive::new(drive),
         prng: Prng::new(1, "trouble"),
@@ -150,7 +152,7 @@ fn an_extraction_that_breaks_off_again_and_again_goes_on_and_finds_the_same() {
     let found = loop {
         sessions += 1;
         // Each time the drive stands at another angle, and its clock begins anew.
-        let drive = emulated(&hidden.spec, &hidden.habits, sessions);
+        let drive = emulated(&hidden.spec, &hidden.behaviour, sessions);
         let prng = Prng::new(sessions, "trouble");
         let mut drive = Troubled { drive, prng, is_busy: false, answers_left: 7_001 };
         drive.drive.sleep_until(SimTime::from_ns(sessions * 1_234_567));
@@ -161,7 +163,7 @@ fn an_extraction_that_breaks_off_again_and_again_goes_on_and_finds_the_same() {
         });
         match extract(&mut drive, &options(), Journal { past, keep }, &|_| {}) {
             Ok(found) => break found,
-            Err(ExtractError::Gone(_)) => {}
+            Err(ExtractError::DriveGone(_)) => {}
             Err(error) => panic!("{error}"),
         }
     };
@@ -185,7 +187,7 @@ fn a_journal_of_another_drive_is_refused() {
         is_bad: false,
     };
     let journal = Journal { past: [entry].into(), ..Journal::default() };
-    let mut drive = emulated(&hidden.spec, &hidden.habits, 1);
+    let mut drive = emulated(&hidden.spec, &hidden.behaviour, 1);
     let error = extract(&mut drive, &options(), journal, &|_| {}).unwrap_err();
     assert!(error.to_string().contains("another drive"), "{error}");
 }

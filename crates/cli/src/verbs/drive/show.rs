@@ -226,7 +226,7 @@ pub fn held_out(rows: &[HeldOut]) -> String {
     let harm = match rows.first().is_some_and(is_harmful) {
         true => {
             "WRONG: with the electronics that the file has, requests are foretold worse than by the \
-             mechanics alone: remove `onboard` from the file, or extract it again when the host has \
+             mechanics alone: remove `electronics` from the file, or extract it again when the host has \
              nothing else to do\n"
         }
         false => "",
@@ -296,7 +296,7 @@ mod tests {
             mechanics_mean: us(9000),
             mechanics_demerit: us(mechanics_demerit),
         };
-        assert!(held_out(&[row(1177, 257)]).contains("remove `onboard`"));
+        assert!(held_out(&[row(1177, 257)]).contains("remove `electronics`"));
         assert!(!held_out(&[row(300, 257)]).contains("WRONG"));
         assert!(!held_out(&[row(50, 1200)]).contains("WRONG"));
     }

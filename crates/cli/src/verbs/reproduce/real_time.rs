@@ -7,7 +7,7 @@ use std::process::Command;
 use freewheel::live::trial::{self, Outcome};
 use freewheel::sim::black_box::JitterShape;
 use freewheel::sim::config::Experiment;
-use freewheel::study::claims::{self, Beside, REAL_TIME, Seen};
+use freewheel::study::claims::{self, Comparison, REAL_TIME, RealTimeRun};
 use freewheel::study::four_digits;
 use freewheel::units::{BLOCK_BYTES, SimDuration};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ const LONGEST: SimDuration = SimDuration::from_secs(86_400);
 struct Document {
     id: &'static str,
     length_ns: u64,
-    rows: Vec<Beside>,
+    rows: Vec<Comparison>,
     /// When the drive gave its replies, without the scan and with it.
     replies: [Replies; 2],
 }
@@ -66,7 +66,7 @@ pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result
     judge(&document.rows, length)
 }
 
-fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Replies), Failure> {
+fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(RealTimeRun, Replies), Failure> {
     // How many requests there are is found out by the clock.
     let experiment = claims::real_time_experiment(seed, scans, 1)?;
     let emulator = |folder: &Path, socket: &Path| emulator(&experiment, folder, socket);
@@ -80,7 +80,7 @@ fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(Seen, Replies), F
     let late = replies.lateness.summary;
     let seconds = played.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
     let scanned: u64 = report.jobs.iter().map(|job| job.delivered.get()).sum();
-    let seen = Seen {
+    let seen = RealTimeRun {
         requests: played.requests,
         requests_per_second: played.requests as f64 / seconds,
         mean_response_ms: played.responses.summary().mean_ns / 1e6,
@@ -96,16 +96,16 @@ fn emulator(experiment: &Experiment, folder: &Path, socket: &Path) -> io::Result
     let file = folder.join("drive.toml");
     let text = toml::to_string(&experiment.spec).map_err(io::Error::other)?;
     std::fs::write(&file, text)?;
-    let external = experiment.config.external.unwrap_or_default();
+    let host = experiment.config.host.unwrap_or_default();
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("emulate").arg(&file).arg("--socket").arg(socket).arg("--json");
     command.args(["--write-cache", "off"]);
-    command.args(["--queue-depth", &external.scheduler.at_drive.to_string()]);
+    command.args(["--queue-depth", &host.scheduler.queue_depth.to_string()]);
     command.args(["--seed", &experiment.config.seed.to_string()]);
-    if let Some(jitter) = external.habits.seek_jitter {
+    if let Some(jitter) = host.behaviour.seek_jitter {
         command.args(["--seek-jitter", &jitter.to_string()]);
     }
-    if external.habits.seek_jitter_shape == JitterShape::Normal {
+    if host.behaviour.seek_jitter_shape == JitterShape::Normal {
         command.args(["--seek-jitter-shape", "normal"]);
     }
     Ok(command)
@@ -135,7 +135,7 @@ fn text(document: &Document, length: SimDuration) -> String {
     )
 }
 
-fn judge(rows: &[Beside], length: SimDuration) -> Result<(), Failure> {
+fn judge(rows: &[Comparison], length: SimDuration) -> Result<(), Failure> {
     let outside: Vec<&str> =
         rows.iter().filter(|row| !row.inside).map(|row| row.quantity).collect();
     if outside.is_empty() {

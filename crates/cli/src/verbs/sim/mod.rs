@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use freewheel::live::stopwatch::Stopwatch;
-use freewheel::model::freeblock::Around;
+use freewheel::model::freeblock::Timer;
 use freewheel::model::sched::POLICIES;
 use freewheel::model::stats::Distribution;
 use freewheel::sim::config::{
@@ -25,7 +25,7 @@ use crate::failure::{
 use crate::progress::Bars;
 use crate::table::Table;
 use crate::verbs::drive::DriveIdentity;
-use crate::{file, mistaken, output, reading};
+use crate::{file, output, reading, wrong_file_kind};
 
 /// Run an experiment: a drive, a policy and a workload from a TOML file
 #[derive(Args)]
@@ -148,7 +148,7 @@ impl SimArgs {
         let observer = observer.as_mut().map(|observer| observer as Observer<'_>);
         // The document is the same on every machine.
         let around = |decide: &mut dyn FnMut()| stopwatch.time(decide);
-        let around = (!self.json).then_some(&around as Around<'_>);
+        let around = (!self.json).then_some(&around as Timer<'_>);
         let mut progress = |done, total| bars.set("simulating", done, total);
         let mut result = experiment
             .run_watched(observer, around, &mut progress)
@@ -187,12 +187,12 @@ impl SimArgs {
     /// failure wherever it is: the command was understood.
     fn explain(&self, path: &Path, error: ConfigError) -> Failure {
         if let ConfigError::Read { .. } | ConfigError::Parse { .. } = error
-            && let Some(failure) = mistaken::for_an_experiment(path)
+            && let Some(failure) = wrong_file_kind::for_an_experiment(path)
         {
             return failure;
         }
         if let ConfigError::Drive(DriveError::Parse { origin, .. }) = &error
-            && let Some(failure) = mistaken::for_a_drive(Path::new(origin))
+            && let Some(failure) = wrong_file_kind::for_a_drive(Path::new(origin))
         {
             return failure;
         }
@@ -231,7 +231,7 @@ fn key(error: &ConfigError) -> Option<&'static str> {
     match error {
         ConfigError::Array { .. }
         | ConfigError::Freeblock { .. }
-        | ConfigError::External { .. }
+        | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
         | ConfigError::Workload { .. } => Some(""),
         ConfigError::Unordered => Some("array: "),
@@ -302,7 +302,7 @@ fn way_out(error: &ConfigError) -> Option<String> {
         | ConfigError::Override { .. }
         | ConfigError::Array { .. }
         | ConfigError::Freeblock { .. }
-        | ConfigError::External { .. }
+        | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
         | ConfigError::Workload { .. } => {
             Some("`freewheel sim --schema` prints every key there is, and what it is")

@@ -1,6 +1,6 @@
 //! A result as tables.
 
-use freewheel::model::external::{Account, MarginInUse};
+use freewheel::model::host::{Account, MarginInUse};
 use freewheel::model::stats::{Distribution, Summary};
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, RefusedWrites, RunResult};
@@ -19,8 +19,9 @@ pub(super) fn text(
 ) -> Result<String, Failure> {
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
-    let prices = "\nprices = true";
-    let config = config.replace(prices, &format!("{prices}   # {}", study::PRICES_ARE));
+    let region_weights = "\nprices = true";
+    let config =
+        config.replace(region_weights, &format!("{region_weights}   # {}", study::PRICES_ARE));
     let mut sections = vec![
         config,
         overview(result).to_string(),
@@ -29,7 +30,7 @@ pub(super) fn text(
     ];
     let passes = result.postmark.iter().flat_map(study::pass_tables);
     sections.extend(passes.map(|table| postmark(&table)));
-    sections.extend(result.external.as_ref().map(|seen| external(seen).to_string()));
+    sections.extend(result.host.as_ref().map(|seen| host(seen).to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
     sections.extend(free_work(result));
     sections.extend(number::decisions("", decisions));
@@ -143,7 +144,7 @@ fn stages(result: &RunResult) -> Table {
 }
 
 /// What a scheduler outside the drive foresaw.
-fn external(seen: &Account) -> Table {
+fn host(seen: &Account) -> Table {
     let share = |count: u64| number::percent(count as f64 / seen.predicted.max(1) as f64);
     let mut table = Table::new("lr");
     table.row(["outside the drive", "head times"]);

@@ -7,7 +7,7 @@ use freewheel_model::drive::spec::DriveSpec;
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op};
 
-use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
+use super::{Abilities, Back, Backend, BackendCommand, BackendCompletion, BackendOp, Failed};
 use crate::emulate::{EmulateError, Emulation, Finished, Options, Request};
 
 /// A modelled drive that takes as long as a real one.
@@ -56,28 +56,30 @@ impl Backend for EmulatedBackend {
         let offset = start.get() * BLOCK_BYTES;
         let store = self.emulation.store();
         let moved = match what {
-            What::Read => store.read(offset, &mut data),
-            What::Write { .. } => store.write(offset, &data),
-            What::Flush => Ok(()),
-            What::Trim { blocks } => store.zero(offset, blocks * BLOCK_BYTES, false),
-            What::WriteZeroes { blocks, keep } => store.zero(offset, blocks * BLOCK_BYTES, keep),
+            BackendOp::Read => store.read(offset, &mut data),
+            BackendOp::Write { .. } => store.write(offset, &data),
+            BackendOp::Flush => Ok(()),
+            BackendOp::Trim { blocks } => store.zero(offset, blocks * BLOCK_BYTES, false),
+            BackendOp::WriteZeroes { blocks, keep } => {
+                store.zero(offset, blocks * BLOCK_BYTES, keep)
+            }
         };
         if let Err(error) = moved {
             let errno = error.raw_os_error().map_or(Errno::Io, Errno::from_linux);
             let failed = Failed { errno, message: format!("the drive's store: {error}") };
-            return back(CameBack { id, at: Instant::now(), result: Err(failed) });
+            return back(BackendCompletion { id, at: Instant::now(), result: Err(failed) });
         }
         let blocks = data.len() as u64 / BLOCK_BYTES;
         let request = match what {
-            What::Read => Request { op: Op::Read, start, blocks, fua: false },
-            What::Write { fua } => Request { op: Op::Write, start, blocks, fua },
-            What::Flush => Request { op: Op::Flush, start, blocks, fua: false },
-            What::WriteZeroes { blocks, .. } => {
+            BackendOp::Read => Request { op: Op::Read, start, blocks, fua: false },
+            BackendOp::Write { fua } => Request { op: Op::Write, start, blocks, fua },
+            BackendOp::Flush => Request { op: Op::Flush, start, blocks, fua: false },
+            BackendOp::WriteZeroes { blocks, .. } => {
                 Request { op: Op::Write, start, blocks, fua: false }
             }
             // The model knows no trim: it takes the drive no time.
-            What::Trim { .. } => {
-                return back(CameBack { id, at: Instant::now(), result: Ok(data) });
+            BackendOp::Trim { .. } => {
+                return back(BackendCompletion { id, at: Instant::now(), result: Ok(data) });
             }
         };
         let done = move |finished: &Finished| {
@@ -87,7 +89,7 @@ impl Backend for EmulatedBackend {
                 }
                 None => Ok(data),
             };
-            back(CameBack { id, at: Instant::now(), result });
+            back(BackendCompletion { id, at: Instant::now(), result });
         };
         self.emulation.device().submit(arrival, request, Box::new(done));
     }

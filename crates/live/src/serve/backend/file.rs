@@ -22,8 +22,8 @@ use thiserror::Error;
 
 use self::buffer::Buffer;
 use self::ring::Ringer;
-use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
-use crate::{Room, holes};
+use super::{Abilities, Back, Backend, BackendCommand, BackendCompletion, BackendOp, Failed};
+use crate::{FreeSpace, zero_range};
 
 /// Why a file or device cannot be served.
 #[derive(Debug, Error)]
@@ -123,7 +123,7 @@ struct Opened {
 /// A command that is being done.
 struct Work {
     id: u64,
-    what: What,
+    what: BackendOp,
     /// The first byte, and how many there are that it is about.
     offset: u64,
     length: u64,
@@ -157,7 +157,7 @@ impl FileBackend {
     }
 
     /// What its file system has for the holes of a file, if it says so; None for a device.
-    pub fn room(&self) -> Option<Room> {
+    pub fn room(&self) -> Option<FreeSpace> {
         self.opened.room()
     }
 
@@ -239,31 +239,37 @@ impl Opened {
         let file = Arc::new(file);
         let opened = Self { file, bytes, sector_bytes, physical_bytes, is_direct, is_device };
         match opened.room().filter(|room| writes && room.is_used_up()) {
-            Some(Room { wanted, .. }) => Err(OpenError::NoRoom { path: path.into(), wanted }),
+            Some(FreeSpace { wanted, .. }) => Err(OpenError::NoRoom { path: path.into(), wanted }),
             None => Ok(opened),
         }
     }
 
-    fn room(&self) -> Option<Room> {
-        if self.is_device { None } else { Room::for_holes(&self.file) }
+    fn room(&self) -> Option<FreeSpace> {
+        if self.is_device { None } else { FreeSpace::for_holes(&self.file) }
     }
 
     /// Lays a command out for the file, in memory of `spare` where it needs some. What the file cannot
     /// do comes back at once.
-    fn begin(&self, command: BackendCommand, spare: &mut Vec<Vec<u8>>) -> Result<Work, CameBack> {
+    fn begin(
+        &self,
+        command: BackendCommand,
+        spare: &mut Vec<Vec<u8>>,
+    ) -> Result<Work, BackendCompletion> {
         let BackendCommand { id, what, start, data } = command;
         let length = match what {
-            What::Trim { blocks } | What::WriteZeroes { blocks, .. } => blocks * BLOCK_BYTES,
-            What::Read | What::Write { .. } | What::Flush => data.len() as u64,
+            BackendOp::Trim { blocks } | BackendOp::WriteZeroes { blocks, .. } => {
+                blocks * BLOCK_BYTES
+            }
+            BackendOp::Read | BackendOp::Write { .. } | BackendOp::Flush => data.len() as u64,
         };
         if let Err(failed) = self.is_still_whole(what) {
-            return Err(CameBack { id, at: Instant::now(), result: Err(failed) });
+            return Err(BackendCompletion { id, at: Instant::now(), result: Err(failed) });
         }
         let offset = start.get() * BLOCK_BYTES;
         let mut work = Work { id, what, offset, length, buffer: Buffer::default(), data };
         // A device that cannot is written by the system instead, for as long as that takes.
         if self.is_device && work.keeps_room() {
-            return Err(CameBack {
+            return Err(BackendCompletion {
                 id,
                 at: Instant::now(),
                 result: Err(zeroes_are_to_be_written()),
@@ -273,7 +279,7 @@ impl Opened {
             work.buffer = Buffer::of(mem::take(&mut work.data));
         } else if !work.data.is_empty() {
             work.buffer = Buffer::aligned(spare.pop().unwrap_or_default(), work.data.len());
-            if matches!(what, What::Write { .. }) {
+            if matches!(what, BackendOp::Write { .. }) {
                 work.buffer.bytes_mut().copy_from_slice(&work.data);
             }
         }
@@ -282,8 +288,8 @@ impl Opened {
 
     /// Whether a command may be given to the file. A file that was cut short would grow again by a write
     /// behind its end, with a hole before it that reads as zeroes. A device has a size of its own.
-    fn is_still_whole(&self, what: What) -> Result<(), Failed> {
-        if self.is_device || what == What::Read {
+    fn is_still_whole(&self, what: BackendOp) -> Result<(), Failed> {
+        if self.is_device || what == BackendOp::Read {
             return Ok(());
         }
         match self.file.metadata() {
@@ -300,31 +306,33 @@ impl Opened {
         at: Instant,
         done: io::Result<()>,
         spare: &mut Vec<Vec<u8>>,
-    ) -> CameBack {
+    ) -> BackendCompletion {
         let Work { id, what, offset, length, buffer, mut data } = work;
         if !self.is_direct {
             data = buffer.into_memory();
         } else if !data.is_empty() {
-            if what == What::Read && done.is_ok() {
+            if what == BackendOp::Read && done.is_ok() {
                 data.copy_from_slice(buffer.bytes());
             }
             spare.push(buffer.into_memory());
         }
         let is_inside = offset + length <= self.bytes;
-        let erases = matches!(what, What::Trim { .. } | What::WriteZeroes { .. });
+        let erases = matches!(what, BackendOp::Trim { .. } | BackendOp::WriteZeroes { .. });
         let result = match done {
             Ok(()) => Ok(data),
-            Err(error) if erases && holes::are_unknown(&error) => Err(zeroes_are_to_be_written()),
+            Err(error) if erases && zero_range::are_unknown(&error) => {
+                Err(zeroes_are_to_be_written())
+            }
             Err(error) => Err(failed(&error, is_inside)),
         };
-        CameBack { id, at, result }
+        BackendCompletion { id, at, result }
     }
 }
 
 impl Work {
     /// Zeroes for which room is to be kept.
     fn keeps_room(&self) -> bool {
-        matches!(self.what, What::WriteZeroes { keep: true, .. })
+        matches!(self.what, BackendOp::WriteZeroes { keep: true, .. })
     }
 }
 

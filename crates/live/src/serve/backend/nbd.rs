@@ -7,7 +7,7 @@ use freewheel_nbd::{Command, Errno, Features, Span, Uri};
 use freewheel_units::{BLOCK_BYTES, Blocks};
 use thiserror::Error;
 
-use super::{Abilities, Back, Backend, BackendCommand, CameBack, Failed, What};
+use super::{Abilities, Back, Backend, BackendCommand, BackendCompletion, BackendOp, Failed};
 use crate::nbd::{
     Answer, Client, ClientLimits, ConnectError, Lost, Refusal, Refused, RequestError,
 };
@@ -109,7 +109,7 @@ impl NbdBackend {
             let id = tag.id;
             let result = result.map(|()| data).map_err(|error| failed(&error));
             if let Some(result) = tag.done(result) {
-                answers(CameBack { id, at, result });
+                answers(BackendCompletion { id, at, result });
             }
         };
         let lost = move |why: &Lost| lost(failed(&why.clone().into()));
@@ -137,7 +137,7 @@ impl NbdBackend {
         };
         let (id, failed) = (tag.id, Failed { errno, message: why.to_string() });
         if let Some(result) = tag.done(Err(failed)) {
-            (self.back)(CameBack { id, at: Instant::now(), result });
+            (self.back)(BackendCompletion { id, at: Instant::now(), result });
         }
     }
 }
@@ -151,15 +151,17 @@ fn failed(error: &RequestError) -> Failed {
 }
 
 /// As it is said to a server, of `length` bytes from `offset` on.
-fn command(what: What, offset: u64, length: usize) -> Command {
+fn command(what: BackendOp, offset: u64, length: usize) -> Command {
     let span = |length: u64| Span { offset, length: length as u32 };
     let length = length as u64;
     match what {
-        What::Read => Command::Read { span: span(length), dont_fragment: false },
-        What::Write { fua } => Command::Write { span: span(length), fua },
-        What::Flush => Command::Flush,
-        What::Trim { blocks } => Command::Trim { span: span(blocks * BLOCK_BYTES), fua: false },
-        What::WriteZeroes { blocks, keep } => Command::WriteZeroes {
+        BackendOp::Read => Command::Read { span: span(length), dont_fragment: false },
+        BackendOp::Write { fua } => Command::Write { span: span(length), fua },
+        BackendOp::Flush => Command::Flush,
+        BackendOp::Trim { blocks } => {
+            Command::Trim { span: span(blocks * BLOCK_BYTES), fua: false }
+        }
+        BackendOp::WriteZeroes { blocks, keep } => Command::WriteZeroes {
             span: span(blocks * BLOCK_BYTES),
             fua: false,
             no_hole: keep,
@@ -196,7 +198,7 @@ impl Backend for NbdBackend {
             let command = command(what, offset, data.len());
             return self.send(command, data, Tag { id, part: None });
         }
-        let (length, is_read) = (data.len(), what == What::Read);
+        let (length, is_read) = (data.len(), what == BackendOp::Read);
         let (room, written) = if is_read { (data, Vec::new()) } else { (Vec::new(), data) };
         let left = length.div_ceil(longest);
         let parts = Arc::new(Mutex::new(Parts { left, data: room, failed: None }));

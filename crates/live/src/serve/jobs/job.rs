@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use freewheel_model::freeblock::tasks::{Extent, TaskId};
-use freewheel_model::freeblock::{Estimate, Foretold};
+use freewheel_model::freeblock::{Estimate, PredictionMark};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimTime};
 
 use super::runs::Runs;
@@ -211,7 +211,7 @@ impl Job {
             copied: Blocks::new(self.copied),
             refused: Blocks::new(self.refused),
             end: is_running.then(|| self.estimate.end(left, now)).flatten(),
-            foretold: self.estimate.foretold().to_vec(),
+            predictions: self.estimate.predictions().to_vec(),
         }
     }
 }
@@ -259,5 +259,5 @@ pub struct JobReport {
     /// When this round is expected to end.
     pub end: Option<SimTime>,
     /// What was expected earlier in this round, or in the last one.
-    pub foretold: Vec<Foretold>,
+    pub predictions: Vec<PredictionMark>,
 }

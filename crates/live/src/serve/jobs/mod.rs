@@ -20,14 +20,14 @@ mod spec;
 use std::collections::BTreeMap;
 
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{Event, Extent, TaskError, TaskId, Tasks, Which};
+use freewheel_model::freeblock::tasks::{BlockSelection, Event, Extent, TaskError, TaskId, Tasks};
 use freewheel_model::freeblock::{Effort, uses};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 
 use self::job::Job;
 use self::pieces::Pieces;
-use self::reads::UnderWay;
+use self::reads::ActiveRead;
 use self::runs::Runs;
 
 pub use job::{JobReport, State};
@@ -155,7 +155,7 @@ fn prepare(tasks: &mut Tasks, usual_block: u32) {
     // A drive smaller than that needs no time.
     if let Ok(task) = tasks.register(SimTime::ZERO, usual.task(Some(usual.range))) {
         tasks.refresh();
-        let _ = tasks.abort(SimTime::ZERO, task, Which::All);
+        let _ = tasks.abort(SimTime::ZERO, task, BlockSelection::All);
     }
 }
 
@@ -168,7 +168,7 @@ pub struct Jobs {
     jobs: BTreeMap<u64, Job>,
     by_task: BTreeMap<TaskId, u64>,
     pieces: Pieces,
-    under_way: BTreeMap<u64, UnderWay>,
+    under_way: BTreeMap<u64, ActiveRead>,
     reads_begun: u64,
     /// The last command that the device was sent.
     last_command: u64,
@@ -425,7 +425,7 @@ impl Jobs {
         if let Some(task) = task {
             self.by_task.remove(&task);
             // It is there as long as it has a job.
-            let _ = self.tasks.abort(now, task, Which::All);
+            let _ = self.tasks.abort(now, task, BlockSelection::All);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use freewheel_model::drive::Drive;
 use freewheel_model::freeblock::PromotionId;
-use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, TaskId, Which};
+use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, BlockSelection, Extent, TaskId};
 use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 
 use super::job::{Job, State, split};
@@ -67,7 +67,7 @@ pub struct Copies(Vec<(u64, Runs)>);
 
 /// A read of a job that has not come back.
 #[derive(Debug)]
-pub(super) struct UnderWay {
+pub(super) struct ActiveRead {
     job: u64,
     extent: Extent,
     purpose: Purpose,
@@ -150,7 +150,7 @@ impl Jobs {
         let wanted: Vec<Extent> = wanted.iter().collect();
         if !wanted.is_empty() {
             // They lie within the drive.
-            let _ = self.tasks.abort(now, task, Which::In(&wanted));
+            let _ = self.tasks.abort(now, task, BlockSelection::In(&wanted));
         }
         wanted.into_iter().for_each(|extent| runs.insert(extent));
         runs
@@ -175,7 +175,8 @@ impl Jobs {
                 job.own_blocks += extent.blocks.get();
             }
         }
-        self.under_way.insert(number, UnderWay { job: id, extent, purpose, is_last_chance: false });
+        self.under_way
+            .insert(number, ActiveRead { job: id, extent, purpose, is_last_chance: false });
         OwnRead { number, start: extent.start, blocks: extent.blocks.get() as u32, promotion }
     }
 
@@ -212,7 +213,7 @@ impl Jobs {
 
     /// Nobody takes the data of a read: its job fails.
     pub fn not_taken(&mut self, read: &OwnRead, now: SimTime) {
-        if let Some(&UnderWay { job, .. }) = self.under_way.get(&read.number)
+        if let Some(&ActiveRead { job, .. }) = self.under_way.get(&read.number)
             && !self.has_room(read)
         {
             self.end(job, State::Failed, now);
@@ -275,7 +276,7 @@ impl Jobs {
     ) -> Vec<OwnRead> {
         let mut instead = Vec::new();
         let Some(read) = self.under_way.remove(&number) else { return instead };
-        let UnderWay { job: id, extent, purpose, is_last_chance } = read;
+        let ActiveRead { job: id, extent, purpose, is_last_chance } = read;
         let sector = self.sector_blocks;
         let Some(job) = self.jobs.get_mut(&id) else { return instead };
         match purpose {

@@ -139,7 +139,7 @@ impl Scaling {
         scaled.rotation_period = scale_time(spec.rotation_period, 1.0 / self.rpm);
         scaled.head_switch = scale_time(spec.head_switch, self.seek);
         scaled.seek = self.seek_spec(spec).map_err(ScaleError::Original)?;
-        let switch = &mut scaled.onboard.read_write_switch;
+        let switch = &mut scaled.electronics.read_write_switch;
         *switch = scale_time(*switch, self.seek);
         if let Some(zoned) = &mut scaled.zoned {
             let capacity = self.linear_density * self.track_density;

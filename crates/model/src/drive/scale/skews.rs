@@ -5,7 +5,7 @@ use freewheel_units::Op;
 
 use super::Scaling;
 use crate::drive::mechanics::Drive;
-use crate::drive::spec::{DriveSpec, Mapping, Order, Turn, ZoneSpec};
+use crate::drive::spec::{Direction, DriveSpec, Mapping, Turn, ZoneSpec};
 
 /// What lies between the end of a track and the start of the next.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ impl Switches {
                 Self { track: in_place, cylinder: Switch::over(1, false), band: None }
             }
             Mapping::Band { cylinders, cylinder_order, surface_order } => {
-                let turns = cylinder_order == Order::Serpentine;
+                let turns = cylinder_order == Direction::Serpentine;
                 let to_start = !turns && several;
                 let back = if to_start { widths(zone, cylinders).map(|w| w - 1) } else { [0; 2] };
                 // After an even number of surfaces the head is back where the band began.
@@ -49,7 +49,7 @@ impl Switches {
                 Self {
                     track: Switch { distances: back, changes_head: true },
                     cylinder: Switch::over(1, false),
-                    band: Some(Switch::over(on, several && surface_order == Order::Forward)),
+                    band: Some(Switch::over(on, several && surface_order == Direction::Forward)),
                 }
             }
         }

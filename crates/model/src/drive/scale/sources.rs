@@ -33,7 +33,7 @@ pub fn describe(scaled: &mut DriveSpec, scaling: &Scaling, original: &DriveSpec)
 const SCALED: &str = ", scaled";
 
 fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
-    let switches = scaled.onboard.read_write_switch > SimDuration::ZERO;
+    let switches = scaled.electronics.read_write_switch > SimDuration::ZERO;
     let zoned = scaled.zoned.is_some();
     let seek = |what| (what, scaling.seek, "5.1.1");
     let rpm = |what| (what, scaling.rpm, "5.1.2");
@@ -48,7 +48,7 @@ fn describe_values(scaled: &mut DriveSpec, original: &str, scaling: &Scaling) {
     derive("head_switch", &[seek("time, assumed to go with the seeks,")]);
     derive("seek", &[seek("times"), tracks("distances")]);
     if switches {
-        derive("onboard.read_write_switch", &[seek("time, assumed to go with the seeks,")]);
+        derive("electronics.read_write_switch", &[seek("time, assumed to go with the seeks,")]);
     }
     if zoned {
         derive("zoned.conventional_zones", &[blocks("number"), tracks("number")]);

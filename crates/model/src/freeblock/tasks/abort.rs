@@ -4,19 +4,24 @@ use freewheel_units::{Op, SimTime};
 
 use super::Tasks;
 use super::grid::BlockRun;
-use super::spec::{REPEATED_EXTENTS_MAX, TaskError, TaskId, Which, merge};
+use super::spec::{BlockSelection, REPEATED_EXTENTS_MAX, TaskError, TaskId, merge};
 use super::task::Part;
 
 impl Tasks {
     /// Wants these blocks of a task no longer, in no round (table 1: `freeblock_abort`). How many
-    /// were still wanted. A task that has nothing left to want then is done; with [`Which::All`] it
+    /// were still wanted. A task that has nothing left to want then is done; with [`BlockSelection::All`] it
     /// ends without a word. What has been promoted goes on as a foreground request and is not
     /// delivered. Refused where too many extents would be left to a repeating task.
-    pub fn abort(&mut self, now: SimTime, id: TaskId, which: Which<'_>) -> Result<u64, TaskError> {
+    pub fn abort(
+        &mut self,
+        now: SimTime,
+        id: TaskId,
+        which: BlockSelection<'_>,
+    ) -> Result<u64, TaskError> {
         let before = self.task(id).map(|_| self.outstanding(id))?;
         match which {
-            Which::All => self.end(id),
-            Which::In(_) | Which::Touching(_) => {
+            BlockSelection::All => self.end(id),
+            BlockSelection::In(_) | BlockSelection::Touching(_) => {
                 let selected = self.selected(id, which)?;
                 let repeats = self.repeats_without(id, &selected)?;
                 for (part, repeats) in repeats.into_iter().enumerate() {
@@ -58,13 +63,13 @@ impl Tasks {
     pub(super) fn selected(
         &self,
         id: TaskId,
-        which: Which<'_>,
+        which: BlockSelection<'_>,
     ) -> Result<Vec<(usize, BlockRun)>, TaskError> {
         let capacity = self.capacity();
         let whole = [(0, capacity.get())];
         let bounds: Vec<(u64, u64)> = match which {
-            Which::All => whole.to_vec(),
-            Which::In(extents) | Which::Touching(extents) => extents
+            BlockSelection::All => whole.to_vec(),
+            BlockSelection::In(extents) | BlockSelection::Touching(extents) => extents
                 .iter()
                 .map(|&extent| {
                     let bounds = extent.bounds().filter(|&(_, to)| to <= capacity.get());
@@ -75,8 +80,8 @@ impl Tasks {
         let mut selected = Vec::new();
         for (number, part) in self.task(id)?.parts.iter().enumerate() {
             let of = |&bounds: &(u64, u64)| match which {
-                Which::Touching(_) => part.grid.touching(bounds),
-                Which::All | Which::In(_) => part.grid.inside(bounds),
+                BlockSelection::Touching(_) => part.grid.touching(bounds),
+                BlockSelection::All | BlockSelection::In(_) => part.grid.inside(bounds),
             };
             let mut runs: Vec<BlockRun> =
                 bounds.iter().map(of).filter(|run| run.0 < run.1).collect();

@@ -2,7 +2,7 @@
 
 use freewheel_units::{Op, SimTime};
 
-use super::grid::{BlockRun, Grid, runs_in, runs_in_without};
+use super::grid::{BlockGrid, BlockRun, runs_in, runs_in_without};
 use super::spec::{
     Counts, LAYERS_MAX, Pace, REPEATED_EXTENTS_MAX, Runs, TaskError, TaskId, TaskSpec, Until, merge,
 };
@@ -96,7 +96,7 @@ impl Tasks {
     /// The part of a task with this alignment, made if there is none.
     fn part_for(&mut self, id: TaskId, offset: u32) -> usize {
         let task = &self.tasks[&id];
-        let grid = Grid::new(task.spec.block_size, offset, self.capacity().get());
+        let grid = BlockGrid::new(task.spec.block_size, offset, self.capacity().get());
         if let Some(part) = task.parts.iter().position(|part| part.grid == grid) {
             return part;
         }
@@ -331,7 +331,7 @@ impl Tasks {
 }
 
 /// Blocks of a task on the drive.
-pub(super) fn extent_of(grid: &Grid, run: BlockRun) -> Extent {
+pub(super) fn extent_of(grid: &BlockGrid, run: BlockRun) -> Extent {
     let (from, to) = grid.bounds(run);
     Extent::new(from, to - from)
 }

@@ -7,7 +7,7 @@ pub(super) type BlockRun = (u64, u64);
 
 /// Blocks of one size and alignment, numbered from the drive's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(super) struct BlockGrid {
     /// Blocks of 512 B in a block.
     pub size: u64,
     /// First block of 512 B of the first block.
@@ -16,7 +16,7 @@ pub(super) struct Grid {
     pub blocks: u64,
 }
 
-impl Grid {
+impl BlockGrid {
     pub fn new(size: u32, offset: u32, capacity: u64) -> Self {
         let (size, offset) = (u64::from(size), u64::from(offset));
         Self { size, offset, blocks: (capacity - offset) / size }
@@ -95,7 +95,7 @@ mod tests {
             from in 0u64..220, length in 1u64..60,
         ) {
             prop_assume!(offset < size);
-            let grid = Grid::new(size, offset, capacity);
+            let grid = BlockGrid::new(size, offset, capacity);
             let to = from + length;
             let blocks: Vec<(u64, u64, u64)> = (0..)
                 .map(|n| (n, u64::from(offset) + n * u64::from(size)))

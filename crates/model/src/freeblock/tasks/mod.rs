@@ -52,19 +52,19 @@ use self::claim::{Layer, Shape};
 use self::promote::PromotedWrite;
 use self::spec::{Runs, check_overlap, runs};
 use self::task::{Task, count};
-use self::weights::{Contest, Rival, by_deadline, by_room};
-use self::writes::{Writer, WritesUnderWay, bounds};
+use self::weights::{Contest, WeightedTask, by_deadline, by_room};
+use self::writes::{PendingWrites, Writer, bounds};
 use super::bitmap::Bitmap;
 use super::{
-    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, PromotionId, Scheduler, Wear,
+    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, PromotionId, Scheduler, TailModel,
 };
 use crate::drive::{Departure, Drive};
 
 pub use memory::Memory;
 pub use promote::Promoted;
 pub use spec::{
-    BLOCK_SIZE_MAX, Counts, Extent, LAYERS_MAX, Pace, Priority, REPEATED_EXTENTS_MAX, TaskError,
-    TaskId, TaskSpec, Until, Which,
+    BLOCK_SIZE_MAX, BlockSelection, Counts, Extent, LAYERS_MAX, Pace, Priority,
+    REPEATED_EXTENTS_MAX, TaskError, TaskId, TaskSpec, Until,
 };
 pub use task::{Progress, Wanted};
 
@@ -121,7 +121,7 @@ pub struct Tasks {
     tasks: BTreeMap<TaskId, Task>,
     /// By number of the scheduler's layers.
     layers: Vec<Layer>,
-    writes: WritesUnderWay,
+    writes: PendingWrites,
     promotions: BTreeMap<PromotionId, PromotedWrite>,
     /// Write runs of the last plan that are not done.
     in_gap: Vec<FreeRun>,
@@ -145,7 +145,7 @@ impl Tasks {
             contest: Contest::default(),
             tasks: BTreeMap::new(),
             layers: Vec::new(),
-            writes: WritesUnderWay::default(),
+            writes: PendingWrites::default(),
             promotions: BTreeMap::new(),
             in_gap: Vec::new(),
             tasks_begun: 0,
@@ -254,9 +254,9 @@ impl Tasks {
     }
 
     /// How what a task wants gets slower, by all that is wanted now.
-    pub fn wear(&self, id: TaskId) -> Result<Wear, TaskError> {
+    pub fn wear(&self, id: TaskId) -> Result<TailModel, TaskError> {
         let is_rationed = self.task(id)?.spec.holds_pieces && self.scheduler.is_rationed();
-        Ok(if is_rationed { Wear::Rationed } else { Wear::Even })
+        Ok(if is_rationed { TailModel::Rationed } else { TailModel::Even })
     }
 
     /// Whether a task still wants its block that begins at `start`; not at all where none of its
@@ -334,7 +334,7 @@ impl Tasks {
                 let left = self.free(id) * u64::from(task.spec.block_size);
                 let (priority, delivered) =
                     (task.spec.priority.weight(), task.delivered_blocks().get());
-                rivals.push(Rival { task: id, share, priority, delivered, left });
+                rivals.push(WeightedTask { task: id, share, priority, delivered, left });
             }
         }
         weights.extend(self.contest.weigh(&rivals, is_due));

@@ -4,7 +4,7 @@ use freewheel_units::{Lbn, Op, SimTime};
 
 use super::claim::extent_of;
 use super::grid::{BlockRun, runs_in};
-use super::spec::{TaskError, TaskId, TaskSpec, Which};
+use super::spec::{BlockSelection, TaskError, TaskId, TaskSpec};
 use super::task::count;
 use super::writes::{Writer, bounds};
 use super::{Event, Tasks};
@@ -43,7 +43,7 @@ impl Tasks {
     pub fn promote(
         &mut self,
         id: TaskId,
-        which: Which<'_>,
+        which: BlockSelection<'_>,
         limit: u32,
     ) -> Result<Vec<Promoted>, TaskError> {
         let most = self.most_merged(id, limit)?;

@@ -100,7 +100,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Whoever wants data takes it from anywhere: data mining, backup.
+    /// Whoever wants data takes it from anywhere: scan, backup.
     pub const ALL: Self = Self { reads: true, writes: true };
     /// Whoever verifies what is on the media: a scrub. A write does not tell whether what was there
     /// could be read, and does not prove that it itself can be.
@@ -159,7 +159,7 @@ pub struct TaskSpec {
     pub holds_pieces: bool,
     /// Whether its data are those of one moment: what is promoted of a read must be read before any
     /// foreground write to the same blocks that arrives later. [`Tasks::promote`](super::Tasks::promote)
-    /// with [`Which::Touching`] such a write takes what it would write over.
+    /// with [`BlockSelection::Touching`] such a write takes what it would write over.
     pub precedes_writes: bool,
     /// When it ends.
     pub until: Until,
@@ -213,7 +213,7 @@ impl TaskSpec {
 
 /// Which blocks of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which<'a> {
+pub enum BlockSelection<'a> {
     /// All that are still wanted.
     All,
     /// Those of them that lie wholly in one of the extents.

@@ -2,7 +2,7 @@
 
 use freewheel_units::{Blocks, Bytes, SimDuration, SimTime};
 
-use super::grid::{BlockRun, Grid};
+use super::grid::{BlockGrid, BlockRun};
 use super::spec::{TaskSpec, Until};
 use crate::freeblock::bitmap::Bitmap;
 
@@ -24,7 +24,7 @@ pub(super) struct Task {
 /// Blocks of a task with one alignment, which are on one layer of the scheduler.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
-    pub grid: Grid,
+    pub grid: BlockGrid,
     /// Number of the layer.
     pub layer: usize,
     /// What may be taken in gaps; None while the task is alone on its layer, whose blocks they are

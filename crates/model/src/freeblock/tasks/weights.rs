@@ -68,7 +68,11 @@ struct Balance {
 }
 
 impl Balance {
-    fn new(rivals: &[Rival], gain: impl Fn((&Rival, &Known)) -> u64, known: &[Known]) -> Self {
+    fn new(
+        rivals: &[WeightedTask],
+        gain: impl Fn((&WeightedTask, &Known)) -> u64,
+        known: &[Known],
+    ) -> Self {
         let gains: Vec<u64> = rivals.iter().zip(known).map(gain).collect();
         let all = gains.iter().copied().map(i128::from).sum();
         Self { gains, all, shares: rivals.iter().map(|rival| i128::from(rival.share)).sum() }
@@ -93,7 +97,7 @@ impl Balance {
 
 /// A task with a share, in a contest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rival {
+pub(super) struct WeightedTask {
     pub task: TaskId,
     pub share: u32,
     /// What its priority says.
@@ -112,12 +116,12 @@ impl Contest {
     /// of a task; and times a *lead* that is learnt, for a task may lie better than another. When
     /// `is_due`, leads are looked at: whoever gets more than it should loses half of it; when nobody
     /// does, those that get less gain.
-    pub fn weigh(&mut self, rivals: &[Rival], is_due: bool) -> Vec<(TaskId, u32)> {
-        let same = |(rival, known): (&Rival, &Known)| rival.task == known.task;
+    pub fn weigh(&mut self, rivals: &[WeightedTask], is_due: bool) -> Vec<(TaskId, u32)> {
+        let same = |(rival, known): (&WeightedTask, &Known)| rival.task == known.task;
         let are_same =
             rivals.len() == self.rivals.len() && rivals.iter().zip(&self.rivals).all(same);
         if !are_same {
-            let known = |&Rival { task, delivered, .. }: &Rival| Known {
+            let known = |&WeightedTask { task, delivered, .. }: &WeightedTask| Known {
                 task,
                 at_begin: delivered,
                 at_last: delivered,
@@ -133,7 +137,7 @@ impl Contest {
 
     /// What a rival should get between two looks is its share and a part of what it lacks, so that
     /// weights are back before it has that: to wait until then is to swing without end.
-    fn learn(&mut self, rivals: &[Rival]) {
+    fn learn(&mut self, rivals: &[WeightedTask]) {
         let known = &self.rivals;
         let total = Balance::new(rivals, |(now, then)| now.delivered - then.at_begin, known);
         let lately = Balance::new(rivals, |(now, then)| now.delivered - then.at_last, known);
@@ -159,7 +163,7 @@ impl Contest {
 
     /// Unless weights would be farther apart than they can be: what is learnt then would have to be
     /// unlearnt.
-    fn change_leads(&mut self, rivals: &[Rival], of: &[usize], by: i32) {
+    fn change_leads(&mut self, rivals: &[WeightedTask], of: &[usize], by: i32) {
         let before = self.rivals.clone();
         of.iter().for_each(|&n| self.rivals[n].lead += by);
         if self.powers(rivals).into_iter().any(|power| power > POWER_MAX) {
@@ -168,8 +172,8 @@ impl Contest {
     }
 
     /// By how many powers of two each is worth more than the one that is worth least.
-    fn powers(&self, rivals: &[Rival]) -> Vec<u32> {
-        let exact = |(rival, known): (&Rival, &Known)| {
+    fn powers(&self, rivals: &[WeightedTask]) -> Vec<u32> {
+        let exact = |(rival, known): (&WeightedTask, &Known)| {
             // By libm: the same on every machine.
             let share = libm::log2(f64::from(rival.share));
             share - libm::log2(rival.left.max(1) as f64) + f64::from(known.lead)
@@ -181,7 +185,7 @@ impl Contest {
 
     /// The greatest is worth what its priority says, or more when the least could not be worth
     /// little enough else.
-    fn weights(&self, rivals: &[Rival]) -> Vec<u32> {
+    fn weights(&self, rivals: &[WeightedTask]) -> Vec<u32> {
         let powers: Vec<u32> =
             self.powers(rivals).into_iter().map(|power| power.min(POWER_MAX)).collect();
         let greatest = powers.iter().copied().max().unwrap_or(0);
@@ -263,8 +267,8 @@ mod tests {
     }
 
     /// Two tasks with these shares and as much left, of which so much has been delivered.
-    fn two(shares: (u32, u32), delivered: (u64, u64), left: (u64, u64)) -> [Rival; 2] {
-        let rival = |task, share, delivered, left| Rival {
+    fn two(shares: (u32, u32), delivered: (u64, u64), left: (u64, u64)) -> [WeightedTask; 2] {
+        let rival = |task, share, delivered, left| WeightedTask {
             task: TaskId(task),
             share,
             priority: 4,
@@ -346,8 +350,8 @@ mod tests {
         let mut contest = Contest::default();
         let [one, two] = two((1, 1), (0, 0), (1000, 1000));
         contest.weigh(&[one, two], true);
-        let one = Rival { delivered: 900, ..one };
-        let three = Rival { task: TaskId(3), ..two };
+        let one = WeightedTask { delivered: 900, ..one };
+        let three = WeightedTask { task: TaskId(3), ..two };
         let all = weights(contest.weigh(&[one, two, three], true));
         assert_eq!(all, [4, 4, 4], "900 were got before 3 was there");
     }

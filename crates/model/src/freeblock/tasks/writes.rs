@@ -17,14 +17,14 @@ pub(super) enum Writer {
 
 /// Writes on their way. What they write is settled: nobody can take it back.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WritesUnderWay {
+pub(super) struct PendingWrites {
     /// By first block and writer: the block behind the last.
     ends: BTreeMap<(u64, Writer), u64>,
     /// The longest there has been, in blocks of 512 B.
     longest: u64,
 }
 
-impl WritesUnderWay {
+impl PendingWrites {
     pub fn begin(&mut self, writer: Writer, (from, to): (u64, u64)) {
         self.longest = self.longest.max(to - from);
         self.ends.insert((from, writer), to);

@@ -10,7 +10,9 @@ use freewheel_units::{Blocks, Bytes, Lbn, Op, SimTime};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::freeblock::tasks::{Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until, Which};
+use crate::freeblock::tasks::{
+    BlockSelection, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until,
+};
 
 /// Where the versions of some data lie: block by block beside each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +118,7 @@ impl Compare {
         let reserved = checked.and_then(|()| compare.reserve(tasks, now));
         let begun = reserved.and_then(|()| compare.ask(tasks, now));
         if begun.is_err() || compare.is_done() {
-            tasks.abort(now, task, Which::All)?;
+            tasks.abort(now, task, BlockSelection::All)?;
         }
         begun.map(|()| compare)
     }
@@ -158,7 +160,7 @@ impl Compare {
             .collect();
         let extents: Vec<Extent> = one_of_each.into_values().collect();
         tasks.extend(now, self.task, &extents)?;
-        tasks.abort(now, self.task, Which::In(&extents))?;
+        tasks.abort(now, self.task, BlockSelection::In(&extents))?;
         Ok(())
     }
 
@@ -206,7 +208,7 @@ impl Compare {
         }
         self.ask(tasks, at)?;
         if self.is_done() {
-            tasks.abort(at, self.task, Which::All)?;
+            tasks.abort(at, self.task, BlockSelection::All)?;
         }
         Ok(())
     }

@@ -10,4 +10,4 @@ pub use block_size::{block_size, usual_block};
 pub use compare::{Compare, CompareCounts, CompareError, Pair, Versions};
 pub use prefetch::{PrefetchCounts, PrefetchError, Prefetcher};
 pub use prewrite::{PrewriteCounts, Prewriter};
-pub use scan::{backup, data_mining, sample, scrub, whole_drive, write};
+pub use scan::{backup, sample, scan, scrub, whole_drive, write};

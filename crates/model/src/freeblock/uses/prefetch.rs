@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::drive::Drive;
 use crate::freeblock::tasks::{
-    Counts, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until, Wanted, Which,
+    BlockSelection, Counts, Event, Extent, TaskError, TaskId, TaskSpec, Tasks, Until, Wanted,
 };
 
 /// Why prefetching was refused.
@@ -35,11 +35,11 @@ pub struct PrefetchCounts {
     /// Foreground reads.
     pub reads: u64,
     /// Those all of whose blocks were in memory or asked for.
-    pub foreseen: u64,
+    pub predicted_reads: u64,
     /// Those all of whose blocks were in memory.
     pub hits: u64,
     /// Blocks that were asked for.
-    pub predicted: u64,
+    pub predicted_blocks: u64,
     /// Blocks that were read.
     pub prefetched: u64,
     /// Blocks of them that a read found in memory.
@@ -52,9 +52,9 @@ impl PrefetchCounts {
     pub fn and(self, other: Self) -> Self {
         Self {
             reads: self.reads + other.reads,
-            foreseen: self.foreseen + other.foreseen,
+            predicted_reads: self.predicted_reads + other.predicted_reads,
             hits: self.hits + other.hits,
-            predicted: self.predicted + other.predicted,
+            predicted_blocks: self.predicted_blocks + other.predicted_blocks,
             prefetched: self.prefetched + other.prefetched,
             used: self.used + other.used,
         }
@@ -107,7 +107,7 @@ impl Prefetcher {
         let block = Blocks::new(block_size.into()).bytes();
         let blocks_max = memory.get() / block.get();
         if blocks_max == 0 {
-            tasks.abort(now, task, Which::All)?;
+            tasks.abort(now, task, BlockSelection::All)?;
             return Err(PrefetchError::Memory { memory, block });
         }
         Ok(Self {
@@ -137,7 +137,7 @@ impl Prefetcher {
         let is_foreseen = known().all(|known| known.is_some());
         let is_hit = known().all(|known| known.is_some_and(|known| known.is_here));
         self.counts.reads += 1;
-        self.counts.foreseen += u64::from(is_foreseen);
+        self.counts.predicted_reads += u64::from(is_foreseen);
         self.counts.hits += u64::from(is_hit);
         self.counts.used += if is_hit { end - first } else { 0 };
         // Used, or read by the foreground request itself.
@@ -192,7 +192,7 @@ impl Prefetcher {
             self.known.insert(block, Known { stamp: self.begun, is_here: false });
             self.by_age.insert(self.begun, block);
             self.begun += 1;
-            self.counts.predicted += 1;
+            self.counts.predicted_blocks += 1;
         }
         self.known_max = self.known_max.max(self.known.len() as u64);
         Ok(())
@@ -218,7 +218,7 @@ impl Prefetcher {
     /// Forgets blocks, and does not ask for them any longer.
     fn drop(&mut self, tasks: &mut Tasks, now: SimTime, blocks: Vec<u64>) -> Result<(), TaskError> {
         let extents: Vec<Extent> = blocks.iter().map(|&block| self.extent(block)).collect();
-        tasks.abort(now, self.task, Which::In(&extents))?;
+        tasks.abort(now, self.task, BlockSelection::In(&extents))?;
         blocks.into_iter().for_each(|block| self.forget(block));
         Ok(())
     }

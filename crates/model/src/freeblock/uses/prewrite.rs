@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use freewheel_units::{Lbn, Op, SimTime};
 
 use crate::freeblock::tasks::{
-    Event, Extent, Pace, Promoted, TaskError, TaskId, TaskSpec, Tasks, Until, Wanted, Which,
+    BlockSelection, Event, Extent, Pace, Promoted, TaskError, TaskId, TaskSpec, Tasks, Until,
+    Wanted,
 };
 
 /// What has become of dirty blocks.
@@ -105,7 +106,9 @@ impl Prewriter {
         {
             looked_at = stamp + 1;
             let extent = self.promotable(block);
-            for request in tasks.promote(self.task, Which::In(&[extent]), self.request_max)? {
+            for request in
+                tasks.promote(self.task, BlockSelection::In(&[extent]), self.request_max)?
+            {
                 self.promoted(&request);
                 requests.push(request);
             }

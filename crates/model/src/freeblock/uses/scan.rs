@@ -17,13 +17,13 @@ pub fn whole_drive(capacity: Blocks, block_size: u32) -> Vec<Extent> {
     extents
 }
 
-fn scan(capacity: Blocks, block_size: u32) -> TaskSpec {
+fn one_scan(capacity: Blocks, block_size: u32) -> TaskSpec {
     TaskSpec::new(Op::Read, block_size, whole_drive(capacity, block_size))
 }
 
 /// Scans that follow on each other and take what passes by (osdi00 section 6).
-pub fn data_mining(capacity: Blocks, block_size: u32) -> TaskSpec {
-    TaskSpec { until: Until::Repeated, ..scan(capacity, block_size) }
+pub fn scan(capacity: Blocks, block_size: u32) -> TaskSpec {
+    TaskSpec { until: Until::Repeated, ..one_scan(capacity, block_size) }
 }
 
 /// Scans that follow on each other and verify what is on the media: only what is read counts, and
@@ -33,7 +33,7 @@ pub fn scrub(capacity: Blocks, block_size: u32) -> TaskSpec {
         until: Until::Repeated,
         counts: Counts::READS,
         holds_pieces: false,
-        ..scan(capacity, block_size)
+        ..one_scan(capacity, block_size)
     }
 }
 
@@ -46,7 +46,7 @@ pub fn write(capacity: Blocks, block_size: u32) -> TaskSpec {
 /// One scan of what the drive holds when it begins: a physical backup. What a foreground write does
 /// not bring, and what it is about to write over is to be read before.
 pub fn backup(capacity: Blocks, block_size: u32) -> TaskSpec {
-    TaskSpec { counts: Counts::READS, precedes_writes: true, ..scan(capacity, block_size) }
+    TaskSpec { counts: Counts::READS, precedes_writes: true, ..one_scan(capacity, block_size) }
 }
 
 /// A statistical sample of what a scan reads: the first so many millionths of its blocks that come

@@ -4,7 +4,7 @@ use freewheel_units::Op;
 
 use crate::drive::{Divisor, Position};
 use crate::freeblock::bitmap::Bitmap;
-use crate::freeblock::tracks::{Stretch, Tracks};
+use crate::freeblock::tracks::{TrackExtent, Tracks};
 
 /// What the blocks of a layer have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl Layer {
     /// The pieces at the beginning and the end of a stretch. A block that covers the whole stretch
     /// is a piece at its beginning.
     #[inline]
-    pub(super) fn pieces_of(&self, stretch: &Stretch) -> [Option<Piece>; 2] {
+    pub(super) fn pieces_of(&self, stretch: &TrackExtent) -> [Option<Piece>; 2] {
         let (first, end) = (stretch.first, stretch.end());
         let bit = 2 * u64::from(stretch.id);
         let head = self.containing(first).filter(|&block| {

@@ -1,7 +1,7 @@
 //! What is wanted next, in the order of the blocks.
 
 use super::{Layer, Wanted};
-use crate::freeblock::tracks::{Stretch, Tracks};
+use crate::freeblock::tracks::{TrackExtent, Tracks};
 
 impl Wanted {
     /// The first wanted items of a layer at or behind `from` that follow on each other on one track:
@@ -31,7 +31,7 @@ impl Wanted {
     fn first_in(
         &self,
         layer: &Layer,
-        stretch: &Stretch,
+        stretch: &TrackExtent,
         (from, to): (u64, u64),
         most: u64,
     ) -> Option<(u64, u64)> {

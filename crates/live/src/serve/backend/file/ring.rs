@@ -17,17 +17,17 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::buffer::Buffer;
 use super::uring::{Done, Kind, Request, Ring};
 use super::{Opened, Work};
-use crate::holes;
-use crate::serve::backend::{Back, BackendCommand, CameBack, Failed, What};
+use crate::serve::backend::{Back, BackendCommand, BackendCompletion, BackendOp, Failed};
+use crate::zero_range;
 
 /// What wakes the thread.
-struct Bell {
+struct Waker {
     event: Arc<File>,
     /// It may be asleep in the ring.
     is_awaited: AtomicBool,
 }
 
-impl Bell {
+impl Waker {
     fn new() -> io::Result<Self> {
         // Reads of it are to wait in the ring.
         let event = eventfd(0, EventfdFlags::CLOEXEC)?;
@@ -41,7 +41,7 @@ impl Bell {
 }
 
 /// Whoever has this wakes the thread.
-pub(super) struct Ringer(Arc<Bell>);
+pub(super) struct Ringer(Arc<Waker>);
 
 impl Ringer {
     /// A command has been sent.
@@ -56,13 +56,13 @@ impl Ringer {
 
 /// What is under way in the ring.
 enum Tag {
-    Bell,
+    Waker,
     Command(Work),
 }
 
 struct Owner {
     ring: Ring<Tag>,
-    bell: Arc<Bell>,
+    bell: Arc<Waker>,
     opened: Arc<Opened>,
     inbox: Receiver<BackendCommand>,
     back: Back,
@@ -80,7 +80,7 @@ pub(super) fn start(
     back: &Back,
 ) -> io::Result<(Sender<BackendCommand>, Ringer)> {
     let (commands, inbox) = mpsc::channel();
-    let bell = Arc::new(Bell::new()?);
+    let bell = Arc::new(Waker::new()?);
     let ringer = Ringer(Arc::clone(&bell));
     let (opened, back) = (Arc::clone(opened), Arc::clone(back));
     let (tell, told) = mpsc::channel();
@@ -125,7 +125,7 @@ impl Owner {
     fn listen(&mut self) {
         let file = Arc::clone(&self.bell.event);
         let buffer = Buffer::of(vec![0; size_of::<u64>()]);
-        self.ring.push(Request { file, kind: Kind::Read, offset: 0, buffer }, Tag::Bell);
+        self.ring.push(Request { file, kind: Kind::Read, offset: 0, buffer }, Tag::Waker);
     }
 
     /// Waits for a command and begins it; false when nobody can send any.
@@ -158,11 +158,11 @@ impl Owner {
             Err(came) => return (self.back)(came),
         };
         let kind = match work.what {
-            What::Read => Kind::Read,
-            What::Write { .. } => Kind::Write,
-            What::Flush => Kind::Sync,
-            What::Trim { .. } | What::WriteZeroes { .. } => {
-                Kind::Allocate { how: holes::how(work.keeps_room()), length: work.length }
+            BackendOp::Read => Kind::Read,
+            BackendOp::Write { .. } => Kind::Write,
+            BackendOp::Flush => Kind::Sync,
+            BackendOp::Trim { .. } | BackendOp::WriteZeroes { .. } => {
+                Kind::Allocate { how: zero_range::how(work.keeps_room()), length: work.length }
             }
         };
         let (file, buffer) = (Arc::clone(&self.opened.file), std::mem::take(&mut work.buffer));
@@ -186,7 +186,7 @@ impl Owner {
         let failed = |id| {
             let message = format!("the system's ring has failed: {error}");
             let result = Err(Failed { errno: Errno::Shutdown, message });
-            CameBack { id, at: Instant::now(), result }
+            BackendCompletion { id, at: Instant::now(), result }
         };
         for tag in self.ring.abandon() {
             if let Tag::Command(work) = tag {

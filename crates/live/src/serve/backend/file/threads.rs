@@ -11,8 +11,8 @@ use std::time::Instant;
 use rustix::fs::fallocate;
 
 use super::{Opened, Work};
-use crate::holes;
-use crate::serve::backend::{Back, BackendCommand, What};
+use crate::serve::backend::{Back, BackendCommand, BackendOp};
+use crate::zero_range;
 
 /// Starts `at_once` of them; they end when the sender has gone.
 pub(super) fn start(
@@ -50,11 +50,11 @@ fn work(opened: &Opened, inbox: &Mutex<Receiver<BackendCommand>>, back: &Back) {
 fn wait_for(file: &File, work: &mut Work) -> io::Result<()> {
     let (offset, buffer) = (work.offset, &mut work.buffer);
     match work.what {
-        What::Flush => file.sync_data(),
-        What::Write { .. } => file.write_all_at(buffer.bytes(), offset),
-        What::Read => file.read_exact_at(buffer.bytes_mut(), offset),
-        What::Trim { .. } | What::WriteZeroes { .. } => {
-            let (how, length) = (holes::how(work.keeps_room()), work.length);
+        BackendOp::Flush => file.sync_data(),
+        BackendOp::Write { .. } => file.write_all_at(buffer.bytes(), offset),
+        BackendOp::Read => file.read_exact_at(buffer.bytes_mut(), offset),
+        BackendOp::Trim { .. } | BackendOp::WriteZeroes { .. } => {
+            let (how, length) = (zero_range::how(work.keeps_room()), work.length);
             fallocate(file, how, offset, length).map_err(io::Error::from)
         }
     }

@@ -1,0 +1,15 @@
+//! What is said of a file system that may have too little room.
+
+use freewheel::live::FreeSpace;
+
+use crate::{number, output};
+
+/// Remarks on it if there is less than may come; `place` is where, and `but` what that means.
+pub fn note(room: Option<FreeSpace>, place: &str, but: &str) {
+    let Some(FreeSpace { left, wanted }) = room.filter(FreeSpace::is_short) else { return };
+    let [left, wanted] = [left, wanted].map(|bytes| number::capacity(bytes.get()));
+    output::note(&format!("{left} are left where {place} and {wanted} may come: {but}"));
+}
+
+/// What it means for a file with holes that clients write to.
+pub const WRITES_FAIL: &str = "when nothing is left, writes fail";

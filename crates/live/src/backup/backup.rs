@@ -1,0 +1,584 @@
+//! A copy of a drive in a file, as of one moment: it can go on after it was cut off, and is read back
+//! before it takes its name.
+//!
+//! While it is made there are `OUT.partial`, which has the blocks at their places, and
+//! `OUT.partial.manifest`, which says of which regions all blocks are in it, on the disk. With the
+//! last block, `OUT.partial` is read back and held against the checksums of what came from the
+//! server; then both take their names, `OUT` and `OUT.manifest`, unless there are files that have
+//! them.
+//!
+//! One that goes on keeps the complete regions in which no client has written since it began, and
+//! reads all others again: it is then a copy as of the moment at which it went on. That the server
+//! knows what was written, it must be the same one. Blocks come in any order, so while they are much
+//! smaller than a region few regions are complete before the end. Until all has come, the record
+//! has the moment at which the first of all began: one that is cut off again may not yet have been
+//! sent what was written since.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use freewheel_units::{BLOCK_BYTES, Blocks, Bytes};
+use rustix::fs::{Advice, fadvise};
+
+use super::error::BackupError;
+use super::files::{
+    ensure_free, give_name, manifest_of, open_partial, partial, record, replace, sync_folder,
+};
+use super::manifest::{Manifest, REGION_BLOCKS};
+use crate::FreeSpace;
+use crate::control::{BlockRange, Record, TaskKind, TaskRequest};
+
+/// Time between two records of what is there, at least: so much is lost when it is killed.
+const RECORD_EVERY: Duration = Duration::from_secs(2);
+
+/// And so many times what it takes to write one: that of a large drive is large itself.
+const RECORD_PART: u32 = 16;
+
+/// A copy that is being made.
+pub struct Backup {
+    out: PathBuf,
+    file: File,
+    manifest: Manifest,
+    /// Blocks of regions that are kept from before.
+    kept: Vec<BlockRange>,
+    /// What it is a copy as of, when all has come.
+    began_ns: u64,
+    /// Blocks that another server had sent, of which nothing is kept.
+    foreign: u64,
+    /// Nothing was ever written to the file: what is not written is zeros.
+    is_fresh: bool,
+    recorded: Instant,
+    /// From then to the next record.
+    pause: Duration,
+}
+
+impl Backup {
+    /// Begins a copy of `range` at `out`, or goes on with one. `now_ns` is the server's time.
+    pub fn open(
+        out: &Path,
+        drive: &str,
+        range: BlockRange,
+        (instance, now_ns): (&str, u64),
+    ) -> Result<Self, BackupError> {
+        ensure_free(out)?;
+        let file = open_partial(&partial(out))?;
+        // The one that had it locked may have given it its name meanwhile.
+        ensure_free(out)?;
+        let mut backup = Self {
+            out: out.into(),
+            file,
+            manifest: Manifest::new(drive, range, instance, now_ns),
+            kept: Vec::new(),
+            foreign: 0,
+            began_ns: now_ns,
+            is_fresh: true,
+            recorded: Instant::now(),
+            pause: RECORD_EVERY,
+        };
+        backup.go_on()?;
+        if backup.is_fresh {
+            // First of all the record: it tells that the file is ours.
+            if let Err(error) = backup.put_on_record().and_then(|()| backup.lay_out()) {
+                // What another server sent is of no use to this one, but not gone yet.
+                if backup.at_file(backup.file.metadata())?.len() == 0 {
+                    backup.discard();
+                }
+                return Err(error);
+            }
+        }
+        Ok(backup)
+    }
+
+    /// Makes the file as large as the drive, all of it zeros.
+    fn lay_out(&self) -> Result<(), BackupError> {
+        let bytes = self.manifest.range.blocks * BLOCK_BYTES;
+        self.at_file(self.file.set_len(0))?;
+        match self.file.set_len(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Err(BackupError::TooLarge { path: partial(&self.out), bytes: Bytes::new(bytes) })
+            }
+            set => self.at_file(set),
+        }
+    }
+
+    /// What its file system has for what is still to come, if it says so.
+    pub fn room(&self) -> Option<FreeSpace> {
+        let missing = self.manifest.range.blocks - self.kept();
+        FreeSpace::for_more(&self.file, Blocks::new(missing).bytes())
+    }
+
+    fn at_file<T>(&self, result: io::Result<T>) -> Result<T, BackupError> {
+        result.map_err(|source| BackupError::System { path: partial(&self.out), source })
+    }
+
+    /// Takes over what was recorded, if it is by the same server and is still in the file.
+    fn go_on(&mut self) -> Result<(), BackupError> {
+        let path = record(&self.out);
+        let length = self.at_file(self.file.metadata())?.len();
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let path = partial(&self.out);
+                return if length == 0 { Ok(()) } else { Err(BackupError::Foreign { path }) };
+            }
+            read => read.map_err(|source| BackupError::System { path: path.clone(), source })?,
+        };
+        let old = Manifest::parse(&text)
+            .and_then(|old| self.manifest.ensure_same(&old).map(|()| old))
+            .map_err(|source| BackupError::Manifest { path, source })?;
+        if old.instance != self.manifest.instance {
+            self.foreign = old.blocks();
+        } else if length == old.range.blocks * BLOCK_BYTES {
+            self.keep(old)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what is complete on record and in the file.
+    fn keep(&mut self, mut old: Manifest) -> Result<(), BackupError> {
+        old.keep_complete();
+        let there = self.read_back_but(&old.complete(), &[])?;
+        for range in differing(&there, &old, &self.out)? {
+            let end = range.first_block + range.blocks;
+            (range.first_block..end).step_by(REGION_BLOCKS as usize).for_each(|at| old.forget(at));
+        }
+        if old.blocks() == old.range.blocks {
+            // A task has something to read, and its server then says what has been written.
+            old.forget(old.range.first_block + old.range.blocks - 1);
+        }
+        self.kept = old.complete();
+        self.is_fresh = self.kept.is_empty();
+        if !self.is_fresh {
+            self.manifest = old;
+        }
+        Ok(())
+    }
+
+    /// Blocks that are there from before, unless clients have written there since.
+    pub fn kept(&self) -> u64 {
+        self.kept.iter().map(|range| range.blocks).sum()
+    }
+
+    /// Blocks that were there and are read again: they came from another server, or from this one before it
+    /// was started again, so nobody knows what clients have written since.
+    pub fn foreign(&self) -> u64 {
+        self.foreign
+    }
+
+    /// What a server is to be asked for.
+    pub fn request(&self, request: &TaskRequest) -> TaskRequest {
+        let BlockRange { first_block, blocks } = self.manifest.range;
+        TaskRequest {
+            kind: TaskKind::Backup,
+            first_block,
+            blocks: Some(blocks),
+            skip: self.kept.clone(),
+            skip_since_ns: self.manifest.written_since_ns(),
+            stream: true,
+            ..request.clone()
+        }
+    }
+
+    /// Leaves nothing behind of a copy that has not begun.
+    pub fn discard(self) {
+        if self.is_fresh && self.manifest.blocks() == 0 {
+            // What cannot be removed is empty.
+            let _ = fs::remove_file(partial(&self.out));
+            let _ = fs::remove_file(record(&self.out));
+        }
+    }
+
+    /// Takes a record of the task's data.
+    pub fn take(&mut self, record: &Record) -> Result<(), BackupError> {
+        self.manifest.ensure_asked(record)?;
+        match record {
+            Record::Data { first_block, data, .. } => {
+                self.renew(*first_block, data.len() as u64 / BLOCK_BYTES);
+                if !(self.is_fresh && data.iter().all(|&byte| byte == 0)) {
+                    let at = (first_block - self.manifest.range.first_block) * BLOCK_BYTES;
+                    self.at_file(self.file.write_all_at(data, at))?;
+                }
+            }
+            Record::Unreadable { first_block, blocks } => {
+                self.renew(*first_block, *blocks);
+                self.clear(BlockRange { first_block: *first_block, blocks: *blocks })?;
+            }
+            Record::End(_) => {}
+        }
+        self.manifest.take(record)?;
+        if self.recorded.elapsed() >= self.pause {
+            self.put_on_record()?;
+        }
+        Ok(())
+    }
+
+    /// Makes blocks zeros, whatever was there before.
+    fn clear(&self, range: BlockRange) -> Result<(), BackupError> {
+        if self.is_fresh {
+            return Ok(());
+        }
+        let (mut at, end) = (range.first_block, range.first_block + range.blocks);
+        while at < end {
+            let blocks = REGION_BLOCKS.min(end - at);
+            let zeros = vec![0; (blocks * BLOCK_BYTES) as usize];
+            let place = (at - self.manifest.range.first_block) * BLOCK_BYTES;
+            self.at_file(self.file.write_all_at(&zeros, place))?;
+            at += blocks;
+        }
+        Ok(())
+    }
+
+    /// Blocks of regions that were kept have come, or cannot be read: they were written since, and
+    /// come as a whole.
+    fn renew(&mut self, first_block: u64, blocks: u64) {
+        let first_region = first_block / REGION_BLOCKS;
+        let end_region = (first_block + blocks).div_ceil(REGION_BLOCKS);
+        for region in first_region..end_region {
+            let block = (region * REGION_BLOCKS).max(self.manifest.range.first_block);
+            let held = self.kept.iter().position(|range| {
+                (range.first_block..range.first_block + range.blocks).contains(&block)
+            });
+            let Some(at) = held else { continue };
+            let range = self.kept.remove(at);
+            self.manifest.forget(block);
+            let end = ((region + 1) * REGION_BLOCKS).min(range.first_block + range.blocks);
+            let (before, after) =
+                (block - range.first_block, range.first_block + range.blocks - end);
+            if after > 0 {
+                self.kept.insert(at, BlockRange { first_block: end, blocks: after });
+            }
+            if before > 0 {
+                self.kept.insert(at, BlockRange { blocks: before, ..range });
+            }
+        }
+    }
+
+    /// Puts what is there on record, for one that goes on.
+    pub fn put_on_record(&mut self) -> Result<(), BackupError> {
+        self.at_file(self.file.sync_data())?;
+        let begun = Instant::now();
+        replace(&record(&self.out), &self.manifest.text())?;
+        self.recorded = Instant::now();
+        self.pause = RECORD_EVERY.max(RECORD_PART * begun.elapsed());
+        Ok(())
+    }
+
+    /// Reads the copy back and gives it its name. What could not be read is zeros in it.
+    pub fn finish(mut self) -> Result<Manifest, BackupError> {
+        self.ensure_all()?;
+        let read = self.read_back_but(&[self.manifest.range], &self.manifest.unreadable)?;
+        let differing = differing(&read, &self.manifest, &self.out)?;
+        if let [first, ..] = differing[..] {
+            let count = differing.len();
+            return Err(BackupError::Differs { path: partial(&self.out), first, count });
+        }
+        self.manifest.began_ns = self.began_ns;
+        self.put_on_record()?;
+        // Both or none, but for one that takes the second name between the two.
+        ensure_free(&self.out)?;
+        give_name(&partial(&self.out), &self.out)?;
+        give_name(&record(&self.out), &manifest_of(&self.out))?;
+        sync_folder(&self.out)?;
+        Ok(self.manifest)
+    }
+
+    /// That every block has come once, or cannot be read.
+    fn ensure_all(&self) -> Result<(), BackupError> {
+        let blocks = self.manifest.range.blocks;
+        let unreadable: u64 = self.manifest.unreadable.iter().map(|range| range.blocks).sum();
+        let there = self.manifest.blocks() + unreadable;
+        let path = partial(&self.out);
+        match blocks.checked_sub(there) {
+            Some(0) => Ok(()),
+            Some(missing) => Err(BackupError::Missing { path, missing }),
+            None => Err(BackupError::Twice { path, extra: there - blocks }),
+        }
+    }
+
+    /// Checksums of what is in the file at these places, but for those, from the disk as far as the
+    /// system allows.
+    fn read_back_but(
+        &self,
+        ranges: &[BlockRange],
+        but_for: &[BlockRange],
+    ) -> Result<Manifest, BackupError> {
+        self.at_file(self.file.sync_data())?;
+        // What the system keeps in memory all the same is read from there: no error tells.
+        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+        let Manifest { drive, range, instance, began_ns, .. } = &self.manifest;
+        let mut read = Manifest::new(drive, *range, instance, *began_ns);
+        read.unreadable = but_for.to_vec();
+        for stretch in without(ranges, but_for) {
+            let end = stretch.first_block + stretch.blocks;
+            let mut at = stretch.first_block;
+            while at < end {
+                let blocks = REGION_BLOCKS.min(end - at);
+                let mut data = vec![0; (blocks * BLOCK_BYTES) as usize];
+                let place = (at - range.first_block) * BLOCK_BYTES;
+                self.at_file(self.file.read_exact_at(&mut data, place))?;
+                read.add(at, &data);
+                at += blocks;
+            }
+        }
+        Ok(read)
+    }
+}
+
+/// What `gone` leaves of `ranges`; both in ascending order and apart from each other.
+fn without(ranges: &[BlockRange], gone: &[BlockRange]) -> Vec<BlockRange> {
+    let mut left = Vec::new();
+    for range in ranges {
+        let (mut at, end) = (range.first_block, range.first_block + range.blocks);
+        for hole in gone {
+            let (from, to) = (hole.first_block.clamp(at, end), hole.first_block + hole.blocks);
+            if from > at {
+                left.push(BlockRange { first_block: at, blocks: from - at });
+            }
+            at = at.max(to.min(end));
+        }
+        if at < end {
+            left.push(BlockRange { first_block: at, blocks: end - at });
+        }
+    }
+    left
+}
+
+/// Where what is in the file is other than on record; of what is not complete there is no record.
+fn differing(
+    read: &Manifest,
+    on_record: &Manifest,
+    out: &Path,
+) -> Result<Vec<BlockRange>, BackupError> {
+    let differs = read.differs(on_record);
+    differs.map_err(|source| BackupError::Manifest { path: record(out), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: BlockRange = BlockRange { first_block: 2048, blocks: 5000 };
+
+    fn data(first_block: u64, blocks: u64, salt: u8) -> Record {
+        let bytes = (first_block..first_block + blocks).flat_map(|b| [b as u8 ^ salt; 512]);
+        Record::Data { first_block, at_ns: 0, data: bytes.collect() }
+    }
+
+    fn request() -> TaskRequest {
+        TaskRequest::new(TaskKind::Backup)
+    }
+
+    fn open(out: &Path, instance: &str) -> Result<Backup, BackupError> {
+        open_at(out, instance, 3)
+    }
+
+    fn open_at(out: &Path, instance: &str, now_s: u64) -> Result<Backup, BackupError> {
+        Backup::open(out, "atlas10k", RANGE, (instance, now_s * 1_000_000_000))
+    }
+
+    /// A copy of which all but the last region was there when it was cut off.
+    fn begin(out: &Path) {
+        let mut backup = open(out, "1").unwrap();
+        backup.take(&data(2048, 4500, 0)).unwrap();
+        backup.put_on_record().unwrap();
+    }
+
+    #[test]
+    fn a_copy_takes_its_name_when_it_is_complete_and_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let mut backup = open(&out, "1").unwrap();
+        assert!(matches!(open(&out, "1"), Err(BackupError::InUse { .. })));
+        backup.take(&data(4096, 2952, 0)).unwrap();
+        backup.take(&data(2048, 2000, 0)).unwrap();
+        backup.take(&data(4049, 47, 0)).unwrap();
+        assert!(!out.exists());
+        backup.take(&Record::Unreadable { first_block: 4048, blocks: 1 }).unwrap();
+        let manifest = backup.finish().unwrap();
+        assert_eq!(manifest.unreadable.len(), 1);
+        let bytes = fs::read(&out).unwrap();
+        assert_eq!(bytes.len(), 5000 * 512);
+        let block = |number: u64| &bytes[(number - 2048) as usize * 512..][..512];
+        assert!(block(4048).iter().all(|&byte| byte == 0));
+        assert!(block(5000).iter().all(|&byte| byte == 5000u64 as u8));
+        let text = fs::read_to_string(folder.path().join("out.manifest")).unwrap();
+        assert_eq!(Manifest::parse(&text), Ok(manifest));
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(names.len(), 2, "nothing else stays behind");
+        assert!(matches!(open(&out, "1"), Err(BackupError::Exists { .. })));
+    }
+
+    #[test]
+    fn one_that_was_cut_off_goes_on_where_it_was_and_takes_what_has_been_written_since() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        begin(&out);
+        let mut backup = open(&out, "1").unwrap();
+        assert_eq!(backup.kept(), 4096, "two whole regions");
+        let request = backup.request(&request());
+        assert_eq!(request.skip, [BlockRange { first_block: 2048, blocks: 4096 }]);
+        assert_eq!(request.skip_since_ns, 2_000_000_000);
+        backup.take(&data(6144, 904, 0)).unwrap();
+        backup.take(&data(4096, 2048, 9)).unwrap();
+        let manifest = backup.finish().unwrap();
+        let bytes = fs::read(&out).unwrap();
+        assert_eq!(bytes[2048 * 512], 4096u64 as u8 ^ 9, "written since");
+        let mut fresh = Manifest::new("atlas10k", RANGE, "1", 3_000_000_000);
+        fresh.take(&data(2048, 2048, 0)).unwrap();
+        fresh.take(&data(4096, 2048, 9)).unwrap();
+        fresh.take(&data(6144, 904, 0)).unwrap();
+        assert_eq!(manifest, fresh);
+    }
+
+    #[test]
+    fn one_that_is_cut_off_again_asks_for_what_was_written_since_the_first_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        begin(&out);
+        // Of the second region, which was written meanwhile, nothing comes before it is cut off.
+        let mut second = open_at(&out, "1", 60).unwrap();
+        second.put_on_record().unwrap();
+        drop(second);
+        let mut third = open_at(&out, "1", 90).unwrap();
+        let request = third.request(&request());
+        assert_eq!(request.skip, [BlockRange { first_block: 2048, blocks: 4096 }]);
+        assert_eq!(request.skip_since_ns, 2_000_000_000);
+        third.take(&data(6144, 904, 0)).unwrap();
+        third.take(&data(4096, 2048, 9)).unwrap();
+        assert_eq!(third.finish().unwrap().began_ns, 90_000_000_000);
+    }
+
+    #[test]
+    fn what_cannot_be_read_any_more_is_zeros_also_where_bytes_had_come_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        begin(&out);
+        let mut backup = open(&out, "1").unwrap();
+        // All of a region that is kept, which was written; and a block of the one that is not.
+        backup.take(&Record::Unreadable { first_block: 4096, blocks: 2048 }).unwrap();
+        backup.take(&Record::Unreadable { first_block: 6144, blocks: 1 }).unwrap();
+        backup.take(&data(6145, 903, 0)).unwrap();
+        let manifest = backup.finish().unwrap();
+        assert_eq!(manifest.blocks(), 5000 - 2049);
+        let bytes = fs::read(&out).unwrap();
+        let (before, after) = (2048 * 512, 4097 * 512);
+        assert!(bytes[before..after].iter().all(|&byte| byte == 0));
+        assert_eq!((bytes[before - 1], bytes[after]), (4095u64 as u8, 6145u64 as u8));
+    }
+
+    #[test]
+    fn what_has_come_is_on_record_while_it_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let on_record = || Manifest::parse(&fs::read_to_string(record(&out)).unwrap()).unwrap();
+        let mut backup = open(&out, "1").unwrap();
+        assert_eq!(on_record().blocks(), 0);
+        backup.pause = Duration::from_secs(3600);
+        backup.take(&data(2048, 2048, 0)).unwrap();
+        assert_eq!(on_record().blocks(), 0);
+        backup.pause = Duration::ZERO;
+        backup.take(&data(4096, 100, 0)).unwrap();
+        assert_eq!(on_record().blocks(), 2148);
+        assert!(backup.pause >= RECORD_EVERY);
+    }
+
+    #[test]
+    fn files_of_others_stay_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let other = folder.path().join("other");
+        fs::write(&other, "mine").unwrap();
+        let refused = |path: &Path| {
+            let error = open(&out, "1").err().unwrap();
+            assert!(error.to_string().starts_with(&format!("{}: ", path.display())), "{error}");
+            for path in [&other, path].into_iter().filter(|path| path.exists()) {
+                assert_eq!(fs::read_to_string(path).unwrap(), "mine");
+            }
+            fs::remove_file(path).unwrap();
+        };
+        std::os::unix::fs::symlink(&other, partial(&out)).unwrap();
+        refused(&partial(&out));
+        fs::write(partial(&out), "mine").unwrap();
+        refused(&partial(&out));
+        fs::write(manifest_of(&out), "mine").unwrap();
+        refused(&manifest_of(&out));
+        std::os::unix::fs::symlink("nowhere", &out).unwrap();
+        refused(&out);
+        begin(&out);
+        let another = Backup::open(&out, "cheetah9lp", RANGE, ("1", 0)).err().unwrap();
+        assert!(another.to_string().contains("of atlas10k"), "{another}");
+        assert_eq!(open(&out, "1").unwrap().kept(), 4096);
+    }
+
+    #[test]
+    fn a_name_that_was_taken_meanwhile_stays_taken_and_the_copy_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let mut backup = open(&out, "1").unwrap();
+        backup.take(&data(2048, 5000, 0)).unwrap();
+        fs::write(&out, "mine").unwrap();
+        assert!(matches!(backup.finish(), Err(BackupError::Exists { .. })));
+        assert_eq!(fs::read_to_string(&out).unwrap(), "mine");
+        let error = give_name(&partial(&out), &out).unwrap_err();
+        assert!(matches!(error, BackupError::Exists { .. }), "{error}");
+        fs::remove_file(&out).unwrap();
+        assert_eq!(open(&out, "1").unwrap().kept(), 4096, "all but the last region");
+    }
+
+    #[test]
+    fn nothing_is_kept_of_another_server_or_of_what_is_not_in_the_file_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        begin(&out);
+        let anew = open(&out, "2").unwrap();
+        assert_eq!((anew.kept(), anew.foreign() > 0), (0, true));
+        drop(anew);
+        begin(&out);
+        assert_eq!(open(&out, "1").unwrap().foreign(), 0);
+        let file = fs::OpenOptions::new().write(true).open(partial(&out)).unwrap();
+        file.write_all_at(&[99], 5).unwrap();
+        assert_eq!(open(&out, "1").unwrap().kept(), 2048, "the other region");
+    }
+
+    #[test]
+    fn what_is_missing_or_differs_is_said_and_the_copy_gets_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let mut backup = open(&out, "1").unwrap();
+        backup.take(&data(2048, 4990, 0)).unwrap();
+        let error = backup.finish().unwrap_err();
+        assert!(matches!(error, BackupError::Missing { missing: 10, .. }), "{error}");
+        let mut backup = open(&out, "1").unwrap();
+        backup.take(&data(2048, 5000, 0)).unwrap();
+        backup.take(&Record::Unreadable { first_block: 4000, blocks: 2 }).unwrap();
+        let error = backup.finish().unwrap_err();
+        assert!(matches!(error, BackupError::Twice { extra: 2, .. }), "{error}");
+        let mut backup = open(&out, "1").unwrap();
+        backup.take(&data(2048, 5000, 0)).unwrap();
+        backup.file.write_all_at(&[99], 5).unwrap();
+        let error = backup.finish().unwrap_err();
+        assert!(matches!(error, BackupError::Differs { count: 1, .. }), "{error}");
+        assert!(!out.exists());
+    }
+
+    #[test]
+    fn blocks_that_were_not_asked_for_are_refused_before_they_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        begin(&out);
+        let mut backup = open(&out, "1").unwrap();
+        let length = || fs::metadata(partial(&out)).unwrap().len();
+        for record in [
+            data(2047, 2, 0),
+            data(7048, 1, 7),
+            Record::Unreadable { first_block: 2048, blocks: 1 << 60 },
+            Record::Unreadable { first_block: u64::MAX, blocks: u64::MAX },
+        ] {
+            let error = backup.take(&record).unwrap_err();
+            assert!(matches!(error, BackupError::UnexpectedField(_)), "{error}");
+            assert_eq!(length(), 5000 * BLOCK_BYTES);
+        }
+    }
+}

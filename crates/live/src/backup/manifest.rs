@@ -1,0 +1,674 @@
+//! Checksums of a drive by region, as a text:
+//!
+//! ```text
+//! freewheel-manifest 1
+//! drive NAME
+//! first-block N
+//! blocks N
+//! region-blocks 2048
+//! instance I                       the server that read, see its status
+//! began-ns N                       when it began to read, since the server began
+//! region FIRST BLOCKS CHECKSUM     ascending, one line for each of which blocks have been read
+//! unreadable FIRST BLOCKS          ascending
+//! end CHECKSUM                     XXH3-128 of the text before this line
+//! ```
+//!
+//! Blocks are of 512 bytes. A checksum is the sum, modulo 2^128, of XXH3-128 of each block with its
+//! number as the seed, in 32 hexadecimal digits: so blocks may come in any order, and blocks that have
+//! changed places are seen. It is for errors and not for adversaries.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use freewheel_units::BLOCK_BYTES;
+use thiserror::Error;
+use twox_hash::XxHash3_128;
+
+use crate::control::{BLOCKS_END, BlockRange, Record};
+
+/// Blocks of a region: 1 MiB.
+pub const REGION_BLOCKS: u64 = crate::serve::REGION_BLOCKS;
+
+/// The first line.
+const MAGIC: &str = "freewheel-manifest 1";
+
+/// Why a text is no manifest, or not one of this drive.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ManifestError {
+    /// A line that is not understood.
+    #[error("line {line}: {text:?}: {expected} is expected")]
+    Line {
+        /// From 1.
+        line: usize,
+        /// What is there.
+        text: String,
+        /// What should be.
+        expected: &'static str,
+    },
+    /// Its last line is missing, or not the last.
+    #[error("its last line is not \"end CHECKSUM\": it was not written as a whole")]
+    CutOff,
+    /// It is other than it was written.
+    #[error("its text has another checksum than its last line says: it has been changed since")]
+    Altered,
+    /// Checksums of something else.
+    #[error("it is of {found}, and this is {wanted}")]
+    Other {
+        /// What it is of.
+        found: String,
+        /// What was read now.
+        wanted: String,
+    },
+}
+
+/// What a server has sent and was not asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the server sent {} blocks from block {} on, {why}: it may be of another version; use one version of \
+     `freewheel` for both",
+    range.blocks, range.first_block
+)]
+pub struct UnexpectedField {
+    /// Which blocks.
+    range: BlockRange,
+    /// What is wrong with them.
+    why: &'static str,
+}
+
+/// A region's checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Region {
+    sum: u128,
+    /// Blocks in it.
+    blocks: u32,
+}
+
+/// Checksums of a range of a drive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Name of the drive.
+    pub drive: String,
+    /// What is covered.
+    pub range: BlockRange,
+    /// The server that read.
+    pub instance: String,
+    /// When it began to, since it began itself.
+    pub began_ns: u64,
+    /// Those of which blocks are in, by their places on the drive.
+    regions: BTreeMap<u64, Region>,
+    /// What could not be read.
+    pub unreadable: Vec<BlockRange>,
+}
+
+/// Why a region may be other than it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A client has written in it since it was read.
+    Written,
+    /// Nobody has written in it.
+    Silent,
+    /// The server that could know has ended since.
+    Unknown,
+    /// One has blocks that the other has not, which tells nothing of those that both have.
+    NotComparable,
+}
+
+/// Regions that are other than they were, one after the other, for one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Change {
+    /// Where.
+    pub range: BlockRange,
+    /// Why.
+    pub cause: Cause,
+}
+
+impl Manifest {
+    /// Nothing has been read of this range. Line breaks in names become spaces, as each is on a line.
+    pub fn new(drive: &str, range: BlockRange, instance: &str, began_ns: u64) -> Self {
+        let in_a_line = |name: &str| name.replace(char::is_control, " ");
+        Self {
+            drive: in_a_line(drive),
+            range,
+            instance: in_a_line(instance),
+            began_ns,
+            regions: BTreeMap::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// Writes since then may have changed what is here: an answer of a second before it may have
+    /// been overtaken.
+    pub fn written_since_ns(&self) -> u64 {
+        self.began_ns.saturating_sub(1_000_000_000)
+    }
+
+    /// What a region has of the range.
+    fn bounds(&self, region: u64) -> BlockRange {
+        let from = region * REGION_BLOCKS;
+        let end = (from + REGION_BLOCKS).min(self.range.first_block + self.range.blocks);
+        let first_block = from.max(self.range.first_block);
+        BlockRange { first_block, blocks: end - first_block }
+    }
+
+    /// What could not be read of a region.
+    fn unreadable_in(&self, region: u64) -> Vec<BlockRange> {
+        let BlockRange { first_block, blocks } = self.bounds(region);
+        let end = first_block + blocks;
+        let from = self.unreadable.partition_point(|r| r.first_block + r.blocks <= first_block);
+        let ranges = self.unreadable[from..].iter().take_while(|range| range.first_block < end);
+        let parts = ranges.map(|range| {
+            let from = range.first_block.max(first_block);
+            let to = (range.first_block + range.blocks).min(end);
+            (BlockRange { first_block: from, blocks: to - from }, ())
+        });
+        join(parts).into_iter().map(|(range, ())| range).collect()
+    }
+
+    /// Whether a region of both has the same blocks: all, but for those that neither could read.
+    fn is_comparable(&self, other: &Self, region: u64) -> bool {
+        let unreadable = self.unreadable_in(region);
+        let missing: u64 = unreadable.iter().map(|range| range.blocks).sum();
+        let is_whole = |of: &Self| {
+            let there = of.regions.get(&region).map_or(0, |region| region.blocks);
+            u64::from(there) + missing == of.bounds(region).blocks
+        };
+        unreadable == other.unreadable_in(region) && is_whole(self) && is_whole(other)
+    }
+
+    /// Takes blocks that have been read, each once.
+    pub fn add(&mut self, first_block: u64, data: &[u8]) {
+        for (block, bytes) in (first_block..).zip(data.chunks_exact(BLOCK_BYTES as usize)) {
+            if !(self.range.first_block..self.range.first_block + self.range.blocks)
+                .contains(&block)
+            {
+                return;
+            }
+            let region = self.regions.entry(block / REGION_BLOCKS).or_default();
+            let hash = XxHash3_128::oneshot_with_seed(block, bytes);
+            region.sum = region.sum.wrapping_add(hash);
+            region.blocks += 1;
+        }
+    }
+
+    /// Takes a record of a task's data, or nothing of one whose blocks were not asked for, or have
+    /// come before.
+    pub fn take(&mut self, record: &Record) -> Result<(), UnexpectedField> {
+        self.ensure_asked(record)?;
+        let Some(range) = record.range() else { return Ok(()) };
+        let again = Err(UnexpectedField { range, why: "some of which it had sent before" });
+        match record {
+            Record::Data { first_block, data, .. } => {
+                if self.has_too_many(range) {
+                    return again;
+                }
+                self.add(*first_block, data);
+            }
+            _ => {
+                let end = |range: &BlockRange| range.first_block + range.blocks;
+                let at = self.unreadable.partition_point(|other| end(other) <= range.first_block);
+                if self.unreadable.get(at).is_some_and(|next| next.first_block < end(&range)) {
+                    return again;
+                }
+                self.unreadable.insert(at, range);
+            }
+        }
+        Ok(())
+    }
+
+    /// Err for a record of blocks that are not of the range.
+    pub(super) fn ensure_asked(&self, record: &Record) -> Result<(), UnexpectedField> {
+        let Some(range) = record.range() else { return Ok(()) };
+        let end = self.range.first_block + self.range.blocks;
+        let ends = range.first_block.checked_add(range.blocks);
+        if self.range.first_block <= range.first_block && ends.is_some_and(|ends| ends <= end) {
+            return Ok(());
+        }
+        Err(UnexpectedField { range, why: "which it was not asked for" })
+    }
+
+    /// Whether a region would have more blocks than there are in it, with these of the range.
+    fn has_too_many(&self, range: BlockRange) -> bool {
+        let end = range.first_block + range.blocks;
+        let regions = range.first_block / REGION_BLOCKS..end.div_ceil(REGION_BLOCKS);
+        regions.into_iter().any(|region| {
+            let there = self.regions.get(&region).map_or(0, |region| region.blocks.into());
+            let from = range.first_block.max(region * REGION_BLOCKS);
+            let to = end.min((region + 1) * REGION_BLOCKS);
+            there + (to - from) > self.bounds(region).blocks
+        })
+    }
+
+    /// Blocks that are in.
+    pub fn blocks(&self) -> u64 {
+        self.regions.values().map(|region| u64::from(region.blocks)).sum()
+    }
+
+    /// Regions of which all blocks are in, as ranges.
+    pub fn complete(&self) -> Vec<BlockRange> {
+        let complete = self.regions.keys().filter(|region| self.is_complete(**region));
+        let complete = join(complete.map(|region| (self.bounds(*region), ())));
+        complete.into_iter().map(|(range, ())| range).collect()
+    }
+
+    fn is_complete(&self, region: u64) -> bool {
+        u64::from(self.regions[&region].blocks) == self.bounds(region).blocks
+    }
+
+    /// Forgets the region that has this block.
+    pub fn forget(&mut self, block: u64) {
+        self.regions.remove(&(block / REGION_BLOCKS));
+    }
+
+    /// Forgets every region that is not complete, and what could not be read.
+    pub fn keep_complete(&mut self) {
+        let regions: Vec<u64> = self.regions.keys().copied().collect();
+        for region in regions {
+            if !self.is_complete(region) {
+                self.regions.remove(&region);
+            }
+        }
+        self.unreadable.clear();
+    }
+
+    /// Where this manifest and another of the same range differ, as ranges of whole regions.
+    pub fn differs(&self, other: &Self) -> Result<Vec<BlockRange>, ManifestError> {
+        self.ensure_same(other)?;
+        let regions: BTreeSet<u64> =
+            self.regions.keys().chain(other.regions.keys()).copied().collect();
+        let differs = |region: &u64| self.regions.get(region) != other.regions.get(region);
+        let regions = regions.into_iter().filter(differs);
+        let ranges = join(regions.map(|region| (self.bounds(region), ())));
+        Ok(ranges.into_iter().map(|(range, ())| range).collect())
+    }
+
+    /// That another manifest is of the same range of the same drive.
+    pub fn ensure_same(&self, other: &Self) -> Result<(), ManifestError> {
+        let name = |of: &Self| {
+            let BlockRange { first_block, blocks } = of.range;
+            format!("{blocks} blocks of {} from {first_block} on", of.drive)
+        };
+        if (&self.drive, self.range) != (&other.drive, other.range) {
+            return Err(ManifestError::Other { found: name(other), wanted: name(self) });
+        }
+        Ok(())
+    }
+
+    /// What has changed since an older manifest; clients have written in the regions of `written`, in
+    /// ascending order, since that was begun, if its server still runs.
+    pub fn changes(
+        &self,
+        old: &Self,
+        written: Option<&[BlockRange]>,
+    ) -> Result<Vec<Change>, ManifestError> {
+        let mut changes = Vec::new();
+        for range in self.differs(old)? {
+            let mut at = range.first_block;
+            while at < range.first_block + range.blocks {
+                let end = (at / REGION_BLOCKS + 1) * REGION_BLOCKS;
+                let end = end.min(range.first_block + range.blocks);
+                let cause = match written.map_or(Cause::Unknown, |written| cause(written, at)) {
+                    Cause::Written => Cause::Written,
+                    _ if !self.is_comparable(old, at / REGION_BLOCKS) => Cause::NotComparable,
+                    cause => cause,
+                };
+                changes.push((BlockRange { first_block: at, blocks: end - at }, cause));
+                at = end;
+            }
+        }
+        let changes = join(changes.into_iter());
+        Ok(changes.into_iter().map(|(range, cause)| Change { range, cause }).collect())
+    }
+
+    /// The manifest as a text.
+    pub fn text(&self) -> String {
+        let BlockRange { first_block, blocks } = self.range;
+        let mut text = format!(
+            "{MAGIC}\ndrive {}\nfirst-block {first_block}\nblocks {blocks}\nregion-blocks \
+             {REGION_BLOCKS}\ninstance {}\nbegan-ns {}\n",
+            self.drive, self.instance, self.began_ns
+        );
+        for (region, Region { sum, blocks }) in &self.regions {
+            let first = self.bounds(*region).first_block;
+            // A string takes all that is written to it.
+            let _ = writeln!(text, "region {first} {blocks} {sum:032x}");
+        }
+        for BlockRange { first_block, blocks } in &self.unreadable {
+            let _ = writeln!(text, "unreadable {first_block} {blocks}");
+        }
+        let seal = seal(&text);
+        text + &seal
+    }
+
+    /// Reads a text.
+    pub fn parse(text: &str) -> Result<Self, ManifestError> {
+        let is_one = |line: &str| (line == MAGIC).then_some(());
+        Lines::new(text).expect(is_one, MAGIC)?;
+        let mut lines = Lines::new(sealed(text)?);
+        lines.expect(is_one, MAGIC)?;
+        let drive = lines.word("drive", "drive NAME")?;
+        let first_block = lines.number("first-block", "first-block N")?;
+        let expected = "blocks N, of which there are some and not more than 2^48";
+        let blocks = lines.expect(|line| range_blocks(line, first_block), expected)?;
+        let known = |line: &str| (word(line, "region-blocks")? == "2048").then_some(());
+        lines.expect(known, "region-blocks 2048")?;
+        let instance = lines.word("instance", "instance I")?;
+        let began_ns = lines.number("began-ns", "began-ns N")?;
+        let range = BlockRange { first_block, blocks };
+        let mut manifest = Self::new(&drive, range, &instance, began_ns);
+        while lines.has("region") {
+            let next = |line: &str| manifest.next_region(line);
+            let (region, sum) =
+                lines.expect(next, "region FIRST BLOCKS CHECKSUM, ascending and of the range")?;
+            manifest.regions.insert(region, sum);
+        }
+        while lines.has("unreadable") {
+            let next = |line: &str| manifest.next_unreadable(line);
+            let range = lines.expect(next, "unreadable FIRST BLOCKS, ascending, of the range")?;
+            manifest.unreadable.push(range);
+        }
+        match lines.lines.peek() {
+            None => Ok(manifest),
+            Some(_) => lines.expect(|_| None, "region, unreadable or end"),
+        }
+    }
+
+    /// Reads a line of a region that comes after those that are there.
+    fn next_region(&self, line: &str) -> Option<(u64, Region)> {
+        let mut words = word(line, "region")?.split(' ');
+        let first: u64 = words.next()?.parse().ok()?;
+        let blocks: u32 = words.next()?.parse().ok()?;
+        let sum = words.next().filter(|word| word.len() == 32)?;
+        let sum = u128::from_str_radix(sum, 16).ok()?;
+        let BlockRange { first_block, blocks: all } = self.range;
+        let region = first / REGION_BLOCKS;
+        let fits = (first_block..first_block + all).contains(&first) && {
+            let bounds = self.bounds(region);
+            first == bounds.first_block && (1..=bounds.blocks).contains(&blocks.into())
+        };
+        let is_next = self.regions.last_key_value().is_none_or(|(last, _)| *last < region);
+        (fits && is_next && words.next().is_none()).then_some((region, Region { sum, blocks }))
+    }
+
+    /// Reads a line of unreadable blocks that come after those that are there.
+    fn next_unreadable(&self, line: &str) -> Option<BlockRange> {
+        let (first, blocks) = word(line, "unreadable")?.split_once(' ')?;
+        let (first_block, blocks): (u64, u64) = (first.parse().ok()?, blocks.parse().ok()?);
+        let last = self.unreadable.last();
+        let from = last.map_or(self.range.first_block, |range| range.first_block + range.blocks);
+        let end = first_block.checked_add(blocks)?;
+        let fits = from <= first_block && end <= self.range.first_block + self.range.blocks;
+        (fits && blocks > 0).then_some(BlockRange { first_block, blocks })
+    }
+}
+
+/// The last line for the text before it.
+fn seal(text: &str) -> String {
+    format!("end {:032x}\n", XxHash3_128::oneshot(text.as_bytes()))
+}
+
+/// What is before the last line of a text, if that is for it.
+fn sealed(text: &str) -> Result<&str, ManifestError> {
+    let lines = text.strip_suffix('\n').ok_or(ManifestError::CutOff)?;
+    let (before, last) = text.split_at(lines.rfind('\n').map_or(0, |at| at + 1));
+    if !last.starts_with("end ") {
+        return Err(ManifestError::CutOff);
+    }
+    if last == seal(before) { Ok(before) } else { Err(ManifestError::Altered) }
+}
+
+/// Reads how many blocks a range has.
+fn range_blocks(line: &str, first_block: u64) -> Option<u64> {
+    let blocks = word(line, "blocks")?.parse().ok()?;
+    let end = first_block.checked_add(blocks)?;
+    (blocks > 0 && end < BLOCKS_END).then_some(blocks)
+}
+
+/// What follows a keyword.
+fn word<'a>(line: &'a str, key: &str) -> Option<&'a str> {
+    line.strip_prefix(key)?.strip_prefix(' ')
+}
+
+struct Lines<'a> {
+    lines: std::iter::Peekable<std::iter::Enumerate<std::str::Lines<'a>>>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        Self { lines: text.lines().enumerate().peekable() }
+    }
+
+    fn expect<T>(
+        &mut self,
+        parse: impl FnOnce(&str) -> Option<T>,
+        expected: &'static str,
+    ) -> Result<T, ManifestError> {
+        let (number, text) = self.lines.next().ok_or(ManifestError::CutOff)?;
+        parse(text).ok_or_else(|| ManifestError::Line {
+            line: number + 1,
+            text: text.chars().take(80).collect(),
+            expected,
+        })
+    }
+
+    fn word(&mut self, key: &str, expected: &'static str) -> Result<String, ManifestError> {
+        self.expect(|line| word(line, key).map(Into::into), expected)
+    }
+
+    fn number(&mut self, key: &str, expected: &'static str) -> Result<u64, ManifestError> {
+        self.expect(|line| word(line, key)?.parse().ok(), expected)
+    }
+
+    /// Whether the next line is of this kind.
+    fn has(&mut self, key: &str) -> bool {
+        self.lines.peek().is_some_and(|(_, line)| word(line, key).is_some())
+    }
+}
+
+fn cause(written: &[BlockRange], block: u64) -> Cause {
+    let after = written.partition_point(|range| range.first_block <= block);
+    let before = after.checked_sub(1).map(|at| written[at]);
+    match before.filter(|range| block < range.first_block + range.blocks) {
+        Some(_) => Cause::Written,
+        None => Cause::Silent,
+    }
+}
+
+/// Makes ranges that touch one, if what is said of them is the same.
+fn join<T: PartialEq>(ranges: impl Iterator<Item = (BlockRange, T)>) -> Vec<(BlockRange, T)> {
+    let mut joined: Vec<(BlockRange, T)> = Vec::new();
+    for (range, said) in ranges {
+        let touches = |(last, of): &&mut (BlockRange, T)| {
+            *of == said && last.first_block + last.blocks == range.first_block
+        };
+        match joined.last_mut().filter(touches) {
+            Some((last, _)) => last.blocks += range.blocks,
+            None => joined.push((range, said)),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: BlockRange = BlockRange { first_block: 100, blocks: 6000 };
+
+    fn manifest(order: &[u64], change: Option<u64>) -> Manifest {
+        let mut manifest = Manifest::new("atlas10k", RANGE, "7", 5);
+        for &part in order {
+            let first = 100 + part * 1000;
+            let data: Vec<u8> = (first..first + 1000)
+                .flat_map(|block| [(block * 7) as u8 ^ u8::from(change == Some(block)); 512])
+                .collect();
+            manifest.add(first, &data);
+        }
+        manifest
+    }
+
+    fn range(first_block: u64, blocks: u64) -> BlockRange {
+        BlockRange { first_block, blocks }
+    }
+
+    #[test]
+    fn the_order_in_which_blocks_come_does_not_matter_and_their_places_do() {
+        let whole = manifest(&[0, 1, 2, 3, 4, 5], None);
+        assert_eq!(whole, manifest(&[3, 5, 0, 4, 1, 2], None));
+        let mut swapped = Manifest::new("atlas10k", RANGE, "7", 5);
+        swapped.add(100, &[[1; 512], [2; 512]].concat());
+        let mut other = Manifest::new("atlas10k", RANGE, "7", 5);
+        other.add(100, &[[2; 512], [1; 512]].concat());
+        assert_ne!(swapped, other);
+    }
+
+    #[test]
+    fn a_changed_block_is_found_with_its_region_and_put_down_to_its_cause() {
+        let old = manifest(&[0, 1, 2, 3, 4, 5], None);
+        let new = manifest(&[5, 1, 2, 3, 4, 0], Some(2050));
+        assert_eq!(new.differs(&old), Ok(vec![range(2048, 2048)]));
+        let cause = |written: Option<&[BlockRange]>| new.changes(&old, written).unwrap()[0].cause;
+        assert_eq!(cause(None), Cause::Unknown);
+        assert_eq!(cause(Some(&[range(0, 2048)])), Cause::Silent);
+        assert_eq!(cause(Some(&[range(0, 2048), range(2048, 2048)])), Cause::Written);
+        let mut elsewhere = old.clone();
+        elsewhere.drive = "cheetah9lp".into();
+        assert!(new.differs(&elsewhere).unwrap_err().to_string().contains("cheetah9lp"));
+    }
+
+    #[test]
+    fn a_manifest_is_read_as_it_was_written_and_a_part_of_it_is_refused() {
+        let mut manifest = manifest(&[0, 2, 3, 4, 5], None);
+        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
+        manifest.take(&Record::Unreadable { first_block: 1100, blocks: 1 }).unwrap();
+        let text = manifest.text();
+        assert_eq!(Manifest::parse(&text), Ok(manifest.clone()));
+        assert_eq!(manifest.unreadable, [range(1100, 1), range(1500, 2)]);
+        for cut in [text.len() - 1, text.rfind("end").unwrap(), text.find("region").unwrap()] {
+            assert_eq!(Manifest::parse(&text[..cut]), Err(ManifestError::CutOff));
+        }
+        assert_eq!(Manifest::parse(&format!("{text}more\n")), Err(ManifestError::CutOff));
+        assert_eq!(manifest.complete(), [range(4096, 2004)]);
+    }
+
+    #[test]
+    fn a_manifest_of_which_one_byte_is_other_is_refused() {
+        let mut manifest = manifest(&[0, 2], None);
+        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
+        let text = manifest.text();
+        for at in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[at] ^= 1;
+            assert!(Manifest::parse(&String::from_utf8(bytes).unwrap()).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn lines_that_no_manifest_has_are_refused_by_their_number() {
+        let mut manifest = manifest(&[0, 1, 2, 3, 4, 5], None);
+        manifest.take(&Record::Unreadable { first_block: 1500, blocks: 2 }).unwrap();
+        let text = manifest.text();
+        let (body, _) = text.split_at(text.rfind("end").unwrap());
+        let refused = |from: &str, to: &str, line: usize| {
+            assert!(body.contains(from), "{from}");
+            let body = body.replacen(from, to, 1);
+            let error = Manifest::parse(&format!("{body}{}", seal(&body))).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("line {line}: ")), "{to}: {error}");
+        };
+        refused("blocks 6000", "blocks many", 4);
+        refused("blocks 6000", "blocks 281474976710656", 4);
+        refused("region 100 1948", "region 101 1948", 8);
+        refused("region 100 1948", "region 100 1949", 8);
+        refused("region 2048", "region 100", 9);
+        refused("region 4096", "region 8192", 10);
+        for unreadable in [
+            "unreadable 99 2",
+            "unreadable 6099 2",
+            "unreadable 6101 1",
+            "unreadable 18446744073709551615 2",
+            "unreadable 200 0",
+        ] {
+            refused("unreadable 1500 2", unreadable, 11);
+        }
+        refused("unreadable 1500 2", "unreadable 1500 2\nunreadable 1501 9", 12);
+        refused("unreadable 1500 2", "unreadable 1500 2\nend\nmore", 12);
+    }
+
+    #[test]
+    fn what_is_read_grows_with_the_text_and_not_with_the_range_it_claims() {
+        let whole = BlockRange { first_block: 0, blocks: (1 << 48) - 1 };
+        let text = Manifest::new("atlas10k", whole, "7", 5).text();
+        assert!(text.len() < 200);
+        assert_eq!(Manifest::parse(&text).unwrap().blocks(), 0);
+    }
+
+    #[test]
+    fn a_region_of_which_other_blocks_were_read_is_not_compared() {
+        let all = manifest(&[0, 1, 2, 3, 4, 5], None);
+        let without = |first_block: u64, change| {
+            let mut manifest = manifest(&[0, 1, 3, 4, 5], change);
+            let data = |blocks: std::ops::Range<u64>| -> Vec<u8> {
+                blocks.flat_map(|block| [(block * 7) as u8; 512]).collect()
+            };
+            manifest.add(2100, &data(2100..first_block));
+            manifest.add(first_block + 1, &data(first_block + 1..3100));
+            manifest.take(&Record::Unreadable { first_block, blocks: 1 }).unwrap();
+            manifest
+        };
+        let one = without(3000, None);
+        let causes = |new: &Manifest, old: &Manifest, written: Option<&[BlockRange]>| {
+            let changes = new.changes(old, written).unwrap();
+            changes
+                .iter()
+                .map(|change| (change.range.first_block, change.cause))
+                .collect::<Vec<_>>()
+        };
+        let not_comparable = vec![(2048, Cause::NotComparable)];
+        assert_eq!(causes(&one, &all, Some(&[])), not_comparable);
+        assert_eq!(causes(&all, &one, Some(&[])), not_comparable, "it can be read again");
+        assert_eq!(causes(&all, &one, None), not_comparable);
+        assert_eq!(causes(&without(2500, None), &one, Some(&[])), not_comparable);
+        let written = [range(2048, 2048)];
+        assert_eq!(causes(&all, &one, Some(&written)), [(2048, Cause::Written)]);
+        assert_eq!(causes(&one, &without(3000, None), Some(&[])), [], "the same cannot be read");
+        let changed = without(3000, Some(3500));
+        assert_eq!(causes(&changed, &one, Some(&[])), [(2048, Cause::Silent)]);
+    }
+
+    #[test]
+    fn blocks_that_were_not_asked_for_or_come_again_are_refused_and_change_nothing() {
+        let data = |first_block, blocks: usize| Record::Data {
+            first_block,
+            at_ns: 0,
+            data: vec![0; blocks * 512],
+        };
+        let unreadable = |first_block, blocks| Record::Unreadable { first_block, blocks };
+        let mut manifest = Manifest::new("atlas10k", RANGE, "7", 5);
+        manifest.take(&data(4096, 2004)).unwrap();
+        manifest.take(&unreadable(2000, 10)).unwrap();
+        let before = manifest.clone();
+        for (record, says) in [
+            (data(99, 2), "not asked for"),
+            (data(6099, 2), "not asked for"),
+            (data(u64::MAX, 1), "not asked for"),
+            (unreadable(u64::MAX, u64::MAX), "not asked for"),
+            (unreadable(0, 1 << 60), "not asked for"),
+            (data(4095, 2), "sent before"),
+            (data(6099, 1), "sent before"),
+            (unreadable(2009, 1), "sent before"),
+            (unreadable(1999, 2), "sent before"),
+        ] {
+            let error = manifest.take(&record).unwrap_err().to_string();
+            assert!(error.contains(says), "{record:?}: {error}");
+            assert_eq!(manifest, before, "{record:?}");
+        }
+        manifest.take(&unreadable(2010, 1)).unwrap();
+        manifest.take(&unreadable(1999, 1)).unwrap();
+        assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest));
+    }
+
+    #[test]
+    fn a_name_of_several_lines_is_written_in_one() {
+        let manifest = Manifest::new("a\r\nblocks 7", RANGE, "1\n", 5);
+        assert_eq!(Manifest::parse(&manifest.text()), Ok(manifest));
+    }
+}

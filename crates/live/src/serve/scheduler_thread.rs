@@ -1,0 +1,544 @@
+//! The scheduler's thread.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hint;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use freewheel_model::freeblock::tasks::Extent;
+use freewheel_model::host::{Account, Client, MarginInUse};
+use freewheel_model::stats::Distribution;
+use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+use tokio::sync::{broadcast, mpsc};
+
+use super::backend::{Backend, BackendCompletion, Failed};
+use super::decision_deadline::{DecisionDeadline, DecisionTiming};
+use super::host_scheduler::{Answer, HostScheduler, OWN_COMMANDS, Request};
+use super::jobs::{JobError, JobReport, JobSpec, Output};
+use super::{Decisions, Message, Notice, Report};
+use crate::nbd::{Caller, Responder};
+use crate::stopwatch::Stopwatch;
+
+/// How long before a decision the thread looks at the clock instead of sleeping.
+const SPIN: Duration = Duration::from_micros(100);
+
+/// So long before a decision nothing else is begun.
+const NEAR: SimDuration = SimDuration::from_us(500);
+
+/// How often it looks whether data have been taken.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How often it says how far tasks are.
+const PROGRESS: SimDuration = SimDuration::from_secs(1);
+
+/// Data that have been handed on and not been taken, at most: two seconds of free bandwidth of a
+/// drive of today.
+const HANDED_ON_MAX: u64 = 64 << 20;
+
+/// A question for the scheduler's thread.
+pub(super) type Ask = Box<dyn FnOnce(&mut SchedulerThread) + Send>;
+
+/// What has become of a background task.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// It goes on.
+    Progress(Box<JobReport>),
+    /// Blocks cannot be read for it.
+    Unreadable {
+        /// Its number.
+        job: u64,
+        /// Which blocks.
+        extent: Extent,
+    },
+    /// It has begun another round.
+    Round(Box<JobReport>),
+    /// It is over.
+    Over(Box<JobReport>),
+}
+
+/// Something for whoever takes the data of a task.
+#[derive(Debug)]
+pub enum Item {
+    /// Blocks.
+    Data {
+        /// The first, of 512 B.
+        start: Lbn,
+        /// What is in them.
+        data: Vec<u8>,
+        /// When they had been read, since the server began.
+        at: SimTime,
+    },
+    /// Blocks that cannot be read.
+    Unreadable(Extent),
+    /// Nothing more comes.
+    Over(Box<JobReport>),
+}
+
+/// The data of a task, as they come.
+#[derive(Debug)]
+pub struct Reader {
+    items: mpsc::UnboundedReceiver<Item>,
+    taken: Arc<AtomicU64>,
+}
+
+impl Reader {
+    /// The next item; None when the server has ended. What is taken makes room for more.
+    pub async fn next(&mut self) -> Option<Item> {
+        let item = self.items.recv().await?;
+        if let Item::Data { data, .. } = &item {
+            self.taken.fetch_add(data.len() as u64, Ordering::Relaxed);
+        }
+        Some(item)
+    }
+}
+
+/// The other end of it.
+struct Sink {
+    items: mpsc::UnboundedSender<Item>,
+    taken: Arc<AtomicU64>,
+    sent: u64,
+}
+
+impl Sink {
+    fn room(&self) -> u64 {
+        let under_way = self.sent.saturating_sub(self.taken.load(Ordering::Relaxed));
+        HANDED_ON_MAX.saturating_sub(under_way)
+    }
+}
+
+/// The server as it is.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// When it began, in nanoseconds of Unix time: with that it is told from all others.
+    pub began_unix_ns: u64,
+    /// Since then.
+    pub elapsed: SimDuration,
+    /// For how long no client's request has been there; none while one is.
+    pub idle: Option<SimDuration>,
+    /// What the scheduler saw and did.
+    pub account: Account,
+    /// The margins of free work that it has learned, where it has.
+    pub margins: Vec<MarginInUse>,
+    /// What its decisions about gaps have cost.
+    pub decisions: Decisions,
+    /// Response times of clients' requests.
+    pub responses: Distribution,
+    /// How far commands ended from where they were predicted to, either way.
+    pub errors: Distribution,
+    /// What whoever serves was told.
+    pub notices: Vec<String>,
+    /// Background tasks.
+    pub jobs: Vec<JobReport>,
+}
+
+/// What the scheduler's thread has: what it can be asked.
+pub struct SchedulerThread {
+    scheduler: HostScheduler,
+    /// Times its decisions about gaps.
+    stopwatch: Arc<Stopwatch>,
+    device: Arc<dyn Backend>,
+    messages: Receiver<Message>,
+    /// Messages that have been taken out of the way and not been dealt with.
+    taken: VecDeque<Message>,
+    responders: BTreeMap<u64, (bool, Responder)>,
+    deadline: DecisionDeadline,
+    /// The command that the device got last of those that are decided on.
+    last_sent: u64,
+    began: Instant,
+    began_unix_ns: u64,
+    /// What became of tasks, once it is to end.
+    last_reports: Option<Vec<JobReport>>,
+    news: broadcast::Sender<News>,
+    notice: Notice,
+    /// What has been said by it.
+    notices: Vec<String>,
+    has_said_gone: bool,
+    has_said_little: bool,
+    sinks: BTreeMap<u64, Sink>,
+    progress_at: SimTime,
+}
+
+impl SchedulerThread {
+    pub(super) fn new(
+        (scheduler, stopwatch): (HostScheduler, Arc<Stopwatch>),
+        device: Arc<dyn Backend>,
+        messages: Receiver<Message>,
+        (news, notice): (broadcast::Sender<News>, Notice),
+    ) -> Self {
+        Self {
+            scheduler,
+            stopwatch,
+            device,
+            messages,
+            taken: VecDeque::new(),
+            responders: BTreeMap::new(),
+            deadline: DecisionDeadline::default(),
+            last_sent: u64::MAX,
+            began: Instant::now(),
+            began_unix_ns: unix_ns(),
+            last_reports: None,
+            news,
+            notice,
+            notices: Vec::new(),
+            has_said_gone: false,
+            has_said_little: false,
+            sinks: BTreeMap::new(),
+            progress_at: SimTime::ZERO,
+        }
+    }
+
+    pub(super) fn run(mut self) -> Report {
+        loop {
+            self.wait();
+            while let Ok(message) = self.messages.try_recv() {
+                self.taken.push_back(message);
+            }
+            while let Some(message) = self.taken.pop_front() {
+                self.take(message);
+            }
+            self.say_what_is_wrong();
+            self.answer();
+            self.send();
+            // What came while something was decided may be what the drive waits for.
+            if !self.taken.is_empty() {
+                continue;
+            }
+            self.give_more();
+            self.hand_on();
+            if self.scheduler.is_idle()
+                && let Some(jobs) = self.last_reports.take()
+            {
+                return self.report(jobs);
+            }
+        }
+    }
+
+    /// Decides what the device gets next, and sends it, until it has enough.
+    fn send(&mut self) {
+        loop {
+            let began = self.now();
+            let due = self.scheduler.command_due().map_or(began, |at| at.min(began));
+            let mut search = self.deadline.search(began);
+            let mut is_overtaken = false;
+            let Self { scheduler, messages, taken, last_sent, began: zero, .. } = self;
+            let is_decided = scheduler.decide_next(began, &mut |by, so_far| {
+                taken.extend(messages.try_iter().inspect(|message| {
+                    is_overtaken |=
+                        matches!(message, Message::BackendCompletion(back) if back.id == *last_sent);
+                }));
+                !is_overtaken && search.may_go_on(since(*zero, Instant::now()), by, so_far)
+            });
+            // The drive is done before its time: what is decided on rests on a forecast that was wrong.
+            if is_overtaken {
+                self.scheduler.overtaken();
+                return;
+            }
+            let decided = self.now();
+            let Some(command) = self.scheduler.next_command(decided) else { return };
+            if command.id < OWN_COMMANDS {
+                self.last_sent = command.id;
+            }
+            self.device.submit(command);
+            if is_decided {
+                let (has_searched, is_cut_short) = (search.has_begun(), search.is_cut_short);
+                let sent = self.now();
+                self.deadline.heard(&DecisionTiming {
+                    due,
+                    decided,
+                    sent,
+                    has_searched,
+                    is_cut_short,
+                });
+                self.scheduler.decisions_take(self.deadline.deciding());
+            }
+        }
+    }
+
+    /// Gives the planner more of what is wanted, and time for its index, unless a decision is near.
+    fn give_more(&mut self) {
+        let now = self.now();
+        if self.scheduler.decides_at().is_none_or(|at| at > now + NEAR) {
+            self.scheduler.jobs_mut().give_more(now);
+        }
+    }
+
+    fn now(&self) -> SimTime {
+        self.time(Instant::now())
+    }
+
+    fn time(&self, at: Instant) -> SimTime {
+        since(self.began, at)
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Arrived(at, request, responder) => {
+                let reads = matches!(request, Request::Transfer { op: Op::Read, .. });
+                let Caller { peer, connection } = responder.caller();
+                let client = Client { peer, connection };
+                let id = self.scheduler.arrived(request, client, self.time(at));
+                self.responders.insert(id, (reads, responder));
+            }
+            Message::BackendCompletion(BackendCompletion { id, at, result }) => {
+                self.scheduler.came_back(id, self.time(at), result);
+            }
+            Message::Left(connection) => {
+                let now = self.now();
+                self.scheduler.left(connection, now);
+            }
+            Message::Gone(why) => self.scheduler.device_gone(why),
+            Message::Asked(ask) => ask(self),
+            Message::Finish => self.finish(),
+        }
+    }
+
+    /// Says once that the device is gone, and once that little is foreseen of it.
+    fn say_what_is_wrong(&mut self) {
+        if !self.has_said_gone
+            && let Some(why) = self.scheduler.gone()
+        {
+            let text = format!(
+                "the device is gone: {why}; every request fails from now on, and tasks are over: end \
+                 this server, and start it again when the device is back"
+            );
+            self.has_said_gone = true;
+            self.say(text);
+        }
+        if !self.has_said_little
+            && let Some(poor_prediction) = self.scheduler.prediction_monitor().poor_prediction()
+        {
+            self.has_said_little = true;
+            self.say(poor_prediction.to_string());
+        }
+    }
+
+    fn say(&mut self, text: String) {
+        (self.notice)(&text);
+        self.notices.push(text);
+    }
+
+    fn answer(&mut self) {
+        let answers: Vec<Answer> = self.scheduler.answers().collect();
+        for (id, result) in answers {
+            let Some((reads, responder)) = self.responders.remove(&id) else { continue };
+            match result {
+                Ok(data) if reads => responder.data(data),
+                Ok(_) => responder.done(),
+                Err(Failed { errno, message }) => responder.error(errno, &message),
+            }
+        }
+    }
+
+    /// From now on only what clients want is begun.
+    fn finish(&mut self) {
+        let now = self.now();
+        self.last_reports.get_or_insert_with(|| self.scheduler.jobs().reports(now));
+        self.scheduler.close();
+        for job in self.sinks.keys() {
+            // It may just have ended.
+            let _ = self.scheduler.jobs_mut().abort(now, *job);
+        }
+    }
+
+    /// Hands on what background tasks have come to.
+    fn hand_on(&mut self) {
+        let now = self.now();
+        let outputs: Vec<Output> = self.scheduler.jobs_mut().outputs().collect();
+        for output in outputs {
+            self.tell(output, now);
+        }
+        for (job, sink) in &self.sinks {
+            self.scheduler.jobs_mut().set_room(*job, sink.room());
+        }
+        let gone: Vec<u64> = self
+            .sinks
+            .iter()
+            .filter(|(_, sink)| sink.items.is_closed())
+            .map(|(&job, _)| job)
+            .collect();
+        for job in gone {
+            self.sinks.remove(&job);
+            // It may have ended before.
+            let _ = self.scheduler.jobs_mut().abort(now, job);
+        }
+        self.say_progress(now);
+    }
+
+    fn tell(&mut self, output: Output, now: SimTime) {
+        // Nobody may be there to hear news, and a reader may just have gone.
+        match output {
+            Output::Data { job, start, data, at } => {
+                let Some(sink) = self.sinks.get_mut(&job) else { return };
+                sink.sent += data.len() as u64;
+                let _ = sink.items.send(Item::Data { start, data, at });
+            }
+            Output::Unreadable { job, extent, .. } => {
+                if let Some(sink) = self.sinks.get(&job) {
+                    let _ = sink.items.send(Item::Unreadable(extent));
+                }
+                let _ = self.news.send(News::Unreadable { job, extent });
+            }
+            Output::Round { job, .. } => {
+                if let Ok(report) = self.scheduler.jobs().report(job, now) {
+                    let _ = self.news.send(News::Round(Box::new(report)));
+                }
+            }
+            Output::Over { job, .. } => {
+                let Ok(report) = self.scheduler.jobs().report(job, now) else { return };
+                if let Some(sink) = self.sinks.remove(&job) {
+                    let _ = sink.items.send(Item::Over(Box::new(report.clone())));
+                }
+                let _ = self.news.send(News::Over(Box::new(report)));
+            }
+        }
+    }
+
+    fn say_progress(&mut self, now: SimTime) {
+        if self.news.receiver_count() == 0 || now < self.progress_at {
+            return;
+        }
+        self.progress_at = now + PROGRESS;
+        for report in self.scheduler.jobs().reports(now) {
+            if !report.state.is_over() {
+                let _ = self.news.send(News::Progress(Box::new(report)));
+            }
+        }
+    }
+
+    /// Waits for a message, or until something has to be decided.
+    fn wait(&mut self) {
+        // It may have come while something was decided.
+        if !self.taken.is_empty() {
+            return;
+        }
+        let decides_at =
+            self.scheduler.decides_at().map(|time| self.began + Duration::from_nanos(time.ns()));
+        let is_watched = !self.sinks.is_empty() || self.news.receiver_count() > 0;
+        let looks_at =
+            (is_watched && self.scheduler.jobs().any_runs()).then(|| Instant::now() + LOOK);
+        let more_at = self.scheduler.jobs().has_ahead().then(Instant::now);
+        let received = match decides_at.into_iter().chain(looks_at).chain(more_at).min() {
+            None => self.messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(until) => self.wait_until(until),
+        };
+        match received {
+            Ok(message) => self.taken.push_back(message),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => self.finish(),
+        }
+    }
+
+    fn wait_until(&self, deadline: Instant) -> Result<Message, RecvTimeoutError> {
+        let asleep = deadline.saturating_duration_since(Instant::now()).saturating_sub(SPIN);
+        if !asleep.is_zero() {
+            match self.messages.recv_timeout(asleep) {
+                Err(RecvTimeoutError::Timeout) => {}
+                other => return other,
+            }
+        }
+        while Instant::now() < deadline {
+            match self.messages.try_recv() {
+                Ok(message) => return Ok(message),
+                Err(_) => hint::spin_loop(),
+            }
+        }
+        Err(RecvTimeoutError::Timeout)
+    }
+
+    fn decisions(&self) -> Decisions {
+        let (effort, times) = (self.scheduler.effort(), self.stopwatch.times());
+        Decisions { effort, times, before: self.scheduler.decides_before() }
+    }
+
+    fn report(&self, jobs: Vec<JobReport>) -> Report {
+        Report {
+            account: *self.scheduler.account(),
+            margins: self.scheduler.margins(),
+            decisions: self.decisions(),
+            responses: self.scheduler.responses().clone(),
+            errors: self.scheduler.errors().clone(),
+            elapsed: self.began.elapsed(),
+            jobs,
+            gone: self.scheduler.gone().cloned(),
+        }
+    }
+}
+
+/// What control asks.
+impl SchedulerThread {
+    /// The server as it is.
+    pub fn status(&mut self) -> Status {
+        let now = self.now();
+        Status {
+            began_unix_ns: self.began_unix_ns,
+            elapsed: now - SimTime::ZERO,
+            idle: self.scheduler.idle_since().map(|since| now.saturating_since(since)),
+            account: *self.scheduler.account(),
+            margins: self.scheduler.margins(),
+            decisions: self.decisions(),
+            responses: self.scheduler.responses().clone(),
+            errors: self.scheduler.errors().clone(),
+            notices: self.notices.clone(),
+            jobs: self.scheduler.jobs().reports(now),
+        }
+    }
+
+    /// Now, since the server began; and when that was, in nanoseconds of Unix time.
+    pub fn moment(&self) -> (SimTime, u64) {
+        (self.now(), self.began_unix_ns)
+    }
+
+    /// A background task.
+    pub fn job(&mut self, id: u64) -> Result<JobReport, JobError> {
+        self.scheduler.jobs().report(id, self.now())
+    }
+
+    /// Begins a background task.
+    pub fn create(&mut self, spec: JobSpec) -> Result<JobReport, JobError> {
+        let now = self.now();
+        let id = self.scheduler.jobs_mut().create(now, spec)?;
+        self.scheduler.jobs().report(id, now)
+    }
+
+    /// Ends one.
+    pub fn abort(&mut self, id: u64) -> Result<JobReport, JobError> {
+        let now = self.now();
+        self.scheduler.jobs_mut().abort(now, id)?;
+        self.scheduler.jobs().report(id, now)
+    }
+
+    /// Reads what is left of one by foreground requests.
+    pub fn promote(&mut self, id: u64) -> Result<JobReport, JobError> {
+        let now = self.now();
+        self.scheduler.jobs_mut().promote(now, id)?;
+        self.job(id)
+    }
+
+    /// Begins a task that waits for somebody to take its data.
+    pub fn read(&mut self, id: u64) -> Result<Reader, JobError> {
+        let now = self.now();
+        let since = self.scheduler.jobs().report(id, now)?.spec.skip_since;
+        let written = self.written(since);
+        self.scheduler.jobs_mut().reader_came(now, id, HANDED_ON_MAX, &written)?;
+        let (items, receiver) = mpsc::unbounded_channel();
+        let taken = Arc::new(AtomicU64::new(0));
+        self.sinks.insert(id, Sink { items, taken: Arc::clone(&taken), sent: 0 });
+        Ok(Reader { items: receiver, taken })
+    }
+
+    /// Where clients have written at `since` or later.
+    pub fn written(&self, since: SimTime) -> Vec<Extent> {
+        self.scheduler.written().since(since, self.device.blocks().get())
+    }
+}
+
+fn since(zero: Instant, at: Instant) -> SimTime {
+    SimTime::from_ns(at.saturating_duration_since(zero).as_nanos() as u64)
+}
+
+fn unix_ns() -> u64 {
+    // A clock before 1970 tells servers apart as well.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}

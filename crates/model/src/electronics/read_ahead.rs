@@ -1,0 +1,199 @@
+//! Reading on after a read: how far, and how far it has come.
+
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+
+use super::spec::{BufferSpec, ReadAhead};
+use crate::drive::{Drive, Position};
+
+/// A drive reading on into a segment. Its state is that of the last whole run of sectors; how far
+/// it is within the next one follows from the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReadAheadState {
+    pub segment: usize,
+    /// The next block to read.
+    next: Lbn,
+    /// The block behind the last to read.
+    pub limit: Lbn,
+    /// When the head was about to read `next`, and where it was.
+    at: SimTime,
+    head: Position,
+    /// The run from `next` on, once it is worked out.
+    run: Option<ReadAheadRun>,
+    /// Up to when [`Self::take_time`] has told what it did.
+    told: SimTime,
+    /// When it stops, if it has not come to its limit before.
+    stop: Option<SimTime>,
+}
+
+/// How far reading on has come by some time.
+pub(super) struct ReadAheadPosition {
+    /// The block behind the last read whole.
+    pub end: Lbn,
+    /// Where the head is.
+    pub head: Position,
+}
+
+impl ReadAheadState {
+    pub(super) fn new(segment: usize, next: Lbn, limit: Lbn, at: SimTime, head: Position) -> Self {
+        Self { segment, next, limit, at, head, run: None, told: at, stop: None }
+    }
+
+    /// Lets it stop at `time`, which may lie in the future: until then the head may be taken from it
+    /// earlier.
+    pub(super) fn stop_at(&mut self, time: SimTime) {
+        self.stop = Some(self.stop.map_or(time, |stop| stop.min(time)));
+    }
+
+    /// Whether it was stopped before `now` or then.
+    pub(super) fn is_stopped(&self, now: SimTime) -> bool {
+        self.stop.is_some_and(|stop| stop <= now)
+    }
+
+    fn before_stop(&self, now: SimTime) -> SimTime {
+        self.stop.map_or(now, |stop| stop.min(now))
+    }
+
+    /// The time for which it has read since this was last asked, after it has advanced to `now`.
+    pub(super) fn take_time(&mut self, now: SimTime) -> (SimTime, SimTime) {
+        let end = if self.is_over() { self.at } else { self.before_stop(now) };
+        let begin = self.told;
+        self.told = begin.max(end);
+        (begin, end)
+    }
+
+    /// Advances to `now`, and says how far it has come.
+    pub(super) fn advance(&mut self, drive: &Drive, now: SimTime) -> ReadAheadPosition {
+        let now = self.before_stop(now);
+        while self.next < self.limit && self.at < now {
+            let run = self.run.unwrap_or_else(|| self.next_run(drive));
+            if run.end > now {
+                self.run = Some(run);
+                return self.within(run, now);
+            }
+            self.follow(&run);
+        }
+        ReadAheadPosition { end: self.next, head: self.head }
+    }
+
+    /// When the block before `end` will have been read; `end` lies within the limit.
+    pub(super) fn time_of(&self, drive: &Drive, end: Lbn) -> SimTime {
+        let mut ahead = *self;
+        while ahead.next < end {
+            let run = ahead.run.unwrap_or_else(|| ahead.next_run(drive));
+            if run.behind >= end {
+                let width = run.transfer.ns() / (run.behind.get() - ahead.next.get());
+                let behind_ns = width * (run.behind.get() - end.get());
+                return SimTime::from_ns(run.end.ns() - behind_ns);
+            }
+            ahead.follow(&run);
+        }
+        ahead.at
+    }
+
+    /// When the block before `end` will have been read, if that is within its limit and before it
+    /// stops.
+    pub(super) fn promises(&self, drive: &Drive, end: Lbn) -> Option<SimTime> {
+        let there = (end <= self.limit).then(|| self.time_of(drive, end))?;
+        self.stop.is_none_or(|stop| there <= stop).then_some(there)
+    }
+
+    /// Whether it has come to its limit, as far as it has advanced.
+    pub(super) fn is_over(&self) -> bool {
+        self.next >= self.limit
+    }
+
+    fn follow(&mut self, run: &ReadAheadRun) {
+        (self.next, self.at, self.head, self.run) = (run.behind, run.end, run.head, None);
+    }
+
+    /// Moves the limit on, if it is further than the one there is.
+    pub(super) fn extend_limit(&mut self, limit: Lbn) {
+        if limit > self.limit {
+            self.limit = limit;
+            self.run = None;
+        }
+    }
+
+    fn next_run(&self, drive: &Drive) -> ReadAheadRun {
+        let wanted = (self.limit.get() - self.next.get()).min(u64::from(u32::MAX)) as u32;
+        let target = drive.first_run(self.next, wanted, Op::Read);
+        let access = drive.media_access(self.at, self.head, &target);
+        ReadAheadRun {
+            behind: self.next + Blocks::new(u64::from(target.blocks)),
+            end: self.at + access.total(),
+            transfer: access.transfer,
+            head: access.end,
+        }
+    }
+
+    fn within(&self, run: ReadAheadRun, now: SimTime) -> ReadAheadPosition {
+        let left = (run.end - now).ns();
+        let transfer = run.transfer.ns();
+        if left >= transfer {
+            // Still on the way to the first sector of the run.
+            return ReadAheadPosition { end: self.next, head: self.head };
+        }
+        let blocks = run.behind.get() - self.next.get();
+        let read = (transfer - left) * blocks / transfer;
+        ReadAheadPosition { end: self.next + Blocks::new(read), head: run.head }
+    }
+}
+
+/// The next run of sectors to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ReadAheadRun {
+    behind: Lbn,
+    end: SimTime,
+    transfer: SimDuration,
+    head: Position,
+}
+
+/// The block behind the last that a drive reads on to after a read of `start..end` whose segment
+/// begins at `segment_start`.
+pub(super) fn limit(
+    drive: &Drive,
+    spec: &BufferSpec,
+    segment_start: Lbn,
+    start: Lbn,
+    end: Lbn,
+) -> Lbn {
+    let capacity = Lbn::ZERO + drive.blocks();
+    if end >= capacity {
+        return capacity;
+    }
+    let last = Lbn::new(end.get() - 1);
+    let most = match spec.read_ahead_max_blocks {
+        0 => spec.segment_blocks,
+        blocks => blocks,
+    };
+    let longest = end + Blocks::new(u64::from(most));
+    let reach = match spec.read_ahead {
+        ReadAhead::None => end,
+        ReadAhead::Track => drive.layout().track_bounds(last).1,
+        ReadAhead::Cylinder => drive.layout().cylinder_end(last),
+        ReadAhead::Segment => longest,
+        ReadAhead::Adaptive => adaptive(drive, segment_start, end),
+    };
+    let reach = reach.min(longest).max(least(spec, end));
+    let room = start + Blocks::new(u64::from(spec.segment_blocks));
+    let reach = if spec.keep_requested { reach.min(room) } else { reach };
+    reach.min(capacity).max(end)
+}
+
+/// The block behind the last that is read on to whatever waits.
+pub(super) fn least(spec: &BufferSpec, end: Lbn) -> Lbn {
+    end + Blocks::new(u64::from(spec.read_ahead_min_blocks))
+}
+
+/// To the end of the track that comes next; when the segment holds the track before, too, one
+/// track more.
+fn adaptive(drive: &Drive, segment_start: Lbn, end: Lbn) -> Lbn {
+    let layout = drive.layout();
+    let (track_first, track_end) = layout.track_bounds(end);
+    let sequential = segment_start < track_first;
+    if sequential && track_end < Lbn::ZERO + drive.blocks() {
+        layout.track_bounds(track_end).1
+    } else {
+        track_end
+    }
+}

@@ -1,0 +1,402 @@
+//! What a drive file says about the electronics.
+
+use std::fmt;
+
+use freewheel_units::{Op, SimDuration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::drive::Sectors;
+use crate::drive::spec::ByOp;
+use crate::sched::PolicySpec;
+
+/// On-board electronics: buffer, command overheads, bus. Without a buffer every command visits the
+/// media; overheads and bus that are not given take no time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ElectronicsSpec {
+    /// Read cache, read-ahead and write cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<BufferSpec>,
+    /// Command processing times that depend on what came before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overheads: Option<OverheadSpec>,
+    /// The way to the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<BusSpec>,
+    /// Time between reading and writing within a cylinder, either way: the elements of a
+    /// magneto-resistive head that read and write stand apart, and the arm moves by that offset.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub read_write_switch: SimDuration,
+    /// Commands held at once; one when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueSpec>,
+    /// Sectors of the media, and the least that a host can ask for.
+    #[serde(skip_serializing_if = "is_512n")]
+    pub sector: SectorFormat,
+}
+
+impl ElectronicsSpec {
+    /// Whether there is no part at all.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The same with overheads: its own, else `drive`'s times for commands of any kind.
+    #[must_use]
+    pub fn with_processing(&self, drive: ByOp<SimDuration>) -> Self {
+        let (read, write) = (AfterOp::both(drive.read), AfterOp::both(drive.write));
+        let plain = OverheadSpec {
+            read_hit: read,
+            read_miss: read,
+            write_hit: write,
+            write_miss: write,
+            ..OverheadSpec::default()
+        };
+        Self { overheads: Some(self.overheads.unwrap_or(plain)), ..self.clone() }
+    }
+
+    /// Time between a command and the beginning of its work on the media, for schedulers outside
+    /// the drive.
+    pub fn command_overhead(&self) -> ByOp<SimDuration> {
+        let (times, bus) = (self.overheads.unwrap_or_default(), self.bus.unwrap_or_default());
+        let time = |op| times.of(op, false, op) + bus.disconnect(op, op);
+        ByOp { read: time(Op::Read), write: time(Op::Write) }
+    }
+
+    /// The first value that cannot be: its key, the value, and what is allowed.
+    pub(crate) fn check(&self) -> Result<(), Impossible> {
+        self.buffer.as_ref().map_or(Ok(()), BufferSpec::check)?;
+        self.overheads.as_ref().map_or(Ok(()), OverheadSpec::check)?;
+        self.bus.as_ref().map_or(Ok(()), BusSpec::check)?;
+        at_most_a_second("electronics.read_write_switch", self.read_write_switch)?;
+        let depth = self.queue.map_or(1, |queue| queue.depth);
+        if !(1..=QUEUE_DEPTH_MAX).contains(&depth) {
+            let rule = format!("1 to {QUEUE_DEPTH_MAX} commands can be held");
+            return Err(("electronics.queue.depth", depth.to_string(), rule));
+        }
+        Ok(())
+    }
+}
+
+/// A key, its value, and what is allowed.
+type Impossible = (&'static str, String, String);
+
+/// Times that add up must not overflow.
+fn at_most_a_second(key: &'static str, time: SimDuration) -> Result<(), Impossible> {
+    if time <= SimDuration::from_secs(1) {
+        return Ok(());
+    }
+    Err((key, time.to_string(), "at most 1 s is allowed".into()))
+}
+
+/// Most segments of a buffer: they are searched one by one.
+pub const SEGMENTS_MAX: u32 = 4096;
+
+/// Deepest queue of commands. NVMe's limit, far beyond the 32 of SATA and the 256 of SAS drives.
+pub const QUEUE_DEPTH_MAX: u32 = 65_536;
+
+/// The buffer memory of a drive: a number of segments, each holding one run of blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BufferSpec {
+    /// Segments in all.
+    pub segments: u32,
+    /// Size of a segment.
+    pub segment_blocks: u32,
+    /// Most segments that hold written data at once.
+    #[serde(default = "one")]
+    pub write_segments: u32,
+    /// The write segments serve writes alone, and the others reads; else any segment serves both.
+    #[serde(default)]
+    pub separate_write_segments: bool,
+    /// How far the drive reads on after a read.
+    #[serde(default)]
+    pub read_ahead: ReadAhead,
+    /// It reads on at most this far; 0 stands for the size of a segment.
+    #[serde(default)]
+    pub read_ahead_max_blocks: u32,
+    /// It reads on at least this far before it turns to another command.
+    #[serde(default)]
+    pub read_ahead_min_blocks: u32,
+    /// Blocks read ahead never take the place of those that the host asked for last.
+    #[serde(default)]
+    pub keep_requested: bool,
+    /// A read that the buffer serves whole sets the drive reading on from where the buffer ends.
+    #[serde(default)]
+    pub read_ahead_on_hit: bool,
+    /// Of a read whose first blocks are in the buffer, only the others are read from the media.
+    #[serde(default)]
+    pub partial_hits: bool,
+    /// A read whose first block is just being read ahead counts as served by the buffer.
+    #[serde(default)]
+    pub almost_hits: bool,
+    /// Sectors of the same track that pass before the wanted ones are kept, too.
+    #[serde(default)]
+    pub keep_free_blocks_before: bool,
+    /// Reads may be served from written data.
+    #[serde(default)]
+    pub read_hits_on_written: bool,
+    /// When a write is reported done before it is on the media.
+    #[serde(default)]
+    pub write_cache: WriteCache,
+    /// A write that follows on the one before joins its segment and its destage.
+    #[serde(default)]
+    pub combine_sequential_writes: bool,
+    /// Any write ends reading ahead, also one that the buffer takes.
+    #[serde(default)]
+    pub write_stops_read_ahead: bool,
+    /// How long the drive must be idle before it destages.
+    #[serde(default)]
+    pub destage_after_idle: SimDuration,
+}
+
+impl BufferSpec {
+    fn check(&self) -> Result<(), Impossible> {
+        let Self { segments, segment_blocks, write_segments, .. } = *self;
+        if !(1..=SEGMENTS_MAX).contains(&segments) {
+            let rule = format!("1 to {SEGMENTS_MAX} are allowed, or no buffer at all");
+            return Err(("electronics.buffer.segments", segments.to_string(), rule));
+        }
+        if segment_blocks == 0 {
+            let rule = "at least 1 is needed".into();
+            return Err(("electronics.buffer.segment_blocks", "0".into(), rule));
+        }
+        let most = segments - u32::from(self.separate_write_segments);
+        if !(1..=most).contains(&write_segments) {
+            let rule = format!("of these {segments} segments 1 to {most} can hold writes");
+            return Err(("electronics.buffer.write_segments", write_segments.to_string(), rule));
+        }
+        let longest = SimDuration::from_secs(3600);
+        if self.destage_after_idle > longest {
+            let rule = format!("at most {longest} is allowed");
+            let value = self.destage_after_idle.to_string();
+            return Err(("electronics.buffer.destage_after_idle", value, rule));
+        }
+        Ok(())
+    }
+}
+
+/// Commands that a drive holds at once, and which of them it serves next.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueSpec {
+    /// Most commands held.
+    pub depth: u32,
+    /// Which of those that need the media goes next.
+    #[serde(default)]
+    pub scheduler: PolicySpec,
+    /// Reads that the buffer can serve do not wait behind those that need the media.
+    #[serde(default)]
+    pub hits_out_of_turn: bool,
+}
+
+impl Default for QueueSpec {
+    /// One command.
+    fn default() -> Self {
+        Self { depth: 1, scheduler: PolicySpec::Fcfs, hits_out_of_turn: false }
+    }
+}
+
+/// Sectors of the media, and the least that a host can ask for, in the industry's terms. All else in a
+/// drive file counts blocks of 512 bytes, whatever the sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub enum SectorFormat {
+    /// Sectors of 512 bytes, asked for one by one.
+    #[default]
+    #[serde(rename = "512n")]
+    Native512,
+    /// Sectors of 4096 bytes, which answer to blocks of 512: what is read is read in whole sectors, and
+    /// before a part of a sector is written the drive reads it, and writes it a turn later.
+    #[serde(rename = "512e")]
+    Emulated512,
+    /// Sectors of 4096 bytes, asked for in whole ones.
+    #[serde(rename = "4kn")]
+    Native4096,
+}
+
+impl SectorFormat {
+    /// Blocks of 512 bytes in a sector of the media.
+    pub fn physical_blocks(self) -> u32 {
+        if self == Self::Native512 { 1 } else { 8 }
+    }
+
+    /// Blocks of 512 bytes of which a host asks for multiples.
+    pub fn logical_blocks(self) -> u32 {
+        if self == Self::Native4096 { 8 } else { 1 }
+    }
+
+    /// The same as the media have them.
+    pub fn sectors(self) -> Sectors {
+        Sectors::of(self.physical_blocks())
+    }
+}
+
+impl fmt::Display for SectorFormat {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::Native512 => "512n",
+            Self::Emulated512 => "512e",
+            Self::Native4096 => "4kn",
+        })
+    }
+}
+
+/// How far a drive reads on after a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAhead {
+    /// Not at all.
+    #[default]
+    None,
+    /// To the end of the track.
+    Track,
+    /// To the end of the cylinder.
+    Cylinder,
+    /// As many blocks as a segment holds.
+    Segment,
+    /// To the end of the next track after sequential reads, else to the end of this one.
+    Adaptive,
+}
+
+/// When a write is reported done before it is on the media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteCache {
+    /// Never.
+    #[default]
+    Off,
+    /// One write at a time; with combining, also those that follow on it while it is not on the
+    /// media yet.
+    Sequential,
+    /// As many as there are write segments.
+    On,
+}
+
+/// Command processing times by operation, by whether the buffer takes it (hit) or the media must
+/// be visited (miss), and by what the command before was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct OverheadSpec {
+    /// Of a read served by the buffer.
+    pub read_hit: AfterOp,
+    /// Of a read that visits the media.
+    pub read_miss: AfterOp,
+    /// Of a write that the buffer takes.
+    pub write_hit: AfterOp,
+    /// Of a write that visits the media first.
+    pub write_miss: AfterOp,
+    /// After the last byte of a read.
+    pub read_completion: SimDuration,
+    /// After the last byte of a write.
+    pub write_completion: SimDuration,
+}
+
+impl OverheadSpec {
+    fn check(&self) -> Result<(), Impossible> {
+        for (key, by) in [
+            ("electronics.overheads.read_hit", self.read_hit),
+            ("electronics.overheads.read_miss", self.read_miss),
+            ("electronics.overheads.write_hit", self.write_hit),
+            ("electronics.overheads.write_miss", self.write_miss),
+        ] {
+            at_most_a_second(key, by.after_read.max(by.after_write))?;
+        }
+        at_most_a_second("electronics.overheads.read_completion", self.read_completion)?;
+        at_most_a_second("electronics.overheads.write_completion", self.write_completion)
+    }
+
+    /// Processing time of a command that the buffer serves (`hit`) or not, after one that was
+    /// `before`.
+    pub(super) fn of(&self, op: Op, hit: bool, before: Op) -> SimDuration {
+        let by = match (op, hit) {
+            (Op::Write, true) => &self.write_hit,
+            (Op::Write, false) => &self.write_miss,
+            (_, true) => &self.read_hit,
+            (_, false) => &self.read_miss,
+        };
+        by.after(before)
+    }
+
+    pub(super) fn completion(&self, op: Op) -> SimDuration {
+        if op == Op::Write { self.write_completion } else { self.read_completion }
+    }
+}
+
+impl AfterOp {
+    /// The same whatever came before.
+    pub fn both(time: SimDuration) -> Self {
+        Self { after_read: time, after_write: time }
+    }
+
+    pub(super) fn after(&self, before: Op) -> SimDuration {
+        if before == Op::Write { self.after_write } else { self.after_read }
+    }
+}
+
+/// A time by what the command before was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AfterOp {
+    /// After a read.
+    pub after_read: SimDuration,
+    /// After a write.
+    pub after_write: SimDuration,
+}
+
+/// The way between buffer and host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BusSpec {
+    /// Time of a block of 512 bytes.
+    pub block_time: SimDuration,
+    /// Time to get hold of the bus.
+    pub arbitration: SimDuration,
+    /// Before the data of a read that had let go of the bus.
+    pub reconnect: SimDuration,
+    /// When a read lets go of the bus to visit the media.
+    pub read_disconnect: AfterOp,
+    /// When a write lets go of the bus to visit the media.
+    pub write_disconnect: SimDuration,
+    /// The bus moves a block of a read only when the whole request is in the buffer.
+    pub store_and_forward: bool,
+    /// A command keeps the bus as long as the media work on it.
+    pub hold: bool,
+}
+
+impl BusSpec {
+    fn check(&self) -> Result<(), Impossible> {
+        let disconnect = self.read_disconnect.after_read.max(self.read_disconnect.after_write);
+        at_most_a_second("electronics.bus.block_time", self.block_time)?;
+        at_most_a_second("electronics.bus.arbitration", self.arbitration)?;
+        at_most_a_second("electronics.bus.reconnect", self.reconnect)?;
+        at_most_a_second("electronics.bus.read_disconnect", disconnect)?;
+        at_most_a_second("electronics.bus.write_disconnect", self.write_disconnect)
+    }
+
+    /// Time to let go of the bus, where it is let go.
+    pub(super) fn disconnect(&self, op: Op, before: Op) -> SimDuration {
+        match op {
+            _ if self.hold => SimDuration::ZERO,
+            Op::Write => self.write_disconnect,
+            _ => self.read_disconnect.after(before),
+        }
+    }
+
+    /// Time to get hold of the bus and to move so many blocks.
+    pub(super) fn transfer(&self, blocks: u32) -> SimDuration {
+        self.arbitration + self.block_time * u64::from(blocks)
+    }
+}
+
+fn is_zero(time: &SimDuration) -> bool {
+    *time == SimDuration::ZERO
+}
+
+fn is_512n(sector: &SectorFormat) -> bool {
+    *sector == SectorFormat::Native512
+}
+
+const fn one() -> u32 {
+    1
+}

@@ -1,0 +1,165 @@
+//! What the media do: commands, and reading ahead and destaging on the drive's own account.
+
+use freewheel_units::{Blocks, Op, SimDuration, SimTime};
+
+use super::{Media, Unit};
+use crate::drive::{Access, Actuator, Departure, Drive, Exact, Latency, Position, Target};
+use crate::electronics::buffer::Buffer;
+use crate::electronics::write_back::Destage;
+use crate::sched::PolicySpec;
+
+impl Unit {
+    /// Does what the drive would have done on its own account until now.
+    #[inline]
+    pub(super) fn catch_up(&mut self) {
+        if !self.is_pressed() {
+            self.destage_in_idle_time();
+        }
+        self.read_on(self.now);
+    }
+
+    pub(super) fn destage_in_idle_time(&mut self) {
+        while let Some(oldest) = self.write_back.oldest() {
+            let begin = oldest.ready.max(self.media.free).max(self.destage_from());
+            if begin >= self.now {
+                break;
+            }
+            self.destage_next(begin);
+        }
+    }
+
+    /// From when on the drive destages without need.
+    pub(super) fn destage_from(&self) -> SimTime {
+        match self.buffer_spec.destage_after_idle {
+            SimDuration::ZERO => SimTime::ZERO,
+            idle => self.idle_from + idle,
+        }
+    }
+
+    #[inline]
+    pub(super) fn read_on(&mut self, now: SimTime) {
+        let (Some(ahead), Some(buffer)) = (&mut self.media.reading_on, &mut self.buffer) else {
+            return;
+        };
+        let reached = ahead.advance(&self.drive, now);
+        buffer.extend(ahead.segment, reached.end);
+        self.media.head = reached.head;
+        let (begin, end) = ahead.take_time(now);
+        buffer.add_idle_work(ahead.segment, self.busy.idle_within(begin, end));
+        if ahead.is_stopped(now) {
+            self.media.reading_on = None;
+        }
+    }
+
+    pub(super) fn stop_reading_on(&mut self, now: SimTime) {
+        self.read_on(now);
+        self.media.reading_on = None;
+    }
+
+    /// Writes a dirty segment to the media from `begin` on: the oldest, or, where the drive orders
+    /// its commands, the one that is reached first of those that a flush waits for, if there is one.
+    pub(super) fn destage_next(&mut self, begin: SimTime) {
+        let Some(buffer) = &self.buffer else { return };
+        let index = if self.queue.scheduler == PolicySpec::Fcfs {
+            0
+        } else {
+            let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
+            let reach = |destage: &Destage| {
+                if destage.ready > begin || destage.id > newest {
+                    return u64::MAX;
+                }
+                let target = target_of(&self.drive, buffer, destage);
+                self.drive.positioning(begin, self.media.head, &target).total().ns()
+            };
+            // A flush waits for what was written before it, and for nothing that came later.
+            let newest = self.flushes.front().map_or(u64::MAX, |flush| flush.newest);
+            self.write_back.cheapest(buffer, newest, reach).unwrap_or(0)
+        };
+        self.destage(index, begin);
+    }
+
+    pub(super) fn destage(&mut self, index: usize, begin: SimTime) {
+        self.stop_reading_on(begin);
+        let Some(buffer) = &self.buffer else { return };
+        let destage = self.write_back.take(index);
+        let begin = begin.max(destage.ready);
+        let target = target_of(&self.drive, buffer, &destage);
+        let access = self.visit_media(begin, &target, Latency::Used, &mut Exact);
+        self.media.destaged = self.media.free;
+        self.media.destaging += access.total();
+        self.busy.own_work(begin, self.media.free);
+        if let Some(shares) = &mut self.shares {
+            shares.destaged(destage.id, access.total());
+        }
+        if let Some(buffer) = &mut self.buffer {
+            if !self.buffer_spec.read_hits_on_written {
+                // What was read of these blocks meanwhile is older.
+                let written = *buffer.segment(destage.segment);
+                buffer.forget(written.start, written.end, Some(destage.segment));
+            }
+            buffer.destage(destage.segment, self.media.free);
+        }
+        self.end_flushes();
+    }
+
+    /// Whether at `now` the drive has nothing to do, on its own account either: no command is inside,
+    /// all that was written is on the media, and reading ahead has come to its limit.
+    pub fn is_idle(&mut self, now: SimTime) -> bool {
+        if self.inside > 0 || !self.flushes.is_empty() || !self.done.is_empty() {
+            return false;
+        }
+        self.now = now;
+        self.catch_up();
+        let is_reading = self.media.reading_on.is_some_and(|ahead| !ahead.is_over());
+        self.write_back.is_empty() && !is_reading && self.media.free <= now
+    }
+
+    /// Whether it has begun to read ahead since [`Self::lend_head`] and the last command that needed
+    /// the media.
+    pub fn has_read_on(&self) -> bool {
+        self.media.reading_on.is_some()
+    }
+
+    /// The head, if it leaves at `begin`.
+    pub fn departure(&self, begin: SimTime) -> Departure {
+        let Media { head: from, last_op, .. } = self.media;
+        Departure { begin, from, last_op, read_write_switch: self.read_write_switch }
+    }
+
+    /// Somebody else has the head until `until`, when it will have done `op` at `at`. What was read
+    /// ahead stays in the buffer; the drive does not go on with it.
+    pub fn lend_head(&mut self, at: Position, op: Op, until: SimTime) {
+        self.media.reading_on = None;
+        self.media.head = at;
+        self.media.last_op = op;
+        self.media.free = until;
+    }
+
+    /// Reads or writes from `begin` on.
+    #[inline]
+    pub(super) fn visit_media(
+        &mut self,
+        begin: SimTime,
+        target: &Target,
+        latency: Latency,
+        actuator: &mut impl Actuator,
+    ) -> Access {
+        let departure = self.departure(begin);
+        let drive = &self.drive;
+        let access =
+            self.sector.sectors().access(drive, &departure, target, |departure, target| {
+                actuator.access(drive, departure, target, latency)
+            });
+        self.media.head = access.end;
+        self.media.free = begin + access.total();
+        self.media.last_op = target.op;
+        self.media.head_time.add(&access);
+        access
+    }
+}
+
+/// What a destage writes.
+fn target_of(drive: &Drive, buffer: &Buffer, destage: &Destage) -> Target {
+    let held = buffer.segment(destage.segment);
+    drive.target(held.start, Blocks::new(held.end.get() - held.start.get()), Op::Write)
+}

@@ -1,0 +1,633 @@
+//! A drive with its electronics: commands in, times out.
+//!
+//! A unit is driven by events. [`Unit::submit`] hands it a command, [`Unit::next_event`] says when
+//! something happens that somebody could see, and [`Unit::advance`] lets it happen. What the drive
+//! does on its own account (reading on, destaging in idle time) is worked out when it is next asked:
+//! an idle drive has no events.
+
+mod media;
+mod serve;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+
+use super::buffer::{Buffer, behind};
+use super::bus::Bus;
+use super::busy::Busy;
+use super::read_ahead::ReadAheadState;
+use super::shares::DestageShares;
+use super::spec::{
+    BufferSpec, BusSpec, ElectronicsSpec, OverheadSpec, QueueSpec, SectorFormat, WriteCache,
+};
+use super::write_back::WriteBack;
+use crate::drive::spec::ByOp;
+use crate::drive::{Access, Actuator, Drive, Exact, HeadTime, Position};
+use crate::sched::{Moment, ParsePolicyError, Policy, Waiting};
+
+/// A drive with its electronics, and what it remembers.
+pub struct Unit {
+    /// Its command processing takes no time: the electronics' does.
+    drive: Arc<Drive>,
+    buffer_spec: BufferSpec,
+    overheads: OverheadSpec,
+    bus_spec: BusSpec,
+    read_write_switch: SimDuration,
+    queue: QueueSpec,
+    sector: SectorFormat,
+    buffer: Option<Buffer>,
+    bus: Bus,
+    media: Media,
+    write_back: WriteBack,
+    /// Where somebody asks what writing back takes for each write.
+    shares: Option<Box<DestageShares>>,
+    /// Commands that need the media and whose processing is over.
+    policy: Box<dyn Policy>,
+    /// Commands that need the media and are being processed, in order.
+    processing: VecDeque<Command>,
+    /// Commands that the policy holds.
+    waiting: Vec<Command>,
+    /// Writes for which the buffer has no room, in order.
+    blocked: VecDeque<Command>,
+    flushes: VecDeque<Flush>,
+    /// Commands whose end is known, the next one last. They are few.
+    done: Vec<Done>,
+    /// Commands inside that are not done.
+    inside: u32,
+    now: SimTime,
+    last_op: Op,
+    /// When the electronics have processed all commands that have arrived.
+    processed: SimTime,
+    /// When the drive was last busy with something else than a read from its buffer.
+    idle_from: SimTime,
+    destage_is_next: bool,
+    busy: Busy,
+    /// Time that the electronics have spent on commands, without completion overheads.
+    processing_time: SimDuration,
+}
+
+/// The arm and what it does.
+#[derive(Debug, Clone)]
+struct Media {
+    head: Position,
+    last_op: Op,
+    /// When the head is done with what cannot be interrupted.
+    free: SimTime,
+    reading_on: Option<ReadAheadState>,
+    /// When the last destage ends.
+    destaged: SimTime,
+    /// Time spent on destages.
+    destaging: SimDuration,
+    /// Of commands and destages.
+    head_time: HeadTime,
+}
+
+/// A command inside the drive.
+#[derive(Debug, Clone, Copy)]
+struct Command {
+    waiting: Waiting,
+    submitted: SimTime,
+    overhead: SimDuration,
+    /// When its processing is over.
+    ready: SimTime,
+    /// Nothing of it is in the buffer, nor will be when its processing is over.
+    misses: bool,
+}
+
+/// A flush that waits for all destages up to one.
+#[derive(Debug, Clone, Copy)]
+struct Flush {
+    sequence: u64,
+    submitted: SimTime,
+    newest: u64,
+}
+
+/// What a unit does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextEvent {
+    /// A command is done.
+    Completion(SimTime),
+    /// The drive decides what its media do next, from all that has been submitted until then.
+    Decision(SimTime),
+}
+
+impl NextEvent {
+    /// When it happens.
+    #[inline]
+    pub fn time(self) -> SimTime {
+        match self {
+            Self::Completion(time) | Self::Decision(time) => time,
+        }
+    }
+}
+
+/// A command that is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// The command's [`Waiting::sequence`], or what [`Unit::flush`] was given.
+    pub sequence: u64,
+    /// How it was served.
+    pub served: Served,
+    /// Whether it was a flush.
+    pub flush: bool,
+}
+
+/// How a command was served. The stages add up to the time from its start to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Served {
+    /// Whether the buffer alone served it.
+    pub hit: bool,
+    /// Command processing, at the beginning and at the end.
+    pub overhead: SimDuration,
+    /// Waiting inside the drive: for electronics, media, bus, or room in the buffer.
+    pub queue: SimDuration,
+    /// Moving the arm, changing heads, settling.
+    pub seek: SimDuration,
+    /// Waiting for the wanted sectors.
+    pub rotate: SimDuration,
+    /// Wanted sectors under the head.
+    pub transfer: SimDuration,
+    /// Moving data over the bus beyond what the media's part hides.
+    pub bus: SimDuration,
+    /// When it was done.
+    pub end: SimTime,
+}
+
+impl Served {
+    /// What it took of the head.
+    #[inline]
+    pub fn head(&self) -> SimDuration {
+        self.seek + self.rotate + self.transfer
+    }
+}
+
+/// What the buffer has of a read.
+enum Held {
+    /// All of it, or all of it by `there`.
+    Whole {
+        segment: usize,
+        there: SimTime,
+    },
+    /// The blocks before `to`.
+    Part {
+        segment: usize,
+        to: Lbn,
+    },
+    Nothing,
+}
+
+impl Unit {
+    /// A drive with this electronics, its buffer empty and its head at rest. Without overheads in
+    /// the electronics, commands are processed in the time that the drive itself states. An error
+    /// when the queue's policy has a parameter out of range. Panics when [`Drive::build`] would
+    /// refuse the electronics. Units of drives that state no time share the drive.
+    pub fn new(drive: &Arc<Drive>, spec: &ElectronicsSpec) -> Result<Self, ParsePolicyError> {
+        let queue = spec.queue.unwrap_or_default();
+        spec.check().unwrap_or_else(|(key, value, rule)| panic!("{key} is {value}: {rule}"));
+        Ok(Self {
+            drive: without_overhead(drive),
+            buffer: spec.buffer.as_ref().map(Buffer::new),
+            buffer_spec: spec.buffer.clone().unwrap_or_default(),
+            overheads: spec.with_processing(drive.overheads()).overheads.unwrap_or_default(),
+            bus_spec: spec.bus.unwrap_or_default(),
+            bus: Bus::default(),
+            read_write_switch: spec.read_write_switch,
+            media: Media {
+                head: Position::default(),
+                last_op: Op::Read,
+                free: SimTime::ZERO,
+                reading_on: None,
+                destaged: SimTime::ZERO,
+                destaging: SimDuration::ZERO,
+                head_time: HeadTime::default(),
+            },
+            write_back: WriteBack::default(),
+            shares: None,
+            policy: queue.scheduler.build()?,
+            queue,
+            sector: spec.sector,
+            processing: VecDeque::new(),
+            waiting: Vec::new(),
+            blocked: VecDeque::new(),
+            flushes: VecDeque::new(),
+            done: Vec::new(),
+            inside: 0,
+            now: SimTime::ZERO,
+            last_op: Op::Read,
+            processed: SimTime::ZERO,
+            idle_from: SimTime::ZERO,
+            destage_is_next: false,
+            busy: Busy::default(),
+            processing_time: SimDuration::ZERO,
+        })
+    }
+
+    /// The same, which can be asked what writing back has taken for each write.
+    #[must_use]
+    pub fn with_destage_shares(self) -> Self {
+        Self { shares: Some(Box::default()), ..self }
+    }
+
+    /// The sequence of a write that the buffer had taken and that has been on its way to the media
+    /// since this was last asked, in that order, and what it takes of the head: its part by blocks of the
+    /// destage that brings it. None when there is no further one, and of a unit without
+    /// [`Self::with_destage_shares`].
+    pub fn destage_share(&mut self) -> Option<(u64, SimDuration)> {
+        self.shares.as_mut()?.take()
+    }
+
+    /// The same drive as it was in the beginning.
+    #[must_use]
+    pub fn restarted(&self) -> Self {
+        let spec = ElectronicsSpec {
+            buffer: self.buffer.is_some().then(|| self.buffer_spec.clone()),
+            overheads: Some(self.overheads),
+            bus: Some(self.bus_spec),
+            read_write_switch: self.read_write_switch,
+            queue: Some(self.queue),
+            sector: self.sector,
+        };
+        Self::new(&self.drive, &spec).expect("its policy was built before")
+    }
+
+    /// The drive's mechanics.
+    pub fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    /// Where the head is when all that has been decided is done.
+    #[inline]
+    pub fn head(&self) -> Position {
+        self.media.head
+    }
+
+    /// Commands that it holds at once.
+    pub fn queue_depth(&self) -> u32 {
+        self.queue.depth
+    }
+
+    /// Whether it takes another command.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.inside < self.queue.depth
+    }
+
+    /// Whether it has commands that are not done.
+    #[inline]
+    pub fn has_commands(&self) -> bool {
+        self.inside > 0
+    }
+
+    /// When the head is done with what it does now and cannot leave.
+    #[inline]
+    pub fn media_free(&self) -> SimTime {
+        self.media.free
+    }
+
+    /// Blocks written to the buffer that are not on the media, nor on the way there.
+    pub fn dirty_blocks(&self) -> Blocks {
+        self.buffer.as_ref().map_or(Blocks::ZERO, Buffer::dirty_blocks)
+    }
+
+    /// Number of the last write that the buffer has taken.
+    pub fn newest_write(&self) -> u64 {
+        self.write_back.newest_id()
+    }
+
+    /// Whether everything up to a write that the buffer has taken is known to be on the media at
+    /// `now`. What the drive has done since its last command is not known.
+    pub fn is_written(&self, write: u64, now: SimTime) -> bool {
+        !self.write_back.waits_up_to(write) && self.media.destaged <= now
+    }
+
+    /// What the head did for commands and destages so far, and the transfer of blocks that were
+    /// read ahead and asked for; reading ahead for nothing is left out.
+    pub fn head_time(&self) -> HeadTime {
+        self.media.head_time
+    }
+
+    /// Time that the media spent on destages so far.
+    pub fn destaging(&self) -> SimDuration {
+        self.media.destaging
+    }
+
+    /// Time during which a command was inside, the drive wrote back, or read ahead what the host then
+    /// asked for; up to the last command that is done. Reading ahead for nothing is left out.
+    pub fn busy(&self) -> SimDuration {
+        self.busy.total()
+    }
+
+    /// Time for which the bus was taken so far.
+    pub fn bus_used(&self) -> SimDuration {
+        self.bus.used()
+    }
+
+    /// Time that the electronics have spent on commands before their media or buffer so far, one
+    /// after the other. Completion overheads may overlap and are left out.
+    pub fn processing_time(&self) -> SimDuration {
+        self.processing_time
+    }
+
+    /// Takes a command at `now`; for `actuator` see [`Self::advance`]. Panics when it has no room.
+    #[inline]
+    pub fn submit(&mut self, now: SimTime, waiting: &Waiting, actuator: &mut impl Actuator) {
+        assert!(self.has_room(), "a drive's queue has {} places", self.queue.depth);
+        self.begin(now);
+        self.busy.command(now);
+        self.inside += 1;
+        let needs_media = match waiting.target.op {
+            Op::Write => self.submit_write(waiting),
+            _ => self.submit_read(waiting),
+        };
+        if let Some(command) = needs_media {
+            self.wait_for_media(&command, actuator);
+        }
+        self.last_op = waiting.target.op;
+    }
+
+    /// Asks at `now` for everything written so far to be on the media. False when it is, else what
+    /// is done then carries `sequence`. A flush takes no place in the queue.
+    pub fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
+        self.begin(now);
+        if self.write_back.is_empty() && self.media.destaged <= now {
+            return false;
+        }
+        self.flushes.push_back(Flush {
+            sequence,
+            submitted: now,
+            newest: self.write_back.newest_id(),
+        });
+        self.end_flushes();
+        true
+    }
+
+    /// What next happens that can be seen, if nothing is submitted before.
+    #[inline]
+    pub fn next_event(&self) -> Option<NextEvent> {
+        let done = self.done.last().map(|done| done.served.end);
+        match (done, self.next_decision()) {
+            (Some(done), Some(decision)) if decision < done => Some(NextEvent::Decision(decision)),
+            (Some(done), _) => Some(NextEvent::Completion(done)),
+            (None, decision) => decision.map(NextEvent::Decision),
+        }
+    }
+
+    /// Lets the event at `now` happen, and returns the command that is done, if one is.
+    ///
+    /// Commands go to the media through the `actuator`, as soon as it is known when: that may be
+    /// before it is time. Their latency is free but in reads of which the drive itself keeps the
+    /// blocks that pass. Destages and reading ahead are not the actuator's business.
+    #[inline]
+    pub fn advance(&mut self, now: SimTime, actuator: &mut impl Actuator) -> Option<Done> {
+        self.now = now;
+        if let Some(NextEvent::Completion(_)) = self.next_event() {
+            let done = self.done.pop()?;
+            self.inside -= u32::from(!done.flush);
+            if self.inside == 0 {
+                self.busy.commands_done(now);
+            }
+            return Some(done);
+        }
+        self.decide(actuator);
+        None
+    }
+
+    /// Serves one command from `now` on, when no other is inside. Panics like [`Drive::target`].
+    pub fn serve(&mut self, now: SimTime, op: Op, start: Lbn, blocks: u32) -> Served {
+        let target = self.drive.target(start, Blocks::new(u64::from(blocks)), op);
+        self.serve_alone(&Waiting { target, arrival: now, sequence: 0, fua: false })
+    }
+
+    /// Serves this command from its arrival on, when no other is inside.
+    pub fn serve_alone(&mut self, waiting: &Waiting) -> Served {
+        self.submit(waiting.arrival, waiting, &mut Exact);
+        loop {
+            let next = self.next_event().expect("a command is inside");
+            if let Some(done) = self.advance(next.time(), &mut Exact) {
+                return done.served;
+            }
+        }
+    }
+
+    fn begin(&mut self, now: SimTime) {
+        self.now = now;
+        self.catch_up();
+    }
+
+    /// Whether a command waits for the media, or a write for room.
+    #[inline]
+    fn is_pressed(&self) -> bool {
+        !(self.processing.is_empty() && self.waiting.is_empty() && self.blocked.is_empty())
+    }
+
+    /// When the drive next has to decide what the media do.
+    #[inline]
+    fn next_decision(&self) -> Option<SimTime> {
+        let ready = if !self.waiting.is_empty() || self.flush_needs_media() {
+            self.now
+        } else {
+            let front = |queue: &VecDeque<Command>| queue.front().map(|command| command.ready);
+            match (front(&self.processing), front(&self.blocked)) {
+                (Some(a), Some(b)) => a.min(b),
+                (a, b) => a.or(b)?,
+            }
+        };
+        Some(ready.max(self.media.free).max(self.now))
+    }
+
+    #[inline]
+    fn flush_needs_media(&self) -> bool {
+        !self.flushes.is_empty() && !self.write_back.is_empty()
+    }
+
+    /// Gives the media their next work.
+    fn decide(&mut self, actuator: &mut impl Actuator) {
+        while self.processing.front().is_some_and(|command| command.ready <= self.now) {
+            let command = self.processing.pop_front().expect("one is there");
+            self.policy.push(command.waiting);
+            self.waiting.push(command);
+        }
+        while self.blocked.front().is_some_and(|command| self.can_take(command)) {
+            let command = self.blocked.pop_front().expect("one is there");
+            self.write_to_buffer(&command, self.now, self.join(&command));
+        }
+        let wanted = self.flush_needs_media() || !self.blocked.is_empty();
+        let may = wanted && !self.write_back.is_empty();
+        // Destages that a write waits for and commands take turns; those that a flush waits for go
+        // first: they are no more than the buffer held when it came.
+        if may && (self.destage_is_next || self.waiting.is_empty() || !self.flushes.is_empty()) {
+            self.destage_is_next = false;
+            self.destage_next(self.now);
+        } else if let Some(command) = self.pick() {
+            self.destage_is_next = true;
+            self.serve_from_media(&command, actuator);
+        }
+    }
+
+    #[inline]
+    fn pick(&mut self) -> Option<Command> {
+        let moment = Moment { now: self.now, head: self.media.head, drive: &self.drive };
+        let picked = self.policy.pick(&moment)?;
+        let same = |command: &Command| command.waiting.sequence == picked.sequence;
+        let index = self.waiting.iter().position(same).expect("what the policy holds waits");
+        Some(self.waiting.swap_remove(index))
+    }
+
+    /// Processing of a command that comes now: one after the other.
+    #[inline]
+    fn process(&mut self, waiting: &Waiting, hit: bool) -> Command {
+        let op = waiting.target.op;
+        let mut overhead = self.overheads.of(op, hit, self.last_op);
+        if !hit {
+            overhead += self.bus_spec.disconnect(op, self.last_op);
+        }
+        let ready = self.now.max(self.processed) + overhead;
+        self.processed = ready;
+        self.processing_time += overhead;
+        Command { waiting: *waiting, submitted: self.now, overhead, ready, misses: false }
+    }
+
+    /// Serves a read from the buffer, or gives it back as a command that needs the media. A read with
+    /// FUA always does.
+    #[inline]
+    fn submit_read(&mut self, waiting: &Waiting) -> Option<Command> {
+        let pressed = self.is_pressed();
+        let mut misses = false;
+        if !waiting.fua && (!pressed || self.queue.hits_out_of_turn) {
+            let start = waiting.target.start;
+            match self.held(start, waiting.target.blocks, !pressed) {
+                Held::Whole { segment, there } => {
+                    let command = self.process(waiting, true);
+                    self.serve_from_buffer(&command, segment, there);
+                    return None;
+                }
+                Held::Part { .. } => {}
+                Held::Nothing => misses = self.queue.depth == 1 && !self.may_be_read_on_to(start),
+            }
+        }
+        Some(Command { misses, ..self.process(waiting, false) })
+    }
+
+    #[inline]
+    fn may_be_read_on_to(&self, start: Lbn) -> bool {
+        let (Some(ahead), Some(buffer)) = (&self.media.reading_on, &self.buffer) else {
+            return false;
+        };
+        buffer.segment(ahead.segment).start <= start && start <= ahead.limit
+    }
+
+    /// Takes a write into the buffer as soon as there is room, or gives it back as a command that
+    /// needs the media: it is too large for the buffer, or has FUA.
+    fn submit_write(&mut self, waiting: &Waiting) -> Option<Command> {
+        let spec = &self.buffer_spec;
+        let cached = self.buffer.is_some() && spec.write_cache != WriteCache::Off;
+        if !cached || waiting.fua || waiting.target.blocks > spec.segment_blocks {
+            return Some(self.process(waiting, false));
+        }
+        let command = self.process(waiting, true);
+        let joins = self.join(&command);
+        let has_room = joins.is_some() || self.has_room_for_write(command.ready);
+        if has_room && self.blocked.is_empty() {
+            self.write_to_buffer(&command, command.ready, joins);
+        } else {
+            self.blocked.push_back(command);
+        }
+        None
+    }
+
+    /// The media serve a command when they are free and its turn has come. Where no other command
+    /// can come in between, that is known already; a flush that does comes behind it.
+    #[inline]
+    fn wait_for_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
+        if self.queue.depth == 1 && self.flushes.is_empty() {
+            self.now = command.ready.max(self.media.free);
+            self.serve_from_media(command, actuator);
+        } else {
+            self.processing.push_back(*command);
+        }
+    }
+
+    fn can_take(&self, command: &Command) -> bool {
+        command.ready <= self.now
+            && (self.join(command).is_some() || self.has_room_for_write(self.now))
+    }
+
+    fn has_room_for_write(&self, at: SimTime) -> bool {
+        let most = match self.buffer_spec.write_cache {
+            WriteCache::Sequential => 1,
+            _ => self.buffer_spec.write_segments as usize,
+        };
+        self.buffer.as_ref().is_some_and(|buffer| buffer.has_room_for_write(at, most))
+    }
+
+    fn join(&self, command: &Command) -> Option<usize> {
+        let target = &command.waiting.target;
+        let end = behind(target.start, target.blocks);
+        let combine = self.buffer_spec.combine_sequential_writes;
+        self.write_back.joinable(self.buffer.as_ref()?, target.start, end, combine)
+    }
+
+    /// Reports a command done when its last data are across at `across`.
+    #[inline]
+    fn finish(
+        &mut self,
+        command: &Command,
+        hit: bool,
+        media: &Access,
+        bus: SimDuration,
+        across: SimTime,
+    ) {
+        let op = command.waiting.target.op;
+        let completion = self.overheads.completion(op);
+        let end = across + completion;
+        let overhead = command.overhead + completion;
+        let accounted = overhead + media.total() + bus;
+        let served = Served {
+            hit,
+            overhead,
+            queue: end - command.submitted - accounted,
+            seek: media.seek,
+            rotate: media.rotate,
+            transfer: media.transfer,
+            bus,
+            end,
+        };
+        if op == Op::Write || !hit {
+            self.idle_from = self.idle_from.max(end);
+        }
+        let sequence = command.waiting.sequence;
+        self.report(Done { sequence, served, flush: false });
+    }
+
+    #[inline]
+    fn report(&mut self, done: Done) {
+        let after =
+            |other: &Done| (other.served.end, other.sequence) > (done.served.end, done.sequence);
+        let later = self.done.iter().rposition(after).map_or(0, |index| index + 1);
+        self.done.insert(later, done);
+    }
+
+    /// Flushes for which the last destage has begun are done when it ends.
+    fn end_flushes(&mut self) {
+        while let Some(flush) = self.flushes.front() {
+            if self.write_back.waits_up_to(flush.newest) {
+                break;
+            }
+            let end = self.media.destaged.max(self.now);
+            let served = Served { queue: end - flush.submitted, end, ..Served::default() };
+            let done = Done { sequence: flush.sequence, served, flush: true };
+            self.flushes.pop_front();
+            self.report(done);
+        }
+    }
+}
+
+/// The same drive with command processing that takes no time. Units share a drive where they can.
+fn without_overhead(drive: &Arc<Drive>) -> Arc<Drive> {
+    if [Op::Read, Op::Write].iter().all(|&op| drive.overhead(op) == SimDuration::ZERO) {
+        Arc::clone(drive)
+    } else {
+        Arc::new(drive.with_overhead(ByOp::default()))
+    }
+}

@@ -1,0 +1,340 @@
+//! How a command is served: by the buffer, by the media, by both.
+
+use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+
+use super::{Command, Held, Unit};
+use crate::drive::{Access, Actuator, Drive, Latency};
+use crate::electronics::buffer::behind;
+use crate::electronics::read_ahead::{self, ReadAheadState};
+
+impl Unit {
+    /// What the buffer has of a read; with `may_promise` also what is being read ahead.
+    pub(super) fn held(&self, start: Lbn, blocks: u32, may_promise: bool) -> Held {
+        let Some(buffer) = &self.buffer else { return Held::Nothing };
+        let written_too = self.buffer_spec.read_hits_on_written;
+        let Some(segment) = buffer.holding(start, written_too) else { return Held::Nothing };
+        let end = behind(start, blocks);
+        if !written_too && self.write_back.in_the_way(buffer, start, end).is_some() {
+            return Held::Nothing;
+        }
+        let held = buffer.segment(segment);
+        if end <= held.end {
+            let there = if held.written { self.now } else { held.media_until };
+            return Held::Whole { segment, there };
+        }
+        let begun = start < held.end;
+        if let Some(ahead) = &self.media.reading_on
+            && may_promise
+            && ahead.segment == segment
+            && (begun || self.buffer_spec.almost_hits)
+            && let Some(there) = ahead.promises(&self.drive, end)
+        {
+            return Held::Whole { segment, there };
+        }
+        if begun && self.buffer_spec.partial_hits && !held.written {
+            Held::Part { segment, to: held.end }
+        } else {
+            Held::Nothing
+        }
+    }
+
+    /// All of it is in the buffer, or will be at `there`.
+    pub(super) fn serve_from_buffer(&mut self, command: &Command, segment: usize, there: SimTime) {
+        let target = &command.waiting.target;
+        let ready = command.ready.max(self.now);
+        let wait = there.saturating_since(ready);
+        let all = self.bus_spec.transfer(target.blocks);
+        // What was in the buffer went over the bus while the rest came in.
+        let tail = if wait > SimDuration::ZERO {
+            all.saturating_sub(wait).max(self.bus_spec.block_time)
+        } else {
+            all
+        };
+        let from = SimTime::from_ns((ready + wait + tail).ns() - all.ns().min((wait + tail).ns()));
+        let late = self.take_bus(from, all);
+        let media = Access { transfer: wait, ..Access::default() };
+        self.media.free = self.media.free.max(there);
+        self.count_read_ahead(target.start, target.blocks, segment);
+        self.read_ahead_after_hit(target.start, target.blocks, segment);
+        self.finish(command, true, &media, tail, ready + wait + tail + late);
+    }
+
+    /// The head passed over blocks read ahead in time of its own; those that are asked for now for
+    /// the first time were worth it.
+    pub(super) fn count_read_ahead(&mut self, start: Lbn, blocks: u32, segment: usize) {
+        let Some(buffer) = &mut self.buffer else { return };
+        let new = buffer.deliver(segment, behind(start, blocks), blocks);
+        if new > 0 {
+            let end = behind(start, blocks);
+            let time = passing(&self.drive, Lbn::new(end.get() - u64::from(new)), end);
+            self.media.head_time.transfer += time;
+            self.busy.idle_was_work(buffer.take_idle_work(segment, time));
+        }
+    }
+
+    /// Takes the bus for `length` from `from` on, or as soon after as it is free: how much later.
+    #[inline]
+    pub(super) fn take_bus(&mut self, from: SimTime, length: SimDuration) -> SimDuration {
+        if length == SimDuration::ZERO {
+            return SimDuration::ZERO;
+        }
+        self.bus.take(self.now, from, length) - from
+    }
+
+    /// A read that the buffer served moves the limit of reading on with it, or begins it again.
+    pub(super) fn read_ahead_after_hit(&mut self, start: Lbn, blocks: u32, segment: usize) {
+        let Some(buffer) = &mut self.buffer else { return };
+        buffer.use_segment(segment);
+        let held = *buffer.segment(segment);
+        let end = behind(start, blocks);
+        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held.start, start, end);
+        if let Some(ahead) = &mut self.media.reading_on
+            && ahead.segment == segment
+        {
+            ahead.extend_limit(limit);
+            self.read_on(self.now);
+        } else if self.buffer_spec.read_ahead_on_hit
+            && !held.written
+            && !self.is_pressed()
+            && limit > held.end
+        {
+            let from = self.now.max(self.media.free);
+            self.stop_reading_on(from);
+            let ahead = ReadAheadState::new(segment, held.end, limit, from, self.media.head);
+            self.media.reading_on = Some(ahead);
+        }
+    }
+
+    pub(super) fn serve_from_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
+        self.read_on(self.now);
+        if command.waiting.target.op == Op::Write {
+            return self.write_to_media(command, actuator);
+        }
+        // With FUA a read comes from the media, even when the buffer has the same data. What the
+        // buffer alone has of these blocks is written before that, as for any read of the media.
+        if command.misses || command.waiting.fua {
+            return self.read_from_media(command, None, actuator);
+        }
+        let target = &command.waiting.target;
+        match self.held(target.start, target.blocks, false) {
+            Held::Whole { segment, there } if there <= self.now => {
+                self.serve_from_buffer(command, segment, there);
+            }
+            Held::Part { segment, to } => {
+                self.read_from_media(command, Some((segment, to)), actuator);
+            }
+            _ => self.read_from_media(command, None, actuator),
+        }
+    }
+
+    /// A read of which the buffer has nothing, or the blocks of a segment before an LBN.
+    pub(super) fn read_from_media(
+        &mut self,
+        command: &Command,
+        held: Option<(usize, Lbn)>,
+        actuator: &mut impl Actuator,
+    ) {
+        let wanted = command.waiting.target;
+        // The rest of its sectors comes with it.
+        let end = behind(wanted.start, wanted.blocks);
+        let (start, end) = self.sector.sectors().cover(wanted.start, end);
+        let target = match held {
+            Some((_, to)) => self.drive.target(to, Blocks::new(end.get() - to.get()), Op::Read),
+            None => wanted,
+        };
+        let begin = self.make_way(start, end);
+        // A drive that keeps what passes while it waits does not leave the track meanwhile.
+        let keeps = self.buffer.is_some() && self.buffer_spec.keep_free_blocks_before;
+        let latency = if keeps { Latency::Used } else { Latency::Free };
+        let access = self.visit_media(begin, &target, latency, actuator);
+        let media_end = self.media.free;
+        let tail = self.bus_behind_read(&access, wanted.blocks, target.blocks);
+        let late = self.take_bus_of_read(begin, media_end + tail, wanted.blocks);
+        self.fill(start, end, held, &access, media_end);
+        self.finish(command, false, &access, tail, media_end + tail + late);
+    }
+
+    /// Time of the bus behind the end of the media's part: block after block goes over as it comes
+    /// in, so a bus slower than the media is busy from the first block on, a faster one has only
+    /// the last left. What the buffer held already goes over while the arm moves.
+    #[inline]
+    pub(super) fn bus_behind_read(
+        &self,
+        access: &Access,
+        blocks: u32,
+        from_media: u32,
+    ) -> SimDuration {
+        let all = self.bus_spec.reconnect + self.bus_spec.transfer(blocks);
+        if self.bus_spec.store_and_forward {
+            return all;
+        }
+        let new = self.bus_spec.reconnect + self.bus_spec.transfer(from_media);
+        let behind_new = new.saturating_sub(access.transfer);
+        behind_new.max(all.saturating_sub(access.total())).max(self.bus_spec.block_time)
+    }
+
+    /// Takes the bus for the data of a read that are over at `end`; where it keeps the bus all the
+    /// time, from `begin` on.
+    #[inline]
+    pub(super) fn take_bus_of_read(
+        &mut self,
+        begin: SimTime,
+        end: SimTime,
+        blocks: u32,
+    ) -> SimDuration {
+        let all = self.bus_spec.reconnect + self.bus_spec.transfer(blocks);
+        let longest = end - begin;
+        let length = if self.bus_spec.hold { longest } else { all.min(longest) };
+        self.take_bus(SimTime::from_ns(end.ns() - length.ns()), length)
+    }
+
+    /// Keeps what was read, and begins to read on.
+    pub(super) fn fill(
+        &mut self,
+        start: Lbn,
+        end: Lbn,
+        held: Option<(usize, Lbn)>,
+        access: &Access,
+        media_end: SimTime,
+    ) {
+        let first = self.first_free_block(start, access);
+        let Some(buffer) = &mut self.buffer else { return };
+        let segment = match held {
+            Some((segment, to)) => {
+                buffer.forget(to, end, Some(segment));
+                buffer.use_segment(segment);
+                segment
+            }
+            None => {
+                buffer.forget(first, end, None);
+                let Some(segment) = buffer.claim(self.now, first, first, false) else { return };
+                segment
+            }
+        };
+        buffer.extend(segment, end);
+        buffer.deliver(segment, end, 0);
+        buffer.engage(segment, media_end);
+        let held_from = buffer.segment(segment).start;
+        let limit = read_ahead::limit(&self.drive, &self.buffer_spec, held_from, start, end);
+        if limit <= end {
+            return;
+        }
+        let ahead = ReadAheadState::new(segment, end, limit, media_end, access.end);
+        if self.buffer_spec.read_ahead_min_blocks > 0 {
+            let least = read_ahead::least(&self.buffer_spec, end).min(limit);
+            self.media.free = ahead.time_of(&self.drive, least);
+        }
+        self.media.reading_on = Some(ahead);
+    }
+
+    /// The first of the blocks that passed on the same track just before the wanted ones.
+    pub(super) fn first_free_block(&self, start: Lbn, access: &Access) -> Lbn {
+        if !self.buffer_spec.keep_free_blocks_before {
+            return start;
+        }
+        let (first, end) = self.drive.layout().track_bounds(start);
+        // As many as a whole track has, where slips and spares are few.
+        let on_track = (end.get() - first.get()) as u32;
+        let passed = self.drive.rotation().parts_passing(access.rotate, on_track);
+        let before = start.get() - first.get();
+        Lbn::new(start.get() - passed.min(before))
+    }
+
+    /// The buffer takes a write for which it has room from `room` on, in the dirty segment `joins`
+    /// or in one of its own.
+    pub(super) fn write_to_buffer(
+        &mut self,
+        command: &Command,
+        room: SimTime,
+        joins: Option<usize>,
+    ) {
+        let bus = self.bus_spec.transfer(command.waiting.target.blocks);
+        let late = self.take_bus(room, bus);
+        let in_buffer = room + late + bus;
+        if self.buffer_spec.write_stops_read_ahead
+            && let Some(ahead) = &mut self.media.reading_on
+        {
+            ahead.stop_at(command.ready);
+        }
+        self.keep_written(command, room, in_buffer, joins);
+        self.finish(command, true, &Access::default(), bus, in_buffer);
+    }
+
+    pub(super) fn keep_written(
+        &mut self,
+        command: &Command,
+        room: SimTime,
+        in_buffer: SimTime,
+        joins: Option<usize>,
+    ) {
+        let target = &command.waiting.target;
+        let (start, end) = (target.start, behind(target.start, target.blocks));
+        let Some(buffer) = &mut self.buffer else { return };
+        if self
+            .media
+            .reading_on
+            .is_some_and(|ahead| buffer.segment(ahead.segment).start < end && start < ahead.limit)
+        {
+            self.media.reading_on = None;
+        }
+        buffer.forget(start, end, joins);
+        let destage = if let Some(segment) = joins {
+            buffer.join(segment, start, end);
+            self.write_back.postpone(segment, in_buffer)
+        } else if let Some(segment) = buffer.claim(room, start, end, true) {
+            if self.media.reading_on.is_some_and(|ahead| ahead.segment == segment) {
+                self.media.reading_on = None;
+            }
+            Some(self.write_back.push(segment, in_buffer))
+        } else {
+            None
+        };
+        if let (Some(shares), Some(destage)) = (&mut self.shares, destage) {
+            shares.joined(destage, command.waiting.sequence, target.blocks);
+        }
+    }
+
+    pub(super) fn write_to_media(&mut self, command: &Command, actuator: &mut impl Actuator) {
+        let target = command.waiting.target;
+        let end = behind(target.start, target.blocks);
+        let begin = self.make_way(target.start, end);
+        let access = self.visit_media(begin, &target, Latency::Free, actuator);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.forget(target.start, end, None);
+        }
+        // Data come over the bus while the arm moves; what does not fit into that is left.
+        let transfer = self.bus_spec.transfer(target.blocks);
+        let length = if self.bus_spec.hold { transfer.max(access.total()) } else { transfer };
+        let late = self.take_bus(begin, length);
+        let tail = (late + length).saturating_sub(access.total());
+        self.finish(command, false, &access, tail, self.media.free + tail);
+    }
+
+    /// Ends reading on, and writes out what waits in the buffer of the blocks `start..end`: when
+    /// the media are free for the command.
+    pub(super) fn make_way(&mut self, start: Lbn, end: Lbn) -> SimTime {
+        self.media.reading_on = None;
+        let mut begin = self.now;
+        while let Some(buffer) = &self.buffer
+            && let Some(index) = self.write_back.in_the_way(buffer, start, end)
+        {
+            self.destage(index, begin);
+            begin = self.media.free;
+        }
+        begin
+    }
+}
+
+/// How long the head is over these blocks. A track of few has as long ones as any other of its zone.
+fn passing(drive: &Drive, start: Lbn, end: Lbn) -> SimDuration {
+    let (layout, turn_ns) = (drive.layout(), drive.rotation().period().ns());
+    let (mut at, mut ns) = (start, 0);
+    while at < end {
+        let behind_run = layout.track_bounds(at).1.min(end);
+        let zone = layout.zone_at(layout.locate(at).cylinder).map(|zone| &layout.zones()[zone]);
+        let on_track = zone.map_or(1, |zone| u64::from(zone.blocks_per_track()));
+        ns += turn_ns * (behind_run.get() - at.get()) / on_track;
+        at = behind_run;
+    }
+    SimDuration::from_ns(ns)
+}

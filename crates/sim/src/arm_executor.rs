@@ -1,0 +1,457 @@
+//! What moves the head of a simulated arm: accesses with their seek errors, and free work in their
+//! rotational gaps.
+//!
+//! A planner is believed nothing. What it asks for is done run after run, from the time and place
+//! where the head then is; when the head is late for the foreground's data, the foreground waits for
+//! them to come round, and the delay is counted. When it is in time, the access is the same to the
+//! nanosecond as without a planner, also where a detour takes the head to its track earlier: it does
+//! not begin before its data were due.
+//!
+//! Non-goals: the bus, over which free data go as well; errors of the seeks to free runs; gaps
+//! before destages, before reads of which the drive keeps the blocks that pass, and while commands
+//! are processed.
+
+use std::collections::BTreeMap;
+
+use freewheel_model::drive::{
+    Access, Actuator, Departure, Drive, Latency, Leg, RemainingAccess, Target,
+};
+use freewheel_model::freeblock::tasks::Promoted;
+use freewheel_model::freeblock::{Foreground, FreeRun, GapUse, Opportunity, Planner, PromotionId};
+use freewheel_model::host::SameTrack;
+use freewheel_model::sched::Waiting;
+use freewheel_units::{Op, Prng, SimDuration, SimTime};
+use serde::Serialize;
+
+use crate::idle::{Idle, IdleTime};
+
+/// What moves the head of an arm.
+pub struct ArmExecutor<'p> {
+    errors: SeekErrors,
+    /// Elsewhere, so that arms without it stay small.
+    freeblock: Option<Box<Freeblock<'p>>>,
+}
+
+/// Differences between real seeks and the curve, drawn within the drive's tolerance. There is one
+/// for each access of a command, with or without free work.
+pub struct SeekErrors {
+    prng: Prng,
+    tolerance_ns: u64,
+}
+
+impl SeekErrors {
+    /// Those of an arm.
+    pub fn new(drive: &Drive, seed: u64, arm: u32) -> Self {
+        let stream = if arm == 0 { "seek errors".into() } else { format!("seek errors {arm}") };
+        Self { prng: Prng::new(seed, &stream), tolerance_ns: drive.seek_tolerance().ns() }
+    }
+
+    /// How much longer the next seek takes than the curve says.
+    #[inline]
+    pub(crate) fn draw(&mut self) -> i64 {
+        self.draw_within(self.tolerance_ns)
+    }
+
+    /// The same for a seek that may be off by so much either way.
+    #[inline]
+    pub(crate) fn draw_within(&mut self, tolerance_ns: u64) -> i64 {
+        if tolerance_ns == 0 {
+            return 0;
+        }
+        self.prng.below(2 * tolerance_ns + 1) as i64 - tolerance_ns as i64
+    }
+
+    /// The same for a seek whose error is normal with this standard deviation.
+    pub(crate) fn draw_normal(&mut self, sd_ns: u64) -> i64 {
+        self.prng.normal(0.0, sd_ns as f64) as i64
+    }
+
+    /// Greatest difference either way.
+    pub(crate) fn tolerance_ns(&self) -> u64 {
+        self.tolerance_ns
+    }
+}
+
+/// Sums over rotational gaps: what there was, and what became of it. While no head is late,
+/// `transfer_ns + extra_seek_ns + unused_ns` is `potential_ns`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct FreeTime {
+    /// Rotational latency of the foreground before each of its legs: the potential free bandwidth
+    /// in time (osdi00 section 3).
+    pub potential_ns: u128,
+    /// Free runs under the head.
+    pub transfer_ns: u128,
+    /// Seeks, settling and changes between reading and writing beyond those of the foreground
+    /// alone. A detour may be shorter than the direct way, as when a read spares a write its
+    /// settling.
+    pub extra_seek_ns: i128,
+    /// Latency that is left.
+    pub unused_ns: u128,
+    /// How much later foreground accesses ended than without free work, had they begun at the same
+    /// time.
+    pub foreground_delay_ns: u128,
+    /// Gaps.
+    pub gaps: u64,
+    /// Gaps in which something was done.
+    pub gaps_used: u64,
+    /// Gaps behind which the head was late for the foreground's data. An access may make up for it
+    /// on its further tracks.
+    pub gaps_late: u64,
+    /// Free runs.
+    pub runs: u64,
+    /// Bytes read for free.
+    pub read_bytes: u64,
+    /// Bytes written for free.
+    pub write_bytes: u64,
+}
+
+impl FreeTime {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            potential_ns: self.potential_ns + other.potential_ns,
+            transfer_ns: self.transfer_ns + other.transfer_ns,
+            extra_seek_ns: self.extra_seek_ns + other.extra_seek_ns,
+            unused_ns: self.unused_ns + other.unused_ns,
+            foreground_delay_ns: self.foreground_delay_ns + other.foreground_delay_ns,
+            gaps: self.gaps + other.gaps,
+            gaps_used: self.gaps_used + other.gaps_used,
+            gaps_late: self.gaps_late + other.gaps_late,
+            runs: self.runs + other.runs,
+            read_bytes: self.read_bytes + other.read_bytes,
+            write_bytes: self.write_bytes + other.write_bytes,
+        }
+    }
+
+    fn count(&mut self, run: &FreeRun, access: &Access) {
+        self.runs += 1;
+        self.transfer_ns += u128::from(access.transfer.ns());
+        self.extra_seek_ns += i128::from(access.seek.ns());
+        self.unused_ns += u128::from(access.rotate.ns());
+        let bytes = if run.op == Op::Write { &mut self.write_bytes } else { &mut self.read_bytes };
+        *bytes += u64::from(run.blocks) * 512;
+    }
+}
+
+struct Freeblock<'p> {
+    planner: &'p mut dyn Planner,
+    /// Foreground requests that are not done, by sequence.
+    foreground: BTreeMap<u64, Foreground>,
+    /// The plan for the gap at hand.
+    runs: Vec<FreeRun>,
+    same_track: SameTrack,
+    time: FreeTime,
+    idle: Idle,
+}
+
+impl<'p> ArmExecutor<'p> {
+    /// An arm of its own whose seeks have these `errors`, without free work.
+    pub fn new(errors: SeekErrors) -> Self {
+        Self { errors, freeblock: None }
+    }
+
+    /// The same with free work that `planner` plans.
+    #[must_use]
+    pub fn with_planner(self, planner: &'p mut dyn Planner) -> Self {
+        let mut idle = Idle::default();
+        idle.begin(planner, SimTime::ZERO, SimTime::ZERO);
+        let freeblock = Freeblock {
+            planner,
+            idle,
+            foreground: BTreeMap::new(),
+            runs: Vec::new(),
+            same_track: SameTrack::Distinct,
+            time: FreeTime::default(),
+        };
+        Self { freeblock: Some(Box::new(freeblock)), ..self }
+    }
+
+    /// The same where free work on the tracks of foreground requests is limited.
+    #[must_use]
+    pub(crate) fn with_same_track(mut self, same_track: SameTrack) -> Self {
+        if let Some(freeblock) = &mut self.freeblock {
+            freeblock.same_track = same_track;
+        }
+        self
+    }
+
+    /// Whether free work is planned.
+    pub(crate) fn has_planner(&self) -> bool {
+        self.freeblock.is_some()
+    }
+
+    /// A foreground request has arrived for the arm.
+    #[inline]
+    pub fn foreground_arrived(
+        &mut self,
+        now: SimTime,
+        waiting: &Waiting,
+        promotion: Option<PromotionId>,
+    ) {
+        if let Some(freeblock) = &mut self.freeblock {
+            freeblock.foreground_arrived(now, waiting, promotion);
+        }
+    }
+
+    /// What the foreground request with this sequence took of the head.
+    #[inline]
+    pub fn foreground_took(&mut self, sequence: u64, head: SimDuration) {
+        if let Some(freeblock) = &mut self.freeblock
+            && let Some(request) = freeblock.foreground.get(&sequence)
+        {
+            freeblock.planner.foreground_took(request, head);
+        }
+    }
+
+    /// What the foreground request with this sequence wrote is on the media; what it read has been.
+    #[inline]
+    pub fn foreground_done(&mut self, sequence: u64, now: SimTime) {
+        if let Some(freeblock) = &mut self.freeblock
+            && let Some(request) = freeblock.foreground.remove(&sequence)
+        {
+            freeblock.planner.foreground_done(&request, now);
+            if freeblock.foreground.is_empty() {
+                freeblock.idle.begin(freeblock.planner, now, now);
+            }
+        }
+    }
+
+    /// Whether a run in idle time is under way.
+    #[inline]
+    pub(crate) fn is_in_idle_run(&self) -> bool {
+        self.freeblock.as_ref().is_some_and(|freeblock| freeblock.idle.is_under_way())
+    }
+
+    /// When a run in idle time ends or begins.
+    #[inline]
+    pub(crate) fn next_idle_event(&self) -> Option<SimTime> {
+        self.freeblock.as_ref()?.idle.next_event()
+    }
+
+    /// The arm may have nothing to do from `now` on, which shows at `known` or later.
+    #[inline]
+    pub(crate) fn begin_idle(&mut self, now: SimTime, known: SimTime) {
+        if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
+            idle.begin(*planner, now, known);
+        }
+    }
+
+    /// Foreground requests that are not done, for whose arm there is a planner.
+    #[inline]
+    pub(crate) fn foreground_count(&self) -> usize {
+        self.freeblock.as_ref().map_or(0, |freeblock| freeblock.foreground.len())
+    }
+
+    /// Lets a run in idle time end, and another begin from `head` on if no request is there and the
+    /// drive `is_idle`: where it will leave the head, and what it does.
+    #[cold]
+    pub(crate) fn advance_idle(
+        &mut self,
+        drive: &Drive,
+        head: Departure,
+        is_idle: bool,
+    ) -> Option<(Access, Op)> {
+        let Freeblock { planner, foreground, idle, .. } = self.freeblock.as_deref_mut()?;
+        idle.advance(*planner, drive, head, is_idle && foreground.is_empty())
+    }
+
+    /// Counts what work in idle time cost the request that was the first to have the head behind it,
+    /// and that waited for it for so long; it is done now, or its end is known.
+    #[inline]
+    pub(crate) fn count_idle(&mut self, drive: &Drive, waited: SimDuration) {
+        if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
+            idle.count(*planner, drive, waited);
+        }
+    }
+
+    /// The drive moves the head on its own account before any request needs it.
+    #[inline]
+    pub(crate) fn forget_idle(&mut self) {
+        if let Some(Freeblock { planner, idle, .. }) = self.freeblock.as_deref_mut() {
+            idle.forget(*planner);
+        }
+    }
+
+    /// What was done in idle time so far; None when nothing was.
+    pub fn idle_time(&self) -> Option<IdleTime> {
+        self.freeblock.as_ref()?.idle.time()
+    }
+
+    /// Whether a background task has the answer to this request, which is just arriving, in memory.
+    /// Memory is volatile, so it never answers a request with FUA.
+    #[inline]
+    pub fn takes(&mut self, now: SimTime, waiting: &Waiting) -> bool {
+        if waiting.fua {
+            return false;
+        }
+        let Some(freeblock) = &mut self.freeblock else { return false };
+        freeblock.planner.takes(&foreground(waiting, None), now)
+    }
+
+    /// The next request of a background task that must take place before this write, which is just
+    /// arriving.
+    #[inline]
+    pub fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
+        self.freeblock.as_mut()?.planner.read_before(&foreground(write, None), now)
+    }
+
+    /// The next foreground request to make for a background task.
+    #[inline]
+    pub fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        self.freeblock.as_mut()?.planner.promote(now)
+    }
+
+    /// A foreground request that is not done, for whose arm there is a planner.
+    #[inline]
+    pub fn foreground(&self, sequence: u64) -> Option<&Foreground> {
+        self.freeblock.as_ref()?.foreground.get(&sequence)
+    }
+
+    /// What became of the gaps so far; None without a planner.
+    pub fn free_time(&self) -> Option<FreeTime> {
+        self.freeblock.as_ref().map(|freeblock| freeblock.time)
+    }
+}
+
+impl Actuator for ArmExecutor<'_> {
+    #[inline]
+    fn access(
+        &mut self,
+        drive: &Drive,
+        departure: &Departure,
+        target: &Target,
+        latency: Latency,
+    ) -> Access {
+        let error = self.errors.draw();
+        let Some(freeblock) = &mut self.freeblock else {
+            return drive.media_access_from(departure, target, error);
+        };
+        let begin = departure.begin;
+        let access = if latency == Latency::Free {
+            freeblock.access(drive, departure, target, error)
+        } else {
+            let access = drive.media_access_from(departure, target, error);
+            let end = begin + access.total();
+            freeblock.planner.passed(target.op, target.start, target.blocks, end);
+            access
+        };
+        freeblock.idle.access(begin, begin + access.total(), target, error);
+        access
+    }
+}
+
+/// A request as planners are told of it.
+pub(crate) fn foreground(waiting: &Waiting, promotion: Option<PromotionId>) -> Foreground {
+    let Waiting { target, sequence, .. } = *waiting;
+    let Target { op, start, blocks, .. } = target;
+    Foreground { op, start, blocks, sequence, promotion }
+}
+
+impl Freeblock<'_> {
+    #[inline(never)]
+    fn foreground_arrived(
+        &mut self,
+        now: SimTime,
+        waiting: &Waiting,
+        promotion: Option<PromotionId>,
+    ) {
+        let request = foreground(waiting, promotion);
+        self.foreground.insert(waiting.sequence, request);
+        self.idle.end(now);
+        self.planner.foreground_arrived(&request, now);
+    }
+
+    #[inline(never)]
+    fn access(
+        &mut self,
+        drive: &Drive,
+        departure: &Departure,
+        target: &Target,
+        seek_error_ns: i64,
+    ) -> Access {
+        let (mut at, mut rest, mut error) =
+            (*departure, RemainingAccess::whole(target), seek_error_ns);
+        let mut sum = Access { end: departure.from, ..Access::default() };
+        let mut late = false;
+        while let Some(leg) = drive.next_leg(&at, &rest, error) {
+            let executed = self.fill_gap(drive, &at, &rest, &leg, error);
+            late |= executed.is_some();
+            let leg = executed.unwrap_or(leg);
+            let access = leg.access();
+            sum.seek += access.seek;
+            sum.rotate += access.rotate;
+            sum.transfer += access.transfer;
+            sum.end = access.end;
+            // Only the first seek has an error.
+            (at, rest, error) = (at.after(&access, target.op), leg.rest, 0);
+            self.planner.passed(leg.target.op, leg.target.start, leg.target.blocks, at.begin);
+        }
+        if late {
+            let end = end_alone(drive, departure, target, seek_error_ns);
+            let delay = (departure.begin + sum.total()).saturating_since(end);
+            self.time.foreground_delay_ns += u128::from(delay.ns());
+        }
+        sum
+    }
+
+    /// Does what the planner wants before `leg`. When that makes the head late, the leg that is
+    /// served instead: its wait is all the time that goes by beyond the direct seek.
+    fn fill_gap(
+        &mut self,
+        drive: &Drive,
+        departure: &Departure,
+        rest: &RemainingAccess,
+        leg: &Leg,
+        seek_error_ns: i64,
+    ) -> Option<Leg> {
+        let mut gap = Opportunity::before(departure, leg, seek_error_ns);
+        gap.ends = self.same_track.ends(drive, leg.target.op, leg.target.start);
+        let latency_ns = gap.latency().ns();
+        if latency_ns == 0 {
+            return None;
+        }
+        self.runs.clear();
+        self.planner.plan(&gap, &mut self.runs);
+        self.same_track.limit(drive, &mut self.runs);
+        self.time.gaps += 1;
+        self.time.potential_ns += u128::from(latency_ns);
+        if self.runs.is_empty() {
+            self.time.unused_ns += u128::from(latency_ns);
+            self.planner.filled(&gap, &GapUse::default());
+            return None;
+        }
+        self.time.gaps_used += 1;
+        let mut at = *departure;
+        let mut gap_use = GapUse::default();
+        for run in &self.runs {
+            let access = run.access(drive, &at);
+            at = at.after(&access, run.op);
+            self.time.count(run, &access);
+            gap_use.transfer += access.transfer;
+            gap_use.extra_seek_ns += access.seek.ns() as i64;
+            self.planner.done(run, at.begin);
+        }
+        let arrival = gap.arrival(drive, &at);
+        let back_ns = (arrival - at.begin).ns() as i64 - gap.seek.ns() as i64;
+        self.time.extra_seek_ns += i128::from(back_ns);
+        gap_use.extra_seek_ns += back_ns;
+        self.planner.filled(&gap, &gap_use);
+        if arrival <= gap.due {
+            self.time.unused_ns += u128::from((gap.due - arrival).ns());
+            return None;
+        }
+        self.time.gaps_late += 1;
+        let late = drive.next_leg(&at, rest, seek_error_ns)?;
+        let wait = (arrival - departure.begin - leg.seek) + late.wait;
+        Some(Leg { seek: leg.seek, wait, ..late })
+    }
+}
+
+/// When the same access ends without free work.
+fn end_alone(drive: &Drive, from: &Departure, target: &Target, seek_error_ns: i64) -> SimTime {
+    let (mut at, mut rest, mut error) = (*from, RemainingAccess::whole(target), seek_error_ns);
+    while let Some(leg) = drive.next_leg(&at, &rest, error) {
+        (at, rest, error) = (at.after(&leg.access(), target.op), leg.rest, 0);
+    }
+    at.begin
+}

@@ -1,0 +1,148 @@
+//! What somebody outside a drive can do with it, whatever its time is.
+
+use std::collections::VecDeque;
+
+use freewheel_model::electronics::spec::SectorFormat;
+use freewheel_units::{Blocks, Lbn, SimTime};
+use thiserror::Error;
+
+use super::{Command, EmulatedDrive};
+
+/// What a host gets back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// The command's.
+    pub id: u64,
+    /// When it came.
+    pub at: SimTime,
+    /// The first block that could not be read, if there is one.
+    pub bad: Option<Lbn>,
+}
+
+/// Why a drive answers nothing any more, in words that name it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct DriveGone(pub String);
+
+/// A drive with its clock, and nothing of what is inside. Whoever implements it owns the time.
+pub trait BlackBox {
+    /// Blocks that it has.
+    fn blocks(&self) -> Blocks;
+    /// Its sectors, as far as it tells. A drive of 4Kn is only asked for whole ones.
+    fn sector(&self) -> SectorFormat;
+    /// The time at the host.
+    fn now(&self) -> SimTime;
+    /// Sends a command now. Panics when it is not one for this drive, or when the drive has no room.
+    ///
+    /// Whoever sends a write has no data for it: it writes what the last read of its blocks
+    /// brought, so that nothing is lost. Reading them before is up to the sender.
+    fn submit(&mut self, command: Command);
+    /// Whether what a read of all these blocks brought is at hand, so that they can be written.
+    fn holds(&self, start: Lbn, blocks: u32) -> bool;
+    /// Waits for the next answer, at most until a time. None when there is none until then, or
+    /// when nothing is under way; an error when no answer will ever come again.
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, DriveGone>;
+    /// Waits until a time, which may have passed. Answers that come meanwhile are kept.
+    fn sleep_until(&mut self, time: SimTime);
+}
+
+/// An emulated drive in virtual time, which leaps from event to event.
+pub struct VirtualDrive {
+    drive: EmulatedDrive,
+    now: SimTime,
+    answers: VecDeque<Answer>,
+}
+
+impl VirtualDrive {
+    /// At time zero.
+    pub fn new(drive: EmulatedDrive) -> Self {
+        Self { drive, now: SimTime::ZERO, answers: VecDeque::new() }
+    }
+
+    /// Lets the next event happen if it is not after `until`.
+    fn step(&mut self, until: SimTime) -> bool {
+        let next = self.drive.next_event().map(|event| event.time());
+        let Some(time) = next.filter(|time| *time <= until) else { return false };
+        self.now = self.now.max(time);
+        if let Some(reply) = self.drive.advance(time) {
+            self.answers.push_back(Answer { id: reply.id, at: reply.at, bad: reply.bad });
+        }
+        true
+    }
+}
+
+impl BlackBox for VirtualDrive {
+    fn blocks(&self) -> Blocks {
+        self.drive.blocks()
+    }
+
+    fn sector(&self) -> SectorFormat {
+        self.drive.sector()
+    }
+
+    fn now(&self) -> SimTime {
+        self.now
+    }
+
+    fn submit(&mut self, command: Command) {
+        self.drive.submit(self.now, command);
+    }
+
+    /// There is nothing in its blocks that could be lost.
+    fn holds(&self, _: Lbn, _: u32) -> bool {
+        true
+    }
+
+    fn next_answer(&mut self, until: SimTime) -> Result<Option<Answer>, DriveGone> {
+        while self.answers.is_empty() && self.step(until) {}
+        Ok(self.answers.pop_front())
+    }
+
+    fn sleep_until(&mut self, time: SimTime) {
+        while self.step(time) {}
+        self.now = self.now.max(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::black_box::{BadBlocks, Behaviour};
+    use crate::library;
+    use freewheel_units::Op;
+
+    fn drive() -> VirtualDrive {
+        let spec = library::spec("atlas10k").unwrap();
+        let bad = BadBlocks::default();
+        VirtualDrive::new(
+            EmulatedDrive::new(&spec, "atlas10k", &Behaviour::default(), bad, 1).unwrap(),
+        )
+    }
+
+    fn read(id: u64, start: u64) -> Command {
+        Command { id, op: Op::Read, start: Lbn::new(start), blocks: 1, fua: false }
+    }
+
+    #[test]
+    fn an_answer_comes_at_the_same_time_whether_it_is_waited_for_or_slept_over() {
+        let mut waited = drive();
+        waited.submit(read(7, 123_456));
+        let answer = waited.next_answer(SimTime::MAX).unwrap().unwrap();
+        assert_eq!((answer.id, answer.at), (7, waited.now()));
+
+        let mut slept = drive();
+        slept.submit(read(7, 123_456));
+        slept.sleep_until(SimTime::from_ns(1_000_000_000));
+        assert_eq!(slept.now(), SimTime::from_ns(1_000_000_000));
+        assert_eq!(slept.next_answer(SimTime::ZERO), Ok(Some(answer)));
+    }
+
+    #[test]
+    fn nothing_is_answered_before_its_time_nor_without_a_command() {
+        let mut drive = drive();
+        assert_eq!(drive.next_answer(SimTime::MAX), Ok(None));
+        drive.submit(read(1, 9));
+        assert_eq!(drive.next_answer(SimTime::from_ns(1000)), Ok(None));
+        assert!(drive.next_answer(SimTime::MAX).unwrap().is_some());
+    }
+}

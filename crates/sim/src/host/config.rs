@@ -1,0 +1,123 @@
+//! What an experiment says of a scheduler outside the drive.
+
+use freewheel_model::drive::Drive;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::electronics::spec::WriteCache;
+use freewheel_model::host::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
+use freewheel_model::sched::PolicySpec;
+use freewheel_units::SimDuration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::background::FreeblockConfig;
+use crate::black_box::{BadBlocks, Behaviour, BehaviourError, EmulatedDrive};
+use crate::config::ConfigError;
+
+/// A scheduler outside the drive: it has the drive's file, and of the drive itself no more than
+/// commands and the times of their ends (fast02). Each actuator has a scheduler of its own and is seen
+/// as a device of its own, as drives show them that have a logical unit for each.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HostConfig {
+    /// The scheduler.
+    pub scheduler: PredictionSpec,
+    /// What the drive does that its file does not say. When it says nothing of the write cache that is
+    /// off, for the end of a write that is not on the media says nothing; and the drive takes as many
+    /// commands as the scheduler sends.
+    pub behaviour: Behaviour,
+}
+
+/// Most commands at the drive: beyond them a scheduler would not decide anything.
+const QUEUE_DEPTH_MAX: u32 = 64;
+
+/// Longest margin: more than a turn leaves nothing of any gap.
+pub const CONSERVATISM_MAX: SimDuration = SimDuration::from_ms(100);
+
+impl HostConfig {
+    /// Err for values that cannot be, and for what such a scheduler does not do: key, value, and what
+    /// is allowed.
+    pub(crate) fn check(&self, freeblock: Option<&FreeblockConfig>) -> Result<(), String> {
+        let PredictionSpec { queue_depth, conservatism, budget, .. } = self.scheduler;
+        if !(1..=QUEUE_DEPTH_MAX).contains(&queue_depth) {
+            return Err(format!(
+                "`scheduler.queue_depth` is {queue_depth}: 1 to {QUEUE_DEPTH_MAX} commands are allowed"
+            ));
+        }
+        if let Conservatism::Constant(margin) = conservatism
+            && margin > CONSERVATISM_MAX
+        {
+            return Err(format!(
+                "`scheduler.conservatism` is {margin}: at most {CONSERVATISM_MAX} are allowed"
+            ));
+        }
+        let wrong = |rule| format!("`scheduler.budget` is {budget}: {rule}");
+        self.scheduler.check_budget().map_err(wrong)?;
+        let wrong = |error: BehaviourError| {
+            format!("`behaviour.{}` is {}: {}", error.key, error.value, error.rule)
+        };
+        self.behaviour.check().map_err(wrong)?;
+        let depth = self.behaviour.queue_depth.unwrap_or(queue_depth);
+        if depth < queue_depth {
+            return Err(format!(
+                "`behaviour.queue_depth` is {depth}: the scheduler sends {queue_depth} commands at once (`scheduler.queue_depth`)"
+            ));
+        }
+        let is_limited = |freeblock: &FreeblockConfig| {
+            freeblock.conservatism != SimDuration::ZERO
+                || freeblock.same_track != SameTrack::Distinct
+        };
+        if freeblock.is_some_and(is_limited) {
+            return Err(
+                "`freeblock.conservatism` and `freeblock.same_track` are of a planner inside \
+                        the drive: with `host` give `scheduler.conservatism` and \
+                        `scheduler.same_track`"
+                    .into(),
+            );
+        }
+        if freeblock.is_some_and(|freeblock| freeblock.idle.is_some()) {
+            return Err("`freeblock.idle`: a scheduler outside the drive does not use idle time \
+                        yet; leave it out"
+                .into());
+        }
+        if let Some(task) = freeblock.and_then(FreeblockConfig::writes) {
+            return Err(format!(
+                "`freeblock.task` is {}: a scheduler outside the drive reads in gaps, and writes nothing there yet; leave it or `host` out",
+                task.word()
+            ));
+        }
+        Ok(())
+    }
+
+    /// The scheduler of a drive that its host takes to be `drive`, with the electronics' overheads.
+    pub fn scheduler(
+        &self,
+        spec: &DriveSpec,
+        drive: &Drive,
+        policy: PolicySpec,
+    ) -> Result<PredictiveScheduler, ConfigError> {
+        let electronics = spec.electronics.with_processing(spec.overhead);
+        let drive = drive.with_overhead(electronics.command_overhead());
+        let scheduler = PredictiveScheduler::new(
+            &drive,
+            electronics.read_write_switch,
+            policy,
+            self.scheduler,
+        )?;
+        Ok(scheduler.with_media_sectors(electronics.sector.sectors()))
+    }
+
+    /// The drive itself, of the same file.
+    pub(crate) fn emulated(
+        &self,
+        spec: &DriveSpec,
+        name: &str,
+        seed: u64,
+    ) -> Result<EmulatedDrive, ConfigError> {
+        let behaviour = Behaviour {
+            queue_depth: self.behaviour.queue_depth.or(Some(self.scheduler.queue_depth)),
+            write_cache: self.behaviour.write_cache.or(Some(WriteCache::Off)),
+            ..self.behaviour
+        };
+        Ok(EmulatedDrive::new(spec, name, &behaviour, BadBlocks::default(), seed)?)
+    }
+}

@@ -1,0 +1,227 @@
+//! A drive behind a scheduler that sees it from outside, as an arm of the simulator.
+
+mod config;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use freewheel_model::drive::{Position, Sectors};
+use freewheel_model::electronics::{Done, NextEvent, Served};
+use freewheel_model::freeblock::tasks::Promoted;
+use freewheel_model::freeblock::{NoPlanner, Planner, PromotionId};
+use freewheel_model::host::{Account, Finished, PredictiveScheduler, to_the_end};
+use freewheel_model::sched::Waiting;
+use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
+
+use crate::arm_executor::{FreeTime, foreground};
+use crate::black_box::{Command, EmulatedDrive, Reply};
+use crate::device::{Device, Work};
+
+pub use config::{CONSERVATISM_MAX, HostConfig};
+
+/// A black box with its scheduler. Requests go to the scheduler as they arrive, and it decides when
+/// the drive hears of them.
+pub struct HostDevice<'p> {
+    scheduler: PredictiveScheduler,
+    drive: EmulatedDrive,
+    planner: Option<&'p mut dyn Planner>,
+    promotions: BTreeMap<u64, PromotionId>,
+    /// Requests with FUA that are not done.
+    forced: BTreeSet<u64>,
+    /// Flushes at the drive, by the number of their command.
+    flushes: BTreeMap<u64, u64>,
+    /// When commands have come back and none has been sent since: the drive gets its next ones when
+    /// everything of that instant is known.
+    came_back: Option<SimTime>,
+    /// The least that the drive takes.
+    sectors: Sectors,
+    observer: Option<CommandObserver<'p>>,
+}
+
+/// Is shown every command that has come back.
+pub type CommandObserver<'p> = &'p mut (dyn FnMut(&Finished) + Send);
+
+/// Numbers of flushes as commands: above those of the scheduler.
+const FLUSHES: u64 = 1 << 63;
+
+impl<'p> HostDevice<'p> {
+    /// A drive, and who schedules its commands and its free work.
+    pub fn new(
+        scheduler: PredictiveScheduler,
+        drive: EmulatedDrive,
+        planner: Option<&'p mut dyn Planner>,
+    ) -> Self {
+        let sectors = Sectors::of(drive.sector().logical_blocks());
+        Self {
+            scheduler: scheduler.with_sectors_of(sectors.blocks()),
+            drive,
+            planner,
+            promotions: BTreeMap::new(),
+            forced: BTreeSet::new(),
+            flushes: BTreeMap::new(),
+            came_back: None,
+            sectors,
+            observer: None,
+        }
+    }
+
+    /// The same, and every command that has come back is shown to `observer`.
+    #[must_use]
+    pub fn watched_by(self, observer: CommandObserver<'p>) -> Self {
+        Self { observer: Some(observer), ..self }
+    }
+
+    /// What the scheduler saw and did.
+    pub fn account(&self) -> &Account {
+        self.scheduler.account()
+    }
+
+    /// Calls the scheduler with the planner.
+    fn with_planner<T>(
+        &mut self,
+        call: impl FnOnce(&mut PredictiveScheduler, &mut dyn Planner) -> T,
+    ) -> T {
+        match &mut self.planner {
+            Some(planner) => call(&mut self.scheduler, *planner),
+            None => call(&mut self.scheduler, &mut NoPlanner),
+        }
+    }
+
+    /// Sends the drive what it is to have now.
+    fn send(&mut self, now: SimTime) {
+        self.came_back = None;
+        let next = |scheduler: &mut PredictiveScheduler, planner: &mut dyn Planner| {
+            scheduler.decide(now, planner, &mut to_the_end);
+            scheduler.next_command(now)
+        };
+        while let Some(command) = self.with_planner(next) {
+            let (start, blocks) = self.whole_sectors(command.op, command.start, command.blocks);
+            let fua = command.foreground.is_some_and(|part| self.forced.contains(&part.sequence));
+            self.drive.submit(now, Command { id: command.id, op: command.op, start, blocks, fua });
+        }
+    }
+
+    /// The sectors that a read lies in: free work may begin and end amid them.
+    fn whole_sectors(&self, op: Op, start: Lbn, blocks: u32) -> (Lbn, u32) {
+        if op != Op::Read {
+            return (start, blocks);
+        }
+        let (from, to) = self.sectors.cover(start, start + Blocks::new(blocks.into()));
+        (from, (to.get() - from.get()) as u32)
+    }
+
+    /// Whether it is time to send the drive something.
+    fn decides_by(&self, now: SimTime) -> bool {
+        self.came_back.or(self.scheduler.decides_at()).is_some_and(|time| time <= now)
+    }
+
+    /// A command has come back; the foreground request in it, if there is one.
+    fn finish(&mut self, reply: &Reply, now: SimTime) -> Option<Done> {
+        let inside = reply.served;
+        let way = reply.at - inside.end;
+        let served = Served { bus: inside.bus + way, end: reply.at, ..inside };
+        if let Some(sequence) = self.flushes.remove(&reply.id) {
+            return Some(Done { sequence, served, flush: true });
+        }
+        let finished =
+            self.with_planner(|scheduler, planner| scheduler.finished(reply.id, now, now, planner));
+        if let Some(observer) = &mut self.observer {
+            observer(&finished);
+        }
+        self.came_back = Some(now);
+        let sequence = finished.done?.sequence;
+        self.promotions.remove(&sequence);
+        self.forced.remove(&sequence);
+        Some(Done { sequence, served, flush: false })
+    }
+}
+
+impl Device for HostDevice<'_> {
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn free_at(&self, now: SimTime) -> (SimTime, Position) {
+        (now, Position::default())
+    }
+
+    fn arrived(&mut self, _: SimTime, waiting: &Waiting, promotion: Option<PromotionId>) {
+        if let Some(promotion) = promotion {
+            self.promotions.insert(waiting.sequence, promotion);
+        }
+    }
+
+    fn read_before(&mut self, now: SimTime, write: &Waiting) -> Option<Promoted> {
+        self.planner.as_mut()?.read_before(&foreground(write, None), now)
+    }
+
+    fn promote(&mut self, now: SimTime) -> Option<Promoted> {
+        self.planner.as_mut()?.promote(now)
+    }
+
+    fn submit(&mut self, now: SimTime, waiting: &Waiting) {
+        let promotion = self.promotions.get(&waiting.sequence).copied();
+        let request = foreground(waiting, promotion);
+        if waiting.fua {
+            self.forced.insert(waiting.sequence);
+        }
+        self.with_planner(|scheduler, planner| scheduler.arrived(request, None, now, planner));
+        self.send(now);
+    }
+
+    fn flush(&mut self, now: SimTime, sequence: u64) -> bool {
+        let id = FLUSHES + sequence;
+        self.flushes.insert(id, sequence);
+        let flush = Command { id, op: Op::Flush, start: Lbn::ZERO, blocks: 0, fua: false };
+        self.drive.submit(now, flush);
+        true
+    }
+
+    fn next_event(&self) -> Option<NextEvent> {
+        let decision = self.came_back.or(self.scheduler.decides_at()).map(NextEvent::Decision);
+        let events = self.drive.next_event().into_iter().chain(decision);
+        events.min_by_key(|event| (event.time(), matches!(event, NextEvent::Decision(_))))
+    }
+
+    fn advance(&mut self, now: SimTime) -> Option<Done> {
+        let is_decision = |event| matches!(event, NextEvent::Decision(_));
+        let inside = self.drive.next_event().filter(|event| event.time() <= now);
+        if inside.is_none_or(is_decision) && self.decides_by(now) {
+            self.send(now);
+            return None;
+        }
+        let reply = self.drive.advance(now)?;
+        self.finish(&reply, now)
+    }
+
+    fn work(&self) -> Work {
+        let unit = self.drive.unit();
+        let account = self.scheduler.account();
+        let used = account.transfer_ns as i128 + account.extra_seek_ns;
+        let free = FreeTime {
+            potential_ns: account.potential_ns,
+            transfer_ns: account.transfer_ns,
+            extra_seek_ns: account.extra_seek_ns,
+            unused_ns: (account.potential_ns as i128 - used).max(0) as u128,
+            foreground_delay_ns: account.delay_ns,
+            gaps: account.gaps,
+            gaps_used: account.gaps_used,
+            gaps_late: account.delayed,
+            runs: account.commands + account.merged,
+            read_bytes: account.free_blocks * BLOCK_BYTES,
+            write_bytes: 0,
+        };
+        Work {
+            busy: unit.busy(),
+            head_time: unit.head_time(),
+            processing: unit.processing_time(),
+            bus: unit.bus_used(),
+            until: unit.media_free(),
+            dirty_blocks: unit.dirty_blocks(),
+            destaging: unit.destaging(),
+            free: self.planner.is_some().then_some(free),
+            idle: None,
+            host: Some(*account),
+            margins: self.scheduler.margins(),
+        }
+    }
+}

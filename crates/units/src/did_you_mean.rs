@@ -1,0 +1,42 @@
+//! Which of the names that there are was probably meant by one that there is not.
+
+/// From how near on, by Jaro and Winkler (1 is the same), a name is taken for a slip of another:
+/// `sptff` has 0.96 with `sptf`, `scan` and `scrub` have 0.71.
+const NEAR: f64 = 0.8;
+
+/// The end of a message that a name is none of those known: `; did you mean` the nearest of them, or
+/// nothing when none is near. Capitals do not matter.
+pub fn did_you_mean<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+    let name = name.to_lowercase();
+    let near = |other: &'n str| (other, strsim::jaro_winkler(&name, &other.to_lowercase()));
+    let nearest = known.into_iter().map(near).filter(|&(_, near)| near >= NEAR);
+    match nearest.reduce(|best, other| if other.1 > best.1 { other } else { best }) {
+        Some((other, _)) => format!("; did you mean `{other}`?"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_answered_with_the_nearest_name_and_another_word_with_none() {
+        let policies = ["fcfs", "look", "clook", "sstf", "sstf-lw", "sptf", "sptf-sw", "asatf"];
+        for (name, meant) in
+            [("sptff", "sptf"), ("SPTF", "sptf"), ("spft", "sptf"), ("lok", "look")]
+        {
+            assert_eq!(did_you_mean(name, policies), format!("; did you mean `{meant}`?"));
+        }
+        for name in ["nosuch", "elevator", ""] {
+            assert_eq!(did_you_mean(name, policies), "", "{name}");
+        }
+        assert_eq!(did_you_mean("scan", ["scan", "scrub"]), "");
+        assert_eq!(did_you_mean("a", []), "");
+    }
+
+    #[test]
+    fn of_two_names_as_near_the_first_is_named() {
+        assert_eq!(did_you_mean("lok", ["lock", "look"]), "; did you mean `lock`?");
+    }
+}
