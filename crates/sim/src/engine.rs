@@ -142,8 +142,8 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             if let Some(zones) = &mut self.zones {
                 zones.trim(request.start, request.blocks);
             }
-            let pending = Pending::new(request, self.now);
-            return self.report(&pending, &Served { end: self.now, ..Served::default() });
+            let served = Served { end: self.now, ..Served::default() };
+            return self.report(request, self.now, &served);
         }
         if let Some(refusal) = self.refusal(&request) {
             return self.refuse(request, refusal);
@@ -253,15 +253,15 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     #[inline]
     fn piece_done(&mut self, done: &Done) {
         let Some(pending) = self.pending.piece_done(done.sequence, done.served.hit) else { return };
-        if pending.is_promoted {
+        let Some(request) = pending.request else {
             for (arm, waiting) in self.promoted.end(done.sequence) {
                 self.arms[arm as usize].policy.push(waiting);
                 self.touched.push(arm);
             }
             return;
-        }
-        self.report(&pending, &Served { hit: pending.hit, ..done.served });
-        if pending.request.op == Op::Write && self.flushes.write_done(done.sequence) {
+        };
+        self.report(request, pending.arrival, &Served { hit: pending.hit, ..done.served });
+        if request.op == Op::Write && self.flushes.write_done(done.sequence) {
             self.start_flushes();
         }
     }
@@ -278,19 +278,21 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
             }
             if waits > 0 {
                 self.pending.set_pieces(sequence, waits);
-            } else if let Some(pending) = self.pending.piece_done(sequence, false) {
-                self.report(&pending, &Served { end: self.now, ..Served::default() });
+            } else if let Some(Pending { request: Some(request), arrival, .. }) =
+                self.pending.piece_done(sequence, false)
+            {
+                self.report(request, arrival, &Served { end: self.now, ..Served::default() });
             }
         }
     }
 
     /// A request is done, its last piece served like this.
     #[inline]
-    fn report(&mut self, pending: &Pending, served: &Served) {
-        let completion = Completion::new(pending.request, pending.arrival, served);
+    fn report(&mut self, request: Request, arrival: SimTime, served: &Served) {
+        let completion = Completion::new(request, arrival, served);
         self.tally.completed(&completion);
         (self.observer)(&completion);
-        self.source.completed(pending.request.tag, self.now);
+        self.source.completed(request.tag, self.now);
     }
 }
 
@@ -303,10 +305,8 @@ fn begin_promoted<D: Device>(
     (request, now): (Promoted, SimTime),
 ) {
     let Promoted { id, op, start, blocks, precedes_writes } = request;
-    let blocks = Blocks::new(blocks.into());
-    let target = arm.drive.target(start, blocks, op);
-    let request = Request { op, start, blocks, fua: false, tag: 0 };
-    let sequence = pending.push_promoted(request, now);
+    let target = arm.drive.target(start, Blocks::new(blocks.into()), op);
+    let sequence = pending.push_promoted(now);
     let waiting = Waiting { target, arrival: now, sequence, fua: false };
     arm.device.arrived(now, &waiting, Some(id));
     if precedes_writes {

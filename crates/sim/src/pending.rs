@@ -9,21 +9,13 @@ use crate::source::Request;
 /// A request that has arrived and is not done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pending {
-    pub request: Request,
+    /// None if it was made for background work: neither the workload's nor a flush's business.
+    pub request: Option<Request>,
     pub arrival: SimTime,
     /// Pieces that are not done; zero once all of it is.
     pub left: u32,
     /// Whether buffers served all pieces that are done.
     pub hit: bool,
-    /// Whether it was made for background work: neither the workload's nor a flush's business.
-    pub is_promoted: bool,
-}
-
-impl Pending {
-    #[inline]
-    pub(crate) fn new(request: Request, arrival: SimTime) -> Self {
-        Self { request, arrival, left: 0, hit: true, is_promoted: false }
-    }
 }
 
 /// Requests by their sequence: a window that slides along with the oldest that is not done.
@@ -38,13 +30,12 @@ impl PendingRequests {
     /// another request is done.
     #[inline]
     pub(crate) fn push(&mut self, request: Request, arrival: SimTime) -> u64 {
-        self.push_pending(Pending::new(request, arrival))
+        self.push_pending(Pending { request: Some(request), arrival, left: 0, hit: true })
     }
 
     /// Adds a request of one piece that is made for background work.
-    pub(crate) fn push_promoted(&mut self, request: Request, arrival: SimTime) -> u64 {
-        let pending = Pending { left: 1, is_promoted: true, ..Pending::new(request, arrival) };
-        self.push_pending(pending)
+    pub(crate) fn push_promoted(&mut self, arrival: SimTime) -> u64 {
+        self.push_pending(Pending { request: None, arrival, left: 1, hit: true })
     }
 
     #[inline]

@@ -468,7 +468,7 @@ pub(crate) fn mix(hash: u64, word: u64) -> u64 {
 mod tests {
     use freewheel_model::drive;
     use freewheel_model::electronics::Served;
-    use freewheel_units::{Blocks, Lbn};
+    use freewheel_units::{Blocks, VolumeBlock};
 
     use super::*;
     use crate::source::Request;
@@ -479,7 +479,8 @@ mod tests {
 
     fn completion(op: Op, arrival_ms: u64, end_ms: u64, served: Served) -> Completion {
         let arrival = SimTime::ZERO + ms(arrival_ms);
-        let request = Request { op, start: Lbn::ZERO, blocks: Blocks::new(8), fua: false, tag: 0 };
+        let request =
+            Request { op, start: VolumeBlock::ZERO, blocks: Blocks::new(8), fua: false, tag: 0 };
         Completion::new(request, arrival, &Served { end: SimTime::ZERO + ms(end_ms), ..served })
     }
 

@@ -13,7 +13,7 @@ use freewheel_model::array::{DriveRange, Striping};
 use freewheel_model::drive::Drive;
 use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
 use freewheel_model::zoned::{ZoneError, Zones};
-use freewheel_units::{Blocks, Lbn};
+use freewheel_units::{Blocks, VolumeBlock};
 use serde::Serialize;
 
 /// Why a host-managed drive refuses a write.
@@ -77,7 +77,7 @@ impl VolumeZones {
 
     /// Takes a write of `blocks` of the volume, or refuses it and leaves everything as it was.
     #[inline(never)]
-    pub(crate) fn write(&mut self, start: Lbn, blocks: Blocks) -> Result<(), Refusal> {
+    pub(crate) fn write(&mut self, start: VolumeBlock, blocks: Blocks) -> Result<(), Refusal> {
         let Self { striping, drives } = self;
         let mut checked = Ok(());
         striping.for_each_drive(start, blocks, |DriveRange { drive, start, blocks }| {
@@ -94,7 +94,7 @@ impl VolumeZones {
 
     /// Resets the zones that lie wholly within `blocks` of the volume.
     #[inline(never)]
-    pub(crate) fn trim(&mut self, start: Lbn, blocks: Blocks) {
+    pub(crate) fn trim(&mut self, start: VolumeBlock, blocks: Blocks) {
         if blocks == Blocks::ZERO {
             return;
         }

@@ -10,7 +10,7 @@ use freewheel_sim::config::{Experiment, SimConfig, Workload};
 use freewheel_sim::source::{Fit, Placement, Replay};
 use freewheel_sim::{Arm, ArmExecutor, Completion, Mechanics, RunResult, SeekErrors, library, run};
 use freewheel_trace::Record;
-use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime, VolumeBlock};
+use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime, VolumeBlock};
 use proptest::prelude::*;
 
 fn experiment(text: &str) -> Experiment {
@@ -205,7 +205,8 @@ fn seeks_within_the_tolerance_keep_the_mean_and_the_bounds() {
     let mut head = freewheel_model::drive::Position::default();
     let mut errors = Vec::new();
     for c in &list {
-        let target = exact_drive.target(c.request.start, c.request.blocks, c.request.op);
+        let target =
+            exact_drive.target(Lbn::new(c.request.start.get()), c.request.blocks, c.request.op);
         let exact = exact_drive.access(c.arrival, head, &target);
         errors.push(c.seek.ns() as i64 - exact.seek.ns() as i64);
         head = exact.end;

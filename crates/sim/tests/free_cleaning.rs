@@ -18,7 +18,7 @@ use freewheel_model::sched::PolicySpec;
 use freewheel_sim::postmark::{CleaningTask, FreeReads, cleaning_task};
 use freewheel_sim::source::{Request, Source, SourceError};
 use freewheel_sim::{Arm, ArmExecutor, Mechanics, SeekErrors, run};
-use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime, VolumeBlock};
 use proptest::prelude::*;
 
 use one_surface::one_surface;
@@ -163,7 +163,7 @@ impl Source for Checked {
     fn take(&mut self) -> Request {
         self.is_issued = true;
         let (_, LogIo { op, start, blocks, .. }) = self.request.unwrap();
-        Request { op, start, blocks, fua: false, tag: 0 }
+        Request { op, start: VolumeBlock::new(start.get()), blocks, fua: false, tag: 0 }
     }
 
     fn completed(&mut self, _: u64, now: SimTime) {

@@ -27,7 +27,7 @@ use freewheel_sim::black_box::{Activity, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, ThinkTime};
 use freewheel_sim::{Arm, Completion, Device, HostDevice, library, run};
-use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime, VolumeBlock};
 use proptest::prelude::*;
 
 const MS: SimDuration = SimDuration::from_ms(1);
@@ -511,7 +511,7 @@ fn merged_free_work_leaves_the_foreground_of_a_drive_without_jitter_as_it_is() {
     let (with, without) = (with.run(), without.run());
     assert!(with.account.free_blocks > 400_000, "{:?}", with.account);
     assert!(with.account.merged > 1000, "{:?}", with.account);
-    let ends = |outcome: &Outcome| -> Vec<(Lbn, SimTime)> {
+    let ends = |outcome: &Outcome| -> Vec<(VolumeBlock, SimTime)> {
         outcome.completions.iter().map(|done| (done.request.start, done.end)).collect()
     };
     assert_eq!(ends(&with), ends(&without));

@@ -1,6 +1,6 @@
 //! How the blocks of a volume are spread over drives, and over the arms of one drive.
 
-use freewheel_units::{Blocks, Lbn};
+use freewheel_units::{Blocks, Lbn, VolumeBlock};
 
 use crate::drive::Divisor;
 
@@ -80,10 +80,15 @@ impl Striping {
     /// Shows `each` the pieces of the blocks from `start` on, one an arm at most, and says how many
     /// there are. Panics when they are none or reach beyond the capacity.
     #[inline]
-    pub fn for_each_piece(&self, start: Lbn, blocks: Blocks, mut each: impl FnMut(Piece)) -> u32 {
+    pub fn for_each_piece(
+        &self,
+        start: VolumeBlock,
+        blocks: Blocks,
+        mut each: impl FnMut(Piece),
+    ) -> u32 {
         if self.drives == 1 && self.arms == 1 {
             self.assert_within(start, blocks);
-            each(Piece { arm: 0, start, blocks });
+            each(Piece { arm: 0, start: Lbn::new(start.get()), blocks });
             return 1;
         }
         let mut pieces = 0;
@@ -97,7 +102,12 @@ impl Striping {
     /// Shows `each` the ranges of the blocks from `start` on, one a drive at most. Panics when they
     /// are none or reach beyond the capacity.
     #[inline]
-    pub fn for_each_drive(&self, start: Lbn, blocks: Blocks, mut each: impl FnMut(DriveRange)) {
+    pub fn for_each_drive(
+        &self,
+        start: VolumeBlock,
+        blocks: Blocks,
+        mut each: impl FnMut(DriveRange),
+    ) {
         let end = self.assert_within(start, blocks);
         let (first_unit, offset) = self.stripe.divide(start.get());
         if offset + blocks.get() <= self.stripe.get() {
@@ -110,7 +120,7 @@ impl Striping {
 
     /// The block behind the last of a request that lies on the volume.
     #[inline]
-    fn assert_within(&self, start: Lbn, blocks: Blocks) -> u64 {
+    fn assert_within(&self, start: VolumeBlock, blocks: Blocks) -> u64 {
         let end = start.get() + blocks.get();
         assert!(blocks.get() > 0 && end <= self.blocks, "{start} + {blocks} of {}", self.blocks);
         end
@@ -188,7 +198,7 @@ mod tests {
         ) {
             let striping = Striping::new(drives, arms, Blocks::new(300), Blocks::new(stripe));
             let mut ranges = Vec::new();
-            striping.for_each_drive(Lbn::new(start), Blocks::new(length), |r| ranges.push(r));
+            striping.for_each_drive(VolumeBlock::new(start), Blocks::new(length), |r| ranges.push(r));
             let unit = striping.stripe.get();
             for drive in 0..drives {
                 let on_drive = |block| {
@@ -222,7 +232,7 @@ mod tests {
                 (start..start + length).map(|block| place(&striping, stripe, block)).collect();
             expected.sort_unstable();
             let (mut found, mut arms_seen) = (Vec::new(), Vec::new());
-            let pieces = striping.for_each_piece(Lbn::new(start), Blocks::new(length), |piece| {
+            let pieces = striping.for_each_piece(VolumeBlock::new(start), Blocks::new(length), |piece| {
                 arms_seen.push(piece.arm);
                 let first = piece.start.get();
                 found.extend((first..first + piece.blocks.get()).map(|block| (piece.arm, block)));

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use freewheel_model::log_disk::{Command, FreeRequest, LogDisk, LogDiskSpec, LogIo, LogWork};
-use freewheel_units::{Lbn, Op, SimDuration, SimTime};
+use freewheel_units::{Lbn, Op, SimDuration, SimTime, VolumeBlock};
 
 use super::files::{MetadataWrites, SmallFiles};
 use super::generator::{FileOp, Postmark, PostmarkSpec};
@@ -344,6 +344,8 @@ impl<F: FreeReads> Source for PostmarkProcess<F> {
     fn take(&mut self) -> Request {
         let (_, LogIo { op, start, blocks, .. }) = self.request.expect("next_arrival gave a time");
         self.is_issued = true;
+        // The log lies on a volume of one drive.
+        let start = VolumeBlock::new(start.get());
         Request { op, start, blocks, fua: false, tag: 0 }
     }
 

@@ -7,7 +7,7 @@ mod placement;
 mod replay;
 
 use freewheel_trace::TraceError;
-use freewheel_units::{Blocks, Lbn, Op, SimTime};
+use freewheel_units::{Blocks, Op, SimTime, VolumeBlock};
 use thiserror::Error;
 
 pub use closed::{Closed, ThinkTime};
@@ -22,7 +22,7 @@ pub struct Request {
     /// What it asks for.
     pub op: Op,
     /// First block.
-    pub start: Lbn,
+    pub start: VolumeBlock,
     /// Number of blocks; zero for a flush, and for a trim that lies nowhere.
     pub blocks: Blocks,
     /// Force unit access: done from or on the media, whatever is cached.

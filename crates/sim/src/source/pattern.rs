@@ -1,6 +1,6 @@
 //! What generated requests look like: operation, size and place.
 
-use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng};
+use freewheel_units::{Blocks, Bytes, Op, Prng, VolumeBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +136,7 @@ impl Pattern {
         let blocks = self.draw_size();
         let start = self.draw_start(blocks);
         self.last_start = start;
-        Request { op, start: Lbn::new(start), blocks: Blocks::new(blocks), fua, tag }
+        Request { op, start: VolumeBlock::new(start), blocks: Blocks::new(blocks), fua, tag }
     }
 
     #[inline]

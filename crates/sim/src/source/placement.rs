@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use freewheel_model::drive::Sectors;
 use freewheel_trace::Record;
-use freewheel_units::{Blocks, Bytes, Lbn};
+use freewheel_units::{Blocks, Bytes, VolumeBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -134,7 +134,7 @@ impl Placement {
     pub(super) fn check_sectors(
         &self,
         record: u64,
-        start: Lbn,
+        start: VolumeBlock,
         blocks: Blocks,
     ) -> Result<(), PlacementError> {
         let (start, blocks, sector) = (start.get(), blocks.get(), self.sectors.blocks());
@@ -155,7 +155,7 @@ impl Placement {
     }
 
     /// Where a record lies on the drive. Panics for a device that does not take part.
-    pub fn place(&self, record: &Record) -> Result<Lbn, PlacementError> {
+    pub fn place(&self, record: &Record) -> Result<VolumeBlock, PlacementError> {
         let last = self.capacity.checked_sub(record.blocks.get()).ok_or_else(|| {
             let (request, drive) = (record.blocks.bytes(), Blocks::new(self.capacity).bytes());
             PlacementError::RequestTooLarge { request: request.human(), drive: drive.human() }
@@ -166,7 +166,7 @@ impl Placement {
             Fit::Wrap => at % self.capacity,
             Fit::Scale => self.scaled(at),
         };
-        Ok(Lbn::new(at.min(last)))
+        Ok(VolumeBlock::new(at.min(last)))
     }
 
     fn scaled(&self, at: u64) -> u64 {

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use freewheel_trace::{Record, TraceError};
-use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
+use freewheel_units::{Blocks, Op, SimDuration, SimTime, VolumeBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,7 +126,7 @@ impl<I: Iterator<Item = Result<Record, TraceError>>> Replay<I> {
         let tag = self.read;
         self.read += 1;
         let (op, fua) = (record.op, record.fua);
-        let nowhere = Request { op, start: Lbn::ZERO, blocks: Blocks::ZERO, fua, tag };
+        let nowhere = Request { op, start: VolumeBlock::ZERO, blocks: Blocks::ZERO, fua, tag };
         let placed = |start| Request { start, blocks: record.blocks, ..nowhere };
         let request = match record.op {
             Op::Flush => nowhere,

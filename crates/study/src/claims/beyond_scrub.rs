@@ -12,7 +12,7 @@ use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, W
 use freewheel_sim::source::{
     Closed, Fit, Pattern, PatternSpec, Request, Source, SourceError, ThinkTime,
 };
-use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
+use freewheel_units::{Bytes, SimDuration, SimTime, VolumeBlock};
 use rayon::prelude::*;
 
 use super::osdi00_scan::{MPL, SIZES, transactions};
@@ -105,7 +105,7 @@ impl<S: Source> Source for Placed<S> {
             if part < place.share {
                 let at = place.from + part / place.share * (place.to - place.from);
                 let last = self.blocks - (2 * ALIGN) as f64;
-                request.start = Lbn::new((at * last) as u64 / ALIGN * ALIGN);
+                request.start = VolumeBlock::new((at * last) as u64 / ALIGN * ALIGN);
                 break;
             }
             part -= place.share;

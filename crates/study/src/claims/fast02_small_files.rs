@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, VecDeque};
 use freewheel_model::drive::Drive;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::source::{Request, Source, SourceError};
-use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Op, Prng, SimDuration, SimTime, VolumeBlock};
 
 use super::fast02::{BLACK_BOX, line, percent};
 use super::fast02_prediction::{ATLAS, AXES, ObservedDelays};
@@ -52,7 +52,7 @@ const COMPUTES: SimDuration = SimDuration::from_us(400);
 /// Where something of the file system lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Extent {
-    start: Lbn,
+    start: VolumeBlock,
     blocks: u64,
 }
 
@@ -77,11 +77,11 @@ impl FileSystem {
     fn reads(&self, directory: u64, file: u64) -> [Extent; 4] {
         let (group, first) = self.place(directory);
         let inode = |number: u64| Extent {
-            start: Lbn::new(group + BEFORE_INODES + number / INODES * BLOCK),
+            start: VolumeBlock::new(group + BEFORE_INODES + number / INODES * BLOCK),
             blocks: BLOCK,
         };
         let data = |number: u64, blocks| Extent {
-            start: Lbn::new(group + BEFORE_DATA + number * BLOCK),
+            start: VolumeBlock::new(group + BEFORE_DATA + number * BLOCK),
             blocks,
         };
         let own = first + 1 + file;
@@ -95,7 +95,7 @@ struct FileReader {
     prng: Prng,
     left: u64,
     /// Blocks of the file system in memory.
-    in_memory: BTreeSet<Lbn>,
+    in_memory: BTreeSet<VolumeBlock>,
     /// What the file at hand wants of the drive.
     wanted: VecDeque<Extent>,
     arrival: Option<SimTime>,
