@@ -11,13 +11,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
+use freewheel_freeblock::Rule;
+use freewheel_host::{PredictionSpec, PredictiveScheduler};
 use freewheel_live::control::{
     ControlClient, ControlLimits, ControlServer, Refusal, Task, TaskRequest,
 };
 use freewheel_live::serve::backend::{Abilities, Backend, BackendCommand};
 use freewheel_live::serve::{BackendChannel, Serving, Setup};
-use freewheel_model::freeblock::Rule;
-use freewheel_model::host::{PredictionSpec, PredictiveScheduler};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::library;
 use freewheel_units::{Blocks, SimDuration};

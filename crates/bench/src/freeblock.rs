@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use freewheel::freeblock::Rule;
 use freewheel::live::stopwatch::timed;
-use freewheel::model::freeblock::Rule;
 use freewheel::sim::library;
 use freewheel::study::decisions::{DecisionCase, Fill, time_decisions};
 

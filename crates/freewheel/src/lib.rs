@@ -15,6 +15,8 @@
 //! ```
 
 pub use freewheel_disksim as disksim;
+pub use freewheel_freeblock as freeblock;
+pub use freewheel_host as host;
 pub use freewheel_live as live;
 pub use freewheel_model as model;
 pub use freewheel_nbd as nbd;

@@ -9,19 +9,25 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("model", &["units"]),
+    ("freeblock", &["units", "model"]),
+    ("host", &["units", "model", "freeblock"]),
     ("nbd", &[]),
     ("trace", &["units"]),
     ("disksim", &["units", "model"]),
-    ("sim", &["units", "model", "trace"]),
-    ("live", &["units", "model", "nbd", "sim"]),
-    ("study", &["units", "model", "trace", "sim"]),
-    ("freewheel", &["units", "model", "nbd", "trace", "disksim", "sim", "live", "study"]),
+    ("sim", &["units", "model", "freeblock", "host", "trace"]),
+    ("live", &["units", "model", "freeblock", "host", "nbd", "sim"]),
+    ("study", &["units", "model", "freeblock", "host", "trace", "sim"]),
+    (
+        "freewheel",
+        &["units", "model", "freeblock", "host", "nbd", "trace", "disksim", "sim", "live", "study"],
+    ),
+    ("testkit", &["units", "model"]),
     ("cli", &["freewheel"]),
     ("bench", &["freewheel"]),
 ];
 
 /// Crates that know no clock, thread, file, network or environment.
-const PURE: &[&str] = &["units", "model", "disksim", "nbd"];
+const PURE: &[&str] = &["units", "model", "freeblock", "host", "disksim", "nbd"];
 const IMPURE_NAMES: &[&str] = &[
     "std::time",
     "std::fs",
@@ -52,11 +58,13 @@ const PURE_DEPENDENCIES: &[&str] = &[
     "thiserror",
     "freewheel-units",
     "freewheel-model",
+    "freewheel-freeblock",
 ];
 /// Their order of iteration differs from run to run.
 const UNORDERED: &[&str] = &["HashMap", "HashSet"];
 /// Crates whose results must be the same bytes every time.
-const DETERMINISTIC: &[&str] = &["units", "model", "trace", "disksim", "sim", "study"];
+const DETERMINISTIC: &[&str] =
+    &["units", "model", "freeblock", "host", "trace", "disksim", "sim", "study"];
 /// The only crates that may read the time: one measures how long things take, the other waits for
 /// it.
 const MAY_READ_THE_TIME: &[&str] = &["bench", "live"];

@@ -7,8 +7,6 @@
 pub mod array;
 pub mod drive;
 pub mod electronics;
-pub mod freeblock;
-pub mod host;
 pub mod log_disk;
 mod lru;
 pub mod sched;

@@ -1,13 +1,13 @@
 //! The layout against a slow, obvious one: a list of every sector of the drive.
 #![allow(missing_docs)]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{SkewKind, any_drive, place_of, sectors_turned, tracks_of, unit_sectors};
 use freewheel_model::drive::spec::{Direction, DriveSpec, Mapping, SpareUnit, ZoneSpec};
 use freewheel_model::drive::{Drive, Layout, Physical};
+use freewheel_testkit::drives::{
+    SkewKind, any_drive, place_of, sectors_turned, tracks_of, unit_sectors,
+};
 use freewheel_units::{Angle, Blocks, Lbn, Op, SimTime};
 use proptest::prelude::*;
 

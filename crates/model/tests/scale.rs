@@ -1,15 +1,15 @@
 //! Scaled drives: every factor does its own thing and nothing else, and no revolution is lost.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::{SkewKind, Track, any_drive, random_spec, sectors_turned, tracks_of};
 use freewheel_model::drive::scale::{ScaleError, Scaling, YearlyRates};
 use freewheel_model::drive::spec::{
     ByOp, CurveSpec, Direction, DriveSpec, Mapping, MeasuringHost, SpareUnit, Sparing, Turn,
     ZoneSpec,
 };
 use freewheel_model::drive::{Drive, Position};
+use freewheel_testkit::drives::{
+    SkewKind, Track, any_drive, random_spec, sectors_turned, tracks_of,
+};
 use freewheel_units::{Angle, Blocks, Bytes, Op, SimDuration, SimTime};
 use proptest::prelude::*;
 

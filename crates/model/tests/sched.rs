@@ -1,11 +1,9 @@
 //! Every policy against its rule, applied to every waiting request one by one.
 #![allow(missing_docs)]
 
-mod common;
-
-use common::any_drive;
 use freewheel_model::drive::{Drive, Position};
 use freewheel_model::sched::{Moment, POLICIES, PolicySpec, Waiting};
+use freewheel_testkit::drives::any_drive;
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 
@@ -184,7 +182,9 @@ proptest! {
 /// A drive with a request for the same block always waiting, and one elsewhere.
 #[test]
 fn a_block_that_is_asked_for_again_and_again_starves_nobody_under_any_sweep() {
-    let drive = (0..).find_map(|seed| Drive::build(&common::random_spec(seed)).ok()).unwrap();
+    let drive = (0..)
+        .find_map(|seed| Drive::build(&freewheel_testkit::drives::random_spec(seed)).ok())
+        .unwrap();
     let far = drive.target(Lbn::new(drive.blocks().get() - 1), Blocks::new(1), Op::Read);
     let hot = drive.target(Lbn::ZERO, Blocks::new(1), Op::Write);
     for spec in [PolicySpec::Clook, PolicySpec::Look] {
@@ -203,8 +203,8 @@ fn a_block_that_is_asked_for_again_and_again_starves_nobody_under_any_sweep() {
 
 #[test]
 fn a_queue_of_thousands_is_searched_as_exactly_as_a_short_one() {
-    let spec = common::random_spec(
-        (0..).find(|&s| Drive::build(&common::random_spec(s)).is_ok()).unwrap(),
+    let spec = freewheel_testkit::drives::random_spec(
+        (0..).find(|&s| Drive::build(&freewheel_testkit::drives::random_spec(s)).is_ok()).unwrap(),
     );
     let drive = Drive::build(&spec).unwrap();
     let prng = &mut Prng::new(5, "deep queue");

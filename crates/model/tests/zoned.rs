@@ -1,8 +1,6 @@
 //! Zones of shingled recording: the rules one by one, and random commands against a slow oracle.
 #![allow(missing_docs)]
 
-mod common;
-
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::zoned::spec::{ZonedKind, ZonedSpec};
@@ -154,7 +152,10 @@ fn a_drive_managed_drive_shows_its_host_nothing_but_conventional_zones() {
 }
 
 fn buildable() -> DriveSpec {
-    (0..).map(common::random_spec).find(|spec| Drive::build(spec).is_ok()).unwrap()
+    (0..)
+        .map(freewheel_testkit::drives::random_spec)
+        .find(|spec| Drive::build(spec).is_ok())
+        .unwrap()
 }
 
 #[test]

@@ -13,12 +13,12 @@
 
 use std::collections::BTreeMap;
 
+use freewheel_freeblock::tasks::Promoted;
+use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Planner, PromotionId};
+use freewheel_host::SameTrack;
 use freewheel_model::drive::{
     Access, Actuator, Departure, Drive, Latency, Leg, RemainingAccess, Target,
 };
-use freewheel_model::freeblock::tasks::Promoted;
-use freewheel_model::freeblock::{Foreground, FreeRun, GapUse, Opportunity, Planner, PromotionId};
-use freewheel_model::host::SameTrack;
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Op, Prng, SimDuration, SimTime};
 use serde::Serialize;

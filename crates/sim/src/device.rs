@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use freewheel_freeblock::PromotionId;
+use freewheel_freeblock::tasks::Promoted;
+use freewheel_host::{Account, MarginInUse};
 use freewheel_model::drive::{Access, Actuator, Departure, Drive, HeadTime, Latency, Position};
 use freewheel_model::electronics::{Done, NextEvent, Served, Unit};
-use freewheel_model::freeblock::PromotionId;
-use freewheel_model::freeblock::tasks::Promoted;
-use freewheel_model::host::{Account, MarginInUse};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 

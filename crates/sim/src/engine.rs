@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use freewheel_freeblock::tasks::Promoted;
 use freewheel_model::array::{Piece, Striping};
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::{Done, NextEvent, Served};
-use freewheel_model::freeblock::tasks::Promoted;
 use freewheel_model::sched::{Moment, Policy, Waiting};
 use freewheel_units::{Blocks, Op, SimTime};
 

@@ -10,8 +10,8 @@
 //! Non-goals: what a write that finds no room in the buffer waits longer for the data before it to be
 //! written back; reading ahead that would have gone on at a later hit.
 
+use freewheel_freeblock::{FreeRun, Planner};
 use freewheel_model::drive::{Access, Departure, Drive, Target};
-use freewheel_model::freeblock::{FreeRun, Planner};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 mod time;
 
-use freewheel_model::host::{Account, MarginInUse};
+use freewheel_host::{Account, MarginInUse};
 use freewheel_model::stats::{Distribution, Level, Summary};
 use freewheel_units::{Op, SimDuration, SimTime};
 use serde::Serialize;

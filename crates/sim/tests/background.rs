@@ -1,10 +1,7 @@
 //! Background work of an experiment: rounds, and the promotion of their last blocks.
 #![allow(missing_docs)]
 
-#[path = "../../model/tests/common/mod.rs"]
-mod common;
-
-use common::electronics::any_electronics;
+use freewheel_testkit::electronics::any_electronics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,7 +23,7 @@ fn experiment(policy: &str, freeblock: &str) -> Experiment {
     );
     let config = SimConfig::parse(&text, "test", &[]).unwrap();
     let mut experiment = Experiment::new(config).unwrap();
-    let specs = (0..).map(common::random_spec);
+    let specs = (0..).map(freewheel_testkit::drives::random_spec);
     let mut drives = specs.filter_map(|spec| Some((Drive::build(&spec).ok()?, spec)));
     let (drive, spec) = drives.find(|(drive, _)| drive.blocks().get() > 3000).unwrap();
     experiment.striping = Striping::single(drive.blocks());

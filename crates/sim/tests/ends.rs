@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use freewheel_freeblock::uses;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::{CurveSpec, DriveSpec};
-use freewheel_model::freeblock::uses;
 use freewheel_sim::background::TaskResult;
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::library;

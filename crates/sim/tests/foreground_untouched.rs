@@ -2,25 +2,21 @@
 //! counted of the gaps adds up.
 #![allow(missing_docs)]
 
-#[path = "../../model/tests/common/mod.rs"]
-mod common;
 #[path = "common/setting.rs"]
 mod setting;
 
 use std::sync::Arc;
 
-use common::random_spec;
+use freewheel_freeblock::tasks::{CADENCE, Counts, Extent, Pace, Priority, TaskSpec, Tasks, Until};
+use freewheel_freeblock::uses::scan;
+use freewheel_freeblock::{FreeRun, GapUse, Opportunity, Options, Planner, Rule};
 use freewheel_model::drive::spec::{ByOp, CurveSpec, DriveSpec, Mapping, SeekSpec, Turn, ZoneSpec};
 use freewheel_model::drive::{Drive, Physical, Position};
-use freewheel_model::freeblock::tasks::{
-    CADENCE, Counts, Extent, Pace, Priority, TaskSpec, Tasks, Until,
-};
-use freewheel_model::freeblock::uses::scan;
-use freewheel_model::freeblock::{FreeRun, GapUse, Opportunity, Options, Planner, Rule};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::FreeTime;
 use freewheel_sim::config::{Experiment, Planners, SimConfig};
 use freewheel_sim::source::PatternSpec;
+use freewheel_testkit::drives::random_spec;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;
 use setting::{Setting, any_setting};

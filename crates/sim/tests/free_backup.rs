@@ -2,19 +2,13 @@
 //! buffer, before what it writes over has been read.
 #![allow(missing_docs)]
 
-#[path = "../../model/tests/common/mod.rs"]
-mod common;
 #[path = "common/setting.rs"]
 mod setting;
 
 use std::collections::VecDeque;
 
-use freewheel_model::freeblock::tasks::{
-    BlockSelection, CADENCE, Event, Extent, Promoted, TaskId, Tasks,
-};
-use freewheel_model::freeblock::{
-    Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule, uses,
-};
+use freewheel_freeblock::tasks::{BlockSelection, CADENCE, Event, Extent, Promoted, TaskId, Tasks};
+use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule, uses};
 use freewheel_sim::source::PatternSpec;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 use proptest::prelude::*;

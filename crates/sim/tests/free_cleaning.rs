@@ -8,9 +8,9 @@ mod one_surface;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use freewheel_freeblock::{Options, Planner, Rule};
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::{Options, Planner, Rule};
 use freewheel_model::log_disk::{
     CleanReads, Cleaner, Command, FreeRequest, LogDisk, LogDiskSpec, LogIo, LogicalBlock,
 };

@@ -7,8 +7,6 @@
 //! for promoted ones, which no later write of the same blocks may overtake.
 #![allow(missing_docs)]
 
-#[path = "../../model/tests/common/mod.rs"]
-mod common;
 #[path = "common/setting.rs"]
 mod setting;
 
@@ -16,15 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use freewheel_freeblock::tasks::{
+    CADENCE, Event, Extent, Promoted, TaskId, TaskSpec, Tasks, Until,
+};
+use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule};
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::{BufferSpec, ElectronicsSpec, WriteCache};
-use freewheel_model::freeblock::tasks::{
-    CADENCE, Event, Extent, Promoted, TaskId, TaskSpec, Tasks, Until,
-};
-use freewheel_model::freeblock::{
-    Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule,
-};
 use freewheel_model::sched::Waiting;
 use freewheel_sim::source::PatternSpec;
 use freewheel_sim::{ArmExecutor, Device, SeekErrors, WholeDrive};
@@ -364,7 +360,9 @@ impl Planner for Ends {
 
 #[test]
 fn a_write_that_the_buffer_took_is_done_for_planners_when_it_is_on_the_media() {
-    let drive = (0..).find_map(|seed| Drive::build(&common::random_spec(seed)).ok()).unwrap();
+    let drive = (0..)
+        .find_map(|seed| Drive::build(&freewheel_testkit::drives::random_spec(seed)).ok())
+        .unwrap();
     let drive = Arc::new(drive);
     let cached = BufferSpec {
         segments: 4,

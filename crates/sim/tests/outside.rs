@@ -2,31 +2,28 @@
 //! costs the foreground.
 #![allow(missing_docs)]
 
-#[path = "../../model/tests/common/mod.rs"]
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use common::{random_spec, with_remaps};
+use freewheel_freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
+use freewheel_freeblock::uses;
+use freewheel_freeblock::{
+    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, Rule, SearchProgress,
+};
+use freewheel_host::{
+    Account, Conservatism, Finished, MarginInUse, Part, PredictionSpec, PredictiveScheduler,
+    SameTrack,
+};
 use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, SeekDirection};
 use freewheel_model::electronics::spec::{ElectronicsSpec, QueueSpec, SectorFormat, WriteCache};
-use freewheel_model::freeblock::tasks::{CADENCE, Event, TaskSpec, Tasks};
-use freewheel_model::freeblock::uses;
-use freewheel_model::freeblock::{
-    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, Rule, SearchProgress,
-};
-use freewheel_model::host::{
-    Account, Conservatism, Finished, MarginInUse, Part, PredictionSpec, PredictiveScheduler,
-    SameTrack,
-};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::{Activity, BadBlocks, Behaviour, EmulatedDrive};
 use freewheel_sim::config::{Experiment, SimConfig};
 use freewheel_sim::source::{Closed, Pattern, PatternSpec, ThinkTime};
 use freewheel_sim::{Arm, Completion, Device, HostDevice, library, run};
+use freewheel_testkit::drives::{random_spec, with_remaps};
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime, VolumeBlock};
 use proptest::prelude::*;
 

@@ -7,9 +7,9 @@ mod one_surface;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use freewheel_freeblock::Options;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::Options;
 use freewheel_model::log_disk::{Cleaner, Command, LogDiskSpec};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::{Experiment, PostmarkResult, SimConfig, Workload};

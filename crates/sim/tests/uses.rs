@@ -2,7 +2,7 @@
 //! the foreground feels of them.
 #![allow(missing_docs)]
 
-use freewheel_model::freeblock::uses::{CompareCounts, PrefetchCounts};
+use freewheel_freeblock::uses::{CompareCounts, PrefetchCounts};
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{CompareResult, TaskResult, UseResult, WriteBackResult};
 use freewheel_sim::config::{Experiment, SimConfig, Workload};

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
-use freewheel_model::drive::{Departure, Drive, RemainingAccess};
-use freewheel_model::freeblock::{
+use freewheel_freeblock::{
     Delivered, Effort, LayerKey, Opportunity, Options, Planner, Rule, Scheduler,
 };
+use freewheel_model::drive::{Departure, Drive, RemainingAccess};
 use freewheel_units::{Blocks, Lbn, Op, Prng, SimDuration, SimTime};
 
 /// Decisions before those that are timed, which warm the caches.

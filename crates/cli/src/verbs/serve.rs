@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use freewheel::freeblock::Rule;
+use freewheel::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
+use freewheel::host::{Account, Conservatism, MarginInUse, PredictionSpec, SameTrack};
 use freewheel::live::control::{ControlLimits, ControlServer, Decisions, Task, TaskState};
 use freewheel::live::emulate;
 use freewheel::live::nbd::{Address, Served, Server, Service};
@@ -15,9 +18,6 @@ use freewheel::live::serve::{
 use freewheel::model::drive::Drive;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::electronics::spec::WriteCache;
-use freewheel::model::freeblock::Rule;
-use freewheel::model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent};
-use freewheel::model::host::{Account, Conservatism, MarginInUse, PredictionSpec, SameTrack};
 use freewheel::model::sched::PolicySpec;
 use freewheel::model::stats::Summary;
 use freewheel::sim::black_box::Behaviour;

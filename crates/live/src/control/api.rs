@@ -1,10 +1,10 @@
 //! What is said over the control interface, for both ends. Blocks are of 512 bytes, times in
 //! nanoseconds.
 
+use freewheel_freeblock::Effort;
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
+use freewheel_host::{Account, MarginInUse};
 use freewheel_model::drive::SeekDirection;
-use freewheel_model::freeblock::Effort;
-use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
-use freewheel_model::host::{Account, MarginInUse};
 use freewheel_model::stats::Distribution;
 use freewheel_units::{BLOCK_BYTES, Blocks, Op, SimDuration, SimTime};
 use serde::{Deserialize, Serialize};

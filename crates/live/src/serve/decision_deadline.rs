@@ -3,8 +3,8 @@
 //! Told the time like all that decides. A decision is begun as long before the drive needs its command as
 //! nearly all of them take; where the drive waits already, it is given what most of them take.
 
-use freewheel_model::freeblock::SearchProgress;
-use freewheel_model::host::Deciding;
+use freewheel_freeblock::SearchProgress;
+use freewheel_host::Deciding;
 use freewheel_units::{SimDuration, SimTime};
 
 /// Longest that a search may hold up the thread, which has clients to answer, also where the drive needs

@@ -7,8 +7,8 @@ mod sectors;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use freewheel_model::freeblock::{Effort, Foreground, TimedPlanner};
-use freewheel_model::host::{
+use freewheel_freeblock::{Effort, Foreground, TimedPlanner};
+use freewheel_host::{
     Account, Client, Command, Deciding, Finished, MarginInUse, MayGoOn, Part, PredictiveScheduler,
 };
 use freewheel_model::stats::Distribution;

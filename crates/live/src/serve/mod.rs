@@ -26,11 +26,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use freewheel_freeblock::tasks::{CADENCE, Tasks};
+use freewheel_freeblock::{Effort, Options as PlannerOptions, Rule};
+use freewheel_host::{Account, MarginInUse, PredictiveScheduler};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::drive::{Drive, Sectors};
-use freewheel_model::freeblock::tasks::{CADENCE, Tasks};
-use freewheel_model::freeblock::{Effort, Options as PlannerOptions, Rule};
-use freewheel_model::host::{Account, MarginInUse, PredictiveScheduler};
 use freewheel_model::stats::Distribution;
 use freewheel_nbd::{BlockSizes, Command, Errno, Export, Features, Span};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimDuration, SimTime};
@@ -44,7 +44,7 @@ use self::scheduler_thread::Ask;
 use crate::nbd::{Caller, Responder, Service};
 use crate::stopwatch::Stopwatch;
 
-pub use freewheel_model::freeblock::PredictionMark;
+pub use freewheel_freeblock::PredictionMark;
 pub use jobs::{JobError, JobReport, JobSpec, Kind, State, shortest_track, usual_block};
 pub use scheduler_thread::{Item, News, Reader, SchedulerThread, Status};
 pub use written_regions::REGION_BLOCKS;
@@ -443,7 +443,7 @@ impl Service for Serving {
 mod tests {
     use super::backend::BackendCommand;
     use super::*;
-    use freewheel_model::host::PredictionSpec;
+    use freewheel_host::PredictionSpec;
     use freewheel_model::sched::PolicySpec;
     use freewheel_sim::library;
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use freewheel_model::freeblock::tasks::Extent;
-use freewheel_model::host::{Account, Client, MarginInUse};
+use freewheel_freeblock::tasks::Extent;
+use freewheel_host::{Account, Client, MarginInUse};
 use freewheel_model::stats::Distribution;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 use tokio::sync::{broadcast, mpsc};

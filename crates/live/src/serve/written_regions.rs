@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::freeblock::tasks::Extent;
+use freewheel_freeblock::tasks::Extent;
 use freewheel_units::SimTime;
 
 /// Blocks of 512 B that are remembered as one: 1 MiB.

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use freewheel_freeblock::tasks::Extent;
 use freewheel_live::serve::backend::{ExportError, FileBackend, NbdBackend};
 use freewheel_live::serve::{BackendChannel, JobError, JobSpec, Kind, State};
-use freewheel_model::freeblock::tasks::Extent;
 use freewheel_nbd::{BlockSizes, Command, Errno, Features, Span};
 use freewheel_units::Prng;
 

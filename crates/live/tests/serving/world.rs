@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use freewheel_freeblock::Rule;
+use freewheel_freeblock::tasks::Extent;
+use freewheel_host::{PredictionSpec, PredictiveScheduler};
 use freewheel_live::nbd::{Limits, Memory, Responder, Service};
 use freewheel_live::serve::backend::{Backend, NbdBackend};
 use freewheel_live::serve::{BackendChannel, JobSpec, Kind, Serving, Setup};
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::Rule;
-use freewheel_model::freeblock::tasks::Extent;
-use freewheel_model::host::{PredictionSpec, PredictiveScheduler};
 use freewheel_model::sched::PolicySpec;
 use freewheel_nbd::{Command, Errno, Export, Span};
 use freewheel_sim::library;

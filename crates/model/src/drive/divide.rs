@@ -2,7 +2,7 @@
 
 /// A divisor with its reciprocal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Divisor {
+pub struct Divisor {
     divisor: u64,
     /// floor((2^64 - 1) / divisor), or 2^64 / divisor where that is whole.
     reciprocal: u64,
@@ -10,20 +10,21 @@ pub(crate) struct Divisor {
 
 impl Divisor {
     /// Panics on zero.
-    pub(crate) const fn new(divisor: u64) -> Self {
+    pub const fn new(divisor: u64) -> Self {
         // For a power of two the estimate below is the quotient.
         let is_exact = divisor.is_power_of_two() && divisor > 1;
         Self { divisor, reciprocal: u64::MAX / divisor + is_exact as u64 }
     }
 
+    /// The divisor.
     #[inline]
-    pub(crate) const fn get(self) -> u64 {
+    pub const fn get(self) -> u64 {
         self.divisor
     }
 
     /// Quotient and remainder, exactly.
     #[inline]
-    pub(crate) const fn divide(self, value: u64) -> (u64, u64) {
+    pub const fn divide(self, value: u64) -> (u64, u64) {
         // The reciprocal is at most 1 + 1/divisor too small in units of 2^-64, so the estimate
         // is the true quotient or at most two less.
         let mut quotient = ((value as u128 * self.reciprocal as u128) >> 64) as u64;
@@ -35,8 +36,9 @@ impl Divisor {
         (quotient, remainder)
     }
 
+    /// What is left when `value` is divided.
     #[inline]
-    pub(crate) const fn remainder(self, value: u64) -> u64 {
+    pub const fn remainder(self, value: u64) -> u64 {
         self.divide(value).1
     }
 }

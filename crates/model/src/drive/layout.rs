@@ -239,14 +239,14 @@ impl Zone {
     /// Angle at which the sector begins. `sector` may equal the number of sectors: the end of the
     /// last is the start of the first. `place.sector` counts.
     #[inline]
-    pub(crate) fn sector_angle(&self, track_start: Angle, sector: u32) -> Angle {
+    pub fn sector_angle(&self, track_start: Angle, sector: u32) -> Angle {
         track_start + Angle::from_steps(self.sector_steps(sector) as u32)
     }
 
     /// Steps of an [`Angle`] from the beginning of a track to that of a sector; `sector` may be the
     /// number of sectors.
     #[inline]
-    pub(crate) fn sector_steps(&self, sector: u32) -> u64 {
+    pub fn sector_steps(&self, sector: u32) -> u64 {
         // floor(sector * 2^32 / sectors): the rounded-up reciprocal errs by less than
         // sector / 2^64, too little to reach the next whole step for any track below 2^32 sectors.
         ((u128::from(sector) * u128::from(self.sector_steps64)) >> 32) as u64
@@ -254,14 +254,14 @@ impl Zone {
 
     /// Angle at which the track's first sector begins.
     #[inline]
-    pub(crate) fn track_start(&self, cylinder: u32, surface: u32) -> Angle {
+    pub fn track_start(&self, cylinder: u32, surface: u32) -> Angle {
         let turned64 = self.order.turned64(cylinder - self.first_cylinder, surface);
         Angle::from_steps((self.start_steps64.wrapping_add(turned64) >> 32) as u32)
     }
 
     /// Tracks after which the same steps from track to track come again, directions left aside: a
     /// cylinder, or a band.
-    pub(crate) fn track_period(&self) -> u64 {
+    pub fn track_period(&self) -> u64 {
         self.order.period()
     }
 
@@ -655,8 +655,9 @@ impl Layout {
         Some(self.zones[zone].track_start(cylinder, surface))
     }
 
+    /// Angle at which the track at `at` begins, which is in this zone.
     #[inline]
-    pub(crate) fn track_start_in(&self, zone: usize, at: Physical) -> Angle {
+    pub fn track_start_in(&self, zone: usize, at: Physical) -> Angle {
         self.zones[zone].track_start(at.cylinder, at.surface)
     }
 }

@@ -236,7 +236,7 @@ impl Drive {
     /// The target of those of the `wanted` blocks from `start` on that lie in consecutive sectors of
     /// one track. Panics like [`Self::target`].
     #[inline]
-    pub(crate) fn first_run(&self, start: Lbn, wanted: u32, op: Op) -> Target {
+    pub fn first_run(&self, start: Lbn, wanted: u32, op: Op) -> Target {
         self.target_of(start, &self.layout.run(start, wanted), op)
     }
 

@@ -33,7 +33,7 @@ mod track_order;
 
 pub use actuator::{Actuator, Departure, Exact, Latency};
 pub use check::{BusLimit, Check, Quantity, QuantityUnit};
-pub(crate) use divide::Divisor;
+pub use divide::Divisor;
 pub use error::BuildDriveError;
 pub use layout::{Layout, Physical, Run, Zone};
 pub use legs::{Leg, RemainingAccess};

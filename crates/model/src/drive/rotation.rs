@@ -27,14 +27,15 @@ impl Rotation {
         SimDuration::from_ns(self.period_ns())
     }
 
+    /// Nanoseconds in a turn.
     #[inline]
-    pub(crate) fn period_ns(&self) -> u64 {
+    pub fn period_ns(&self) -> u64 {
         self.period.get()
     }
 
     /// Whole turns in so many nanoseconds.
     #[inline]
-    pub(crate) fn turns(&self, ns: u64) -> u64 {
+    pub fn turns(&self, ns: u64) -> u64 {
         self.period.divide(ns).0
     }
 
@@ -55,7 +56,7 @@ impl Rotation {
     /// Angle at the heads at a phase, rounded down: an angle's edge is at or before `phase` just when
     /// the angle is no greater than this.
     #[inline]
-    pub(crate) fn angle_at(&self, phase: u64) -> Angle {
+    pub fn angle_at(&self, phase: u64) -> Angle {
         Angle::from_steps(self.period.divide(phase << 32).0 as u32)
     }
 
@@ -68,7 +69,7 @@ impl Rotation {
 
     /// Nanoseconds from phase `from` forward to phase `to`, less than a turn.
     #[inline]
-    pub(crate) fn forward_ns(&self, from: u64, to: u64) -> u64 {
+    pub fn forward_ns(&self, from: u64, to: u64) -> u64 {
         if to >= from { to - from } else { to + self.period_ns() - from }
     }
 

@@ -98,14 +98,14 @@ impl SeekCurve {
     /// No movement over this distance or a longer one and to another surface takes less, whatever the
     /// operation.
     #[inline]
-    pub(crate) fn switch_floor_ns(&self, distance: u32) -> u64 {
+    pub fn switch_floor_ns(&self, distance: u32) -> u64 {
         let switch = self.read_switch_ns.min(self.write_switch_ns);
         self.with_least(self.floor.of(distance).max(switch))
     }
 
     /// No such movement that ends with `op` takes less.
     #[inline]
-    pub(crate) fn switch_floor_for_ns(&self, op: Op, distance: u32) -> u64 {
+    pub fn switch_floor_for_ns(&self, op: Op, distance: u32) -> u64 {
         match op {
             Op::Write => self.with_least(self.write_floor.of(distance).max(self.write_switch_ns)),
             _ => self.switch_floor_ns(distance),
@@ -114,7 +114,7 @@ impl SeekCurve {
 
     /// No seek of this distance or a longer one that ends with `op` takes less.
     #[inline]
-    pub(crate) fn floor_for_ns(&self, op: Op, distance: u32) -> u64 {
+    pub fn floor_for_ns(&self, op: Op, distance: u32) -> u64 {
         let floor = if op == Op::Write { &self.write_floor } else { &self.floor };
         self.with_least(floor.of(distance))
     }

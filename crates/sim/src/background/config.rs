@@ -1,8 +1,8 @@
 //! The `[freeblock]` table of an experiment.
 
-use freewheel_model::freeblock::tasks::Priority;
-use freewheel_model::freeblock::{Adapt, IdleTimer, Rule};
-use freewheel_model::host::SameTrack;
+use freewheel_freeblock::tasks::Priority;
+use freewheel_freeblock::{Adapt, IdleTimer, Rule};
+use freewheel_host::SameTrack;
 use freewheel_units::{Blocks, Bytes, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Promoted, Tasks};
-use freewheel_model::freeblock::{Foreground, PromotionId};
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Promoted, Tasks};
+use freewheel_freeblock::{Foreground, PromotionId};
 
 use super::running::Running;
 

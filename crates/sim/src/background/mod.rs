@@ -13,11 +13,11 @@ mod write_back;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::drive::{Departure, Drive};
-use freewheel_model::freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
-use freewheel_model::freeblock::{
+use freewheel_freeblock::tasks::{CADENCE, Event, Extent, Promoted, Tasks};
+use freewheel_freeblock::{
     Foreground, FreeRun, GapUse, IdleTimer, Opportunity, Options, Planner, STEPS_MAX,
 };
+use freewheel_model::drive::{Departure, Drive};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
@@ -434,7 +434,7 @@ impl<S: Source> Source for UntilDone<S> {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use freewheel_model::freeblock::PromotionId;
+    use freewheel_freeblock::PromotionId;
     use freewheel_units::Blocks;
 
     use super::*;

@@ -4,8 +4,8 @@
 //! section 6.3). A budget of head time grows with the round. As soon as it covers all that is left,
 //! what is left is *promoted*, a few requests at a time, and no more than the budget covers.
 
-use freewheel_model::freeblock::tasks::{Promoted, TaskId, Tasks};
-use freewheel_model::freeblock::{Foreground, PromotionId};
+use freewheel_freeblock::tasks::{Promoted, TaskId, Tasks};
+use freewheel_freeblock::{Foreground, PromotionId};
 use freewheel_units::{Bytes, Lbn, SimDuration, SimTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! What became of the background work of an arm.
 
-use freewheel_model::freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
+use freewheel_freeblock::{ByNodes, GapUse, IdleTimer, Opportunity};
 use freewheel_units::SimDuration;
 use serde::Serialize;
 

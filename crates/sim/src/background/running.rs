@@ -1,9 +1,9 @@
 //! A task as it goes on: its round, what has come of it, and when its end is expected.
 
-use freewheel_model::freeblock::tasks::{
+use freewheel_freeblock::tasks::{
     BlockSelection, Event, Extent, Promoted, TaskId, TaskSpec, Tasks,
 };
-use freewheel_model::freeblock::{Estimate, GapUse, Opportunity};
+use freewheel_freeblock::{Estimate, GapUse, Opportunity};
 use freewheel_units::{Blocks, SimDuration, SimTime};
 
 use super::promote::RoundState;

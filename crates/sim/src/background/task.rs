@@ -1,7 +1,7 @@
 //! A task of the `[freeblock]` table.
 
-use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Pace, Priority, TaskSpec, Until};
-use freewheel_model::freeblock::uses::{self, Versions};
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Pace, Priority, TaskSpec, Until};
+use freewheel_freeblock::uses::{self, Versions};
 use freewheel_units::{Blocks, Bytes, Lbn, Op, SimDuration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! Tasks that ask for blocks as they come up, and do something with them (osdi00 section 2.2).
 
-use freewheel_model::freeblock::Foreground;
-use freewheel_model::freeblock::tasks::{Event, TaskError, TaskId, Tasks};
-use freewheel_model::freeblock::uses::{
+use freewheel_freeblock::Foreground;
+use freewheel_freeblock::tasks::{Event, TaskError, TaskId, Tasks};
+use freewheel_freeblock::uses::{
     Compare, CompareCounts, CompareError, Pair, PrefetchCounts, PrefetchError, Prefetcher,
 };
 use freewheel_units::{Op, SimTime};

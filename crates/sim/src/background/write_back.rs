@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use freewheel_model::freeblock::tasks::{Event, Promoted, TaskError, TaskId, Tasks};
-use freewheel_model::freeblock::uses::Prewriter;
-use freewheel_model::freeblock::{Foreground, FreeRun, PromotionId};
+use freewheel_freeblock::tasks::{Event, Promoted, TaskError, TaskId, Tasks};
+use freewheel_freeblock::uses::Prewriter;
+use freewheel_freeblock::{Foreground, FreeRun, PromotionId};
 use freewheel_units::{Bytes, Lbn, Op, SimTime};
 use serde::Serialize;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use freewheel_freeblock::{Planner, TimedPlanner, Timer};
+use freewheel_host::SameTrack;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::spec::{ByOp, DriveSpec};
 use freewheel_model::drive::{Drive, Sectors, SeekMargins};
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::ElectronicsSpec;
-use freewheel_model::freeblock::{Planner, TimedPlanner, Timer};
-use freewheel_model::host::SameTrack;
 use freewheel_model::log_disk::LogDiskSpec;
 use freewheel_model::sched::{ParsePolicyError, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;

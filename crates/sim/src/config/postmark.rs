@@ -1,6 +1,6 @@
 //! PostMark on a log-structured disk as the workload of an experiment (osdi00 section 5).
 
-use freewheel_model::freeblock::{Options, Rule};
+use freewheel_freeblock::{Options, Rule};
 use freewheel_model::log_disk::{Cleaner, LogDiskSpec};
 use freewheel_units::{Blocks, Bytes};
 use schemars::JsonSchema;

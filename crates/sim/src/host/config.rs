@@ -1,9 +1,9 @@
 //! What an experiment says of a scheduler outside the drive.
 
+use freewheel_host::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
 use freewheel_model::drive::Drive;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::WriteCache;
-use freewheel_model::host::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack};
 use freewheel_model::sched::PolicySpec;
 use freewheel_units::SimDuration;
 use schemars::JsonSchema;

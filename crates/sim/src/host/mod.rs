@@ -4,11 +4,11 @@ mod config;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use freewheel_freeblock::tasks::Promoted;
+use freewheel_freeblock::{NoPlanner, Planner, PromotionId};
+use freewheel_host::{Account, Finished, PredictiveScheduler, to_the_end};
 use freewheel_model::drive::{Position, Sectors};
 use freewheel_model::electronics::{Done, NextEvent, Served};
-use freewheel_model::freeblock::tasks::Promoted;
-use freewheel_model::freeblock::{NoPlanner, Planner, PromotionId};
-use freewheel_model::host::{Account, Finished, PredictiveScheduler, to_the_end};
 use freewheel_model::sched::Waiting;
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, Op, SimTime};
 

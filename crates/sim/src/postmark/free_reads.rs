@@ -9,11 +9,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{
+use freewheel_freeblock::tasks::{
     BlockSelection, CADENCE, Counts, Event, Extent, TaskId, TaskSpec, Tasks, Until,
 };
-use freewheel_model::freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner};
+use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner};
+use freewheel_model::drive::Drive;
 use freewheel_model::log_disk::FreeRequest;
 use freewheel_units::{Blocks, Lbn, Op, SimTime};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use freewheel_freeblock::Planner;
 use freewheel_model::array::Striping;
 use freewheel_model::drive::Drive;
 use freewheel_model::electronics::Unit;
 use freewheel_model::electronics::spec::ElectronicsSpec;
-use freewheel_model::freeblock::Planner;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::source::{
     Closed, Open, Pattern, PatternSpec, SizeDistribution, Source, ThinkTime,
@@ -17,8 +17,8 @@ use freewheel_sim::{
 use freewheel_units::{Bytes, Prng, SimDuration};
 use proptest::prelude::*;
 
-use crate::common::electronics::{POLICIES, any_electronics};
-use crate::common::{random_spec, with_remaps};
+use freewheel_testkit::drives::{random_spec, with_remaps};
+use freewheel_testkit::electronics::{POLICIES, any_electronics};
 
 /// A drive, its electronics if it has some, and a workload.
 #[derive(Debug, Clone)]

@@ -9,9 +9,9 @@ mod scrub_page;
 
 use std::collections::BTreeSet;
 
+use freewheel_freeblock::Timer;
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::QueueSpec;
-use freewheel_model::freeblock::Timer;
 use freewheel_model::sched::{POLICIES, PolicySpec};
 use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_sim::RunResult;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::freeblock::uses;
+use freewheel_freeblock::uses;
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig};
 use freewheel_units::{Blocks, Bytes};
 use rayon::prelude::*;

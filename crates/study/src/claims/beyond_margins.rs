@@ -1,7 +1,7 @@
 //! Margins that are learned for a budget, beside constant ones (fast02 section 4.2).
 
-use freewheel_model::freeblock::Rule;
-use freewheel_model::host::{Conservatism, PredictionSpec, SameTrack};
+use freewheel_freeblock::Rule;
+use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_sim::black_box::JitterShape;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::{HeadTime, RunResult};

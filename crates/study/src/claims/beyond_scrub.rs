@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::freeblock::Rule;
+use freewheel_freeblock::Rule;
 use freewheel_sim::config::{ConfigError, Experiment, SimConfig, TraceWorkload, Workload};
 use freewheel_sim::source::{
     Closed, Fit, Pattern, PatternSpec, Request, Source, SourceError, ThinkTime,

@@ -1,10 +1,10 @@
 //! Several tasks at once behind the transactions of osdi00 figure 8: what sharing blocks, priority,
 //! a deadline and shares are worth, each alone.
 
-use freewheel_model::freeblock::tasks::{
+use freewheel_freeblock::tasks::{
     CADENCE, Event, Extent, Pace, Priority, TaskError, TaskId, TaskSpec, Tasks, Until,
 };
-use freewheel_model::freeblock::{Options, Rule};
+use freewheel_freeblock::{Options, Rule};
 use freewheel_sim::config::{ConfigError, Experiment, Workload};
 use freewheel_units::{Op, SimDuration, SimTime};
 use rayon::prelude::*;

@@ -1,11 +1,9 @@
 //! What free bandwidth is good for (osdi00 section 2.2) behind the transactions of its figure 8:
 //! prefetching, prewriting, comparing versions, and a sample.
 
-use freewheel_model::freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
-use freewheel_model::freeblock::uses::{Prewriter, backup, sample};
-use freewheel_model::freeblock::{
-    Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule,
-};
+use freewheel_freeblock::tasks::{CADENCE, Event, Promoted, TaskId, Tasks};
+use freewheel_freeblock::uses::{Prewriter, backup, sample};
+use freewheel_freeblock::{Foreground, FreeRun, GapUse, Opportunity, Options, Planner, Rule};
 use freewheel_sim::background::{
     BackgroundTask, CompareResult, FreeblockConfig, PrefetchResult, UseResult,
 };

@@ -3,10 +3,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use freewheel_freeblock::Rule;
+use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::drive::spec::DriveSpec;
 use freewheel_model::electronics::spec::{BusSpec, WriteCache};
-use freewheel_model::freeblock::Rule;
-use freewheel_model::host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::background::{BackgroundTask, FreeblockConfig};
 use freewheel_sim::black_box::{Behaviour, JitterShape};

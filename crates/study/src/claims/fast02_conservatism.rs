@@ -1,7 +1,7 @@
 //! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): what is read for free and what that costs
 //! by conservatism, figures 9 and 10.
 
-use freewheel_model::host::{Conservatism, SameTrack};
+use freewheel_host::{Conservatism, SameTrack};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::ConfigError;

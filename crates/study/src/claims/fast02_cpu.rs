@@ -3,8 +3,8 @@
 //! Transactions of the paper run on an emulated drive in virtual time, and the whole run is timed. The
 //! emulated drive's own arithmetic is in it, so the figure is an upper bound of the scheduler's.
 
-use freewheel_model::freeblock::Rule;
-use freewheel_model::host::PredictionSpec;
+use freewheel_freeblock::Rule;
+use freewheel_host::PredictionSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::config::ConfigError;
 use freewheel_units::SimDuration;

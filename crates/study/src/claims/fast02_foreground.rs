@@ -1,8 +1,8 @@
 //! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): foreground policies outside the drive and
 //! inside, figure 8.
 
+use freewheel_host::PredictionSpec;
 use freewheel_model::electronics::spec::QueueSpec;
-use freewheel_model::host::PredictionSpec;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::RunResult;
 use freewheel_sim::config::{ConfigError, Experiment};

@@ -1,9 +1,9 @@
 //! Freeblock Scheduling Outside of Disk Firmware (FAST 2002): a full scan behind transactions, and
 //! what more can be had from outside.
 
+use freewheel_freeblock::Rule;
+use freewheel_host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::Rule;
-use freewheel_model::host::{Conservatism, PredictionSpec, SameTrack};
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::black_box::JitterShape;
 use freewheel_sim::config::ConfigError;

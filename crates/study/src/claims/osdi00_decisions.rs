@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freewheel_model::freeblock::Rule;
+use freewheel_freeblock::Rule;
 use freewheel_sim::config::ConfigError;
 use freewheel_sim::library;
 

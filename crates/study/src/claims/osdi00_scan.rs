@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::freeblock::Rule;
+use freewheel_freeblock::Rule;
 use freewheel_model::sched::PolicySpec;
 use freewheel_sim::background::{FreeblockConfig, PromoteTail, TaskResult};
 use freewheel_sim::config::{

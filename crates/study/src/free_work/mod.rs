@@ -8,7 +8,7 @@ mod task_words;
 mod words;
 mod write_back;
 
-use freewheel_model::freeblock::ByNodes;
+use freewheel_freeblock::ByNodes;
 use freewheel_sim::background::{IdleStarts, Round};
 use freewheel_sim::{FreeTime, IdleTime, RunResult};
 use serde::Serialize;

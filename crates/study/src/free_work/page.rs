@@ -1,6 +1,6 @@
 //! Free work on a page.
 
-use freewheel_model::freeblock::ByNodes;
+use freewheel_freeblock::ByNodes;
 use freewheel_sim::RunResult;
 use maud::{Markup, html};
 

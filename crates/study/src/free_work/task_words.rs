@@ -1,6 +1,6 @@
 //! One task in words.
 
-use freewheel_model::freeblock::uses::{CompareCounts, PrefetchCounts};
+use freewheel_freeblock::uses::{CompareCounts, PrefetchCounts};
 use freewheel_sim::background::{
     CompareResult, PrefetchResult, TaskKind, UseResult, WriteBackResult,
 };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use freewheel_model::freeblock::{FreeRun, Planner, Scheduler};
+use freewheel_freeblock::{FreeRun, Planner, Scheduler};
 use freewheel_units::{Lbn, Op, Prng, SimTime};
 
 /// A free run: its first block of 512 B, and the one behind its last.
@@ -162,8 +162,8 @@ fn outwards(group: &[Run]) -> Run {
 mod tests {
     use std::sync::{Arc, OnceLock};
 
+    use freewheel_freeblock::{LayerKey, Options};
     use freewheel_model::drive::Drive;
-    use freewheel_model::freeblock::{LayerKey, Options};
     use proptest::prelude::*;
 
     use super::*;

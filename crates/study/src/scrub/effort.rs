@@ -6,7 +6,7 @@
 
 use std::ops::RangeInclusive;
 
-use freewheel_model::freeblock::{Options, Rule};
+use freewheel_freeblock::{Options, Rule};
 use freewheel_units::SimDuration;
 
 /// Processor time of an estimate's bursts and leaps, unless said otherwise.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::BLOCK_SIZE_MAX;
-use freewheel_model::freeblock::uses;
-use freewheel_model::freeblock::{
+use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
+use freewheel_freeblock::uses;
+use freewheel_freeblock::{
     ByNodes, Effort, FreeRun, GapUse, Opportunity, Options, Planner, Rule, TimedPlanner, Timer,
 };
+use freewheel_model::drive::Drive;
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
 use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};

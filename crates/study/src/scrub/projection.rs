@@ -11,10 +11,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::{
+use freewheel_freeblock::{
     Effort, FreeRun, GapUse, LayerKey, Opportunity, Options, Planner, Scheduler,
 };
+use freewheel_model::drive::Drive;
 use freewheel_sim::background::Gaps;
 use freewheel_units::{Bytes, Lbn, Op, Prng, SimDuration, SimTime};
 
@@ -469,8 +469,8 @@ impl Planner for Projection {
 
 #[cfg(test)]
 mod tests {
+    use freewheel_freeblock::Rule;
     use freewheel_model::drive::{Departure, Position};
-    use freewheel_model::freeblock::Rule;
 
     use super::*;
 

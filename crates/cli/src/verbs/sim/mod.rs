@@ -5,8 +5,8 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use freewheel::freeblock::Timer;
 use freewheel::live::stopwatch::Stopwatch;
-use freewheel::model::freeblock::Timer;
 use freewheel::model::sched::POLICIES;
 use freewheel::model::stats::Distribution;
 use freewheel::sim::config::{

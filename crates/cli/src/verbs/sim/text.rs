@@ -1,6 +1,6 @@
 //! A result as tables.
 
-use freewheel::model::host::{Account, MarginInUse};
+use freewheel::host::{Account, MarginInUse};
 use freewheel::model::stats::{Distribution, Summary};
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, RefusedWrites, RunResult};

@@ -5,7 +5,7 @@
 //! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot make
 //! them. What is not needed any more and cannot be given up stays as it is: TRIM is advice.
 
-use freewheel_model::host::Client;
+use freewheel_host::Client;
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use freewheel_model::host::Client;
+use freewheel_host::Client;
 use freewheel_nbd::Errno;
 use freewheel_units::{BLOCK_BYTES, Lbn, Op, SimTime};
 

@@ -1,6 +1,6 @@
 //! Reads in whole sectors of the device, for blocks that need not be any.
 
-use freewheel_model::host::Command;
+use freewheel_host::Command;
 use freewheel_units::{Lbn, Op};
 
 use super::{HostScheduler, bytes_of};

@@ -10,11 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freewheel_model::freeblock::tasks::{CADENCE, Extent, Tasks};
-use freewheel_model::freeblock::{Options, Rule};
-use freewheel_model::host::{
-    Conservatism, PredictionSpec, PredictiveScheduler, SameTrack, to_the_end,
-};
+use freewheel_freeblock::tasks::{CADENCE, Extent, Tasks};
+use freewheel_freeblock::{Options, Rule};
+use freewheel_host::{Conservatism, PredictionSpec, PredictiveScheduler, SameTrack, to_the_end};
 use freewheel_model::sched::PolicySpec;
 use freewheel_nbd::Errno;
 use freewheel_sim::black_box::{self, BadBlocks, Behaviour, EmulatedDrive};

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use freewheel_model::freeblock::tasks::{Extent, TaskId};
-use freewheel_model::freeblock::{Estimate, PredictionMark};
+use freewheel_freeblock::tasks::{Extent, TaskId};
+use freewheel_freeblock::{Estimate, PredictionMark};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimTime};
 
 use super::runs::Runs;

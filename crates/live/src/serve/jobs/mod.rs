@@ -19,9 +19,9 @@ mod spec;
 
 use std::collections::BTreeMap;
 
+use freewheel_freeblock::tasks::{BlockSelection, Event, Extent, TaskError, TaskId, Tasks};
+use freewheel_freeblock::{Effort, uses};
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::tasks::{BlockSelection, Event, Extent, TaskError, TaskId, Tasks};
-use freewheel_model::freeblock::{Effort, uses};
 use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimDuration, SimTime};
 use thiserror::Error;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::freeblock::tasks::Extent;
+use freewheel_freeblock::tasks::Extent;
 use freewheel_units::{BLOCK_BYTES, Lbn};
 
 /// Most blocks of 512 B that are kept: 64 MiB, as the planner holds. What is not kept is read again

@@ -1,8 +1,8 @@
 //! What jobs read like clients: beside the gaps, in order with everybody's requests.
 
+use freewheel_freeblock::PromotionId;
+use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, BlockSelection, Extent, TaskId};
 use freewheel_model::drive::Drive;
-use freewheel_model::freeblock::PromotionId;
-use freewheel_model::freeblock::tasks::{BLOCK_SIZE_MAX, BlockSelection, Extent, TaskId};
 use freewheel_units::{BLOCK_BYTES, Lbn, SimTime};
 
 use super::job::{Job, State, split};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freewheel_model::freeblock::tasks::Extent;
+use freewheel_freeblock::tasks::Extent;
 
 /// Blocks of 512 B, as runs in ascending order and apart from each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,8 +1,6 @@
 //! What a background task of a server is.
 
-use freewheel_model::freeblock::tasks::{
-    Counts, Extent, Pace, Priority, TaskError, TaskSpec, Until,
-};
+use freewheel_freeblock::tasks::{Counts, Extent, Pace, Priority, TaskError, TaskSpec, Until};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
 use super::runs::Runs;

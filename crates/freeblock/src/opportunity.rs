@@ -1,0 +1,101 @@
+//! The gap before a foreground transfer.
+
+use freewheel_units::{Op, SimDuration, SimTime};
+
+use freewheel_model::drive::{Departure, Drive, Leg, Position};
+
+/// A rotational gap: from `begin` at `from` on, the head may do what it likes, if only it is ready
+/// on the track `to` when the foreground data passes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opportunity {
+    /// From when on the head is free.
+    pub begin: SimTime,
+    /// The source track: where it is then.
+    pub from: Position,
+    /// What it did last.
+    pub last_op: Op,
+    /// Time that a change between reading and writing takes within a cylinder.
+    pub read_write_switch: SimDuration,
+    /// The destination track: where the foreground data is.
+    pub to: Position,
+    /// What the foreground request does there; writes settle longer.
+    pub op: Op,
+    /// Moving there directly.
+    pub seek: SimDuration,
+    /// How much longer a seek to the destination track takes than its curve says, from wherever it
+    /// begins. Free runs are reached without error.
+    pub seek_error_ns: i64,
+    /// When the foreground's first sector reaches the head.
+    pub due: SimTime,
+    /// What may be done on the tracks at its ends.
+    pub ends: Ends,
+}
+
+/// What may be done on the tracks at both ends of a gap. Inside a drive anything may; from outside,
+/// commands of their own on the track of another one set off reading ahead (fast02 section 3.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ends {
+    /// Nothing on the source track.
+    pub source_closed: bool,
+    /// On the destination track nothing that begins so long before the foreground's data, or
+    /// longer; anything when absent.
+    pub destination_before: Option<SimDuration>,
+}
+
+impl Opportunity {
+    /// The gap before `leg`, which the drive worked out for this departure and error of its seek.
+    #[inline]
+    pub fn before(departure: &Departure, leg: &Leg, seek_error_ns: i64) -> Self {
+        let Departure { begin, from, last_op, read_write_switch } = *departure;
+        Self {
+            begin,
+            from,
+            last_op,
+            read_write_switch,
+            to: leg.target.at,
+            op: leg.target.op,
+            seek: leg.seek,
+            seek_error_ns,
+            due: begin + leg.seek + leg.wait,
+            ends: Ends::default(),
+        }
+    }
+
+    /// No gap at all: the head stays where it is, and is due at once.
+    pub fn none(departure: &Departure) -> Self {
+        let Departure { begin, from, last_op, read_write_switch } = *departure;
+        Self {
+            begin,
+            from,
+            last_op,
+            read_write_switch,
+            to: from,
+            op: Op::Read,
+            seek: SimDuration::ZERO,
+            seek_error_ns: 0,
+            due: begin,
+            ends: Ends::default(),
+        }
+    }
+
+    /// Rotational latency without freeblock work: the potential free bandwidth in time (osdi00
+    /// section 3).
+    #[inline]
+    pub fn latency(&self) -> SimDuration {
+        self.due - self.begin - self.seek
+    }
+
+    /// The head at the beginning of the gap.
+    #[inline]
+    pub fn departure(&self) -> Departure {
+        let Self { begin, from, last_op, read_write_switch, .. } = *self;
+        Departure { begin, from, last_op, read_write_switch }
+    }
+
+    /// When the head is ready on the destination track if it leaves for it like this. In time is at
+    /// `due` and before.
+    #[inline]
+    pub fn arrival(&self, drive: &Drive, departure: &Departure) -> SimTime {
+        departure.begin + drive.travel(departure, self.to, self.op, self.seek_error_ns)
+    }
+}
