@@ -294,6 +294,56 @@ fn every_claim_that_is_mentioned_exists() {
     }
 }
 
+/// The keys and values that a page names in code, without paths, examples and commands.
+fn names(text: &str) -> BTreeSet<&str> {
+    let (prose, _) = split(text);
+    let code: Vec<&str> = prose.iter().flat_map(|line| code_and_words(line).0).collect();
+    let is_name = |name: &&str| {
+        name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c))
+    };
+    code.into_iter().filter(is_name).map(|code| code.rsplit('.').next().unwrap()).collect()
+}
+
+#[test]
+fn keys_in_the_reference_are_those_of_the_schemas() {
+    let sim = freewheel(&["sim", "--schema"]) + "exos-x24-24tb";
+    let drive = freewheel(&["drive", "schema"]);
+    for (page, schema) in [("experiments", sim + &drive), ("drive-files", drive)] {
+        let path = repository().join(format!("docs/reference/{page}.md"));
+        let text = fs::read_to_string(path).unwrap();
+        let unknown: Vec<&str> =
+            names(&text).into_iter().filter(|name| !schema.contains(name)).collect();
+        assert!(unknown.is_empty(), "{page}: {unknown:?}");
+    }
+}
+
+/// All source text below a folder.
+fn sources(folder: &Path) -> String {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let text = |path: PathBuf| match path.is_dir() {
+        true => sources(&path),
+        false => fs::read_to_string(path).unwrap_or_default(),
+    };
+    paths.filter(|path| path.file_name().is_some_and(|name| name != "tests")).map(text).collect()
+}
+
+#[test]
+fn words_of_the_glossary_are_those_of_the_sources() {
+    let glossary = fs::read_to_string(repository().join("docs/reference/glossary.md")).unwrap();
+    let sources = sources(&repository().join("crates"));
+    let appears_as = glossary.lines().filter_map(|line| line.rsplit('|').nth(1));
+    for code in appears_as.flat_map(|cell| code_and_words(cell).0) {
+        let name = code.trim_start_matches(['-', '[']).split([' ', '=', ']']).next().unwrap();
+        let name = name.rsplit('.').next().unwrap().trim_start_matches("freewheel_");
+        let as_field = name.replace('-', "_");
+        let there = sources.contains(name) || sources.contains(&as_field);
+        assert!(there, "the glossary's {code}: not in the sources");
+    }
+}
+
 #[test]
 fn numbers_are_those_of_the_committed_run() {
     let results = results();
