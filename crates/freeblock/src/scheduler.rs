@@ -17,7 +17,7 @@ use super::region_weights::RegionWeights;
 use super::search::{Field, Frontier, GoOn, Search, SearchCost};
 use super::tracks::Tracks;
 use super::wanted::{Delivered, Layer, LayerKey, Ration, Timed, Wanted};
-use super::{FreeRun, Opportunity, Planner};
+use super::{ForegroundEvent, ForegroundObserver, FreeRun, Opportunity, Planner};
 use freewheel_model::drive::{Departure, Drive};
 
 /// A change to more than this part of the drive is worth a new index.
@@ -430,8 +430,8 @@ fn merge(items: &[Timed], runs: &mut Vec<FreeRun>) {
 }
 
 impl Planner for Scheduler {
-    fn foresee_with(&mut self, drive: &Arc<Drive>) {
-        self.tracks.foresee_with(drive);
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
+        self.tracks.predict_with(drive);
     }
 
     fn prepare(&mut self, _: &Opportunity) {
@@ -490,8 +490,21 @@ impl Planner for Scheduler {
         let op = run.op;
         self.moved(run.start, run.blocks, |_, key| key.op == op, at);
     }
+}
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+impl ForegroundObserver for Scheduler {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Scheduler {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let _ = op;
         self.moved(start, blocks, |_, key| key.op == Op::Read, at);
     }

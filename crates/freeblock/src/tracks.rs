@@ -144,7 +144,7 @@ impl Tracks {
     }
 
     /// The drive is the same but that its seeks take other times.
-    pub fn foresee_with(&mut self, drive: &Arc<Drive>) {
+    pub fn predict_with(&mut self, drive: &Arc<Drive>) {
         assert_eq!(self.drive.blocks(), drive.blocks(), "the same drive");
         self.drive = Arc::clone(drive);
     }

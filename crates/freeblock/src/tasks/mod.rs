@@ -46,6 +46,7 @@ mod writes;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::{ForegroundEvent, ForegroundObserver};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use self::claim::{Layer, Shape};
@@ -409,8 +410,8 @@ impl Tasks {
 }
 
 impl Planner for Tasks {
-    fn foresee_with(&mut self, drive: &Arc<Drive>) {
-        self.scheduler.foresee_with(drive);
+    fn predict_with(&mut self, drive: &Arc<Drive>) {
+        self.scheduler.predict_with(drive);
     }
 
     fn plan(&mut self, gap: &Opportunity, runs: &mut Vec<FreeRun>) {
@@ -442,8 +443,23 @@ impl Planner for Tasks {
         }
         self.settle(at);
     }
+}
 
-    fn passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
+impl ForegroundObserver for Tasks {
+    fn foreground(&mut self, event: ForegroundEvent<'_>) {
+        match event {
+            ForegroundEvent::Passed { op, start, blocks, at } => {
+                self.foreground_passed(op, start, blocks, at)
+            }
+            ForegroundEvent::Arrived { request, at } => self.foreground_arrived(request, at),
+            ForegroundEvent::Done { request, at } => self.foreground_done(request, at),
+            _ => {}
+        }
+    }
+}
+
+impl Tasks {
+    fn foreground_passed(&mut self, op: Op, start: Lbn, blocks: u32, at: SimTime) {
         let counts =
             move |counts: Counts| if op == Op::Read { counts.reads } else { counts.writes };
         self.transferred(start, blocks, |shape| shape.op == Op::Read && counts(shape.counts), at);

@@ -3,8 +3,8 @@
 use freewheel_model::electronics::Served;
 use freewheel_units::{SimDuration, SimTime};
 
+use crate::engine::Refusal;
 use crate::source::Request;
-use crate::zoned::Refusal;
 
 /// A request that is done, with its stage times. They add up to its response time. Of a request
 /// that several arms serve, the stages are those of the piece that was done last.

@@ -1,38 +1,46 @@
 //! The loop that owns virtual time.
+//!
+//! ```text
+//!   source -> map -> cache -> queue -> pick -> gap -> drive -> completion
+//! ```
+//! source: `crate::source`; map: `map.rs`, with `zoned.rs`; cache: `cache.rs`; queue: `queue.rs`, with
+//! `promoted.rs`; pick: `pick.rs`; gap: `crate::arm_executor`; drive: `crate::device`; completion:
+//! `completion.rs`, with `pending.rs` and `flush.rs`. A stage that an experiment leaves out costs a
+//! test of an `Option`.
 
-use std::sync::Arc;
+mod cache;
+mod calendar;
+mod completion;
+mod flush;
+mod map;
+mod pending;
+mod pick;
+mod promoted;
+mod queue;
+mod zoned;
 
-use freewheel_freeblock::tasks::Promoted;
 use freewheel_model::array::{Piece, Striping};
-use freewheel_model::drive::Drive;
 use freewheel_model::electronics::{Done, NextEvent, Served};
-use freewheel_model::sched::{Moment, Policy, Waiting};
-use freewheel_units::{Blocks, Op, SimTime};
+use freewheel_model::sched::Waiting;
+use freewheel_units::{Op, SimTime};
 
-use crate::calendar::{Calendar, NEVER};
-use crate::completion::Completion;
+use self::calendar::{Calendar, NEVER};
+use self::flush::FlushOrder;
+use self::map::VolumeMap;
+use self::pending::Pending;
+use self::pick::TouchedArms;
+use self::queue::Requests;
 use crate::device::{Device, Work};
-use crate::flush::FlushOrder;
-use crate::pending::{Pending, PendingRequests};
-use crate::promoted::PromotedRequests;
 use crate::result::{RunResult, Tally};
 use crate::source::{Request, Source, SourceError};
-use crate::zoned::{Refusal, VolumeZones};
 
-/// An arm with its queue outside the drive.
-pub struct Arm<D> {
-    /// What the policy predicts with.
-    pub drive: Arc<Drive>,
-    /// The queue.
-    pub policy: Box<dyn Policy>,
-    /// The arm itself.
-    pub device: D,
-}
+pub use completion::Completion;
+pub use queue::Arm;
+pub use zoned::{Refusal, RefusedWrites, VolumeZones};
 
 /// Arms in virtual time: arrivals in, completions out.
 struct Engine<'a, D, S> {
-    striping: &'a Striping,
-    zones: Option<VolumeZones>,
+    map: VolumeMap<'a>,
     arms: &'a mut [Arm<D>],
     source: &'a mut S,
     observer: &'a mut dyn FnMut(&Completion),
@@ -40,8 +48,7 @@ struct Engine<'a, D, S> {
     calendar: Calendar,
     /// Arms that may have work to give out at this instant, each once.
     touched: TouchedArms,
-    pending: PendingRequests,
-    promoted: PromotedRequests,
+    requests: Requests,
     flushes: FlushOrder,
     tally: Tally,
 }
@@ -75,16 +82,14 @@ pub(crate) fn tally<D: Device, S: Source>(
         calendar.set(number as u32, key(arm.device.next_event()));
     }
     let mut engine = Engine {
-        striping,
-        zones,
+        map: VolumeMap { striping, zones },
         arms,
         source,
         observer,
         now: SimTime::ZERO,
         calendar,
         touched: TouchedArms::new(arms_count),
-        pending: PendingRequests::default(),
-        promoted: PromotedRequests::default(),
+        requests: Requests::default(),
         flushes: FlushOrder::default(),
         tally: Tally::default(),
     };
@@ -119,7 +124,7 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         let (arm_key, arm) = self.calendar.first();
         let next = arrival_key.min(arm_key);
         // What is left then is work in idle time, which goes on for ever.
-        if next == NEVER || arrival.is_none() && self.pending.is_empty() {
+        if next == NEVER || arrival.is_none() && self.requests.pending.is_empty() {
             return Ok(false);
         }
         let time = SimTime::from_ns(next / 2);
@@ -137,65 +142,59 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     fn arrive(&mut self) {
         let request = self.source.take();
         self.tally.arrived(self.now);
-        // Nothing on the media changes, and no later request waits for it.
-        if request.op == Op::Trim {
-            if let Some(zones) = &mut self.zones {
-                zones.trim(request.start, request.blocks);
-            }
-            let served = Served { end: self.now, ..Served::default() };
-            return self.report(request, self.now, &served);
+        match request.op {
+            Op::Read => self.transfer(request),
+            Op::Write => match self.map.refusal(&request) {
+                None => self.transfer(request),
+                Some(refusal) => self.refuse(request, refusal),
+            },
+            Op::Flush => self.flush(request),
+            Op::Trim => self.trim(request),
         }
-        if let Some(refusal) = self.refusal(&request) {
-            return self.refuse(request, refusal);
-        }
-        let sequence = self.pending.push(request, self.now);
-        if request.op == Op::Flush {
-            self.pending.set_pieces(sequence, 1);
-            self.flushes.flush_arrived(sequence);
-            return self.start_flushes();
-        }
+    }
+
+    /// A read or a write: from the map through the cache to the queues of its arms.
+    #[inline]
+    fn transfer(&mut self, request: Request) {
+        let sequence = self.requests.pending.push(request, self.now);
         if request.op == Op::Write {
             self.flushes.write_arrived(sequence);
         }
         let now = self.now;
-        let mut taken = 0;
-        let Self { striping, arms, touched, promoted, pending, .. } = self;
-        let mut push = |piece: Piece| {
+        let mut answered = 0;
+        let Self { map, arms, touched, requests, .. } = self;
+        let pieces = map.for_each_piece(&request, |piece: Piece| {
             let arm = &mut arms[piece.arm as usize];
             let target = arm.drive.target(piece.start, piece.blocks, request.op);
             let waiting = Waiting { target, arrival: now, sequence, fua: request.fua };
-            if arm.device.takes(now, &waiting) {
-                taken += 1;
-                // What memory has no room for any more may have to be written.
+            if cache::answers(&mut arm.device, now, &waiting) {
+                answered += 1;
+                // Memory may have to destage now for want of room.
                 touched.push(piece.arm);
-                return;
-            }
-            if request.op == Op::Write {
-                while let Some(read) = arm.device.read_before(now, &waiting) {
-                    begin_promoted(arm, piece.arm, pending, promoted, (read, now));
-                    touched.push(piece.arm);
-                }
-            }
-            arm.device.arrived(now, &waiting, None);
-            if let Some(waiting) = promoted.pass(piece.arm, waiting) {
-                arm.policy.push(waiting);
+            } else if arm.enqueue(piece.arm, waiting, requests, now) {
                 touched.push(piece.arm);
             }
-        };
-        let pieces = striping.for_each_piece(request.start, request.blocks, &mut push);
-        if taken < pieces {
-            return self.pending.set_pieces(sequence, pieces - taken);
+        });
+        if answered < pieces {
+            return self.requests.pending.set_pieces(sequence, pieces - answered);
         }
-        self.pending.set_pieces(sequence, 1);
+        self.requests.pending.set_pieces(sequence, 1);
         let served = Served { end: now, ..Served::default() };
         self.piece_done(&Done { sequence, served, flush: false });
     }
 
-    /// Why the drive refuses the request, if it does.
-    #[inline]
-    fn refusal(&mut self, request: &Request) -> Option<Refusal> {
-        let zones = self.zones.as_mut().filter(|_| request.op == Op::Write)?;
-        zones.write(request.start, request.blocks).err()
+    /// Nothing on the media changes, and no later request waits for a trim.
+    fn trim(&mut self, request: Request) {
+        self.map.trim(&request);
+        let served = Served { end: self.now, ..Served::default() };
+        self.report(request, self.now, &served);
+    }
+
+    fn flush(&mut self, request: Request) {
+        let sequence = self.requests.pending.push(request, self.now);
+        self.requests.pending.set_pieces(sequence, 1);
+        self.flushes.flush_arrived(sequence);
+        self.start_flushes();
     }
 
     /// Nothing of it is written, so no flush waits for it.
@@ -211,28 +210,13 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
     #[inline]
     fn dispatch(&mut self, more: bool) {
         while let Some(number) = self.touched.pop() {
+            let arm = &mut self.arms[number as usize];
             // Nothing is promoted when the foreground is over.
             if more || self.tally.is_waiting() {
-                self.promote(number);
+                arm.promote(number, &mut self.requests, self.now);
             }
-            let arm = &mut self.arms[number as usize];
-            while arm.device.has_room() {
-                let (now, head) = arm.device.free_at(self.now);
-                let picked = arm.policy.pick(&Moment { now, head, drive: &arm.drive });
-                let Some(picked) = picked else { break };
-                arm.device.submit(self.now, &picked);
-            }
+            arm.pick(self.now);
             self.calendar.set(number, key(arm.device.next_event()));
-        }
-    }
-
-    /// Makes foreground requests of what background work has promoted.
-    #[inline]
-    fn promote(&mut self, number: u32) {
-        let Self { arms, pending, promoted, now, .. } = self;
-        let arm = &mut arms[number as usize];
-        while let Some(request) = arm.device.promote(*now) {
-            begin_promoted(arm, number, pending, promoted, (request, *now));
         }
     }
 
@@ -252,9 +236,11 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
 
     #[inline]
     fn piece_done(&mut self, done: &Done) {
-        let Some(pending) = self.pending.piece_done(done.sequence, done.served.hit) else { return };
+        let Some(pending) = self.requests.pending.piece_done(done.sequence, done.served.hit) else {
+            return;
+        };
         let Some(request) = pending.request else {
-            for (arm, waiting) in self.promoted.end(done.sequence) {
+            for (arm, waiting) in self.requests.promoted.end(done.sequence) {
                 self.arms[arm as usize].policy.push(waiting);
                 self.touched.push(arm);
             }
@@ -277,9 +263,9 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
                 }
             }
             if waits > 0 {
-                self.pending.set_pieces(sequence, waits);
+                self.requests.pending.set_pieces(sequence, waits);
             } else if let Some(Pending { request: Some(request), arrival, .. }) =
-                self.pending.piece_done(sequence, false)
+                self.requests.pending.piece_done(sequence, false)
             {
                 self.report(request, arrival, &Served { end: self.now, ..Served::default() });
             }
@@ -293,50 +279,5 @@ impl<D: Device, S: Source> Engine<'_, D, S> {
         self.tally.completed(&completion);
         (self.observer)(&completion);
         self.source.completed(request.tag, self.now);
-    }
-}
-
-/// Makes a foreground request of an arm's background work, at this moment.
-fn begin_promoted<D: Device>(
-    arm: &mut Arm<D>,
-    number: u32,
-    pending: &mut PendingRequests,
-    promoted: &mut PromotedRequests,
-    (request, now): (Promoted, SimTime),
-) {
-    let Promoted { id, op, start, blocks, precedes_writes } = request;
-    let target = arm.drive.target(start, Blocks::new(blocks.into()), op);
-    let sequence = pending.push_promoted(now);
-    let waiting = Waiting { target, arrival: now, sequence, fua: false };
-    arm.device.arrived(now, &waiting, Some(id));
-    if precedes_writes {
-        promoted.begin(number, waiting);
-    }
-    arm.policy.push(waiting);
-}
-
-/// Arms in the order they were touched, each once.
-struct TouchedArms {
-    list: Vec<u32>,
-    marked: Vec<bool>,
-}
-
-impl TouchedArms {
-    fn new(arms: usize) -> Self {
-        Self { list: Vec::new(), marked: vec![false; arms] }
-    }
-
-    #[inline]
-    fn push(&mut self, arm: u32) {
-        if !std::mem::replace(&mut self.marked[arm as usize], true) {
-            self.list.push(arm);
-        }
-    }
-
-    #[inline]
-    fn pop(&mut self) -> Option<u32> {
-        let arm = self.list.pop()?;
-        self.marked[arm as usize] = false;
-        Some(arm)
     }
 }
