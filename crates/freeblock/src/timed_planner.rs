@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use freewheel_units::{Lbn, Op, SimDuration, SimTime};
 
-use super::tasks::Promoted;
-use super::{Foreground, FreeRun, GapUse, GoOn, Opportunity, Planner};
+use crate::foreground::{Foreground, Promoted};
+use crate::opportunity::Opportunity;
+use crate::search::GoOn;
+use crate::{FreeRun, GapUse, Planner};
 use freewheel_model::drive::{Departure, Drive};
 
 /// Makes the decision it is given, once; before and behind it there is time for a look at a clock.

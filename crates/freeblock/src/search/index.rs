@@ -16,12 +16,12 @@ use prefetch_index::prefetch_index;
 use super::arcs::{
     Arcs, COARSE, Collect, FINE, SlotArc, Table, UNITS_MAX, byte_above, raise_row, units,
 };
-use super::bitmap::Bitmap;
 use super::block_start_mask::{BlockStartMask, Track};
 use super::path_arcs::{MinimumGaps, Surface};
 use super::sibling_bounds::{FANOUT, SiblingBounds};
 use super::tracks::{TrackPlace, Tracks};
 use super::wanted::{LayerKey, Wanted};
+use crate::bitmap::Bitmap;
 use freewheel_model::drive::Position;
 
 /// Larger tables do not stay in a cache: searches wait for memory more than they work. So many bytes
@@ -54,7 +54,7 @@ impl Fineness {
 
 /// What a table of a cylinder says of its tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Objective {
+pub(crate) enum Objective {
     /// The most that one of them offers.
     Track,
     /// The most that a path over all of them takes.
@@ -88,7 +88,7 @@ impl BlockMinimum {
 
 /// What surfaces of a cylinder may offer at most.
 #[derive(Debug, Clone)]
-pub(super) struct SurfaceBounds {
+pub(crate) struct SurfaceBounds {
     /// Those that may, the lowest bit for the first.
     surfaces: u64,
     /// By surface.
@@ -125,7 +125,7 @@ impl SurfaceBounds {
 
 /// A node of the tree: level 0 holds the cylinders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Node {
+pub(crate) struct Node {
     pub level: u32,
     pub number: u32,
 }
@@ -183,7 +183,7 @@ struct TrackTotals {
 
 /// The tree over all cylinders.
 #[derive(Debug, Clone)]
-pub(super) struct Index {
+pub(crate) struct Index {
     maker: TableBuilder,
     levels: Vec<Level>,
     /// Worth in one unit of a table, as a power of two.

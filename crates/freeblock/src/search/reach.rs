@@ -2,14 +2,14 @@
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
-use super::Opportunity;
 use super::arcs::SlotArc;
 use super::block_start_mask::{BlockStartMask, Turn};
+use crate::opportunity::Opportunity;
 use freewheel_model::drive::{Departure, Drive, Position};
 
 /// A stay on a track, in nanoseconds from the beginning of the gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DwellWindow {
+pub(crate) struct DwellWindow {
     pub from: u64,
     pub to: u64,
 }
@@ -23,7 +23,7 @@ impl DwellWindow {
 
 /// A gap with the drive it is on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reach<'a> {
+pub(crate) struct Reach<'a> {
     drive: &'a Drive,
     pub gap: Opportunity,
     /// Length of the gap, seek included.

@@ -22,7 +22,7 @@ use freewheel_model::drive::Position;
 
 /// Something wanted, with the time at which it passes, in nanoseconds from the beginning of the gap.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(crate) struct Step {
     pub start: u64,
     pub end: u64,
     pub surface: u32,
@@ -33,7 +33,7 @@ pub(super) struct Step {
 
 /// The heaviest chains over a set of steps.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Chains {
+pub(crate) struct Chains {
     /// Where more are wanted on a cylinder, a chain stays on its best track.
     steps_max: u32,
     steps: Vec<Step>,
@@ -56,7 +56,7 @@ const NONE: u32 = u32::MAX;
 
 /// A chain: its worth, and its last step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chain {
+pub(crate) struct Chain {
     pub worth: u64,
     last: u32,
 }
@@ -67,7 +67,7 @@ impl Chain {
 
 /// Worth of what can be had on a cylinder when no other is visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct CylinderWorth {
+pub(crate) struct CylinderWorth {
     /// Items on all tracks.
     pub items: u32,
     /// On all tracks together, each without regard to the others: no chain is heavier.

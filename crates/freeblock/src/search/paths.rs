@@ -6,17 +6,19 @@
 
 use freewheel_units::Op;
 
+use super::best_first::Search;
 use super::chains::{Chain, Chains, CylinderWorth};
+use super::field::Field;
+use super::known::Known;
 use super::reach::Reach;
 use super::region_weights::RegionWeights;
-use super::search::{Field, Known, Search};
 use super::tracks::Tracks;
 use super::wanted::{Timed, Wanted};
 use freewheel_model::drive::Position;
 
 /// Plans of several stops, with the memory they are made in.
 #[derive(Debug, Clone)]
-pub(super) struct Paths {
+pub(crate) struct Paths {
     at_source: Chains,
     at_destination: Chains,
     at_third: Chains,

@@ -3,7 +3,8 @@
 use freewheel_units::Op;
 
 use crate::bitmap::Bitmap;
-use crate::tracks::{TrackExtent, Tracks};
+use crate::search::track_extent::TrackExtent;
+use crate::search::tracks::Tracks;
 use freewheel_model::drive::{Divisor, Position};
 
 /// What the blocks of a layer have in common.

@@ -7,17 +7,19 @@
 mod begins;
 mod layer;
 mod next;
+mod ration;
 
 use freewheel_units::{Blocks, Bytes, Op};
 
 use super::arcs::Collect;
-use super::bitmap::{Bitmap, take_long_run};
 use super::reach::{DwellWindow, Reach};
-use super::tracks::{Passing, TrackExtent, TrackPlace, Tracks, blocks_in};
+use super::track_extent::TrackExtent;
+use super::tracks::{Passing, TrackPlace, Tracks, blocks_in};
+use crate::bitmap::{Bitmap, take_long_run};
 use begins::Begins;
-pub(super) use begins::Ration;
+pub(crate) use begins::Ration;
 use freewheel_model::drive::Position;
-pub(super) use layer::Layer;
+pub(crate) use layer::Layer;
 pub use layer::LayerKey;
 use layer::Piece;
 
@@ -34,7 +36,7 @@ pub struct Delivered {
 
 /// All that is wanted.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     layers: Vec<Layer>,
     /// Most memory that pieces of unfinished blocks may take, in blocks of 512 B.
     held_max: u64,
@@ -47,7 +49,7 @@ pub(super) struct Wanted {
 
 /// Something wanted in consecutive sectors: a wanted block, or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Item {
+pub(crate) struct Item {
     /// First block of 512 B.
     pub first: u64,
     pub blocks: u32,
@@ -60,7 +62,7 @@ pub(super) struct Item {
 
 /// Items, and their worth together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Sum {
+pub(crate) struct Sum {
     pub items: u32,
     pub value: u32,
 }
@@ -68,7 +70,7 @@ pub(super) struct Sum {
 /// A bound on the worth of sectors, by their number alone: of those that are read, or of those that are
 /// written, as a plan does one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Ceiling {
+pub(crate) struct Ceiling {
     reads: CeilingOf,
     writes: CeilingOf,
 }
@@ -98,7 +100,7 @@ impl CeilingOf {
 
 /// An item of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Timed {
+pub(crate) struct Timed {
     /// When it begins, in nanoseconds from the beginning of the gap.
     pub at: u64,
     pub item: Item,

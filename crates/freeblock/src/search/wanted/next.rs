@@ -1,7 +1,8 @@
 //! What is wanted next, in the order of the blocks.
 
 use super::{Layer, Wanted};
-use crate::tracks::{TrackExtent, Tracks};
+use crate::search::track_extent::TrackExtent;
+use crate::search::tracks::Tracks;
 
 impl Wanted {
     /// The first wanted items of a layer at or behind `from` that follow on each other on one track:

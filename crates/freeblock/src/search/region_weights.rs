@@ -23,7 +23,7 @@ const EVERY: u64 = 64;
 
 /// Prices of regions, in fixed point.
 #[derive(Debug, Clone)]
-pub(super) struct RegionWeights {
+pub(crate) struct RegionWeights {
     /// Cylinders of a region, as a power of two.
     shift: u32,
     /// By region.
@@ -201,7 +201,7 @@ mod tests {
     use freewheel_model::drive::Drive;
 
     fn region_weights() -> (Tracks, Index, RegionWeights) {
-        prices_on(include_str!("../../../drives/atlas10k.toml"))
+        prices_on(include_str!("../../../../drives/atlas10k.toml"))
     }
 
     fn prices_on(drive: &str) -> (Tracks, Index, RegionWeights) {
@@ -281,8 +281,8 @@ mod tests {
             seed: u64, steps in 1u64..60,
             // Whose regions are nodes of the tree, and lie between two levels of it.
             drive in prop::sample::select(vec![
-                include_str!("../../../drives/atlas10k.toml"),
-                include_str!("../../../drives/tr96.toml"),
+                include_str!("../../../../drives/atlas10k.toml"),
+                include_str!("../../../../drives/tr96.toml"),
             ]),
         ) {
             const CHUNKS: u64 = 97;
