@@ -7,7 +7,7 @@ use freewheel_units::{Lbn, Op};
 
 use crate::FreeRun;
 use crate::opportunity::Opportunity;
-use crate::search::{DwellWindow, Field, Reach, Timed};
+use crate::search::{CylinderRange, DwellWindow, Field, Reach, Timed};
 use freewheel_model::drive::{Departure, Drive, Position};
 
 /// The run to do next with the head like this: on its cylinder whatever passes first, switches of
@@ -35,11 +35,8 @@ fn nearest<T>(
     here: u32,
     mut look: impl FnMut(&Field<'_>, u32) -> Option<T>,
 ) -> Option<T> {
-    let distance = |(first, last): (u32, u32)| match (first > here, last < here) {
-        (true, _) => (first - here, false),
-        (_, true) => (here - last, true),
-        _ => (0, false),
-    };
+    // Of equally near ones the higher first.
+    let distance = |cylinders: CylinderRange| (cylinders.distance(here), cylinders.last < here);
     let root = field.index.root();
     let mut frontier = BinaryHeap::from([Reverse((distance(field.index.cylinders(root)), root))]);
     while let Some(Reverse((_, node))) = frontier.pop() {

@@ -394,7 +394,7 @@ impl Scheduler {
         let (from, to) = (start.get(), start.get() + u64::from(blocks));
         let is_priced = self.options.is_priced();
         let Self { deliveries, region_weights, tracks, .. } = self;
-        let is_less = self.wanted.moved(tracks, (from, to), serves, &mut |key, delivered| {
+        let is_less = self.wanted.moved(tracks, from, to, serves, &mut |key, delivered| {
             let size = u64::from(key.size);
             let from = u64::from(key.offset) + delivered.first * size;
             if is_priced {

@@ -109,7 +109,8 @@ impl<const PARTS: usize, const SLOTS: usize> Spans<PARTS, SLOTS> {
     pub fn add_each(
         &mut self,
         place: &TrackPlace<'_>,
-        (sector, size): (u32, u32),
+        sector: u32,
+        size: u32,
         mut bits: u64,
         worth: u32,
         mut show: impl FnMut(u64),
@@ -168,12 +169,12 @@ impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
 
     #[inline]
     fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
-        self.add_each(place, (sector, size), bits, worth, |_| {});
+        self.add_each(place, sector, size, bits, worth, |_| {});
     }
 
     #[inline]
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
-        self.add_each(place, (sector, size), 1, worth, |_| {});
+        self.add_each(place, sector, size, 1, worth, |_| {});
     }
 
     fn clear(&mut self) {
@@ -423,7 +424,7 @@ mod tests {
             let bits = if fit < 64 { bits & ((1 << fit) - 1) } else { bits };
             let (mut each, mut items) = (Quarters::NONE, Quarters::NONE);
             let mut begins = Vec::new();
-            each.add_each(&place, (sector, size), bits, worth, |begin| begins.push(begin));
+            each.add_each(&place, sector, size, bits, worth, |begin| begins.push(begin));
             let mut plain = Vec::new();
             for item in (0..64).filter(|item| bits >> item & 1 == 1) {
                 let first = sector + item * size;

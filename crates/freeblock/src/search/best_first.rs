@@ -78,13 +78,13 @@ impl Search<'_> {
                 let ReachableNode { node, arc, length } = reached;
                 let (price, wanted) = (price(node), index.bound(node, arc).into());
                 let (best, cylinders) = (enough(best), index.cylinders(node));
-                best.may_lose_to(wanted * price, length, cylinders.0).then_some(())?;
+                best.may_lose_to(wanted * price, length, cylinders.first).then_some(())?;
                 // Of what is wanted, and of what can pass in the time, the lesser.
                 let sectors = tracks.sectors_max(cylinders);
                 let passing = ceiling.of(reach.sectors_in(length, sectors));
                 let bound = passing.min(wanted) * price;
                 let room = if best.room < Known::FIRST { length } else { 0 };
-                best.may_lose_to(bound, length, cylinders.0)
+                best.may_lose_to(bound, length, cylinders.first)
                     .then(|| Candidate::new(bound, room, node, arc))
             };
         let root = ReachableNode::new(field, reach, field.index.root());
@@ -121,7 +121,7 @@ impl Search<'_> {
             // The slots of the whole node leave most children out before their own are worked out.
             let known = u32::try_from(best.floor() / price(node)).unwrap_or(u32::MAX);
             let mut below = std::mem::take(&mut self.frontier.below);
-            ReachableNode::below(field, reach, (node, candidate.arc()), known, &mut below);
+            ReachableNode::below(field, reach, node, candidate.arc(), known, &mut below);
             for child in below.drain(..) {
                 if let Some(candidate) = bound(field, child, best)
                     && self.frontier.push(candidate)

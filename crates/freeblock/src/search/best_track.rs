@@ -10,9 +10,10 @@
 use freewheel_units::Op;
 
 use super::best_first::Search;
+use super::cylinder_range::CylinderRange;
 use super::field::Field;
 use super::frontier::COLD_LEVELS;
-use super::index::{Index, Node, SurfaceBounds};
+use super::index::{Index, Node, SurfaceBounds, SurfaceQuery};
 use super::known::Known;
 use super::reach::Reach;
 use super::tracks::{Tracks, Window};
@@ -41,7 +42,7 @@ struct Limits {
 impl Limits {
     fn of(field: &Field<'_>, reach: &Reach<'_>) -> Self {
         let Field { tracks, wanted, index } = field;
-        let sectors = tracks.sectors_max((0, tracks.cylinders() - 1));
+        let sectors = tracks.sectors_max(tracks.all_cylinders());
         let block_ns = reach.passing_ns(index.least_sectors(), sectors);
         Self { ops: wanted.ops(), ceiling: field.ceiling(), block_ns }
     }
@@ -67,7 +68,8 @@ impl Visits {
         tracks: &Tracks,
         reach: &Reach<'_>,
         limits: &Limits,
-        (at, op): (Position, Op),
+        at: Position,
+        op: Op,
         sectors: u32,
     ) -> Visit {
         let [from, to] = [reach.gap.from, reach.gap.to].map(|there| there.surface == at.surface);
@@ -89,21 +91,22 @@ fn offers_on(
     Field { tracks, index, .. }: &Field<'_>,
     reach: &Reach<'_>,
     limits: &Limits,
-    (cylinder, known): (u32, u32),
+    cylinder: u32,
+    known: u32,
     offers: &mut SurfaceBounds,
 ) {
     let all = u64::MAX >> (u64::BITS - tracks.surfaces());
     let ends = [reach.gap.from.surface, reach.gap.to.surface];
     let ends = ends.into_iter().fold(0, |bits, surface| bits | 1 << surface);
-    let sectors = tracks.sectors_max((cylinder, cylinder));
+    let sectors = tracks.sectors_max(CylinderRange::one(cylinder));
     for (surfaces, switches) in [(ends, false), (all & !ends, true)] {
         if let Some(stay) = reach.longest_at(cylinder, switches) {
-            let passing = limits.ceiling.of(reach.sectors_in(stay.1, sectors));
+            let passing = limits.ceiling.of(reach.sectors_in(stay.length(), sectors));
             if passing > known.into() {
                 let passing = u32::try_from(passing).unwrap_or(u32::MAX);
                 let begins_in = reach.begins_in(stay, limits.block_ns);
-                let of = (cylinder, surfaces);
-                index.offers(tracks, of, (known, passing), begins_in, offers);
+                let query = SurfaceQuery { cylinder, surfaces, known, passing, begins_in };
+                index.offers(tracks, &query, offers);
             }
         }
     }
@@ -124,10 +127,10 @@ fn better_on(
     let mut better = None;
     let mut known = best;
     for &op in limits.ops {
-        let visit = visits.get(tracks, reach, limits, (at, op), place.sectors());
+        let visit = visits.get(tracks, reach, limits, at, op, place.sectors());
         if visit.most > known.into() {
             let passing = tracks.passing(&place, &visit.window);
-            let value = wanted.value(tracks, at, &place, (passing, op), known).value;
+            let value = wanted.value(tracks, at, &place, passing, op, known).value;
             if value > known {
                 known = value;
                 better = Some(Best { at, op, value });
@@ -159,7 +162,7 @@ impl Found {
 
     /// Whether a track of this worth and room, of this cylinder and behind `turn` others on it, is
     /// better.
-    fn loses_to(&self, value: u32, room: u64, (cylinder, turn): (u32, u32)) -> bool {
+    fn loses_to(&self, value: u32, room: u64, cylinder: u32, turn: u32) -> bool {
         let before = (self.cylinder, self.turn).cmp(&(cylinder, turn));
         value.cmp(&self.best.value).then(room.cmp(&self.room)).then(before).is_gt()
     }
@@ -178,7 +181,7 @@ pub(crate) fn best_track(
     let mut offers = SurfaceBounds::NONE;
     let mut consider = |field: &Field<'_>, cylinder: u32, first: u32| {
         let least = |found| u32::try_from(Found::known(found).floor()).unwrap_or(u32::MAX);
-        offers_on(field, reach, &limits, (cylinder, least(found)), &mut offers);
+        offers_on(field, reach, &limits, cylinder, least(found), &mut offers);
         let mut visits = Visits::default();
         found = found.map(|found| Found { turn: 0, ..found });
         let is_end = [reach.gap.from, reach.gap.to].iter().any(|end| end.cylinder == cylinder);
@@ -192,13 +195,13 @@ pub(crate) fn best_track(
             let at = Position { cylinder, surface: (first + turn) % u64::BITS };
             if let Some(found) = found.filter(|found| most == found.best.value) {
                 let room = limits.ops.iter().map(|&op| reach.room(at, op)).max().unwrap_or(0);
-                if !found.loses_to(most, room, (rank, turn)) {
+                if !found.loses_to(most, room, rank, turn) {
                     continue;
                 }
             }
             if let Some(best) = better_on(least(found), field, reach, &limits, at, &mut visits) {
                 let room = reach.room(at, best.op);
-                if found.is_none_or(|found| found.loses_to(best.value, room, (rank, turn))) {
+                if found.is_none_or(|found| found.loses_to(best.value, room, rank, turn)) {
                     found = Some(Found { best, room, turn, cylinder: rank });
                 }
             }
@@ -269,7 +272,7 @@ mod tests {
             }
             let window = tracks.window(reach.time(stay.from), stay.length());
             let passing = tracks.passing(&place, &window);
-            let value = wanted.value(tracks, at, &place, (passing, Op::Read), 0).value;
+            let value = wanted.value(tracks, at, &place, passing, Op::Read, 0).value;
             let room = reach.room(at, Op::Read);
             if value > 0 && best.is_none_or(|(best, most)| (value, room) > (best.value, most)) {
                 best = Some((Best { at, op: Op::Read, value }, room));

@@ -116,7 +116,7 @@ impl<const SLOTS: usize> Collect for Track<SLOTS> {
     #[inline]
     fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
         let mut marks = 0;
-        self.spans.add_each(place, (sector, size), bits, worth, |begin| {
+        self.spans.add_each(place, sector, size, bits, worth, |begin| {
             marks |= 1 << (begin / STEPS % PARTS);
         });
         self.marks.0 |= marks;

@@ -86,7 +86,7 @@ impl CylinderWorth {
             let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { continue };
             let window = tracks.window(reach.time(stay.from), stay.length());
             let passing = tracks.passing(&place, &window);
-            let Sum { items, value } = wanted.value(tracks, at, &place, (passing, op), 0);
+            let Sum { items, value } = wanted.value(tracks, at, &place, passing, op, 0);
             within.items += items;
             within.sum += value;
             if value > within.most {
@@ -95,6 +95,15 @@ impl CylinderWorth {
         }
         within
     }
+}
+
+/// Where steps are gathered.
+pub(crate) struct StepSource {
+    pub cylinder: u32,
+    pub surfaces: Range<u32>,
+    pub op: Op,
+    /// Of the cylinder's region.
+    pub price: u64,
 }
 
 impl Chains {
@@ -109,16 +118,15 @@ impl Chains {
         if within.items <= self.steps_max { 0..tracks.surfaces() } else { best..best + 1 }
     }
 
-    /// Gathers all that is wanted in direction `op` on some surfaces of a cylinder.
+    /// Gathers all that is wanted there.
     pub fn gather(
         &mut self,
         tracks: &Tracks,
         wanted: &Wanted,
         reach: &Reach<'_>,
-        (cylinder, surfaces): (u32, Range<u32>),
-        op: Op,
-        price: u64,
+        source: StepSource,
     ) {
+        let StepSource { cylinder, surfaces, op, price } = source;
         self.steps.clear();
         let rotation = tracks.drive().rotation();
         for surface in surfaces {

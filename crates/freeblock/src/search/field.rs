@@ -14,6 +14,6 @@ pub(crate) struct Field<'a> {
 impl Field<'_> {
     /// What sectors that pass can be worth at most.
     pub fn ceiling(&self) -> Ceiling {
-        self.wanted.ceiling(self.tracks.sectors_max((0, self.tracks.cylinders() - 1)))
+        self.wanted.ceiling(self.tracks.sectors_max(self.tracks.all_cylinders()))
     }
 }

@@ -137,7 +137,7 @@ impl ReachableNode {
 
     /// Whether tracks there that offer as much as the best may be better than it.
     pub fn may_beat(&self, field: &Field<'_>, best: Known) -> bool {
-        best.may_lose_to(best.worth, self.length, field.index.cylinders(self.node).0)
+        best.may_lose_to(best.worth, self.length, field.index.cylinders(self.node).first)
     }
 
     /// Adds to `below` the children of a node that may offer more than `known` in its slots. Memory of the
@@ -146,7 +146,8 @@ impl ReachableNode {
     pub fn below(
         field: &Field<'_>,
         reach: &Reach<'_>,
-        (node, arc): (Node, SlotArc),
+        node: Node,
+        arc: SlotArc,
         known: u32,
         below: &mut Vec<Self>,
     ) {

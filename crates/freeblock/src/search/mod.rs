@@ -6,6 +6,7 @@ mod best_first;
 mod best_track;
 mod block_start_mask;
 mod chains;
+mod cylinder_range;
 mod field;
 mod frontier;
 mod greedy;
@@ -23,6 +24,7 @@ mod wanted;
 
 pub use best_first::{GoOn, SearchProgress};
 pub(crate) use best_first::{Search, SearchCost};
+pub(crate) use cylinder_range::CylinderRange;
 pub(crate) use field::Field;
 pub(crate) use frontier::Frontier;
 pub(crate) use greedy::plan as plan_greedily;

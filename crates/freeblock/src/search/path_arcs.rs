@@ -45,7 +45,7 @@ impl Collect for Surface {
 
     #[inline]
     fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
-        self.all.add_each(place, (sector, size), bits, worth, |_| {});
+        self.all.add_each(place, sector, size, bits, worth, |_| {});
     }
 
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {

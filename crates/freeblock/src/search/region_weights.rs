@@ -195,6 +195,7 @@ mod tests {
     use freewheel_units::Prng;
     use proptest::prelude::*;
 
+    use super::super::cylinder_range::CylinderRange;
     use super::super::index::{Fineness, Objective};
     use super::super::wanted::Wanted;
     use super::*;
@@ -321,7 +322,7 @@ mod tests {
                 for level in 0..index.levels() {
                     for number in 0..index.nodes(level) as u32 {
                         let node = Node { level, number };
-                        let (first, last) = index.cylinders(node);
+                        let CylinderRange { first, last } = index.cylinders(node);
                         let plain = (first..=last).map(|cylinder| region_weights.of_cylinder(cylinder));
                         prop_assert_eq!(Some(region_weights.of_node(node)), plain.max());
                     }

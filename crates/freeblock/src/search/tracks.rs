@@ -6,6 +6,7 @@ use std::sync::Arc;
 use freewheel_units::{Angle, Bytes, Lbn, SimTime};
 use prefetch_index::prefetch_index;
 
+use super::cylinder_range::CylinderRange;
 use super::regular_tracks::RegularTracks;
 use super::track_extent::{TrackExtent, TrackId};
 use freewheel_model::drive::{Drive, Physical, Position, Zone};
@@ -139,6 +140,10 @@ impl Tracks {
         self.zone_of_cylinder.len() as u32
     }
 
+    pub fn all_cylinders(&self) -> CylinderRange {
+        CylinderRange { first: 0, last: self.cylinders() - 1 }
+    }
+
     /// Memory they take.
     pub fn memory(&self) -> Bytes {
         let several = self.several.values().map(Vec::capacity).sum::<usize>();
@@ -210,12 +215,12 @@ impl Tracks {
         Some(TrackPlace { zone, start: zone.track_start(cylinder, surface) })
     }
 
-    /// Most sectors of any track on the cylinders `first..=last`.
+    /// Most sectors of any track on these cylinders.
     #[inline]
-    pub fn sectors_max(&self, (first, last): (u32, u32)) -> u32 {
+    pub fn sectors_max(&self, cylinders: CylinderRange) -> u32 {
         let zone = |cylinder: u32| usize::from(self.zone_of_cylinder[cylinder as usize]);
         let zones = self.drive.layout().zones();
-        let (first, last) = (zone(first), zone(last));
+        let (first, last) = (zone(cylinders.first), zone(cylinders.last));
         if first == last
             && let Some(zone) = zones.get(first)
         {

@@ -186,7 +186,8 @@ impl Layer {
     pub(super) fn for_each_in_pieces(
         tracks: &Tracks,
         layer: &mut Self,
-        (from, to): (u64, u64),
+        from: u64,
+        to: u64,
         mut visit: impl FnMut(&mut Self, u64),
     ) {
         let (mut at, end) = (layer.start(from), layer.start(to));
