@@ -5,31 +5,18 @@
 //! background task wants, on the way or elsewhere, and is on the foreground request's track in time
 //! (osdi00 sections 2 and 4).
 
-mod arcs;
 mod bitmap;
-mod block_start_mask;
-mod chains;
 mod effort;
 mod estimate;
 mod foreground;
-mod greedy;
 mod idle;
 mod idle_timer;
-mod index;
 mod opportunity;
-mod path_arcs;
-mod paths;
-mod reach;
-mod region_weights;
-mod regular_tracks;
 mod scheduler;
 mod search;
-mod sibling_bounds;
 pub mod tasks;
 mod timed_planner;
-mod tracks;
 pub mod uses;
-mod wanted;
 
 use std::sync::Arc;
 
@@ -39,14 +26,12 @@ pub use effort::{ByNodes, Effort};
 pub use estimate::{Estimate, PredictionMark, TailModel};
 pub use foreground::{Foreground, PromotionId};
 pub use idle_timer::{Adapt, IdleTimer, Step};
-pub use index::Fineness;
 pub use opportunity::{Ends, Opportunity};
 pub use scheduler::{Delivery, Options, Rule, STEPS_MAX, Scheduler};
-pub use search::{GoOn, SearchProgress};
+pub use search::{Delivered, Fineness, GoOn, LayerKey, SearchProgress};
 pub use timed_planner::{TimedPlanner, Timer};
-pub use wanted::{Delivered, LayerKey};
 
-use self::tasks::Promoted;
+use self::foreground::Promoted;
 use freewheel_model::drive::{Access, Departure, Drive};
 
 /// Consecutive blocks to be read or written in passing, most often on one track: what follows on the

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use freewheel_units::SimTime;
 
-use super::{
-    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, GoOn, IdlePlanner, Opportunity, Planner,
-    Promoter, WriteCache,
+use crate::opportunity::Opportunity;
+use crate::search::GoOn;
+use crate::{
+    ForegroundEvent, ForegroundObserver, FreeRun, GapUse, IdlePlanner, Planner, Promoter,
+    WriteCache,
 };
 use freewheel_model::drive::Drive;
 

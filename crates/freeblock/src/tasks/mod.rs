@@ -35,6 +35,7 @@
 mod abort;
 mod claim;
 mod grid;
+mod layer;
 mod memory;
 mod promote;
 mod spec;
@@ -49,20 +50,22 @@ use std::sync::Arc;
 use crate::{ForegroundEvent, ForegroundObserver};
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
-use self::claim::{Layer, Shape};
-use self::promote::PromotedWrite;
+use self::layer::{Layer, Shape};
 use self::spec::{Runs, check_overlap, runs};
 use self::task::{Task, count};
 use self::weights::{Contest, WeightedTask, by_deadline, by_room};
-use self::writes::{PendingWrites, Writer, bounds};
-use super::bitmap::Bitmap;
-use super::{
-    Foreground, FreeRun, GoOn, Opportunity, Options, Planner, PromotionId, Scheduler, TailModel,
-};
+use self::writes::{PendingWrites, PromotedWrite, Writer, bounds};
+use crate::bitmap::Bitmap;
+use crate::estimate::TailModel;
+use crate::foreground::{Foreground, PromotionId};
+use crate::opportunity::Opportunity;
+use crate::scheduler::{Options, Scheduler};
+use crate::search::GoOn;
+use crate::{FreeRun, Planner};
 use freewheel_model::drive::{Departure, Drive};
 
+pub use crate::foreground::Promoted;
 pub use memory::Memory;
-pub use promote::Promoted;
 pub use spec::{
     BLOCK_SIZE_MAX, BlockSelection, Counts, Extent, LAYERS_MAX, Pace, Priority,
     REPEATED_EXTENTS_MAX, TaskError, TaskId, TaskSpec, Until,

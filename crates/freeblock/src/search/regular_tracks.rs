@@ -6,12 +6,12 @@
 use freewheel_units::Bytes;
 use prefetch_index::prefetch_index;
 
-use super::tracks::{TrackExtent, TrackId};
+use super::track_extent::{TrackExtent, TrackId};
 use freewheel_model::drive::Position;
 
 /// The stretches of tracks with one, by position.
 #[derive(Debug, Clone)]
-pub(super) struct RegularTracks {
+pub(crate) struct RegularTracks {
     /// By cylinder, the row of its first surface.
     row_of_cylinder: Vec<u32>,
     rows: Vec<Row>,

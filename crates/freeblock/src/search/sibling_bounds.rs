@@ -6,7 +6,7 @@ use prefetch_index::prefetch_index;
 use super::arcs::{SlotArc, worth};
 
 /// Children of a node: a power of two.
-pub(super) const FANOUT: usize = 16;
+pub(crate) const FANOUT: usize = 16;
 
 /// Arcs of as many slots that lie side by side in a [`Line`], by the first of them.
 const NEAR: usize = 4;
@@ -14,7 +14,7 @@ const NEAR: usize = 4;
 /// What siblings offer in [`NEAR`] arcs side by side: a line of the cache.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct Line([[u8; NEAR]; FANOUT]);
+pub(crate) struct Line([[u8; NEAR]; FANOUT]);
 
 impl Line {
     /// Of the siblings the greatest worth in each of its arcs.
@@ -43,7 +43,7 @@ impl Line {
 /// Families of a level: the tables of up to [`FANOUT`] siblings each, in lines by number of slots and
 /// then by first slot. A search looks at about the same arc of all siblings, which is one line.
 #[derive(Debug, Clone)]
-pub(super) struct SiblingBounds {
+pub(crate) struct SiblingBounds {
     /// Slots of a turn.
     slots: usize,
     lines: Vec<Line>,

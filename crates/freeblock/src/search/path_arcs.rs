@@ -16,7 +16,7 @@ const PARTS: usize = 4;
 
 /// What is wanted on one of the surfaces.
 #[derive(Debug, Clone)]
-pub(super) struct Surface {
+pub(crate) struct Surface {
     all: Spans<PARTS>,
     /// Of it the pieces of blocks, which may be as short as a sector.
     pieces: Spans<PARTS>,
@@ -45,7 +45,7 @@ impl Collect for Surface {
 
     #[inline]
     fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
-        self.all.add_each(place, (sector, size), bits, worth, |_| {});
+        self.all.add_each(place, sector, size, bits, worth, |_| {});
     }
 
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
@@ -62,7 +62,7 @@ impl Collect for Surface {
 /// How many parts of slots lie at least between the ends of what is read on two surfaces: a change of
 /// heads, and what is read after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct MinimumGaps {
+pub(crate) struct MinimumGaps {
     /// If that is a whole block.
     block: usize,
     /// If it is a piece of one.

@@ -1,11 +1,13 @@
 //! The paper's rule (osdi00 section 4): the one track with most wanted blocks.
 
+use super::best_first::Search;
+use super::best_track::best_track;
+use super::field::Field;
 use super::reach::Reach;
-use super::search::{Field, Search, best_track};
 use super::wanted::Timed;
 
 /// Adds to `items` what can be had on the best track.
-pub(super) fn plan(
+pub(crate) fn plan(
     field: &Field<'_>,
     reach: &Reach<'_>,
     search: &mut Search<'_>,

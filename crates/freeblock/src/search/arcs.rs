@@ -7,15 +7,15 @@ use super::tracks::TrackPlace;
 use freewheel_model::drive::Divisor;
 
 /// Slots of a turn: a power of two, as all numbers of slots.
-pub(super) const COARSE: usize = 16;
+pub(crate) const COARSE: usize = 16;
 
 /// Slots of a turn where memory is slow, so that it is better to look at less of it.
-pub(super) const FINE: usize = 32;
+pub(crate) const FINE: usize = 32;
 
 /// Slots of a window: the first, and how many. All of them stand for any window up to a turn, one
 /// more for any at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SlotArc {
+pub(crate) struct SlotArc {
     pub first: usize,
     pub slots: usize,
 }
@@ -23,7 +23,7 @@ pub(super) struct SlotArc {
 /// Worth of what is wanted on a track by the slot that it begins in and the part of a slot that it
 /// ends in, of which a slot has `PARTS`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Spans<const PARTS: usize, const SLOTS: usize = COARSE> {
+pub(crate) struct Spans<const PARTS: usize, const SLOTS: usize = COARSE> {
     /// `[last part of its slot][slots on][first slot]`: how many slots on the one is that it ends in.
     /// What ends further on than all of a turn counts in its last part.
     worth: [[[u32; SLOTS]; SLOTS]; PARTS],
@@ -36,10 +36,10 @@ pub(super) struct Spans<const PARTS: usize, const SLOTS: usize = COARSE> {
 
 /// Worth by arc: `[number of slots - 1][first slot]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Arcs<const SLOTS: usize = COARSE>(pub [[u16; SLOTS]; SLOTS]);
+pub(crate) struct Arcs<const SLOTS: usize = COARSE>(pub [[u16; SLOTS]; SLOTS]);
 
 /// What is shown of a track thing by thing.
-pub(super) trait Collect {
+pub(crate) trait Collect {
     /// `count` whole blocks of `size` sectors each that follow on each other on a track from `sector`
     /// on, each of the same worth.
     fn add_run(
@@ -79,7 +79,7 @@ impl<const PARTS: usize, const SLOTS: usize> Spans<PARTS, SLOTS> {
 
     /// Adds what begins in a slot and ends in a part of one, whole turns not taken off.
     #[inline]
-    pub(super) fn add_to(&mut self, first: u64, last_part: u64, worth: u32) {
+    pub(crate) fn add_to(&mut self, first: u64, last_part: u64, worth: u32) {
         self.used |= self.add_at(first, last_part, worth);
         self.total += worth;
     }
@@ -109,7 +109,8 @@ impl<const PARTS: usize, const SLOTS: usize> Spans<PARTS, SLOTS> {
     pub fn add_each(
         &mut self,
         place: &TrackPlace<'_>,
-        (sector, size): (u32, u32),
+        sector: u32,
+        size: u32,
         mut bits: u64,
         worth: u32,
         mut show: impl FnMut(u64),
@@ -168,12 +169,12 @@ impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
 
     #[inline]
     fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
-        self.add_each(place, (sector, size), bits, worth, |_| {});
+        self.add_each(place, sector, size, bits, worth, |_| {});
     }
 
     #[inline]
     fn add_piece(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, worth: u32) {
-        self.add_each(place, (sector, size), 1, worth, |_| {});
+        self.add_each(place, sector, size, 1, worth, |_| {});
     }
 
     fn clear(&mut self) {
@@ -189,7 +190,7 @@ impl<const PARTS: usize, const SLOTS: usize> Collect for Spans<PARTS, SLOTS> {
 
 /// Worth in units of a power of two, rounded up; the greatest stands for any more than it can say.
 #[inline]
-pub(super) fn units(worth: u32, shift: u32) -> u16 {
+pub(crate) fn units(worth: u32, shift: u32) -> u16 {
     let is_more = u32::from(worth & ((1 << shift) - 1) != 0);
     // With bits left over there is room for one more. Many are worked out at once where nothing is
     // checked.
@@ -203,7 +204,7 @@ const BITS: u32 = 4;
 const BELOW_ONE: u32 = (1f32.to_bits() >> (23 - BITS)) - 1;
 
 /// The most units that a byte can say: of the last but one.
-pub(super) const UNITS_MAX: u64 = 29 << 11;
+pub(crate) const UNITS_MAX: u64 = 29 << 11;
 
 /// Units in a byte, rounded up: exponent and leading bits of a floating-point number. Up to 32 and
 /// multiples by powers of two of what is below are exact, the rest to a sixteenth. Greater worth is
@@ -217,7 +218,7 @@ fn byte(units: u16) -> u8 {
 
 /// Worth that a byte stands for, at least.
 #[inline]
-pub(super) fn worth(byte: u8, shift: u32) -> u32 {
+pub(crate) fn worth(byte: u8, shift: u32) -> u32 {
     match byte {
         0 => 0,
         u8::MAX => u32::MAX,
@@ -230,7 +231,7 @@ pub(super) fn worth(byte: u8, shift: u32) -> u32 {
 
 /// Worth by arc, each in a byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Table<const SLOTS: usize>(pub [[u8; SLOTS]; SLOTS]);
+pub(crate) struct Table<const SLOTS: usize>(pub [[u8; SLOTS]; SLOTS]);
 
 impl<const SLOTS: usize> Table<SLOTS> {
     pub const NONE: Self = Self([[0; SLOTS]; SLOTS]);
@@ -248,12 +249,12 @@ impl<const SLOTS: usize> Table<SLOTS> {
 
 /// The least byte that stands for more than a worth.
 #[inline]
-pub(super) fn byte_above(known: u32, shift: u32) -> u8 {
+pub(crate) fn byte_above(known: u32, shift: u32) -> u8 {
     byte(u16::try_from((known >> shift).saturating_add(1)).unwrap_or(u16::MAX))
 }
 
 /// What ends in the last part of arcs that begin with a slot and grow part by part.
-pub(super) struct Ending<'a, const PARTS: usize, const SLOTS: usize = COARSE> {
+pub(crate) struct Ending<'a, const PARTS: usize, const SLOTS: usize = COARSE> {
     spans: &'a Spans<PARTS, SLOTS>,
     shift: u32,
     /// By the last part of its slot.
@@ -332,7 +333,7 @@ impl<const SLOTS: usize> Arcs<SLOTS> {
 }
 
 #[inline]
-pub(super) fn raise_row<const SLOTS: usize>(row: &mut [u16; SLOTS], others: &[u16; SLOTS]) {
+pub(crate) fn raise_row<const SLOTS: usize>(row: &mut [u16; SLOTS], others: &[u16; SLOTS]) {
     for (worth, other) in row.iter_mut().zip(others) {
         *worth = (*worth).max(*other);
     }
@@ -340,7 +341,7 @@ pub(super) fn raise_row<const SLOTS: usize>(row: &mut [u16; SLOTS], others: &[u1
 
 /// Paths on a surface go on, or begin after those that came from elsewhere, with what ends now.
 #[inline]
-pub(super) fn extend<const SLOTS: usize>(
+pub(crate) fn extend<const SLOTS: usize>(
     path: &mut [u16; SLOTS],
     came: &[u16; SLOTS],
     ending: &[u16; SLOTS],
@@ -362,7 +363,7 @@ mod tests {
     use freewheel_model::drive::{Drive, Position};
 
     static TRACKS: LazyLock<Tracks> = LazyLock::new(|| {
-        let spec = toml::from_str(include_str!("../../../drives/atlas10k.toml")).unwrap();
+        let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
         Tracks::new(&Arc::new(Drive::build(&spec).unwrap()))
     });
 
@@ -423,7 +424,7 @@ mod tests {
             let bits = if fit < 64 { bits & ((1 << fit) - 1) } else { bits };
             let (mut each, mut items) = (Quarters::NONE, Quarters::NONE);
             let mut begins = Vec::new();
-            each.add_each(&place, (sector, size), bits, worth, |begin| begins.push(begin));
+            each.add_each(&place, sector, size, bits, worth, |begin| begins.push(begin));
             let mut plain = Vec::new();
             for item in (0..64).filter(|item| bits >> item & 1 == 1) {
                 let first = sector + item * size;

@@ -16,12 +16,13 @@ use prefetch_index::prefetch_index;
 use super::arcs::{
     Arcs, COARSE, Collect, FINE, SlotArc, Table, UNITS_MAX, byte_above, raise_row, units,
 };
-use super::bitmap::Bitmap;
 use super::block_start_mask::{BlockStartMask, Track};
+use super::cylinder_range::CylinderRange;
 use super::path_arcs::{MinimumGaps, Surface};
 use super::sibling_bounds::{FANOUT, SiblingBounds};
 use super::tracks::{TrackPlace, Tracks};
 use super::wanted::{LayerKey, Wanted};
+use crate::bitmap::Bitmap;
 use freewheel_model::drive::Position;
 
 /// Larger tables do not stay in a cache: searches wait for memory more than they work. So many bytes
@@ -54,7 +55,7 @@ impl Fineness {
 
 /// What a table of a cylinder says of its tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Objective {
+pub(crate) enum Objective {
     /// The most that one of them offers.
     Track,
     /// The most that a path over all of them takes.
@@ -88,7 +89,7 @@ impl BlockMinimum {
 
 /// What surfaces of a cylinder may offer at most.
 #[derive(Debug, Clone)]
-pub(super) struct SurfaceBounds {
+pub(crate) struct SurfaceBounds {
     /// Those that may, the lowest bit for the first.
     surfaces: u64,
     /// By surface.
@@ -123,9 +124,23 @@ impl SurfaceBounds {
     }
 }
 
+/// What is asked about surfaces of one cylinder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SurfaceQuery {
+    pub cylinder: u32,
+    /// One bit each, the lowest for the first.
+    pub surfaces: u64,
+    /// Only surfaces that may offer more are of interest.
+    pub known: u32,
+    /// Worth of all sectors that pass: no surface offers more.
+    pub passing: u32,
+    /// Where in the turn a block must begin to pass wholly.
+    pub begins_in: BlockStartMask,
+}
+
 /// A node of the tree: level 0 holds the cylinders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Node {
+pub(crate) struct Node {
     pub level: u32,
     pub number: u32,
 }
@@ -183,7 +198,7 @@ struct TrackTotals {
 
 /// The tree over all cylinders.
 #[derive(Debug, Clone)]
-pub(super) struct Index {
+pub(crate) struct Index {
     maker: TableBuilder,
     levels: Vec<Level>,
     /// Worth in one unit of a table, as a power of two.
@@ -283,11 +298,11 @@ impl Index {
         let (told, shift) = (&mut self.told, self.shift);
         match &mut self.maker {
             TableBuilder::Tracks(track) => {
-                let arcs = best_track(tracks, wanted, cylinder, track, (told, shift));
+                let arcs = best_track(tracks, wanted, cylinder, track, told, shift);
                 self.put(cylinder, &Table::of(&arcs))
             }
             TableBuilder::FineTracks(track) => {
-                let arcs = best_track(tracks, wanted, cylinder, track, (told, shift));
+                let arcs = best_track(tracks, wanted, cylinder, track, told, shift);
                 self.put(cylinder, &Table::of(&arcs))
             }
             TableBuilder::Paths(surfaces) => {
@@ -363,18 +378,10 @@ impl Index {
         }
     }
 
-    /// Adds to `offers` those of these surfaces of a cylinder, the lowest bit for the first, on which more
-    /// than `known` may be had, but never more than `passing`, of blocks that begin in a window and of
-    /// pieces.
+    /// Adds to `offers` the surfaces on which more than `known` may be had.
     #[inline]
-    pub fn offers(
-        &self,
-        tracks: &Tracks,
-        (cylinder, mut surfaces): (u32, u64),
-        (known, passing): (u32, u32),
-        window: BlockStartMask,
-        offers: &mut SurfaceBounds,
-    ) {
+    pub fn offers(&self, tracks: &Tracks, query: &SurfaceQuery, offers: &mut SurfaceBounds) {
+        let SurfaceQuery { cylinder, mut surfaces, known, passing, begins_in } = *query;
         let first = tracks.track(cylinder, 0) as usize;
         let (totals, marks) = (&self.told.totals[first..], &self.told.marks[first..]);
         while surfaces != 0 {
@@ -385,7 +392,7 @@ impl Index {
                 units => u32::from(units) << self.shift,
             };
             if total > known {
-                let outside = self.least.worth.saturating_mul(marks[surface].outside(window));
+                let outside = self.least.worth.saturating_mul(marks[surface].outside(begins_in));
                 let most = total.saturating_sub(outside).min(passing);
                 offers.most[surface] = most;
                 offers.surfaces |= u64::from(most > known) << surface;
@@ -450,12 +457,13 @@ impl Index {
         Node { level: self.levels() - 1, number: 0 }
     }
 
-    /// Cylinders under a node: the first and the last.
+    /// Cylinders under a node.
     #[inline]
-    pub fn cylinders(&self, node: Node) -> (u32, u32) {
+    pub fn cylinders(&self, node: Node) -> CylinderRange {
         let span = 1 << Self::cylinders_log2(node.level);
         let first = node.number * span;
-        (first, (first + (span - 1)).min(self.levels[0].nodes as u32 - 1))
+        let last = (first + (span - 1)).min(self.levels[0].nodes as u32 - 1);
+        CylinderRange { first, last }
     }
 
     /// Of a node above the cylinders the children that may offer more than `known` in a window.
@@ -532,14 +540,15 @@ fn best_track<const SLOTS: usize>(
     wanted: &Wanted,
     cylinder: u32,
     on_track: &mut Track<SLOTS>,
-    (told, shift): (&mut TrackTotals, u32),
+    told: &mut TrackTotals,
+    shift: u32,
 ) -> Arcs<SLOTS> {
     let mut most = Arcs::NONE;
     for surface in 0..tracks.surfaces() {
         let at = Position { cylinder, surface };
         let Some(place) = tracks.place(at) else { continue };
         let ops = wanted.ops();
-        collect(tracks, wanted, (at, &place), ops, on_track);
+        collect(tracks, wanted, at, &place, ops, on_track);
         let track = tracks.track(cylinder, surface) as usize;
         let total = on_track.spans.total();
         told.totals[track] = units(total, shift);
@@ -550,7 +559,7 @@ fn best_track<const SLOTS: usize>(
         // A plan reads or writes, and marks and totals are of both.
         for op in ops.chunks(1) {
             if ops.len() > 1 {
-                collect(tracks, wanted, (at, &place), op, on_track);
+                collect(tracks, wanted, at, &place, op, on_track);
             }
             most.raise(&on_track.spans, shift);
             if on_track.spans.total() == total {
@@ -576,7 +585,7 @@ fn best_path(
             let at = Position { cylinder, surface };
             let Some(place) = tracks.place(at) else { continue };
             let into = &mut surfaces[used];
-            collect(tracks, wanted, (at, &place), op, into);
+            collect(tracks, wanted, at, &place, op, into);
             let total = into.total();
             used += usize::from(total > 0);
             sectors = place.sectors();
@@ -604,21 +613,22 @@ fn shift(tracks: &Tracks, wanted: &Wanted, told_of: u32) -> u32 {
 fn collect(
     tracks: &Tracks,
     wanted: &Wanted,
-    (at, place): (Position, &TrackPlace<'_>),
+    at: Position,
+    place: &TrackPlace<'_>,
     ops: &[Op],
     into: &mut impl Collect,
 ) {
     into.clear();
     let begins = wanted.begins_on(at.cylinder);
     tracks.for_each_stretch(at, |stretch| {
-        wanted.collect(stretch, place, (ops, begins), into);
+        wanted.collect(stretch, place, ops, begins, into);
     });
 }
 
 /// How far apart ends of what is read on two surfaces lie where a track has so many sectors.
 fn apart(tracks: &Tracks, wanted: &Wanted, sectors: u32) -> MinimumGaps {
     let drive = tracks.fastest();
-    let switches = [Op::Read, Op::Write].map(|op| drive.seek().between_ns(op, (0, 0), true));
+    let switches = [Op::Read, Op::Write].map(|op| drive.seek().between_ns(op, 0, 0, true));
     let switch = switches[0].min(switches[1]);
     let period = drive.rotation().period_ns();
     // Where more becomes wanted the cylinder is worked out anew.

@@ -6,17 +6,19 @@
 
 use freewheel_units::Op;
 
-use super::chains::{Chain, Chains, CylinderWorth};
+use super::best_first::Search;
+use super::chains::{Chain, Chains, CylinderWorth, StepSource};
+use super::field::Field;
+use super::known::Known;
 use super::reach::Reach;
 use super::region_weights::RegionWeights;
-use super::search::{Field, Known, Search};
 use super::tracks::Tracks;
 use super::wanted::{Timed, Wanted};
 use freewheel_model::drive::Position;
 
 /// Plans of several stops, with the memory they are made in.
 #[derive(Debug, Clone)]
-pub(super) struct Paths {
+pub(crate) struct Paths {
     at_source: Chains,
     at_destination: Chains,
     at_third: Chains,
@@ -99,7 +101,8 @@ impl Paths {
                     return best;
                 }
                 let surfaces = at_third.surfaces(tracks, &within);
-                at_third.gather(tracks, wanted, reach, (cylinder, surfaces), op, price);
+                let source = StepSource { cylinder, surfaces, op, price };
+                at_third.gather(tracks, wanted, reach, source);
                 let here = at_third.solve(tracks.surfaces(), reach.cross_ns(0, 0, op)).worth;
                 if here > best.worth {
                     third = Some(Position { cylinder, surface: within.surface });
@@ -172,7 +175,8 @@ fn gather_and_solve(
 ) -> Chain {
     let within = CylinderWorth::new(tracks, wanted, reach, at.cylinder, op);
     let surfaces = chains.surfaces(tracks, &within);
-    chains.gather(tracks, wanted, reach, (at.cylinder, surfaces), op, price);
+    let source = StepSource { cylinder: at.cylinder, surfaces, op, price };
+    chains.gather(tracks, wanted, reach, source);
     if let Some(length) = reversed {
         chains.reverse(length);
     }

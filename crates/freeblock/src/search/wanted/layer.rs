@@ -3,7 +3,8 @@
 use freewheel_units::Op;
 
 use crate::bitmap::Bitmap;
-use crate::tracks::{TrackExtent, Tracks};
+use crate::search::track_extent::TrackExtent;
+use crate::search::tracks::Tracks;
 use freewheel_model::drive::{Divisor, Position};
 
 /// What the blocks of a layer have in common.
@@ -185,7 +186,8 @@ impl Layer {
     pub(super) fn for_each_in_pieces(
         tracks: &Tracks,
         layer: &mut Self,
-        (from, to): (u64, u64),
+        from: u64,
+        to: u64,
         mut visit: impl FnMut(&mut Self, u64),
     ) {
         let (mut at, end) = (layer.start(from), layer.start(to));

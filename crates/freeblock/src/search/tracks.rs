@@ -6,40 +6,15 @@ use std::sync::Arc;
 use freewheel_units::{Angle, Bytes, Lbn, SimTime};
 use prefetch_index::prefetch_index;
 
+use super::cylinder_range::CylinderRange;
 use super::regular_tracks::RegularTracks;
+use super::track_extent::{TrackExtent, TrackId};
 use freewheel_model::drive::{Drive, Physical, Position, Zone};
-
-/// Number of a track: cylinder times surfaces plus surface.
-pub(super) type TrackId = u32;
-
-/// Consecutive blocks in consecutive sectors of one track, as long as there are such.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TrackExtent {
-    /// Its number among all of the drive, below [`Tracks::stretches`].
-    pub id: u32,
-    /// First block.
-    pub first: u64,
-    /// Sector of the first block.
-    pub sector: u32,
-    /// Number of blocks.
-    pub blocks: u32,
-}
-
-impl TrackExtent {
-    /// Of no blocks.
-    pub const NONE: Self = Self { id: 0, first: 0, sector: 0, blocks: 0 };
-
-    /// Behind its last block.
-    #[inline]
-    pub fn end(&self) -> u64 {
-        self.first + u64::from(self.blocks)
-    }
-}
 
 /// Consecutive sectors that pass wholly in a window of time; they may run on past the end of the
 /// track into its beginning, but not further than they began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Passing {
+pub(crate) struct Passing {
     /// The first.
     pub first: u32,
     /// How many, at most a turn.
@@ -48,7 +23,7 @@ pub(super) struct Passing {
 
 /// A window of time, no longer than a turn, by what is at the head.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub(crate) struct Window {
     /// At its beginning.
     phase: u64,
     at: Angle,
@@ -58,14 +33,14 @@ pub(super) struct Window {
 
 /// A track's place in the turn.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TrackPlace<'a> {
+pub(crate) struct TrackPlace<'a> {
     zone: &'a Zone,
     start: Angle,
 }
 
 /// All tracks of a drive with the blocks on them.
 #[derive(Debug, Clone)]
-pub(super) struct Tracks {
+pub(crate) struct Tracks {
     drive: Arc<Drive>,
     /// With the shortest seeks that it may ever have: bounds that are kept hold for them.
     fastest: Arc<Drive>,
@@ -165,6 +140,10 @@ impl Tracks {
         self.zone_of_cylinder.len() as u32
     }
 
+    pub fn all_cylinders(&self) -> CylinderRange {
+        CylinderRange { first: 0, last: self.cylinders() - 1 }
+    }
+
     /// Memory they take.
     pub fn memory(&self) -> Bytes {
         let several = self.several.values().map(Vec::capacity).sum::<usize>();
@@ -236,12 +215,12 @@ impl Tracks {
         Some(TrackPlace { zone, start: zone.track_start(cylinder, surface) })
     }
 
-    /// Most sectors of any track on the cylinders `first..=last`.
+    /// Most sectors of any track on these cylinders.
     #[inline]
-    pub fn sectors_max(&self, (first, last): (u32, u32)) -> u32 {
+    pub fn sectors_max(&self, cylinders: CylinderRange) -> u32 {
         let zone = |cylinder: u32| usize::from(self.zone_of_cylinder[cylinder as usize]);
         let zones = self.drive.layout().zones();
-        let (first, last) = (zone(first), zone(last));
+        let (first, last) = (zone(cylinders.first), zone(cylinders.last));
         if first == last
             && let Some(zone) = zones.get(first)
         {
@@ -348,7 +327,7 @@ impl Passing {
 
 /// Blocks of `stretch` in the sectors `part`: `from..to`, empty when `from >= to`.
 #[inline]
-pub(super) fn blocks_in(stretch: &TrackExtent, part: (u32, u32)) -> (u64, u64) {
+pub(crate) fn blocks_in(stretch: &TrackExtent, part: (u32, u32)) -> (u64, u64) {
     let from = part.0.max(stretch.sector);
     let to = part.1.min(stretch.sector + stretch.blocks).max(from);
     let block = |sector: u32| stretch.first + u64::from(sector) - u64::from(stretch.sector);

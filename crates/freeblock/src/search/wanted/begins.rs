@@ -10,9 +10,6 @@
 
 use std::ops::Range;
 
-use super::super::tracks::TrackId;
-use super::Wanted;
-
 /// So many times the memory may be wanted in pieces without being rationed: when the pieces of
 /// blocks come in random order at most half of these are held at once, and that for a while only.
 /// Then all is begun everywhere, and what there is no memory for is left out of a plan.
@@ -36,6 +33,31 @@ pub(super) struct Begins {
     is_rationed: bool,
     /// There is no memory for another block.
     is_full: bool,
+}
+
+/// Memory for blocks that come in pieces, in blocks of 512 B.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HeldMemory {
+    /// For all wanted blocks that come in pieces.
+    pub needed: u64,
+    /// For the largest one of them.
+    pub largest: u64,
+    /// Most that may be used.
+    pub limit: u64,
+    /// Not used now.
+    pub room: u64,
+}
+
+impl HeldMemory {
+    /// Whether far more is needed than there is.
+    pub fn is_rationed(&self) -> bool {
+        self.needed > ENOUGH * self.limit
+    }
+
+    /// Whether another block might not fit.
+    fn is_full(&self) -> bool {
+        self.largest > self.room
+    }
 }
 
 /// What may be begun from now on.
@@ -93,69 +115,28 @@ impl Begins {
         self.has_moved = true;
         cylinder
     }
-}
 
-impl Wanted {
-    /// Asks for the memory of what is wanted in pieces on the tracks of a cylinder, of which this is the
-    /// first.
-    #[inline]
-    pub fn prefetch(&self, track: TrackId) {
-        for layer in &self.layers {
-            layer.pieces.prefetch(2 * u64::from(track));
-        }
-    }
-
-    /// Whether blocks that come in pieces are begun in gaps that reach a cylinder.
-    #[inline]
-    pub fn begins_on(&self, cylinder: u32) -> bool {
-        self.begins.is_open(cylinder)
-    }
-
-    /// Whether there is memory for blocks that lie where none are begun, by the last ration.
+    /// Whether memory is left for blocks on closed cylinders, by the last [`Self::ration`].
     pub fn has_room_elsewhere(&self) -> bool {
-        self.begins.closed > 0 && !self.begins.is_full
+        self.closed > 0 && !self.is_full
     }
 
-    /// Whether far more blocks that come in pieces are wanted than there is memory for.
-    pub fn is_rationed(&self) -> bool {
-        self.in_pieces().0 > ENOUGH * self.held_max
-    }
-
-    /// Memory for all wanted blocks that come in pieces, and for the largest, in blocks of 512 B.
-    fn in_pieces(&self) -> (u64, u64) {
-        let layers = self.layers.iter().filter(|layer| layer.in_pieces > 0);
-        layers.fold((0, 0), |(all, most), layer| {
-            let block = layer.block_held();
-            (all + layer.in_pieces * block, block.max(most))
-        })
-    }
-
-    /// Says anew where blocks are begun, by what is wanted and how much memory is left. Until the next
-    /// [`Self::decided`] no more than one cylinder is opened, however often it is asked for.
-    pub fn ration(&mut self) -> Ration {
-        let (all, most) = self.in_pieces();
-        let room = self.room();
-        let (is_rationed, is_full) = (all > ENOUGH * self.held_max, most > room);
-        let begins = &mut self.begins;
-        let closes = is_rationed && (is_full || !begins.is_rationed);
-        (begins.is_rationed, begins.is_full) = (is_rationed, is_full);
-        if closes && begins.closed < begins.cylinders {
-            return Ration::Closed(begins.close());
+    /// Opens or closes cylinders; at most one is opened until the next [`Self::decided`].
+    pub fn ration(&mut self, memory: &HeldMemory) -> Ration {
+        let (is_rationed, is_full) = (memory.is_rationed(), memory.is_full());
+        let closes = is_rationed && (is_full || !self.is_rationed);
+        (self.is_rationed, self.is_full) = (is_rationed, is_full);
+        if closes && self.closed < self.cylinders {
+            return Ration::Closed(self.close());
         }
-        let goes_on = begins.is_opening || room >= self.held_max / AGAIN;
-        if begins.closed > 0 && !begins.has_moved && (!is_rationed || !is_full && goes_on) {
-            return Ration::Opened(begins.open());
+        let goes_on = self.is_opening || memory.room >= memory.limit / AGAIN;
+        if self.closed > 0 && !self.has_moved && (!is_rationed || !is_full && goes_on) {
+            return Ration::Opened(self.open());
         }
         Ration::Same
     }
 
-    /// A decision was made: another cylinder may be opened.
     pub fn decided(&mut self) {
-        self.begins.has_moved = false;
-    }
-
-    /// Takes the cylinders on which more may be taken than when their bounds were worked out.
-    pub fn raised(&mut self) -> std::vec::Drain<'_, u32> {
-        self.raised.drain(..)
+        self.has_moved = false;
     }
 }

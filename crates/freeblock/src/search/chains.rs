@@ -22,7 +22,7 @@ use freewheel_model::drive::Position;
 
 /// Something wanted, with the time at which it passes, in nanoseconds from the beginning of the gap.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(crate) struct Step {
     pub start: u64,
     pub end: u64,
     pub surface: u32,
@@ -33,7 +33,7 @@ pub(super) struct Step {
 
 /// The heaviest chains over a set of steps.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Chains {
+pub(crate) struct Chains {
     /// Where more are wanted on a cylinder, a chain stays on its best track.
     steps_max: u32,
     steps: Vec<Step>,
@@ -56,7 +56,7 @@ const NONE: u32 = u32::MAX;
 
 /// A chain: its worth, and its last step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Chain {
+pub(crate) struct Chain {
     pub worth: u64,
     last: u32,
 }
@@ -67,7 +67,7 @@ impl Chain {
 
 /// Worth of what can be had on a cylinder when no other is visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct CylinderWorth {
+pub(crate) struct CylinderWorth {
     /// Items on all tracks.
     pub items: u32,
     /// On all tracks together, each without regard to the others: no chain is heavier.
@@ -86,7 +86,7 @@ impl CylinderWorth {
             let Some(place) = tracks.place(at).filter(|_| stay.length() > 0) else { continue };
             let window = tracks.window(reach.time(stay.from), stay.length());
             let passing = tracks.passing(&place, &window);
-            let Sum { items, value } = wanted.value(tracks, at, &place, (passing, op), 0);
+            let Sum { items, value } = wanted.value(tracks, at, &place, passing, op, 0);
             within.items += items;
             within.sum += value;
             if value > within.most {
@@ -95,6 +95,15 @@ impl CylinderWorth {
         }
         within
     }
+}
+
+/// Where steps are gathered.
+pub(crate) struct StepSource {
+    pub cylinder: u32,
+    pub surfaces: Range<u32>,
+    pub op: Op,
+    /// Of the cylinder's region.
+    pub price: u64,
 }
 
 impl Chains {
@@ -109,16 +118,15 @@ impl Chains {
         if within.items <= self.steps_max { 0..tracks.surfaces() } else { best..best + 1 }
     }
 
-    /// Gathers all that is wanted in direction `op` on some surfaces of a cylinder.
+    /// Gathers all that is wanted there.
     pub fn gather(
         &mut self,
         tracks: &Tracks,
         wanted: &Wanted,
         reach: &Reach<'_>,
-        (cylinder, surfaces): (u32, Range<u32>),
-        op: Op,
-        price: u64,
+        source: StepSource,
     ) {
+        let StepSource { cylinder, surfaces, op, price } = source;
         self.steps.clear();
         let rotation = tracks.drive().rotation();
         for surface in surfaces {

@@ -7,17 +7,19 @@
 mod begins;
 mod layer;
 mod next;
+mod ration;
 
 use freewheel_units::{Blocks, Bytes, Op};
 
 use super::arcs::Collect;
-use super::bitmap::{Bitmap, take_long_run};
 use super::reach::{DwellWindow, Reach};
-use super::tracks::{Passing, TrackExtent, TrackPlace, Tracks, blocks_in};
+use super::track_extent::TrackExtent;
+use super::tracks::{Passing, TrackPlace, Tracks, blocks_in};
+use crate::bitmap::{Bitmap, take_long_run};
 use begins::Begins;
-pub(super) use begins::Ration;
+pub(crate) use begins::Ration;
 use freewheel_model::drive::Position;
-pub(super) use layer::Layer;
+pub(crate) use layer::Layer;
 pub use layer::LayerKey;
 use layer::Piece;
 
@@ -34,7 +36,7 @@ pub struct Delivered {
 
 /// All that is wanted.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     layers: Vec<Layer>,
     /// Most memory that pieces of unfinished blocks may take, in blocks of 512 B.
     held_max: u64,
@@ -47,7 +49,7 @@ pub(super) struct Wanted {
 
 /// Something wanted in consecutive sectors: a wanted block, or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Item {
+pub(crate) struct Item {
     /// First block of 512 B.
     pub first: u64,
     pub blocks: u32,
@@ -60,7 +62,7 @@ pub(super) struct Item {
 
 /// Items, and their worth together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Sum {
+pub(crate) struct Sum {
     pub items: u32,
     pub value: u32,
 }
@@ -68,7 +70,7 @@ pub(super) struct Sum {
 /// A bound on the worth of sectors, by their number alone: of those that are read, or of those that are
 /// written, as a plan does one of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Ceiling {
+pub(crate) struct Ceiling {
     reads: CeilingOf,
     writes: CeilingOf,
 }
@@ -98,7 +100,7 @@ impl CeilingOf {
 
 /// An item of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Timed {
+pub(crate) struct Timed {
     /// When it begins, in nanoseconds from the beginning of the gap.
     pub at: u64,
     pub item: Item,
@@ -114,6 +116,24 @@ struct UsablePiece {
 impl UsablePiece {
     fn blocks(&self) -> u32 {
         (self.to - self.from) as u32
+    }
+}
+
+/// What pieces may be taken on a cylinder.
+struct PieceAllowance {
+    /// Whether blocks may be begun there, or only completed.
+    begins: bool,
+    /// Memory left for them, in blocks of 512 B.
+    room: u64,
+}
+
+impl PieceAllowance {
+    /// The piece of a wanted block, if it may be taken: of a block that is held always, of another if
+    /// there is memory to hold it, which is taken from the room.
+    fn take(&mut self, layer: &Layer, piece: &Piece) -> Option<UsablePiece> {
+        let holds = if layer.is_held(piece) { 0 } else { layer.block_held() };
+        self.room = self.room.checked_sub(holds)?;
+        Some(UsablePiece { from: piece.from, to: piece.to, holds: holds as u32 })
     }
 }
 
@@ -182,7 +202,7 @@ impl Wanted {
     /// Wants the blocks `from..to` of a layer; how many were not wanted before.
     pub fn want(&mut self, tracks: &Tracks, layer: usize, from: u64, to: u64) -> u64 {
         let layer = &mut self.layers[layer];
-        Layer::for_each_in_pieces(tracks, layer, (from, to), |layer, block| {
+        Layer::for_each_in_pieces(tracks, layer, from, to, |layer, block| {
             if !layer.wanted.contains(block) {
                 layer.set_pieces(tracks, block, true);
                 layer.in_pieces += 1;
@@ -195,7 +215,7 @@ impl Wanted {
     pub fn unwant(&mut self, tracks: &Tracks, layer: usize, from: u64, to: u64) -> u64 {
         let mut freed = 0;
         let layer = &mut self.layers[layer];
-        Layer::for_each_in_pieces(tracks, layer, (from, to), |layer, block| {
+        Layer::for_each_in_pieces(tracks, layer, from, to, |layer, block| {
             if layer.wanted.contains(block) {
                 freed += u64::from(layer.set_pieces(tracks, block, false));
                 layer.in_pieces -= 1;
@@ -203,14 +223,6 @@ impl Wanted {
         });
         self.held -= freed * layer.block_held();
         layer.wanted.remove(from, to)
-    }
-
-    /// The piece of a wanted block, if it may be taken: of a block that is held always, of another if
-    /// there is memory to hold it, which is taken from `room`.
-    fn takeable(layer: &Layer, piece: &Piece, room: &mut u64) -> Option<UsablePiece> {
-        let holds = if layer.is_held(piece) { 0 } else { layer.block_held() };
-        *room = room.checked_sub(holds)?;
-        Some(UsablePiece { from: piece.from, to: piece.to, holds: holds as u32 })
     }
 
     /// Leaves out of a plan, in order of time, the pieces for which there is no memory when those
@@ -226,6 +238,10 @@ impl Wanted {
         });
     }
 
+    fn allowance(&self, cylinder: u32) -> PieceAllowance {
+        PieceAllowance { begins: self.begins_on(cylinder), room: self.room() }
+    }
+
     /// Memory left for pieces, in blocks of 512 B.
     fn room(&self) -> u64 {
         self.held_max - self.held
@@ -236,8 +252,9 @@ impl Wanted {
     fn items_in(
         layer: &Layer,
         stretch: &TrackExtent,
-        (from, to): (u64, u64),
-        (begins, room): (bool, &mut u64),
+        from: u64,
+        to: u64,
+        allowance: &mut PieceAllowance,
         show: &mut impl FnMut(Item),
     ) {
         let LayerKey { op, size, weight, .. } = layer.key;
@@ -246,7 +263,7 @@ impl Wanted {
             let first = layer.start(block);
             show(Item { first, blocks: size, op, value: size * weight, holds: 0 });
         });
-        Self::pieces_in(layer, stretch, (from, to), (begins, room), &mut |piece| {
+        Self::pieces_in(layer, stretch, from, to, allowance, &mut |piece| {
             let (blocks, holds) = (piece.blocks(), piece.holds);
             show(Item { first: piece.from, blocks, op, value: blocks * weight, holds });
         });
@@ -258,13 +275,14 @@ impl Wanted {
     fn pieces_in(
         layer: &Layer,
         stretch: &TrackExtent,
-        (from, to): (u64, u64),
-        (begins, room): (bool, &mut u64),
+        from: u64,
+        to: u64,
+        allowance: &mut PieceAllowance,
         show: &mut impl FnMut(UsablePiece),
     ) {
         // Pieces lie at the ends of a stretch.
         let reaches_end = from <= stretch.first || to >= stretch.end();
-        let takeable = layer.takeable(begins);
+        let takeable = layer.takeable(allowance.begins);
         if from >= to || !reaches_end || !takeable.has_of_pair(2 * u64::from(stretch.id)) {
             return;
         }
@@ -272,7 +290,7 @@ impl Wanted {
             if takeable.contains(piece.bit)
                 && from <= piece.from
                 && piece.to <= to
-                && let Some(piece) = Self::takeable(layer, &piece, room)
+                && let Some(piece) = allowance.take(layer, &piece)
             {
                 show(piece);
             }
@@ -287,11 +305,12 @@ impl Wanted {
         tracks: &Tracks,
         at: Position,
         place: &TrackPlace<'_>,
-        (passing, op): (Passing, Op),
+        passing: Passing,
+        op: Op,
         known: u32,
     ) -> Sum {
         let (mut sum, mut most_in_pieces) = (Sum::default(), 0);
-        self.for_each_part(tracks, at, place, (passing, op), &mut |layer, stretch, (from, to)| {
+        self.for_each_part(tracks, at, place, passing, op, &mut |layer, stretch, (from, to)| {
             let LayerKey { size, weight, .. } = layer.key;
             let (first, end) = layer.whole(from, to);
             let blocks = layer.wanted.count_in(first, end);
@@ -304,9 +323,9 @@ impl Wanted {
         if sum.value + most_in_pieces <= known || most_in_pieces == 0 {
             return sum;
         }
-        let (begins, room) = (self.begins_on(at.cylinder), &mut self.room());
-        self.for_each_part(tracks, at, place, (passing, op), &mut |layer, stretch, part| {
-            Self::pieces_in(layer, stretch, part, (begins, room), &mut |piece| {
+        let allowance = &mut self.allowance(at.cylinder);
+        self.for_each_part(tracks, at, place, passing, op, &mut |layer, stretch, (from, to)| {
+            Self::pieces_in(layer, stretch, from, to, allowance, &mut |piece| {
                 sum.items += 1;
                 sum.value += piece.blocks() * layer.key.weight;
             });
@@ -322,7 +341,8 @@ impl Wanted {
         tracks: &Tracks,
         at: Position,
         place: &TrackPlace<'_>,
-        (passing, op): (Passing, Op),
+        passing: Passing,
+        op: Op,
         show: &mut impl FnMut(&Layer, &TrackExtent, (u64, u64)),
     ) {
         tracks.for_each_stretch(at, |stretch| {
@@ -344,12 +364,13 @@ impl Wanted {
         tracks: &Tracks,
         at: Position,
         place: &TrackPlace<'_>,
-        passing: (Passing, Op),
+        passing: Passing,
+        op: Op,
         show: &mut impl FnMut(Item),
     ) {
-        let (begins, room) = (self.begins_on(at.cylinder), &mut self.room());
-        self.for_each_part(tracks, at, place, passing, &mut |layer, stretch, part| {
-            Self::items_in(layer, stretch, part, (begins, room), show);
+        let allowance = &mut self.allowance(at.cylinder);
+        self.for_each_part(tracks, at, place, passing, op, &mut |layer, stretch, (from, to)| {
+            Self::items_in(layer, stretch, from, to, allowance, show);
         });
     }
 
@@ -369,7 +390,7 @@ impl Wanted {
         let begin = reach.time(stay.from);
         let phase = rotation.phase_ns(begin);
         let passing = tracks.passing(&place, &tracks.window(begin, stay.length()));
-        self.items(tracks, at, &place, (passing, op), &mut |item| {
+        self.items(tracks, at, &place, passing, op, &mut |item| {
             let edge = tracks.edge_ns(&place, tracks.sector_on(at, item.first));
             show(Timed { at: stay.from + rotation.forward_ns(phase, edge), item });
         });
@@ -381,7 +402,8 @@ impl Wanted {
         &self,
         stretch: &TrackExtent,
         place: &TrackPlace<'_>,
-        (ops, begins): (&[Op], bool),
+        ops: &[Op],
+        begins: bool,
         into: &mut impl Collect,
     ) {
         let sector = |block: u64| stretch.sector + (block - stretch.first) as u32;
@@ -424,14 +446,15 @@ impl Wanted {
     pub fn moved(
         &mut self,
         tracks: &Tracks,
-        (from, to): (u64, u64),
+        from: u64,
+        to: u64,
         serves: impl Fn(usize, &LayerKey) -> bool,
         deliver: &mut impl FnMut(&LayerKey, Delivered),
     ) -> bool {
         let mut is_less = false;
         for number in 0..self.layers.len() {
             if serves(number, &self.layers[number].key) {
-                is_less |= self.moved_in(tracks, number, (from, to), deliver);
+                is_less |= self.moved_in(tracks, number, from, to, deliver);
             }
         }
         is_less
@@ -441,7 +464,8 @@ impl Wanted {
         &mut self,
         tracks: &Tracks,
         number: usize,
-        (from, to): (u64, u64),
+        from: u64,
+        to: u64,
         deliver: &mut impl FnMut(&LayerKey, Delivered),
     ) -> bool {
         let layer = &self.layers[number];
@@ -464,7 +488,7 @@ impl Wanted {
             if self.layers[number].wanted.contains(block)
                 && self.layers[number].comes_in_pieces(tracks, block)
             {
-                is_less |= self.moved_partly(tracks, number, block, (from, to), deliver);
+                is_less |= self.moved_partly(tracks, number, block, from, to, deliver);
             }
         }
         is_less
@@ -475,7 +499,8 @@ impl Wanted {
         tracks: &Tracks,
         number: usize,
         block: u64,
-        (from, to): (u64, u64),
+        from: u64,
+        to: u64,
         deliver: &mut impl FnMut(&LayerKey, Delivered),
     ) -> bool {
         let layer = &self.layers[number];

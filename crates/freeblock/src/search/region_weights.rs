@@ -23,7 +23,7 @@ const EVERY: u64 = 64;
 
 /// Prices of regions, in fixed point.
 #[derive(Debug, Clone)]
-pub(super) struct RegionWeights {
+pub(crate) struct RegionWeights {
     /// Cylinders of a region, as a power of two.
     shift: u32,
     /// By region.
@@ -195,13 +195,14 @@ mod tests {
     use freewheel_units::Prng;
     use proptest::prelude::*;
 
+    use super::super::cylinder_range::CylinderRange;
     use super::super::index::{Fineness, Objective};
     use super::super::wanted::Wanted;
     use super::*;
     use freewheel_model::drive::Drive;
 
     fn region_weights() -> (Tracks, Index, RegionWeights) {
-        prices_on(include_str!("../../../drives/atlas10k.toml"))
+        prices_on(include_str!("../../../../drives/atlas10k.toml"))
     }
 
     fn prices_on(drive: &str) -> (Tracks, Index, RegionWeights) {
@@ -281,8 +282,8 @@ mod tests {
             seed: u64, steps in 1u64..60,
             // Whose regions are nodes of the tree, and lie between two levels of it.
             drive in prop::sample::select(vec![
-                include_str!("../../../drives/atlas10k.toml"),
-                include_str!("../../../drives/tr96.toml"),
+                include_str!("../../../../drives/atlas10k.toml"),
+                include_str!("../../../../drives/tr96.toml"),
             ]),
         ) {
             const CHUNKS: u64 = 97;
@@ -321,7 +322,7 @@ mod tests {
                 for level in 0..index.levels() {
                     for number in 0..index.nodes(level) as u32 {
                         let node = Node { level, number };
-                        let (first, last) = index.cylinders(node);
+                        let CylinderRange { first, last } = index.cylinders(node);
                         let plain = (first..=last).map(|cylinder| region_weights.of_cylinder(cylinder));
                         prop_assert_eq!(Some(region_weights.of_node(node)), plain.max());
                     }

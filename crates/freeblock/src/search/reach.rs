@@ -2,14 +2,15 @@
 
 use freewheel_units::{Op, SimDuration, SimTime};
 
-use super::Opportunity;
 use super::arcs::SlotArc;
 use super::block_start_mask::{BlockStartMask, Turn};
+use super::cylinder_range::CylinderRange;
+use crate::opportunity::Opportunity;
 use freewheel_model::drive::{Departure, Drive, Position};
 
 /// A stay on a track, in nanoseconds from the beginning of the gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct DwellWindow {
+pub(crate) struct DwellWindow {
     pub from: u64,
     pub to: u64,
 }
@@ -23,7 +24,7 @@ impl DwellWindow {
 
 /// A gap with the drive it is on.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reach<'a> {
+pub(crate) struct Reach<'a> {
     drive: &'a Drive,
     pub gap: Opportunity,
     /// Length of the gap, seek included.
@@ -84,7 +85,7 @@ impl<'a> Reach<'a> {
     /// the midst of transfers in direction `op`.
     #[inline]
     pub fn cross_ns(&self, from: u32, to: u32, op: Op) -> u64 {
-        self.drive.seek().between_ns(op, (from, to), true)
+        self.drive.seek().between_ns(op, from, to, true)
     }
 
     /// The stay on `at` when nothing else is visited, for transfers in direction `op`:
@@ -116,13 +117,12 @@ impl<'a> Reach<'a> {
         before.map_or(0, |before| self.length.saturating_sub(before.ns()))
     }
 
-    /// Slots of the longest stay on any of the cylinders `first..=last` but those of source and
+    /// Slots of the longest stay on any of these cylinders but those of source and
     /// destination, and its length. None when there is no time.
     #[inline]
-    pub fn arc(&self, (first, last): (u32, u32)) -> Option<(SlotArc, u64)> {
-        let distance = |cylinder: u32| {
-            if cylinder < first { first - cylinder } else { cylinder.saturating_sub(last).max(1) }
-        };
+    pub fn arc(&self, cylinders: CylinderRange) -> Option<(SlotArc, u64)> {
+        // Source and destination themselves are left out, so that the nearest lies next to them.
+        let distance = |cylinder: u32| cylinders.distance(cylinder).max(1);
         let seek = self.drive.seek();
         if seek.distance_max() == 0 {
             return None;
@@ -152,10 +152,10 @@ impl<'a> Reach<'a> {
         if seek > 0 { seek.saturating_add_signed(self.gap.seek_error_ns) } else { 0 }
     }
 
-    /// The longest stay on a cylinder, on surfaces neither of source nor of destination or on any: from
-    /// when on, from the beginning of the gap, and its length. None when there is no time.
+    /// The longest stay on a cylinder, on surfaces neither of source nor of destination if heads are
+    /// switched, or on any. None when there is no time.
     #[inline]
-    pub fn longest_at(&self, cylinder: u32, switches: bool) -> Option<(u64, u64)> {
+    pub fn longest_at(&self, cylinder: u32, switches: bool) -> Option<DwellWindow> {
         let [from, to] = [self.gap.from, self.gap.to].map(|at| at.cylinder.abs_diff(cylinder));
         let seek = self.drive.seek();
         let (from, back) = if switches {
@@ -165,14 +165,13 @@ impl<'a> Reach<'a> {
             (seek.floor_ns(from), self.back_ns(to))
         };
         let length = self.length.checked_sub(from + back).filter(|&length| length > 0)?;
-        Some((from, length))
+        Some(DwellWindow { from, to: from + length })
     }
 
-    /// The parts of the turn in which blocks begin that take no less than `block_ns` and pass in a stay
-    /// of `length` from `from` on.
+    /// The parts of the turn in which blocks begin that take no less than `block_ns` and pass in a stay.
     #[inline]
-    pub fn begins_in(&self, (from, length): (u64, u64), block_ns: u64) -> BlockStartMask {
-        self.turn.window(self.phase + from, length.saturating_sub(block_ns))
+    pub fn begins_in(&self, stay: DwellWindow, block_ns: u64) -> BlockStartMask {
+        self.turn.window(self.phase + stay.from, stay.length().saturating_sub(block_ns))
     }
 
     /// How long a block of `sectors` takes to pass, at least, on a track of `on_track`.

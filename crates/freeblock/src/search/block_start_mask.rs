@@ -20,11 +20,11 @@ const MOST_OF_TURN: u64 = 7 << 29;
 /// Parts of the turn. Of a track those in which at least one block begins; pieces of blocks are left
 /// out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct BlockStartMask(u64);
+pub(crate) struct BlockStartMask(u64);
 
 /// Time as parts of a turn.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Turn {
+pub(crate) struct Turn {
     period: u64,
     /// In units of 2^-40, rounded down.
     parts_per_ns: u64,
@@ -87,7 +87,7 @@ impl BlockStartMask {
 
 /// What is wanted on a track, by arcs and by marks.
 #[derive(Debug, Clone)]
-pub(super) struct Track<const SLOTS: usize> {
+pub(crate) struct Track<const SLOTS: usize> {
     pub spans: Spans<1, SLOTS>,
     pub marks: BlockStartMask,
 }
@@ -116,7 +116,7 @@ impl<const SLOTS: usize> Collect for Track<SLOTS> {
     #[inline]
     fn add_each(&mut self, place: &TrackPlace<'_>, sector: u32, size: u32, bits: u64, worth: u32) {
         let mut marks = 0;
-        self.spans.add_each(place, (sector, size), bits, worth, |begin| {
+        self.spans.add_each(place, sector, size, bits, worth, |begin| {
             marks |= 1 << (begin / STEPS % PARTS);
         });
         self.marks.0 |= marks;
@@ -145,7 +145,7 @@ mod tests {
     use freewheel_model::drive::{Drive, Position};
 
     static TRACKS: LazyLock<Tracks> = LazyLock::new(|| {
-        let spec = toml::from_str(include_str!("../../../drives/atlas10k.toml")).unwrap();
+        let spec = toml::from_str(include_str!("../../../../drives/atlas10k.toml")).unwrap();
         Tracks::new(&Arc::new(Drive::build(&spec).unwrap()))
     });
 
