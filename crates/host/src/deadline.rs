@@ -41,14 +41,18 @@ const GAIN: f64 = 0.1;
 #[derive(Debug, Clone)]
 struct Quantile {
     ns: f64,
-    /// Part of the times that are longer.
-    above: f64,
+    /// Factor for a time that is longer than the quantile.
+    up: f64,
+    /// Factor for a time that is shorter.
+    down: f64,
     max: SimDuration,
 }
 
 impl Quantile {
     fn new(first: SimDuration, above: f64, max: SimDuration) -> Self {
-        Self { ns: first.ns() as f64, above, max }
+        // Both steps average zero when the part `above` of all times is longer.
+        let (up, down) = (libm::exp(GAIN * (1.0 - above)), libm::exp(GAIN * -above));
+        Self { ns: first.ns() as f64, up, down, max }
     }
 
     fn heard(&mut self, took: SimDuration, is_cut_short: bool) {
@@ -58,8 +62,8 @@ impl Quantile {
             return;
         }
         let is_above = is_cut_short || took_ns > self.ns;
-        let step = if is_above { 1.0 - self.above } else { -self.above };
-        self.ns = (self.ns * (GAIN * step).exp()).min(self.max.ns() as f64);
+        let factor = if is_above { self.up } else { self.down };
+        self.ns = (self.ns * factor).min(self.max.ns() as f64);
     }
 
     fn get(&self) -> SimDuration {
