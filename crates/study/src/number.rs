@@ -5,7 +5,7 @@ pub fn four_digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }
-    let digits_before = value.abs().log10().floor() as i32 + 1;
+    let digits_before = libm::log10(value.abs()).floor() as i32 + 1;
     let decimals = (4 - digits_before).clamp(0, 9) as usize;
     let text = format!("{value:.decimals$}");
     if decimals == 0 { text } else { text.trim_end_matches('0').trim_end_matches('.').to_owned() }
