@@ -320,6 +320,29 @@ fn keys_in_the_reference_are_those_of_the_schemas() {
     }
 }
 
+/// The paths of all files below a folder.
+fn files(folder: &Path) -> Vec<String> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![path.display().to_string()],
+    };
+    paths.flat_map(below).collect()
+}
+
+#[test]
+fn every_source_file_that_is_mentioned_exists() {
+    let files = files(&repository().join("crates"));
+    for page in pages() {
+        let (prose, _) = split(&page.text);
+        let code = prose.iter().flat_map(|line| code_and_words(line).0);
+        for name in code.filter(|name| name.ends_with(".rs")) {
+            let there = files.iter().any(|file| file.ends_with(&format!("/{name}")));
+            assert!(there, "{}: no {name}", page.path.display());
+        }
+    }
+}
+
 /// All source text below a folder.
 fn sources(folder: &Path) -> String {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
