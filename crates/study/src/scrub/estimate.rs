@@ -266,11 +266,11 @@ impl ScrubEstimate {
 }
 
 /// Is told how far the estimate is: done and all, in no unit.
-pub(crate) type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+pub type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Estimates a scrub of the drive of `experiment`, whose workload is this trace. The policy is the
 /// experiment's. The decisions about its gaps are made inside of calls of `around`, if it is there.
-pub(crate) fn estimate(
+pub fn estimate(
     mut experiment: Experiment,
     trace: &TraceWorkload,
     asked: SimDuration,
@@ -468,7 +468,7 @@ fn scan<S: Source>(
 
 /// A scan behind a source of one's own, to hold estimates to whole scans: of the arm of a drive that
 /// has one.
-pub(crate) struct BackgroundScan {
+pub struct BackgroundScan {
     scan: Scanned,
     /// Rotational latency in a nanosecond of the load.
     gap_share: f64,
