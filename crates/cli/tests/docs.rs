@@ -343,6 +343,17 @@ fn every_source_file_that_is_mentioned_exists() {
     }
 }
 
+#[test]
+fn every_folder_that_the_architecture_names_exists() {
+    let text = fs::read_to_string(repository().join("ARCHITECTURE.md")).unwrap();
+    let (prose, _) = split(&text);
+    let rows = prose.iter().filter(|line| line.starts_with('|'));
+    let folders = rows.flat_map(|line| code_and_words(line).0).filter(|name| name.contains("/src"));
+    let missing: Vec<&str> =
+        folders.filter(|name| !repository().join("crates").join(name).is_dir()).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// All source text below a folder.
 fn sources(folder: &Path) -> String {
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
