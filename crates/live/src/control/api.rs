@@ -1,5 +1,4 @@
-//! What is said over the control interface, for both ends. Blocks are of 512 bytes, times in
-//! nanoseconds.
+//! The messages of the control interface, for both ends. Blocks have 512 bytes, times are nanoseconds.
 
 use freewheel_freeblock::Effort;
 use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
@@ -18,7 +17,7 @@ use crate::serve::{
 /// Longest time that a task may be given: a year.
 const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
 
-/// No drive has so many blocks: 128 PiB.
+/// A limit that no drive reaches: 128 PiB.
 pub(crate) const BLOCKS_END: u64 = 1 << 48;
 
 /// What a task reads for.
@@ -52,14 +51,13 @@ pub enum TaskPriority {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
-    /// For whoever wants its data.
+    /// For its reader.
     Waiting,
     /// At work.
     Running,
     /// It has all.
     Done,
-    /// Somebody did not want it any more, or whoever took its data went away, or nobody came for them
-    /// within a minute.
+    /// Ended by a call, because its reader went away, or because no reader came within a minute.
     Aborted,
     /// Its data were taken too slowly to go on without holding clients up.
     Failed,
@@ -83,8 +81,8 @@ pub struct TaskRequest {
     /// each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<BlockRange>,
-    /// Of these parts those are read all the same in which a client has written since so long after
-    /// the server began.
+    /// Skipped parts are read all the same where a client has written since this time after the begin of
+    /// the server.
     #[serde(default)]
     pub skip_since_ns: u64,
     /// What is read at once, at least: a multiple of 512 up to 1 MiB. When absent the server chooses: about
@@ -98,7 +96,7 @@ pub struct TaskRequest {
     /// year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
-    /// Uses idle time as well, when no client's request has been there for so long: at most a year.
+    /// Uses idle time as well, after this time without a client's request: at most a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_after_ns: Option<u64>,
     /// Begins anew when it is done.
@@ -128,8 +126,8 @@ impl TaskRequest {
         }
     }
 
-    /// What the server is asked for, on a drive of this size, in blocks of `usual_block` x 512 B if nothing
-    /// else is asked for.
+    /// The server's form of the request, on a drive of this size; the default block has `usual_block` x
+    /// 512 B.
     pub(super) fn spec(
         &self,
         capacity: Blocks,
@@ -217,7 +215,7 @@ pub struct Expectation {
     pub after_ns: u64,
     /// How much longer it was expected to take.
     pub expected_ns: u64,
-    /// How much longer it took; while it goes on nobody knows.
+    /// How much longer it took; null while the task runs.
     pub took_ns: Option<u64>,
     /// By how much of that the expectation was too long, or, below zero, too short.
     pub error: Option<f64>,
@@ -232,11 +230,11 @@ pub struct Task {
     pub kind: TaskKind,
     /// How far its life has come.
     pub state: TaskState,
-    /// What is left is read by foreground requests.
+    /// The rest is read by foreground requests.
     pub promoted: bool,
     /// Where it begins.
     pub first_block: u64,
-    /// How many blocks a round has, without what it skips.
+    /// Blocks of a round, without skipped ones.
     pub blocks: u64,
     /// What is read at once, at least.
     pub block_size_bytes: u64,
@@ -244,11 +242,11 @@ pub struct Task {
     pub priority: TaskPriority,
     /// When a round is to be complete, from its beginning.
     pub deadline_ns: Option<u64>,
-    /// It uses idle time as well, when no client's request has been there for so long.
+    /// Uses idle time as well, after this time without a client's request.
     pub idle_after_ns: Option<u64>,
     /// It begins anew when it is done.
     pub repeat: bool,
-    /// Its data go to whoever asks for them.
+    /// Its data go to a reader.
     pub stream: bool,
     /// Rounds that are complete.
     pub rounds: u64,
@@ -393,7 +391,7 @@ pub struct Decisions {
     /// Nodes of the search that they looked at.
     #[serde(default)]
     pub nodes: u64,
-    /// So long before the drive needs a command it is decided on, by how long decisions took of late.
+    /// How long before the drive needs a command its decision begins, learned from recent decisions.
     #[serde(default)]
     pub before_ns: u64,
     /// How long each took.
@@ -562,8 +560,8 @@ pub struct ServerStatus {
     pub responses: Durations,
     /// How far commands ended from where they were predicted to, either way.
     pub prediction_errors: Durations,
-    /// What whoever serves was told on the server's stderr: that its device is gone, that little is
-    /// foreseen.
+    /// Warnings on the server's stderr: that its device is gone, or that few commands meet their
+    /// prediction.
     pub notices: Vec<String>,
     /// Background tasks.
     pub tasks: Vec<Task>,
@@ -576,7 +574,7 @@ pub struct Route {
     pub method: String,
     /// With `{id}` for a task's number.
     pub path: String,
-    /// What it does.
+    /// What the call does.
     pub summary: String,
 }
 
@@ -612,7 +610,7 @@ pub struct WrittenRanges {
     pub instance: String,
     /// When, since it began.
     pub now_ns: u64,
-    /// What is told apart: writes count for all of a region.
+    /// Size of a region: a write counts for all of its region.
     pub region_blocks: u64,
     /// Regions in which something was written since, as ranges.
     pub ranges: Vec<BlockRange>,

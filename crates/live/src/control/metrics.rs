@@ -6,7 +6,7 @@ use super::api::{
     Durations, Margin, MovementDirection, MovementEnd, ServerStatus, Task, TaskState,
 };
 
-/// What Prometheus is told that the text is.
+/// Media type of Prometheus' text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All metrics of a server.

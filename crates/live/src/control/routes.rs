@@ -92,13 +92,13 @@ async fn overview() -> Json<Vec<Route>> {
 
 /// The answer to what is nowhere.
 pub(super) async fn unknown(uri: Uri) -> Response {
-    let error = format!("there is no {}: GET / lists what there is", uri.path());
+    let error = format!("there is no {}: GET / lists all paths", uri.path());
     (StatusCode::NOT_FOUND, Json(Refusal { error })).into_response()
 }
 
 /// The answer to what is there in another way.
 pub(super) async fn not_allowed(method: Method, uri: Uri) -> Response {
-    let error = format!("there is no {method} {}: GET / lists what there is", uri.path());
+    let error = format!("there is no {method} {}: GET / lists all paths", uri.path());
     (StatusCode::METHOD_NOT_ALLOWED, Json(Refusal { error })).into_response()
 }
 
@@ -119,7 +119,7 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
     (status = 201, body = Task),
     (status = 400, description = "Its body is no JSON, or has a number for a name", body = Refusal),
     (status = 408, description = "Its body did not come in time", body = Refusal),
-    (status = 409, description = "As many as there may be have not ended", body = Refusal),
+    (status = 409, description = "The limit of open tasks is reached", body = Refusal),
     (status = 413, description = "Its body is too large", body = Refusal),
     (status = 415, description = "Its content type is not that of JSON", body = Refusal),
     (status = 422, description = "It cannot be had, or is not as described here", body = Refusal),
@@ -161,7 +161,7 @@ async fn abort(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unan
     Ok(Json(server.about(move |scheduler_thread| scheduler_thread.abort(id)).await?))
 }
 
-/// Reads what is left of a task by foreground requests, two at a time, beside the clients'.
+/// Reads the rest of a task by foreground requests, two at a time, besides the clients'.
 #[utoipa::path(post, path = "/v1/tasks/{id}/promote", params(("id" = u64, Path)), responses(
     (status = 200, body = Task),
     (status = 400, description = "What is asked for is no number", body = Refusal),
@@ -193,7 +193,7 @@ async fn data(State(server): Shared, id: TaskNumber) -> Result<Response, Unanswe
 
 type Pieces = (Option<Reader>, Vec<Bytes>);
 
-/// The next piece of a task's data, and what comes behind it.
+/// The next piece of a task's data, and the state after it.
 async fn next_piece(
     (mut reader, mut ready): Pieces,
 ) -> Option<(Result<Bytes, Infallible>, Pieces)> {
@@ -220,9 +220,9 @@ async fn next_piece(
     Some((Ok(next), (reader, ready)))
 }
 
-/// What becomes of tasks, as server-sent events: `progress` every second, `round` and `over` with a
-/// task; `unreadable` with its number and a range; `lagged` with the number of events that were lost
-/// because they were not taken in time: ask for the tasks then.
+/// Events of tasks, as server-sent events: `progress` every second, `round` and `over` with a task;
+/// `unreadable` with its number and a range; `lagged` with the number of events that were lost because
+/// the client read too slowly: ask for the tasks then.
 #[utoipa::path(get, path = "/v1/events", responses(
     (status = 200, content_type = "text/event-stream", description = "Events"),
 ))]

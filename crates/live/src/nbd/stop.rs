@@ -1,4 +1,4 @@
-//! How a server is told to stop.
+//! The signal by which a server stops.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,14 +15,14 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Nothing has been told yet.
+    /// A stop that has not been signalled.
     pub fn new() -> io::Result<Self> {
         let (told, tell) = UnixStream::pair()?;
         tell.set_nonblocking(true)?;
         Ok(Self { told, tell })
     }
 
-    /// `SIGINT` and `SIGTERM` stop it from now on, and do nothing else any more.
+    /// `SIGINT` and `SIGTERM` signal the stop from now on, instead of their usual effect.
     pub fn on_signals(&self) -> io::Result<()> {
         for signal in [SIGINT, SIGTERM] {
             pipe::register(signal, self.tell.try_clone()?)?;
@@ -36,13 +36,13 @@ impl Stop {
         let _ = (&self.tell).write(&[0]);
     }
 
-    /// Waits until it is told once more.
+    /// Waits until the stop is signalled once more.
     pub fn wait(&self) {
-        // The other end is kept here: nothing but a signal or a stop ends this.
+        // The other end is kept here, so that only a signal or a stop ends this read.
         let _ = (&self.told).read_exact(&mut [0]);
     }
 
-    /// Becomes readable when it is told.
+    /// Becomes readable when the stop is signalled.
     pub(super) fn told(&self) -> BorrowedFd<'_> {
         self.told.as_fd()
     }
