@@ -156,7 +156,7 @@ fn a_write_leaves_every_byte_as_it_was() {
 }
 
 #[test]
-#[should_panic(expected = "has read it before")]
+#[should_panic(expected = "a block is read before it is written")]
 fn nothing_is_written_that_was_not_read() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let mut drive = RealDrive::connect(&running.uri(), true).unwrap();
