@@ -3,10 +3,10 @@
 //! answers of its beginning.
 //!
 //! Goals: one body for the fuzz target and for the ordinary test over the saved corpus
-//! (`crates/study/tests/fuzz_corpus.rs`).
+//! (`crates/extract/tests/fuzz_corpus.rs`).
 //! Non-goals: what an extraction makes of the answers; the tests of the crate show that.
 
-use freewheel_study::{JournalEntry, JournalError, JournalHead, read_journal};
+use freewheel_extract::{JournalEntry, JournalError, JournalHead, read_journal};
 use freewheel_units::SimTime;
 
 /// That of the samples.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use freewheel::freeblock::Rule;
 use freewheel::live::stopwatch::timed;
+use freewheel::reproduce::decisions::{DecisionCase, Fill, time_decisions};
 use freewheel::sim::library;
-use freewheel::study::decisions::{DecisionCase, Fill, time_decisions};
 
 use crate::print_origin;
 use crate::record::{Origin, peak_memory_bytes};

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 
-use freewheel::study::Finding;
+use freewheel::report::Finding;
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -15,11 +15,14 @@
 //! ```
 
 pub use freewheel_disksim as disksim;
+pub use freewheel_extract as extract;
 pub use freewheel_freeblock as freeblock;
 pub use freewheel_host as host;
 pub use freewheel_live as live;
 pub use freewheel_model as model;
 pub use freewheel_nbd as nbd;
+pub use freewheel_report as report;
+pub use freewheel_reproduce as reproduce;
 pub use freewheel_sim as sim;
 pub use freewheel_study as study;
 pub use freewheel_trace as trace;

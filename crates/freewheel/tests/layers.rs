@@ -16,10 +16,27 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("disksim", &["units", "model"]),
     ("sim", &["units", "model", "freeblock", "host", "trace"]),
     ("live", &["units", "model", "freeblock", "host", "nbd", "sim"]),
-    ("study", &["units", "model", "freeblock", "host", "trace", "sim"]),
+    ("extract", &["units", "model", "trace", "sim"]),
+    ("study", &["units", "model", "freeblock", "trace", "sim"]),
+    ("reproduce", &["units", "model", "freeblock", "host", "sim", "study"]),
+    ("report", &["units", "model", "freeblock", "trace", "sim", "extract", "study", "reproduce"]),
     (
         "freewheel",
-        &["units", "model", "freeblock", "host", "nbd", "trace", "disksim", "sim", "live", "study"],
+        &[
+            "units",
+            "model",
+            "freeblock",
+            "host",
+            "nbd",
+            "trace",
+            "disksim",
+            "sim",
+            "live",
+            "extract",
+            "study",
+            "reproduce",
+            "report",
+        ],
     ),
     ("testkit", &["units", "model"]),
     ("cli", &["freewheel"]),
@@ -94,8 +111,19 @@ const PLATFORM_FLOATS_ALLOWED: &[(&str, &str)] = &[
 /// Their order of iteration differs from run to run.
 const UNORDERED: &[&str] = &["HashMap", "HashSet"];
 /// Crates whose results must be the same bytes every time.
-const DETERMINISTIC: &[&str] =
-    &["units", "model", "freeblock", "host", "trace", "disksim", "sim", "study"];
+const DETERMINISTIC: &[&str] = &[
+    "units",
+    "model",
+    "freeblock",
+    "host",
+    "trace",
+    "disksim",
+    "sim",
+    "extract",
+    "study",
+    "reproduce",
+    "report",
+];
 /// The only crates that may read the time: one measures how long things take, the other waits for
 /// it.
 const MAY_READ_THE_TIME: &[&str] = &["bench", "live"];

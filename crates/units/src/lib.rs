@@ -13,6 +13,7 @@ mod grouped;
 mod op;
 mod parse;
 mod prng;
+mod significant;
 mod time;
 
 pub use address::{Lbn, VolumeBlock};
@@ -23,4 +24,5 @@ pub use grouped::grouped;
 pub use op::Op;
 pub use parse::ParseQuantityError;
 pub use prng::Prng;
+pub use significant::four_digits;
 pub use time::{SimDuration, SimTime};

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::{process, thread};
 
 use clap::Args;
+use freewheel::extract::{
+    Confidence, ExtractError, ExtractOptions, ExtractStep, ExtractedMisplaced, Extraction, Journal,
+    JournalEntry, JournalHead, extract,
+};
 use freewheel::live::black_box::{RealDrive, RealDriveError};
 use freewheel::live::serve::backend::ExportError;
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::model::electronics::spec::WriteCache;
 use freewheel::sim::black_box::{Behaviour, BlackBox, EmulatedDrive, VirtualDrive};
 use freewheel::sim::library;
-use freewheel::study::{
-    Confidence, ExtractError, ExtractOptions, ExtractStep, ExtractedMisplaced, Extraction, Journal,
-    JournalEntry, JournalHead, extract,
-};
 use freewheel::units::grouped;
 use serde::Serialize;
 

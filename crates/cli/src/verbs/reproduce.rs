@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use freewheel::live::stopwatch::timed;
-use freewheel::study::claims::{
+use freewheel::report::claims_html;
+use freewheel::reproduce::{
     self, BEYOND, CLAIMS, Claim, Counts, ReproduceOptions, Reproduction, Row, Verdict,
 };
-use freewheel::study::four_digits;
 use freewheel::units::SimDuration;
+use freewheel::units::four_digits;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -122,7 +123,7 @@ impl ReproduceArgs {
         let took = timed(|| done = self.reproduce(&options));
         let done = done?;
         if let Some(path) = &self.report {
-            write_pages(path, claims::html(&done, &options))?;
+            write_pages(path, claims_html(&done, &options))?;
         }
         let rows = Rows::new(&done, &options);
         self.print(&done, &rows)?;
@@ -153,7 +154,7 @@ impl ReproduceArgs {
         let bars = Bars::default();
         let reproduce = |claim: &Claim| {
             let show = |done, total| bars.set(claim.id, done, total);
-            let reproduction = claims::reproduce(claim.id, options, &|call| timed(call), &show);
+            let reproduction = reproduce::reproduce(claim.id, options, &|call| timed(call), &show);
             bars.finish(claim.id);
             Ok(reproduction?)
         };

@@ -7,10 +7,11 @@ use clap::{Args, ValueEnum};
 use freewheel::live::stopwatch::Stopwatch;
 use freewheel::model::sched::PolicySpec;
 use freewheel::model::stats::Distribution;
+use freewheel::report::StudyReport;
 use freewheel::sim::config::TraceWorkload;
 use freewheel::sim::library::DEFAULT_DRIVE;
 use freewheel::sim::source::{Fit, ReplayMode};
-use freewheel::study::{SCRUB_EFFORT, Study, StudyOptions, StudyProgress, study_watched};
+use freewheel::study::{SCRUB_EFFORT, StudyOptions, StudyProgress, study_watched};
 use freewheel::trace::Format;
 use freewheel::units::SimDuration;
 
@@ -115,7 +116,7 @@ impl StudyArgs {
         }
     }
 
-    fn study(&self, stopwatch: &Stopwatch) -> Result<Study, Failure> {
+    fn study(&self, stopwatch: &Stopwatch) -> Result<StudyReport, Failure> {
         let bars = Bars::default();
         let show = |progress: StudyProgress<'_>| match progress {
             StudyProgress::Reading { done, total } => bars.set(READING, done, total),
@@ -126,7 +127,7 @@ impl StudyArgs {
             StudyProgress::Scrubbing { done, total } => bars.set("scrub", done, total),
         };
         let around = |decide: &mut dyn FnMut()| stopwatch.time(decide);
-        Ok(study_watched(&self.options(), Some(&around), &show)?)
+        Ok(StudyReport::new(study_watched(&self.options(), Some(&around), &show)?))
     }
 
     fn options(&self) -> StudyOptions {
@@ -171,9 +172,9 @@ fn default_folder(trace: &Path, drive: &str) -> PathBuf {
     Path::new("out").join(name)
 }
 
-fn text(study: &Study, decisions: &Distribution, page: &Path) -> String {
-    let findings: String = study.findings.iter().map(|f| output::finding(f) + "\n").collect();
-    let scrub = study.scrub.as_ref();
+fn text(report: &StudyReport, decisions: &Distribution, page: &Path) -> String {
+    let findings: String = report.findings.iter().map(|f| output::finding(f) + "\n").collect();
+    let scrub = report.study.scrub.as_ref();
     let decisions = scrub.and_then(|_| number::decisions(" about a gap of the scrub", decisions));
     let decisions = decisions.map_or(String::new(), |line| line + "\n");
     format!("{findings}{decisions}report: {}\n", page.display())

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use freewheel::study::JournalHead;
+use freewheel::extract::JournalHead;
 use freewheel::units::SimDuration;
 use serde_json::Value;
 

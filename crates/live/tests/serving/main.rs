@@ -158,7 +158,9 @@ fn what_is_to_be_cached_is_read_beneath_and_the_client_hears_of_success_alone() 
     let is_of_it = |span: &Span| span.length >= 512 << 10 && span.end() <= 2 << 20;
     assert!(beneath.reads().iter().any(is_of_it), "{:?}", beneath.reads());
     assert_eq!(cache(8 << 20, 4096), Err(Errno::Io), "it cannot be read");
-    assert_eq!(cache(0, 33 << 20), Err(Errno::Inval), "longer than a read may be");
+    let small = Command::Cache { span: Span { offset: 0, length: 4096 } };
+    let long = Span { offset: 0, length: 33 << 20 };
+    assert_eq!(client.refusal(small, &[], long), Errno::Inval, "longer than a read may be");
     assert_eq!(client.read(1 << 20, 512), Ok(vec![7; 512]));
 }
 

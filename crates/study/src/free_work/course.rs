@@ -2,14 +2,14 @@
 
 use freewheel_sim::background::{GapShares, Gaps, Progress, Round, TaskResult};
 
-use crate::chart::Line;
+use crate::figure::Line;
 
 /// Stretches of a scan's time over which what happens then is averaged: so many that its course can be
 /// seen, and so few that the noise of single steps does not cover it.
 const STRETCHES: u64 = 20;
 
 /// A scan from its beginning on.
-pub(crate) struct Course<'a> {
+pub struct Course<'a> {
     round: &'a Round,
     is_over: bool,
     /// Blocks that make it.
@@ -74,7 +74,7 @@ impl<'a> Course<'a> {
 
     /// Figure 9 (c): shares of the latency in % against % of the time.
     pub fn shares(&self) -> [Line; 3] {
-        shares(&self.over(|stretch| stretch.gaps.shares()))
+        latency_lines(&self.over(|stretch| stretch.gaps.shares()))
     }
 
     /// Figure 10: what was delivered over the potential until then, in % against the part of the
@@ -131,7 +131,7 @@ impl<'a> Course<'a> {
 const POINTS: usize = 400;
 
 /// Progress of a task over a run: part of its blocks in % against minutes, each round from nothing.
-pub(crate) fn over_the_run(task: &TaskResult) -> Line {
+pub fn over_the_run(task: &TaskResult) -> Line {
     let steps: usize = task.all_rounds().map(|round| round.progress.len()).sum();
     let every = steps.div_ceil(POINTS).max(1);
     let (mut points, mut began_ns) = (Vec::new(), 0);
@@ -150,7 +150,7 @@ pub(crate) fn over_the_run(task: &TaskResult) -> Line {
 }
 
 /// Shares of the latency in %, against anything.
-pub(crate) fn shares(points: &[(f64, GapShares)]) -> [Line; 3] {
+pub fn latency_lines(points: &[(f64, GapShares)]) -> [Line; 3] {
     let of = |name, share: fn(&GapShares) -> f64| {
         line(name, points.iter().map(|(x, shares)| (*x, 100.0 * share(shares))).collect())
     };
@@ -161,7 +161,8 @@ pub(crate) fn shares(points: &[(f64, GapShares)]) -> [Line; 3] {
     ]
 }
 
-pub(crate) fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
+/// A line of the figure.
+pub fn line(name: &str, points: Vec<(f64, f64)>) -> Line {
     Line { name: name.into(), points, dots: false }
 }
 

@@ -1,25 +1,15 @@
-//! What became of the free work of a run: in numbers, in words, and in charts like figures 8 to 10 of
-//! osdi00. Every task of an experiment is spoken of alike.
+//! What became of the free work of a run, in numbers: figures 8 to 10 of osdi00, for every task alike.
 
 mod course;
-mod page;
 mod task;
-mod task_words;
-mod words;
-mod write_back;
 
 use freewheel_freeblock::ByNodes;
 use freewheel_sim::background::{IdleStarts, Round};
 use freewheel_sim::{FreeTime, IdleTime, RunResult};
 use serde::Serialize;
 
-pub(crate) use course::{Course, line, shares};
-pub(crate) use page::{
-    POTENTIAL_IS, bandwidth_chart, efficiency_chart, nodes_chart, sections, shares_chart, titled,
-};
+pub use course::{Course, latency_lines, line, over_the_run};
 pub use task::{DeadlineWork, TaskWork};
-pub use words::{FreeWorkPart, free_work_parts};
-pub(crate) use write_back::write_back_cautions;
 
 /// The free work of a run in numbers, over all arms.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use freewheel_freeblock::tasks::BLOCK_SIZE_MAX;
 use freewheel_freeblock::uses;
 use freewheel_freeblock::{
-    ByNodes, Effort, FreeRun, GapUse, Opportunity, Options, Planner, Rule, TimedPlanner, Timer,
+    ByNodes, Effort, ForegroundEvent, ForegroundObserver, FreeRun, GapUse, Opportunity, Options,
+    Planner, Rule, TimedPlanner, Timer,
 };
 use freewheel_model::drive::Drive;
 use freewheel_sim::RunResult;
 use freewheel_sim::background::{GapShares, Gaps};
 use freewheel_sim::config::{ConfigError, Experiment, TraceWorkload};
 use freewheel_sim::source::{Request, Source, SourceError};
-use freewheel_units::{Blocks, Bytes, Lbn, Op, Prng, SimDuration, SimTime};
+use freewheel_units::{Blocks, Bytes, Prng, SimDuration, SimTime};
 use serde::Serialize;
 
 use super::curve::{self, At};
@@ -265,11 +266,11 @@ impl ScrubEstimate {
 }
 
 /// Is told how far the estimate is: done and all, in no unit.
-pub(crate) type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+pub type ScrubProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Estimates a scrub of the drive of `experiment`, whose workload is this trace. The policy is the
 /// experiment's. The decisions about its gaps are made inside of calls of `around`, if it is there.
-pub(crate) fn estimate(
+pub fn estimate(
     mut experiment: Experiment,
     trace: &TraceWorkload,
     asked: SimDuration,
@@ -393,8 +394,10 @@ impl Planner for Counted {
     fn filled(&mut self, gap: &Opportunity, gap_use: &GapUse) {
         self.0.add(gap, gap_use);
     }
+}
 
-    fn passed(&mut self, _: Op, _: Lbn, _: u32, _: SimTime) {}
+impl ForegroundObserver for Counted {
+    fn foreground(&mut self, _: ForegroundEvent<'_>) {}
 }
 
 /// The scan of one arm in bursts.
@@ -465,7 +468,7 @@ fn scan<S: Source>(
 
 /// A scan behind a source of one's own, to hold estimates to whole scans: of the arm of a drive that
 /// has one.
-pub(crate) struct BackgroundScan {
+pub struct BackgroundScan {
     scan: Scanned,
     /// Rotational latency in a nanosecond of the load.
     gap_share: f64,
@@ -859,7 +862,7 @@ mod tests {
     fn where_the_latency_goes_is_what_an_experiment_with_a_scrub_says() {
         let pattern = "pattern = { size = \"8KiB\", align = \"4KiB\" }";
         let experiment = experiment(&format!(
-            "kind = \"closed\"\noutstanding = 10\nthink = \"30ms\"\nrequests = 1\n{pattern}\n\
+            "kind = \"closed\"\noutstanding = 10\nthink_time = \"30ms\"\nrequests = 1\n{pattern}\n\
              [freeblock]\nrule = \"paths\"\ntask = \"scrub\"\nblock_size = \"8KiB\"\nrounds = 1"
         ));
         let result = experiment.run().unwrap();

@@ -15,5 +15,8 @@ mod sample;
 mod spread;
 
 pub use effort::{SCRUB_EFFORT, SCRUB_EFFORTS};
-pub use estimate::{ArmScrub, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint};
-pub(crate) use estimate::{BackgroundScan, estimate};
+pub(crate) use estimate::estimate;
+pub use estimate::{
+    ArmScrub, BackgroundScan, ScrubEffort, ScrubEnd, ScrubEstimate, ScrubPart, ScrubPoint,
+    ScrubProgress,
+};

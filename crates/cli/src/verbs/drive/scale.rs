@@ -8,7 +8,7 @@ use freewheel::model::drive::Drive;
 use freewheel::model::drive::scale::{FACTOR_MAX, ScaleError, Scaling, YearlyRates};
 use freewheel::model::drive::spec::DriveSpec;
 use freewheel::sim::library;
-use freewheel::study::four_digits;
+use freewheel::units::four_digits;
 use freewheel::units::{Op, grouped};
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use freewheel::model::drive::QuantityUnit;
 use freewheel::model::drive::spec::HeldOut;
+use freewheel::report::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 use freewheel::sim::library;
-use freewheel::study::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
 use freewheel::units::{SimDuration, grouped};
 use serde::Serialize;
 

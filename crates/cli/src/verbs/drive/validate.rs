@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use freewheel::extract::validate::{PhaseAnalysis, ValidateError, Validation, validate};
+use freewheel::report::validation_html;
 use freewheel::sim::config::{ConfigError, TraceWorkload};
-use freewheel::study::{PhaseAnalysis, ValidateError, Validation, validate};
 use freewheel::trace::{Format, TraceError};
 use freewheel::units::grouped;
 
@@ -51,7 +52,7 @@ impl ValidateArgs {
         };
         let validation = validate(&self.drive, &trace)?;
         if let Some(path) = &self.report {
-            file::write_together(&[(path, &validation.html())])?;
+            file::write_together(&[(path, &validation_html(&validation))])?;
         }
         if self.json {
             return output::print_document(&validation);

@@ -6,7 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use freewheel::study::{JournalEntry, JournalHead, read_journal};
+use freewheel::extract::{JournalEntry, JournalHead, read_journal};
 use freewheel::units::{SimDuration, SimTime};
 
 use crate::failure::Failure;

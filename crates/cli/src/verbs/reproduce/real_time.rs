@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use freewheel::live::trial::{self, Outcome};
+use freewheel::reproduce::{self, Comparison, REAL_TIME, RealTimeRun};
 use freewheel::sim::black_box::JitterShape;
 use freewheel::sim::config::Experiment;
-use freewheel::study::claims::{self, Comparison, REAL_TIME, RealTimeRun};
-use freewheel::study::four_digits;
+use freewheel::units::four_digits;
 use freewheel::units::{BLOCK_BYTES, SimDuration};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result
     output::note(&format!("two runs of {length} in real time: without the scan, and with it"));
     let (without, replies) = one(seed, false, length)?;
     let (with, replies_with) = one(seed, true, length)?;
-    let rows = claims::beside_virtual_time(seed, without, with)?;
+    let rows = reproduce::beside_virtual_time(seed, without, with)?;
     let replies = [replies, replies_with];
     let document = Document { id: REAL_TIME, length_ns: length.ns(), rows, replies };
     match json {
@@ -68,7 +68,7 @@ pub fn run(ids: &[String], length: SimDuration, seed: u64, json: bool) -> Result
 
 fn one(seed: u64, scans: bool, length: SimDuration) -> Result<(RealTimeRun, Replies), Failure> {
     // How many requests there are is found out by the clock.
-    let experiment = claims::real_time_experiment(seed, scans, 1)?;
+    let experiment = reproduce::real_time_experiment(seed, scans, 1)?;
     let emulator = |folder: &Path, socket: &Path| emulator(&experiment, folder, socket);
     let Outcome { played, report, drive } = trial::run(&experiment, length, emulator)?;
     let wrong = |what| Failure::failed(format!("what the drive's process says: {what}"));

@@ -9,13 +9,14 @@ use freewheel::freeblock::Timer;
 use freewheel::live::stopwatch::Stopwatch;
 use freewheel::model::sched::POLICIES;
 use freewheel::model::stats::Distribution;
+use freewheel::report;
 use freewheel::sim::config::{
     ConfigError, Experiment, Observer, SimConfig, Workload, key_and_value, open,
 };
 use freewheel::sim::library::DriveError;
 use freewheel::sim::log::CompletionLog;
 use freewheel::sim::{Completion, RunResult};
-use freewheel::study::{self, FreeWork};
+use freewheel::study::FreeWork;
 use freewheel::trace::{TraceError, TraceInfo};
 use serde::Serialize;
 
@@ -162,7 +163,7 @@ impl SimArgs {
 
     fn write_report(&self, experiment: &Experiment, result: &RunResult) -> Result<(), Failure> {
         let Some(path) = &self.report else { return Ok(()) };
-        let page = study::sim_html(&experiment.config, &experiment.spec, result);
+        let page = report::sim_html(&experiment.config, &experiment.spec, result);
         file::write_together(&[(path, &page)])
     }
 

@@ -2,9 +2,9 @@
 
 use freewheel::host::{Account, MarginInUse};
 use freewheel::model::stats::{Distribution, Summary};
+use freewheel::report::{self, PassTable, StageTable};
 use freewheel::sim::config::Experiment;
 use freewheel::sim::{DriveResult, RefusedWrites, RunResult};
-use freewheel::study::{self, PassTable, StageTable};
 use freewheel::units::{Bytes, grouped};
 
 use crate::failure::Failure;
@@ -19,16 +19,16 @@ pub(super) fn text(
 ) -> Result<String, Failure> {
     let config = toml::to_string(&experiment.config);
     let config = config.map_err(|error| Failure::failed(format!("the experiment: {error}")))?;
-    let region_weights = "\nprices = true";
+    let region_weights = "\nregion_weights = true";
     let config =
-        config.replace(region_weights, &format!("{region_weights}   # {}", study::PRICES_ARE));
+        config.replace(region_weights, &format!("{region_weights}   # {}", report::PRICES_ARE));
     let mut sections = vec![
         config,
         overview(result).to_string(),
         responses(result).to_string(),
         stages(result).to_string(),
     ];
-    let passes = result.postmark.iter().flat_map(study::pass_tables);
+    let passes = result.postmark.iter().flat_map(report::pass_tables);
     sections.extend(passes.map(|table| postmark(&table)));
     sections.extend(result.host.as_ref().map(|seen| host(seen).to_string()));
     sections.extend((!result.margins.is_empty()).then(|| margins(&result.margins).to_string()));
@@ -37,7 +37,7 @@ pub(super) fn text(
     if !result.drives.is_empty() {
         sections.push(drives(&result.drives));
     }
-    let cautions = study::cautions(&experiment.config, &experiment.spec, result);
+    let cautions = report::cautions(&experiment.config, &experiment.spec, result);
     sections.extend(cautions.iter().map(output::finding));
     sections.push(format!("hash {}\n", result.result_hash));
     Ok(sections.join("\n"))
@@ -135,7 +135,7 @@ fn response_cells(label: &str, summary: &Summary) -> Vec<String> {
 }
 
 fn stages(result: &RunResult) -> Table {
-    let StageTable { head, rows } = study::stage_table(result);
+    let StageTable { head, rows } = report::stage_table(result);
     let mut table = Table::new(if head.len() == 4 { "lrrr" } else { "lrr" });
     let columns = head.len();
     table.row(head);
@@ -176,7 +176,7 @@ fn margins(learned: &[MarginInUse]) -> Table {
 }
 
 fn free_work(result: &RunResult) -> impl Iterator<Item = String> {
-    study::free_work_parts(result).into_iter().map(|part| {
+    report::free_work_parts(result).into_iter().map(|part| {
         let mut table = Table::new("ll");
         for (what, value) in part.rows {
             table.row([what, &value]);

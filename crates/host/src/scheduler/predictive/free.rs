@@ -139,7 +139,7 @@ impl PredictiveScheduler {
     fn follow_margins(&mut self, planner: &mut dyn Planner) {
         if let Some(margins) = self.learner.as_mut().and_then(Learner::news) {
             self.cautious = Arc::new(self.drive.with_seek_margins(margins));
-            planner.foresee_with(&self.cautious);
+            planner.predict_with(&self.cautious);
         }
     }
 

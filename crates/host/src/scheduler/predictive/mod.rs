@@ -30,7 +30,7 @@ use crate::deadline::{Deciding, MayGoOn};
 use crate::fair_queue::{Client, FairQueue, Limit};
 use crate::margins::{Learner, MarginInUse, Movement};
 use crate::predict::{Account, Clock, Head, Observed, PLAUSIBLE, Prediction, PredictionSpec};
-use freewheel_freeblock::{Foreground, FreeRun, Planner};
+use freewheel_freeblock::{Foreground, ForegroundEvent, FreeRun, Planner};
 use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Departure, Drive, RemainingAccess, Sectors, Target};
 use freewheel_model::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
@@ -220,7 +220,7 @@ impl PredictiveScheduler {
         self.policy.push(self.to_pick(&pending));
         client.into_iter().for_each(|client| self.fair_queue.arrived(client));
         self.waiting.insert(sequence, pending);
-        planner.foreground_arrived(&request, now);
+        planner.foreground(ForegroundEvent::Arrived { request: &request, at: now });
     }
 
     /// Takes a foreground request back. False if it has been picked, and continues.
@@ -233,7 +233,7 @@ impl PredictiveScheduler {
         };
         client.into_iter().for_each(|client| self.fair_queue.withdrawn(client));
         self.pass_over(sequence);
-        planner.foreground_done(&request, now);
+        planner.foreground(ForegroundEvent::Done { request: &request, at: now });
         true
     }
 
@@ -663,14 +663,19 @@ impl PredictiveScheduler {
             self.account.free_blocks += u64::from(run.blocks);
         }
         let part = command.foreground?;
-        planner.passed(command.op, part.start, part.blocks, now);
+        planner.foreground(ForegroundEvent::Passed {
+            op: command.op,
+            start: part.start,
+            blocks: part.blocks,
+            at: now,
+        });
         let pending = self.waiting.get_mut(&part.sequence)?;
         pending.left -= part.blocks;
         if pending.left > 0 {
             return None;
         }
         let Pending { request, .. } = self.waiting.remove(&part.sequence)?;
-        planner.foreground_done(&request, now);
+        planner.foreground(ForegroundEvent::Done { request: &request, at: now });
         Some(request)
     }
 }

@@ -94,6 +94,6 @@ impl Backend for EmulatedBackend {
             };
             back(BackendCompletion { id, at: Instant::now(), result });
         };
-        self.emulation.device().submit(arrival, request, Box::new(done));
+        self.emulation.device().submit(arrival, request, None, Box::new(done));
     }
 }

@@ -1,0 +1,275 @@
+//! A drive of the library held against a trace measured on the real one.
+
+mod circular;
+mod exchange;
+mod phase;
+mod spindle;
+
+use std::sync::Arc;
+
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::electronics::Unit;
+use freewheel_sim::config::{ConfigError, TraceWorkload, open};
+use freewheel_sim::library;
+use freewheel_trace::Record;
+use freewheel_units::{Lbn, Op, SimTime};
+use serde::Serialize;
+use thiserror::Error;
+
+pub use circular::Coherence;
+use exchange::{Exchange, Request, replay};
+pub use phase::{
+    GapReading, PhaseAnalysis, PhaseClass, PhaseDistance, PhaseHistogram, PhaseLag, PhaseOperations,
+};
+pub use spindle::Distance;
+
+/// What a validation found. Times in milliseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Validation {
+    /// The drive.
+    pub drive: String,
+    /// The trace.
+    pub trace: String,
+    /// Requests compared.
+    pub requests: u64,
+    /// Mean of the measured response times.
+    pub measured_mean_ms: f64,
+    /// Mean of ours.
+    pub simulated_mean_ms: f64,
+    /// How far our mean is off, as a share of the measured.
+    pub mean_error_share: f64,
+    /// Root mean square of the horizontal distance between the two distributions (Ruemmler and
+    /// Wilkes 1994).
+    pub demerit_ms: f64,
+    /// The same as a share of the measured mean.
+    pub demerit_share: f64,
+    /// Standard deviation of ours less measured, request by request.
+    pub per_request_error_sd_ms: f64,
+    /// Parts of the trace.
+    pub parts: Vec<Part>,
+    /// Points of both distributions.
+    pub quantiles: Vec<Quantile>,
+    /// Whether the spindle's phase is in the trace, and the floor of the error when it is not.
+    pub phase: PhaseAnalysis,
+    /// Response time in ms against the share of requests in %: measured and ours.
+    #[serde(skip)]
+    pub curves: [Vec<(f64, f64)>; 2],
+}
+
+/// The requests that our model serves alike.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// Reads or writes, hits or misses.
+    pub name: &'static str,
+    /// How many.
+    pub requests: u64,
+    /// Mean of the measured response times.
+    pub measured_mean_ms: f64,
+    /// Mean of ours.
+    pub simulated_mean_ms: f64,
+    /// Standard deviation of the difference, request by request.
+    pub per_request_error_sd_ms: f64,
+}
+
+/// A point of both distributions.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Quantile {
+    /// Share of the requests that take no longer.
+    pub share: f64,
+    /// Measured.
+    pub measured_ms: f64,
+    /// Ours.
+    pub simulated_ms: f64,
+}
+
+/// Why a validation failed.
+#[derive(Debug, Error)]
+pub enum ValidateError {
+    /// The drive, or the trace.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The trace is not of a kind that can be held against.
+    #[error("{trace}: record {record}: {reason}")]
+    Unsuitable {
+        /// The trace.
+        trace: String,
+        /// Number of the record, from 1.
+        record: u64,
+        /// What is wrong with it, and what is needed.
+        reason: &'static str,
+    },
+    /// There is nothing to compare.
+    #[error("{trace}: it has no requests")]
+    Empty {
+        /// The trace.
+        trace: String,
+    },
+}
+
+/// A request's two response times.
+struct Pair {
+    part: usize,
+    measured_ms: f64,
+    simulated_ms: f64,
+}
+
+impl Pair {
+    fn of(exchange: &Exchange) -> Self {
+        Self {
+            part: part_number(exchange),
+            measured_ms: exchange.request.measured().as_ms_f64(),
+            simulated_ms: exchange.simulated.as_ms_f64(),
+        }
+    }
+}
+
+const PARTS: [&str; 4] = [
+    "reads from the buffer",
+    "reads from the media",
+    "writes to the buffer",
+    "writes to the media",
+];
+
+/// Sends the requests of a trace to a drive, each as long after our completion of the one before
+/// as in the trace, and compares the response times.
+pub fn validate(drive: &str, trace: &TraceWorkload) -> Result<Validation, ValidateError> {
+    let (spec, built) = library::drive(drive).map_err(ConfigError::from)?;
+    // The trace was recorded over the bus of that host.
+    let unit =
+        Unit::new(&Arc::new(built), &spec.onboard_as_measured()).map_err(ConfigError::from)?;
+    let file = trace.file.display().to_string();
+    let requests = requests(trace, &file, &unit)?;
+    if requests.is_empty() {
+        return Err(ValidateError::Empty { trace: file });
+    }
+    let exchanges = replay(unit.restarted(), &requests);
+    let phase = phase::analyse(&unit, &exchanges, &PARTS, part_number);
+    let pairs: Vec<Pair> = exchanges.iter().map(Pair::of).collect();
+    Ok(compare(&spec, file, &pairs, phase))
+}
+
+fn requests(trace: &TraceWorkload, file: &str, unit: &Unit) -> Result<Vec<Request>, ValidateError> {
+    let mut before: Option<SimTime> = None;
+    let mut requests = Vec::new();
+    for (index, record) in open(trace)?.enumerate() {
+        let record = record.map_err(ConfigError::from)?;
+        let unsuitable = |reason| ValidateError::Unsuitable {
+            trace: file.to_owned(),
+            record: index as u64 + 1,
+            reason,
+        };
+        let completion = check(&record, before, unit).map_err(unsuitable)?;
+        requests.push(Request {
+            op: record.op,
+            start: Lbn::new(record.start.get()),
+            blocks: record.blocks.get() as u32,
+            fua: record.fua,
+            arrival: record.arrival,
+            completion,
+        });
+        before = Some(completion);
+    }
+    Ok(requests)
+}
+
+/// Index into [`PARTS`].
+fn part_number(exchange: &Exchange) -> usize {
+    usize::from(exchange.request.op == Op::Write) * 2 + usize::from(!exchange.served.hit)
+}
+
+/// The record's completion, when it is one to compare.
+fn check(record: &Record, before: Option<SimTime>, unit: &Unit) -> Result<SimTime, &'static str> {
+    if !record.op.moves_data() {
+        return Err("only reads and writes can be compared");
+    }
+    if unit.drive().actuators() > 1 {
+        return Err("the drive has several actuators; a drive with one is needed");
+    }
+    if record.end().get() > unit.drive().blocks().get() {
+        return Err("it lies beyond the drive's end: the trace is of a larger drive");
+    }
+    if before.is_some_and(|before| record.arrival < before) {
+        return Err("it arrives before the one in front is done; one request at a time is needed");
+    }
+    record.completion.ok_or("its response time was not recorded")
+}
+
+fn compare(spec: &DriveSpec, trace: String, pairs: &[Pair], phase: PhaseAnalysis) -> Validation {
+    let all: Vec<&Pair> = pairs.iter().collect();
+    let sorted = |value: &dyn Fn(&Pair) -> f64| {
+        let mut list: Vec<f64> = pairs.iter().map(value).collect();
+        list.sort_by(f64::total_cmp);
+        list
+    };
+    let (measured, simulated) = (sorted(&|p| p.measured_ms), sorted(&|p| p.simulated_ms));
+    let demerit_ms = demerit(&measured, &simulated);
+    let (measured_mean_ms, simulated_mean_ms) = means(&all);
+    Validation {
+        drive: spec.name.clone(),
+        trace,
+        requests: pairs.len() as u64,
+        measured_mean_ms,
+        simulated_mean_ms,
+        mean_error_share: simulated_mean_ms / measured_mean_ms - 1.0,
+        demerit_ms,
+        demerit_share: demerit_ms / measured_mean_ms,
+        per_request_error_sd_ms: error_sd(&all),
+        parts: (0..PARTS.len()).filter_map(|part| part_of(pairs, part)).collect(),
+        quantiles: quantiles(&measured, &simulated),
+        phase,
+        curves: [curve(&measured), curve(&simulated)],
+    }
+}
+
+/// Root mean square of the horizontal distance between two distributions of as many values, both in
+/// ascending order (Ruemmler and Wilkes 1994).
+pub(crate) fn demerit(measured: &[f64], simulated: &[f64]) -> f64 {
+    let squares = measured.iter().zip(simulated).map(|(m, s)| (m - s) * (m - s));
+    (squares.sum::<f64>() / measured.len() as f64).sqrt()
+}
+
+fn means(pairs: &[&Pair]) -> (f64, f64) {
+    let n = pairs.len() as f64;
+    let measured: f64 = pairs.iter().map(|pair| pair.measured_ms).sum();
+    let simulated: f64 = pairs.iter().map(|pair| pair.simulated_ms).sum();
+    (measured / n, simulated / n)
+}
+
+fn error_sd(pairs: &[&Pair]) -> f64 {
+    let (measured, simulated) = means(pairs);
+    let bias = simulated - measured;
+    let square = |pair: &&Pair| (pair.simulated_ms - pair.measured_ms - bias).powi(2);
+    (pairs.iter().map(square).sum::<f64>() / pairs.len() as f64).sqrt()
+}
+
+fn part_of(pairs: &[Pair], part: usize) -> Option<Part> {
+    let of_part: Vec<&Pair> = pairs.iter().filter(|pair| pair.part == part).collect();
+    if of_part.is_empty() {
+        return None;
+    }
+    let (measured_mean_ms, simulated_mean_ms) = means(&of_part);
+    Some(Part {
+        name: PARTS[part],
+        requests: of_part.len() as u64,
+        measured_mean_ms,
+        simulated_mean_ms,
+        per_request_error_sd_ms: error_sd(&of_part),
+    })
+}
+
+fn quantiles(measured: &[f64], simulated: &[f64]) -> Vec<Quantile> {
+    let last = measured.len() - 1;
+    let at = |share: f64| {
+        let rank = (share * last as f64).round() as usize;
+        Quantile { share, measured_ms: measured[rank], simulated_ms: simulated[rank] }
+    };
+    [0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99].map(at).to_vec()
+}
+
+/// Response time in ms against the share of requests in %, thinned to what a chart can show.
+fn curve(sorted: &[f64]) -> Vec<(f64, f64)> {
+    let step = sorted.len().div_ceil(400);
+    let n = sorted.len() as f64;
+    let point = |(i, &ms): (usize, &f64)| (ms, (i + 1) as f64 * 100.0 / n);
+    sorted.iter().enumerate().step_by(step).map(point).collect()
+}

@@ -1,0 +1,181 @@
+//! The page of a drive's data sheet.
+
+use freewheel_model::drive::QuantityUnit;
+use freewheel_model::drive::spec::HeldOut;
+use freewheel_units::grouped;
+use maud::{Markup, html};
+
+use super::{CheckRow, DriveSheet, SeekTime};
+use crate::chart;
+use crate::page::{self, prose, rate, section, table};
+use freewheel_study::figure::{Axes, Line};
+
+impl DriveSheet {
+    /// The page of `freewheel drive show --html`.
+    pub fn html(&self) -> String {
+        let of_one = if self.heading.has_actuators { " (one actuator)" } else { "" };
+        page::page(
+            &self.heading.model,
+            &self.heading.lead,
+            &html! {
+                @for caution in &self.cautions { p { strong { "Warning: " } (prose(caution)) } }
+                (section("As advertised, as modelled", &self.check_table()))
+                (section(&format!("Seek curve{of_one}"), &self.seek_chart()))
+                (section(&format!("Sustained rate over the capacity{of_one}"), &self.rate_chart()))
+                @if self.zoned.is_some() {
+                    (section("Shingled zones", &list(&self.shingled_words())))
+                }
+                @if !self.electronics.is_empty() {
+                    (section(&format!("Electronics{of_one}"), &list(&self.electronics_words())))
+                }
+                @if !self.held_out.is_empty() {
+                    (section("Held against the drive itself", &self.held_out_table()))
+                }
+                (section("Where each value comes from", &list(&self.source_words())))
+            },
+        )
+    }
+
+    fn check_table(&self) -> Markup {
+        html! {
+            div.scroll {
+                table {
+                    thead { tr {
+                        th {} th { "advertised" } th { "modelled" } th { "deviation" } th { "allowed" } th {}
+                    } }
+                    tbody { @for row in &self.self_check { (check_row(row)) } }
+                }
+            }
+            @if !self.miss_words().is_empty() {
+                h3 { "Why the model is off" }
+                (list(&self.miss_words()))
+            }
+        }
+    }
+
+    fn held_out_table(&self) -> Markup {
+        let cells = |row: &HeldOut| -> Vec<String> {
+            let means = [row.measured_mean, row.foretold_mean, row.demerit];
+            let times = means.into_iter().chain([row.mechanics_demerit]);
+            let head = [row.requests.clone(), grouped(row.count)];
+            head.into_iter().chain(times.map(|time| ms(time.ns()))).collect()
+        };
+        let rows: Vec<Vec<String>> = self.held_out.iter().map(cells).collect();
+        html! {
+            (table(
+                &["requests", "number", "mean, ms", "foretold, ms", "demerit, ms", "of the mechanics alone, ms"],
+                &rows,
+            ))
+            p.note {
+                "Requests from which no value of this file comes, timed on the drive and foretold by \
+                 the file. A demerit is the root mean square of the horizontal distance between the \
+                 two distributions of response times."
+            }
+        }
+    }
+
+    fn seek_chart(&self) -> Markup {
+        let full = self.seek_curve.last().map_or(1, |seek| seek.distance_cylinders);
+        let (scale, x) = match full {
+            10_000.. => (1000.0, "distance, thousand cylinders"),
+            _ => (1.0, "distance, cylinders"),
+        };
+        let line = |name: &str, time_ns: fn(&SeekTime) -> u64| Line {
+            name: name.into(),
+            points: self
+                .seek_curve
+                .iter()
+                .map(|seek| {
+                    (f64::from(seek.distance_cylinders) / scale, time_ns(seek) as f64 / 1e6)
+                })
+                .collect(),
+            dots: false,
+        };
+        let lines = [line("before a read", |s| s.read_ns), line("before a write", |s| s.write_ns)];
+        let axes = Axes { x, y: "time, ms", log_x: false };
+        let rows: Vec<Vec<String>> = self.seeks.iter().map(seek_cells).collect();
+        html! {
+            (page::chart(&chart::lines(&lines, &axes)))
+            (table(&["cylinders", "read, ms", "write, ms"], &rows))
+            p.note {
+                "Mean over random pairs of cylinders: " (ms(self.mean_seek_read_ns)) " ms before a read, "
+                (ms(self.mean_seek_write_ns)) " ms before a write. A change of heads takes "
+                (ms(self.head_switch_ns)) " ms."
+                @if let Some(words) = self.seek_table_words() { " " (words) }
+            }
+        }
+    }
+
+    fn rate_chart(&self) -> Markup {
+        let line = Line { name: "sustained rate".into(), points: self.rate_steps(), dots: false };
+        let axes = Axes { x: "share of the capacity, %", y: "rate, MB/s", log_x: false };
+        html! {
+            (page::chart(&chart::lines(&[line], &axes)))
+            p.note {
+                (self.zones.len()) (if self.zones.len() == 1 { " zone" } else { " zones" })
+                "; the rate of each includes every change of heads and cylinders."
+            }
+        }
+    }
+
+    /// Share of the capacity in % and rate in MB/s at both ends of every zone.
+    fn rate_steps(&self) -> Vec<(f64, f64)> {
+        let total: u64 = self.zones.iter().map(|zone| zone.blocks).sum();
+        let mut steps = Vec::with_capacity(2 * self.zones.len());
+        let mut before = 0;
+        for zone in &self.zones {
+            for blocks in [before, before + zone.blocks] {
+                let share = blocks as f64 * 100.0 / total as f64;
+                steps.push((share, zone.sustained_bytes_per_second as f64 / 1e6));
+            }
+            before += zone.blocks;
+        }
+        steps
+    }
+}
+
+/// Names and what is said of them.
+fn list<'a, N: maud::Render + 'a, T: AsRef<str> + 'a>(
+    pairs: impl IntoIterator<Item = &'a (N, T)>,
+) -> Markup {
+    html! { dl { @for (name, text) in pairs { dt { (name) } dd { (prose(text.as_ref())) } } } }
+}
+
+fn check_row(row: &CheckRow) -> Markup {
+    let value = |value: u64| in_unit(value, row.unit);
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    html! {
+        tr {
+            td { (row.title) }
+            td { (row.advertised.map_or("-".into(), value)) }
+            td { (value(row.modelled)) }
+            td { (row.deviation_share.map_or(String::new(), |off| format!("{:+.2} %", off * 100.0))) }
+            td { (row.ok.map_or(String::new(), |_| percent(row.tolerance_share))) }
+            td { @match row.ok {
+                Some(true) => { span.inside { "ok" } },
+                Some(false) => { span.outside { "off" } },
+                None => {},
+            } }
+        }
+    }
+}
+
+/// A quantity with its unit.
+fn in_unit(value: u64, unit: QuantityUnit) -> String {
+    match unit {
+        QuantityUnit::Bytes if value >= 1_000_000_000_000 => {
+            format!("{:.3} TB", value as f64 / 1e12)
+        }
+        QuantityUnit::Bytes => format!("{:.3} GB", value as f64 / 1e9),
+        QuantityUnit::BytesPerSecond => rate(value as f64),
+        QuantityUnit::Nanoseconds => format!("{} ms", ms(value)),
+    }
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e6)
+}
+
+fn seek_cells(seek: &SeekTime) -> Vec<String> {
+    vec![seek.distance_cylinders.to_string(), ms(seek.read_ns), ms(seek.write_ns)]
+}

@@ -1,0 +1,392 @@
+//! One task in words.
+
+use freewheel_freeblock::uses::{CompareCounts, PrefetchCounts};
+use freewheel_sim::background::{
+    CompareResult, PrefetchResult, TaskKind, UseResult, WriteBackResult,
+};
+use freewheel_units::{Bytes, grouped};
+
+use crate::page::{self, percent, rate, span};
+use freewheel_study::{DeadlineWork, TaskWork};
+
+/// While the last requests end, a next round begins that is none.
+const WORTH_SAYING: f64 = 0.001;
+
+/// Part of a round from which its own course says how it slows down. Before that the end expected rests
+/// on how rounds slow down behind requests that go everywhere (`TRUST` and `TailModel` of the model's
+/// estimate): gaps of requests that keep to parts of the drive reach the last blocks seldom or never.
+const SLOWING_SEEN: f64 = 0.5;
+
+/// What there is to say of a task on so many arms: the same of each task.
+pub(super) fn task_rows(task: &TaskWork, arms: u64) -> Vec<(&'static str, String)> {
+    let mut rows = vec![("kind", kind(task))];
+    if task.kind.has_rounds() {
+        rows.push((rounds_are(task.kind), rounds(task, arms)));
+    }
+    if let (Some(five), Some(one)) = (task.last_5_percent, task.last_1_percent) {
+        let (five, one, round) = (percent(five), percent(one), round_is(task.kind));
+        let words = format!("the last 5 % take {five} of a {round}'s time, the last 1 % {one}");
+        rows.push(("last blocks", words));
+    }
+    let came = &task.delivered;
+    let ways = [
+        (came.in_gaps, "in gaps"),
+        (came.in_passing, "moved by requests anyway"),
+        (came.in_idle, "in idle time"),
+        (came.promoted, "promoted"),
+        (came.copied, "copied before writes"),
+    ];
+    let moved = match task.kind {
+        TaskKind::Write | TaskKind::WriteBack => "written",
+        _ => "delivered",
+    };
+    rows.push((moved, delivered(task.delivered_bytes_per_second, came.total(), ways)));
+    match task.kind {
+        TaskKind::Backup => rows.push(("copies", copies(task))),
+        TaskKind::Write => rows.push(("superseded", superseded(task))),
+        _ => {}
+    }
+    if let Some(used) = &task.used {
+        rows.extend(use_rows(used, task));
+    }
+    if task.kind.has_rounds() {
+        rows.push(("end", end(task)));
+    }
+    rows.extend(task.deadline.as_ref().map(|due| ("deadline", deadline(task, due))));
+    rows
+}
+
+/// Bandwidth, and the parts of a total that came by each way.
+pub(super) fn delivered<const N: usize>(
+    bytes_per_second: f64,
+    total: u64,
+    ways: [(u64, &str); N],
+) -> String {
+    let part = |amount: u64| part(amount, total);
+    let ways: Vec<String> = ways
+        .into_iter()
+        .filter(|(amount, _)| *amount > 0)
+        .map(|(amount, way)| format!("{} {way}", part(amount)))
+        .collect();
+    match ways.is_empty() {
+        true => "nothing".to_owned(),
+        false => format!("{}: {}", rate(bytes_per_second), ways.join(", ")),
+    }
+}
+
+fn kind(task: &TaskWork) -> String {
+    let what = match task.kind {
+        TaskKind::Scan => "every block, from whatever moves it",
+        TaskKind::Sample => "so many blocks, whichever come by",
+        TaskKind::Scrub => "every block, from the media",
+        TaskKind::ScrubSample => "so many blocks from the media, whichever come by",
+        TaskKind::Backup => "every block once, as it was at the beginning",
+        TaskKind::Write => "every block once, unless a request writes it",
+        TaskKind::Compare => "two versions of every block, both in memory to be compared",
+        TaskKind::Prefetch => "what follows on reads, in case it is asked for next",
+        TaskKind::WriteBack => "what requests write is done in memory, and written behind them",
+    };
+    let (words, size) = (task.kind.words(), Bytes::new(task.block_bytes).human());
+    match task.kind.has_rounds() {
+        true => format!("{words}: {what}; {} of {size}", grouped(task.blocks)),
+        false => format!("{words}: {what}; in blocks of {size}"),
+    }
+}
+
+/// What came of the blocks of a task that asks for them as they come up.
+fn use_rows(used: &UseResult, task: &TaskWork) -> Vec<(&'static str, String)> {
+    match used {
+        UseResult::Compare(result) => compare_rows(result, task.block_bytes),
+        UseResult::Prefetch(result) => prefetch_rows(result),
+        UseResult::WriteBack(result) => write_back_rows(result, task),
+    }
+}
+
+fn compare_rows(result: &CompareResult, block_bytes: u64) -> Vec<(&'static str, String)> {
+    let CompareResult { counts, memory_bytes } = *result;
+    let CompareCounts { compared, unmatched_bytes_max } = counts;
+    let [block, waited, memory] =
+        [block_bytes, unmatched_bytes_max, memory_bytes].map(|bytes| Bytes::new(bytes).human());
+    vec![
+        (
+            "compared",
+            format!(
+                "{} pairs of {block}; which differ a simulation does not know, its drives hold no data",
+                grouped(compared)
+            ),
+        ),
+        ("memory", format!("{waited} waited for their other version at most, of {memory}")),
+    ]
+}
+
+fn prefetch_rows(result: &PrefetchResult) -> Vec<(&'static str, String)> {
+    let PrefetchResult { counts, memory_bytes } = *result;
+    let PrefetchCounts { reads, predicted_reads, hits, predicted_blocks, prefetched, used } =
+        counts;
+    let memory = Bytes::new(memory_bytes).human();
+    let of_reads = |count| part(count, reads);
+    vec![
+        (
+            "hits",
+            format!(
+                "{} of {} reads, {}, had all they asked for in memory of {memory}; they went to the drive all the same",
+                grouped(hits),
+                grouped(reads),
+                of_reads(hits)
+            ),
+        ),
+        (
+            "foreseen",
+            format!(
+                "{} reads, {}, were of what was in memory or asked for",
+                grouped(predicted_reads),
+                of_reads(predicted_reads)
+            ),
+        ),
+        (
+            "prefetched",
+            format!(
+                "{} blocks, {} of those asked for; {} of them were used",
+                grouped(prefetched),
+                part(prefetched, predicted_blocks),
+                part(used, prefetched)
+            ),
+        ),
+    ]
+}
+
+fn write_back_rows(result: &WriteBackResult, task: &TaskWork) -> Vec<(&'static str, String)> {
+    let WriteBackResult { writes, taken, reads_answered, dirtied, .. } = *result;
+    let WriteBackResult { free, promoted, absorbed, superseded, left, .. } = *result;
+    let [waited, memory] = [result.waiting_max * task.block_bytes, result.memory_bytes]
+        .map(|bytes| Bytes::new(bytes).human());
+    let parts = result.free_bytes - free * task.block_bytes;
+    let ways = [
+        (free, "without a request"),
+        (promoted, "by promoted requests"),
+        (absorbed, "made dirty again before"),
+        (superseded, "written over by requests"),
+        (left, "left"),
+    ];
+    let ways: Vec<String> = ways
+        .into_iter()
+        .filter(|(blocks, _)| *blocks > 0)
+        .map(|(blocks, way)| format!("{} {way}", grouped(blocks)))
+        .collect();
+    let ways = if ways.is_empty() { String::new() } else { format!(": {}", ways.join(", ")) };
+    let taken = format!(
+        "{} of {}, {}, were done in memory",
+        grouped(taken),
+        grouped(writes),
+        part(taken, writes)
+    );
+    vec![
+        ("writes", taken),
+        ("reads", format!("{} were answered by memory", grouped(reads_answered))),
+        ("dirty blocks", format!("{}{ways}", grouped(dirtied))),
+        ("written free", written_free(result.free_bytes, parts)),
+        (
+            "promoted",
+            format!(
+                "{}, {} of the heads",
+                grouped(task.delivered.promoted_requests),
+                seconds(task.delivered.promoted_head_ns)
+            ),
+        ),
+        ("memory", format!("{waited} waited for gaps at most, of {memory}")),
+    ]
+}
+
+/// Bytes that gaps and idle time wrote, of which some were parts of blocks that they did not write
+/// whole.
+fn written_free(bytes: u64, parts: u64) -> String {
+    let [all, parts_of] = [bytes, parts].map(|bytes| Bytes::new(bytes).human());
+    match parts {
+        0 => all,
+        _ => format!(
+            "{all}; {parts_of} of them parts of blocks on two tracks, whose other part was not written \
+             before they were promoted, dirty again, or left"
+        ),
+    }
+}
+
+fn part(count: u64, of: u64) -> String {
+    percent(count as f64 / of.max(1) as f64)
+}
+
+/// What a round of a task is.
+pub(super) fn round_is(kind: TaskKind) -> &'static str {
+    match kind {
+        TaskKind::Scan => "scan",
+        TaskKind::Sample => "sample",
+        TaskKind::Scrub => "scrub",
+        TaskKind::ScrubSample => "scrub sample",
+        TaskKind::Backup => "backup",
+        TaskKind::Write => "write",
+        TaskKind::Compare => "comparison",
+        TaskKind::Prefetch | TaskKind::WriteBack => "run",
+    }
+}
+
+/// Several of them.
+fn rounds_are(kind: TaskKind) -> &'static str {
+    match kind {
+        TaskKind::Scan => "scans",
+        TaskKind::Sample => "samples",
+        TaskKind::Scrub => "scrubs",
+        TaskKind::ScrubSample => "scrub samples",
+        TaskKind::Backup => "backup",
+        TaskKind::Write => "write",
+        TaskKind::Compare => "comparison",
+        TaskKind::Prefetch | TaskKind::WriteBack => "runs",
+    }
+}
+
+fn rounds(task: &TaskWork, arms: u64) -> String {
+    let mut words = format!("{} complete", grouped(task.rounds));
+    match (task.rounds_a_day, task.round_ns) {
+        (_, Some(ns)) if task.kind.is_once() => words += &format!(", in {}", seconds(ns)),
+        (Some(a_day), Some(ns)) => {
+            words += &format!(", {} a day, {} each", page::rounds(a_day), seconds(ns));
+        }
+        _ => {}
+    }
+    if is_under_way(task) {
+        let which = if task.kind.is_once() { "it" } else { "the next one" };
+        words += &format!("; {} of {which}", percent(task.unfinished));
+    }
+    if arms > 1 {
+        words += &format!("; on {arms} arms, each with its own");
+    }
+    words
+}
+
+fn is_under_way(task: &TaskWork) -> bool {
+    task.rounds == 0 || task.unfinished >= WORTH_SAYING
+}
+
+/// What a backup cost the foreground.
+fn copies(task: &TaskWork) -> String {
+    let came = &task.delivered;
+    let (blocks, requests) = (came.copied, came.copied_requests);
+    match requests {
+        0 => "none: no request wrote over what was not read yet".to_owned(),
+        _ => format!(
+            "{} blocks in {} requests of their own, {} of the heads: read before requests \
+             wrote over them, which waited; what responses grew by, the same run without `freeblock` tells",
+            grouped(blocks),
+            grouped(requests),
+            seconds(came.copied_head_ns)
+        ),
+    }
+}
+
+/// What the foreground has taken off it.
+fn superseded(task: &TaskWork) -> String {
+    match task.delivered.superseded {
+        0 => "none: no request brought newer data before".to_owned(),
+        blocks => format!("{} blocks: a request brought newer data before", grouped(blocks)),
+    }
+}
+
+fn end(task: &TaskWork) -> String {
+    let (last, next) = match task.kind.is_once() {
+        true => ("it", "it"),
+        false => ("the last one", "the one under way"),
+    };
+    let ended = task.ended_ns.map(|ns| format!("{last} ended after {}", seconds(ns)));
+    let expected = is_under_way(task).then(|| match task.expected_end_ns {
+        Some(ns) => format!("{next} was expected to end after {}{}", seconds(ns), grounds(task)),
+        None => format!("too little of {next} has come to tell"),
+    });
+    let words: Vec<String> = ended.into_iter().chain(expected).collect();
+    words.join("; ")
+}
+
+/// What an expected end rests on, where that is little.
+fn grounds(task: &TaskWork) -> String {
+    if foresees_slowing(task) {
+        return String::new();
+    }
+    let last = match task.kind {
+        // Whichever blocks are easy to get are enough.
+        TaskKind::Sample | TaskKind::ScrubSample => "",
+        _ => {
+            ", if requests go everywhere alike; where they keep to parts of the drive the last blocks take longer"
+        }
+    };
+    let elsewhere = match task.kind {
+        TaskKind::Scrub => ", which of a trace `freewheel study` estimates",
+        _ => "",
+    };
+    format!(", judging by the first {}{last}{elsewhere}", percent(task.unfinished))
+}
+
+/// Whether the round under way has been seen to slow down. Rounds before it say nothing: each is
+/// foretold from its own course alone.
+fn foresees_slowing(task: &TaskWork) -> bool {
+    task.unfinished >= SLOWING_SEEN
+}
+
+fn deadline(task: &TaskWork, due: &DeadlineWork) -> String {
+    let DeadlineWork { deadline_ns, held, missed, longest_ns, due_ns, will_be_held } = *due;
+    let mut words = format!("{} each", seconds(deadline_ns));
+    if held + missed > 0 {
+        let longest = seconds(longest_ns);
+        words += &format!(
+            ": held {} times, missed {} times, the longest took {longest}",
+            grouped(held),
+            grouped(missed)
+        );
+    }
+    if is_under_way(task) {
+        let expected = task.expected_end_ns.map(|ns| format!("expected after {}", seconds(ns)));
+        let will = match will_be_held {
+            Some(true) if !foresees_slowing(task) => "would be held so",
+            Some(true) => "will be held",
+            Some(false) => "will be missed",
+            None => "nobody can tell yet",
+        };
+        let expected = expected.map(|words| format!(", {words}")).unwrap_or_default();
+        words += &format!("; the next one is due after {}{expected}: {will}", seconds(due_ns));
+    }
+    words
+}
+
+fn seconds(ns: u64) -> String {
+    span(ns as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use freewheel_sim::config::{Experiment, SimConfig};
+
+    use super::*;
+    use freewheel_study::FreeWork;
+
+    #[test]
+    fn an_end_expected_early_is_said_with_how_little_of_the_round_it_rests_on() {
+        let text = "electronics = false\ndrive = \"atlas10k\"\n\
+                    workload = { kind = \"closed\", outstanding = 2, requests = 2000 }\n\
+                    [freeblock]\ntask = \"scrub\"\nblock_size = \"64KiB\"\ndeadline = \"10h\"";
+        let experiment = Experiment::new(SimConfig::parse(text, "test", &[]).unwrap()).unwrap();
+        let early = FreeWork::new(&experiment.run().unwrap()).unwrap().tasks.remove(0);
+        assert!((0.0..SLOWING_SEEN).contains(&early.unfinished) && early.expected_end_ns.is_some());
+        let words = |task: &TaskWork| {
+            let deadline = deadline(task, task.deadline.as_ref().unwrap());
+            (end(task), deadline)
+        };
+        let (said, due) = words(&early);
+        let first = format!(", judging by the first {}, if requests", percent(early.unfinished));
+        assert!(said.contains(&first) && said.contains("`freewheel study`"), "{said}");
+        assert!(due.ends_with("would be held so"), "{due}");
+        let (said, due) = words(&TaskWork { rounds: 1, ..early.clone() });
+        assert!(said.contains(&first) && due.ends_with("would be held so"), "{said}; {due}");
+        let (said, due) = words(&TaskWork { unfinished: SLOWING_SEEN, ..early.clone() });
+        assert!(!said.contains("judging") && due.ends_with("will be held"), "{said}; {due}");
+        let (said, _) = words(&TaskWork { kind: TaskKind::Backup, ..early.clone() });
+        assert!(said.contains("the last blocks take longer") && !said.contains("study"), "{said}");
+        let (said, _) = words(&TaskWork { kind: TaskKind::ScrubSample, ..early });
+        assert!(said.contains("judging by the first") && !said.contains("last blocks"), "{said}");
+    }
+}

@@ -1,0 +1,29 @@
+//! Results for people and programs: findings, tables and charts, as terminal text, JSON and HTML.
+//!
+//! This crate lies above `extract`, `study` and `reproduce`: they return numbers and figures as data, and
+//! name neither colours nor wording. So a change of wording compiles no simulation again, surfaces that
+//! draw by themselves take the numbers without a drawing library, and no circle is left between results
+//! and their pages.
+
+mod chart;
+mod claims_page;
+mod drive_sheet;
+mod finding;
+mod free_work;
+mod page;
+mod postmark;
+mod shingled;
+mod sim_page;
+mod stages;
+mod study;
+mod validation_page;
+
+pub use claims_page::claims_html;
+pub use drive_sheet::{CheckRow, DriveSheet, SeekTime, ZoneSheet};
+pub use finding::Finding;
+pub use free_work::{FreeWorkPart, free_work_parts};
+pub use postmark::{PassTable, pass_tables};
+pub use sim_page::{PRICES_ARE, cautions, sim_html};
+pub use stages::{StageRow, StageTable, stage_table};
+pub use study::StudyReport;
+pub use validation_page::validation_html;

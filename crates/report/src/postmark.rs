@@ -1,0 +1,159 @@
+//! PostMark behind an experiment: what became of its passes, and what must be known of them.
+
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::sched::PolicySpec;
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{PassResult, PostmarkCleaner, PostmarkResult, SimConfig};
+use freewheel_units::grouped;
+use maud::{Markup, html};
+
+use crate::chart;
+use crate::chart::PassBar;
+use crate::finding::Finding;
+use crate::page::{self, percent, section, table};
+
+/// The cautions that its result calls for.
+pub(crate) fn postmark_cautions(
+    config: &SimConfig,
+    spec: &DriveSpec,
+    result: &RunResult,
+) -> Vec<Finding> {
+    let Some(came) = &result.postmark else { return Vec::new() };
+    let all = [reckoned(came), few_gaps(config, spec, came), no_choice(config)];
+    all.into_iter().flatten().collect()
+}
+
+/// What is not its own of a run from whose time cleaning is subtracted.
+fn reckoned(came: &PostmarkResult) -> Option<Finding> {
+    (came.cleaner == PostmarkCleaner::Ideal).then(|| Finding {
+        headline: "This run is that of `cleaner = \"original\"`, which cleans; only the times of its passes are reckoned without cleaning.".into(),
+        detail: "Transactions a second and the time of a pass are those of IDEAL (osdi00 section 5.2). Requests, response times, stages, the time of the whole run, what was cleaned and the hash are those of the run that it is reckoned from: there is no request of a run that does not clean.".into(),
+    })
+}
+
+/// The process has cleaned for want of gaps that the drive keeps for itself.
+fn few_gaps(config: &SimConfig, spec: &DriveSpec, came: &PostmarkResult) -> Option<Finding> {
+    let last = came.passes.last().filter(|_| came.cleaner == PostmarkCleaner::Freeblock)?;
+    let keeps =
+        spec.electronics.buffer.as_ref().is_some_and(|buffer| buffer.keep_free_blocks_before);
+    (config.electronics && keeps && last.copied_blocks > 0).then(|| Finding {
+        headline: format!(
+            "The gaps brought {} of the blocks that cleaning copied, and the process read the others: the drive keeps rotational latency for its own buffer.",
+            percent(free_share(last))
+        ),
+        detail: "It reads the blocks that pass before those asked for (`keep_free_blocks_before` in its file), so its head cannot be elsewhere. `keep_free_blocks_before = false` in the experiment gives that latency to cleaning; the buffer serves fewer reads then, which costs some drives more than cleaning in gaps saves: compare the transactions a second of both. `electronics = false` is the paper's setting, without buffer or bus.".into(),
+    })
+}
+
+/// Part of the copied blocks that freeblock reads brought.
+fn free_share(pass: &PassResult) -> f64 {
+    pass.free_copied_blocks as f64 / (pass.free_copied_blocks + pass.copied_blocks) as f64
+}
+
+/// A policy that never has anything to choose from.
+fn no_choice(config: &SimConfig) -> Option<Finding> {
+    (config.scheduler != PolicySpec::Fcfs).then(|| Finding {
+        headline: format!(
+            "`scheduler` is {} and makes no difference here: PostMark's one process waits for each request before it sends the next.",
+            config.scheduler.title()
+        ),
+        detail: "Every policy gives the same result, as there is never more than one request to choose from.".into(),
+    })
+}
+
+/// A row for each pass under headings that say what is counted, and in which unit.
+pub type PassTable = ([&'static str; 6], Vec<Vec<String>>);
+
+/// What its passes took, and what was cleaned in them.
+pub fn pass_tables(came: &PostmarkResult) -> [PassTable; 2] {
+    let seconds = |ns: u64| format!("{:.1}", ns as f64 / 1e9);
+    let times = |(number, pass): (usize, &PassResult)| {
+        vec![
+            name(number),
+            percent(pass.utilisation),
+            format!("{:.1}", pass.transactions_per_second),
+            seconds(pass.elapsed_ns),
+            seconds(pass.cleaning_read_ns),
+            seconds(pass.cleaning_copy_ns),
+        ]
+    };
+    let counts = |(number, pass): (usize, &PassResult)| {
+        vec![
+            name(number),
+            grouped(pass.segments_written),
+            grouped(pass.segments_cleaned),
+            grouped(pass.segments_targeted),
+            grouped(pass.copied_blocks),
+            grouped(pass.free_copied_blocks),
+        ]
+    };
+    let numbered = || (1..).zip(&came.passes);
+    let times_head = [
+        "PostMark",
+        "log in use",
+        "transactions/s",
+        "elapsed, s",
+        "reads of cleaning, s",
+        "copies of cleaning, s",
+    ];
+    let counts_head = [
+        "cleaning",
+        "segments written",
+        "segments cleaned by the process",
+        "segments given to free reads",
+        "live blocks read by the process",
+        "live blocks read free",
+    ];
+    [(times_head, numbered().map(times).collect()), (counts_head, numbered().map(counts).collect())]
+}
+
+fn name(number: usize) -> String {
+    format!("pass {number}")
+}
+
+/// The section of its passes; nothing where it was not the workload.
+pub(crate) fn passes(result: &RunResult) -> Markup {
+    let Some(came) = &result.postmark else { return html! {} };
+    let is_reckoned = came.cleaner == PostmarkCleaner::Ideal;
+    let bars: Vec<PassBar> = (1..)
+        .zip(&came.passes)
+        .map(|(number, pass)| bar(name(number), pass, is_reckoned))
+        .collect();
+    section(
+        "PostMark",
+        &html! {
+            (page::chart(&chart::passes(&bars)))
+            @for (head, rows) in pass_tables(came) { (table(&head, &rows)) }
+            p.note {
+                (grouped(came.files)) " files before the first transaction; the last pass counts. " (cleans(came.cleaner))
+            }
+        },
+    )
+}
+
+/// Where the time of a pass goes.
+fn bar(label: String, pass: &PassResult, is_reckoned: bool) -> PassBar {
+    let [elapsed, reading, copying] =
+        [pass.elapsed_ns, pass.cleaning_read_ns, pass.cleaning_copy_ns].map(|ns| ns as f64 / 1e9);
+    let cleaning = if is_reckoned { [0.0, 0.0] } else { [reading, copying] };
+    PassBar {
+        label,
+        work: elapsed - cleaning.iter().sum::<f64>(),
+        reading: cleaning[0],
+        copying: cleaning[1],
+        note: format!("{:.1} transactions/s", pass.transactions_per_second),
+    }
+}
+
+/// Who cleaned, and what the columns of cleaning mean then.
+const fn cleans(cleaner: PostmarkCleaner) -> &'static str {
+    match cleaner {
+        PostmarkCleaner::Original => "The process cleans by itself.",
+        PostmarkCleaner::Freeblock => {
+            "Freeblock reads in the gaps of its requests bring the blocks that it copies; where they do not keep up, it reads them itself."
+        }
+        PostmarkCleaner::Ideal => {
+            "Cleaning, whose times and counts are in the tables, is subtracted from the elapsed time."
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! One simulation as a page.
+
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::stats::Summary;
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{SimConfig, Workload};
+use freewheel_units::grouped;
+use maud::{Markup, html};
+
+use crate::chart;
+use crate::finding::Finding;
+use crate::free_work::{self, write_back_cautions};
+use crate::page::{self, ms, percent, rate, section, span, table, trace_name};
+use crate::postmark::{passes, postmark_cautions};
+use crate::shingled::shingled_cautions;
+use crate::stages::{StageRow, stage_table};
+use freewheel_study::figure::{Axes, HeadTimeBar, Line};
+
+/// What must be known of a run's result before it is believed.
+pub fn cautions(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> Vec<Finding> {
+    let mut all = shingled_cautions(spec.zoned.map(|zoned| zoned.kind), result);
+    all.extend(postmark_cautions(config, spec, result));
+    all.extend(write_back_cautions(result));
+    all
+}
+
+/// The page of `freewheel sim --report`.
+pub fn sim_html(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
+    let title = title(config, spec, result);
+    let lead = format!(
+        "{} requests in {} of virtual time; seed {}, result hash {}.",
+        grouped(result.requests),
+        span(result.elapsed_ns as f64 / 1e9),
+        config.seed,
+        result.result_hash
+    );
+    let cautions = cautions(config, spec, result);
+    page::page(
+        &title,
+        &lead,
+        &html! {
+            @for caution in &cautions {
+                div.caution { (page::finding(caution)) }
+            }
+            (passes(result))
+            (section("Where the head's time goes", &head_time(result)))
+            (free_work::sections(result))
+            (section("Response times", &responses(result)))
+            (section("Configuration", &configuration(config)))
+        },
+    )
+}
+
+/// What was run.
+fn title(config: &SimConfig, spec: &DriveSpec, result: &RunResult) -> String {
+    let load = match &config.workload {
+        Workload::Closed { outstanding: 1, .. } => "one client".into(),
+        Workload::Closed { outstanding, .. } => format!("{outstanding} clients"),
+        Workload::Open { .. } => "Poisson arrivals".into(),
+        Workload::Trace(trace) => trace_name(trace),
+        Workload::Postmark(_) => "PostMark".into(),
+    };
+    let mut title = format!("{load} on {} under {}", spec.model, config.scheduler.title());
+    if let Some(arm) = result.background.first() {
+        let tasks: Vec<&str> = arm.tasks.iter().map(|task| &*task.name).collect();
+        title += &format!(", free work: {}", tasks.join(", "));
+    }
+    title
+}
+
+fn head_time(result: &RunResult) -> Markup {
+    let stages = stage_table(result);
+    let cells = |row: &StageRow| row.cells(stages.head.len(), ms, percent);
+    let rows: Vec<Vec<String>> = stages.rows.iter().map(cells).collect();
+    let bar = HeadTimeBar {
+        label: "head time".into(),
+        head_time: result.head_time,
+        writing_back_rotate_ns: 0,
+        rotate_share_elsewhere: None,
+        note: format!("busy {} of the time", percent(result.utilisation)),
+    };
+    html! {
+        (page::chart(&chart::head_time(&[bar])))
+        (table(&stages.head, &rows))
+        p.note {
+            (format!("{:.1} requests/s, ", result.requests_per_second)) (rate(result.bytes_per_second))
+            (format!("; {:.1} requests outstanding on average, {} at most; ", result.outstanding_mean, grouped(result.outstanding_max)))
+            "longest wait for the head " (ms(result.queue_ns_max as f64)) " ms."
+        }
+    }
+}
+
+fn responses(result: &RunResult) -> Markup {
+    let line = |name: &str, distribution: &freewheel_model::stats::Distribution| {
+        Line::cumulative_ms(name, distribution)
+    };
+    let lines = [
+        line("all", &result.response_distribution),
+        line("reads", &result.read_distribution),
+        line("writes", &result.write_distribution),
+    ];
+    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let row = |name: &str, s: &Summary| {
+        let times = [s.p50_ns, s.p95_ns, s.p99_ns, s.p999_ns, s.p9999_ns, s.max_ns];
+        let mut cells = vec![name.to_string(), grouped(s.count), ms(s.mean_ns)];
+        cells.extend(times.map(|ns| ms(ns as f64)));
+        cells.push(format!("{:.2}", s.coefficient_of_variation));
+        cells
+    };
+    let mut all = vec![
+        ("all", &result.response),
+        ("reads", &result.read_response),
+        ("writes", &result.write_response),
+    ];
+    all.extend(result.fua_write_response.as_ref().map(|forced| ("writes with FUA", forced)));
+    all.push(("flushes", &result.flush_response));
+    let happened = all.into_iter().filter(|(_, summary)| summary.count > 0);
+    let rows: Vec<Vec<String>> = happened.map(|(name, summary)| row(name, summary)).collect();
+    let head = ["", "count", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max", "variation"];
+    html! {
+        (page::chart(&chart::lines(&lines, &axes)))
+        (table(&head, &rows))
+        p.note {
+            "Times in ms. Variation: standard deviation over mean."
+            @if result.write_response.count > 0 && result.write_response.max_ns == 0 {
+                " All writes were done as they came, in no time, so the chart has no line of theirs."
+            }
+        }
+    }
+}
+
+/// What a configuration has under this name, which it does not say.
+pub const PRICES_ARE: &str = "regions of the drive that lag behind count for more";
+
+fn configuration(config: &SimConfig) -> Markup {
+    html! {
+        pre { (serde_json::to_string_pretty(config).expect("a configuration can be written")) }
+        @if config.freeblock.is_some() { p.note { "With prices, " (PRICES_ARE) "." } }
+    }
+}

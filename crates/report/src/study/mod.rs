@@ -1,0 +1,36 @@
+//! A study's numbers with what follows from them.
+
+mod doubts;
+mod findings;
+mod overload;
+mod page;
+mod scrub;
+mod scrub_page;
+
+use freewheel_study::Study;
+use serde::Serialize;
+
+use crate::finding::Finding;
+
+/// The document of a study.
+#[derive(Debug, Serialize)]
+pub struct StudyReport {
+    /// The numbers.
+    #[serde(flatten)]
+    pub study: Study,
+    /// What follows, most important first.
+    pub findings: Vec<Finding>,
+}
+
+impl StudyReport {
+    /// Works out what follows from a study.
+    pub fn new(study: Study) -> Self {
+        let findings = findings::findings(&study);
+        Self { study, findings }
+    }
+
+    /// The report: one HTML file without references to anything outside it.
+    pub fn html(&self) -> String {
+        page::html(self)
+    }
+}

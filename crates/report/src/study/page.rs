@@ -1,0 +1,284 @@
+//! The study as a page.
+
+use std::collections::BTreeSet;
+
+use freewheel_model::sched::POLICIES;
+use freewheel_model::stats::Summary;
+use freewheel_sim::BusyShares;
+use freewheel_trace::SizeSummary;
+use freewheel_units::{Bytes, grouped};
+use maud::{Markup, html};
+
+use freewheel_study::{PolicyRun, Study};
+
+use super::{StudyReport, scrub_page};
+use crate::chart;
+use crate::page::{self, ms, percent, rate, section, span, table, trace_name};
+use freewheel_study::figure::{Axes, HeadTimeBar, Line};
+
+pub(super) fn html(report: &StudyReport) -> String {
+    let study = &report.study;
+    let title = format!("{} on {}", trace_name(&study.options.trace), study.drive.model);
+    let lead = format!(
+        "{} requests over {}, replayed on {} under {} scheduling policies.",
+        grouped(study.trace.info.requests),
+        span(study.trace.info.span_ns as f64 / 1e9),
+        study.drive.name,
+        study.runs.len()
+    );
+    page::page(
+        &title,
+        &lead,
+        &html! {
+            (section("What this says", &findings(report)))
+            (section("Where the head's time goes", &head_time(study)))
+            @if let Some(estimate) = &study.scrub {
+                (section("A scrub in the gaps", &scrub_page::section(study, estimate)))
+            }
+            (section("Response times", &responses(study)))
+            (section("Load over time", &load(study)))
+            (section("The workload", &workload(study)))
+            (section("The drive, and how this was run", &setting(study)))
+        (section("Words", &words()))
+        },
+    )
+}
+
+fn findings(report: &StudyReport) -> Markup {
+    html! {
+        ol.findings {
+            @for finding in &report.findings {
+                li { (page::finding(finding)) }
+            }
+        }
+    }
+}
+
+fn head_time(study: &Study) -> Markup {
+    let bars: Vec<HeadTimeBar> = study.runs.iter().map(bar).collect();
+    html! {
+        (page::chart(&chart::head_time(&bars)))
+        (busy_table(study))
+        p.note { "Shares of head time a policy; below, shares of all time. The drive is busy while a command is in it or it writes back, each of its parts while it works; the busiest part is what limits the drive under more load. Latency while the drive writes back from its buffer is not given away." }
+    }
+}
+
+fn busy_table(study: &Study) -> Markup {
+    let row = |run: &PolicyRun| {
+        let BusyShares { head, bus, electronics, busiest } = run.result.busy_shares;
+        let shares = [run.result.utilisation, head, bus, electronics].map(percent);
+        let ends = (run.title.clone(), busiest.title().to_owned());
+        std::iter::once(ends.0).chain(shares).chain([ends.1]).collect()
+    };
+    let rows: Vec<Vec<String>> = study.runs.iter().map(row).collect();
+    table(&["policy", "drive busy", "head", "bus", "command processing", "busiest part"], &rows)
+}
+
+fn bar(run: &PolicyRun) -> HeadTimeBar {
+    HeadTimeBar {
+        label: run.title.clone(),
+        head_time: run.result.head_time,
+        writing_back_rotate_ns: run.writing_back_rotate_ns(),
+        rotate_share_elsewhere: None,
+        note: format!("busy {} of the time", percent(run.result.utilisation)),
+    }
+}
+
+fn responses(study: &Study) -> Markup {
+    let line = |run: &PolicyRun| Line::cumulative_ms(&run.title, &run.result.response_distribution);
+    let lines: Vec<Line> = study.runs.iter().map(line).collect();
+    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let best = study.best().title.clone();
+    html! {
+        (page::chart(&chart::lines(&lines, &axes)))
+        (policy_table(study, &best))
+        p.note { "Times in ms. Variation: standard deviation over mean. Busy: a command is in the drive, or the drive writes back. Marked: the smallest mean." }
+    }
+}
+
+fn policy_table(study: &Study, best: &str) -> Markup {
+    let head = [
+        "policy",
+        "mean",
+        "variation",
+        "p50",
+        "p95",
+        "p99",
+        "p99.9",
+        "p99.99",
+        "longest wait",
+        "busy",
+        "reads and writes/s",
+    ];
+    let rows = study.runs.iter().map(|run| {
+        let r = &run.result;
+        let times = [r.response.p50_ns, r.response.p95_ns, r.response.p99_ns];
+        let tails = [r.response.p999_ns, r.response.p9999_ns, r.queue_ns_max];
+        let mut cells = vec![run.title.clone(), ms(r.response.mean_ns)];
+        cells.push(format!("{:.2}", r.response.coefficient_of_variation));
+        cells.extend(times.into_iter().chain(tails).map(|ns| ms(ns as f64)));
+        cells.push(percent(r.utilisation));
+        cells.push(format!("{:.1}", r.requests_per_second));
+        cells
+    });
+    let by_operation = study.runs.iter().map(|run| {
+        let r = &run.result;
+        let summaries = [&r.read_response, &r.write_response, &r.flush_response];
+        let pair = |s: &Summary| match s.count {
+            0 => [String::from("-"), String::from("-")],
+            _ => [ms(s.mean_ns), ms(s.p99_ns as f64)],
+        };
+        let times = summaries.into_iter().flat_map(pair);
+        std::iter::once(run.title.clone()).chain(times).collect()
+    });
+    let operations = ["policy", "read mean", "p99", "write mean", "p99", "flush mean", "p99"];
+    html! {
+        (page::marked_table(&head, &rows.collect::<Vec<_>>(), best))
+        (page::marked_table(&operations, &by_operation.collect::<Vec<_>>(), best))
+    }
+}
+
+fn load(study: &Study) -> Markup {
+    let trace = &study.trace.rate;
+    let seconds = trace.bin_ns as f64 / 1e9;
+    let line = |name: &str, value: &dyn Fn(&freewheel_trace::RateBin) -> f64| Line {
+        name: name.into(),
+        points: trace
+            .bins
+            .iter()
+            .enumerate()
+            .map(|(i, bin)| ((i as f64 + 0.5) * seconds, value(bin) / seconds))
+            .collect(),
+        dots: false,
+    };
+    let requests = line("requests", &|bin| bin.requests as f64);
+    let read = line("read", &|bin| bin.bytes_read as f64 / 1e6);
+    let written = line("written", &|bin| bin.bytes_written as f64 / 1e6);
+    let burst = &study.trace.burstiness;
+    html! {
+        (page::chart(&chart::lines(&[requests], &Axes { x: "time in the trace, s", y: "requests/s", log_x: false })))
+        (page::chart(&chart::lines(&[read, written], &Axes { x: "time in the trace, s", y: "MB/s", log_x: false })))
+        p.note {
+            "Busiest second, ten seconds and minute: " (format!("{:.1}, {:.1} and {:.1}", burst.peak_to_mean_1s, burst.peak_to_mean_10s, burst.peak_to_mean_60s))
+            " times the mean. Index of dispersion of counts in a second: " (format!("{:.1}", burst.dispersion_1s))
+            " (1 for a Poisson process)."
+        }
+    }
+}
+
+fn workload(study: &Study) -> Markup {
+    let t = &study.trace;
+    let size = |bytes: u64| Bytes::new(bytes).human();
+    let mean = |bytes: f64| Bytes::new(bytes as u64).human();
+    let row = |name: &str, read: String, write: String| vec![name.to_string(), read, write];
+    let rows = [
+        row("requests", grouped(t.info.reads), grouped(t.info.writes)),
+        row("with FUA", grouped(t.info.fua_reads), grouped(t.info.fua_writes)),
+        row("data", size(t.info.bytes_read), size(t.info.bytes_written)),
+        row("mean size", mean(t.sizes.read.mean_bytes), mean(t.sizes.write.mean_bytes)),
+        row("median size", size(t.sizes.read.median_bytes), size(t.sizes.write.median_bytes)),
+        row("largest", size(t.sizes.read.max_bytes), size(t.sizes.write.max_bytes)),
+        row(
+            "sequential",
+            percent(t.sequentiality.read_sequential_share),
+            percent(t.sequentiality.write_sequential_share),
+        ),
+        row("footprint", size(t.reuse.footprint_read_bytes), size(t.reuse.footprint_written_bytes)),
+        row("again", percent(t.reuse.read_again_share), percent(t.reuse.overwritten_share)),
+    ];
+    html! {
+        (table(&["", "reads", "writes"], &rows))
+        p.note { "Sequential: starts where the request before it ended. Again: share of 4 KiB blocks read that had been read or written before, and of those written that had been written before." }
+        h3 { "Skew" }
+        p {
+            "Of " (grouped(t.skew.regions)) " touched regions of " (size(t.skew.region_bytes))
+            " the hottest 1 %, 10 % and 20 % get " (percent(t.skew.hottest_1_percent_share)) ", "
+            (percent(t.skew.hottest_10_percent_share)) " and " (percent(t.skew.hottest_20_percent_share))
+            " of the accesses. All touched data: " (size(t.info.footprint_bytes.unwrap_or(0))) "."
+        }
+        (request_sizes(study))
+    }
+}
+
+fn request_sizes(study: &Study) -> Markup {
+    let sizes = &study.trace.sizes;
+    let all = || sizes.read.buckets.iter().chain(&sizes.write.buckets);
+    let ends: BTreeSet<u64> = all().map(|bucket| bucket.up_to_bytes).collect();
+    let shares = |sizes: &SizeSummary| -> Vec<f64> {
+        let in_bucket = |end: &u64| {
+            let bucket = sizes.buckets.iter().find(|bucket| bucket.up_to_bytes == *end);
+            bucket.map_or(0, |bucket| bucket.requests) as f64 / sizes.requests.max(1) as f64
+        };
+        ends.iter().map(in_bucket).collect()
+    };
+    let labels: Vec<String> = ends.iter().map(|&end| Bytes::new(end).to_string()).collect();
+    let series = [("reads", shares(&sizes.read)), ("writes", shares(&sizes.write))];
+    html! {
+        h3 { "Request sizes" }
+        (page::chart(&chart::columns(&labels, &series)))
+        p.note { "Share of reads and of writes, in %, up to each size." }
+    }
+}
+
+fn words() -> Markup {
+    let terms = [
+        ("seek", "moving the arm to another cylinder, changing heads, and settling"),
+        ("rotational latency", "waiting, on the right track, until the wanted sector comes by"),
+        ("head time", "seek, rotational latency and transfer together"),
+        (
+            "freeblock scheduling",
+            "reading or writing other wanted blocks during the rotational latency, without delaying anybody (Lumb et al., OSDI 2000)",
+        ),
+        (
+            "potential",
+            "the mean media rate times the rotational latency; may be exceeded while much is wanted",
+        ),
+        ("busy", "of a drive: a command is in it, or it writes back from its buffer"),
+        ("efficiency", "what was read for free over the potential until then"),
+        ("extra seeks", "moving to free transfers and on, beyond the direct way of the requests"),
+        ("scrub", "reading every block of the drive, to find those that cannot be read any more"),
+        ("flush", "a command that is done when all earlier writes are on the media"),
+        (
+            "FUA",
+            "force unit access: a write that is done only when it is on the media, whatever the write cache",
+        ),
+        ("p99", "99 % of the requests took no longer"),
+    ];
+    html! {
+        dl {
+            @for (term, meaning) in terms { dt { (term) } dd { (meaning) } }
+            @for row in POLICIES { dt { (row.title) } dd { (row.summary) } }
+        }
+    }
+}
+
+fn setting(study: &Study) -> Markup {
+    let drive = &study.drive;
+    let rpm = 60e9 / drive.rotation_period_ns as f64;
+    let replay = if study.dependent_replay {
+        "by dependence: a request comes a think time after the request that it waited for in the traced system (tr03 section 3.1, window of 64)"
+    } else {
+        "at the traced arrival times"
+    };
+    let options = serde_json::to_string_pretty(&study.options).expect("options can be written");
+    html! {
+        p {
+            (drive.model) ", " (Bytes::new(drive.capacity_bytes).human_decimal()) ", "
+            (format!("{rpm:.0}")) " rpm, mean media rate " (rate(drive.media_bytes_per_second))
+            @if drive.electronics {
+                ". With the drive's buffer, overheads and bus, and its own command queue where that is named; under a policy it is given one command at a time. Replay "
+            } @else {
+                ". Without the drive's electronics: every request goes to the media. Replay "
+            }
+            (replay)
+            ". A flush is done when every write that came before it is on the media."
+        }
+        @if !drive.assumed.is_empty() {
+            details {
+                summary { "Assumed values: " (drive.assumed.len()) }
+                ul { @for line in &drive.assumed { li { (page::prose(line)) } } }
+            }
+        }
+        details { summary { "All options and the seed" } pre { (options) } }
+    }
+}

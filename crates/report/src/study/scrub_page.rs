@@ -1,0 +1,221 @@
+//! How long a scrub takes, as charts and a table.
+
+use freewheel_units::{Bytes, grouped};
+use maud::{Markup, html};
+
+use freewheel_study::{ArmScrub, ScrubEstimate, ScrubPart, ScrubPoint, Study, latency_lines, line};
+
+use crate::chart;
+use crate::free_work::{
+    POTENTIAL_IS, bandwidth_chart, efficiency_chart, nodes_chart, shares_chart, titled,
+};
+use crate::page::{self, percent, rate, rounds, span};
+use freewheel_study::figure::{Axes, HeadUseBar, Line};
+
+/// Actuators that can all be shown, and their lines told apart; of more the slowest is.
+const SIDE_BY_SIDE: usize = 2;
+
+pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
+    html! {
+        (table(estimate))
+        (parts(estimate))
+        (head_use(estimate))
+        (charts(estimate))
+        (nodes_chart(&estimate.by_nodes))
+        p.note {
+            "A scrub in blocks of " (Bytes::new(estimate.block_bytes).human())
+            " reads in the rotational gaps of the load " (study.baseline().under()) ". A scheduler inside the drive, which knows where its head is, plans it. Bursts of gaps are simulated on a sample of the trace, repeated without end. Between bursts the scan leaps: the time follows from the rates at both ends. The less work is left (" code { "--scrub-effort" } "), the longer are the leaps. The estimate ends where fewer than one gap in a hundred reads anything, where the last blocks are read, or when its work is done. It also ends where the gaps give less than a hundredth of their first rate and more than a hundredth of the drive is left. A write does not count as verified. All simulated foreground accesses together ended "
+            (estimate.foreground_delay_ns) " ns later because of the gaps. A decision about a gap looked at "
+            (format!("{:.1}", estimate.nodes_mean)) " nodes of its search on average, each a part of the drive, of "
+            (grouped(estimate.decisions)) " decisions. Their time depends on the machine, so it is printed to the terminal only."
+        }
+    }
+}
+
+/// Figures 8 (a) and (c) of osdi00, for this load.
+fn head_use(estimate: &ScrubEstimate) -> Markup {
+    let head_use = estimate.head_use;
+    let bar = |label: &str, with: bool| HeadUseBar { label: label.into(), head_use, with };
+    let moves = |free: f64| percent(head_use.transfer + free);
+    html! {
+        h3 { "What it does with the head's time" }
+        (page::chart(&chart::head_use(&[bar("requests alone", false), bar("with the scrub", true)])))
+        p.note {
+            "Shares of all time while the arms scan" (if estimate.free_blocks_before_switched_off { ", the drive giving away what passes before requests" } else { "" }) ". Data pass under the head " (moves(0.0))
+            " of the time for requests and writing back, " (moves(head_use.free_transfer))
+            " with the scrub. Rotational latency that is left is also that of writing back."
+        }
+    }
+}
+
+/// Figure 10 of osdi00 in numbers, and what the last blocks cost.
+fn parts(estimate: &ScrubEstimate) -> Markup {
+    let Some(number) = estimate.slowest_with_gaps() else { return html! {} };
+    let arm = &estimate.arms[number];
+    let row = |part: &ScrubPart| {
+        vec![
+            percent(part.read_share),
+            span(part.seconds),
+            part.error.map_or("-".into(), percent),
+            arm.seconds.map_or("-".into(), |all| percent(part.seconds / all)),
+            rounds(part.rounds_a_day),
+            part.efficiency.map_or("-".into(), percent),
+        ]
+    };
+    let rows: Vec<Vec<String>> = arm.parts.iter().map(row).collect();
+    let head = [
+        "of the blocks",
+        "in",
+        "standard error",
+        "of the time of all that is read",
+        "times a day",
+        "efficiency",
+    ];
+    html! {
+        @if !rows.is_empty() {
+            h3 { "If a part is enough" (of_arm(number, estimate)) }
+            (page::table(&head, &rows))
+        }
+        @if let Some(five) = arm.last_5_percent_of_read {
+            p.note { "The last 5 % of what is read take " (percent(five)) " of the time." }
+        }
+    }
+}
+
+/// None where there is no gap.
+fn charts(estimate: &ScrubEstimate) -> Markup {
+    let Some(slowest) = estimate.slowest_with_gaps() else { return html! {} };
+    let count = estimate.arms.len();
+    let shown = (0..count).filter(|&number| count <= SIDE_BY_SIDE || number == slowest);
+    let shown: Vec<usize> = shown.filter(|&n| estimate.arms[n].seconds.is_some()).collect();
+    let (time, unit_seconds) = time_axis(estimate.seconds().unwrap_or(0.0));
+    let mut progress = each(estimate, |at| Some((at.seconds / unit_seconds, percent_read(at))));
+    progress.extend(sample_share(estimate, &shown, unit_seconds));
+    let efficiency = each(estimate, |at| Some((percent_read(at), 100.0 * at.efficiency?)));
+    let read = "read, %";
+    html! {
+        (titled("Progress", "", &progress, &Axes { x: time, y: read, log_x: false }))
+        (bandwidth_chart(&bandwidth(estimate, &shown), read))
+        p.note {
+            "In gaps is what the gaps give, without what requests read anyway; " (POTENTIAL_IS)
+            "; it is the same whatever is left to read. Latency in which the drive writes back from its buffer is not given away and does not count. Latency that counts is"
+            @for (nth, &number) in shown.iter().enumerate() {
+                @if nth > 0 { " and" }
+                " " (percent(estimate.arms[number].gap_share)) " of the time of the whole trace, "
+                (percent(estimate.arms[number].simulated_gap_share)) " in the bursts"
+                @if count > 1 { " (" (name(number, estimate)) ")" }
+            }
+            "; times are reckoned by the former. Bandwidth and shares are those of each burst, from its beginning to its end; lines from one burst to the next stand for what was not simulated."
+        }
+        @for &number in &shown {
+            (shares_chart(&of_arm(number, estimate), &shares_of(&estimate.arms[number]), read))
+        }
+        (efficiency_chart(&efficiency))
+    }
+}
+
+/// What the potential would have been enough for, until that is all (figure 9 (a) of osdi00).
+fn sample_share(estimate: &ScrubEstimate, shown: &[usize], unit_seconds: f64) -> Vec<Line> {
+    let of = |&number: &usize| {
+        let arm = &estimate.arms[number];
+        let bytes = (arm.blocks * estimate.block_bytes) as f64;
+        let seconds = (bytes / arm.potential_bytes_per_second).min(arm.seconds.unwrap_or(0.0));
+        let share = seconds * arm.potential_bytes_per_second / bytes;
+        let name = match estimate.arms.len() {
+            1 => "potential".into(),
+            _ => format!("{}, potential", name(number, estimate)),
+        };
+        line(&name, vec![(0.0, 0.0), (seconds / unit_seconds, 100.0 * share)])
+    };
+    shown.iter().map(of).collect()
+}
+
+fn time_axis(longest_seconds: f64) -> (&'static str, f64) {
+    match longest_seconds {
+        s if s >= 2.0 * 86_400.0 => ("time of the scrub, days", 86_400.0),
+        s if s >= 2.0 * 3_600.0 => ("time of the scrub, hours", 3_600.0),
+        _ => ("time of the scrub, s", 1.0),
+    }
+}
+
+fn percent_read(point: &ScrubPoint) -> f64 {
+    100.0 * point.read_share
+}
+
+/// A line for each actuator.
+fn each(estimate: &ScrubEstimate, point: impl Fn(&ScrubPoint) -> Option<(f64, f64)>) -> Vec<Line> {
+    let arms = estimate.arms.iter().enumerate();
+    arms.map(|(number, arm)| {
+        line(&name(number, estimate), arm.course.iter().filter_map(&point).collect())
+    })
+    .collect()
+}
+
+fn shares_of(arm: &ArmScrub) -> [Line; 3] {
+    latency_lines(&arm.course.iter().map(|at| (percent_read(at), at.shares)).collect::<Vec<_>>())
+}
+
+/// What the gaps of these actuators give, beside what they might.
+fn bandwidth(estimate: &ScrubEstimate, shown: &[usize]) -> Vec<Line> {
+    let of = |number: usize, what: &str, rate: fn(&ScrubPoint) -> f64| {
+        let points = estimate.arms[number].course.iter();
+        let points = points.map(|at| (percent_read(at), rate(at) / 1e6)).collect();
+        match estimate.arms.len() {
+            1 => line(what, points),
+            _ => line(&format!("{}, {what}", name(number, estimate)), points),
+        }
+    };
+    let both = |&number: &usize| {
+        [
+            of(number, "in gaps", |at| at.bytes_per_second),
+            of(number, "potential", |at| at.potential_bytes_per_second),
+        ]
+    };
+    shown.iter().flat_map(both).collect()
+}
+
+fn name(number: usize, estimate: &ScrubEstimate) -> String {
+    match estimate.arms.len() {
+        1 => "scrub".into(),
+        _ => format!("actuator {}", number + 1),
+    }
+}
+
+fn of_arm(number: usize, estimate: &ScrubEstimate) -> String {
+    match estimate.arms.len() {
+        1 => String::new(),
+        _ => format!(", of {}", name(number, estimate)),
+    }
+}
+
+fn table(estimate: &ScrubEstimate) -> Markup {
+    let head = [
+        "",
+        "read",
+        "in",
+        "with all idle time, at best",
+        "potential",
+        "efficiency",
+        "extra seeks",
+        "latency left",
+        "at first",
+        "at last",
+    ];
+    let row = |(number, arm): (usize, &ArmScrub)| {
+        let ends = [arm.course.first(), arm.course.last()];
+        let [first, last] = ends.map(|at| at.map_or("-".into(), |at| rate(at.bytes_per_second)));
+        vec![
+            name(number, estimate),
+            percent(arm.read_share),
+            arm.seconds.map_or("-".into(), span),
+            arm.seconds_with_idle_time.map_or("never".into(), span),
+            rate(arm.potential_bytes_per_second),
+            arm.efficiency.map_or("-".into(), percent),
+            arm.shares.map_or("-".into(), |shares| percent(shares.extra_seek_share)),
+            arm.shares.map_or("-".into(), |shares| percent(shares.unused_share)),
+            first,
+            last,
+        ]
+    };
+    page::table(&head, &estimate.arms.iter().enumerate().map(row).collect::<Vec<_>>())
+}

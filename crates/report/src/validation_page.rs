@@ -1,0 +1,127 @@
+//! The page of a validation.
+
+use std::iter;
+use std::path::Path;
+
+use maud::{Markup, html};
+
+use crate::chart;
+use crate::page::{self, section, table};
+use freewheel_extract::validate::{
+    GapReading, Part, PhaseAnalysis, PhaseClass, PhaseDistance, Validation,
+};
+use freewheel_study::figure::{Axes, Line};
+
+/// A page with both distributions.
+pub fn validation_html(validation: &Validation) -> String {
+    let file = Path::new(&validation.trace).file_name().unwrap_or_default().to_string_lossy();
+    let title = format!("{} against {file}", validation.drive);
+    let lead = format!(
+        "{} requests: measured mean {:.3} ms, simulated {:.3} ms ({:+.2} %), demerit {:.3} ms ({:.1} % of the mean).",
+        validation.requests,
+        validation.measured_mean_ms,
+        validation.simulated_mean_ms,
+        validation.mean_error_share * 100.0,
+        validation.demerit_ms,
+        validation.demerit_share * 100.0
+    );
+    let line = |name: &str, points: &[(f64, f64)]| Line {
+        name: name.into(),
+        points: points.to_vec(),
+        dots: false,
+    };
+    let lines = [line("measured", &validation.curves[0]), line("simulated", &validation.curves[1])];
+    let axes = Axes { x: "response time, ms", y: "share of requests, %", log_x: true };
+    let parts: Vec<Vec<String>> = validation.parts.iter().map(part_cells).collect();
+    let head =
+        ["served here as", "requests", "measured mean", "simulated mean", "sd of difference"];
+    page::page(
+        &title,
+        &lead,
+        &html! {
+            (section("Response times", &page::chart(&chart::lines(&lines, &axes))))
+            (section("By what our model did", &html! {
+                (table(&head, &parts))
+                p.note { "Times in ms. The demerit figure is the root mean square of the horizontal distance between the two curves (Ruemmler and Wilkes 1994)." }
+            }))
+            (section("Is the rotational phase recoverable?", &phase(&validation.phase)))
+        },
+    )
+}
+/// Histogram, coherence and what the errors could be.
+fn phase(phase: &PhaseAnalysis) -> Markup {
+    let (recorded, later) = (&phase.histogram.as_recorded, &phase.histogram.one_later);
+    let bins = recorded.len();
+    let label = |bin: usize| format!("{:.2}", bin as f64 / bins as f64);
+    let labels: Vec<String> = (0..bins).map(label).collect();
+    let series = [
+        (GapReading::AsRecorded.name(), recorded.clone()),
+        (GapReading::OneLater.name(), later.clone()),
+    ];
+    let rows = phase.distances.iter().map(|row| distance_cells(row, phase.gaps));
+    let distances: Vec<Vec<String>> = rows.collect();
+    let mut floors: Vec<Vec<String>> = phase.classes.iter().map(class_cells).collect();
+    let all = [Some(phase.achieved_sd_ms), Some(phase.floor_sd_ms), phase.resynchronised_sd_ms];
+    floors.push(iter::once("all".to_string()).chain(all.map(ms)).collect());
+    html! {
+        p { (phase.verdict) }
+        h3 { "Differences of phase between visits to the media" }
+        (page::chart(&chart::columns(&labels, &series)))
+        p.note { "Share of the pairs in % by difference in turns: the time from one visit's end to the next's, less the angle between their last sectors. One peak: the phase is known. All alike: it is not. Pairs: " (phase.main_distance.name()) "." }
+        h3 { "By where the visit before was" }
+        (table(&DISTANCE_HEAD, &distances))
+        p.note { "R is the mean resultant length of the differences of phase, 1 when all are the same; p is Rayleigh's, mean the mean difference in turns, both with the " (phase.gaps.name()) ". Errors are medians of their size in ms; resyn.: our spindle set to the trace's at every visit. " (phase.pairs_in_words()) }
+        h3 { "Standard deviation of the error" }
+        (table(&["served here as", "achieved", "phase unknown", "resynchronised"], &floors))
+        p.note { "In ms. Phase unknown: sqrt(2) times the standard deviation of a rotational latency, which two independent ones differ by whatever the model." }
+    }
+}
+
+const DISTANCE_HEAD: [&str; 9] = [
+    "last on the media",
+    "requests",
+    "R, gaps as recorded",
+    "R, gaps one later",
+    "R by chance",
+    "p",
+    "mean",
+    "error",
+    "error, resyn.",
+];
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_string(), |value| format!("{value:.3}"))
+}
+
+fn distance_cells(row: &PhaseDistance, gaps: GapReading) -> Vec<String> {
+    let (recorded, later) = (&row.as_recorded, &row.one_later);
+    let coherence = row.coherence(gaps);
+    vec![
+        row.distance.name().to_string(),
+        recorded.pairs.to_string(),
+        format!("{:.3}", recorded.resultant_length),
+        format!("{:.3}", later.resultant_length),
+        format!("{:.3}", recorded.resultant_length_by_chance),
+        p_value(coherence.p_value),
+        format!("{:+.3}", coherence.mean_turns),
+        ms(Some(row.achieved_median_ms)),
+        ms(row.resynchronised_median_ms),
+    ]
+}
+
+fn p_value(p: f64) -> String {
+    if p < 1e-4 { "<0.0001".into() } else { format!("{p:.4}") }
+}
+
+fn class_cells(class: &PhaseClass) -> Vec<String> {
+    let times = [Some(class.achieved_sd_ms), Some(class.floor_sd_ms), class.resynchronised_sd_ms];
+    iter::once(class.name.to_string()).chain(times.map(ms)).collect()
+}
+
+fn part_cells(part: &Part) -> Vec<String> {
+    let ms = |value: f64| format!("{value:.3}");
+    let times = [part.measured_mean_ms, part.simulated_mean_ms, part.per_request_error_sd_ms];
+    let mut cells = vec![part.name.to_string(), part.requests.to_string()];
+    cells.extend(times.map(ms));
+    cells
+}

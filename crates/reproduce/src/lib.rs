@@ -1,0 +1,328 @@
+//! The papers' claims: each experiment, ours beside theirs, and whether it is inside the band.
+//!
+//! To add a claim: write a function that runs it in the file of its paper, and a row in [`CLAIMS`].
+
+mod beyond_ends;
+mod beyond_margins;
+mod beyond_scrub;
+mod beyond_tasks;
+mod beyond_uses;
+pub mod decisions;
+mod fast02;
+mod fast02_conservatism;
+mod fast02_cpu;
+mod fast02_foreground;
+mod fast02_prediction;
+mod fast02_real_time;
+mod fast02_scan;
+mod fast02_small_files;
+mod osdi00;
+mod osdi00_cleaning;
+mod osdi00_decisions;
+mod osdi00_scan;
+mod recordings;
+mod row;
+
+use std::path::PathBuf;
+
+use freewheel_sim::config::ConfigError;
+use freewheel_study::figure::Figure;
+use freewheel_units::SimDuration;
+use serde::Serialize;
+use thiserror::Error;
+
+pub use fast02_real_time::{
+    Comparison, REAL_TIME, RealTimeRun, beside_virtual_time, real_time_experiment,
+};
+pub use row::{BEYOND, Counts, Deviation, HOLDS, Row, Verdict};
+
+/// An experiment of a paper.
+#[derive(Clone, Copy)]
+pub struct Claim {
+    /// Paper and figure or table.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Drive and workload.
+    pub setting: &'static str,
+    run: fn(&Context<'_>) -> Result<Outcome, ConfigError>,
+}
+
+/// Every claim that can be run.
+pub const CLAIMS: &[Claim] = &[
+    Claim {
+        id: "osdi00.fig2",
+        title: "Disk head usage of five drives",
+        setting: "random: closed, 1 outstanding, 4 KB, uniform, 2:1 reads to writes",
+        run: osdi00::fig2,
+    },
+    Claim {
+        id: "osdi00.fig3",
+        title: "Disk head usage by request size",
+        setting: "Atlas 10K, random, 4 KB to 256 KB",
+        run: osdi00::fig3,
+    },
+    Claim {
+        id: "osdi00.fig4",
+        title: "Disk head usage by access locality",
+        setting: "Atlas 10K, random, 0 to 100 % of requests near the one before",
+        run: osdi00::fig4,
+    },
+    Claim {
+        id: "osdi00.fig5",
+        title: "Disk head usage by scheduling policy",
+        setting: "Atlas 10K, random with 20 outstanding",
+        run: osdi00::fig5,
+    },
+    Claim {
+        id: "osdi00.fig6",
+        title: "SPTF-SWn%: between SPTF and SSTF",
+        setting: "Atlas 10K, random with 20 outstanding, n from 0 to infinite",
+        run: osdi00::fig6,
+    },
+    Claim {
+        id: "osdi00.sec4",
+        title: "Processor time of a freeblock decision",
+        setting: "Atlas 10K, greedy rule, blocks of 4 KB, 20 to 100 % of the drive wanted; on this machine",
+        run: osdi00_decisions::sec4,
+    },
+    Claim {
+        id: "osdi00.fig7",
+        title: "LFS segment cleaning: LLD with three cleaners",
+        setting: "Atlas 10K with one surface, log of 400 MiB, PostMark's second pass of 25,000 transactions",
+        run: osdi00_cleaning::fig7,
+    },
+    Claim {
+        id: "osdi00.fig8",
+        title: "Free scan behind transactions",
+        setting: "Atlas 10K, closed, MPL 1 to 20, 30 ms think, 2:1 reads, sizes exponential with mean 8 KB and rounded up to multiples of 4 KB (mean 10.2 KB), as DiskSim's generator makes them; ten scans in 4 KB blocks, greedy rule",
+        run: osdi00_scan::fig8,
+    },
+    Claim {
+        id: "osdi00.fig9",
+        title: "Progress of a scan",
+        setting: "as figure 8, MPL 7",
+        run: osdi00_scan::fig9,
+    },
+    Claim {
+        id: "osdi00.fig10",
+        title: "Any X % of the blocks suffice",
+        setting: "as figure 8, MPL 10",
+        run: osdi00_scan::fig10,
+    },
+    Claim {
+        id: "beyond.fig8",
+        title: "Figure 8 with plans of several stops, prices by region, and other foreground policies",
+        setting: "as figure 8, MPL 10, three scans",
+        run: osdi00_scan::beyond,
+    },
+    Claim {
+        id: "beyond.tasks",
+        title: "Several tasks at once: shared blocks, priority, deadline, shares",
+        setting: "as figure 8, MPL 10, FCFS; a scan, and a tenth of the drive that is urgent",
+        run: beyond_tasks::tasks,
+    },
+    Claim {
+        id: "beyond.uses",
+        title: "What free bandwidth is good for: prefetching, prewriting, comparing, sampling",
+        setting: "as figure 8, MPL 10, FCFS; blocks of 4 KB, 4 MiB of memory",
+        run: beyond_uses::uses,
+    },
+    Claim {
+        id: "fast02.fig4",
+        title: "One command at the drive, or two",
+        setting: "Atlas 10K as a black box, random 16 KB, bus overlap that varies",
+        run: fast02_prediction::fig4,
+    },
+    Claim {
+        id: "fast02.fig7",
+        title: "Predicted head times from outside the drive",
+        setting: "Atlas 10K as a black box, random 4 KB, two commands at the drive",
+        run: fast02_prediction::fig7,
+    },
+    Claim {
+        id: "fast02.fig7b",
+        title: "Predicted head times of large requests",
+        setting: "as figure 7, exponential around 40 KB, bus overlap that varies",
+        run: fast02_prediction::fig7b,
+    },
+    Claim {
+        id: "fast02.fig7c",
+        title: "Predicted head times of small files",
+        setting: "Atlas 10K as a black box, one process that reads 10,000 of 100,000 files of 3 KB through a file system",
+        run: fast02_small_files::fig7c,
+    },
+    Claim {
+        id: "fast02.fig8",
+        title: "SPTF outside the drive and inside",
+        setting: "Atlas 10K as a black box, 1 to 16 outstanding",
+        run: fast02_foreground::fig8,
+    },
+    Claim {
+        id: "fast02.fig9",
+        title: "Foreground and free bandwidth by conservatism",
+        setting: "Atlas 10K as a black box, transactions of osdi00.fig8 at MPL 10, a scan by the greedy rule",
+        run: fast02_conservatism::fig9,
+    },
+    Claim {
+        id: "fast02.fig10",
+        title: "What scheduling from outside costs",
+        setting: "as figure 9, SPTF-SW60%",
+        run: fast02_conservatism::fig10,
+    },
+    Claim {
+        id: "fast02.cpu",
+        title: "Processor time of a scheduler outside the drive",
+        setting: "Atlas 10K as a black box, transactions at MPL 10, SPTF; on this machine",
+        run: fast02_cpu::cpu,
+    },
+    Claim {
+        id: "fast02.scan",
+        title: "A full scan during transactions",
+        setting: "as figure 9, SSTF, conservatism of 0.3 ms",
+        run: fast02_scan::scan,
+    },
+    Claim {
+        id: "beyond.fast02",
+        title: "Outside the drive with plans of several stops, tracks of the foreground included",
+        setting: "as figure 9, jitter of 50 us, four policies",
+        run: fast02_scan::beyond,
+    },
+    Claim {
+        id: "beyond.margins",
+        title: "Margins of free work learned outside the drive, against one constant",
+        setting: "as beyond.fast02, SPTF-SW60%; three drives; a budget of 5 ms a second of the head's time",
+        run: beyond_margins::margins,
+    },
+    Claim {
+        id: "beyond.scrub",
+        title: "How good the estimate of a scrub's time is: against whole scans",
+        setting: "Atlas 10K, closed, MPL 10, 30 ms think, sizes as in osdi00.fig8, 2:1 reads, FCFS; blocks of 16 KiB; loads by where they lie, and the recorded ones; bands are what the README says of estimates",
+        run: beyond_scrub::scrub,
+    },
+    Claim {
+        id: "beyond.scrub-24tb",
+        title: "The same on 24 TB, for as much as can be simulated in minutes",
+        setting: "24 TB without its electronics, recorded pgbench load scaled to it, FCFS, greedy rule; blocks of 256 KiB",
+        run: beyond_scrub::large,
+    },
+    Claim {
+        id: "beyond.ends",
+        title: "When a background task ends, as predicted after 300 requests of the foreground",
+        setting: "random 8 KB, FCFS but where the row says otherwise, blocks of the usual size; Atlas 10K, whole rounds",
+        run: beyond_ends::ends,
+    },
+];
+
+/// How much work to spend, and where things are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReproduceOptions {
+    /// The papers' own number of requests instead of ten times as many.
+    pub quick: bool,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Folder with the recorded traces; without it they are looked for.
+    #[serde(skip)]
+    pub recordings: Option<PathBuf>,
+}
+
+/// Makes a call, and says how much time it took. The claims about processor time need it; all others
+/// are the same on every machine.
+pub type Timer<'a> = &'a (dyn Fn(&mut dyn FnMut()) -> SimDuration + Sync);
+
+/// A claim that was run.
+pub struct Reproduction {
+    /// The claim.
+    pub id: &'static str,
+    /// Its numbers.
+    pub rows: Vec<Row>,
+    /// The paper's figures, with ours and theirs.
+    pub figures: Vec<Figure>,
+}
+
+struct Outcome {
+    rows: Vec<Row>,
+    figures: Vec<Figure>,
+}
+
+/// What an experiment gets.
+struct Context<'a> {
+    id: &'static str,
+    options: &'a ReproduceOptions,
+    timer: Timer<'a>,
+    progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+impl Context<'_> {
+    fn requests(&self) -> u64 {
+        if self.options.quick { 10_000 } else { 100_000 }
+    }
+
+    /// A recorded trace. Err says where it was looked for, and the way out.
+    fn recording(&self, name: &str) -> Result<PathBuf, String> {
+        recordings::recording(name, self.options.recordings.as_deref())
+    }
+
+    /// A number of the paper with a band of `tolerance` on either side.
+    fn row(
+        &self,
+        quantity: &str,
+        unit: &'static str,
+        paper: f64,
+        tolerance: f64,
+        ours: f64,
+    ) -> Row {
+        let band = [paper - tolerance, paper + tolerance];
+        Row { paper: Some(paper), ..self.row_in(quantity, unit, band, ours) }
+    }
+
+    /// Something that must hold.
+    fn holds(&self, quantity: &str, truth: bool) -> Row {
+        Row { paper: Some(1.0), ..self.row_in(quantity, HOLDS, [1.0, 1.0], u8::from(truth).into()) }
+    }
+
+    /// A number that must lie in a range.
+    fn row_in(&self, quantity: &str, unit: &'static str, band: [f64; 2], ours: f64) -> Row {
+        self.measured(quantity, unit, ours).within(band)
+    }
+
+    /// A number without a band.
+    fn measured(&self, quantity: &str, unit: &'static str, ours: f64) -> Row {
+        Row::new(self.id, quantity, unit, ours)
+    }
+}
+
+/// Why a claim was not run.
+#[derive(Debug, Error)]
+pub enum ReproduceError {
+    /// There is no such claim.
+    #[error("no claim is called `{id}`: there are {}", ids().join(", "))]
+    Unknown {
+        /// The id given.
+        id: String,
+    },
+    /// The experiment itself failed.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+fn ids() -> Vec<&'static str> {
+    CLAIMS.iter().map(|claim| claim.id).collect()
+}
+
+/// Runs the experiment behind a claim. `timer` times what claims about processor time are about;
+/// `progress` gets done and total, from several threads.
+pub fn reproduce(
+    id: &str,
+    options: &ReproduceOptions,
+    timer: Timer<'_>,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Reproduction, ReproduceError> {
+    let claim = CLAIMS.iter().find(|claim| claim.id == id);
+    let claim = claim.ok_or_else(|| ReproduceError::Unknown { id: id.into() })?;
+    let outcome = (claim.run)(&Context { id: claim.id, options, timer, progress })?;
+    Ok(Reproduction { id: claim.id, rows: outcome.rows, figures: outcome.figures })
+}
+
+#[cfg(test)]
+mod tests;

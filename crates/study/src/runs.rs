@@ -1,0 +1,471 @@
+//! A trace replayed on a drive under every policy, and the estimate of a scrub beside it.
+
+use std::collections::BTreeSet;
+
+use freewheel_freeblock::Timer;
+use freewheel_model::drive::spec::DriveSpec;
+use freewheel_model::electronics::spec::QueueSpec;
+use freewheel_model::sched::{POLICIES, PolicySpec};
+use freewheel_model::zoned::spec::ZonedKind;
+use freewheel_sim::RunResult;
+use freewheel_sim::config::{
+    ArrayConfig, ConfigError, Experiment, SimConfig, TraceWorkload, Workload, open,
+};
+use freewheel_sim::library;
+use freewheel_sim::source::{PlacementError, REPLAY_WINDOW};
+use freewheel_trace::{Character, Characterizer, TraceReader};
+use freewheel_units::SimDuration;
+use rayon::prelude::*;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::scrub::{SCRUB_EFFORT, SCRUB_EFFORTS, ScrubEstimate, estimate};
+
+/// What to study.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StudyOptions {
+    /// The trace and how to play it.
+    pub trace: TraceWorkload,
+    /// Name of a shipped drive, or path of a drive file.
+    pub drive: String,
+    /// Policies to compare; FCFS is always among them.
+    pub policies: Vec<PolicySpec>,
+    /// Whether the drive's electronics take part, as far as its file describes them.
+    pub electronics: bool,
+    /// Whether to estimate how long a scrub takes in the rotational gaps.
+    pub scrub: bool,
+    /// Processor time that this may take on a core of a server of the 2020s. It is counted as work, so
+    /// the estimate is the same on every machine.
+    pub scrub_effort: SimDuration,
+    /// Seed of every random stream.
+    pub seed: u64,
+}
+
+impl StudyOptions {
+    /// A trace on a drive, under every policy there is.
+    pub fn new(trace: TraceWorkload, drive: &str) -> Self {
+        let policies = POLICIES.iter().map(|row| row.usual).collect();
+        Self {
+            trace,
+            drive: drive.into(),
+            policies,
+            electronics: true,
+            scrub: true,
+            scrub_effort: SCRUB_EFFORT,
+            seed: 1,
+        }
+    }
+}
+
+/// How far a study is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StudyProgress<'a> {
+    /// First pass over the trace, in bytes of the file.
+    Reading {
+        /// Read so far.
+        done: u64,
+        /// All.
+        total: u64,
+    },
+    /// One policy's run, in requests.
+    Running {
+        /// The policy's title.
+        policy: &'a str,
+        /// Issued so far.
+        done: u64,
+        /// All.
+        total: u64,
+    },
+    /// The estimate of a scrub, in no unit.
+    Scrubbing {
+        /// Done so far.
+        done: u64,
+        /// All.
+        total: u64,
+    },
+}
+
+/// Why a study failed.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// Drive, policy, trace, or both together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The estimate of a scrub was to take too little or too much.
+    #[error(
+        "a scrub cannot be estimated with {effort} of processor time: {} to {} are allowed",
+        SCRUB_EFFORTS.start(),
+        SCRUB_EFFORTS.end()
+    )]
+    ScrubEffort {
+        /// What was asked for.
+        effort: SimDuration,
+    },
+    /// There is nothing to study.
+    #[error("{file}: the trace has no read and no write")]
+    Empty {
+        /// The trace.
+        file: String,
+    },
+}
+
+/// A study: what it was asked, what the trace is like, and how each policy did.
+#[derive(Debug, Serialize)]
+pub struct Study {
+    /// Version of this document's shape.
+    pub schema_version: u32,
+    /// Version of the program.
+    pub version: &'static str,
+    /// What was asked.
+    pub options: StudyOptions,
+    /// The drive.
+    pub drive: DriveSummary,
+    /// Whether requests were replayed a think time after the request they waited for.
+    pub dependent_replay: bool,
+    /// Size of the trace's address space.
+    pub trace_space_bytes: u64,
+    /// What the trace is like.
+    pub trace: Character,
+    /// How each policy did, FCFS first, and last the drive's own queue, where it has one.
+    pub runs: Vec<PolicyRun>,
+    /// How long a scrub takes in the rotational gaps of [`Study::baseline`], if that was asked for and
+    /// there are enough requests to say anything of.
+    pub scrub: Option<ScrubEstimate>,
+}
+
+/// The drive in a few numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DriveSummary {
+    /// Its name here.
+    pub name: String,
+    /// Its maker's name for it.
+    pub model: String,
+    /// Capacity.
+    pub capacity_bytes: u64,
+    /// Time of one turn.
+    pub rotation_period_ns: u64,
+    /// Mean rate at which sectors pass a head, over the capacity.
+    pub media_bytes_per_second: f64,
+    /// Whether its electronics took part.
+    pub electronics: bool,
+    /// Whether they read the blocks that pass before those asked for into the drive's buffer, so that
+    /// the head cannot be elsewhere meanwhile.
+    pub keeps_free_blocks_before: bool,
+    /// Who sees to it that the zones of a shingled drive are written in order.
+    pub zoned: Option<ZonedKind>,
+    /// Values of the drive file that are assumed.
+    pub assumed: Vec<String>,
+}
+
+/// One policy's run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PolicyRun {
+    /// The policy.
+    pub policy: PolicySpec,
+    /// Whether it is the drive's own, in its command queue; else the drive was given one command
+    /// at a time.
+    pub own_queue: bool,
+    /// Its title.
+    pub title: String,
+    /// How it did.
+    pub result: RunResult,
+}
+
+impl PolicyRun {
+    /// Where or how it was, within a sentence.
+    pub fn under(&self) -> String {
+        match self.own_queue {
+            true => format!("in the {}", self.title),
+            false => format!("under {}", self.title),
+        }
+    }
+
+    /// Length of the run.
+    pub fn seconds(&self) -> f64 {
+        self.result.elapsed_ns as f64 / 1e9
+    }
+
+    /// Rotational latency while the drive wrote back from its buffer: that of the head which is no
+    /// request's.
+    pub fn writing_back_rotate_ns(&self) -> u128 {
+        self.result.head_time.rotate_ns.saturating_sub(self.result.stages.rotate_ns)
+    }
+}
+
+/// Requests from which a 99th percentile is not simply the longest response. Of fewer nothing is said of
+/// what the drive, its policies or a scrub do: one request more might turn it round.
+pub const REQUESTS_MIN: u64 = 100;
+
+/// Progress may be reported from several threads.
+pub type ProgressSink<'a> = &'a (dyn Fn(StudyProgress<'_>) + Sync);
+
+/// Studies a trace. Policies run in parallel; the result does not depend on how many at once.
+pub fn study(options: &StudyOptions, progress: ProgressSink<'_>) -> Result<Study, StudyError> {
+    study_watched(options, None, progress)
+}
+
+/// Like [`study`]; the decisions of the scrub are made inside of calls of `around`, if it is there.
+pub fn study_watched(
+    options: &StudyOptions,
+    around: Option<Timer<'_>>,
+    progress: ProgressSink<'_>,
+) -> Result<Study, StudyError> {
+    let effort = options.scrub_effort;
+    if options.scrub && !SCRUB_EFFORTS.contains(&effort) {
+        return Err(StudyError::ScrubEffort { effort });
+    }
+    let mut options = options.clone();
+    options.policies = distinct_after_fcfs(&options.policies);
+    // A wrong name is known before the long part begins.
+    for &policy in &options.policies {
+        Experiment::check(&config(&options, RequestOrder::Policy(policy)))?;
+    }
+    let trace = characterize(&options.trace, progress)?;
+    let info = Some(trace.info.clone());
+    let queue = library::spec(&options.drive).map_err(ConfigError::from)?.electronics.queue;
+    let own_queue = queue.filter(|queue| queue.depth > 1 && options.electronics);
+    let baseline = own_queue.map_or(RequestOrder::Policy(PolicySpec::Fcfs), RequestOrder::Drive);
+    let experiment = Experiment::with_trace_info(config(&options, baseline), info)?;
+    if trace.info.reads + trace.info.writes == 0 {
+        return Err(StudyError::Empty { file: options.trace.file.display().to_string() });
+    }
+    let policies = options.policies.iter().map(|&policy| RequestOrder::Policy(policy));
+    let orders: Vec<RequestOrder> = policies.chain(own_queue.map(RequestOrder::Drive)).collect();
+    let runs = || -> Result<Vec<PolicyRun>, ConfigError> {
+        orders.par_iter().map(|&order| run_order(&options, order, &trace, progress)).collect()
+    };
+    let scrub = || {
+        let report = |done, total| progress(StudyProgress::Scrubbing { done, total });
+        let effort = options.scrub_effort;
+        let scrub = || estimate(experiment.clone(), &options.trace, effort, around, &report);
+        let is_enough = trace.info.reads + trace.info.writes >= REQUESTS_MIN;
+        (options.scrub && is_enough).then(scrub).transpose()
+    };
+    let (scrub, runs) = rayon::join(scrub, runs);
+    let (scrub, runs) = (scrub?, runs?);
+    let mut study = Study {
+        schema_version: 1,
+        version: env!("CARGO_PKG_VERSION"),
+        drive: summary(&experiment),
+        dependent_replay: experiment.is_dependent(),
+        trace_space_bytes: experiment.trace_space().get(),
+        options,
+        trace,
+        runs,
+        scrub,
+    };
+    // A shingled drive may have refused most of them.
+    if study.baseline().result.response.count < REQUESTS_MIN {
+        study.scrub = None;
+    }
+    Ok(study)
+}
+
+/// FCFS, and then each of the others once.
+fn distinct_after_fcfs(policies: &[PolicySpec]) -> Vec<PolicySpec> {
+    let mut distinct = vec![PolicySpec::Fcfs];
+    for policy in policies {
+        if !distinct.contains(policy) {
+            distinct.push(*policy);
+        }
+    }
+    distinct
+}
+
+/// Who decides which request is served next.
+#[derive(Clone, Copy)]
+enum RequestOrder {
+    /// A policy; the drive is given one command at a time.
+    Policy(PolicySpec),
+    /// The drive, out of as many commands as its queue holds.
+    Drive(QueueSpec),
+}
+
+fn config(options: &StudyOptions, order: RequestOrder) -> SimConfig {
+    let (scheduler, queue_depth) = match order {
+        RequestOrder::Policy(policy) => (policy, Some(1)),
+        RequestOrder::Drive(queue) => (PolicySpec::Fcfs, Some(queue.depth)),
+    };
+    SimConfig {
+        seed: options.seed,
+        drive: options.drive.clone(),
+        zero_latency: None,
+        scheduler,
+        electronics: options.electronics,
+        queue_depth,
+        keep_free_blocks_before: None,
+        array: ArrayConfig::default(),
+        freeblock: None,
+        host: None,
+        workload: Workload::Trace(options.trace.clone()),
+    }
+}
+
+/// Records between two reports of progress.
+const REPORT_EVERY: u64 = 1 << 16;
+
+fn characterize(
+    trace: &TraceWorkload,
+    progress: ProgressSink<'_>,
+) -> Result<Character, ConfigError> {
+    let mut reader: TraceReader = open(trace)?;
+    let mut characterizer = Characterizer::new(reader.format());
+    let mut devices = BTreeSet::new();
+    let mut count = 0u64;
+    while let Some(record) = reader.next().transpose()? {
+        devices.insert(record.device);
+        if trace.device.is_none_or(|device| device == record.device) {
+            characterizer.observe(&record);
+        }
+        count += 1;
+        if count.is_multiple_of(REPORT_EVERY) {
+            let (done, total) = (reader.compressed_bytes_read(), reader.compressed_bytes_total());
+            progress(StudyProgress::Reading { done, total });
+        }
+    }
+    if let Some(device) = trace.device.filter(|device| !devices.contains(device)) {
+        return Err(PlacementError::no_device(device, devices).into());
+    }
+    Ok(characterizer.finish().as_read_by(&reader))
+}
+
+fn run_order(
+    options: &StudyOptions,
+    order: RequestOrder,
+    trace: &Character,
+    progress: ProgressSink<'_>,
+) -> Result<PolicyRun, ConfigError> {
+    let experiment = Experiment::with_trace_info(config(options, order), Some(trace.info.clone()))?;
+    let (policy, title) = match order {
+        RequestOrder::Policy(policy) => (policy, policy.title()),
+        RequestOrder::Drive(queue) => {
+            (queue.scheduler, format!("drive's queue of {}", queue.depth))
+        }
+    };
+    let report = |done, total| progress(StudyProgress::Running { policy: &title, done, total });
+    let result = experiment.run_observed(None, &mut { report })?;
+    let own_queue = matches!(order, RequestOrder::Drive(_));
+    Ok(PolicyRun { policy, own_queue, title: title.clone(), result })
+}
+
+fn summary(experiment: &Experiment) -> DriveSummary {
+    let (spec, drive) = (&experiment.spec, &experiment.drive);
+    DriveSummary {
+        name: spec.name.clone(),
+        model: spec.model.clone(),
+        capacity_bytes: drive.total_blocks().bytes().get(),
+        rotation_period_ns: spec.rotation_period.ns(),
+        media_bytes_per_second: drive.mean_media_rate_bytes_per_second(),
+        electronics: experiment.has_electronics(),
+        keeps_free_blocks_before: experiment.has_electronics()
+            && spec
+                .electronics
+                .buffer
+                .as_ref()
+                .is_some_and(|buffer| buffer.keep_free_blocks_before),
+        zoned: spec.zoned.map(|zoned| zoned.kind),
+        assumed: assumed(spec, experiment.has_electronics()),
+    }
+}
+
+/// Values that are assumed, of those that take part.
+fn assumed(spec: &DriveSpec, electronics: bool) -> Vec<String> {
+    let is_assumed = |(key, text): &(&String, &String)| {
+        text.split("; ").any(|part| part.starts_with("assumed"))
+            && (electronics || !key.starts_with("electronics"))
+    };
+    spec.sources.iter().filter(is_assumed).map(|(key, text)| format!("{key}: {text}")).collect()
+}
+
+impl Study {
+    /// The run that everything is compared with: what the drive does today. That is its own queue
+    /// where it has one, else FCFS.
+    pub fn baseline(&self) -> &PolicyRun {
+        self.runs.iter().find(|run| run.own_queue).unwrap_or(&self.runs[0])
+    }
+
+    /// The policies outside the drive, FCFS first.
+    pub fn policies(&self) -> impl Iterator<Item = &PolicyRun> {
+        self.runs.iter().filter(|run| !run.own_queue)
+    }
+
+    /// The run with the smallest mean response time, of equals the first.
+    pub fn best(&self) -> &PolicyRun {
+        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
+        self.runs.iter().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+    }
+
+    /// The policy with the smallest mean response time, the drive's own queue left aside.
+    pub fn best_policy(&self) -> &PolicyRun {
+        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
+        self.policies().min_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+    }
+
+    /// The one with the largest.
+    pub fn worst_policy(&self) -> &PolicyRun {
+        let mean = |run: &&PolicyRun| run.result.response.mean_ns;
+        self.policies().max_by(|a, b| mean(a).total_cmp(&mean(b))).expect("FCFS is always run")
+    }
+
+    /// What wanted data in the rotational gaps of a run are measured by: the share of time spent in
+    /// rotational latency before requests times the mean media rate (osdi00 section 3). It may be
+    /// exceeded while much is wanted. That of writing back is left out, as nobody looks for gaps there.
+    pub fn potential_bytes_per_second(&self, run: &PolicyRun) -> f64 {
+        let share = run.result.stages.rotate_ns as f64 / run.result.elapsed_ns.max(1) as f64;
+        share * self.drive.media_bytes_per_second
+    }
+}
+
+/// A run that ends later than this many times the span of its trace was kept from ending with it.
+const OUTLASTS: f64 = 1.05;
+
+/// How a load is more than the drive can serve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overload {
+    /// Replayed by arrivals, its queue grows with the length of the trace.
+    Queue,
+    /// Replayed by dependence, it waits for the drive, which works for longer than the trace lasts.
+    Pace,
+}
+
+impl Study {
+    /// None where the drive keeps up with the load in the baseline's run.
+    pub fn overload(&self) -> Option<Overload> {
+        self.overload_of(self.baseline())
+    }
+
+    /// Whether response times are those of a queue that grows with the length of the trace.
+    pub fn has_growing_queue(&self) -> bool {
+        self.overload() == Some(Overload::Queue)
+    }
+
+    /// By arrivals many requests outstanding on average are not enough: one burst at the beginning of a long
+    /// quiet trace has them, and the drive is done with it soon. By dependence a longer run is not enough: a
+    /// drive that is somewhat slower than the traced one still has idle time at the recorded pace.
+    pub fn overload_of(&self, run: &PolicyRun) -> Option<Overload> {
+        let (traced_s, run_s) = (self.traced_seconds(), run.seconds());
+        let outlasts = run_s > OUTLASTS * traced_s;
+        let (kind, is_too_much) = match self.dependent_replay {
+            true => (Overload::Pace, run.result.utilisation * run_s > traced_s),
+            false => (Overload::Queue, run.result.outstanding_mean > REPLAY_WINDOW as f64),
+        };
+        (outlasts && is_too_much).then_some(kind)
+    }
+
+    /// Span of the trace's arrivals.
+    pub fn traced_seconds(&self) -> f64 {
+        self.trace.info.span_ns as f64 / 1e9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_run_once_and_fcfs_first() {
+        let asked = [PolicySpec::Sptf, PolicySpec::Fcfs, PolicySpec::Sptf];
+        assert_eq!(distinct_after_fcfs(&asked), [PolicySpec::Fcfs, PolicySpec::Sptf]);
+    }
+}
