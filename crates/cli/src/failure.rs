@@ -32,7 +32,7 @@ use crate::wrong_file_kind;
 const FAILED: u8 = 1;
 const WRONG_USE: u8 = 2;
 
-/// Why a verb did not do what it was asked.
+/// Why a verb failed.
 #[derive(Debug)]
 pub struct Failure {
     exit_code: u8,
@@ -57,7 +57,7 @@ impl Failure {
         self
     }
 
-    /// The option whose value is to blame goes before what is said.
+    /// Puts the option whose value is to blame before the message.
     pub fn of_option(mut self, option: &str) -> Self {
         self.diagnostic.message = format!("{option} {}", self.diagnostic.message);
         self
@@ -110,7 +110,7 @@ pub fn with_near_file(help: &str, path: &Path, error: &io::Error) -> String {
     help.to_owned() + &did_you_mean(&name, names.iter().map(String::as_str))
 }
 
-/// How to name a drive, for whoever named one that there is not; `from` says where a path counts from.
+/// How to name a drive, after an unknown name; `from` is the folder from which a path counts.
 pub fn drive_help(error: &DriveError, from: &str) -> Option<String> {
     match error {
         DriveError::Unknown { .. } => Some("`freewheel drive list` shows them".into()),
@@ -159,7 +159,7 @@ pub fn malformed_help(malformed: &Malformed, lenient: &str, format: &str) -> Str
 /// The way out where a compressed trace is damaged; `lenient` is how to ask for what can be read.
 pub fn damaged_help(damaged: &Damaged, lenient: &str) -> String {
     match damaged.records {
-        0 => "copy or download the file again: nothing in it can be read".into(),
+        0 => "copy or download the file again: no part of it can be read".into(),
         _ => format!(
             "copy or download the file again; or {lenient} reads the records before that, and says \
              that the rest is left out"

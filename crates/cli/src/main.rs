@@ -52,7 +52,7 @@ const RENAMED_OPTIONS: [(&str, &str); 3] = [
     ("--scrub-block", "--block-size"),
 ];
 
-/// An error about an option of an earlier version says what it is called now.
+/// Adds the new name to an error about an option of an earlier version.
 fn with_renamed(mut error: clap::Error) -> clap::Error {
     let renamed = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option))) => {

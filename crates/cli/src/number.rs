@@ -27,7 +27,7 @@ pub fn spread(p50_ns: u64, p99_ns: u64, max_ns: u64) -> String {
     format!("p50 {p50}, p99 {p99}, max {max}")
 }
 
-/// How long decisions took on this machine, if any were made: `of` says of what they were.
+/// How long decisions took on this machine, if any were made; `of` names their subject.
 pub fn decisions(of: &str, times: &Distribution) -> Option<String> {
     let spread = || spread(times.quantile_ns(0.5), times.quantile_ns(0.99), times.max_ns());
     (times.count() > 0).then(|| {
@@ -48,7 +48,7 @@ fn short_time(ns: u64) -> String {
     }
 }
 
-/// About so long, for what is not known closely: "3 days".
+/// A time that is not known closely: "3 days".
 pub fn about(ns: u64) -> String {
     HumanDuration(Duration::from_nanos(ns)).to_string()
 }
@@ -63,7 +63,7 @@ pub fn rate(bytes_per_second: f64) -> String {
     format!("{:.2} MB/s", bytes_per_second / 1e6)
 }
 
-/// So many of them: "1 block", "2 blocks".
+/// A number of things: "1 block", "2 blocks".
 pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }

@@ -50,12 +50,12 @@ pub fn finding(finding: &Finding) -> String {
     format!("{}\n  {}\n", finding.headline, finding.detail.replace('\n', "\n  "))
 }
 
-/// A remark beside the result, on stderr. One that nobody can read is lost without harm.
+/// A remark besides the result, on stderr; dropped when stderr is closed.
 pub fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "note: {text}");
 }
 
-/// A text beside the result, on stderr; lost likewise when nobody can read it.
+/// A text besides the result, on stderr; dropped when stderr is closed.
 pub fn aside(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

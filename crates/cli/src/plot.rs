@@ -22,8 +22,8 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Empty axes up to `x_max`, and to `y_max` or a rounder number above it; `unit` stands behind
-    /// the numbers of the vertical axis.
+    /// Empty axes up to `x_max`, and to `y_max` or a rounder number above it; `unit` follows the numbers of
+    /// the vertical axis.
     pub fn new(x_max: f64, y_max: f64, unit: &'static str) -> Self {
         let steps = ((ROWS - 1) / LABELLED) as f64;
         let y_max = steps * round_step(y_max / steps);
@@ -102,8 +102,8 @@ fn value_at(points: &[(f64, f64)], x: f64) -> Option<f64> {
     Some(y1 + (y2 - y1) * (x - x1) / (x2 - x1))
 }
 
-/// A bar as long as `share` of so many columns, in steps of an eighth; the shortest there is for less
-/// that is not nothing.
+/// A bar of `share` of the columns, in steps of an eighth; the shortest bar for a smaller share above
+/// zero.
 pub fn bar(share: f64, columns: usize) -> String {
     let eighths = (share * (8 * columns) as f64).round() as usize;
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };

@@ -10,16 +10,15 @@ use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressState, Progre
 use crate::output;
 
 const TEMPLATE: &str = "{msg:20} [{bar:20}] {percent:>3} %{left}";
-/// The time left is shown anew this often, also when nothing was reported.
+/// How often the time left is shown anew, even without a report.
 const REDRAW: Duration = Duration::from_millis(250);
-/// At least so long between two lines of a task where there is no terminal: a task that is over
-/// sooner says nothing.
+/// Least time between two lines of a task without a terminal: a shorter task prints none.
 const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// What is known of how much longer a task takes.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum RemainingTime {
-    /// Nothing but how far it is.
+    /// Its progress alone.
     #[default]
     ByMeanRate,
     /// Too little has come to tell.
@@ -43,7 +42,7 @@ struct Task {
     shown: Arc<Mutex<DisplayedState>>,
 }
 
-/// What is said of a task besides how far it is.
+/// The shown state of a task besides its progress.
 struct DisplayedState {
     /// How far it was when it was first heard of: what was done before has taken no time here.
     first: u64,
@@ -67,17 +66,17 @@ impl LastUpdate {
 }
 
 impl Bars {
-    /// `task` has done so much; its bar vanishes when that is all. From any thread.
+    /// Reports that `done` of `total` of `task` are done; its bar vanishes at `total`. From any thread.
     pub fn set(&self, task: &str, done: u64, total: u64) {
         self.expect(task, done, total, RemainingTime::ByMeanRate);
     }
 
-    /// The same, of a task of which so much is known.
+    /// The same, for a task with this prediction of its remaining time.
     pub fn expect(&self, task: &str, done: u64, total: u64, rest: RemainingTime) {
         self.show(task, (done, total), rest, "");
     }
 
-    /// The same as [`Self::set`], with a remark behind the time left.
+    /// The same as [`Self::set`], with a remark after the time left.
     pub fn remark(&self, task: &str, done: u64, total: u64, remark: &str) {
         self.show(task, (done, total), RemainingTime::ByMeanRate, remark);
     }
@@ -147,15 +146,14 @@ impl DisplayedState {
         format!("{task}: {percent} %{}\n", self.rest(done, total, elapsed))
     }
 
-    /// What comes behind the percentage.
+    /// The text after the percentage.
     fn rest(&self, done: u64, total: u64, elapsed: Duration) -> String {
         let separator = if self.remark.is_empty() { "" } else { ", " };
         format!("{}{separator}{}", self.left(done, total, elapsed), self.remark)
     }
 
-    /// The time left as it is expected, or if the rest goes on at the mean rate until now; nothing while
-    /// none is known. What the last seconds took says little where one step takes as long as a hundred
-    /// others.
+    /// The predicted time left, or the time at the mean rate so far; empty while neither is known. The rate
+    /// of the last seconds would mislead where one step takes as long as a hundred others.
     fn left(&self, done: u64, total: u64, elapsed: Duration) -> String {
         let here = done.saturating_sub(self.first);
         let mean = elapsed.as_secs_f64() * (total.saturating_sub(done) as f64 / here as f64);

@@ -1,4 +1,4 @@
-//! A file of one kind given where one of another is wanted: what it is, and what takes it.
+//! A file of another kind than expected: its kind, and the verb that takes it.
 
 use std::path::Path;
 
@@ -59,11 +59,11 @@ pub fn for_a_trace(path: &Path) -> Option<Failure> {
     Some(Failure::failed(format!("{file}: is {is}, and a trace is wanted")).with_help(help))
 }
 
-/// How to come by a drive file.
+/// How to get a drive file.
 const DRIVE_HELP: &str = "`freewheel drive list` shows the drives that ship with Freewheel; \
                           `freewheel drive show NAME --toml` prints a drive file to begin with";
 
-/// The same of one that is no drive file; also of one that is nothing known and does not claim to be TOML.
+/// The same for a file that is no drive file; also for one of an unknown kind that is not TOML.
 pub fn for_a_drive(path: &Path) -> Option<Failure> {
     let is = match kind(path) {
         Some(Kind::Drive) => return None,
@@ -75,7 +75,7 @@ pub fn for_a_drive(path: &Path) -> Option<Failure> {
     Some(Failure::failed(says).with_help(DRIVE_HELP))
 }
 
-/// None where it is TOML by its name or by its contents: then what is wrong in it is said elsewhere.
+/// None where it is TOML by its name or by its contents: then the parser reports its errors.
 fn is_no_toml(path: &Path) -> Option<String> {
     if path.extension().is_some_and(|ending| ending == "toml") {
         return None;
@@ -87,6 +87,6 @@ fn is_no_toml(path: &Path) -> Option<String> {
 fn takes_drive(verb: &str, path: &Path) -> String {
     let file = path.display();
     format!(
-        "`freewheel {verb}{file}` runs something on that drive, `freewheel drive show {file}` says what it is"
+        "`freewheel {verb}{file}` runs an experiment on that drive, `freewheel drive show {file}` shows its values"
     )
 }

@@ -1,43 +1,43 @@
-//! How long a decision may take, by the time its command must leave and how long decisions took so far.
+//! How long a decision may take: by when its command must leave, and how long decisions took so far.
 //!
-//! Told the time like all that decides. A decision is begun as long before the drive needs its command as
-//! nearly all of them take; where the drive waits already, it is given what most of them take.
+//! The caller gives the time. A decision begins as long before the drive needs its command as nearly all
+//! decisions take. Where the drive waits already, the decision gets what most decisions take.
 
 use freewheel_freeblock::SearchProgress;
 use freewheel_units::{SimDuration, SimTime};
 
-/// How long decisions take, with all that is to be done until their command is at the drive. Where time
-/// is told and not measured they take none.
+/// How long decisions take, from their begin until their command is at the drive. In virtual time they
+/// take none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deciding {
-    /// Most of them: what one is given when the drive has nothing to do, and waits for it.
+    /// Most decisions: the time for one when the drive is idle and waits for it.
     pub usual: SimDuration,
-    /// Nearly all: so long before the drive needs a command it is decided on.
+    /// Nearly all decisions: how long before the drive needs a command its decision begins.
     pub most: SimDuration,
 }
 
-/// Whether a search for free work may go on that has come so far, in a decision whose command must leave
-/// for the drive at this time.
+/// Whether a search for free work may continue, after this progress, in a decision whose command must
+/// leave for the drive at this time.
 pub type MayGoOn<'a> = &'a mut dyn FnMut(SimTime, SearchProgress) -> bool;
 
-/// For whoever has all the time there is.
+/// Lets every search finish: for virtual time.
 pub fn to_the_end(_: SimTime, _: SearchProgress) -> bool {
     true
 }
 
-/// Longest that a search may hold up the thread, which has clients to answer, also where the drive needs
-/// nothing for longer.
+/// Longest search. It holds up the thread, which has clients to answer, even when the drive needs its
+/// next command much later.
 const SEARCH_MAX: SimDuration = SimDuration::from_ms(5);
 
-/// Decisions are begun no earlier than so long before the drive needs a command: requests that come
-/// meanwhile are not chosen.
+/// Earliest begin of a decision, before the drive needs its command: a request that arrives after the
+/// choice has to wait for the next one.
 const BEFORE_MAX: SimDuration = SimDuration::from_ms(2);
 
-/// How fast a quantile follows: by a tenth of itself for each that is longer.
+/// Gain of a quantile: each longer time raises it by a tenth.
 const GAIN: f64 = 0.1;
 
-/// A quantile of times some of which are only known to be longer than what they were cut short at
-/// (stochastic approximation, Robbins and Monro 1951, of its logarithm).
+/// A quantile of times, of which some were cut short and are only known to be longer. By stochastic
+/// approximation (Robbins and Monro 1951) of its logarithm.
 #[derive(Debug, Clone)]
 struct Quantile {
     ns: f64,
@@ -57,7 +57,7 @@ impl Quantile {
 
     fn heard(&mut self, took: SimDuration, is_cut_short: bool) {
         let took_ns = took.ns() as f64;
-        // What was cut short before says nothing.
+        // A time that was cut short below the quantile does not tell on which side it would have ended.
         if is_cut_short && took_ns < 0.75 * self.ns {
             return;
         }
@@ -71,7 +71,7 @@ impl Quantile {
     }
 }
 
-/// What is known of how long decisions take.
+/// Learns how long decisions take.
 #[derive(Debug, Clone)]
 pub struct DecisionDeadline {
     usual: Quantile,
@@ -94,21 +94,24 @@ impl Default for DecisionDeadline {
 /// A decision that has been made, and its command sent.
 #[derive(Debug, Clone, Copy)]
 pub struct DecisionTiming {
-    /// When it was time for it.
+    /// When it should have begun.
     pub due: SimTime,
+    /// When its search had ended.
     pub decided: SimTime,
+    /// When its command had been sent.
     pub sent: SimTime,
-    /// Something was looked for.
+    /// Whether it searched for free work.
     pub has_searched: bool,
-    /// Its search was cut short.
+    /// Whether its search was cut short.
     pub is_cut_short: bool,
 }
 
 impl DecisionDeadline {
+    /// Learns from a decision.
     pub fn heard(&mut self, made: &DecisionTiming) {
         let DecisionTiming { due, decided, sent, has_searched, is_cut_short } = *made;
         self.sending.heard(sent - decided, false);
-        // Where nothing is wanted nothing is cut short either.
+        // Without wanted blocks there is no search, and its time is not that of a search.
         if has_searched {
             self.usual.heard(sent - due, is_cut_short);
         }
@@ -121,32 +124,33 @@ impl DecisionDeadline {
         Deciding { usual: self.usual.get().min(most), most }
     }
 
-    /// For a decision that begins at `began`.
+    /// The search of a decision that begins at `began`.
     pub fn search(&self, began: SimTime) -> Search {
         let sending = self.sending.get();
         Search { began, sending, searches: 0, until: SimTime::ZERO, is_cut_short: false }
     }
 }
 
-/// How long one decision may go on.
+/// The time of one decision's search.
 #[derive(Debug, Clone)]
 pub struct Search {
     began: SimTime,
     sending: SimDuration,
-    /// That were to come when `until` was set.
+    /// Searches left when `until` was set.
     searches: u64,
     until: SimTime,
+    /// Whether it had to end early.
     pub is_cut_short: bool,
 }
 
 impl Search {
-    /// Whether it has been asked.
+    /// Whether the planner has searched.
     pub fn has_begun(&self) -> bool {
         self.searches > 0
     }
 
-    /// Whether it may at `now`, if its command must leave at `by`. Each of several searches has an equal
-    /// part of what the ones before have left.
+    /// Whether the search may continue at `now`, if its command must leave at `by`. Several searches share
+    /// the time: each gets an equal part of the rest when it begins.
     pub fn may_go_on(&mut self, now: SimTime, by: SimTime, so_far: SearchProgress) -> bool {
         if so_far.searches != self.searches {
             self.searches = so_far.searches;
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_searches_the_first_has_half_of_the_time() {
+    fn the_first_of_two_searches_gets_half_of_the_time() {
         let mut deadline = DecisionDeadline::default();
         deadline.sending.ns = 0.0;
         let mut search = deadline.search(at(0));

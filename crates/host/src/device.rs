@@ -1,4 +1,4 @@
-//! The commands of a block device, its errors, and its abilities: data alone, whoever moves them.
+//! A block device's commands, errors and abilities: data alone.
 
 use freewheel_units::{BLOCK_BYTES, Lbn};
 use thiserror::Error;
@@ -36,7 +36,7 @@ pub enum DeviceOp {
 pub struct DeviceCommand {
     /// Identifies its completion; unique.
     pub id: u64,
-    /// What it does.
+    /// The operation.
     pub what: DeviceOp,
     /// First block; of no meaning in a flush.
     pub start: Lbn,
@@ -44,7 +44,7 @@ pub struct DeviceCommand {
     pub data: Vec<u8>,
 }
 
-/// The class of an error; each class has an error number of its own in NBD and in the system.
+/// The class of an error. Each class has its own error number in NBD and in the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceErrorKind {
     /// The device may not be written.
@@ -69,13 +69,13 @@ pub enum DeviceErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct DeviceError {
-    /// Its class, which clients are told as an error number.
+    /// Its class, from which a client's error number follows.
     pub kind: DeviceErrorKind,
     /// What happened, for people.
     pub message: String,
 }
 
-/// Sectors of a device, and what it can do besides reading and writing.
+/// Sectors of a device, and its operations in addition to reading and writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
     /// Bytes of a logical sector: a power of two, at least 512. Commands have whole logical sectors.
@@ -95,7 +95,7 @@ pub struct Abilities {
 }
 
 impl Default for Abilities {
-    /// Sectors of 512 B; nothing besides reading and writing.
+    /// Sectors of 512 B; reading and writing only.
     fn default() -> Self {
         let (sector_bytes, physical_bytes) = (BLOCK_BYTES as u32, BLOCK_BYTES as u32);
         let (flush, fua, trim) = (false, false, false);

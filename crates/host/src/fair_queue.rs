@@ -1,15 +1,15 @@
-//! Turns between clients: none waits behind all the requests of another.
+//! Fair shares of clients: no client waits until all requests of another are done.
 //!
-//! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) between those who connect, and between
-//! the connections of each, as far as a policy that goes by positions can be left its choice: of all that
-//! waits while nobody is ahead of another that waits by more than a lead; of what the others want while
-//! one is. A sweep (LOOK, C-LOOK) begins anew whenever that happens.
+//! Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) between clients, and between the
+//! connections of each client. It restricts a policy as little as possible. While no client is ahead of
+//! a waiting one by more than a lead, the policy picks among all requests; otherwise among those of the
+//! clients that are not ahead. A sweep (LOOK, C-LOOK) begins anew after each restricted pick.
 
 use std::collections::BTreeMap;
 
 use freewheel_units::Blocks;
 
-/// Who wants a request. Requests of one connection wait for each other as the policy has it.
+/// Owner of a request. The policy alone orders the requests of one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Client {
     /// Whose connection it is: however many somebody has, they share one turn.
@@ -25,28 +25,28 @@ impl Client {
     }
 }
 
-/// By how many requests of one block a client may be ahead of one that waits. The fewer, the sooner a
-/// client with one request is served beside one with hundreds; the more, the better a policy can choose
-/// among the requests of several. Assumed.
+/// Lead of a client over one that waits, in requests of one block. With a short lead, a client with one
+/// request is served soon beside one with hundreds. With a long lead, the policy can choose among the
+/// requests of several clients. Assumed.
 const LEAD_REQUESTS: u64 = 4;
 
-/// What clients that had something waiting of late have been given.
+/// Service that the clients with waiting requests have received.
 #[derive(Debug)]
 pub(crate) struct FairQueue {
     peers: Lanes,
     /// Of each peer that has a lane.
     connections: BTreeMap<u64, Lanes>,
-    /// Of a request beside its blocks: a turn's, which is about what it takes to get there.
+    /// Cost of a request in addition to its blocks: one turn, which is about its positioning time.
     request: Blocks,
 }
 
-/// Those who take turns with each other.
+/// Flows that share service with each other.
 #[derive(Debug, Default)]
 struct Lanes {
     flows: BTreeMap<u64, Flow>,
-    /// What one that has always been waiting would have been given in fair shares (the virtual time of
-    /// Demers, Keshav and Shenker, SIGCOMM 1989), and no less than the one behind. Who comes begins
-    /// there: nobody saves up, and those that come again and again as others gain nothing by it.
+    /// Service of a flow that had always been waiting (the virtual time of Demers, Keshav and Shenker,
+    /// SIGCOMM 1989), and at least that of the waiting flow with the least. A new flow begins there: it
+    /// saves no service while it is away, and a client gains none by reconnecting again and again.
     virtual_time: Blocks,
 }
 
@@ -59,7 +59,7 @@ struct Flow {
 }
 
 impl FairQueue {
-    /// On a drive whose longest tracks have so many blocks.
+    /// For a drive whose longest track has `track` blocks.
     pub fn new(track: Blocks) -> Self {
         Self { peers: Lanes::default(), connections: BTreeMap::new(), request: track }
     }
@@ -119,7 +119,7 @@ impl Lanes {
         flow.waiting += 1;
     }
 
-    /// `None` while nobody is ahead by more than the lead.
+    /// The most service that a flow may have to be picked from; `None` while no flow exceeds it.
     fn limit(&self, lead: Blocks) -> Option<Blocks> {
         let limit = self.behind()? + lead;
         let is_held = |flow: &Flow| flow.waiting > 0 && flow.given > limit;
@@ -173,8 +173,8 @@ mod tests {
     const TRACK: u64 = 1000;
     const ONE: Blocks = Blocks::new(1);
 
-    /// A client keeps `depth` requests waiting, another one if `beside`; each pick goes to the first
-    /// whenever it may. How many of its own are picked between two of the other's.
+    /// One client keeps `depth` requests waiting, and a second one if `beside`; each pick goes to the first
+    /// client when it may. Returns the picks of the first between two picks of the second.
     fn picks_between(depth: u64, beside: bool) -> Vec<u64> {
         let (flood, victim) = (Client::alone(1), Client::alone(2));
         let mut turns = FairQueue::new(Blocks::new(TRACK));
@@ -197,12 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_is_never_held_back() {
+    fn a_single_client_is_never_held_back() {
         assert_eq!(picks_between(256, false), Vec::<u64>::new());
     }
 
     #[test]
-    fn who_has_one_request_at_a_time_waits_for_a_lead_at_first_and_soon_goes_by_turns() {
+    fn a_client_with_one_request_waits_for_a_lead_first_and_then_alternates() {
         for depth in [1, 256] {
             let between = picks_between(depth, true);
             assert_eq!(between[0], LEAD_REQUESTS, "{depth}");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_come_again_and_again_as_others_leave_the_rest_its_share() {
+    fn clients_that_reconnect_again_and_again_leave_others_their_share() {
         let steady = Client::alone(0);
         let mut turns = FairQueue::new(Blocks::new(TRACK));
         (0..16).for_each(|_| turns.arrived(steady));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_away_has_saved_up_nothing() {
+    fn a_client_that_was_away_has_saved_no_service() {
         let (early, late) = (Client::alone(1), Client::alone(2));
         let mut turns = FairQueue::new(Blocks::new(TRACK));
         turns.arrived(early);
@@ -305,8 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_never_behind_by_more_than_the_lead_and_a_request_whatever_the_policy_wants()
-    {
+    fn a_waiting_client_is_behind_by_at_most_the_lead_and_a_request() {
         let mut prng = Prng::new(1, "turns");
         let mut turns = FairQueue::new(Blocks::new(TRACK));
         for _ in 0..20_000 {

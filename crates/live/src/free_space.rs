@@ -6,17 +6,17 @@ use std::os::unix::fs::MetadataExt;
 use freewheel_units::{BLOCK_BYTES, Bytes};
 use rustix::fs::fstatvfs;
 
-/// What a file system has, and what it may need.
+/// Free bytes of a file system, and the bytes that it may need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreeSpace {
-    /// What it has left for users other than root.
+    /// Free bytes for users other than root.
     pub left: Bytes,
     /// What may come, at most: what is zeros may take none.
     pub wanted: Bytes,
 }
 
 impl FreeSpace {
-    /// For so much more in this file; None where its file system does not say what it has left.
+    /// For `wanted` more bytes in this file; None where its file system does not report its free bytes.
     pub(crate) fn for_more(file: &File, wanted: Bytes) -> Option<Self> {
         let system = fstatvfs(file).ok()?;
         let left = Bytes::new(system.f_bavail.saturating_mul(system.f_frsize));
@@ -27,7 +27,7 @@ impl FreeSpace {
     /// For all the holes of this file, likewise.
     pub(crate) fn for_holes(file: &File) -> Option<Self> {
         let metadata = file.metadata().ok()?;
-        // The system counts room by 512 B, whatever the blocks of the file system are (stat(2)).
+        // The system counts in units of 512 B, for any block size of the file system (stat(2)).
         let holes = metadata.len().saturating_sub(metadata.blocks() * BLOCK_BYTES);
         Self::for_more(file, Bytes::new(holes))
     }
@@ -37,7 +37,7 @@ impl FreeSpace {
         self.left < self.wanted
     }
 
-    /// Whether something may come and there is nothing.
+    /// Whether the file system is full while it may need more.
     pub fn is_used_up(&self) -> bool {
         self.left == Bytes::new(0) && self.is_short()
     }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_short_below_what_may_come_and_used_up_when_nothing_is_left_for_it() {
+    fn free_space_is_short_below_the_possible_growth_and_used_up_at_zero() {
         let says = |left, wanted| {
             let room = FreeSpace { left: Bytes::new(left), wanted: Bytes::new(wanted) };
             (room.is_short(), room.is_used_up())
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_may_take_is_its_holes() {
+    fn a_file_may_grow_by_its_holes() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(8 << 20).unwrap();
         let wanted = || FreeSpace::for_holes(&file).map(|room| room.wanted.get());

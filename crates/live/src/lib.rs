@@ -1,13 +1,12 @@
 //! Real time: an NBD server and client, a modelled drive that answers when a real one would, and
 //! devices as black boxes.
 //!
-//! Goals: what simulates in virtual time runs unchanged against a clock; whoever waits for a drive
-//! is answered at the drive's time, never before, and as little after it as the machine allows; one
-//! client that stalls, floods or vanishes changes nothing for the others; no request that was taken
-//! goes without an answer.
-//! Non-goals: the protocol's bytes (`freewheel-nbd`), what a drive does (`freewheel-sim`), an
-//! asynchronous runtime for anything that is timed: its timers are a millisecond late. `control` has
-//! one in a thread of its own.
+//! Goals: code that simulates in virtual time runs unchanged against a clock. An answer of a drive comes at
+//! the drive's time, never before, and as soon after it as the machine allows. A client that stalls,
+//! floods or vanishes does not change the service of others. Every accepted request gets an answer.
+//! Non-goals: the protocol's bytes (`freewheel-nbd`), a drive's behaviour (`freewheel-sim`), scheduling
+//! (`freewheel-host`), an asynchronous runtime for timed work: its timers are a millisecond late.
+//! `control` has one in its own thread.
 
 pub mod backup;
 pub mod black_box;

@@ -1,4 +1,4 @@
-//! Zeroes in files that nobody has to write.
+//! Zeroes in files, without writing them.
 
 use std::fs::File;
 use std::io;

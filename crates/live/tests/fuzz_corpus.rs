@@ -1,7 +1,6 @@
-//! What comes from a control socket, what it is sent, and manifests, over their saved fuzz corpora and
-//! over seeded random damage to them: nothing panics, and what is written again reads the same.
-//! `cargo fuzz run control_api` in `fuzz/` goes on from the same corpus with the same checks, and so
-//! on.
+//! Answers and requests of control sockets, and manifests: their saved fuzz corpora and seeded random
+//! damage to them. No input panics, and a value that is written again reads the same. `cargo fuzz run
+//! control_api` in `fuzz/` continues from the same corpus with the same checks, as do the other targets.
 #![allow(missing_docs)]
 
 #[path = "../../../fuzz/src/blocks.rs"]

@@ -1,4 +1,4 @@
-//! Requests: what they ask for, how they look on the wire, and which are valid.
+//! Requests: their commands, their form on the wire, and their validity.
 
 use crate::wire::{CHUNK_DATA_BYTES_MAX, REQUEST_MAGIC, cmd, cmd_flag};
 use crate::{BlockSizes, Errno, Features};
@@ -134,7 +134,7 @@ impl Command {
     }
 }
 
-/// The header of a request, whatever it says.
+/// The header of a request, valid or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub flags: u16,

@@ -87,7 +87,7 @@ pub struct BlockSizes {
 }
 
 impl Default for BlockSizes {
-    /// What holds where nothing was said: any byte, 4 KiB, 32 MiB.
+    /// The protocol's defaults: any byte, 4 KiB, 32 MiB.
     fn default() -> Self {
         Self { minimum: 1, preferred: 4096, payload_max: 1 << 25 }
     }
@@ -118,7 +118,7 @@ pub struct Export {
     pub description: String,
     /// Bytes; a multiple of the minimum block size.
     pub size: u64,
-    /// What it can do.
+    /// Its commands and flags.
     pub features: Features,
     /// What requests keep to; others are refused.
     pub block_sizes: BlockSizes,

@@ -1,12 +1,11 @@
 //! The Network Block Device protocol as state machines, for servers and for clients.
 //!
-//! Goals: bytes in, events and bytes out, so that any socket, thread or runtime can drive it and a
-//! test can drive both ends; payloads are never copied through the codec where they can be read or
-//! sent in place; what comes out of a server session is a valid request (in range, aligned, flags
-//! allowed) and everything else is answered here; whatever the other side sends, memory is bounded
-//! and nothing panics.
-//! Non-goals: sockets, TLS itself (a session says when it begins), the oldstyle negotiation, and
-//! the experimental extensions (extended headers, resize).
+//! Goals: bytes in, events and bytes out, so that any socket, thread or runtime can drive it, and a test can
+//! drive both ends. The codec never copies payloads that can be read or sent in place. A server session
+//! returns only valid requests (in range, aligned, flags allowed) and answers all others. For any bytes of
+//! the other side, memory is bounded and no call panics.
+//! Non-goals: sockets, TLS (a session tells when it begins), the oldstyle negotiation, and the
+//! experimental extensions (extended headers, resize).
 //!
 //! The protocol: `doc/proto.md` and `doc/uri.md` of NetworkBlockDevice/nbd; names in quotes are
 //! its sections.

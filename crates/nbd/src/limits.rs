@@ -1,9 +1,9 @@
 //! How much the other side may ask of a session.
 
-/// Bounds on memory and patience. Beside what its caller gave it or has not taken, a session holds
-/// no more than one message, a list that is being gathered, and one spare payload. The longest
-/// payload is [`BlockSizes::payload_max`](crate::BlockSizes::payload_max), so that requests in
-/// flight hold at most `in_flight_max` times as much.
+/// Bounds on memory and time. In addition to memory of its caller, a session holds at most one message, a
+/// list under construction, and one spare payload. The longest payload is
+/// [`BlockSizes::payload_max`](crate::BlockSizes::payload_max), so that requests in flight hold at most
+/// `in_flight_max` times that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Longest data of one option or of one reply to an option, in bytes.
@@ -12,8 +12,8 @@ pub struct Limits {
     pub name_bytes_max: u32,
     /// Options before the export is chosen, and of one answer to an option.
     pub options_max: u32,
-    /// Requests at once: the server takes no further bytes while as many wait for a reply; the
-    /// client refuses to make more.
+    /// Most requests at once. At the limit the server takes no further bytes until a reply, and the
+    /// client refuses to make requests.
     pub in_flight_max: u32,
     /// Pieces of one structured reply that do not touch, at any time.
     pub fragments_max: u32,

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// The port of NBD, where a URI gives none.
 pub const PORT: u16 = 10809;
 
-/// What stands for itself in a path: unreserved characters, and the slash.
+/// Characters that a path has unescaped: unreserved characters, and the slash.
 const PATH: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
@@ -75,7 +75,7 @@ fn parse(text: &str) -> Result<Uri, String> {
         }
     };
     if rest.contains('#') {
-        return Err("a fragment (#) means nothing here: write %23 for the character".into());
+        return Err("a fragment (#) has no meaning here: write %23 for the character".into());
     }
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -84,7 +84,7 @@ fn parse(text: &str) -> Result<Uri, String> {
         (true, None) => return Err("it lacks the socket: append ?socket=PATH".into()),
         (true, Some(_)) if !authority.is_empty() => {
             return Err(format!(
-                "{authority:?} stands where nothing may: three slashes, then the \
+                "{authority:?} is in the place of the authority, which must be empty: three slashes, then the \
                  export's name"
             ));
         }

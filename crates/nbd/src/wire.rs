@@ -21,7 +21,7 @@ pub(crate) const EXPORT_NAME_ZEROES: usize = 124;
 
 /// Longest string that the protocol allows, in bytes.
 pub const STRING_BYTES_MAX: usize = 4096;
-/// A payload up to here is no attack, whatever maximum was agreed ("Size constraints").
+/// A payload up to this length is no attack, under any agreed maximum ("Size constraints").
 pub(crate) const PAYLOAD_BYTES_TOLERATED: u32 = 1 << 25;
 /// Longest data of one chunk: their offset is counted in the chunk's length.
 pub(crate) const CHUNK_DATA_BYTES_MAX: u32 = u32::MAX - 8;
@@ -108,8 +108,8 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// The next `N` bytes once all have come. What is missing is held until the next call, which
-    /// must ask for as many.
+    /// The next `N` bytes once all have come. A part of them is kept until the next call, which must ask for
+    /// the same number.
     #[inline]
     pub fn array<const N: usize>(&mut self, bytes: &mut &[u8]) -> Option<[u8; N]> {
         if self.held.is_empty()
@@ -131,7 +131,7 @@ impl Inbox {
         self.gather(bytes, length).then(|| std::mem::take(&mut self.held))
     }
 
-    /// Whether nothing of a message has come yet.
+    /// Whether no byte of a message has come yet.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

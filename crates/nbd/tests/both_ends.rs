@@ -11,7 +11,7 @@ use freewheel_nbd::{
 use freewheel_units::Prng;
 use proptest::prelude::*;
 
-/// How a conversation is shaped beside what is said in it.
+/// The shape of a conversation, apart from its contents.
 struct World {
     prng: Prng,
     to_server: VecDeque<u8>,
@@ -180,7 +180,7 @@ impl Client {
     }
 }
 
-/// Lets both ends talk until the streams are empty and nothing waits.
+/// Lets both ends talk until the streams are empty and no end has bytes to send.
 fn settle(world: &mut World, server: &mut Server, client: &mut Client) {
     server.take(world);
     while !world.to_client.is_empty() || !world.to_server.is_empty() || !server.waiting.is_empty() {

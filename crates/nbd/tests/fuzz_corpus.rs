@@ -1,6 +1,6 @@
-//! Both sessions over their saved fuzz corpora, and over seeded random damage to them: they never
-//! panic, it makes no difference how a stream is cut, and what comes out is valid.
-//! `cargo fuzz run nbd_server` in `fuzz/` goes on from the same corpus with the same checks.
+//! Both sessions over their saved fuzz corpora, and over seeded random damage to them. The sessions never
+//! panic, return only valid events, and treat a stream the same in any pieces. `cargo fuzz run
+//! nbd_server` in `fuzz/` continues from the same corpus with the same checks.
 #![allow(missing_docs)]
 
 #[path = "../../../fuzz/src/damage.rs"]

@@ -1,4 +1,4 @@
-//! URIs: the forms of the document, round trips, and what is said of wrong ones.
+//! URIs: the forms of the document, round trips, and errors of wrong ones.
 #![allow(missing_docs)]
 
 use freewheel_nbd::{Address, Uri};
@@ -52,7 +52,7 @@ fn wrong_uris_say_what_is_wrong_and_what_is_allowed() {
         ("nbd+unix:///disk?socket=", "the socket's path is empty"),
         (
             "nbd+unix://disk?socket=s",
-            "\"disk\" stands where nothing may: three slashes, then the export's name",
+            "\"disk\" is in the place of the authority, which must be empty: three slashes, then the export's name",
         ),
         ("nbd://h/?socket=s", "a socket needs the scheme nbd+unix or nbds+unix"),
         ("nbd://h:70000/", "port \"70000\" is not one of 0 to 65535"),
@@ -64,7 +64,7 @@ fn wrong_uris_say_what_is_wrong_and_what_is_allowed() {
         ),
         ("nbd://h/%ff", "the export's name is not UTF-8"),
         ("nbd://h/%00", "the export's name has a NUL"),
-        ("nbd://h/a#b", "a fragment (#) means nothing here: write %23 for the character"),
+        ("nbd://h/a#b", "a fragment (#) has no meaning here: write %23 for the character"),
         (
             "nbd://h/?tls-type=anon",
             "parameter \"tls-type\" is not supported; socket, tls-hostname and tls-certificates are",

@@ -62,7 +62,7 @@ impl BackupArgs {
         let fits = |bytes: u64| (REGION_BLOCKS * BLOCK_BYTES).is_multiple_of(bytes.max(1));
         if !asked.block_size_bytes.is_none_or(fits) {
             return Err(Failure::wrong_use(
-                "--block-size: a backup goes on by whole MiB, so a power of two up to 1MiB is allowed",
+                "--block-size: a backup continues by whole MiB, so a power of two up to 1MiB is allowed",
             ));
         }
         let client = self.control.client()?;
@@ -159,17 +159,17 @@ fn goes_on(kept: u64, all: u64) -> String {
 
 fn begins_anew(foreign: u64) -> String {
     format!(
-        "beginning anew: the {} that are there came from another server, or from this one before it was \
-         started again, so nobody knows what has been written since",
+        "beginning anew: the {} in the file came from another server, or from this one before a restart, so \
+         the writes since then are unknown",
         blocks(foreign)
     )
 }
 
-/// Puts what has come on record, and says how it goes on. A server that has lost its device
-/// cannot go on either: it has to be started again.
+/// Records the progress, and says how to continue. A server without its device cannot continue the
+/// backup: it has to be restarted.
 fn keep(mut backup: Backup, error: Failure, can_go_on: bool) -> Failure {
     let help = if can_go_on {
-        "the same command goes on with it, if the server still runs"
+        "the same command continues it, if the server still runs"
     } else {
         "when a server runs again the same command begins anew: what clients have written since, only the \
          one that has gone knew"

@@ -25,7 +25,7 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of a task's data after which it is asked as well.
 const ASK_AFTER: u64 = 4 << 20;
 
-/// Clients that have been away for so long may stay away.
+/// Clients that have been away for this time may stay away.
 const STARVED_AFTER: SimDuration = SimDuration::from_secs(5);
 
 /// What names the server in the environment.
@@ -51,8 +51,8 @@ impl ControlArgs {
         Ok(ControlClient::new(path)?)
     }
 
-    /// From now on SIGINT and SIGTERM abort this task, and whoever waits for it ends as it does. The
-    /// second one ends this program, and so does the first where nothing can be aborted.
+    /// From now on SIGINT and SIGTERM abort this task, and this program ends as the task does. A second
+    /// signal ends this program, and so does the first if the task cannot be aborted.
     pub fn abort_on_signals(&self, id: u64) -> Result<(), Failure> {
         let (stop, client) = (listen::stop()?, self.client()?);
         thread::spawn(move || {
@@ -75,7 +75,7 @@ pub const INTERRUPTED: i32 = 130;
 /// How a task competes with clients and other tasks.
 #[derive(Args)]
 pub struct PaceArgs {
-    /// What it reads at once, at least; if not given, about an eighth of a track of the drive, from 4KiB to
+    /// Size of one read, at least; if not given, about an eighth of a track of the drive, from 4KiB to
     /// 64KiB
     #[arg(long, value_name = "SIZE")]
     block_size: Option<Bytes>,
@@ -85,8 +85,8 @@ pub struct PaceArgs {
     /// When it is to be complete, as 8h; it weighs more when it is late
     #[arg(long, value_name = "TIME")]
     deadline: Option<SimDuration>,
-    /// Use idle time as well, when no request has been there for so long, as 20ms; a request that
-    /// comes then may wait for one read
+    /// Use idle time as well, after this time without a request, as 20ms; a request that comes then may
+    /// wait for one read
     #[arg(long, value_name = "TIME")]
     idle_after: Option<SimDuration>,
     /// Read by foreground requests from the beginning, beside those of clients
@@ -97,10 +97,10 @@ pub struct PaceArgs {
 /// Which part of the drive a task reads.
 #[derive(Args)]
 pub struct RangeArgs {
-    /// Begin so far behind the drive's beginning, as 1GiB
+    /// Begin at this distance from the drive's beginning, as 1GiB
     #[arg(long, value_name = "SIZE", default_value = "0B")]
     start: Bytes,
-    /// Read so much from there on, and not all to the drive's end
+    /// Read this amount from there on, instead of all to the drive's end
     #[arg(long, value_name = "SIZE")]
     length: Option<Bytes>,
 }
@@ -157,14 +157,14 @@ impl PaceArgs {
         }
     }
 
-    /// Begins a task; says so when nothing will come of it as things are.
+    /// Begins a task; warns when it cannot make progress as things are.
     pub fn begin(&self, client: &ControlClient, request: &TaskRequest) -> Result<Task, Failure> {
         let task = self.create(client, request)?;
         self.remark(client);
         Ok(task)
     }
 
-    /// Begins a task and says nothing.
+    /// Begins a task, without a warning.
     pub fn create(&self, client: &ControlClient, request: &TaskRequest) -> Result<Task, Failure> {
         let task = client.create(request)?;
         if self.promote { Ok(client.promote(task.id)?) } else { Ok(task) }
@@ -172,7 +172,7 @@ impl PaceArgs {
 
     /// Says what makes a task that has begun slow, or keeps it from ending, as things are.
     pub fn remark(&self, client: &ControlClient) {
-        // The task has begun, whatever becomes of a courtesy.
+        // The task has begun: an error of the warning must not fail it.
         let Some(status) = client.status().ok().filter(|_| !self.promote) else { return };
         // A server that does not say how long tracks are has 0.
         let track = Some(Bytes::new(status.track_bytes_min)).filter(|track| *track > Bytes::ZERO);
@@ -187,7 +187,7 @@ pub struct Watch<'a> {
     bars: Bars,
     id: u64,
     unasked: u64,
-    /// It has said that nothing comes of it.
+    /// The warning has been given.
     is_told: Cell<bool>,
 }
 
@@ -196,7 +196,7 @@ impl<'a> Watch<'a> {
         Self { client, bars: Bars::default(), id, unasked: 0, is_told: Cell::new(false) }
     }
 
-    /// Shows how far it is. Where clients stay away, it says once that nothing will come of it.
+    /// Shows the progress. If clients stay away, warns once that the task makes none.
     pub fn look(&self) -> Result<Task, Failure> {
         let task = self.client.task(self.id).map_err(gone)?;
         let status = task.needs_gaps().then(|| self.client.status().map_err(gone)).transpose()?;
@@ -269,21 +269,21 @@ pub fn state(state: TaskState) -> &'static str {
     }
 }
 
-/// Whether a task reads nothing because no client leaves gaps.
+/// Whether a task reads no blocks because no client leaves gaps.
 pub fn is_starved(task: &Task, status: &ServerStatus) -> bool {
     task.needs_gaps() && status.idle_ns.is_some_and(|idle| idle >= STARVED_AFTER.ns())
 }
 
-/// Why tasks read nothing, and the way out, when clients leave no gaps to read in.
+/// Why tasks read no blocks, and the way out, when clients leave no gaps.
 pub fn starved(status: &ServerStatus) -> Option<String> {
     let tasks = status.tasks.iter().filter(|task| is_starved(task, status));
     let numbers: Vec<String> = tasks.map(|task| task.id.to_string()).collect();
     let (last, idle) = (numbers.last()?, status.idle_ns?);
     let (word, read) = if numbers.len() > 1 { ("tasks", "read") } else { ("task", "reads") };
     Some(format!(
-        "no request of a client has been there for {}, so there are no gaps, and {word} {} {read} \
-         nothing until one comes: `freewheel promote {last}` does not wait for gaps, and a task \
-         begun with --idle-after 20ms uses idle time",
+        "no request of a client has come for {}, so there are no gaps, and {word} {} {read} no block until \
+         one comes: `freewheel promote {last}` does not wait for gaps, and a task begun with \
+         --idle-after 20ms uses idle time",
         number::seconds(idle),
         numbers.join(", ")
     ))
@@ -354,8 +354,8 @@ pub fn ensure_done(task: &Task) -> Result<(), Failure> {
     match task.state {
         TaskState::Done => Ok(()),
         TaskState::Failed => Err(Failure::failed(format!(
-            "{kind}: its data were not taken as fast as clients wrote over what it had not read: \
-             take them faster, or begin when less is written"
+            "{kind}: clients overwrote blocks faster than their data were read from the server: read them \
+             faster, or begin when clients write less"
         ))),
         TaskState::Lost => Err(Failure::failed(format!(
             "{kind}: the server has lost its device: start it again when that is back"
@@ -364,7 +364,7 @@ pub fn ensure_done(task: &Task) -> Result<(), Failure> {
     }
 }
 
-/// What it costs that blocks are longer than the shortest tracks of a drive, if they are.
+/// The cost of blocks that are longer than the shortest track of a drive, if they are.
 pub fn in_pieces(block: Bytes, track: Bytes) -> Option<String> {
     (block > track).then(|| {
         format!(

@@ -1,5 +1,5 @@
-//! Drives that exist in arithmetic only: what they have beside their files, as options of `emulate` and
-//! behind the name of a target or backend of other verbs.
+//! Emulated drives: their settings besides their files, as options of `emulate` and after the name of a
+//! target or backend of other verbs.
 
 use std::error::Error;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 /// What a drive of this kind begins with on a command line.
 pub const EMULATED: &str = "emulated:";
 
-/// Most bad blocks: each is remembered by itself.
+/// Most bad blocks: each is stored separately.
 const BAD_MAX: u64 = 1 << 20;
 
 /// What an emulated drive has beside its file. These are options of `freewheel emulate`, and with an
@@ -33,32 +33,32 @@ pub struct BehaviourArgs {
     /// sptf-sw, sstf-lw or asatf
     #[arg(long, value_name = "NAME")]
     queue_policy: Option<PolicySpec>,
-    /// Seeks take up to so much more or less than the curve says, as 50us
+    /// Seeks take up to this time more or less than by the curve, as 50us
     #[arg(long, value_name = "TIME")]
     seek_jitter: Option<SimDuration>,
     /// How errors of seeks are distributed
     #[arg(long, value_name = "SHAPE", value_enum, default_value = "even")]
     seek_jitter_shape: Shape,
-    /// And over all cylinders up to so much; between, it grows with the distance
+    /// The same over all cylinders; between, the time grows with the distance
     #[arg(long, value_name = "TIME")]
     seek_jitter_far: Option<SimDuration>,
-    /// And inward, over any distance, up to so much
+    /// The same inward, over any distance
     #[arg(long, value_name = "TIME")]
     seek_jitter_inward: Option<SimDuration>,
-    /// Replies are under way for up to so long, evenly, as 20us
+    /// Replies are delayed by up to this time, evenly distributed, as 20us
     #[arg(long, value_name = "TIME", default_value = "0us")]
     reply_jitter: SimDuration,
-    /// And for up to so much longer for each block of 512 bytes
+    /// And by up to this time more for each block of 512 bytes
     #[arg(long, value_name = "TIME", default_value = "0us")]
     reply_jitter_a_block: SimDuration,
-    /// The spindle's speed wanders, from so much slower than the drive's file says to so much faster
-    /// in so long and back, as 2.5ppm/30min
+    /// The spindle's speed drifts from PPM millionths below that of the drive's file to PPM above and
+    /// back, in TIME, as 2.5ppm/30min
     #[arg(long, value_name = "PPM/TIME")]
     spindle_drift: Option<SpindleDrift>,
-    /// The drive does something of its own every EVERY in the mean, for LASTS, as 60s/100ms
+    /// The drive is busy with itself every EVERY in the mean, for LASTS, as 60s/100ms
     #[arg(long, value_name = "EVERY/LASTS")]
     activity: Option<OwnActivity>,
-    /// Whether writes are answered when the drive's buffer has them, instead of what it does
+    /// Whether writes are answered from the drive's buffer, instead of the drive's own setting
     #[arg(long, value_name = "STATE")]
     write_cache: Option<Cache>,
     /// Sectors of the media, and the least that can be asked for: 4096 bytes that answer to blocks of 512
@@ -213,7 +213,7 @@ impl BehaviourArgs {
     }
 }
 
-/// An emulated drive and what makes it hard to foresee: what follows [`EMULATED`].
+/// An emulated drive and its disturbances: the text after [`EMULATED`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Emulated {
     /// Name or file.

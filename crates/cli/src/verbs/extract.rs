@@ -30,12 +30,11 @@ use crate::verbs::listen;
 use crate::verbs::target::Target;
 use crate::{file, number, output};
 
-/// Find out what a drive is by timing reads of it, and write a drive file
+/// Find a drive's parameters by timing reads of it, and write a drive file
 ///
-/// Nothing is asked of the drive but to read single blocks; nothing is written to it without --write.
-/// From when the answers come follow rotation, tracks, skews, heads, defects, zones, command overhead, head switch
-/// and seek curve, and what the buffer keeps. Every value in the file says how it was found and how
-/// much it may be off.
+/// The verb reads single blocks; only with --write does it write. The times of the answers tell rotation,
+/// tracks, skews, heads, defects, zones, command overhead, head switch, seek curve, and the buffer's
+/// policies. Every value in the file has its method and its uncertainty.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -65,9 +64,9 @@ pub struct ExtractArgs {
     /// Seed of the places that are read
     #[arg(long, default_value_t = 1, value_parser = super::seed)]
     seed: u64,
-    /// Time writes as well: blocks all over the drive are read and the same bytes written back.
-    /// Nobody else may write to it meanwhile, and a block that is being written when the power fails
-    /// is lost. The drive's write cache must be off (hdparm -W0)
+    /// Time writes as well: blocks all over the drive are read and the same bytes written back. No other
+    /// program may write to the drive meanwhile, and a block that is being written when the power fails is
+    /// lost. The drive's write cache must be off (hdparm -W0)
     #[arg(long)]
     write: bool,
     /// Sectors of the device, where it does not tell them itself, as an export by NBD of a drive of 512e: of
@@ -82,7 +81,7 @@ pub struct ExtractArgs {
     json: bool,
 }
 
-/// The way out for whoever asks what has no rotation.
+/// The way out for a target without rotation.
 const NO_DISK: &str = "give a hard disk itself, as /dev/sdX, and not a file, a solid-state drive or a volume behind a cache; \
      with one that is busy, begin anew on a quiet one; emulated:NAME is a drive to try this on \
      (freewheel drive list)";
@@ -150,7 +149,7 @@ impl ExtractArgs {
         }
         if self.sector.is_some() {
             return Err(Failure::wrong_use(
-                "--sector: an emulated drive has the sectors that stand behind its name, as \
+                "--sector: an emulated drive has the sectors that follow its name, as \
                  emulated:exos-7e8-8tb?sector=512e; leave it out",
             ));
         }
@@ -186,7 +185,7 @@ impl ExtractArgs {
         found.map_err(|error| self.failed(error))
     }
 
-    /// Says of what a signal ends how it goes on.
+    /// On a signal, says how to continue before the verb ends.
     fn tell_when_interrupted(&self) -> Result<(), Failure> {
         let (stop, journal) = (listen::stop()?, journal::path(&self.output));
         thread::spawn(move || {
@@ -209,14 +208,14 @@ impl ExtractArgs {
         let path = path.display();
         if let ExtractError::OtherJournal { .. } = error {
             let help = format!(
-                "{path} is left as it is: --resume goes on with it on its own drive and in its own \
-                 version; for this one choose another -o, or remove it"
+                "{path} is left as it is: --resume continues it on its own drive and in its own version; for \
+                 this one choose another -o, or remove it"
             );
             return Failure::from(error).with_help(help);
         }
         let help = match error {
             ExtractError::NoTurn { .. } | ExtractError::NoRotation => NO_DISK,
-            _ => "begin anew when nothing else keeps drive and host busy, or with another --seed",
+            _ => "begin anew when drive and host are idle, or with another --seed",
         };
         journal::remove(&self.output)
             .map_or_else(|failure| failure, |()| Failure::from(error).with_help(help))
@@ -268,7 +267,7 @@ impl ExtractArgs {
 }
 
 fn goes_on(journal: &Path) -> String {
-    format!("what was measured is in {}; --resume goes on with it", journal.display())
+    format!("the measurements are in {}; --resume continues from them", journal.display())
 }
 
 /// What a step is at, and what all steps have taken until now.

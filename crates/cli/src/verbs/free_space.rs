@@ -1,4 +1,4 @@
-//! What is said of a file system that may have too little room.
+//! Warnings about a file system that may have too little room.
 
 use freewheel::live::FreeSpace;
 
@@ -11,5 +11,5 @@ pub fn note(room: Option<FreeSpace>, place: &str, but: &str) {
     output::note(&format!("{left} are left where {place} and {wanted} may come: {but}"));
 }
 
-/// What it means for a file with holes that clients write to.
-pub const WRITES_FAIL: &str = "when nothing is left, writes fail";
+/// The consequence for a file with holes that clients write to.
+pub const WRITES_FAIL: &str = "when the file system is full, writes fail";

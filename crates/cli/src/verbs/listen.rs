@@ -1,4 +1,4 @@
-//! The options by which a verb that serves is told where, and how it says so.
+//! The options for where a verb serves, and the lines that it prints about that.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ pub struct ListenArgs {
     /// otherwise
     #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
-    /// The mode of the socket of --socket, in octal: whoever may write to it reads and writes the disk.
-    /// 0660 lets the group of the socket in; 0600 if not given
+    /// The mode of the socket of --socket, in octal: a user who may write to it may read and write the
+    /// disk. 0660 lets the group of the socket in; 0600 if not given
     #[arg(long, value_name = "MODE", conflicts_with = "listen", value_parser = socket_mode)]
     socket_mode: Option<u32>,
     /// Listen on this address, as 127.0.0.1:10809; port 0 takes a free one. One that other machines
@@ -86,13 +86,13 @@ pub fn announce(line: &str, json: bool) -> Result<(), Failure> {
     output::print(line)
 }
 
-/// What ends a server: from now on a signal ends it in order, whatever has been done by then.
+/// The stop of a server: from now on a signal ends it in order.
 pub fn stop() -> Result<Stop, Failure> {
     let stop = Stop::new().and_then(|stop| stop.on_signals().map(|()| stop));
     stop.map_err(|error| Failure::failed(format!("signals: {error}")))
 }
 
-/// Serves until it is told to stop.
+/// Serves until the stop.
 pub fn serve(server: Server, stop: &Stop) -> Result<Served, Failure> {
     let address = server.address().clone();
     server.run(stop).map_err(|error| Failure::failed(format!("{address}: {error}")))

@@ -36,14 +36,14 @@ pub struct ReproduceArgs {
     /// Claims to reproduce; all there are if none is given
     #[arg(value_name = "ID", hide_possible_values = true, value_parser = ids())]
     ids: Vec<String>,
-    /// List the claims and do nothing else
+    /// List the claims only
     #[arg(long)]
     list: bool,
     /// Shorter runs: noisier numbers in a fraction of the time
     #[arg(long)]
     quick: bool,
-    /// Run fast02.scan by the clock, for so long without the scan and for so long with it, against an
-    /// emulated drive in another process, beside as many requests in virtual time
+    /// Run fast02.scan by the clock, for this time without the scan and again with it, against an emulated
+    /// drive in another process; compare with the same number of requests in virtual time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["list", "quick", "report"])]
     real_time: Option<SimDuration>,
     /// Seed of every random stream

@@ -1,4 +1,4 @@
-//! `freewheel scan`: every block of a served drive, for whatever a command makes of it.
+//! `freewheel scan`: passes every block of a served drive to a command.
 
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};

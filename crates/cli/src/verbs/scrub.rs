@@ -1,4 +1,4 @@
-//! `freewheel scrub`: whether every block of a served drive can be read, and is what it was.
+//! `freewheel scrub`: checks that every block of a served drive can be read, and has its old contents.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -91,9 +91,8 @@ impl Changed {
         text += &format!("changed silently: {}\n{}", sum(&self.silently), list(&self.silently));
         if !self.unknown.is_empty() {
             let (sum, list) = (sum(&self.unknown), list(&self.unknown));
-            text += &format!(
-                "changed, and nobody knows by whom (the server was restarted): {sum}\n{list}"
-            );
+            text +=
+                &format!("changed by an unknown cause (the server was restarted): {sum}\n{list}");
         }
         if !self.not_comparable.is_empty() {
             let (sum, list) = (sum(&self.not_comparable), list(&self.not_comparable));
@@ -134,7 +133,7 @@ impl ScrubArgs {
         let written = self.manifest.as_deref().map(|path| (path, write(path, &new)));
         let manifest =
             written.as_ref().filter(|(_, written)| written.is_ok()).map(|(path, _)| *path);
-        // What a scrub has found may have taken days: it is said whatever becomes of the manifest.
+        // The result of a scrub may have taken days: print it before the manifest, which may fail.
         self.print(&Document { task: &task, manifest, changed: changed.as_ref() })?;
         written.map_or(Ok(()), |(_, written)| written)?;
         verdict(&task, changed.as_ref())

@@ -36,8 +36,8 @@ use crate::verbs::listen::{self, ListenArgs};
 use crate::verbs::target::Target;
 use crate::{number, output};
 
-/// If nothing is said. Linux gives a command to a SCSI disk 30 s and tries it six times (`SD_TIMEOUT`,
-/// `SD_MAX_RETRIES`): a server in front of one may take 180 s to say that a block cannot be read.
+/// The default. Linux gives a command to a SCSI disk 30 s and tries it six times (`SD_TIMEOUT`,
+/// `SD_MAX_RETRIES`): a server in front of one may take 180 s to report an unreadable block.
 const TIMEOUT: SimDuration = SimDuration::from_secs(240);
 
 /// Shorter ones call a drive gone that tries to read a bad block.
@@ -65,10 +65,10 @@ write cache off (hdparm -W0): the end of a write that is not on the media says n
 head.
 It runs until Ctrl-C or SIGTERM, answers what is in flight, and says what it foresaw and read.")]
 pub struct ServeArgs {
-    /// A file, a block device, an NBD export by its URI, or a drive that exists in arithmetic only:
+    /// A file, a block device, an NBD export by its URI, or an emulated drive:
     /// emulated:NAME[?KEY=VALUE&...], where a key is an option of `freewheel emulate` from
-    /// --queue-depth to --seed with _ for -, as emulated:tr96?seek_jitter=50us&bad=4096-4103; its write
-    /// cache is off, and it holds two commands, if nothing is said
+    /// --queue-depth to --seed with _ for -, as emulated:tr96?seek_jitter=50us&bad=4096-4103. By default
+    /// its write cache is off, and it holds two commands
     backend: String,
     /// Name of a shipped drive (see `freewheel drive list`), or path of a drive file: what the device is
     #[arg(long, value_name = "NAME")]
@@ -93,8 +93,8 @@ pub struct ServeArgs {
     /// system lets us, and all else by threads
     #[arg(long, value_name = "HOW")]
     io: Option<HowIo>,
-    /// An NBD server beneath that owes an answer for so long is gone, not counting what data take on
-    /// their way; if not given, 240s, as Linux may try a bad block of a SCSI disk for 180 s
+    /// How long the NBD server of the backend may owe an answer, without the time of its data on the
+    /// network; if not given, 240s, as Linux may try a bad block of a SCSI disk for 180 s
     #[arg(long, value_name = "TIME")]
     timeout: Option<SimDuration>,
     /// Free work on the tracks of foreground requests
@@ -251,8 +251,8 @@ impl ServeArgs {
             && margin > CONSERVATISM_MAX
         {
             return Err(Failure::wrong_use(format!(
-                "--conservatism {margin}: at most {CONSERVATISM_MAX} is allowed; more than a turn \
-                 leaves nothing of any gap"
+                "--conservatism {margin}: at most {CONSERVATISM_MAX} is allowed; a margin above a turn uses \
+                 up every gap"
             )));
         }
         let scheduler = PredictionSpec {
@@ -314,7 +314,7 @@ impl ServeArgs {
         })
     }
 
-    /// How long a server beneath may owe an answer.
+    /// How long the backend's server may owe an answer.
     fn longest(&self) -> Result<Duration, Failure> {
         let timeout = self.timeout.unwrap_or(TIMEOUT);
         if !(TIMEOUT_MIN..=TIMEOUT_MAX).contains(&timeout) {
@@ -403,7 +403,7 @@ fn emulated_backend(emulated: &Emulated, way: &BackendChannel) -> Result<Emulate
     let (spec, drive) = library::drive(&emulated.drive)?;
     let (behaviour, bad) =
         emulated.behaviour.of(DriveSource::Keys, (&spec, &drive, &emulated.drive))?;
-    // As a host sets a drive of which it foresees the head.
+    // The settings that make a drive's head predictable.
     let behaviour = Behaviour {
         queue_depth: behaviour.queue_depth.or(Some(at_once())),
         write_cache: behaviour.write_cache.or(Some(WriteCache::Off)),

@@ -41,7 +41,7 @@ impl FromStr for Target {
 }
 
 impl Target {
-    /// Whether it has a time of its own.
+    /// Whether it runs in real time.
     pub fn is_real(&self) -> bool {
         !matches!(self, Self::Emulated(_))
     }

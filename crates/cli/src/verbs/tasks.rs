@@ -44,7 +44,7 @@ pub struct AbortArgs {
     json: bool,
 }
 
-/// Read what is left of a background task by foreground requests
+/// Read the rest of a background task by foreground requests
 #[derive(Args)]
 #[command(after_help = "\
 Example:

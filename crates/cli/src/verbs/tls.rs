@@ -34,7 +34,7 @@ impl TlsArgs {
         self.allow_clients_without_certificate
     }
 
-    /// What they say; `None` without certificates.
+    /// The certificates; `None` without a folder.
     pub fn load(&self) -> Result<Option<ServerTls>, Failure> {
         let Some(folder) = &self.tls_certificates else { return Ok(None) };
         let mut tls = ServerTls::load(folder, self.tls_verify_peer)?;

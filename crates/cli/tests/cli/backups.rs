@@ -36,7 +36,7 @@ fn a_backup_is_of_its_beginning_and_takes_its_name_at_its_end() {
     assert!(world.path("copy.manifest").exists() && !world.path("copy.partial").exists());
     for name in ["copy", "copy.manifest"] {
         let mode = world.path(name).metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{name} is for whoever made it alone");
+        assert_eq!(mode & 0o777, 0o600, "{name} is for its maker alone");
     }
     world.server.signal("-TERM");
     assert_eq!(world.server.end().1, Some(0));
@@ -125,7 +125,7 @@ fn ctrl_c_puts_a_backup_on_record_and_the_same_command_says_that_it_goes_on() {
     let ended = first.wait_with_output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("the same command goes on with it"), "{said}");
+    assert!(said.contains("the same command continues it"), "{said}");
     world.client().write(512 * 9000, &[6; 512]);
     let ran = run(&args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -229,7 +229,7 @@ fn a_backup_whose_device_is_lost_says_one_thing_to_do() {
         std::thread::sleep(Duration::from_millis(20));
     }
     fs::File::options().write(true).open(world.path("data")).unwrap().set_len(4096).unwrap();
-    // Whatever reads it next hears of it.
+    // The next reader of it is told.
     world.verb("promote 1");
     let said = backup.wait_with_output().unwrap();
     let stderr = String::from_utf8(said.stderr).unwrap();

@@ -445,7 +445,7 @@ fn the_control_socket_is_the_users_alone_and_speaks_http() {
         assert!(metrics.contains(text), "{text}: {metrics}");
     }
     world.json("scan --detach");
-    // By then the server has taken in what is wanted, and nothing wakes it but who listens.
+    // By then the server has taken in its tasks, and only a listener wakes it.
     std::thread::sleep(Duration::from_millis(500));
     let mut events = world.ask("/v1/events");
     let progress = read_until(&mut events, "\"kind\":\"scan\"");
@@ -513,8 +513,8 @@ fn a_scrub_for_which_no_blocks_are_asked_has_such_as_fit_the_tracks_of_the_drive
     let world = World::of_short_tracks();
     assert_eq!(size(&world.json("scrub --detach")), 4096, "of 35 KiB");
     assert_eq!(size(&world.json("scan --detach --block-size 64KiB")), 65_536);
-    // Of blocks of 64 KiB, none of which lies on less than two tracks, as many gaps read hardly any but
-    // for what is left at the end.
+    // Every block of 64 KiB lies on at least two tracks, so that the same number of gaps reads hardly
+    // any of them, except the part at the end.
     let mut client = world.client();
     for at in 0..60 {
         client.read(at * 7919 % (world.blocks - 8) * 512, 4096);

@@ -190,7 +190,7 @@ fn write_back_that_takes_nothing_or_makes_the_load_slower_says_so() {
     let is_slower = "Without write-back this load does better";
     let few = run("freeblock.block_size=64KiB");
     assert!(few.contains(takes_nothing) && !few.contains(is_slower), "{few}");
-    // Behind the drive's own cache, on the bus of 5 MB/s of the host that measured the drive.
+    // With the drive's own cache, on the bus of 5 MB/s of the host that measured the drive.
     let bench = Bench::new(SMALL_TRACE);
     let path = bench.at("slow.toml");
     let file = stdout(&["drive", "show", "atlas10k", "--toml"]);

@@ -61,7 +61,7 @@ fn a_drive_file_is_written_that_builds_and_has_a_source_for_every_value() {
         assert!(sources[key].as_str().unwrap().starts_with("assumed: "), "{key}");
     }
     assert!(found["commands"].as_u64().unwrap() > 1000);
-    // The file says what it is worth, and so does who shows it.
+    // The file has its validation, and so has the page that shows it.
     let all = &shown["held_out"][0];
     assert_eq!((&all["requests"], &all["count"]), (&"all".into(), &4000.into()));
     assert_eq!(shown["held_out"], found["held_out"]);
@@ -232,7 +232,7 @@ fn ctrl_c_ends_an_extraction_with_how_it_goes_on() {
     interrupt(&child);
     let ran = finish(child.wait_with_output().unwrap());
     assert_eq!(ran.code, 130, "{}", ran.stderr);
-    let says = format!("note: what was measured is in {journal}; --resume goes on with it\n");
+    let says = format!("note: the measurements are in {journal}; --resume continues from them\n");
     assert!(ran.stderr.ends_with(&says), "{}", ran.stderr);
 }
 
@@ -252,7 +252,7 @@ fn a_journal_that_does_not_fit_is_left_as_it_is() {
     assert_eq!(std::fs::read_to_string(&journal).unwrap(), answers);
 }
 
-/// Starts an extraction and kills it when its journal has so many lines. False when it has ended
+/// Starts an extraction and kills it when its journal has this number of lines. False when it has ended
 /// before, as it does where other tests hold up most of its answers.
 fn break_off(args: &[&str], journal: &str, count: usize) -> bool {
     let mut child = command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -264,7 +264,7 @@ fn break_off(args: &[&str], journal: &str, count: usize) -> bool {
     true
 }
 
-/// Waits until a journal has so many lines. False when the extraction has ended before.
+/// Waits until a journal has this number of lines. False when the extraction has ended before.
 fn wait_for_answers(child: &mut Child, journal: &str, count: usize) -> bool {
     let begun = Instant::now();
     let lines = || std::fs::read_to_string(journal).unwrap_or_default().lines().count();
@@ -279,7 +279,7 @@ fn wait_for_answers(child: &mut Child, journal: &str, count: usize) -> bool {
 }
 
 #[test]
-#[ignore = "times a drive in real time, so `make test` runs it after the others, by itself"]
+#[ignore = "times a drive in real time, so `make test` runs it alone, after the others"]
 fn a_drive_behind_nbd_is_found_out_in_real_time_though_it_breaks_off_in_between() {
     let bench = Bench::new(SMALL_TRACE);
     // Small enough for some minutes, most of which are requests held against the file.
@@ -313,8 +313,8 @@ fn a_drive_behind_nbd_is_found_out_in_real_time_though_it_breaks_off_in_between(
     panic!("none of five goes through, though few replies were late: {tries:#?}");
 }
 
-/// What the emulated drive has to hold on a quiet machine in 99 of 100 replies. Elsewhere nothing can be
-/// asked of who times it.
+/// The lateness that 99 of 100 replies of the emulated drive keep to on a quiet machine. On a busy
+/// machine the extraction's values are not checked.
 const QUIET_US: f64 = 90.0;
 
 /// By how much one reply in 100 was late or later, which the drive says at its end.
@@ -330,7 +330,7 @@ fn late_us_in_99_of_100(drive: &mut Running) -> f64 {
     one_in_100("late by") + one_in_100("handed over in")
 }
 
-/// Extracts the small drive of 26 cylinders, is killed, is refused without `--resume`, and goes on.
+/// Extracts the small drive of 26 cylinders, is killed, is refused without `--resume`, and continues.
 /// Says what of it is not as it is.
 fn find_interrupted(args: &[&str], file: &str) -> Result<(), String> {
     let journal = format!("{file}.journal");

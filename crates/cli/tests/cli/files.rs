@@ -168,7 +168,7 @@ fn a_converted_trace_keeps_force_unit_access_and_info_counts_it() {
     );
 }
 
-/// Makes `disk`, as large as the Atlas 10K, of which nothing is there.
+/// Makes `disk`, as large as the Atlas 10K, all holes.
 const DISK: &str = "truncate -s 9199079936 disk";
 
 /// Runs a server in such a folder, which has none for its socket.

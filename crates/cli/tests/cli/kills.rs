@@ -1,4 +1,4 @@
-//! Servers killed at random moments under load: nothing acknowledged and flushed is lost.
+//! Servers killed at random moments under load: no acknowledged and flushed block is lost.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ const SECTORS: u64 = 16;
 
 const IN_FLIGHT: usize = 16;
 
-/// Versions of a sector: what it may hold.
+/// Versions of a sector that it may hold.
 #[derive(Clone, Copy, Default)]
 struct Versions {
     /// This one or a later one.
@@ -111,7 +111,7 @@ impl Load {
         }
     }
 
-    /// Keeps requests in flight for so long, then kills the server in their midst.
+    /// Keeps requests in flight for this time, then kills the server during them.
     fn run(&mut self, server: &mut Running, uri: &Uri, lasts: Duration) {
         let (client, answers) = connect(uri);
         let end = Instant::now() + lasts;
@@ -136,7 +136,7 @@ impl Load {
         self.answered.clear();
     }
 
-    /// Every sector holds one version, which it may hold; what it holds now it holds for good.
+    /// Every sector holds one of its allowed versions, and keeps it from now on.
     fn check(&mut self, uri: &Uri, kill: usize) {
         let (client, answers) = connect(uri);
         for place in 0..PLACES {
@@ -163,7 +163,7 @@ impl Load {
 
 fn connect(uri: &Uri) -> (Client<u64>, Receiver<Answer<u64>>) {
     let (tell, answers) = mpsc::channel();
-    // Nobody listens any more when a client is dropped.
+    // A dropped client has no listener any more.
     let answered = move |answer| drop(tell.send(answer));
     (Client::connect(uri, ClientLimits::default(), answered).unwrap(), answers)
 }

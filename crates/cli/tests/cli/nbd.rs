@@ -32,7 +32,7 @@ impl Running {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// What it prints until it ends, and its exit code.
+    /// Its output until it ends, and its exit code.
     pub fn end(&mut self) -> (String, Option<i32>) {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
@@ -48,7 +48,7 @@ impl Drop for Running {
     }
 }
 
-/// The names of all exports, as this project's client is told them.
+/// The names of all exports, as this project's client gets them.
 pub fn exports(socket: &Path) -> Vec<String> {
     let mut stream = UnixStream::connect(socket).unwrap();
     let mut session = Session::new(Settings::default());

@@ -18,7 +18,7 @@ fn the_scan_runs_by_the_clock_beside_virtual_time_with_the_lateness_of_the_drive
     for quantity in ["requests", "mean response", "requests, with the scan", "scan"] {
         assert!(row(quantity).iter().all(|&number| number > 0.0), "{quantity}: {document}");
     }
-    // Every request is a command of its own, and the scan's come beside them.
+    // Every request is one command, and the scan's commands come in addition.
     for (late, rate) in [(0, "requests"), (1, "requests, with the scan")] {
         let replies = &document["replies"][late];
         let count = replies["lateness"]["count"].as_f64().unwrap();

@@ -32,8 +32,8 @@ pub fn run_with_files_of(blocks: u64, args: &[&str]) -> Ran {
 }
 
 /// Runs `prepare`, a command of the shell, and then the program in a folder whose file system has room
-/// for `bytes` and nobody else sees; the names of the files there in the end follow on stdout. None where
-/// no such file system may be made, which is said.
+/// for `bytes` that only it sees; the names of the files there in the end follow on stdout. None where no
+/// such file system may be made, which is printed.
 pub fn run_with_room_of(bytes: u64, folder: &Path, prepare: &str, args: &[&str]) -> Option<Ran> {
     let mount = format!("mount -t tmpfs -o size={bytes} tmpfs \"$0\"");
     let unshare = |script: &str, args: &[&str]| {

@@ -11,14 +11,14 @@ use super::run::{command, finish, run};
 /// Bytes of the Atlas 10K.
 const ATLAS_BYTES: u64 = 9_199_079_936;
 
-/// A file as large as the Atlas 10K, of which nothing is there.
+/// A file as large as the Atlas 10K, all holes.
 pub fn disk(folder: &Path) -> String {
     let path = folder.join("disk");
     File::create(&path).unwrap().set_len(ATLAS_BYTES).unwrap();
     path.to_str().unwrap().to_owned()
 }
 
-/// Starts a server with `--io uring`; None where the system has no ring or forbids it, which is said.
+/// Starts a server with `--io uring`; None where the system has no ring or forbids it, which is printed.
 fn with_ring(args: &[&str]) -> Option<Running> {
     let running = Running::start(args);
     if !running.first_line.is_empty() {

@@ -37,13 +37,13 @@ impl DelayBudget {
         Self { share: share.into(), saved: TURNS_AT_FIRST * turn, most: TURNS_MAX * turn }
     }
 
-    /// The head was at work for so long.
+    /// Adds the share of this time of the head at work.
     pub fn earn(&mut self, head: SimDuration) {
         let head_ns = i64::try_from(head.ns()).unwrap_or(i64::MAX);
         self.saved = self.saved.saturating_add(head_ns.saturating_mul(self.share)).min(self.most);
     }
 
-    /// The foreground was delayed by so much.
+    /// Takes this delay of the foreground out.
     pub fn spend(&mut self, delay: SimDuration) {
         let delay_ns = i64::try_from(delay.ns()).unwrap_or(i64::MAX);
         self.saved = self.saved.saturating_sub(delay_ns.saturating_mul(MILLION));
@@ -53,9 +53,8 @@ impl DelayBudget {
         self.saved < 0
     }
 
-    /// What a late movement is to be taken for, a turn being [`TURN_PRICE`]: a turn, which is what it
-    /// costs, when the account is full; an exponential in what is missing, a straight line between one
-    /// doubling and the next.
+    /// The price of a late movement, where a turn is [`TURN_PRICE`]. On a full account it is a turn, which
+    /// is its cost. It grows exponentially with the missing part, linearly between one doubling and the next.
     pub fn price(&self) -> u32 {
         let missing = i128::from(self.most - self.saved.clamp(0, self.most));
         let parts = i128::from(TURN_PRICE) * i128::from(DOUBLINGS);
@@ -76,7 +75,7 @@ mod tests {
     proptest! {
         /// Free work is asked for whenever it may be, and is late as an adversary likes.
         #[test]
-        fn no_more_is_spent_in_any_stretch_than_its_share_and_what_can_be_saved(
+        fn spending_in_any_stretch_is_at_most_its_share_and_the_savings(
             steps in prop::collection::vec((0u64..30_000_000, any::<bool>()), 1..400),
             share in 0u32..50_000,
         ) {
@@ -105,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_dearer_with_every_one_and_cost_what_they_cost_when_all_is_paid_for() {
+    fn the_price_rises_with_each_delay_and_falls_to_a_turn_when_all_is_paid() {
         let mut delay_budget = DelayBudget::new(TURN, 5000);
         // A turn is earned in two hundred.
         delay_budget.earn(TURN * 200 * 16);

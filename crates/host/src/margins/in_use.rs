@@ -8,7 +8,7 @@ use freewheel_model::drive::{
     SEEK_CLASSES, SeekDirection, seek_class_cylinders, seek_class_direction, seek_class_distance,
 };
 
-/// The margin of a kind of movement, and what it was learned from.
+/// The margin of a kind of movement, and the number of movements behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MarginInUse {
     /// What is done at the end of the movement.

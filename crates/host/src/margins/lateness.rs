@@ -1,14 +1,20 @@
 //! How often movements of one kind are late, by the slack they have.
 //!
-//! Each movement says whether its error was beyond its slack, and not how large it was. For such data
-//! the distribution of the errors that makes them likeliest is the regression of "late" on the slack
-//! that never rises (current status data: Groeneboom and Wellner, Information Bounds and Nonparametric
-//! Maximum Likelihood Estimation, 1992). It is found by pooling neighbours that are out of order.
+//! Each movement tells whether its error was beyond its slack, but not the error. Such data are called
+//! current status data (Groeneboom and Wellner, Information Bounds and Nonparametric Maximum Likelihood
+//! Estimation, 1992). Their likeliest distribution is the regression of "late" on slack that never rises.
+//! Pooling neighbours that are out of order finds it:
+//!
+//! ```text
+//!   slack of a bin, in bins     0    1    2    3    4
+//!   late of all               4/4  1/2  3/4  0/2  0/1     bin 2 is later than bin 1:
+//!   pooled                    4/4  4/6  4/6  0/2  0/1     both get (1 + 3) of (2 + 4)
+//! ```
 
 use super::delay_budget::TURN_PRICE;
 
-/// Slacks that are told apart, all of one width, and how many of these a turn has: 6 us each at 10,000
-/// turns a minute, a third of a sector.
+/// Number of bins of slack, all of one width, and the bins of a turn: 6 us each at 10,000 turns a
+/// minute, a third of a sector.
 pub(crate) const BINS: usize = 128;
 pub(crate) const BINS_A_TURN: u64 = 1024;
 
@@ -18,13 +24,12 @@ const ONE: u32 = 1 << 16;
 /// Weight of a movement, so that parts of one can be counted.
 const MOVEMENT: u32 = 64;
 
-/// Most movements that are remembered: beyond, all count half. A drive changes as it gets warm, and a
-/// burst of late ones is forgotten.
+/// Most movements that are remembered. Beyond, the weight of all of them is halved: a drive changes as
+/// it gets warm, and a burst of late movements is forgotten in time.
 const MEMORY: u32 = 4096 * MOVEMENT;
 
-/// What is believed of a bin before any movement is in it weighs as much as a 64th of one where all
-/// movements together are looked at, and a quarter where the belief comes from all classes together,
-/// or from both directions.
+/// Weight of the belief with which a bin begins: a 64th of a movement in the curve of all movements; a
+/// quarter where the belief comes from all classes together, or from both directions.
 pub(crate) const OF_START: u32 = MOVEMENT / 64;
 pub(crate) const OF_OTHERS: u32 = MOVEMENT / 4;
 
@@ -75,9 +80,9 @@ impl Pool {
 }
 
 impl Lateness {
-    /// A movement with the slack of `bin`. It counts an eighth in the bin below as well: plans leave no
-    /// movement less slack than its margin, and where no foreground has less by chance nothing would be
-    /// learned of shorter margins.
+    /// Adds a movement with the slack of `bin`. The bin below gets an eighth of it. Plans leave each
+    /// movement at least its margin as slack, so that shorter margins would otherwise be learned only where
+    /// a foreground request happens to have less slack.
     pub fn add(&mut self, bin: usize, is_late: bool) {
         for (down, weight) in [(0, MOVEMENT), (1, MOVEMENT / 8)] {
             let Some(at) = bin.checked_sub(down) else { break };
@@ -99,8 +104,7 @@ impl Lateness {
         if self.weight == 0 { belief.clone() } else { self.curve(belief, weight) }
     }
 
-    /// How often movements are late, where each bin begins with `belief`, which counts `weight` there;
-    /// more than nothing.
+    /// How often movements are late by slack. Each bin begins with `belief` at this `weight`, above zero.
     pub fn curve(&self, belief: &Curve, weight: u32) -> Curve {
         let mut pools: Vec<Pool> = Vec::with_capacity(BINS);
         for (bin, &believed) in self.bins.iter().zip(&belief.0) {
@@ -187,8 +191,8 @@ mod tests {
         }
     }
 
-    /// Errors of any shape; slacks are anything. What the slack that is found costs is near the least that
-    /// any would by a sorted list of the errors, which nobody sees.
+    /// For errors of any shape and any slacks: the slack found costs little more than the best slack by a
+    /// sorted list of the errors, which a scheduler cannot see.
     #[test]
     fn the_slack_that_is_found_costs_little_more_than_the_best_by_the_errors_themselves() {
         let uniform = |prng: &mut Prng| prng.below(60) as usize;
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_slack_helps_against_asks_for_none() {
+    fn lateness_that_no_slack_prevents_gets_no_margin() {
         let prng = &mut Prng::new(1, "activity");
         let mut lateness = Lateness::default();
         for _ in 0..20_000 {

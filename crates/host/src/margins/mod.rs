@@ -1,23 +1,29 @@
 //! Margins of free work, learned from the ends of commands for a budget of delays.
 //!
-//! A command is late when its seek took longer than it had until its first sector passed, its *slack*:
-//! then it comes back a turn later. How much later or earlier the head was on its track nobody outside
-//! sees; but every command, free work or not, says whether the error of its seek was beyond its slack,
-//! and slacks are anything up to a turn. So how often a movement is late by the slack that it has
-//! ([`Lateness`]) is learned for nothing, for each class of movements by distance, by direction and by
-//! what is done at the end. Until there have been enough in a direction both together say what is
-//! expected of it. A margin takes its time from every movement, a late command takes a turn; so the margin is
-//! the slack of which both together cost least, as a newsvendor weighs too many papers against too few.
+//! A command is late when its seek took longer than the time left until its first sector passed, its
+//! *slack*. A late command ends one turn later:
 //!
-//! What a late command is taken to cost comes from an account of time ([`DelayBudget`]): the budget is paid in
-//! with the time that the head is at work, and what a foreground command behind free work ends later than
-//! it would have without is taken out. On a full account a late command costs its turn, for more delays
-//! would lose more time than shorter margins win; the less there is, the dearer it is, and on an account
-//! that is overdrawn there is no free work. That is an integral controller of the price, and it holds the
-//! budget for all delays that it is told of, whatever made them and even if all that has been learned is
-//! wrong: seeks that are off by more than the longest margin, an eighth of a turn, as well.
+//! ```text
+//!   seek as predicted   |=====seek=====|--slack--|sector        in time
+//!   seek a bit longer   |=====seek=======|-slack-|sector        in time: its error is below the slack
+//!   seek much longer    |=====seek=================|   a turn later |sector
+//! ```
+//! The host cannot see by how much a seek was off. Each end of a command, free work or not, tells whether
+//! the error was beyond the slack; and slacks range up to a turn. [`Lateness`] learns from that how often
+//! a movement is late by its slack: for each class of movements by distance, by direction and by the
+//! operation at its end. A direction with few movements starts from what both directions show together.
 //!
-//! Non-goals: commands that are late for reasons of the drive's own, however much slack they have.
+//! A margin costs its time on every movement, a late command costs a turn. The margin is the slack with
+//! the least total cost, as a newsvendor weighs unsold papers against missing ones.
+//!
+//! The price of a late command comes from an account of time ([`DelayBudget`]). The account earns a share
+//! of the head's time at work; a delay of a foreground command by free work is taken out. On a full
+//! account a late command costs its turn: more delays would lose more time than shorter margins win. The
+//! emptier the account, the higher the price; an overdrawn account stops free work. This is an integral
+//! controller of the price. It keeps the budget for every delay it sees, of any cause: for seeks
+//! that are off by more than the longest margin (an eighth of a turn), or when the learned curves are wrong.
+//!
+//! Non-goals: commands that a drive delays for its own reasons, with any slack.
 
 mod delay_budget;
 mod in_use;
@@ -38,10 +44,10 @@ pub use self::in_use::MarginInUse;
 /// Commands between one look at the margins and the next while none is late.
 const LOOK_EVERY: u32 = 32;
 
-/// Budgets are counted in so many parts.
+/// Budgets are counted in millionths.
 const MILLION: f64 = 1e6;
 
-/// With what learning begins: the conservatism beyond which fast02's foreground is all but untouched.
+/// The margin that learning begins with: with this conservatism fast02's foreground is hardly delayed.
 const START: SimDuration = SimDuration::from_us(300);
 
 /// A movement that has been made.
@@ -52,7 +58,7 @@ pub(crate) struct Movement {
     /// Cylinders; the same one for a change of heads.
     pub from: u32,
     pub to: u32,
-    /// What there was between its predicted end and the sector.
+    /// Time between its predicted end and the sector.
     pub slack: SimDuration,
     pub is_late: bool,
 }
@@ -110,7 +116,7 @@ impl Learner {
         learner
     }
 
-    /// The head has been at work for so long.
+    /// The head has been at work for this time.
     pub fn worked(&mut self, head: SimDuration) {
         self.delay_budget.earn(head);
         self.until_look = self.until_look.saturating_sub(1);
@@ -133,7 +139,7 @@ impl Learner {
         }
     }
 
-    /// Free work has delayed the foreground by so much.
+    /// Free work has delayed the foreground by this time.
     pub fn delayed(&mut self, delay: SimDuration) {
         self.delay_budget.spend(delay);
         self.until_look = 0;

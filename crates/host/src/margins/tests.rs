@@ -29,8 +29,8 @@ impl Loop {
         Self { learner, prng: Prng::new(seed, "loop"), jitter_us, free: 0, late: 0 }
     }
 
-    /// Requests with a gap before each, in which there is a piece of free work `by` so many cylinders inward if that
-    /// may be, planned with as much slack as its margin and up to a sector more.
+    /// Requests with a gap before each. If free work is allowed, the gap has a piece of it `by` cylinders
+    /// inward, planned with its margin as slack and up to a sector more.
     fn run(&mut self, requests: u64, by: i32) {
         let [from, to] = way(by);
         for _ in 0..requests {
@@ -64,7 +64,7 @@ impl Loop {
     }
 }
 
-/// A movement by so many cylinders inward.
+/// A movement inward by this number of cylinders.
 fn way(by: i32) -> [u32; 2] {
     let from = 30_000;
     [from, from + by].map(|cylinder| u32::try_from(cylinder).expect("a cylinder"))
@@ -118,13 +118,13 @@ fn each_direction_has_a_margin_of_its_own_and_both_hold_the_budget() {
 }
 
 #[test]
-fn what_is_seen_in_one_direction_is_expected_of_the_other_until_that_is_known() {
+fn one_direction_begins_with_what_the_other_has_shown() {
     let mut of = Loop::new(1, |_| 50);
     of.run(20_000, 1000);
     // So is a movement of the same kind but for its direction.
     let margins = [of.margin(1000), of.margin(-1000)];
     assert!(margins.iter().all(|margin| *margin < us(70)), "{margins:?}");
-    // A handful of its own changes little.
+    // A handful of movements in this direction changes little.
     of.run(20, -1000);
     let after = of.margin(-1000);
     assert!(after < us(80), "{after} after a few, {margins:?} before");
@@ -161,7 +161,7 @@ fn a_burst_of_surprises_is_no_burst_of_bad_decisions_and_margins_come_back() {
     let mut of = Loop::new(1, |_| 50);
     of.run(20_000, 100);
     let usual = of.margin(100);
-    // Whatever is tried is late, however much slack it has.
+    // Every movement is late, with any slack.
     for tried in 0..1000 {
         of.learner.worked(PERIOD);
         if !of.learner.may_risk() {

@@ -1,10 +1,10 @@
-//! What a scheduler outside the drive has seen and done, in numbers.
+//! Counts of a scheduler in front of a drive.
 
 use serde::Serialize;
 
 use super::clock::Observed;
 
-/// What was seen and done so far.
+/// Gaps, commands and prediction errors so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Account {
     /// Gaps between foreground requests, by prediction.
@@ -29,9 +29,9 @@ pub struct Account {
     pub surprises: u64,
     /// Commands whose head time was predicted: not behind a surprise.
     pub predicted: u64,
-    /// Of them those that took no more than 50 us more or less.
+    /// Predicted commands whose head time was within 50 us of its prediction.
     pub within_50us: u64,
-    /// Of them those that took no more than 150 us more or less.
+    /// Predicted commands whose head time was within 150 us of its prediction.
     pub within_150us: u64,
     /// Of them those that took whole turns more.
     pub late: u64,
@@ -81,7 +81,7 @@ impl Account {
         }
     }
 
-    /// A command whose head time was predicted, off by so much.
+    /// Counts a command whose head time was predicted, by its error.
     pub(crate) fn count(&mut self, observed: &Observed, error_ns: u64, is_behind_free: bool) {
         self.predicted += 1;
         self.within_50us += u64::from(error_ns <= 50_000);

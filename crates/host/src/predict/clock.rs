@@ -1,4 +1,4 @@
-//! The angle of a spindle that nobody outside sees, followed by the ends of commands.
+//! The angle of a spindle, which the host cannot see, followed by the ends of commands.
 
 use freewheel_units::{SimDuration, SimTime};
 
@@ -53,7 +53,7 @@ impl Clock {
 
     /// The model's time at a time of the host's.
     pub fn model(&self, host: SimTime) -> SimTime {
-        // A turn more, so that nothing falls below zero.
+        // A turn is added, so that the time stays above zero.
         let offset_ns = self.offset_ns_at(host.ns() as i64) + self.period.ns() as f64;
         SimTime::from_ns(host.ns().saturating_add_signed(offset_ns as i64))
     }
@@ -80,14 +80,14 @@ impl Clock {
         Observed { turns, phase_ns, is_plausible: is_plausible || !self.is_known() }
     }
 
-    /// A command of the media ended at `host`, which was so much after its angle.
+    /// A command of the media ended at `host`, later than its predicted angle by `observed.phase_ns`.
     pub fn follow(&mut self, host: SimTime, observed: &Observed) {
         let since_ns = host.saturating_since(self.at).ns() as f64;
         self.offset_ns += self.rate * since_ns;
         self.at = host;
         if !observed.is_plausible {
             self.missed += 1;
-            // It has lost its way: whatever it learns next is nearer.
+            // The clock has lost the angle: the next observations are nearer than its own state.
             if self.missed > MEMORY {
                 (self.observations, self.missed, self.rate) = (0, 0, 0.0);
             }
@@ -184,12 +184,12 @@ mod tests {
     }
 
     #[test]
-    fn ends_close_to_each_other_do_not_mislead_it() {
+    fn ends_close_together_do_not_mislead_the_clock() {
         let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         let mut prng = Prng::new(1, "replies");
         let mut last = 0;
         for number in 1..4000u64 {
-            // Every other end is half a block behind the one before, and seen late by more than that.
+            // Every other end follows the one before by half a block, and is seen later than that.
             let exact = number / 2 * 9_000_000 + number % 2 * 9_000;
             let host = (exact + prng.below(80_000)).max(last);
             last = host;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_apart_in_turns_and_phase() {
+    fn an_end_differs_from_its_prediction_in_turns_and_phase() {
         let mut clock = Clock::new(SimDuration::from_ns(PERIOD));
         for number in 1..=10 {
             let observed = clock.compare(at(number * PERIOD), at(number * PERIOD + PERIOD));

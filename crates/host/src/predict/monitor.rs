@@ -1,15 +1,15 @@
-//! Whether the drive does what is foreseen of it.
+//! Whether the commands of a drive end as predicted.
 
 use std::fmt;
 
 /// Commands that are judged together: what disturbs the host for a second or two does not count.
 const COMMANDS: u32 = 1000;
 
-/// A command that ends so near to its prediction was foreseen: three of four did on the drive of fast02
-/// section 5.2.
+/// A command that ends this near to its prediction met it: on the drive of fast02 section 5.2 three of
+/// four commands did.
 const NEAR_NS: u64 = 150_000;
 
-/// Of commands for clients that have come back, how many ended where they were foreseen.
+/// Of the completed commands of clients, how many met their prediction.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PredictionMonitor {
     commands: u32,
@@ -18,7 +18,7 @@ pub struct PredictionMonitor {
     percent: Option<u32>,
 }
 
-/// Too little of what a drive does is foreseen for its gaps to be used.
+/// Too few commands of a drive meet their prediction for its gaps to be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoorPrediction {
     percent: u32,
@@ -28,11 +28,11 @@ impl fmt::Display for PoorPrediction {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             out,
-            "of the last {COMMANDS} commands for clients {} % ended within {} us of when they were foreseen to, so \
-             little can be read in gaps: is the drive's file that of this very drive (`freewheel \
-             extract` writes one), and its write cache off (hdparm -W0)? On a host \
-             that is busy, of a drive whose bus is slower than its media, of one that is no disk, and \
-             of requests in sequence, which a buffer answers, no more can be foreseen",
+            "only {} % of the last {COMMANDS} commands of clients ended within {} us of their prediction, so \
+             little can be read in gaps. Check that the drive file describes this very drive (`freewheel \
+             extract` writes one) and that the write cache is off (`hdparm -W0`). Predictions also fail on \
+             a busy host, on a bus slower than the media, on a device that is no disk, and for sequential \
+             requests, which a buffer answers",
             self.percent,
             NEAR_NS / 1000
         )
@@ -40,7 +40,7 @@ impl fmt::Display for PoorPrediction {
 }
 
 impl PredictionMonitor {
-    /// A command of a client has come back, off by so much from its prediction, if there was one.
+    /// Counts a completed command of a client, by its error if it had a prediction.
     pub fn came_back(&mut self, error_ns: Option<i64>) {
         self.commands += 1;
         self.predicted += u32::from(error_ns.is_some_and(|error| error.unsigned_abs() <= NEAR_NS));
@@ -50,7 +50,7 @@ impl PredictionMonitor {
         }
     }
 
-    /// Less than a half was foreseen of late.
+    /// The finding that fewer than half of the last commands met their prediction.
     pub fn poor_prediction(&self) -> Option<PoorPrediction> {
         self.percent.filter(|&percent| percent < 50).map(|percent| PoorPrediction { percent })
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn little_is_foreseen_when_less_than_half_of_many_commands_was() {
+    fn prediction_is_poor_when_fewer_than_half_of_the_commands_met_it() {
         let after = |predicted: u32, of: u32| {
             let mut prediction_monitor = PredictionMonitor::default();
             for number in 0..of {
@@ -75,8 +75,10 @@ mod tests {
         assert_eq!(after(COMMANDS / 2, COMMANDS).poor_prediction(), None);
         let mut few = after(COMMANDS / 2 - 1, COMMANDS);
         assert_eq!(few.poor_prediction(), Some(PoorPrediction { percent: 49 }));
-        assert!(few.poor_prediction().unwrap().to_string().contains("49 % ended within 150 us"));
+        assert!(
+            few.poor_prediction().unwrap().to_string().contains("49 % of the last 1000 commands")
+        );
         (0..COMMANDS).for_each(|_| few.came_back(Some(0)));
-        assert_eq!(few.poor_prediction(), None, "of late");
+        assert_eq!(few.poor_prediction(), None, "of the last commands");
     }
 }

@@ -1,11 +1,11 @@
-//! What a command is expected to do.
+//! The predicted head time of a command.
 
 use freewheel_units::{Blocks, Lbn, Op, SimDuration, SimTime};
 
 use super::clock::{Observed, PLAUSIBLE};
 use freewheel_model::drive::{Departure, Drive, Position, Sectors};
 
-/// The head when it has done something.
+/// The head after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     /// When, in the model's time.
@@ -33,13 +33,13 @@ impl Head {
         Departure { begin: at, from: position, last_op, read_write_switch }
     }
 
-    /// The same, so much later.
+    /// The same head, `ns` later.
     pub fn later(self, ns: i64) -> Self {
         Self { at: SimTime::from_ns(self.at.ns().saturating_add_signed(ns)), ..self }
     }
 }
 
-/// When and where a command is expected to end.
+/// When and where a command is predicted to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Prediction {
     /// Rotational latency of it.

@@ -1,4 +1,4 @@
-//! What shapes a scheduler outside a drive.
+//! Settings of a scheduler in front of a drive.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,24 +11,24 @@ use freewheel_freeblock::Ends;
 use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Drive, SeekMargins};
 
-/// How a scheduler outside a drive deals with what it cannot see or change (fast02 sections 3, 4).
+/// Settings of a scheduler in front of a drive (fast02 sections 3, 4).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PredictionSpec {
-    /// Commands at the drive at once. With two the drive has its next command when it is done with
-    /// one, and nothing to reorder.
+    /// Commands at the drive at once. With two the drive has its next command when it completes one,
+    /// and cannot reorder them.
     pub queue_depth: u32,
     /// How much longer than predicted a seek to or from free work may take: the same for all, or
     /// `learned` for each kind of seek from the ends of commands.
     pub conservatism: Conservatism,
-    /// Of learned conservatism: the part of the head's time at work that free work may delay the
-    /// foreground by. At least 0.000001 and at most 1.
+    /// For learned conservatism: the largest delay of the foreground by free work, as a share of the
+    /// head's time at work. 0.000001 to 1.
     pub budget: f64,
     /// Free work on the tracks of foreground requests.
     pub same_track: SameTrack,
-    /// The next request is chosen so long before the drive needs its command, and not earlier unless
-    /// decisions take longer: those that arrive meanwhile can be chosen too. With more than any command
-    /// takes, as soon as the drive takes it.
+    /// How long before the drive needs its command the next request is chosen; requests that arrive
+    /// before the choice take part in it. The choice is earlier where decisions take longer. With a
+    /// time longer than any command, the choice is made as soon as the drive takes the command.
     pub lead_time: SimDuration,
 }
 
@@ -47,8 +47,8 @@ impl Default for PredictionSpec {
 }
 
 impl PredictionSpec {
-    /// `drive` as planners of free work should be made for: every movement takes longer by the margin,
-    /// and the processing of commands no time. Of learned margins they are told later.
+    /// `drive` as planners of free work should see it: each movement longer by a constant margin, and no
+    /// time for the processing of commands. Planners get learned margins later.
     pub fn planners_drive(&self, drive: &Drive) -> Drive {
         let drive = drive.with_overhead(ByOp::default());
         match self.conservatism {
@@ -64,8 +64,8 @@ impl PredictionSpec {
         // With less the account would never earn anything, and free work once overdrawn never go on.
         let is_allowed = (1.0 / MILLION..=1.0).contains(&self.budget);
         is_allowed.then_some(()).ok_or(
-            "more than 0 and at most 1 is allowed, and no less than a millionth; 0.005 for half a per \
-             cent, and without free work nothing is delayed",
+            "allowed is 0.000001 to 1: 0.005 lets free work delay clients by half a per cent; to delay them \
+             not at all, run no task",
         )
     }
 }
@@ -134,7 +134,7 @@ pub enum SameTrack {
     /// at all, for its command has been given (fast02 section 4.2).
     #[default]
     Merge,
-    /// As a command of its own as well: for drives that do not take two commands on a track for a
+    /// As a separate command as well: for drives that do not take two commands on a track for a
     /// sequential stream.
     Distinct,
     /// Not at all.
@@ -182,10 +182,10 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_would_be_counted_as_nothing_is_refused_with_the_way_out() {
+    fn a_budget_below_a_millionth_is_refused_with_the_range() {
         for budget in [f64::NAN, -0.1, 0.0, 4e-7, 9e-7, 1.001, f64::INFINITY] {
             let error = spec(budget).check_budget().unwrap_err();
-            assert!(error.contains("no less than a millionth"), "{budget}: {error}");
+            assert!(error.contains("0.000001 to 1"), "{budget}: {error}");
         }
         for budget in [1e-6, 0.005, 1.0] {
             assert_eq!(spec(budget).check_budget(), Ok(()), "{budget}");

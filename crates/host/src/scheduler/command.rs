@@ -14,9 +14,9 @@ pub struct Command {
     pub start: Lbn,
     /// Number of blocks.
     pub blocks: u32,
-    /// What it does of a foreground request, if anything: those blocks are its last.
+    /// The last part of a command that belongs to a foreground request, if any does.
     pub foreground: Option<Part>,
-    /// Free work in it. Blocks between these runs, and before the foreground's, are nobody's.
+    /// Free work in the command. Blocks between these runs, and before the foreground's, are read in vain.
     pub runs: Vec<FreeRun>,
 }
 

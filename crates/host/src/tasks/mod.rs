@@ -1,15 +1,15 @@
-//! Background tasks of a server: what is wanted, what has come, and for whom.
+//! Background tasks of a server: which blocks are wanted, which have come, and who gets their data.
 //!
-//! A *task* is what a person asks for; it has one of the planner's tasks for each of its rounds. Beyond
-//! what the planner does for a task, a task
-//! - says which blocks cannot be read, to the block: what failed is read again by itself, in halves;
-//! - puts the data of its blocks together and hands them on, as fast as they are taken and no faster:
-//!   what nobody has room for is wanted again;
-//! - for a backup reads what a client is about to write over before the write is done;
-//! - uses idle time, or the foreground queue when it is promoted.
+//! A person asks for a *served task*. For each of its rounds it registers one task with the planner, and
+//! adds to that:
+//! - It names unreadable blocks exactly: a failed read is repeated in halves.
+//! - It puts the data of its blocks together and passes them on at the reader's pace. Blocks that the
+//!   reader has no room for are read again.
+//! - For a backup it reads blocks before a client writes over them.
+//! - It uses idle time, or the foreground queue when it is promoted.
 //!
-//! Goals: no clock, thread or channel here; each block of a round is handed on exactly once, or named
-//! unreadable. Non-goals: what is done with the data.
+//! Goals: no clock, thread or channel; each block of a round is passed on exactly once, or named
+//! unreadable. Non-goals: the use of the data.
 
 mod pieces;
 mod reads;
@@ -35,13 +35,13 @@ pub use reads::{EraseCopies, OwnRead};
 pub use spec::{ServedTaskKind, ServedTaskSpec};
 pub use task::{ServedTaskReport, ServedTaskState};
 
-/// ServedTasks that have ended and are remembered.
+/// Ended tasks that are remembered.
 const ENDED_MAX: usize = 100;
 
-/// ServedTasks that have not ended, at most: each has sets of blocks of the whole drive.
+/// Most tasks that have not ended: each has sets of blocks of the whole drive.
 const OPEN_MAX: usize = 32;
 
-/// So long a task waits for somebody to take its data, and an erasure for room for a copy of what is in it.
+/// How long a task waits for its reader, and an erasure for room for a copy of its blocks.
 pub(crate) const READER_WAIT_MAX: SimDuration = SimDuration::from_secs(60);
 
 /// Why a call was refused.
@@ -59,23 +59,23 @@ pub enum ServedTaskError {
         /// The number.
         id: u64,
     },
-    /// Its data go to somebody else, or to nobody.
-    #[error("the data of task {id} are not to be had: {why}")]
+    /// Its data have a reader already, or none can join.
+    #[error("the data of task {id} cannot be read: {why}")]
     NoData {
         /// The number.
         id: u64,
         /// Why not.
         why: &'static str,
     },
-    /// As many as there may be have not ended.
-    #[error("{OPEN_MAX} tasks wait or are at work, which is the most: end one (freewheel abort)")]
+    /// The limit of open tasks is reached.
+    #[error("{OPEN_MAX} tasks wait or run, which is the limit: end one with `freewheel abort`")]
     TooMany,
     /// The device is gone.
     #[error(
         "the device is gone: {why}; end this server, and start it again when the device is back"
     )]
     Lost {
-        /// What it said last.
+        /// The device's last error.
         why: String,
     },
     /// The device reads and writes larger pieces.
@@ -96,10 +96,10 @@ pub enum ServedTaskError {
     Task(#[from] TaskError),
 }
 
-/// Something to be told.
+/// An event of a task, for its reader or for listeners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServedTaskOutput {
-    /// Blocks for whoever wants a task's data.
+    /// Blocks for the reader of a task.
     Data {
         /// Whose.
         task: u64,
@@ -135,8 +135,7 @@ pub enum ServedTaskOutput {
     },
 }
 
-/// Blocks of 512 B that a task reads at once if nothing else is asked for, on a device with sectors of so
-/// many.
+/// Default block size of a task, in blocks of 512 B, on a device with sectors of `sector_blocks`.
 pub fn usual_block(drive: &Drive, sector_blocks: u32) -> u32 {
     uses::usual_block(drive, Blocks::new(sector_blocks.into())).get() as u32
 }
@@ -148,8 +147,8 @@ pub fn shortest_track(drive: &Drive) -> u32 {
     zones.map(|zone| zone.blocks_per_track()).min().unwrap_or(u32::MAX)
 }
 
-/// The first task of a drive costs an index of it, which takes a large one a second: now, as nobody
-/// waits yet.
+/// Registers and aborts a first task. The planner then builds its index of the drive, which takes a
+/// second for a large drive: now, before a client waits.
 fn prepare(planner: &mut Tasks, usual_block: u32) {
     let usual =
         ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(0, usual_block.into()), usual_block);
@@ -180,8 +179,8 @@ pub struct ServedTasks {
 }
 
 impl ServedTasks {
-    /// No tasks yet, on a device with sectors of so many blocks, of which most will have blocks of this
-    /// size.
+    /// No tasks yet. The device has sectors of `sector_blocks`; most tasks will have blocks of
+    /// `usual_block`.
     pub fn new(mut planner: Tasks, sector_blocks: u32, usual_block: u32) -> Self {
         prepare(&mut planner, usual_block);
         Self {
@@ -234,7 +233,7 @@ impl ServedTasks {
         !self.by_planner_task.is_empty()
     }
 
-    /// Begins a task, or lets it wait for whoever wants its data.
+    /// Begins a task; one with a reader begins when the reader comes. Returns its number.
     pub fn create(&mut self, now: SimTime, spec: ServedTaskSpec) -> Result<u64, ServedTaskError> {
         if let Some(why) = self.lost.clone() {
             return Err(ServedTaskError::Lost { why });
@@ -270,7 +269,7 @@ impl ServedTasks {
         })
     }
 
-    /// Ends tasks for whose data nobody has come in time.
+    /// Ends tasks whose reader has not come in time.
     pub fn expire(&mut self, now: SimTime) {
         while let Some((id, _)) = self.first_waiting().filter(|(_, at)| *at <= now) {
             self.end(id, ServedTaskState::Aborted, now);
@@ -364,7 +363,7 @@ impl ServedTasks {
         Ok(self.begin_round(id, now)?)
     }
 
-    /// How many bytes whoever wants a task's data takes now.
+    /// Sets how many bytes the reader of a task takes now.
     pub fn set_room(&mut self, id: u64, room: u64) {
         if let Some(task) = self.tasks.get_mut(&id) {
             task.overdue = if room > task.room { 0 } else { task.overdue };
@@ -379,7 +378,7 @@ impl ServedTasks {
         Ok(())
     }
 
-    /// Reads what is left of a task by foreground requests from now on.
+    /// Reads the rest of a task by foreground requests from now on.
     pub fn promote(&mut self, now: SimTime, id: u64) -> Result<(), ServedTaskError> {
         self.running_or_waiting(id)?.is_promoted = true;
         let left = self.left(id);
@@ -486,7 +485,7 @@ impl ServedTasks {
         }
     }
 
-    /// Hands data on, or wants them again when nobody has room.
+    /// Passes data on; without room at the reader the blocks are wanted again.
     fn hand_on(&mut self, id: u64, extent: Extent, data: Vec<u8>, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         if !task.has_room_for(extent.blocks.get()) {
@@ -496,8 +495,7 @@ impl ServedTasks {
         self.pass(id, extent, data, now);
     }
 
-    /// Asks the planner once more for what it has delivered; what is no whole blocks is read by
-    /// itself.
+    /// Asks the planner once more for delivered blocks; what is not a whole block is read separately.
     fn want_again(&mut self, id: u64, extent: Extent, now: SimTime) {
         let Some(task) = self.tasks.get_mut(&id) else { return };
         let size = u64::from(task.spec.block_size);
@@ -559,7 +557,7 @@ impl ServedTasks {
             let Some(task) = self.tasks.get_mut(&id) else { continue };
             match task.ahead.blocks() {
                 0 => task.estimate.at(left, now),
-                // Gaps reach no more than what the planner knows of.
+                // Until the planner knows all blocks, gaps cannot reach the others.
                 _ => task.estimate.watch(left, now),
             }
             if left > 0 {

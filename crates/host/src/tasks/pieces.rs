@@ -1,18 +1,18 @@
-//! Data of blocks that come in parts: what the planner counts as read in pieces has to be somewhere.
+//! Data of blocks that come in parts: a planner with pieces on needs a place for their data.
 
 use std::collections::BTreeMap;
 
 use freewheel_freeblock::tasks::Extent;
 use freewheel_units::{BLOCK_BYTES, Lbn};
 
-/// Most blocks of 512 B that are kept: 64 MiB, as the planner holds. What is not kept is read again
-/// by itself.
+/// Most blocks of 512 B that are kept: 64 MiB, as in the planner. Blocks beyond that are read again
+/// separately.
 const KEPT_MAX: u64 = (64 << 20) / BLOCK_BYTES;
 
-/// What a command or a request has brought.
+/// The data of a completed command, and the request that they belong to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CommandData<'a> {
-    /// Data by their first block; nothing of a command that has failed.
+    /// Data by their first block; empty for a command that has failed.
     pub data: &'a [(Lbn, &'a [u8])],
     /// What was asked for, `start..end` of 512 B each. Blocks of tasks lie across their ends.
     pub spans: &'a [(u64, u64)],
@@ -141,14 +141,14 @@ mod tests {
         pieces.keep(1, block, &source(&[(Lbn::new(10), &head)]));
         assert_eq!(pieces.blocks, 8);
         let both = [(Lbn::new(19), &tail[..])];
-        assert_eq!(pieces.gather(2, block, &source(&both)), None, "of another job");
+        assert_eq!(pieces.gather(2, block, &source(&both)), None, "of another task");
         assert_eq!(pieces.gather(1, block, &source(&both)), Some(data(16, 8)));
         assert_eq!(pieces.blocks, 0);
         assert_eq!(pieces.gather(1, block, &source(&both)), None, "given once");
     }
 
     #[test]
-    fn what_is_written_over_is_forgotten() {
+    fn pieces_of_written_blocks_are_forgotten() {
         let mut pieces = Pieces::default();
         let head = data(16, 3);
         pieces.keep(1, Extent::new(16, 8), &source(&[(Lbn::new(16), &head)]));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_has_an_end() {
+    fn kept_pieces_have_a_limit() {
         let mut pieces = Pieces::default();
         let head = data(0, 1);
         for number in 0..KEPT_MAX / 8 + 10 {

@@ -1,4 +1,4 @@
-//! What tasks read like clients: beside the gaps, in order with everybody's requests.
+//! Reads of tasks outside of gaps, which are ordered with clients' requests.
 
 use freewheel_freeblock::PromotionId;
 use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, BlockSelection, Extent, TaskId};
@@ -30,7 +30,7 @@ fn promoted_max(drive: &Drive) -> u32 {
 }
 
 impl ServedTask {
-    /// Most blocks of 512 B of its own reads, where those of a promoted one have at most so many.
+    /// Longest own read in blocks of 512 B; `promoted_max` is the limit for a promoted task.
     fn most_at_once(&self, promoted_max: u32) -> u64 {
         let most = if self.is_promoted { promoted_max } else { OWN_READ_MAX };
         self.spec.block_size.max(most).into()
@@ -75,7 +75,7 @@ pub(crate) struct ActiveRead {
     is_last_chance: bool,
 }
 
-/// The halves of an extent in whole sectors of so many blocks of 512 B; None when it is one.
+/// The halves of an extent in whole sectors of `sector` blocks of 512 B; None for a single sector.
 fn halves(extent: Extent, sector: u32) -> Option<(Extent, Extent)> {
     let sector = u64::from(sector);
     let first = extent.blocks.get() / 2 / sector * sector;
@@ -200,7 +200,7 @@ impl ServedTasks {
         is_running
     }
 
-    /// Whether whoever takes the data of a read has room for them, or nobody wants them.
+    /// Whether the reader has room for the data of a read, or the data are not needed.
     pub fn has_room(&self, read: &OwnRead) -> bool {
         let task = self.under_way.get(&read.number).and_then(|read| self.tasks.get(&read.task));
         task.is_none_or(|task| {
@@ -209,8 +209,7 @@ impl ServedTasks {
         })
     }
 
-    /// The same; what there will be is kept for it, or data of gaps, which are smaller, would take it
-    /// first for ever.
+    /// The same, and reserves the room: smaller data from gaps would otherwise take it again and again.
     pub fn keep_room(&mut self, read: &OwnRead) -> bool {
         if let Some(under_way) = self.under_way.get(&read.number)
             && let Some(task) = self.tasks.get_mut(&under_way.task)
@@ -220,7 +219,7 @@ impl ServedTasks {
         self.has_room(read)
     }
 
-    /// Nobody takes the data of a read: its task fails.
+    /// The reader takes the data of a read too slowly: its task fails.
     pub fn not_taken(&mut self, read: &OwnRead, now: SimTime) {
         if let Some(&ActiveRead { task, .. }) = self.under_way.get(&read.number)
             && !self.has_room(read)
@@ -258,7 +257,7 @@ impl ServedTasks {
         None
     }
 
-    /// When [`Self::next_read`] has something in idle time that began then, if nothing happens before.
+    /// When [`Self::next_read`] may have a read in the idle time since `idle_since`, without other events.
     pub fn wakes_at(&self, idle_since: Option<SimTime>) -> Option<SimTime> {
         let (since, promoted_max) = (idle_since?, promoted_max(self.planner.drive()));
         let tasks = self.by_planner_task.iter().filter_map(|(&planner_task, id)| {

@@ -7,7 +7,7 @@ use freewheel_freeblock::tasks::Extent;
 /// Blocks of 512 B, as runs in ascending order and apart from each other.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Runs {
-    /// First block to the one behind the last.
+    /// First block to the block after the last.
     runs: BTreeMap<u64, u64>,
     blocks: u64,
 }
@@ -30,7 +30,7 @@ impl Runs {
         Some(first)
     }
 
-    /// Takes what there is of an extent.
+    /// Removes the part of an extent that is in the set, and returns it.
     pub fn take(&mut self, extent: Extent) -> Vec<Extent> {
         let (from, to) = bounds(extent);
         let before = self.runs.range(..from).next_back().map_or(from, |(&start, _)| start);

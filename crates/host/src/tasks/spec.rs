@@ -1,11 +1,11 @@
-//! What a background task of a server is.
+//! Specification of a server's background task.
 
 use freewheel_freeblock::tasks::{Counts, Extent, Pace, Priority, TaskError, TaskSpec, Until};
 use freewheel_units::{Blocks, Op, SimDuration, SimTime};
 
 use super::runs::Runs;
 
-/// What is done with what is read.
+/// The kind of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServedTaskKind {
     /// Each block once, as it is when it is read.
@@ -17,7 +17,7 @@ pub enum ServedTaskKind {
     Backup,
 }
 
-/// A background task of a server: blocks to read, and for whom.
+/// A background task of a server: the blocks to read, and their pace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedTaskSpec {
     /// What for.
@@ -31,12 +31,12 @@ pub struct ServedTaskSpec {
     pub skip_since: SimTime,
     /// How many are read at once, at least: `1..=BLOCK_SIZE_MAX`.
     pub block_size: u32,
-    /// What a block is worth beside those of other tasks.
+    /// Weight of a block against those of other tasks.
     pub priority: Priority,
     /// When a round is to be complete, from its beginning; its blocks are worth more when it is
     /// late.
     pub deadline: Option<SimDuration>,
-    /// Idle time is used as well when no client's request has been there for so long.
+    /// Idle time is used as well, after this time without a client's request.
     pub idle_after: Option<SimDuration>,
     /// Begins anew when it is done.
     pub repeats: bool,
@@ -61,7 +61,7 @@ impl ServedTaskSpec {
         }
     }
 
-    /// Rows of whole blocks, and what is left at the end, which is read by itself.
+    /// Rows of whole blocks; and the rest at the end, which is read separately.
     pub(crate) fn cut(&self) -> (Vec<Extent>, Option<Extent>) {
         let (mut from, size) = (self.range.start.get(), u64::from(self.block_size));
         let end = from + self.range.blocks.get();
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_not_skipped() {
+    fn written_regions_are_not_skipped() {
         let mut spec = spec(&[(100, 40), (156, 27)]);
         spec.skip_no(&[Extent::new(0, 101), Extent::new(110, 7), Extent::new(170, 100)]);
         assert_eq!(spec.skip, [Extent::new(124, 16), Extent::new(156, 8)]);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_skipped_is_whole_blocks_and_not_all() {
+    fn skipped_extents_are_whole_blocks_and_leave_some() {
         let check = |skip: &[(u64, u64)]| spec(skip).check(Blocks::new(1000));
         assert_eq!(check(&[(108, 8), (180, 3)]), Ok(()));
         assert!(matches!(check(&[(104, 8)]), Err(TaskError::PartBlock { .. })));

@@ -9,16 +9,16 @@ use freewheel_units::{BLOCK_BYTES, Blocks, Lbn, SimTime};
 use super::runs::Runs;
 use super::spec::ServedTaskSpec;
 
-/// How far a task's life has come.
+/// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServedTaskState {
-    /// For whoever wants its data.
+    /// For its reader.
     Waiting,
     /// At work.
     Running,
     /// It has all.
     Done,
-    /// Somebody did not want it any more.
+    /// It was ended by a call.
     Aborted,
     /// Its data were taken too slowly to go on.
     Failed,
@@ -27,7 +27,7 @@ pub enum ServedTaskState {
 }
 
 impl ServedTaskState {
-    /// Whether nothing will happen to it any more.
+    /// Whether this state is final.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Waiting | Self::Running)
     }
@@ -62,7 +62,7 @@ pub(crate) struct ServedTask {
     pub unreadable: Runs,
     /// What the planner has not been given yet: whole blocks.
     pub ahead: Runs,
-    /// What is to be read by itself, next first.
+    /// Extents to read separately, next first.
     pub again: VecDeque<Extent>,
     /// Blocks of 512 B of it.
     pub again_blocks: u64,
@@ -78,7 +78,7 @@ pub(crate) struct ServedTask {
     pub copied: u64,
     /// Blocks of 512 B that were read and not taken, and wanted again.
     pub refused: u64,
-    /// Bytes that whoever wants the data takes now.
+    /// Bytes that the reader takes now.
     pub room: u64,
     /// Blocks of 512 B of that which are for a copy before something is erased.
     pub kept_room: u64,
@@ -131,19 +131,19 @@ impl ServedTask {
         (PORTION / size).max(1) * size
     }
 
-    /// Reads this by itself, behind what is read so already.
+    /// Reads this separately, after the extents that wait already.
     pub fn read_later(&mut self, extent: Extent) {
         self.again_blocks += extent.blocks.get();
         self.again.push_back(extent);
     }
 
-    /// Reads this by itself, next.
+    /// Reads this separately, next.
     pub fn read_next(&mut self, extent: Extent) {
         self.again_blocks += extent.blocks.get();
         self.again.push_front(extent);
     }
 
-    /// The next that is to be read by itself, at most `most` blocks of it.
+    /// The next extent to read separately, cut after `most` blocks.
     pub fn next_again(&mut self, most: u64) -> Option<Extent> {
         let extent = self.again.pop_front()?;
         self.again_blocks -= extent.blocks.get();
@@ -154,7 +154,7 @@ impl ServedTask {
         Some(first)
     }
 
-    /// Takes what is to be read by itself and touches `from..to` out of it.
+    /// Removes the extents to read separately that overlap `from..to`, and returns them.
     pub fn take_again(&mut self, from: u64, to: u64) -> Vec<Extent> {
         if self.again.is_empty() {
             return Vec::new();
@@ -175,7 +175,7 @@ impl ServedTask {
         self.spec.has_reader && command <= self.begun_behind
     }
 
-    /// Whether so many blocks of 512 B can be handed on beside what room is kept for.
+    /// Whether the reader has room for `blocks` of 512 B in addition to reserved room.
     pub fn has_room_for(&self, blocks: u64) -> bool {
         !self.spec.has_reader || self.room >= (blocks + self.kept_room) * BLOCK_BYTES
     }
@@ -228,13 +228,13 @@ pub(crate) fn split(extent: Extent, blocks: u64) -> (Extent, Extent) {
 pub struct ServedTaskReport {
     /// Its number.
     pub id: u64,
-    /// What was asked for, but for what it skips: that may be long.
+    /// Its specification, without the list of skipped extents, which may be long.
     pub spec: ServedTaskSpec,
     /// How many blocks a round has.
     pub blocks: Blocks,
     /// How far its life has come.
     pub state: ServedTaskState,
-    /// What is left is read by foreground requests.
+    /// The rest is read by foreground requests.
     pub is_promoted: bool,
     /// When its first round began.
     pub began: Option<SimTime>,

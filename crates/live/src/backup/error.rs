@@ -36,7 +36,7 @@ pub enum BackupError {
     },
     /// There is another file where one is made.
     #[error(
-        "{}: is not what is left of a backup: choose another name, or remove it", path.display()
+        "{}: is not the rest of a backup: choose another name, or remove it", path.display()
     )]
     Foreign {
         /// The file.
@@ -70,7 +70,7 @@ pub enum BackupError {
         /// How many.
         count: usize,
     },
-    /// The server sends what it was not asked for.
+    /// The server sent blocks that were not requested.
     #[error(transparent)]
     UnexpectedField(#[from] UnexpectedField),
     /// Blocks have not come.
@@ -81,7 +81,7 @@ pub enum BackupError {
         /// How many blocks.
         missing: u64,
     },
-    /// Blocks have come more than once, so their checksums are worth nothing.
+    /// Blocks came more than once, so that their checksums are void.
     #[error("{extra} blocks have come twice: {} is not sound", path.display())]
     Twice {
         /// The file.

@@ -47,7 +47,7 @@ pub fn ensure_free(out: &Path) -> Result<(), BackupError> {
 pub fn open_partial(path: &Path) -> Result<File, BackupError> {
     let system = |source| BackupError::System { path: path.into(), source };
     let mut options = OpenOptions::new();
-    // What was whose business on the drive nobody knows here.
+    // The data may belong to any user of the drive: only the owner of the backup may read them.
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     // To follow a link would be to write over a file of another name.
     options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());

@@ -54,7 +54,7 @@ pub enum ManifestError {
     /// Checksums of something else.
     #[error("it is of {found}, and this is {wanted}")]
     Other {
-        /// What it is of.
+        /// The drive of the manifest.
         found: String,
         /// What was read now.
         wanted: String,
@@ -105,11 +105,11 @@ pub struct Manifest {
 pub enum Cause {
     /// A client has written in it since it was read.
     Written,
-    /// Nobody has written in it.
+    /// No client has written in it.
     Silent,
     /// The server that could know has ended since.
     Unknown,
-    /// One has blocks that the other has not, which tells nothing of those that both have.
+    /// Each has other blocks of the region, so that their checksums cannot be compared.
     NotComparable,
 }
 
@@ -123,7 +123,7 @@ pub struct Change {
 }
 
 impl Manifest {
-    /// Nothing has been read of this range. Line breaks in names become spaces, as each is on a line.
+    /// An empty manifest of this range. Line breaks in names become spaces, since each name is one line.
     pub fn new(drive: &str, range: BlockRange, instance: &str, began_ns: u64) -> Self {
         let in_a_line = |name: &str| name.replace(char::is_control, " ");
         Self {
@@ -190,8 +190,8 @@ impl Manifest {
         }
     }
 
-    /// Takes a record of a task's data, or nothing of one whose blocks were not asked for, or have
-    /// come before.
+    /// Takes a record of a task's data. Takes no part of a record with blocks that were not requested, or
+    /// came before.
     pub fn take(&mut self, record: &Record) -> Result<(), UnexpectedField> {
         self.ensure_asked(record)?;
         let Some(range) = record.range() else { return Ok(()) };
@@ -473,7 +473,7 @@ fn cause(written: &[BlockRange], block: u64) -> Cause {
     }
 }
 
-/// Makes ranges that touch one, if what is said of them is the same.
+/// Joins ranges that touch, if their values are equal.
 fn join<T: PartialEq>(ranges: impl Iterator<Item = (BlockRange, T)>) -> Vec<(BlockRange, T)> {
     let mut joined: Vec<(BlockRange, T)> = Vec::new();
     for (range, said) in ranges {
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_grows_with_the_text_and_not_with_the_range_it_claims() {
+    fn memory_of_a_manifest_grows_with_its_text_and_not_with_its_claims() {
         let whole = BlockRange { first_block: 0, blocks: (1 << 48) - 1 };
         let text = Manifest::new("atlas10k", whole, "7", 5).text();
         assert!(text.len() < 200);

@@ -1,10 +1,10 @@
-//! What is made of the blocks of a task: checksums of a drive, and a copy of it.
+//! Files made from the blocks of a task: a manifest of checksums, and a copy of the drive.
 
-mod backup;
 mod error;
 mod files;
+mod image;
 mod manifest;
 
-pub use backup::Backup;
 pub use error::BackupError;
+pub use image::Backup;
 pub use manifest::{Cause, Change, Manifest, ManifestError, REGION_BLOCKS, UnexpectedField};

@@ -1,5 +1,5 @@
-//! A device in real time as a black box, on the clock of this host: what asks a drive in virtual time
-//! asks a real one.
+//! A device in real time as a black box, on the clock of this host: it answers the same calls as a drive
+//! in virtual time.
 //!
 //! ```text
 //!   RealDrive::submit     in the caller's thread
@@ -8,8 +8,8 @@
 //!   RealDrive::next_answer
 //! ```
 //!
-//! How late a command leaves and how late its answer is noticed depends on what else the host does.
-//! Whoever measures has to expect that, and to ask again.
+//! How late a command leaves, and how late its answer is noticed, depends on the load of the host.
+//! Measurements have to expect that, and to repeat commands.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hint;
@@ -64,7 +64,7 @@ pub enum RealDriveError {
     LargeSectors {
         /// The device.
         name: String,
-        /// What it takes.
+        /// Its sector size.
         bytes: u32,
         /// As which it was to be read.
         given: SectorFormat,
@@ -90,7 +90,7 @@ pub struct RealDrive {
 
 /// Data of the blocks that were read last.
 struct RecentBlocks {
-    /// Of at most so many.
+    /// Their number, at most.
     most: usize,
     /// With which read they came.
     data: BTreeMap<u64, (u64, Box<[u8]>)>,
@@ -100,7 +100,7 @@ struct RecentBlocks {
 }
 
 impl RecentBlocks {
-    /// Of sectors of so many blocks.
+    /// For sectors of `sector_blocks` blocks.
     fn new(sector_blocks: u32) -> Self {
         let most = KEPT_MAX * sector_blocks as usize;
         Self { most, data: BTreeMap::new(), order: BTreeMap::new(), reads: 0 }
@@ -126,17 +126,15 @@ impl RecentBlocks {
 
     fn fill(&self, start: Lbn, data: &mut [u8]) {
         for (block, bytes) in (start.get()..).zip(data.chunks_exact_mut(BLOCK_BYTES as usize)) {
-            let (_, kept) =
-                self.data.get(&block).expect("whoever writes a block has read it before");
+            let (_, kept) = self.data.get(&block).expect("a block is read before it is written");
             bytes.copy_from_slice(kept);
         }
     }
 }
 
 impl RealDrive {
-    /// The device that `open` makes, which tells what it is given of all that comes back. This
-    /// thread, and with it those that `open` starts, come before all ordinary ones from then on, if
-    /// the system permits.
+    /// The device that `open` makes; `open` passes completions to the given function. This thread, and those
+    /// that `open` starts, get priority over all ordinary threads from then on, if the system permits.
     pub fn new<E>(
         name: &str,
         open: impl FnOnce(Back) -> Result<Arc<dyn Backend>, E>,
@@ -145,7 +143,7 @@ impl RealDrive {
         let (tell, came) = mpsc::channel();
         let tell = Mutex::new(tell);
         let back: Back = Arc::new(move |back| {
-            // Nobody is there any more who wants to know.
+            // The drive may have been dropped meanwhile.
             let _ = tell.lock().unwrap_or_else(PoisonError::into_inner).send(back);
         });
         let device = open(back)?;
@@ -182,7 +180,7 @@ impl RealDrive {
     /// An NBD export.
     pub fn connect(uri: &Uri, writes: bool) -> Result<Self, RealDriveError> {
         Self::new(&uri.to_string(), |back| {
-            // Whoever waits for an answer is told.
+            // The next answer tells of a lost connection.
             let export = match writes {
                 true => NbdBackend::connect(uri, None, back, |_| {})?,
                 false => NbdBackend::connect_to_read(uri, None, back, |_| {})?,
@@ -237,7 +235,7 @@ impl RealDrive {
     }
 }
 
-/// Sectors as a device tells them; those of other sizes are held to be of 512 B.
+/// Sectors as a device reports them; other sizes count as 512 B.
 fn sector_of(device: &dyn Backend) -> SectorFormat {
     let abilities = device.abilities();
     match (abilities.sector_blocks(), abilities.physical_blocks()) {
@@ -314,7 +312,7 @@ impl BlackBox for RealDrive {
     fn sleep_until(&mut self, time: SimTime) {
         self.wait_until(time);
         while let Ok(back) = self.came.try_recv() {
-            // What is gone is said by whoever waits for an answer.
+            // The next call for an answer tells that the device is gone.
             if let Ok(Some(answer)) = self.answer(back) {
                 self.early.push_back(answer);
             }

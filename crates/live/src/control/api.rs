@@ -1,5 +1,4 @@
-//! What is said over the control interface, for both ends. Blocks are of 512 bytes, times in
-//! nanoseconds.
+//! The messages of the control interface, for both ends. Blocks have 512 bytes, times are nanoseconds.
 
 use freewheel_freeblock::Effort;
 use freewheel_freeblock::tasks::{BLOCK_SIZE_MAX, Extent, Priority};
@@ -18,24 +17,22 @@ use crate::serve::{
 /// Longest time that a task may be given: a year.
 const TIME_MAX: SimDuration = SimDuration::from_secs(365 * 24 * 3600);
 
-/// No drive has so many blocks: 128 PiB.
+/// A limit that no drive reaches: 128 PiB.
 pub(crate) const BLOCKS_END: u64 = 1 << 48;
 
-/// What a task reads for.
+/// The kind of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskKind {
     /// Each block once, as it is when it is read.
     Scan,
-    /// The same, to see whether it can be read.
+    /// The same, to find unreadable blocks.
     Scrub,
-    /// Each block once, as it was when the task began: what a client is about to write over is read
-    /// first.
+    /// Each block once, as it was when the task began: blocks are read before a client writes over them.
     Backup,
 }
 
-/// What a block is worth beside those of other tasks: one of a priority as much as four of the next
-/// lower.
+/// Weight of a task's blocks against those of other tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskPriority {
@@ -48,20 +45,19 @@ pub enum TaskPriority {
     High,
 }
 
-/// How far a task's life has come.
+/// State of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskState {
-    /// For whoever wants its data.
+    /// For its reader.
     Waiting,
-    /// At work.
+    /// It reads blocks.
     Running,
-    /// It has all.
+    /// All its blocks have been read, or named unreadable.
     Done,
-    /// Somebody did not want it any more, or whoever took its data went away, or nobody came for them
-    /// within a minute.
+    /// Ended by a call, because its reader went away, or because no reader came within a minute.
     Aborted,
-    /// Its data were taken too slowly to go on without holding clients up.
+    /// Its reader was too slow to continue without delaying clients.
     Failed,
     /// The device is gone.
     Lost,
@@ -71,47 +67,45 @@ pub enum TaskState {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TaskRequest {
-    /// What for.
+    /// Its kind.
     pub kind: TaskKind,
-    /// Where it begins.
+    /// Its first block.
     #[serde(default)]
     pub first_block: u64,
-    /// How many blocks; to the end of the drive when absent.
+    /// Number of its blocks; to the end of the drive when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u64>,
-    /// Parts of that which are not read: whole blocks of the task, in ascending order and apart from
-    /// each other.
+    /// Ranges to skip: whole blocks of the task, in ascending order and apart from each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skip: Vec<BlockRange>,
-    /// Of these parts those are read all the same in which a client has written since so long after
-    /// the server began.
+    /// Skipped parts are read all the same where a client has written since this time after the begin of
+    /// the server.
     #[serde(default)]
     pub skip_since_ns: u64,
-    /// What is read at once, at least: a multiple of 512 up to 1 MiB. When absent the server chooses: about
-    /// an eighth of a track of the drive, from 4 KiB to 64 KiB.
+    /// Least size of a read: a multiple of 512 up to 1 MiB. When absent the server chooses about an eighth of
+    /// a track of the drive, from 4 KiB to 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_size_bytes: Option<u64>,
-    /// Beside other tasks.
+    /// Weight against other tasks.
     #[serde(default)]
     pub priority: TaskPriority,
-    /// When a round is to be complete, from its beginning; it weighs more when it is late. At most a
-    /// year.
+    /// Deadline of a round, from its beginning. A late round weighs more. At most a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<u64>,
-    /// Uses idle time as well, when no client's request has been there for so long: at most a year.
+    /// Uses idle time as well, after this time without a client's request: at most a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_after_ns: Option<u64>,
-    /// Begins anew when it is done.
+    /// Begins another round after each one.
     #[serde(default)]
     pub repeat: bool,
-    /// Waits a minute for somebody to take its data at `/v1/tasks/{id}/data`, and ends when he goes. A
+    /// Waits up to a minute for a reader of its data at `/v1/tasks/{id}/data`, and ends with that request. A
     /// backup always does.
     #[serde(default)]
     pub stream: bool,
 }
 
 impl TaskRequest {
-    /// All of a drive in blocks that fit it, once.
+    /// All of a drive, once, in blocks of the default size.
     pub fn new(kind: TaskKind) -> Self {
         Self {
             kind,
@@ -128,8 +122,8 @@ impl TaskRequest {
         }
     }
 
-    /// What the server is asked for, on a drive of this size, in blocks of `usual_block` x 512 B if nothing
-    /// else is asked for.
+    /// The server's form of the request, on a drive of this size; the default block has `usual_block` x
+    /// 512 B.
     pub(super) fn spec(
         &self,
         capacity: Blocks,
@@ -140,8 +134,8 @@ impl TaskRequest {
             return Err("repeat: a backup is of one moment; leave it out".into());
         }
         if !self.stream && self.kind == TaskKind::Backup {
-            return Err("stream: a backup is its data, and somebody has to take them; set it to \
-                        true and read /v1/tasks/{id}/data"
+            return Err("stream: a backup needs a reader of its data; set it to true and read \
+                        /v1/tasks/{id}/data"
                 .into());
         }
         let blocks = self.blocks.unwrap_or(capacity.get().saturating_sub(self.first_block));
@@ -198,7 +192,7 @@ fn time(key: &str, ns: Option<u64>) -> Result<Option<SimDuration>, String> {
 pub struct BlockRange {
     /// The first.
     pub first_block: u64,
-    /// How many.
+    /// Their number.
     pub blocks: u64,
 }
 
@@ -208,18 +202,18 @@ impl From<Extent> for BlockRange {
     }
 }
 
-/// What was expected at some moment of a round, and how wrong that was.
+/// The prediction of a round's end at one moment, and its error.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Expectation {
     /// Percentage of the round that had been read.
     pub percent: u8,
-    /// How long the round had gone on.
+    /// Time since the begin of the round.
     pub after_ns: u64,
-    /// How much longer it was expected to take.
+    /// Predicted rest of the round.
     pub expected_ns: u64,
-    /// How much longer it took; while it goes on nobody knows.
+    /// The rest that the round took; null while the task runs.
     pub took_ns: Option<u64>,
-    /// By how much of that the expectation was too long, or, below zero, too short.
+    /// Relative error: above zero the prediction was too long.
     pub error: Option<f64>,
 }
 
@@ -228,27 +222,27 @@ pub struct Expectation {
 pub struct Task {
     /// Its number.
     pub id: u64,
-    /// What for.
+    /// Its kind.
     pub kind: TaskKind,
-    /// How far its life has come.
+    /// Its state.
     pub state: TaskState,
-    /// What is left is read by foreground requests.
+    /// The rest is read by foreground requests.
     pub promoted: bool,
-    /// Where it begins.
+    /// Its first block.
     pub first_block: u64,
-    /// How many blocks a round has, without what it skips.
+    /// Blocks of a round, without skipped ones.
     pub blocks: u64,
-    /// What is read at once, at least.
+    /// Least size of a read.
     pub block_size_bytes: u64,
-    /// Beside other tasks.
+    /// Weight against other tasks.
     pub priority: TaskPriority,
-    /// When a round is to be complete, from its beginning.
+    /// Deadline of a round, from its beginning.
     pub deadline_ns: Option<u64>,
-    /// It uses idle time as well, when no client's request has been there for so long.
+    /// Uses idle time as well, after this time without a client's request.
     pub idle_after_ns: Option<u64>,
-    /// It begins anew when it is done.
+    /// It begins another round after each one.
     pub repeat: bool,
-    /// Its data go to whoever asks for them.
+    /// Its data go to a reader.
     pub stream: bool,
     /// Rounds that are complete.
     pub rounds: u64,
@@ -256,19 +250,19 @@ pub struct Task {
     pub blocks_read: u64,
     /// Blocks that are still to be read in this round.
     pub blocks_left: u64,
-    /// How long it has been at work.
+    /// Time since its first round began.
     pub elapsed_ns: u64,
-    /// How much longer this round is expected to take.
+    /// Predicted rest of this round.
     pub remaining_ns: Option<u64>,
-    /// What could not be read and has not been since: the first thousand ranges.
+    /// Ranges that are still unreadable: the first thousand.
     pub unreadable: Vec<BlockRange>,
-    /// How many blocks that are in all.
+    /// Blocks that are still unreadable.
     pub unreadable_blocks: u64,
-    /// Blocks that were read because a client was about to write over them.
+    /// Blocks that were read before a client wrote over them.
     pub copied_blocks: u64,
-    /// Blocks that were read, not taken in time, and wanted again.
+    /// Blocks that had to be read again, because the reader had no room for them.
     pub refused_blocks: u64,
-    /// What was expected earlier of this round, or of the last one.
+    /// Earlier predictions for this round, or for the last one.
     pub expectations: Vec<Expectation>,
 }
 
@@ -324,7 +318,7 @@ impl Task {
         1.0 - self.blocks_left as f64 / self.blocks.max(1) as f64
     }
 
-    /// Whether it can only go on while requests of clients leave gaps.
+    /// Whether it makes progress only while requests of clients leave gaps.
     pub fn needs_gaps(&self) -> bool {
         let is_over = !matches!(self.state, TaskState::Waiting | TaskState::Running);
         !is_over && !self.promoted && self.idle_after_ns.is_none()
@@ -348,20 +342,20 @@ fn expectations(report: &ServedTaskReport) -> Vec<Expectation> {
     report.predictions.iter().map(row).collect()
 }
 
-/// Durations in numbers.
+/// Statistics of durations.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Durations {
-    /// How many.
+    /// Their number.
     pub count: u64,
     /// Their mean.
     pub mean_ns: f64,
-    /// Half are no longer.
+    /// Median.
     pub p50_ns: u64,
-    /// 90 % are no longer.
+    /// 90th percentile.
     pub p90_ns: u64,
-    /// 99 % are no longer.
+    /// 99th percentile.
     pub p99_ns: u64,
-    /// 99.9 % are no longer.
+    /// 99.9th percentile.
     pub p999_ns: u64,
     /// The longest.
     pub max_ns: u64,
@@ -383,20 +377,20 @@ impl Durations {
     }
 }
 
-/// What decisions about what to do in gaps have cost since the server began.
+/// Cost of the decisions about gaps since the server began.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Decisions {
-    /// Gaps that were decided on, also while no task wanted anything.
+    /// Decisions, with or without a task.
     pub count: u64,
-    /// Decisions that stopped for want of time: something better may have been missed.
+    /// Decisions that ran out of time, and may have missed a better choice.
     pub exhausted: u64,
-    /// Nodes of the search that they looked at.
+    /// Nodes that their searches visited.
     #[serde(default)]
     pub nodes: u64,
-    /// So long before the drive needs a command it is decided on, by how long decisions took of late.
+    /// How long before the drive needs a command its decision begins, learned from recent decisions.
     #[serde(default)]
     pub before_ns: u64,
-    /// How long each took.
+    /// Durations of decisions.
     pub times: Durations,
 }
 
@@ -412,9 +406,9 @@ impl Decisions {
 /// Sectors of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Sectors {
-    /// The device is only asked for whole ones.
+    /// Size of a logical sector; commands have whole ones.
     pub logical_bytes: u32,
-    /// Those of the media, as far as they are known.
+    /// Size of a sector of the media, as far as it is known.
     pub physical_bytes: u32,
 }
 
@@ -430,16 +424,16 @@ impl From<SectorSizes> for Sectors {
     }
 }
 
-/// What the scheduler saw and did since the server began.
+/// Counts of the scheduler since the server began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Scheduling {
     /// Gaps between foreground requests, by prediction.
     pub gaps: u64,
-    /// Gaps in which something was done.
+    /// Gaps with free work.
     pub gaps_used: u64,
-    /// Rotational latency in them.
+    /// Rotational latency in gaps.
     pub potential_ns: u64,
-    /// Wanted blocks under the head in them.
+    /// Time of wanted blocks under the head in gaps.
     pub transfer_ns: u64,
     /// Blocks moved for free work.
     pub free_blocks: u64,
@@ -449,11 +443,11 @@ pub struct Scheduling {
     pub merged_commands: u64,
     /// Commands whose end was predicted.
     pub predicted_commands: u64,
-    /// Of them those that came whole turns late.
+    /// Predicted commands that ended one or more turns late.
     pub late_commands: u64,
-    /// Commands that ended elsewhere than the media would have.
+    /// Commands whose end the media cannot explain: buffer hits, or activity of the drive's own.
     pub surprises: u64,
-    /// Writes of parts of physical sectors: each takes the drive a read and a turn more.
+    /// Writes of parts of physical sectors: the drive takes a read and a turn more for each.
     #[serde(default)]
     pub part_sector_writes: u64,
 }
@@ -476,27 +470,27 @@ impl From<Account> for Scheduling {
     }
 }
 
-/// How much longer than predicted a kind of movement to or from free work may take, as it was learned.
+/// The learned margin of a kind of movement to or from free work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Margin {
-    /// What is done at its end.
+    /// The operation at its end.
     pub op: MovementEnd,
-    /// Which way the arm goes; none for a change of heads.
+    /// Direction of the arm; null for a change of heads.
     #[serde(default)]
     pub direction: Option<MovementDirection>,
     /// The shortest movement of this kind, in cylinders; zero is a change of heads.
     pub cylinders_min: u32,
     /// The longest.
     pub cylinders_max: u32,
-    /// The margin.
+    /// How much longer than predicted the movement may take.
     pub margin_ns: u64,
     /// Movements that it was learned from.
     pub movements: u64,
-    /// Of them those that came a turn late.
+    /// Of these, movements that were a turn late.
     pub late: u64,
 }
 
-/// What is done at the end of a movement.
+/// The operation at the end of a movement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MovementEnd {
@@ -506,7 +500,7 @@ pub enum MovementEnd {
     Write,
 }
 
-/// Which way the arm goes.
+/// Direction of the arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MovementDirection {
@@ -529,92 +523,92 @@ impl From<MarginInUse> for Margin {
     }
 }
 
-/// The server as it is.
+/// State of the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerStatus {
-    /// Version of what serves.
+    /// Version of the server.
     pub server_version: String,
-    /// Tells this server from all others, and from itself after a restart.
+    /// Identifies this run of the server.
     pub instance: String,
-    /// Name of the drive's file, which is the export's too.
+    /// Name of the drive's file and of the export.
     pub drive: String,
     /// Its size.
     pub blocks: u64,
-    /// Bytes of its shortest track: blocks of a task that are longer lie on several and come in pieces.
+    /// Bytes of its shortest track: longer blocks of a task lie on several tracks and come in pieces.
     #[serde(default)]
     pub track_bytes_min: u64,
     /// Its sectors.
     #[serde(default)]
     pub sectors: Sectors,
-    /// Since when it serves.
+    /// Time since the server began.
     pub uptime_ns: u64,
-    /// For how long no client's request has been there; none while one is.
+    /// Time without a client's request; null while there is one.
     pub idle_ns: Option<u64>,
-    /// What the scheduler saw and did.
+    /// Counts of the scheduler.
     pub scheduling: Scheduling,
-    /// The margins that it has learned; none with --conservatism TIME.
+    /// The learned margins; empty with --conservatism TIME.
     #[serde(default)]
     pub margins: Vec<Margin>,
-    /// What its decisions about gaps have cost.
+    /// Cost of the decisions about gaps.
     #[serde(default)]
     pub decisions: Decisions,
     /// Response times of clients' requests.
     pub responses: Durations,
-    /// How far commands ended from where they were predicted to, either way.
+    /// Prediction errors of commands, without their sign.
     pub prediction_errors: Durations,
-    /// What whoever serves was told on the server's stderr: that its device is gone, that little is
-    /// foreseen.
+    /// Warnings on the server's stderr: that its device is gone, or that few commands meet their
+    /// prediction.
     pub notices: Vec<String>,
     /// Background tasks.
     pub tasks: Vec<Task>,
 }
 
-/// Something that the interface answers to.
+/// A call of the interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Route {
     /// `GET` or `POST`.
     pub method: String,
     /// With `{id}` for a task's number.
     pub path: String,
-    /// What it does.
+    /// What the call does.
     pub summary: String,
 }
 
-/// Why a request was refused.
+/// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Refusal {
-    /// In words.
+    /// The reason.
     pub error: String,
 }
 
-/// Blocks that cannot be read for a task, as news.
+/// The event of unreadable blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UnreadableNews {
     /// The task's number.
     pub id: u64,
     /// The first block.
     pub first_block: u64,
-    /// How many.
+    /// Their number.
     pub blocks: u64,
 }
 
-/// News that were told faster than they were taken, and are lost.
+/// The event of lost events, which came faster than the client read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LaggedNews {
-    /// How many events.
+    /// Number of lost events.
     pub missed: u64,
 }
 
 /// Where clients have written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WrittenRanges {
-    /// Which server says so.
+    /// The run of the server.
     pub instance: String,
-    /// When, since it began.
+    /// Time of this answer since the server began.
     pub now_ns: u64,
-    /// What is told apart: writes count for all of a region.
+    /// Size of a region: a write counts for all of its region.
     pub region_blocks: u64,
-    /// Regions in which something was written since, as ranges.
+    /// Ranges of regions with writes since then.
     pub ranges: Vec<BlockRange>,
 }
 

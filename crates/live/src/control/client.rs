@@ -23,7 +23,7 @@ use super::stream::{NotARecord, Record, Records};
 /// Why there is no answer.
 #[derive(Debug, Error)]
 pub enum ControlError {
-    /// Nobody is there.
+    /// No server answers there.
     #[error("{}: {source}: {}", path.display(), nobody(source))]
     Connect {
         /// The socket.
@@ -55,7 +55,7 @@ pub enum ControlError {
     /// Data of another kind.
     #[error(transparent)]
     Record(#[from] NotARecord),
-    /// The data ended amid.
+    /// The data ended in the middle.
     #[error("the server has ended, and the data with it")]
     CutOff,
     /// No thread or memory for it.
@@ -63,7 +63,7 @@ pub enum ControlError {
     System(io::Error),
 }
 
-/// What to do where nobody is.
+/// The way out when no server answers.
 fn nobody(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::NotFound => {
@@ -125,12 +125,12 @@ impl ControlClient {
         self.call(Method::POST, &format!("/v1/tasks/{id}/abort"), None::<&()>)
     }
 
-    /// Reads what is left of a task by foreground requests.
+    /// Reads the rest of a task by foreground requests.
     pub fn promote(&self, id: u64) -> Result<Task, ControlError> {
         self.call(Method::POST, &format!("/v1/tasks/{id}/promote"), None::<&()>)
     }
 
-    /// Where clients have written since so long after the server began.
+    /// Where clients have written since this time after the begin of the server.
     pub fn written(&self, since_ns: u64) -> Result<WrittenRanges, ControlError> {
         self.call(Method::GET, &format!("/v1/written?since_ns={since_ns}"), None::<&()>)
     }
@@ -196,8 +196,8 @@ pub struct BlockStream<'a> {
 }
 
 impl BlockStream<'_> {
-    /// The next record, unless none comes within so long. The last one is [`Record::End`]; what comes to an
-    /// end without it was cut off.
+    /// The next record; None if none comes in time. The last record is [`Record::End`]: a stream that ends
+    /// without it was cut off.
     pub fn next_record(&mut self, within: Duration) -> Result<Option<Record>, ControlError> {
         let until = Instant::now() + within;
         loop {
@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Says of a drive that it has so many blocks, once.
+    /// Reports a drive of this number of blocks, once.
     fn server(listener: UnixListener, blocks: u64) {
         let durations = "{\"count\":0,\"mean_ns\":0.0,\"p50_ns\":0,\"p90_ns\":0,\"p99_ns\":0,\
                          \"p999_ns\":0,\"max_ns\":0}";

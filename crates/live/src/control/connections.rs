@@ -15,7 +15,7 @@ use super::ControlLimits;
 use super::api::Refusal;
 use super::peers::Peers;
 
-/// Serves until it is told to stop, and then what has been asked by then.
+/// Serves until the stop, and then answers the requests that have come.
 pub(super) async fn serve(
     mut listener: Peers,
     router: Router,
@@ -38,7 +38,7 @@ pub(super) async fn serve(
     while open.join_next().await.is_some() {}
 }
 
-/// When the server is told to stop.
+/// Completes at the stop of the server.
 pub(super) async fn ended(mut told: watch::Receiver<bool>) {
     // Its sender is there until it has been told.
     let _ = told.wait_for(|&stop| stop).await;
@@ -52,7 +52,7 @@ async fn connection(
     told: watch::Receiver<bool>,
 ) {
     let mut builder = http1::Builder::new();
-    // Of each request from the end of the one before, so that no connection stays that asks nothing.
+    // The time counts from the end of the request before, so that a silent connection is closed.
     builder.timer(TokioTimer::new()).header_read_timeout(limits.request);
     let service = TowerToHyperService::new(router);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));

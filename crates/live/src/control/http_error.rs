@@ -1,7 +1,7 @@
-//! What is wrong with what was asked over HTTP, in words for whoever asked.
+//! Errors of HTTP requests, in words for the client.
 //!
-//! A body is read into what it asks for and nothing else: a tree of all that is in it would take a
-//! hundred times its bytes. So a value is told as Serde's text has it.
+//! A body is read directly into its type: a tree of its contents would take a hundred times its bytes. An
+//! invalid value is therefore quoted as in Serde's message.
 
 use std::error::Error;
 
@@ -30,7 +30,7 @@ impl From<JsonRejection> for Unanswered {
 
 impl From<PathRejection> for Unanswered {
     fn from(rejection: PathRejection) -> Self {
-        // Nothing but the number of a task is in any path.
+        // A task's number is the only variable part of a path.
         let why = "a task's number is expected in the path, as in /v1/tasks/1".into();
         Self::NotUnderstood { status: rejection.status(), why }
     }
@@ -74,7 +74,7 @@ fn misfit(error: &dyn Error) -> String {
     cause(error)
 }
 
-/// Of `text` as serde has it: what it says is wrong, and what it expected.
+/// The cause and the expected values in serde's `text`.
 fn explained(path: &str, text: &str) -> String {
     let text = text.rsplit_once(" at line ").map_or(text, |(text, _)| text);
     // What is expected comes last; a value may have any words in it.
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_value_and_what_is_expected() {
+    fn an_invalid_field_is_named_with_its_value_and_the_expected_one() {
         let whole = "a whole number that is not negative is expected";
         for (document, says) in [
             (
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_value_as_much_is_repeated_as_tells_which_it_is() {
+    fn a_long_value_is_repeated_in_part() {
         let long = "x, expected ".repeat(10_000);
         for document in [
             json!({"kind": &long}),

@@ -6,7 +6,7 @@ use super::api::{
     Durations, Margin, MovementDirection, MovementEnd, ServerStatus, Task, TaskState,
 };
 
-/// What Prometheus is told that the text is.
+/// Media type of Prometheus' text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// All metrics of a server.
@@ -31,14 +31,10 @@ pub(super) fn text(status: &ServerStatus) -> String {
             seen.merged_commands,
         ),
         ("predicted_commands_total", "Commands whose end was predicted.", seen.predicted_commands),
-        ("late_commands_total", "Commands that came whole turns late.", seen.late_commands),
-        (
-            "decisions_exhausted_total",
-            "Decisions that stopped for want of time.",
-            decided.exhausted,
-        ),
-        ("decision_nodes_total", "Nodes that decisions looked at.", decided.nodes),
-        ("surprises_total", "Commands that ended where the media would not have.", seen.surprises),
+        ("late_commands_total", "Commands that ended one or more turns late.", seen.late_commands),
+        ("decisions_exhausted_total", "Decisions that ran out of time.", decided.exhausted),
+        ("decision_nodes_total", "Nodes that the searches of decisions visited.", decided.nodes),
+        ("surprises_total", "Commands whose end the media cannot explain.", seen.surprises),
         (
             "part_sector_writes_total",
             "Writes of parts of physical sectors.",
@@ -49,14 +45,14 @@ pub(super) fn text(status: &ServerStatus) -> String {
     }
     let potential = "Rotational latency in gaps.";
     text.counter("freewheel_potential_seconds_total", potential, seconds(seen.potential_ns));
-    let transfer = "Wanted blocks under the head in gaps.";
+    let transfer = "Time of wanted blocks under the head in gaps.";
     text.counter("freewheel_transfer_seconds_total", transfer, seconds(seen.transfer_ns));
     text.summary("freewheel_response_seconds", "Response times of requests.", &status.responses);
-    let errors = "How far commands ended from where they were predicted to.";
+    let errors = "Prediction errors of commands, without their sign.";
     text.summary("freewheel_prediction_error_seconds", errors, &status.prediction_errors);
     text.summary(
         "freewheel_decision_seconds",
-        "How long decisions about gaps took, also while no task wanted anything.",
+        "Durations of decisions about gaps, with or without a task.",
         &decided.times,
     );
     margins(&mut text, &status.margins);
@@ -70,10 +66,10 @@ fn margins(text: &mut Text, margins: &[Margin]) {
         ("seconds", "gauge", "Learned margin of movements to and from free work.", |margin| {
             margin.margin_ns as f64 / 1e9
         }),
-        ("movements_total", "counter", "Movements that it was learned from.", |margin| {
+        ("movements_total", "counter", "Movements that the margin was learned from.", |margin| {
             margin.movements as f64
         }),
-        ("late_total", "counter", "Of them those that came a turn late.", |margin| {
+        ("late_total", "counter", "Of these, movements that were a turn late.", |margin| {
             margin.late as f64
         }),
     ];
@@ -97,7 +93,7 @@ fn margins(text: &mut Text, margins: &[Margin]) {
 fn tasks(text: &mut Text, tasks: &[Task]) {
     type Value = fn(&Task) -> Option<f64>;
     let rows: [(&str, &str, &str, Value); 6] = [
-        ("running", "gauge", "Whether the task is at work.", |task| {
+        ("running", "gauge", "Whether the task runs.", |task| {
             Some(f64::from(u8::from(task.state == TaskState::Running)))
         }),
         ("read_bytes_total", "counter", "Bytes read for the task.", |task| {
@@ -110,7 +106,7 @@ fn tasks(text: &mut Text, tasks: &[Task]) {
         ("unreadable_bytes", "gauge", "Bytes that could not be read.", |task| {
             Some((task.unreadable_blocks * 512) as f64)
         }),
-        ("remaining_seconds", "gauge", "How much longer the round is expected to take.", |task| {
+        ("remaining_seconds", "gauge", "Predicted rest of the round.", |task| {
             task.remaining_ns.map(|ns| ns as f64 / 1e9)
         }),
     ];

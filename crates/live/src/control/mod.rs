@@ -1,12 +1,12 @@
 //! Control of a running server: HTTP and JSON on a Unix socket, and a [`ControlClient`] of it.
 //!
 //! ```text
-//!   ControlServer   a thread with a runtime of its own                        (axum, tokio)
+//!   ControlServer   a thread with its own runtime                             (axum, tokio)
 //!     connections   bounds on their number and on the time of a request      (hyper)
 //!     routes        a request -> a question to the scheduler's thread -> its answer as JSON
-//!     Serving::ask  between two commands of the device; a few questions at a time, no more
+//!     Serving::ask  between two commands of the device; only a few questions at a time
 //! ```
-//! The runtime is for this interface alone: nothing that is timed runs on it.
+//! The runtime serves this interface alone; timed work runs on other threads.
 
 mod api;
 mod client;
@@ -52,7 +52,7 @@ const QUESTIONS_MAX: usize = 8;
 /// Bytes of the largest request: a task that skips half a million ranges.
 const REQUEST_MAX: usize = 32 << 20;
 
-/// When the server ends, connections have so long to hear of it.
+/// How long connections have at the end of the server.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// How much clients may have of the control interface.
@@ -179,7 +179,7 @@ impl Controlled {
 /// The description of the interface, as OpenAPI in JSON.
 pub fn openapi() -> String {
     let description = routes::all().into_openapi();
-    // It has nothing that JSON cannot hold.
+    // Every part of it can be JSON.
     description.to_pretty_json().unwrap_or_default() + "\n"
 }
 
@@ -199,7 +199,7 @@ impl ControlServer {
         limits: ControlLimits,
     ) -> Result<Self, ControlServerError> {
         let system = |source| ControlServerError::System { path: path.into(), source };
-        // Where permissions of sockets mean nothing, `Peers` lets nobody else in.
+        // Where permissions of sockets have no effect, `Peers` refuses other users.
         let (listener, file) = bind_unix(path, PRIVATE_MODE)?;
         listener.set_nonblocking(true).map_err(system)?;
         let runtime = runtime::Builder::new_current_thread().enable_all().build();
@@ -223,7 +223,7 @@ impl ControlServer {
 }
 
 impl Drop for ControlServer {
-    /// Ends when whoever is connected has heard of it, or soon after.
+    /// Ends when the connections have been told, or soon after.
     fn drop(&mut self) {
         self.stop.send_replace(true);
         if let Some(thread) = self.thread.take() {

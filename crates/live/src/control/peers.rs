@@ -14,7 +14,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// For whoever has opened this socket.
+    /// For the user who opened this socket.
     pub fn new(socket: UnixListener) -> io::Result<Self> {
         let user = fstat(&socket)?.st_uid;
         Ok(Self { socket, user })

@@ -90,19 +90,19 @@ async fn overview() -> Json<Vec<Route>> {
     Json(rows)
 }
 
-/// The answer to what is nowhere.
+/// The answer to an unknown path.
 pub(super) async fn unknown(uri: Uri) -> Response {
-    let error = format!("there is no {}: GET / lists what there is", uri.path());
+    let error = format!("there is no {}: GET / lists all paths", uri.path());
     (StatusCode::NOT_FOUND, Json(Refusal { error })).into_response()
 }
 
-/// The answer to what is there in another way.
+/// The answer to an unknown method of a path.
 pub(super) async fn not_allowed(method: Method, uri: Uri) -> Response {
-    let error = format!("there is no {method} {}: GET / lists what there is", uri.path());
+    let error = format!("there is no {method} {}: GET / lists all paths", uri.path());
     (StatusCode::METHOD_NOT_ALLOWED, Json(Refusal { error })).into_response()
 }
 
-/// The server as it is.
+/// State of the server.
 #[utoipa::path(get, path = "/v1/status", responses((status = 200, body = ServerStatus)))]
 async fn status(State(server): Shared) -> Result<Json<ServerStatus>, Unanswered> {
     Ok(Json(server.status().await?))
@@ -117,12 +117,12 @@ async fn list(State(server): Shared) -> Result<Json<Vec<Task>>, Unanswered> {
 /// Begins a task.
 #[utoipa::path(post, path = "/v1/tasks", request_body = TaskRequest, responses(
     (status = 201, body = Task),
-    (status = 400, description = "Its body is no JSON, or has a number for a name", body = Refusal),
-    (status = 408, description = "Its body did not come in time", body = Refusal),
-    (status = 409, description = "As many as there may be have not ended", body = Refusal),
-    (status = 413, description = "Its body is too large", body = Refusal),
-    (status = 415, description = "Its content type is not that of JSON", body = Refusal),
-    (status = 422, description = "It cannot be had, or is not as described here", body = Refusal),
+    (status = 400, description = "The body is not JSON", body = Refusal),
+    (status = 408, description = "The body did not come in time", body = Refusal),
+    (status = 409, description = "The limit of open tasks is reached", body = Refusal),
+    (status = 413, description = "The body is too large", body = Refusal),
+    (status = 415, description = "The content type is not that of JSON", body = Refusal),
+    (status = 422, description = "A field is unknown, missing, of another type or out of range", body = Refusal),
     (status = 503, description = "The device is gone", body = Refusal),
 ))]
 async fn create(
@@ -141,8 +141,8 @@ async fn create(
 /// A task.
 #[utoipa::path(get, path = "/v1/tasks/{id}", params(("id" = u64, Path)), responses(
     (status = 200, body = Task),
-    (status = 400, description = "What is asked for is no number", body = Refusal),
-    (status = 404, description = "There is none", body = Refusal),
+    (status = 400, description = "The task's number is not a number", body = Refusal),
+    (status = 404, description = "There is no such task", body = Refusal),
 ))]
 async fn show(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
     let Path(id) = id?;
@@ -152,36 +152,35 @@ async fn show(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unans
 /// Ends a task.
 #[utoipa::path(post, path = "/v1/tasks/{id}/abort", params(("id" = u64, Path)), responses(
     (status = 200, body = Task),
-    (status = 400, description = "What is asked for is no number", body = Refusal),
-    (status = 404, description = "There is none", body = Refusal),
-    (status = 409, description = "It has ended", body = Refusal),
+    (status = 400, description = "The task's number is not a number", body = Refusal),
+    (status = 404, description = "There is no such task", body = Refusal),
+    (status = 409, description = "The task has ended", body = Refusal),
 ))]
 async fn abort(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
     let Path(id) = id?;
     Ok(Json(server.about(move |scheduler_thread| scheduler_thread.abort(id)).await?))
 }
 
-/// Reads what is left of a task by foreground requests, two at a time, beside the clients'.
+/// Reads the rest of a task by foreground requests, two at a time, besides the clients'.
 #[utoipa::path(post, path = "/v1/tasks/{id}/promote", params(("id" = u64, Path)), responses(
     (status = 200, body = Task),
-    (status = 400, description = "What is asked for is no number", body = Refusal),
-    (status = 404, description = "There is none", body = Refusal),
-    (status = 409, description = "It has ended", body = Refusal),
+    (status = 400, description = "The task's number is not a number", body = Refusal),
+    (status = 404, description = "There is no such task", body = Refusal),
+    (status = 409, description = "The task has ended", body = Refusal),
 ))]
 async fn promote(State(server): Shared, id: TaskNumber) -> Result<Json<Task>, Unanswered> {
     let Path(id) = id?;
     Ok(Json(server.about(move |scheduler_thread| scheduler_thread.promote(id)).await?))
 }
 
-/// The data of a task that waits for somebody to take them, as they come: records of a line and its
-/// bytes. `freewheel-blocks 1`, then `data FIRST BLOCKS NS` with BLOCKS x 512 bytes behind it,
-/// `unreadable FIRST BLOCKS`, and at last `end STATE`. The task begins with this request and ends
-/// with it.
+/// The data of a task that waits for its reader. The body begins with the line `freewheel-blocks 1`, and has
+/// records: `data FIRST BLOCKS NS` with BLOCKS x 512 bytes after the line, `unreadable FIRST BLOCKS`, and
+/// last `end STATE`. The task begins with this request and ends with it.
 #[utoipa::path(get, path = "/v1/tasks/{id}/data", params(("id" = u64, Path)), responses(
     (status = 200, content_type = "application/octet-stream", description = "Records"),
-    (status = 400, description = "What is asked for is no number", body = Refusal),
-    (status = 404, description = "There is none", body = Refusal),
-    (status = 409, description = "It has ended, or its data go elsewhere", body = Refusal),
+    (status = 400, description = "The task's number is not a number", body = Refusal),
+    (status = 404, description = "There is no such task", body = Refusal),
+    (status = 409, description = "The task has ended, has a reader already, or takes none", body = Refusal),
 ))]
 async fn data(State(server): Shared, id: TaskNumber) -> Result<Response, Unanswered> {
     let Path(id) = id?;
@@ -193,7 +192,7 @@ async fn data(State(server): Shared, id: TaskNumber) -> Result<Response, Unanswe
 
 type Pieces = (Option<Reader>, Vec<Bytes>);
 
-/// The next piece of a task's data, and what comes behind it.
+/// The next piece of a task's data, and the state after it.
 async fn next_piece(
     (mut reader, mut ready): Pieces,
 ) -> Option<(Result<Bytes, Infallible>, Pieces)> {
@@ -220,9 +219,9 @@ async fn next_piece(
     Some((Ok(next), (reader, ready)))
 }
 
-/// What becomes of tasks, as server-sent events: `progress` every second, `round` and `over` with a
-/// task; `unreadable` with its number and a range; `lagged` with the number of events that were lost
-/// because they were not taken in time: ask for the tasks then.
+/// Events of tasks, as server-sent events: `progress` every second, `round` and `over` with a task;
+/// `unreadable` with its number and a range; `lagged` with the number of events that were lost because
+/// the client read too slowly: ask for the tasks then.
 #[utoipa::path(get, path = "/v1/events", responses(
     (status = 200, content_type = "text/event-stream", description = "Events"),
 ))]
@@ -263,7 +262,7 @@ fn event(news: &News, now: SimTime) -> Event {
     event.unwrap_or_default()
 }
 
-/// Since when.
+/// The begin of a time.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 struct SinceQuery {

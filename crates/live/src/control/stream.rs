@@ -43,7 +43,7 @@ pub enum Record {
         /// How many.
         blocks: u64,
     },
-    /// Nothing more comes.
+    /// The end of the stream.
     End(TaskState),
 }
 
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_of_blocks_is_said_to_be_none() {
+    fn other_bytes_are_refused_as_no_stream_of_blocks() {
         let error = |bytes: &[u8]| {
             let mut parser = Records::default();
             parser.push(bytes);

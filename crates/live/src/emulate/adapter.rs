@@ -32,9 +32,8 @@ pub struct Finished {
     pub bad: Option<Lbn>,
 }
 
-/// A drive behind an adapter that takes any number of requests of any length. It cuts them into
-/// commands, lets the drive have as many as it takes, and keeps the others in order. Like the drive
-/// it is told the time with every call.
+/// A drive behind an adapter that takes any number of requests of any length. The adapter cuts them into
+/// commands, gives the drive as many as it takes, and keeps the others in order. The caller gives the time.
 pub struct HostAdapter {
     drive: EmulatedDrive,
     /// The last time that it was told.
@@ -49,7 +48,7 @@ pub struct HostAdapter {
     in_flight: u32,
 }
 
-/// A command at the drive: whose it is, and what it does.
+/// A command at the drive: its request, and its operation.
 struct Sent {
     request: u64,
     op: Op,
@@ -94,7 +93,7 @@ impl HostAdapter {
         let twice = self.requests.insert(id, progress);
         assert!(twice.is_none(), "request {id} is not done");
         if request.op == Op::Flush {
-            // What it covers has been replied to, so it waits for nobody outside.
+            // The writes that a flush covers have been answered, so it waits for no request.
             self.command(id, Op::Flush, Lbn::ZERO, 0);
         } else {
             self.outside.push_back(id);
@@ -102,8 +101,8 @@ impl HostAdapter {
         }
     }
 
-    /// Nobody wants this request any more: no further command is sent for it. Whether it is over with
-    /// that; else it ends with its last command at the drive. One that is done already is over.
+    /// Gives up a request: no further command is sent for it. Returns whether it is over; otherwise it ends
+    /// with its last command at the drive. A request that is done is over.
     pub fn give_up(&mut self, id: u64) -> bool {
         let Some(progress) = self.requests.get_mut(&id) else { return true };
         progress.left = 0;
@@ -115,13 +114,13 @@ impl HostAdapter {
         is_over
     }
 
-    /// When something happens next, if nothing is submitted before.
+    /// When the next event happens, if no request is submitted before.
     pub fn next_event(&self) -> Option<SimTime> {
         self.drive.next_event().map(|event| event.time())
     }
 
-    /// Lets the next event happen, whose time is `now`. A request that is done with it is told
-    /// first of all: a host does not wait for what the drive is given next.
+    /// Processes the event at `now`. `tell` gets a completed request first: a client does not wait until
+    /// the drive has its next command.
     pub fn advance(&mut self, now: SimTime, tell: impl FnOnce(Finished)) {
         self.now = self.now.max(now);
         let Some(reply) = self.drive.advance(now) else { return };

@@ -33,7 +33,7 @@ impl Clock {
         Self(Instant::now())
     }
 
-    /// What it showed at an instant; zero before it began.
+    /// Its time at an instant; zero before it began.
     pub(crate) fn at(&self, instant: Instant) -> SimTime {
         let ns = instant.saturating_duration_since(self.0).as_nanos();
         SimTime::from_ns(ns.try_into().unwrap_or(u64::MAX))
@@ -117,7 +117,7 @@ impl Device {
         let (inbox, messages) = mpsc::channel();
         let (tell, told) = mpsc::channel();
         let thread = thread::Builder::new().name("drive".into()).spawn(move || {
-            // Nobody listens when the start has failed, and then there is nothing to do either.
+            // After a failed start no thread listens.
             let _ = tell.send(Priority::raise());
             DeviceThread::new(clock, drive, messages).run()
         })?;
@@ -147,7 +147,7 @@ impl Device {
         let _ = self.inbox.send(Message::Left(connection));
     }
 
-    /// Ends it at once: what it has not done is dropped. `None` when it has ended before.
+    /// Ends the drive at once and drops its open requests. `None` when it has ended before.
     pub fn finish(&self) -> Option<Account> {
         let _ = self.inbox.send(Message::Finish);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;

@@ -3,13 +3,13 @@
 //! ```text
 //!   connection's thread   arrival stamped; data to or from the store
 //!     Device::submit      a message to the drive's thread
-//!       HostAdapter       requests to commands, no more than the drive holds    (virtual time too)
+//!       HostAdapter       requests to commands, at most as many as the drive holds   (virtual time too)
 //!         EmulatedDrive   when each is done                                     (virtual time too)
 //!     done                at that time: the responder hands the answer to the connection
 //! ```
 //!
-//! Data are moved when a request comes and not when it is answered. Both lie within the time that
-//! the client waits, so it cannot tell, and the drive's thread never waits for a file.
+//! Data are moved when a request comes and not when it is answered. A client cannot tell the difference,
+//! since it waits meanwhile, and the drive's thread never waits for a file.
 
 mod adapter;
 mod device;
@@ -126,7 +126,7 @@ impl Emulation {
         self.store.room()
     }
 
-    /// Removes the file of [`Options::store`] if it was made by this drive, which nobody has used.
+    /// Removes the file of [`Options::store`], if this drive made it and no client has used it.
     pub fn discard_store(&self) {
         self.store.discard();
     }
@@ -211,7 +211,8 @@ impl Service for Emulation {
             // The model knows no trim: it takes the drive no time.
             Command::Trim { fua: false, .. } => return responder.done(),
             Command::BlockStatus { .. } => {
-                return responder.error(Errno::Inval, "a drive does not know what it holds");
+                return responder
+                    .error(Errno::Inval, "a drive does not know which blocks hold data");
             }
         };
         let is_read = matches!(command, Command::Read { .. });

@@ -50,7 +50,7 @@ pub enum StoreError {
         /// The drive's size.
         wanted: Bytes,
     },
-    /// Nothing can be written to it.
+    /// It cannot be written.
     #[error(
         "{}: its file system has no room left, and the drive's data may take {}: make room, or choose \
          another with --store FILE or, without it, TMPDIR",
@@ -118,8 +118,8 @@ impl Store {
         Ok(Self { files: vec![file], piece: size.get().max(1), made_at })
     }
 
-    /// Removes its file if this store made it, for one that nobody has used. A file that was there before
-    /// is left alone, and so is one that has taken its place.
+    /// Removes its file, if this store made it; for a store that no client has used. An older file stays,
+    /// and so does one that has replaced it.
     pub fn discard(&self) {
         let (Some(path), [file]) = (&self.made_at, &self.files[..]) else { return };
         let identity = |data: fs::Metadata| (data.dev(), data.ino());

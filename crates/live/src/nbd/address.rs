@@ -23,7 +23,7 @@ use crate::missing_folder;
 /// How long a TCP connection may be silent before the system asks whether the other machine is there.
 const IDLE_CHECK: Duration = Duration::from_secs(30);
 
-/// Connections that wait to be taken; the system has a bound of its own.
+/// Connections that wait to be accepted; the system may lower this number.
 const WAITING_MAX: i32 = 4096;
 
 /// The mode of sockets that only their user may connect to.
@@ -42,9 +42,9 @@ pub enum Address {
 /// Who may connect to a server.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// What it encrypts with, if it does.
+    /// Its certificates, if it encrypts.
     pub tls: Option<ServerTls>,
-    /// The mode of the file of a Unix socket: whoever may write to it reads and writes the disk.
+    /// The mode of the file of a Unix socket: a user who may write to the socket may read and write the disk.
     pub socket_mode: u32,
 }
 
@@ -239,7 +239,7 @@ pub(crate) fn bind_unix(path: &Path, mode: u32) -> Result<(UnixListener, SocketF
     Ok((listener, SocketFile::new(path).map_err(at)?))
 }
 
-/// Listens on a socket that is made at a path where nothing is.
+/// Listens on a new socket at a free path.
 fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     let address = SocketAddrUnix::new(path).map_err(|error| match error {
         Errno::NAMETOOLONG => {
@@ -253,7 +253,7 @@ fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
     rustix::fs::fchmod(&socket, Mode::from_raw_mode(mode))?;
     net::bind(&socket, &address)?;
     let listens = || {
-        // Nobody can connect before it listens.
+        // No client can connect before the socket listens.
         if fs::symlink_metadata(path)?.mode() & 0o777 != mode {
             fs::set_permissions(path, Permissions::from_mode(mode))?;
         }
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_the_place_is_named_with_the_way_out() {
+    fn a_file_in_the_place_of_a_socket_is_named_with_the_way_out() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = bind_unix(file.path(), PRIVATE_MODE).unwrap_err().to_string();
         assert!(error.ends_with("is no socket: remove it, or give another path"), "{error}");
@@ -332,7 +332,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
         let (listener, file) = bind_unix(&path, PRIVATE_MODE).unwrap();
-        // Whoever replaces it does so while it is there: a freed inode may be used again at once.
+        // The new file is made while the old one exists: a freed inode may be used again at once.
         fs::rename(&path, folder.path().join("elsewhere")).unwrap();
         let (_other, others) = bind_unix(&path, PRIVATE_MODE).unwrap();
         drop((listener, file));

@@ -13,7 +13,7 @@ pub(super) const OWN_BYTES: u64 = 1 << 20;
 /// How often a connection that waits looks whether its client is still there.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What connections may have in flight together, beyond what each has of its own.
+/// Memory that connections may have in flight together, in addition to the minimum of each.
 pub(super) struct Budget {
     pool: Mutex<Pool>,
     given: Condvar,
@@ -57,7 +57,7 @@ impl Pool {
         Self { free: bytes, share, of_peers, owner_share, of_owners }
     }
 
-    /// Takes so much for a peer, if there is as much for it.
+    /// Takes bytes for a peer, if its share has that many.
     fn take(&mut self, MemoryHolder { peer, owner }: MemoryHolder, bytes: u64) -> bool {
         let fits = |has: u64, share: u64| has == 0 || has + bytes <= share;
         let has = held(&self.of_peers, &peer);
@@ -83,7 +83,7 @@ impl Pool {
 }
 
 impl Budget {
-    /// Of so many bytes, of which one peer may have a half, and one owner three quarters.
+    /// A budget of `bytes`, of which one peer may have a half, and one owner three quarters.
     pub fn new(bytes: u64) -> Self {
         Self { pool: Mutex::new(Pool::new(bytes)), given: Condvar::new() }
     }
@@ -92,7 +92,7 @@ impl Budget {
         self.pool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes so much for a peer, and waits until there is as much; false if it is given up before.
+    /// Takes bytes for a peer and waits until they are free; false if the wait is given up before.
     pub fn take(&self, holder: MemoryHolder, bytes: u64, is_given_up: impl Fn() -> bool) -> bool {
         if bytes == 0 {
             return true;
@@ -121,7 +121,7 @@ impl Budget {
 mod tests {
     use super::*;
 
-    /// A peer, of nobody who is known.
+    /// A peer without a known owner.
     fn peer(peer: u64) -> MemoryHolder {
         MemoryHolder { peer, owner: None }
     }

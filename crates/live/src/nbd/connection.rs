@@ -29,10 +29,10 @@ pub(super) enum Broken {
     #[error("it chose no export for {0:?}")]
     Undecided(Duration),
     /// The client takes no answers.
-    #[error("it took nothing of an answer for {0:?}")]
+    #[error("it read no part of an answer for {0:?}")]
     Stalled(Duration),
-    /// The client sends nothing more of a request that it has begun.
-    #[error("it sent nothing more of a request for {0:?}")]
+    /// The client stopped sending in the middle of a request.
+    #[error("it sent no further part of a request for {0:?}")]
     Unfinished(Duration),
     /// The client sends a request too slowly.
     #[error("it took longer than {0:?} to send a request")]
@@ -74,16 +74,16 @@ pub(super) struct Pace {
     waited: Duration,
 }
 
-/// For how long a thread looks whether the next request comes before it sleeps: about as long as two
-/// threads take to be woken, the client's by the answer and this one by the next request, so that
-/// looking in vain costs no more than sleeping would have (the rule of competitive spinning).
+/// How long a thread polls for the next request before it sleeps. About the time in which two threads are
+/// woken, the client's by the answer and this one by the next request. Polling in vain therefore costs
+/// as much as sleeping would have (the rule of competitive spinning).
 const WATCH: Duration = Duration::from_micros(50);
 
 /// Looks for the next request of a client that asks again as soon as it has its answer.
 pub(super) struct Watch {
     /// There is another processor for the client.
     is_possible: bool,
-    /// The last request of a client that was owed nothing came so soon.
+    /// The last request of a client without open requests came within the time.
     is_worth_it: bool,
 }
 
@@ -112,7 +112,7 @@ impl Watch {
     }
 }
 
-/// Whether a client goes on.
+/// Whether a connection continues.
 #[derive(PartialEq)]
 enum ClientState {
     On,
@@ -124,14 +124,14 @@ impl Connection<'_> {
     /// its requests have been answered.
     pub fn serve(&mut self) -> Result<(), Broken> {
         let ended = self.receive();
-        // A request may have come to the service behind the news that the client has gone.
+        // A request may reach the service after the news that the client has gone.
         if self.outbox.has_left() {
             self.outbox.leave();
         }
         self.outbox.unreserve();
         self.outbox.wait_for_room(0, 0);
         match self.outbox.take_failure() {
-            // A slow one has a text of its own.
+            // A slow client has its own text.
             Some(error) if is_timeout(&error) && error.get_ref().is_none() => {
                 Err(Broken::Stalled(self.limits.stall))
             }
@@ -200,15 +200,15 @@ impl Connection<'_> {
         owed.map(|_| Instant::now())
     }
 
-    /// A request may take only so long, however little comes at once. What is counted is the time in which
-    /// the server does nothing but wait for it.
+    /// Limits the time of a request, even if its bytes come steadily. Only time in which the server waits for
+    /// the client counts.
     fn bound_request(&mut self, since: Instant) -> Result<(), Broken> {
         let Some(pace) = &mut self.pace else { return Ok(()) };
         pace.waited += since.elapsed();
         if pace.waited > pace.allowed { Err(Broken::Slow(pace.allowed)) } else { Ok(()) }
     }
 
-    /// A read has brought nothing for as long as it may wait: between two requests a client may.
+    /// A read has brought no byte within its time. Between two requests that is allowed.
     fn is_in_time(&self) -> Result<(), Broken> {
         match self.session.ended() {
             _ if self.service.is_none() => Err(Broken::Undecided(self.limits.negotiation)),
@@ -217,8 +217,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Whether a client is owed nothing, whatever is in flight: it has said that it is done, or it has chosen
-    /// no export and goes, as probes of ports do. What it was told it need not read.
+    /// Whether the connection may end in order: the client has said that it is done, or has chosen no export,
+    /// as probes of ports do. It need not read what it was sent.
     fn wants_nothing(&self) -> bool {
         self.is_done || self.service.is_none()
     }
@@ -269,7 +269,7 @@ impl Connection<'_> {
     /// for the rest of the negotiation.
     fn encrypt(&mut self, early: &[u8]) -> Result<(), Broken> {
         self.outbox.flush();
-        let tls = self.tls.expect("the session offers what there is");
+        let tls = self.tls.expect("a session offers TLS only where there is some");
         let connection = tls.connection().map_err(io::Error::other)?;
         let until = self.begun + self.limits.negotiation;
         match self.stream.encrypt(connection, early, until) {
@@ -294,7 +294,7 @@ impl Connection<'_> {
 
     fn submit(&mut self, request: Request) {
         let Request { ticket, command, mut data } = request;
-        // What is left in the socket of a client that has gone is read and not done.
+        // The rest in the socket of a client that has gone is read and dropped.
         if self.outbox.has_left() {
             self.has_reserved = false;
             return self.session.answered(1);
@@ -318,7 +318,7 @@ impl Connection<'_> {
         self.session.recycle(data);
     }
 
-    /// Until an export is chosen, a client may keep the connection only for so long.
+    /// Limits the time until a client has chosen an export.
     fn bound_negotiation(&self) -> Result<(), Broken> {
         if self.service.is_some() {
             return Ok(());
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_looked_for_requests_only_of_a_client_that_asked_soon_the_last_time() {
+    fn a_connection_spins_only_for_a_client_whose_last_request_came_soon() {
         let (here, mut there) = UnixStream::pair().unwrap();
         let stream = Stream::new(Socket::Unix(here)).unwrap();
         let mut watch = Watch { is_possible: true, is_worth_it: false };
@@ -354,7 +354,7 @@ mod tests {
         there.write_all(&[1, 2]).unwrap();
         assert_eq!(watch.read(&stream, &mut byte, true).unwrap(), 1);
         assert!(watch.is_worth_it);
-        // What another thread will answer says nothing.
+        // An answer by another thread does not tell when this client asks next.
         assert_eq!(watch.read(&stream, &mut byte, false).unwrap(), 1);
         assert!(watch.is_worth_it);
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! A service that answers at once: what a server costs when the device costs nothing.
+//! A service that answers at once: it shows a server's cost without that of a device.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -68,8 +68,8 @@ impl Memory {
         parts
     }
 
-    /// Puts a whole piece in the place of another, whose memory is left for the next one if nobody
-    /// else has it. False where these are not just a piece.
+    /// Puts a whole piece in the place of another, whose memory the next one gets, unless it is shared.
+    /// False where these bytes are not exactly one piece.
     fn exchange(&self, span: Span, data: &mut Vec<u8>) -> bool {
         let is_piece = span.offset.is_multiple_of(PIECE_BYTES as u64)
             && data.len() == PIECE_BYTES

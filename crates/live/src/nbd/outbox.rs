@@ -19,8 +19,8 @@ use super::stream::Stream;
 /// Most bytes of buffers that a connection keeps to use them again.
 const SPARE_BYTES_MAX: usize = 2 << 20;
 
-/// Longest answer that is sent by whoever brings it, in bytes: copying more would keep a thread that
-/// has other things to do in time.
+/// Longest answer in bytes that the answering thread sends itself: copying more would keep a thread with
+/// timed work.
 const AT_ONCE_BYTES_MAX: usize = 64 << 10;
 
 /// Something to send.
@@ -117,7 +117,7 @@ impl Message {
 /// The outgoing half of a connection, shared by its threads and by all that answer its requests.
 pub(super) struct Outbox {
     stream: Arc<Stream>,
-    /// The thread that reads, whose answers wait until it has nothing more to read.
+    /// The reading thread; its answers wait until all received requests have been read.
     reader: ThreadId,
     state: Mutex<State>,
     /// To the writing thread: something to send, or what is queued, or the end has come.
@@ -157,14 +157,14 @@ struct State {
     pooled: u64,
     /// Requests answered since the reader asked last.
     answered: u32,
-    /// The reader waits for `settled`. Telling somebody is a system call, also where nobody listens.
+    /// The reader waits for `settled`. Signalling is a system call, even without a waiter.
     awaited: bool,
     spare: Vec<Vec<u8>>,
     spare_bytes: usize,
 }
 
 impl Outbox {
-    /// The outbox of a connection that this thread reads, and what its writing thread is told by.
+    /// The outbox of a connection that this thread reads, and the signal of its writing thread.
     pub fn new(
         stream: Arc<Stream>,
         limits: Limits,
@@ -190,7 +190,7 @@ impl Outbox {
         (outbox, inbox)
     }
 
-    /// A panic in another thread leaves nothing half-done in the state.
+    /// A panic in another thread leaves the state consistent.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -243,10 +243,9 @@ impl Outbox {
         self.budget.give(self.holder, excess);
     }
 
-    /// Takes a message. One of the reader's thread leaves at its next [`flush`](Self::flush); one
-    /// of another thread leaves at once, as far as that goes without waiting, and the rest of it by
-    /// the writing thread. Other threads never wait here, not even for a lock: whoever has it may
-    /// have lost its processor.
+    /// Takes a message. The reader's messages leave at its next [`flush`](Self::flush). A message of another
+    /// thread leaves at once, as far as the socket takes it; the writing thread sends the rest. Other
+    /// threads never wait here, not even for a lock: its holder may have lost its processor.
     pub fn push(&self, message: Message) {
         if thread::current().id() == self.reader {
             self.lock().queue.push_back(message);
@@ -359,7 +358,7 @@ impl Outbox {
         (std::mem::take(&mut state.answered), state.weight)
     }
 
-    /// Sends what is queued and waits until no more than this is in flight: requests, and bytes.
+    /// Sends what is queued and waits until at most this many requests and bytes are in flight.
     pub fn wait_for_room(&self, in_flight_max: u32, weight_max: u64) {
         let mut state = self.flush_locked(self.lock());
         while state.in_flight > in_flight_max || state.weight > weight_max {
@@ -367,7 +366,7 @@ impl Outbox {
         }
     }
 
-    /// Why nothing can be sent any more, if that is so.
+    /// The error that stopped sending, if there was one.
     pub fn take_failure(&self) -> Option<io::Error> {
         self.lock().failure.take()
     }
@@ -415,7 +414,7 @@ impl Outbox {
         }
     }
 
-    /// Whether the client takes no answers any more: nothing need be done for it.
+    /// Whether the client has stopped reading answers: its requests need no work any more.
     pub fn has_left(&self) -> bool {
         self.has_left.load(Ordering::SeqCst)
     }
@@ -443,7 +442,7 @@ impl State {
         !self.sending && !self.broken && self.queue.is_empty()
     }
 
-    /// A message has been sent or given up: counts what it answered, and keeps its memory.
+    /// A message has been sent or given up: counts its answers, and keeps its memory.
     fn settle(&mut self, message: Message) {
         if let Some(weight) = message.answers {
             self.answered += 1;

@@ -36,15 +36,15 @@ pub struct Limits {
     /// Data of requests in flight on all connections together, in bytes, beside 1 MiB of each: one peer has
     /// half of them at most, and one user, one machine, or all of the loopback three quarters.
     pub memory_max: u64,
-    /// A client that takes nothing of an answer, or sends nothing more of a request that it has begun, for
-    /// so long is cut off.
+    /// Longest time in which a client takes no part of an answer, or sends no part of a request that it has
+    /// begun. A slower client is disconnected.
     pub stall: Duration,
-    /// Least rate of a client: one is cut off whose request or answer takes longer than `stall` and its
-    /// length at so many bytes a second, not counting what the server makes it wait.
+    /// Least rate of a client. A request or an answer may take `stall` and its length at this rate, without
+    /// the time that the server makes it wait; a slower client is disconnected.
     pub bytes_per_second_min: u64,
-    /// A client that has chosen no export after so long is cut off.
+    /// Longest time until a client has chosen an export.
     pub negotiation: Duration,
-    /// When the server stops, requests in flight have so long to be answered.
+    /// Longest time at a stop until requests in flight are answered.
     pub grace: Duration,
 }
 
@@ -66,7 +66,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// How long so many bytes of one request, or of what is answered together, may take.
+    /// The longest time for this many bytes of one request, or of answers sent together.
     pub(super) fn time_for(&self, bytes: u64) -> Duration {
         self.stall + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_min.max(1) as f64)
     }
@@ -164,8 +164,8 @@ impl State {
     }
 }
 
-/// Is told in words of every connection that did not end in order, and of the first of a row that was
-/// closed as it came.
+/// Called with a text for each connection that did not end in order, and for the first of a row that was
+/// refused.
 type Notice = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Server {
@@ -216,9 +216,8 @@ impl Server {
         self.shared.tls.as_ref().is_some_and(ServerTls::is_required)
     }
 
-    /// Serves until it is told to stop. Then no connections are taken any more, further requests
-    /// are refused, those in flight are answered, and the connections closed. An error when the
-    /// listening socket fails.
+    /// Serves until the stop. Then the server takes no connections any more, refuses further requests,
+    /// answers those in flight, and closes the connections. An error when the listening socket fails.
     pub fn run(self, stop: &Stop) -> io::Result<Served> {
         let accepted = self.accept_until(stop);
         let Self { listener, shared } = self;
@@ -272,7 +271,7 @@ impl Server {
 struct WatchedStreams(Vec<(u64, Arc<Stream>)>);
 
 impl WatchedStreams {
-    /// Nothing is asked for: that both directions are over is always told.
+    /// Polls for no events: the system always reports the end of both directions.
     fn waits(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.0.iter().map(|(_, stream)| PollFd::new(stream.as_ref(), PollFlags::empty()))
     }
@@ -461,7 +460,7 @@ impl Drop for End<'_> {
 mod tests {
     use super::*;
 
-    /// Connections of these peers, in order; `None` where nobody can be told apart.
+    /// Connections of these peers, in order; `None` where peers cannot be told apart.
     fn open(peers: &[Option<u8>]) -> State {
         let mut state = State::default();
         for (&of, number) in peers.iter().zip(0..) {
@@ -478,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_most_of_the_connections_leaves_room_for_others() {
+    fn the_peer_with_most_connections_leaves_room_for_others() {
         let refusal = |state: &State, peer: Peer, owner: Owner, most| {
             state.refusal(Some(peer), Some(owner), most)
         };

@@ -31,8 +31,8 @@ pub trait Service: Send + Sync {
 /// Where a request came from, in numbers that are unique as long as the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
-    /// Whose connection it is: a process of this machine, or another machine. Over the loopback, where
-    /// nobody can be told apart, each connection is of a peer of its own.
+    /// Owner of the connection: a process of this machine, or another machine. Over the loopback, where
+    /// processes cannot be told apart, each connection is its own peer.
     pub peer: u64,
     /// Of all connections.
     pub connection: u64,
@@ -89,7 +89,7 @@ impl Responder {
         self.answer(Message::with_data(head, data));
     }
 
-    /// The answer to a block status; see [`Ticket::status`] for what it may say.
+    /// The answer to a block status; see [`Ticket::status`] for the allowed extents.
     pub fn status(self, extents: &[Extent]) {
         let text = self.ticket.status(extents);
         self.answer(Message::text(text));

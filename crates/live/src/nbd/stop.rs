@@ -1,4 +1,4 @@
-//! How a server is told to stop.
+//! The signal by which a server stops.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,15 +18,15 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Nothing has been told yet.
+    /// A stop that has not been signalled.
     pub fn new() -> io::Result<Self> {
         let (told, tell) = UnixStream::pair()?;
         tell.set_nonblocking(true)?;
         Ok(Self { told, tell })
     }
 
-    /// `SIGINT` and `SIGTERM` stop it in order from now on. The second one ends the process at once,
-    /// with exit code 1: a device that hangs may keep a server from its end.
+    /// `SIGINT` and `SIGTERM` signal the stop from now on. The second signal ends the process at once, with
+    /// exit code 1: a device that hangs may keep a server from its end.
     pub fn on_signals(&self) -> io::Result<()> {
         let is_second = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
@@ -43,13 +43,13 @@ impl Stop {
         let _ = (&self.tell).write(&[0]);
     }
 
-    /// Waits until it is told once more.
+    /// Waits until the stop is signalled once more.
     pub fn wait(&self) {
-        // The other end is kept here: nothing but a signal or a stop ends this.
+        // The other end is kept here, so that only a signal or a stop ends this read.
         let _ = (&self.told).read_exact(&mut [0]);
     }
 
-    /// Becomes readable when it is told.
+    /// Becomes readable when the stop is signalled.
     pub(super) fn told(&self) -> BorrowedFd<'_> {
         self.told.as_fd()
     }

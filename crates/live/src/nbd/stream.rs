@@ -98,7 +98,7 @@ pub(super) fn is_timeout(error: &io::Error) -> bool {
 impl Stream {
     pub fn new(socket: Socket) -> io::Result<Self> {
         if let Socket::Tcp(stream) = &socket {
-            // A message waits for nothing that might be sent with it.
+            // Messages leave at once, without waiting for a fuller packet.
             stream.set_nodelay(true)?;
         }
         Ok(Self { socket, tls: OnceLock::new() })
@@ -120,7 +120,7 @@ impl Stream {
         }
     }
 
-    /// Whoever owns the process at the other end of a Unix socket.
+    /// The user of the process at the other end of a Unix socket.
     fn user(stream: &UnixStream) -> Option<u32> {
         Some(getsockopt(stream, PeerCredentials).ok()?.uid())
     }
@@ -137,8 +137,8 @@ impl Stream {
         }
     }
 
-    /// Goes on through TLS, whose handshake begins with these bytes of the other side, which have
-    /// been read already, and must be over in time. Nobody may write meanwhile.
+    /// Continues through TLS. Its handshake begins with these bytes of the other side, which have been read
+    /// already, and must end in time. Other threads must not write meanwhile.
     pub fn encrypt(
         &self,
         connection: rustls::Connection,
@@ -164,10 +164,10 @@ impl Stream {
         self.tls.get().is_none()
     }
 
-    /// Reads what is there of a plain stream without waiting; `None` when nothing is. For one thread at
+    /// Reads the bytes that a plain stream has, without waiting; `None` when it has none. For one thread at
     /// a time.
     pub fn read_now(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        assert!(self.is_plain(), "bytes of TLS say nothing one by one");
+        assert!(self.is_plain(), "single bytes of TLS have no meaning");
         match recv(&self.socket, buffer, RecvFlags::DONTWAIT) {
             Ok((length, _)) => Ok(Some(length)),
             Err(Errno::AGAIN | Errno::INTR) => Ok(None),

@@ -37,7 +37,7 @@ pub trait Backend: Send + Sync {
     /// Its size.
     fn blocks(&self) -> Blocks;
 
-    /// Its sectors, and what it can do besides reading and writing.
+    /// Its sectors, and its operations in addition to reading and writing.
     fn abilities(&self) -> Abilities;
 
     /// Takes a command, which completes through the [`Back`] that the device was opened with. Must

@@ -49,12 +49,11 @@ pub use scheduler_thread::{Item, News, Reader, SchedulerThread, Status};
 /// Most blocks of one request: as an emulated drive takes.
 const REQUEST_BYTES_MAX: u32 = 32 << 20;
 
-/// News that are kept for whoever is slow to hear them.
+/// Events that are kept for a slow listener.
 const NEWS_MAX: usize = 1024;
 
-/// Nodes that one decision of the planner looks at, at most. It is time that decisions have to keep to
-/// (`deadline.rs`); this bounds the memory of what they still might look at, 16 children of 16 B a node:
-/// 16 MiB.
+/// Most nodes that one decision of the planner looks at. Decisions keep to their time (`host`'s
+/// `deadline`); this limit bounds their memory, 16 children of 16 B a node: 16 MiB.
 const DECISION_NODES_MAX: u64 = 1 << 16;
 
 /// Why a device cannot be served.
@@ -76,8 +75,8 @@ pub enum ServeError {
     },
     /// More than one arm.
     #[error(
-        "{name} has {actuators} actuators, and the scheduler follows one arm: serve each half as a \
-         device of its own, with a copy of the drive's file in which `actuators = 1`"
+        "{name} has {actuators} actuators, and the scheduler follows one arm: serve each half as its \
+         own device, with a copy of the drive's file in which `actuators = 1`"
     )]
     Actuators {
         /// The drive.
@@ -113,7 +112,7 @@ pub fn check(spec: &DriveSpec, name: &str) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Hears, in words, what whoever serves should know at once.
+/// Called with each warning for the operator of the server.
 pub type Notice = Box<dyn Fn(&str) + Send>;
 
 /// What is served, and by what.
@@ -128,7 +127,7 @@ pub struct Setup {
     pub rule: Rule,
     /// The background task to begin with.
     pub task: Option<ServedTaskSpec>,
-    /// Called with what whoever serves should know at once.
+    /// Called with each warning.
     pub notice: Notice,
     /// Called when the scheduler's thread has ended, also when it has failed.
     pub ended: Box<dyn FnOnce() + Send>,
@@ -152,7 +151,7 @@ pub struct Decisions {
     pub effort: Effort,
     /// How long each took.
     pub times: Distribution,
-    /// So long before the drive needs a command it is decided on, by how long decisions took of late.
+    /// How long before the drive needs a command its decision begins, learned from recent decisions.
     pub before: SimDuration,
 }
 
@@ -222,7 +221,7 @@ pub struct BackendChannel {
 }
 
 impl BackendChannel {
-    /// A way that nobody uses yet.
+    /// A channel that no device uses yet.
     pub fn new() -> Self {
         let (inbox, messages) = mpsc::channel();
         Self { inbox, messages }
@@ -233,7 +232,7 @@ impl BackendChannel {
         let inbox = Mutex::new(self.inbox.clone());
         Arc::new(move |came_back| {
             let inbox = inbox.lock().unwrap_or_else(PoisonError::into_inner);
-            // A scheduler that has ended wants nothing.
+            // The scheduler may have ended.
             let _ = inbox.send(Message::BackendCompletion(came_back));
         })
     }
@@ -241,7 +240,7 @@ impl BackendChannel {
     /// What a device is given that may go: it says that it has, and why.
     pub fn gone(&self) -> impl FnOnce(DeviceError) + Send + 'static {
         let inbox = self.inbox.clone();
-        // A scheduler that has ended wants nothing.
+        // The scheduler may have ended.
         move |why| drop(inbox.send(Message::Gone(why)))
     }
 }
@@ -313,7 +312,7 @@ impl Serving {
     ) -> oneshot::Receiver<T> {
         let (answer, receiver) = oneshot::channel();
         self.tell(Message::Asked(Box::new(move |scheduler_thread| {
-            // Whoever asked may have gone.
+            // The caller may have gone.
             let _ = answer.send(ask(scheduler_thread));
         })));
         receiver
@@ -329,16 +328,15 @@ impl Serving {
         self.sectors
     }
 
-    /// Blocks of 512 B that a task reads at once if nothing else is asked for.
+    /// Default block size of a task, in blocks of 512 B.
     pub fn usual_block(&self) -> u32 {
         self.usual_block
     }
 
-    /// Hears from now on what becomes of background tasks.
+    /// Subscribes to the events of background tasks.
     pub fn news(&self) -> broadcast::Receiver<News> {
         let news = self.news.subscribe();
-        // Where nothing is to be done it sleeps until it is told something, and would not see that
-        // somebody listens.
+        // An idle thread sleeps until its next message, and would not notice the new listener.
         self.tell(Message::Asked(Box::new(|_| {})));
         news
     }
@@ -356,7 +354,7 @@ fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
         flush,
         // Where there is none, a write and a flush behind it.
         fua: flush || fua,
-        // It is advice, which nobody follows by writing zeroes over a whole drive.
+        // TRIM is advice: a device without it ignores it.
         trim,
         // Where the device has none, zeroes are written.
         write_zeroes: true,
@@ -379,7 +377,7 @@ fn export(name: String, blocks: Blocks, abilities: Abilities) -> Export {
 /// Of physical ones it is the drive that reads first, and waits.
 fn block_sizes(abilities: Abilities) -> BlockSizes {
     let Abilities { sector_bytes, physical_bytes, .. } = abilities;
-    // The protocol has powers of two, no more than the longest payload.
+    // The protocol has powers of two, up to the longest payload.
     let can_be = physical_bytes.is_power_of_two() && physical_bytes <= REQUEST_BYTES_MAX;
     let physical_bytes = if can_be { physical_bytes } else { 0 };
     BlockSizes {
@@ -444,7 +442,7 @@ mod tests {
     use freewheel_model::sched::PolicySpec;
     use freewheel_sim::library;
 
-    /// A device of this size that does nothing.
+    /// A device of this size that answers no command.
     struct NoBackend(Blocks);
 
     impl Backend for NoBackend {
@@ -460,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_nobody_asked_for_are_whole_sectors_and_shorter_than_the_tracks_of_any_drive() {
+    fn default_blocks_are_whole_sectors_and_at_most_half_a_track() {
         for name in library::names() {
             let (_, drive) = library::drive(name).unwrap();
             let zones = drive.layout().zones().iter();
@@ -491,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_serves_hears_of_a_scheduler_that_failed() {
+    fn a_failed_scheduler_is_reported() {
         let (_, drive) = library::drive("atlas10k").unwrap();
         let drive = Arc::new(drive);
         let spec = PredictionSpec::default();

@@ -24,7 +24,7 @@ use crate::stopwatch::Stopwatch;
 /// How long before a decision the thread looks at the clock instead of sleeping.
 const SPIN: Duration = Duration::from_micros(100);
 
-/// So long before a decision nothing else is begun.
+/// How long before a decision no other work begins.
 const NEAR: SimDuration = SimDuration::from_us(500);
 
 /// How often it looks whether data have been taken.
@@ -43,7 +43,7 @@ pub(super) type Ask = Box<dyn FnOnce(&mut SchedulerThread) + Send>;
 /// What has become of a background task.
 #[derive(Debug, Clone)]
 pub enum News {
-    /// It goes on.
+    /// Progress of a running task.
     Progress(Box<ServedTaskReport>),
     /// Blocks cannot be read for it.
     Unreadable {
@@ -58,7 +58,7 @@ pub enum News {
     Over(Box<ServedTaskReport>),
 }
 
-/// Something for whoever takes the data of a task.
+/// An item for the reader of a task.
 #[derive(Debug)]
 pub enum Item {
     /// Blocks.
@@ -72,7 +72,7 @@ pub enum Item {
     },
     /// Blocks that cannot be read.
     Unreadable(Extent),
-    /// Nothing more comes.
+    /// The end of the data.
     Over(Box<ServedTaskReport>),
 }
 
@@ -111,7 +111,7 @@ impl Sink {
 /// The server as it is.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// When it began, in nanoseconds of Unix time: with that it is told from all others.
+    /// Begin of the server, in nanoseconds of Unix time; it identifies the server.
     pub began_unix_ns: u64,
     /// Since then.
     pub elapsed: SimDuration,
@@ -127,13 +127,13 @@ pub struct Status {
     pub responses: Distribution,
     /// How far commands ended from where they were predicted to, either way.
     pub errors: Distribution,
-    /// What whoever serves was told.
+    /// The warnings so far.
     pub notices: Vec<String>,
     /// Background tasks.
     pub tasks: Vec<ServedTaskReport>,
 }
 
-/// What the scheduler's thread has: what it can be asked.
+/// The state of the scheduler's thread; control asks it by these methods.
 pub struct SchedulerThread {
     scheduler: HostScheduler,
     /// Times its decisions about gaps.
@@ -294,7 +294,7 @@ impl SchedulerThread {
         }
     }
 
-    /// Says once that the device is gone, and once that little is foreseen of it.
+    /// Warns once that the device is gone, and once that few commands meet their prediction.
     fn say_what_is_wrong(&mut self) {
         if !self.has_said_gone
             && let Some(why) = self.scheduler.gone()
@@ -367,7 +367,7 @@ impl SchedulerThread {
     }
 
     fn tell(&mut self, output: ServedTaskOutput, now: SimTime) {
-        // Nobody may be there to hear news, and a reader may just have gone.
+        // Events may have no listener, and a reader may just have gone.
         match output {
             ServedTaskOutput::Data { task, start, data, at } => {
                 let Some(sink) = self.sinks.get_mut(&task) else { return };
@@ -509,7 +509,7 @@ impl SchedulerThread {
         self.scheduler.tasks().report(id, now)
     }
 
-    /// Reads what is left of one by foreground requests.
+    /// Reads the rest of a task by foreground requests.
     pub fn promote(&mut self, id: u64) -> Result<ServedTaskReport, ServedTaskError> {
         let now = self.now();
         self.scheduler.tasks_mut().promote(now, id)?;

@@ -48,7 +48,7 @@ type Tag = (u64, SimTime);
 pub fn play(source: &mut impl Source, uri: &Uri, length: SimDuration) -> Result<Played, PlayError> {
     let (tell, answers) = mpsc::channel();
     let answered = move |answer: Answer<Tag>| {
-        // Nobody may wait any more.
+        // The caller may have stopped waiting.
         let _ = tell.send(answer);
     };
     let client = Client::connect(uri, ClientLimits::default(), answered)?;
@@ -85,7 +85,7 @@ fn wait(
     until: Option<SimTime>,
 ) -> Option<Answer<Tag>> {
     let Some(until) = until else {
-        // Whoever answers does so at the latest when the connection is lost.
+        // An answer comes at the latest when the connection is lost.
         return answers.recv().ok();
     };
     let left = Duration::from_nanos(until.saturating_since(clock.now()).ns());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_for_after_the_end() {
+    fn no_request_is_sent_after_the_end() {
         let (blocks, think_time) = (Blocks::new(2048), SimDuration::from_ms(20));
         let mut source = clients(blocks, think_time, u64::MAX);
         let played = play_to_memory(&mut source, blocks, SimDuration::from_ms(90));

@@ -1,9 +1,9 @@
-//! An experiment of the simulator in real time: the drive in a process of its own, the scheduler in this
-//! one, the experiment's clients over NBD, and its background task by the control interface.
+//! An experiment of the simulator in real time. The drive has its own process; this one has the scheduler,
+//! the experiment's clients over NBD, and its background task by the control interface.
 //!
 //! ```text
 //!   play               the experiment's clients, by the clock                       load.rs
-//!     Server, Serving  the scheduler outside the drive, as `freewheel serve` has it
+//!     Server, Serving  the scheduler in front of the drive, as `freewheel serve` has it
 //!       NbdBackend     to the drive's process, as `freewheel emulate` serves it
 //!   DriveProcess       from its first line to its last                              process.rs
 //! ```
@@ -46,7 +46,7 @@ pub enum TrialError {
     /// The drive's process, a file or a socket.
     #[error("{what}: {source}")]
     System {
-        /// What it was about.
+        /// The object of the step that failed.
         what: &'static str,
         /// What the system says.
         source: io::Error,
@@ -54,17 +54,17 @@ pub enum TrialError {
     /// The drive's process ended before it served.
     #[error("the drive's process: {0}")]
     Drive(String),
-    /// It does not do what it is waited for.
+    /// It does not answer in time.
     #[error(
-        "the drive's process: waited {limit:?} for {what} in vain: try again when the machine has less \
-         to do; what it said: {said:?}"
+        "the drive's process: waited {limit:?} for {what}: try again when the machine is less busy; its \
+         output: {said:?}"
     )]
     Overdue {
         /// What is waited for.
         what: &'static str,
         /// For how long.
         limit: Duration,
-        /// What it said meanwhile.
+        /// Its output meanwhile.
         said: String,
     },
     /// There is no connection to it.
@@ -167,7 +167,7 @@ fn play_in_front(
     })
 }
 
-/// Does what there is to do while the server runs.
+/// Runs `work` while the server runs.
 fn beside<T>(
     server: Server,
     work: impl FnOnce() -> Result<T, TrialError>,

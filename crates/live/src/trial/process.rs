@@ -25,7 +25,7 @@ pub(super) struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// As any server that lets nobody in; and as long again as it gives its own connections to end.
+    /// The start takes as long as that of any server. The end takes twice the grace of its connections.
     fn default() -> Self {
         Self { start: ClientLimits::default().negotiation, end: 2 * Limits::default().grace }
     }
@@ -66,7 +66,7 @@ impl DriveProcess {
                 return Ok(this);
             }
             if let Some(status) = this.child.try_wait().map_err(system)? {
-                // What there is of its last words.
+                // Its last lines, as far as they have come.
                 hear(&says, until, &mut said);
                 return Err(TrialError::Drive(format!("{status}: {}", said.trim_end())));
             }
@@ -77,7 +77,7 @@ impl DriveProcess {
         }
     }
 
-    /// What it prints as it ends in order.
+    /// Stops it in order; returns its output.
     pub fn end(mut self) -> Result<String, TrialError> {
         let until = Instant::now() + self.timeouts.end;
         kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(|e| system(e.into()))?;
@@ -111,7 +111,7 @@ fn overdue(what: &'static str, limit: Duration, said: &str) -> TrialError {
     TrialError::Overdue { what, limit, said: said.trim_end().into() }
 }
 
-/// Lines as they come. They are taken also when nobody hears them, as the process would wait for that.
+/// Lines as they come. They are read also without a listener, since the process would wait otherwise.
 fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_serves_is_ended_with_what_it_prints() {
+    fn a_serving_drive_is_stopped_and_its_output_kept() {
         let script = "trap 'echo the end; exit 0' TERM; echo soon >&2; sleep 0.2; : > \"$1\"; \
                       while :; do sleep 0.05; done";
         let (drive, exists) = start(script, Timeouts::default());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_does_not_come_to_serve_is_waited_for_no_longer_than_said() {
+    fn a_drive_that_does_not_start_is_waited_for_until_the_limit() {
         let timeouts = Timeouts { start: SHORT, ..Timeouts::default() };
         let begun = Instant::now();
         let silent = failure(start("exec sleep 600", timeouts).0);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drive_that_does_not_end_is_killed_after_as_long_as_said() {
+    fn a_drive_that_does_not_end_is_killed_at_the_limit() {
         let timeouts = Timeouts { end: SHORT, ..Timeouts::default() };
         let serves = "trap 'echo never' TERM; : > \"$1\"; echo soon >&2;";
         let begun = Instant::now();

@@ -43,7 +43,7 @@ pub trait BlackBox {
     /// Plays a script, whose requests come in the order of their times, and waits for all answers.
     fn play(&mut self, script: &[Ask]) -> Vec<Outcome>;
 
-    /// One request by itself.
+    /// One request alone.
     fn ask(&mut self, request: Request) -> Outcome {
         self.play(&[Ask { after: SimDuration::ZERO, request }])[0]
     }

@@ -88,7 +88,6 @@ fn a_device_counts_what_it_answered_and_drops_what_it_has_not_done_when_it_ends(
     (0..5).for_each(|_| assert_eq!(told.recv(), Ok(None)));
     // This takes minutes.
     ask(10_000_000);
-    thread::sleep(Duration::from_millis(20));
     let account = device.finish().unwrap();
     let counts = [account.requests, account.lateness.count(), account.handing.count()];
     assert_eq!(counts, [5; 3]);

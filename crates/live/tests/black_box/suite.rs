@@ -1,4 +1,4 @@
-//! The suite. Every test takes whatever makes a black box of a drive.
+//! The suite. Every test takes a function that makes a black box of a drive.
 
 use freewheel_live::emulate::Request;
 use freewheel_model::electronics::spec::{SectorFormat, WriteCache};

@@ -8,7 +8,7 @@ use freewheel_nbd::{Command, Errno, Span};
 
 use super::Asker;
 use crate::common::held::{Held, answer};
-use crate::common::{Running, STALLED_REQUESTS_MAX, pattern};
+use crate::common::{Running, STALLED_REQUESTS_MAX, pattern, stays};
 
 #[test]
 fn what_is_written_is_read_back_and_the_export_is_known() {
@@ -110,7 +110,7 @@ fn an_error_of_the_server_is_that_of_its_request_alone() {
 }
 
 #[test]
-fn what_the_server_would_refuse_or_the_limits_do_is_not_sent() {
+fn requests_beyond_the_server_s_or_own_limits_are_not_sent() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let limits = ClientLimits { in_flight_max: 2, ..ClientLimits::default() };
@@ -188,8 +188,7 @@ fn a_close_waits_for_what_is_in_flight_and_a_drop_does_not() {
     let request = held.take(1).remove(0);
     let Asker { client, answers } = asker;
     let closing = thread::spawn(move || client.close());
-    thread::sleep(Duration::from_millis(50));
-    assert!(!closing.is_finished());
+    assert!(stays(|| !closing.is_finished()));
     answer(request, 1);
     closing.join().unwrap().unwrap();
     assert_eq!(answers.recv().unwrap().tag, 7);

@@ -105,7 +105,7 @@ fn a_plain_client_of_a_server_that_requires_tls_is_told_so_and_gets_nothing() {
     for text in ["requires TLS", "nbds", "tls-certificates=DIR"] {
         assert!(error.contains(text), "{error}");
     }
-    // ERR_TLS_REQD, whatever the option, and the old way in is closed.
+    // ERR_TLS_REQD for every option, and the old way in is closed.
     for option in [3_u8, 6, 7, 8, 9, 10] {
         let mut stream = UnixStream::connect(running.socket()).unwrap();
         stream.read_exact(&mut [0; 18]).unwrap();
@@ -127,7 +127,10 @@ fn a_client_that_wants_tls_goes_to_no_server_without_it() {
     let pki = Pki::new("localhost");
     let running = Running::of(Memory::new("memory", 1 << 20));
     let error = refusal(&with(&running.uri(), pki.path()));
-    assert!(error.contains("STARTTLS") && error.contains("without TLS nothing is sent"), "{error}");
+    assert!(
+        error.contains("STARTTLS") && error.contains("without TLS the client sends no request"),
+        "{error}"
+    );
 }
 
 /// Sits between a client and a server, and changes what the server says as it says it.
@@ -160,7 +163,7 @@ fn is_starttls_ack(said: &[u8]) -> bool {
 }
 
 #[test]
-fn somebody_in_between_cannot_talk_the_client_out_of_tls() {
+fn a_man_in_the_middle_cannot_talk_the_client_out_of_tls() {
     let pki = Pki::new("localhost");
     let running = memory(load(&pki));
     // The answer yes becomes a no.
@@ -171,11 +174,11 @@ fn somebody_in_between_cannot_talk_the_client_out_of_tls() {
     };
     let (_folder, uri) = in_between(&running.socket(), refuse);
     let error = refusal(&with(&uri, pki.path()));
-    assert!(error.contains("without TLS nothing is sent"), "{error}");
+    assert!(error.contains("without TLS the client sends no request"), "{error}");
 }
 
 #[test]
-fn what_somebody_in_between_says_before_the_handshake_counts_for_nothing() {
+fn plain_text_injected_before_the_handshake_is_ignored() {
     let pki = Pki::new("localhost");
     let running = memory(load(&pki));
     // To the client: an answer to the GO that it has not asked yet.
@@ -273,7 +276,7 @@ fn client_certificates_that_are_not_good_now_are_refused_and_the_server_says_why
 }
 
 #[test]
-fn lists_that_do_not_speak_of_a_clients_authority_or_are_out_of_date_let_nobody_in() {
+fn revocation_lists_of_other_authorities_or_out_of_date_refuse_clients() {
     let other = Pki::new("localhost");
     type Publish = fn(&Pki, &Pki);
     let cases: [(&str, Publish, bool); 4] = [

@@ -1,4 +1,4 @@
-//! Servers that vanish, lie, or say nothing: played byte for byte.
+//! Servers that vanish, lie, or stay silent: played byte for byte.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -92,7 +92,7 @@ fn a_server_that_vanishes_leaves_no_request_without_an_answer() {
     assert!(asker.client.close().unwrap_err().to_string().contains("connection lost"));
 }
 
-/// Answers reads of a block after this pause, but for so many at first; until the client has gone.
+/// Answers reads of a block after this pause, except the first ones; until the client has gone.
 fn answer_all_but(stream: &mut UnixStream, first: usize, pause: Duration) {
     for _ in 0..first {
         request(stream);
@@ -337,7 +337,7 @@ fn a_chunk_that_is_longer_than_what_was_asked_for_takes_no_memory_and_ends_the_c
 }
 
 #[test]
-fn an_answer_to_nothing_ends_the_connection() {
+fn an_answer_without_a_request_closes_the_connection() {
     let server = Played::new(|mut stream| {
         start(&mut stream);
         request(&mut stream);
@@ -350,7 +350,7 @@ fn an_answer_to_nothing_ends_the_connection() {
 }
 
 #[test]
-fn a_server_that_takes_nothing_any_more_is_given_up() {
+fn a_server_that_stops_reading_is_given_up() {
     let (tell, told) = std::sync::mpsc::channel::<()>();
     let server = Played::new(move |mut stream| {
         start(&mut stream);
@@ -362,7 +362,7 @@ fn a_server_that_takes_nothing_any_more_is_given_up() {
     let data = vec![0; 1 << 20];
     // A socket holds less than this.
     asker.write(0, &data, 0);
-    assert_lost(&asker, 1, "took nothing for 100ms");
+    assert_lost(&asker, 1, "read no part of a request for 100ms");
     drop(tell);
 }
 
@@ -388,7 +388,7 @@ fn a_server_that_does_not_let_us_in_is_given_up() {
 }
 
 #[test]
-fn nobody_there_and_an_export_that_is_not_are_told_with_the_uri() {
+fn a_missing_server_and_a_missing_export_are_named_by_their_uri() {
     let missing: Uri = "nbd+unix:///?socket=/nonexistent/socket".parse().unwrap();
     let error = Asker::connect(&missing, ClientLimits::default()).err().unwrap().to_string();
     assert!(error.contains("/nonexistent/socket") && error.contains("No such file"), "{error}");

@@ -53,12 +53,12 @@ impl Asker {
         (0..count).map(|_| self.answer()).collect()
     }
 
-    /// Nothing more comes.
+    /// Whether no further byte comes.
     pub fn is_quiet(&self) -> bool {
         self.answers.recv_timeout(Duration::from_millis(50)).is_err()
     }
 
-    /// Data of a read by itself.
+    /// Data of one read.
     pub fn read(&self, offset: u64, length: u32) -> Vec<u8> {
         self.ask(Command::read(offset, length), 0);
         let answer = self.answer();

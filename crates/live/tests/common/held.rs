@@ -1,6 +1,6 @@
 //! A service whose answers the test gives, when it likes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use freewheel_live::nbd::{Caller, Responder, Service};
@@ -12,13 +12,13 @@ use super::STALLED_REQUESTS_MAX;
 #[derive(Clone, Default)]
 pub struct Held {
     requests: Arc<(Mutex<Vec<Request>>, Condvar)>,
-    left: Arc<AtomicBool>,
+    left: Arc<AtomicUsize>,
 }
 
 pub type Request = (Command, Responder);
 
 impl Held {
-    /// Waits until so many requests are held, and takes them.
+    /// Waits until `count` requests are held, and takes them.
     pub fn take(&self, count: usize) -> Vec<Request> {
         let (requests, changed) = &*self.requests;
         let guard = requests.lock().unwrap();
@@ -28,9 +28,14 @@ impl Held {
         guard.drain(..count).collect()
     }
 
+    /// How often it was told that a client has gone; more than once for some.
+    pub fn times_left(&self) -> usize {
+        self.left.load(Ordering::SeqCst)
+    }
+
     /// Whether it was told that a client has gone.
     pub fn has_left(&self) -> bool {
-        self.left.load(Ordering::SeqCst)
+        self.times_left() > 0
     }
 
     /// How many are held now.
@@ -51,7 +56,7 @@ impl Service for Held {
     }
 
     fn left(&self, _: Caller) {
-        self.left.store(true, Ordering::SeqCst);
+        self.left.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -72,7 +72,14 @@ impl Running {
         self.stop.stop();
     }
 
-    /// Stops it, and says what it served.
+    /// Stops it and waits until every connection has been told: that of `idle`, the client that connected
+    /// last, is closed then.
+    pub fn begin_stop_and_wait(&self, mut idle: Client) {
+        self.begin_stop();
+        assert_eq!(idle.stream.read(&mut [0]).unwrap(), 0);
+    }
+
+    /// Stops it; returns its counts.
     pub fn stop(mut self) -> Served {
         self.stop.stop();
         self.thread.take().unwrap().join().unwrap()
@@ -125,7 +132,7 @@ impl Client {
                     event => return Some(event),
                 }
             }
-            // Byte by byte but for data, so that nothing is held between two calls.
+            // Byte by byte except for data, so that no byte is held between two calls.
             length = match self.session.space() {
                 Some(space) => {
                     let read = self.stream.read(space).unwrap();
@@ -170,7 +177,7 @@ impl Client {
         }
     }
 
-    /// Whether an answer begins to come, of which nothing is taken.
+    /// Whether an answer begins to come; reads no byte of it.
     pub fn is_told(&self) -> bool {
         let mut waits = [PollFd::new(&self.stream, PollFlags::IN)];
         let longest = Timespec::try_from(STALLED_REQUESTS_MAX).unwrap();
@@ -214,6 +221,18 @@ pub fn pattern(length: usize, seed: u64) -> Vec<u8> {
         (state >> 56) as u8
     };
     (0..length).map(next).collect()
+}
+
+/// Whether it stays so for 50 ms: for events that must not happen, which no condition can wait for.
+pub fn stays(what: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_millis(50);
+    while Instant::now() < until {
+        if !what() {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    true
 }
 
 /// Waits until it is so, for a long while.

@@ -41,7 +41,7 @@ impl Pki {
         self.folder.path()
     }
 
-    /// A folder with the authority only: a client without a certificate of its own.
+    /// A folder with the authority only, for a client without a certificate.
     pub fn anonymous(&self) -> PathBuf {
         let folder = self.path().join("anonymous");
         fs::create_dir_all(&folder).unwrap();

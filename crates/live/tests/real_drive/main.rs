@@ -127,7 +127,7 @@ fn a_device_of_4kn_tells_and_is_asked_for_whole_sectors() {
 }
 
 #[test]
-fn an_export_of_512e_does_not_tell_and_is_what_it_is_said_to_be() {
+fn an_export_of_512e_reports_no_sectors_and_takes_the_given_ones() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let drive = RealDrive::connect(&running.uri(), false).unwrap();
     assert_eq!(drive.sector(), SectorFormat::Native512);
@@ -156,7 +156,7 @@ fn a_write_leaves_every_byte_as_it_was() {
 }
 
 #[test]
-#[should_panic(expected = "has read it before")]
+#[should_panic(expected = "a block is read before it is written")]
 fn nothing_is_written_that_was_not_read() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let mut drive = RealDrive::connect(&running.uri(), true).unwrap();
@@ -166,7 +166,7 @@ fn nothing_is_written_that_was_not_read() {
 }
 
 #[test]
-fn a_lost_connection_is_said_with_the_name_of_the_export_and_again_whenever_somebody_asks() {
+fn a_lost_connection_is_reported_with_the_export_s_name_on_every_call() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let mut drive = RealDrive::connect(&running.uri(), false).unwrap();
     drive.submit(read(1, 5, 1));

@@ -1,4 +1,4 @@
-//! What holds for every black box, whatever its time is.
+//! The suite for every black box, in virtual or real time.
 
 use freewheel_sim::black_box::{Answer, BadBlocks, BlackBox, Command};
 use freewheel_units::{Lbn, Op, Prng, SimDuration, SimTime};

@@ -1,4 +1,4 @@
-//! A modelled drive behind the server.
+//! A modelled drive with the server in front.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn cached() -> Options {
 }
 
 #[test]
-fn it_is_offered_as_a_rotating_disk_of_its_size_in_blocks() {
+fn the_export_is_a_rotating_disk_of_the_size_of_the_drive() {
     let client = atlas(Options::default()).client();
     let info = client.info;
     assert_eq!((info.size, &*info.name), (9_199_079_936, "atlas10k"));
@@ -159,7 +159,7 @@ fn a_drive_of_24_tb_needs_no_more_room_than_what_is_written() {
 }
 
 #[test]
-fn drives_that_would_not_be_told_truly_are_refused_with_the_way_out() {
+fn drives_that_cannot_be_emulated_faithfully_are_refused_with_the_way_out() {
     let message = |name| start(name, Options::default()).err().unwrap().to_string();
     let two = message("exos-2x18-18tb");
     assert!(two.contains("2 actuators") && two.contains("actuators = 1"), "{two}");

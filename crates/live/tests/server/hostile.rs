@@ -1,5 +1,5 @@
-//! Clients that mean harm or know no better, on real sockets. Each case has a name, which a failure prints; what
-//! it gets is what the protocol says, and whoever else is there is served as before.
+//! Hostile and faulty clients on real sockets. Each case has a name, which a failure prints. Each gets the
+//! protocol's answer, and other clients are served as before.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -46,7 +46,7 @@ fn named(name: &[u8], wanted: u16) -> Vec<u8> {
     [&(name.len() as u32).to_be_bytes(), name, &wanted.to_be_bytes()].concat()
 }
 
-/// Data of options about metadata contexts: no name, so many queries, and what comes of them.
+/// Data of options about metadata contexts: no name, the number of queries, and the queries.
 fn queries(count: u32, rest: &[u8]) -> Vec<u8> {
     [&[0; 4], &count.to_be_bytes()[..], rest].concat()
 }
@@ -74,7 +74,7 @@ fn to_the_end(stream: &mut UnixStream, sent: &[u8]) -> Option<Vec<u8>> {
         let mut all = Vec::new();
         let ended = stream.read_to_end(&mut all);
         let is_over = ended.err().is_none_or(|error| error.kind() == ErrorKind::ConnectionReset);
-        // Whatever is not sent by now need not be.
+        // Bytes that have not been sent by now need not be.
         let _ = stream.shutdown(Shutdown::Both);
         is_over.then_some(all)
     })
@@ -88,7 +88,7 @@ fn serves_others(running: &Running, name: &str) {
 }
 
 #[test]
-fn who_does_not_keep_to_the_handshake_is_cut_off_and_gets_nothing() {
+fn a_client_that_breaks_the_handshake_is_disconnected_without_data() {
     let running = running();
     let with_flags = |bytes: &[u8]| [&FLAGS, bytes].concat();
     let cases: Vec<(&str, Vec<u8>)> = vec![
@@ -134,7 +134,7 @@ fn replies(mut bytes: &[u8]) -> Vec<(u32, u32)> {
 }
 
 #[test]
-fn options_that_do_not_add_up_are_refused_one_by_one_and_the_negotiation_goes_on() {
+fn inconsistent_options_are_refused_one_by_one_and_the_negotiation_continues() {
     const UNSUP: u32 = 1;
     const POLICY: u32 = 2;
     const INVALID: u32 = 3;
@@ -192,7 +192,7 @@ fn options_that_do_not_add_up_are_refused_one_by_one_and_the_negotiation_goes_on
     }
 }
 
-/// That an option is refused, with what comes before it, and the next one is answered.
+/// That an option is refused, after the bytes before it, and the next one is answered.
 fn refuses(running: &Running, name: &str, before: &[u8], (number, data): (u32, &[u8]), error: u32) {
     let mut stream = greeted(running);
     let sent = [&FLAGS, before, &option(number, data), &option(ABORT, b"")].concat();
@@ -213,7 +213,7 @@ fn chosen(running: &Running) -> UnixStream {
 }
 
 #[test]
-fn requests_that_cannot_be_are_answered_with_their_error_and_the_connection_goes_on() {
+fn invalid_requests_get_their_error_and_the_connection_continues() {
     const INVALID: u32 = 22;
     const NO_SPACE: u32 = 28;
     const WRITE: u16 = 1;
@@ -264,14 +264,14 @@ fn requests_that_cannot_be_are_answered_with_their_error_and_the_connection_goes
         stream.write_all(&request(0, 0, SIZE - 512, 512)).unwrap();
         let mut data = [1; 16 + 512];
         stream.read_exact(&mut data).unwrap();
-        assert_eq!(data[4..8], [0; 4], "{name}: the connection goes on");
+        assert_eq!(data[4..8], [0; 4], "{name}: the connection continues");
         assert_eq!(data[16..], [0; 512], "{name}: nothing was written");
         serves_others(&running, name);
     }
 }
 
 #[test]
-fn what_is_no_request_ends_its_connection_and_does_nothing() {
+fn bytes_that_are_no_request_close_the_connection_without_effect() {
     let running = running();
     let write = |length: u32| request(0, 1, 0, length);
     let cases: Vec<(&str, Vec<u8>)> = vec![
@@ -308,7 +308,7 @@ fn what_is_no_request_ends_its_connection_and_does_nothing() {
 }
 
 #[test]
-fn what_is_no_tls_handshake_ends_its_connection_and_lets_nobody_in() {
+fn bytes_that_are_no_tls_handshake_close_the_connection() {
     let pki = Pki::new("localhost");
     let disk = Arc::new(Memory::new("memory", SIZE));
     let tls = Some(ServerTls::load(pki.path(), false).unwrap());
@@ -316,7 +316,7 @@ fn what_is_no_tls_handshake_ends_its_connection_and_lets_nobody_in() {
     let record = |kind: u8, version: [u8; 2], data: &[u8]| {
         [&[kind, version[0], version[1]], &(data.len() as u16).to_be_bytes()[..], data].concat()
     };
-    // A client that speaks nothing newer than this version.
+    // A client that knows this version and no newer one.
     let hello = |version: [u8; 2]| {
         let body = [&version[..], &[7; 32], &[0], &[0, 2, 0, 0x2f], &[1, 0]].concat();
         let head = [1, 0, 0, body.len() as u8];

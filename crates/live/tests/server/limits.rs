@@ -8,14 +8,14 @@ use freewheel_nbd::{Command, Span};
 use std::sync::Arc;
 
 use crate::common::held::{Held, answer};
-use crate::common::{Running, STALLED_REQUESTS_MAX, eventually};
+use crate::common::{Running, STALLED_REQUESTS_MAX, eventually, stays};
 
 fn limited(service: impl freewheel_live::nbd::Service + 'static, limits: Limits) -> Running {
     Running::new(vec![Arc::new(service)], limits)
 }
 
 #[test]
-fn no_more_requests_are_taken_than_may_be_in_flight() {
+fn requests_in_flight_have_a_limit() {
     let held = Held::default();
     let limits = Limits { in_flight_max: 3, ..Limits::default() };
     let running = limited(held.clone(), limits);
@@ -24,8 +24,7 @@ fn no_more_requests_are_taken_than_may_be_in_flight() {
         client.ask(Command::read(at, 1), &[]);
     }
     let mut taken = held.take(3);
-    thread::sleep(Duration::from_millis(50));
-    assert_eq!(held.count(), 0);
+    assert!(stays(|| held.count() == 0));
     for _ in 0..7 {
         answer(taken.remove(0), 1);
         client.reply();
@@ -37,7 +36,7 @@ fn no_more_requests_are_taken_than_may_be_in_flight() {
 }
 
 #[test]
-fn no_more_data_are_in_flight_than_the_limit_and_one_request() {
+fn data_in_flight_are_at_most_the_limit_and_one_request() {
     let held = Held::default();
     let limits = Limits { bytes_in_flight_max: 10_000, ..Limits::default() };
     let running = limited(held.clone(), limits);
@@ -48,8 +47,7 @@ fn no_more_data_are_in_flight_than_the_limit_and_one_request() {
             client.ask(command, &[]);
         }
         let taken = held.take(2);
-        thread::sleep(Duration::from_millis(50));
-        assert_eq!(held.count(), 0, "{command:?}");
+        assert!(stays(|| held.count() == 0), "{command:?}");
         taken.into_iter().for_each(|request| answer(request, 1));
         held.take(2).into_iter().for_each(|request| answer(request, 1));
         (0..4).for_each(|_| assert_eq!(client.reply().data.len(), answered));
@@ -93,7 +91,7 @@ fn a_process_has_half_of_the_connections_at_most_and_it_is_said_once() {
 }
 
 #[test]
-fn a_client_that_takes_no_answers_stops_nobody_and_is_cut_off() {
+fn a_client_that_takes_no_answers_is_disconnected_and_delays_no_other() {
     let held = Held::default();
     let limits = Limits { stall: Duration::from_millis(200), ..Limits::default() };
     let running = limited(held.clone(), limits);
@@ -120,7 +118,7 @@ fn a_client_that_takes_no_answers_stops_nobody_and_is_cut_off() {
 }
 
 #[test]
-fn a_client_that_chooses_no_export_is_cut_off() {
+fn a_client_that_chooses_no_export_is_disconnected() {
     let limits = Limits { negotiation: Duration::from_millis(100), ..Limits::default() };
     let running = limited(Memory::new("memory", 1 << 20), limits);
     let mut silent = UnixStream::connect(running.socket()).unwrap();
@@ -144,7 +142,7 @@ fn a_client_that_vanishes_with_requests_in_flight_frees_its_place_when_they_are_
     client.ask(Command::read(0, 4096), &[]);
     let taken = held.take(1);
     client.vanish();
-    thread::sleep(Duration::from_millis(50));
+    assert!(eventually(|| held.has_left()));
     let mut early = UnixStream::connect(running.socket()).unwrap();
     assert_eq!(early.read(&mut [0; 8]).unwrap(), 0, "its request is still in flight");
     taken.into_iter().for_each(|request| answer(request, 1));
@@ -156,7 +154,7 @@ fn a_client_that_vanishes_with_requests_in_flight_frees_its_place_when_they_are_
 }
 
 #[test]
-fn who_looks_and_goes_is_not_reported_and_who_goes_within_a_message_is() {
+fn a_client_that_leaves_between_messages_is_not_reported_and_one_within_a_message_is() {
     let running = limited(Memory::new("memory", 1 << 20), Limits::default());
     let greeted = || {
         let mut stream = UnixStream::connect(running.socket()).unwrap();
@@ -170,7 +168,7 @@ fn who_looks_and_goes_is_not_reported_and_who_goes_within_a_message_is() {
         let mut flags = greeted();
         flags.write_all(&[0, 0, 0, 3]).unwrap();
         drop(flags);
-        // A list of the exports that nobody waits for.
+        // A list of the exports that the client does not read.
         greeted().write_all(b"\0\0\0\x03IHAVEOPT\0\0\0\x03\0\0\0\0").unwrap();
     }
     greeted().write_all(&[0, 0]).unwrap();
@@ -192,7 +190,7 @@ fn who_looks_and_goes_is_not_reported_and_who_goes_within_a_message_is() {
 }
 
 #[test]
-fn who_goes_without_its_last_answers_is_reported_only_if_it_was_owed_them() {
+fn a_client_that_leaves_is_reported_if_it_was_owed_answers() {
     let held = Held::default();
     let running = limited(held.clone(), Limits::default());
     for says_so in [true, false] {
@@ -203,11 +201,12 @@ fn who_goes_without_its_last_answers_is_reported_only_if_it_was_owed_them() {
             let head = client.session.disconnect().unwrap();
             client.stream.write_all(&head).unwrap();
         }
+        let before = held.times_left();
         client.vanish();
-        thread::sleep(Duration::from_millis(50));
+        assert!(eventually(|| held.times_left() > before));
         taken.into_iter().for_each(|request| answer(request, 1));
     }
-    // All of this answer is sent, and nobody reads it.
+    // All of this answer is sent, and the client does not read it.
     let mut client = running.client();
     client.ask(Command::read(0, 512), &[]);
     held.take(1).into_iter().for_each(|request| answer(request, 1));
@@ -222,7 +221,7 @@ fn who_goes_without_its_last_answers_is_reported_only_if_it_was_owed_them() {
 }
 
 #[test]
-fn nonsense_ends_the_connection_that_sent_it_with_a_notice_and_no_other() {
+fn nonsense_closes_only_the_connection_that_sent_it_with_a_notice() {
     let running = limited(Memory::new("memory", 1 << 20), Limits::default());
     let mut client = running.client();
     let mut fool = UnixStream::connect(running.socket()).unwrap();
@@ -235,11 +234,11 @@ fn nonsense_ends_the_connection_that_sent_it_with_a_notice_and_no_other() {
 }
 
 #[test]
-fn nothing_more_is_done_for_a_client_that_has_closed_its_connection() {
+fn requests_of_a_client_that_has_closed_its_connection_are_dropped() {
     let held = Held::default();
     let running = limited(held.clone(), Limits::default());
     let mut client = running.client();
-    // Sent by hand: the session below would not have as many in flight.
+    // Sent by hand: the session below keeps fewer in flight.
     let (_, head) = client.session.request(Command::read(0, 32 << 20), Vec::new()).unwrap();
     client.stream.write_all(&head.repeat(4000)).unwrap();
     let taken = held.take(3);
@@ -248,10 +247,10 @@ fn nothing_more_is_done_for_a_client_that_has_closed_its_connection() {
     drop(client);
     assert!(eventually(|| held.has_left()), "the service is told");
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
-    // It gives up what it has not begun: then the place is free, and nobody asks for the rest.
+    // The server drops the requests that it has not begun: the place is free, and the rest is not read.
     drop(taken);
     assert!(eventually(|| !running.notices.lock().unwrap().is_empty()));
-    assert_eq!(held.count(), 0, "requests that nobody waits for");
+    assert_eq!(held.count(), 0, "requests without a client");
     assert_eq!(running.stop().connections, 1);
 }
 
@@ -265,8 +264,7 @@ fn a_client_that_ends_its_sending_half_has_all_its_answers() {
     }
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
     let taken = held.take(5);
-    thread::sleep(Duration::from_millis(50));
-    assert!(!held.has_left(), "it reads on");
+    assert!(stays(|| !held.has_left()), "it reads on");
     taken.into_iter().for_each(|request| answer(request, 7));
     for _ in 0..5 {
         assert_eq!(client.reply().data, [7; 4096]);
@@ -292,7 +290,7 @@ fn a_client_that_stops_amid_a_request_is_cut_off_and_one_between_two_is_not() {
     }
     assert!(eventually(|| running.notices.lock().unwrap().len() == 3));
     let notices = running.notices.lock().unwrap().join("\n");
-    assert!(notices.contains("sent nothing more of a request for 200ms"), "{notices}");
+    assert!(notices.contains("sent no further part of a request for 200ms"), "{notices}");
     patient.read(0, 512).unwrap();
 }
 
@@ -307,7 +305,7 @@ fn all_connections_share_one_budget_of_memory_which_small_requests_do_not_wait_f
             client.ask(Command::read(0, 3 << 20), &[]);
         }
     }
-    thread::sleep(Duration::from_millis(100));
+    assert!(eventually(|| held.count() > 0) && stays(|| held.count() <= 2));
     let in_flight = held.count();
     // This process may have 4 MiB, and 1 MiB on each connection.
     assert!((1..=2).contains(&in_flight), "{in_flight} reads of 3 MiB");
@@ -323,7 +321,7 @@ fn all_connections_share_one_budget_of_memory_which_small_requests_do_not_wait_f
             held.take(1).into_iter().for_each(|request| answer(request, 1));
         }
     });
-    // One goes amid its data, and what it had is free again.
+    // One client goes within its data, and its memory is free again.
     let mut half = running.client();
     let span = Span { offset: 0, length: 4 << 20 };
     let (_, head) = half.session.request(Command::Write { span, fua: false }, Vec::new()).unwrap();
@@ -335,7 +333,7 @@ fn all_connections_share_one_budget_of_memory_which_small_requests_do_not_wait_f
     assert_eq!(clients[0].reply().data.len(), 5 << 20);
 }
 
-/// A write of so many bytes, without them.
+/// The head of a write of `length` bytes, without its data.
 fn write_head(client: &mut crate::common::Client, length: u32) -> Vec<u8> {
     let span = Span { offset: 0, length };
     let command = Command::Write { span, fua: false };

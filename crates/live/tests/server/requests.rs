@@ -22,7 +22,7 @@ fn what_is_written_is_read_back_over_the_borders_of_its_pieces() {
 }
 
 #[test]
-fn any_mix_of_reads_and_writes_leaves_what_a_plain_array_would_hold() {
+fn any_mix_of_reads_and_writes_matches_a_plain_array() {
     const PIECE: u64 = 1 << 20;
     const SIZE: u64 = 4 * PIECE + 8192;
     let running = Running::of(Memory::new("memory", SIZE));
@@ -30,7 +30,7 @@ fn any_mix_of_reads_and_writes_leaves_what_a_plain_array_would_hold() {
     let mut array = vec![0; SIZE as usize];
     let mut prng = Prng::new(1, "requests");
     for step in 0..400 {
-        // Pieces as they are, and spans that have nothing to do with them.
+        // Whole pieces, and spans that ignore their borders.
         let length = [512, 4096, 64 << 10, PIECE, PIECE, 3 * PIECE][prng.below(6) as usize];
         let align = if prng.below(2) == 0 { length.min(PIECE) } else { 512 };
         let offset = prng.below((SIZE - length) / align + 1) * align;
@@ -51,7 +51,7 @@ fn any_mix_of_reads_and_writes_leaves_what_a_plain_array_would_hold() {
 }
 
 #[test]
-fn an_answer_on_its_way_has_what_was_there_when_it_was_given() {
+fn an_answer_being_sent_keeps_its_data_under_later_writes() {
     let running = Running::of(Memory::new("memory", 8 << 20));
     let (mut slow, mut other) = (running.client(), running.client());
     let before = pattern(8 << 20, 1);

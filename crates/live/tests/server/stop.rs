@@ -1,7 +1,6 @@
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use freewheel_live::nbd::{Limits, Memory};
@@ -11,23 +10,23 @@ use crate::common::Running;
 use crate::common::held::{Held, answer};
 
 #[test]
-fn what_is_in_flight_is_answered_and_the_connection_closed() {
+fn a_stop_answers_requests_in_flight_and_closes_the_connection() {
     let held = Held::default();
     let running = Running::of(held.clone());
     let mut client = running.client();
+    let idle = running.client();
     client.ask(Command::read(0, 4096), &[]);
     let taken = held.take(1);
-    running.begin_stop();
-    thread::sleep(Duration::from_millis(50));
+    running.begin_stop_and_wait(idle);
     taken.into_iter().for_each(|request| answer(request, 5));
     assert_eq!(client.reply().data, vec![5; 4096]);
     assert_eq!(client.stream.read(&mut [0]).unwrap(), 0);
     let served = running.stop();
-    assert_eq!((served.connections, served.broken), (1, 0));
+    assert_eq!((served.connections, served.broken), (2, 0));
 }
 
 #[test]
-fn idle_clients_do_not_keep_it() {
+fn idle_clients_do_not_delay_a_stop() {
     let running = Running::of(Memory::new("memory", 1 << 20));
     let mut client = running.client();
     client.read(0, 512).unwrap();
@@ -38,7 +37,7 @@ fn idle_clients_do_not_keep_it() {
 }
 
 #[test]
-fn requests_that_are_never_answered_keep_it_no_longer_than_its_grace() {
+fn unanswered_requests_delay_a_stop_by_its_grace_at_most() {
     let held = Held::default();
     let limits = Limits { grace: Duration::from_millis(100), ..Limits::default() };
     let running = Running::new(vec![Arc::new(held.clone())], limits);
@@ -56,12 +55,12 @@ fn after_the_stop_requests_that_were_sent_before_are_refused_or_answered_but_not
     let limits = Limits { in_flight_max: 1, ..Limits::default() };
     let running = Running::new(vec![Arc::new(held.clone())], limits);
     let mut client = running.client();
+    let idle = running.client();
     for _ in 0..3 {
         client.ask(Command::read(0, 512), &[]);
     }
     let taken = held.take(1);
-    running.begin_stop();
-    thread::sleep(Duration::from_millis(50));
+    running.begin_stop_and_wait(idle);
     taken.into_iter().for_each(|request| answer(request, 5));
     assert!(client.reply().result.is_ok());
     for _ in 0..2 {

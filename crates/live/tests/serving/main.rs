@@ -111,7 +111,7 @@ fn what_is_erased_is_erased_beneath_by_what_the_server_there_has() {
         let mut client = world.front.client();
         let offered = client.info.features;
         assert!(offered.write_zeroes && !offered.fast_zero);
-        assert_eq!(offered.trim, trim, "nothing is written where nothing can be given up");
+        assert_eq!(offered.trim, trim, "where blocks cannot be given up, no zeroes are written");
         client.write(0, &[7; 8192], false).unwrap();
         let span = Span { offset: 512, length: 2048 };
         if trim {
@@ -154,7 +154,7 @@ fn what_is_to_be_cached_is_read_beneath_and_the_client_hears_of_success_alone() 
         reply.result.map_err(|failure| failure.errno)
     };
     assert_eq!(cache(1 << 20, 1 << 20), Ok(()));
-    // It may have gone in two, and the scrub reads no more than a track at once.
+    // It may have gone in two, and the scrub reads at most a track at once.
     let is_of_it = |span: &Span| span.length >= 512 << 10 && span.end() <= 2 << 20;
     assert!(beneath.reads().iter().any(is_of_it), "{:?}", beneath.reads());
     assert_eq!(cache(8 << 20, 4096), Err(Errno::Io), "it cannot be read");
@@ -286,7 +286,7 @@ fn a_served_file_that_is_cut_short_is_gone_for_every_client_and_does_not_grow() 
     assert_eq!(clients[0].read(bytes - 4096, 4096), Err(Errno::Shutdown));
     assert!(eventually(|| gone(&notices).len() == 1));
     for client in &mut clients {
-        // What is still there, too: nobody knows what else is not.
+        // All other blocks fail too: the drive may have lost more of them.
         for at in [0, bytes - 4096] {
             assert_eq!(client.read(at, 4096), Err(Errno::Shutdown));
             assert_eq!(client.write(at, &[8; 4096], false), Err(Errno::Shutdown));

@@ -19,7 +19,7 @@ use crate::common::Running;
 
 pub const NAME: &str = "atlas10k";
 
-/// A disk in memory that remembers what it was asked.
+/// A disk in memory that remembers its requests.
 #[derive(Clone)]
 pub struct Beneath {
     memory: Arc<Memory>,
@@ -41,12 +41,12 @@ impl Beneath {
         Self { memory, export, asked, bad: Vec::new(), silent: None, unanswered }
     }
 
-    /// Waits no longer to answer what it has not.
+    /// Stops waiting for the commands that it has not answered.
     pub fn forget(&self) {
         self.unanswered.lock().unwrap().clear();
     }
 
-    /// What it was asked to read.
+    /// The spans that it was asked to read.
     pub fn reads(&self) -> Vec<Span> {
         let asked = self.asked.lock().unwrap();
         asked
@@ -56,7 +56,7 @@ impl Beneath {
             .collect()
     }
 
-    /// What it was asked but for reads.
+    /// The commands that it was asked, except reads.
     pub fn changes(&self) -> Vec<Command> {
         let asked = self.asked.lock().unwrap();
         asked.iter().copied().filter(|asked| !matches!(asked, Command::Read { .. })).collect()

@@ -33,7 +33,7 @@ impl Coverage {
         self.pieces.len()
     }
 
-    /// Whether it is all of this, given that it is nothing beyond.
+    /// Whether the pieces, all of which lie in the span, cover it.
     pub fn is_whole(&self, span: Span) -> bool {
         self.pieces.len() == 1 && self.pieces.get(&span.offset) == Some(&span.end())
     }

@@ -111,9 +111,9 @@ pub struct ExportInfo {
     pub description: String,
     /// Bytes.
     pub size: u64,
-    /// What it can do.
+    /// Its commands and flags.
     pub features: Features,
-    /// What requests must keep to; the protocol's defaults where the server says nothing.
+    /// Limits of requests; the protocol's defaults where the server gives none.
     pub block_sizes: BlockSizes,
 }
 
@@ -156,7 +156,7 @@ pub struct Failure {
     pub offset: Option<u64>,
 }
 
-/// Something that the session cannot do for its caller: nothing is sent.
+/// A call that the session cannot carry out: no bytes are sent.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Misuse(String);
@@ -255,8 +255,8 @@ impl Session {
         pending.buffer.get_mut(at..at + left as usize)
     }
 
-    /// So many bytes were read into [`space`](Self::space); then call [`feed`](Self::feed), which
-    /// has the event if there is one. Panics when there is no such room.
+    /// `bytes` bytes were read into [`space`](Self::space); then call [`feed`](Self::feed), which has the
+    /// event if there is one. Panics when the space is smaller.
     #[inline]
     pub fn filled(&mut self, length: usize) {
         let State::Transmission(Receiving::Data { at, left, .. }) = &mut self.state else {
@@ -282,7 +282,7 @@ impl Session {
     pub fn request(&mut self, command: Command, buffer: Vec<u8>) -> Result<(u64, Head), Misuse> {
         if self.pending.len() >= self.settings.limits.in_flight_max as usize {
             let most = self.settings.limits.in_flight_max;
-            return Err(Misuse(format!("{most} requests are in flight, as many as in_flight_max")));
+            return Err(Misuse(format!("{most} requests are in flight, which is in_flight_max")));
         }
         let (State::Transmission(_), Some(requests)) = (&self.state, &mut self.requests) else {
             return Err(Misuse("no export has been started: no request may be made".into()));
@@ -293,8 +293,8 @@ impl Session {
         Ok((cookie, head))
     }
 
-    /// What makes requests, for a thread of its own: this session makes none any more, and
-    /// [expects](Self::expect) the replies to those. `None` when no export has been started.
+    /// Splits off the part that makes requests, for another thread. This session makes none any more, and
+    /// [expects](Self::expect) their replies. `None` when no export has been started.
     pub fn split_requests(&mut self) -> Option<Requests> {
         self.requests.take()
     }

@@ -61,10 +61,10 @@ impl Session {
 
     fn may_ask(&self, fixed: bool) -> Result<(), Misuse> {
         if !matches!(self.state, State::Idle) {
-            return Err(Misuse("nothing may be asked for now: wait for the answer".into()));
+            return Err(Misuse("no option may be sent now: wait for the answer".into()));
         }
         if fixed && !self.fixed_newstyle {
-            return Err(Misuse("this old server knows nothing but the start of an export".into()));
+            return Err(Misuse("this old server only knows the start of an export".into()));
         }
         Ok(())
     }

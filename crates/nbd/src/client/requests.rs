@@ -26,7 +26,7 @@ impl Asked {
         self.cookie
     }
 
-    /// What it asks for.
+    /// The requested command.
     pub fn command(&self) -> Command {
         self.pending.command
     }

@@ -149,7 +149,7 @@ pub struct Session {
     settings: Settings,
     state: State,
     inbox: Inbox,
-    /// At most two: what to send, and what it leads to.
+    /// At most two: bytes to send, and the event that follows.
     ready: VecDeque<Event>,
     /// What the client said in its flags.
     fixed_newstyle: bool,
@@ -207,8 +207,9 @@ impl Session {
         }
     }
 
-    /// The rest of the payload that is under way, or as much of it as there is memory for yet: read into
-    /// it straight from the connection, then call [`filled`](Self::filled). `None` when a header is due: then use [`feed`](Self::feed).
+    /// Space for the rest of the payload under way, as far as memory is free: read into it from the
+    /// connection, then call [`filled`](Self::filled). `None` when a header is due: use
+    /// [`feed`](Self::feed).
     #[inline]
     pub fn space(&mut self) -> Option<&mut [u8]> {
         match &mut self.state {
@@ -236,7 +237,7 @@ impl Session {
         }
     }
 
-    /// So many bytes were read into [`space`](Self::space). Panics when it has no such room.
+    /// `bytes` bytes were read into [`space`](Self::space). Panics when the space is smaller.
     #[inline]
     pub fn filled(&mut self, length: usize) -> Option<Request> {
         let State::Payload { data, filled, length: whole, .. } = &mut self.state else {
@@ -269,14 +270,14 @@ impl Session {
         self.state = State::OptionHead;
     }
 
-    /// So many requests have been replied to in full. Panics when there are not as many.
+    /// `count` requests have been replied to in full. Panics when fewer are open.
     #[inline]
     pub fn answered(&mut self, requests: u32) {
         self.in_flight -= requests;
     }
 
-    /// Whether as many requests wait for replies as [`Limits::in_flight_max`] allows: no bytes are
-    /// taken until [`answered`](Self::answered) is called.
+    /// Whether the number of open requests is at [`Limits::in_flight_max`]: no bytes are taken until
+    /// [`answered`](Self::answered) is called.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.in_flight >= self.settings.limits.in_flight_max
@@ -357,7 +358,7 @@ impl Session {
         }
     }
 
-    /// Goes on when nothing is left to be skipped.
+    /// Continues when all bytes to skip have passed.
     fn skipped(&mut self, next: State) -> bool {
         let done =
             matches!(self.state, State::PayloadSkip { left: 0 } | State::OptionSkip { left: 0 });
@@ -506,7 +507,7 @@ impl Session {
         let request = self.filled(now.len()).map(Event::Request);
         let done = request.is_some();
         self.ready.extend(request);
-        // Only so much went where there was memory.
+        // Memory limits the bytes that were taken.
         done || !bytes.is_empty()
     }
 }

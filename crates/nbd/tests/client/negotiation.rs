@@ -119,7 +119,7 @@ fn a_server_without_the_fixes_is_only_asked_for_an_export() {
     client.feed(&hex("'NBDMAGIC' 'IHAVEOPT' 0000"));
     assert_eq!(client.sent, hex("00000000"));
     let error = client.session.list().unwrap_err().to_string();
-    assert_eq!(error, "this old server knows nothing but the start of an export");
+    assert_eq!(error, "this old server only knows the start of an export");
     let asked = client.session.go("").unwrap();
     assert_eq!(asked, hex("'IHAVEOPT' 00000001 00000000"));
     client.feed(&hex("0000000000100000 0001")).feed(&[0; 123]);
@@ -330,7 +330,7 @@ fn a_server_that_hangs_up_in_the_middle_is_found_out() {
 fn questions_at_the_wrong_time_are_the_callers_fault() {
     let mut client = Client::new(SIMPLE);
     let error = client.session.go("disk").unwrap_err().to_string();
-    assert_eq!(error, "nothing may be asked for now: wait for the answer");
+    assert_eq!(error, "no option may be sent now: wait for the answer");
     client.feed(&hex(PLAIN));
     let error = client.session.go(&"a".repeat(5000)).unwrap_err().to_string();
     let expected = "an export's name has at most 4096 bytes and no NUL; this one has 5000";

@@ -133,7 +133,7 @@ fn error_chunks_tell_what_and_where() {
     let failure = Failure { errno: Errno::Io, message: "bad".into(), offset: Some(0x600) };
     assert_eq!(failure.to_string(), "EIO: bad");
     assert_eq!(reply.result, Err(failure), "the first error counts");
-    // An error of an unknown type, with fields of its own, is an error all the same.
+    // An error of an unknown type, with its own fields, is an error all the same.
     client.session.request(Command::Flush, Vec::new()).unwrap();
     client.feed(&hex("668e33ef 0001 8063 0000000000000002 00000008 0000001c 0000 ffff"));
     assert_eq!(only_reply(&mut client).result.unwrap_err().errno, Errno::NoSpc);
@@ -153,7 +153,7 @@ fn a_block_status_comes_as_extents() {
     assert_eq!(only_reply(&mut client).extents, expected);
 }
 
-/// Replies to a read of 1024 bytes at 1024 that break the protocol, and what is said of them.
+/// Replies to a read of 1024 bytes at 1024 that break the protocol, and their errors.
 fn violations() -> Vec<(String, &'static str)> {
     let data = format!("{} 0000000000000400 {}", chunk(0, 1, 520), "00".repeat(512));
     vec![
@@ -322,7 +322,7 @@ fn requests_that_the_server_would_refuse_are_not_sent() {
         client.session.request(Command::read(0, 512), Vec::new()).unwrap();
     }
     let error = client.session.request(Command::read(0, 512), Vec::new()).unwrap_err();
-    assert_eq!(error.to_string(), "3 requests are in flight, as many as in_flight_max");
+    assert_eq!(error.to_string(), "3 requests are in flight, which is in_flight_max");
     let mut client = Client::greeted(SIMPLE);
     let error = client.session.request(Command::read(0, 512), Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "no export has been started: no request may be made");

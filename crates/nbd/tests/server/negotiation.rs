@@ -59,7 +59,7 @@ fn a_plain_export_says_only_that_it_has_flags() {
     assert_eq!(server.sent, hex("0000000000100000 0001"));
 }
 
-/// The final answer to an option, and nothing before it.
+/// The final answer to an option, and no byte before it.
 fn assert_refused(server: &mut Server, option: u8, error: u8, text: &str) {
     let mut expected = hex("0003e889045565a9 000000");
     expected.extend([option, 0x80, 0, 0, error]);
@@ -248,7 +248,7 @@ fn the_metadata_context_is_listed_and_chosen_where_the_export_has_it() {
     let wildcard = "00000005 'base:'";
     let other = "00000003 'x-y'";
     let cases = [
-        // Option, queries, whether it is told, under which number.
+        // Option, queries, whether it is answered, under which number.
         ("09", "00000000".into(), Some("00000000")),
         ("09", format!("00000001 {query}"), Some("00000000")),
         ("09", format!("00000002 {other} {wildcard}"), Some("00000000")),

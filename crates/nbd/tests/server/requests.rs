@@ -82,7 +82,7 @@ fn assert_refused(export: &Export, cases: &[Refused]) {
         let expected = format!("67446698 {errno:08x} {index:016x}");
         assert_eq!(server.sent, hex(&expected), "case {index}: {:?}", cases[index]);
         assert!(server.events.is_empty() && server.error.is_none());
-        // The stream goes on behind it.
+        // The stream continues after it.
         server.feed(&request(0, 0, 77, 0, 512));
         assert_eq!(only_request(&mut server).ticket.cookie(), 77);
     }

@@ -16,8 +16,8 @@ use crate::plot::Plot;
 use crate::table::Table;
 use crate::{file, number, output};
 
-/// Show a drive: what it promises and does, zones, seek curve, electronics, and where each value
-/// comes from
+/// Show a drive: its advertised and its modelled values, zones, seek curve, electronics, and the source of
+/// each value
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -203,7 +203,7 @@ fn words(title: &str, words: &[(&str, String)]) -> String {
     format!("{title}\n{}", wrapped(rows))
 }
 
-/// What an extracted file is worth; nothing for others.
+/// The validation of an extracted file; empty for others.
 pub fn held_out(rows: &[HeldOut]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -225,17 +225,16 @@ pub fn held_out(rows: &[HeldOut]) -> String {
     // The first are all of them.
     let harm = match rows.first().is_some_and(is_harmful) {
         true => {
-            "WRONG: with the electronics that the file has, requests are foretold worse than by the \
-             mechanics alone: remove `electronics` from the file, or extract it again when the host has \
-             nothing else to do\n"
+            "WRONG: with the electronics in the file, requests are predicted worse than by the mechanics alone: \
+             remove `electronics` from the file, or extract it again when the host is idle\n"
         }
         false => "",
     };
     format!("{table}{harm}")
 }
 
-/// Whether what was found of the electronics is worse than nothing, by more than chance: an extraction
-/// is right to 0.1 ms.
+/// Whether the electronics found predict worse than none, by more than chance: an extraction is right to
+/// 0.1 ms.
 fn is_harmful(row: &HeldOut) -> bool {
     const CHANCE: SimDuration = SimDuration::from_us(100);
     row.demerit > row.mechanics_demerit + CHANCE

@@ -64,7 +64,7 @@ impl ValidateArgs {
 impl From<ValidateError> for Failure {
     fn from(error: ValidateError) -> Self {
         match error {
-            // Of a measured trace nothing is left out: each request comes so long after the one before.
+            // A measured trace is complete: each request follows the one before after its own time.
             ValidateError::Config(ConfigError::Trace(
                 error @ (TraceError::Malformed(_) | TraceError::Damaged(_)),
             )) => Self::failed(error).with_help(

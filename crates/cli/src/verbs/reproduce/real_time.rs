@@ -127,7 +127,7 @@ fn text(document: &Document, length: SimDuration) -> String {
     }
     let [without, with] = &document.replies;
     format!(
-        "{}: in real time, {length} each, the drive in a process of its own; virtual time with as many \
+        "{}: in real time, {length} each, the drive in another process; virtual time with the same number of \
          requests of the same clients\n\n{table}\n{}\n{}",
         document.id,
         without.tables("replies without the scan"),
@@ -145,9 +145,8 @@ fn judge(rows: &[Comparison], length: SimDuration) -> Result<(), Failure> {
     let failure =
         Failure::failed(format!("{} outside the band in real time: {list}", outside.len()));
     Err(failure.with_help(if length < LONG_ENOUGH {
-        "a run this short differs by chance from the next: 60s is the length that is held to the bands"
+        "so short a run differs by chance from the next: the bands apply to 60s"
     } else {
-        "look at how late the drive's replies were, which are held to what a machine with nothing else to do \
-         keeps to: another load on this one?"
+        "see how late the drive's replies were: the bands apply to an idle machine. Was this one busy?"
     }))
 }

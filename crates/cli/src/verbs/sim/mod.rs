@@ -52,7 +52,7 @@ pub struct SimArgs {
     /// Write every completion with its stage times
     #[arg(long, value_name = "F.parquet", value_parser = parquet)]
     log: Option<PathBuf>,
-    /// Print the JSON Schema of an experiment and do nothing else
+    /// Print the JSON Schema of an experiment only
     #[arg(long)]
     schema: bool,
 }
@@ -184,8 +184,8 @@ impl SimArgs {
         })
     }
 
-    /// What is wrong with an experiment, behind the file or the overrides that it is in. It is a
-    /// failure wherever it is: the command was understood.
+    /// The error of an experiment, after the file or the overrides that it is in. Exit code 1 in both cases:
+    /// the command was understood.
     fn explain(&self, path: &Path, error: ConfigError) -> Failure {
         if let ConfigError::Read { .. } | ConfigError::Parse { .. } = error
             && let Some(failure) = wrong_file_kind::for_an_experiment(path)
@@ -306,7 +306,7 @@ fn way_out(error: &ConfigError) -> Option<String> {
         | ConfigError::PredictiveScheduler { .. }
         | ConfigError::QueueDepth { .. }
         | ConfigError::Workload { .. } => {
-            Some("`freewheel sim --schema` prints every key there is, and what it is")
+            Some("`freewheel sim --schema` prints every key with its meaning")
         }
         _ => None,
     };

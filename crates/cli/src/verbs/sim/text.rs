@@ -158,7 +158,7 @@ fn host(seen: &Account) -> Table {
     table
 }
 
-/// What it has learned of movements.
+/// The learned margins.
 fn margins(learned: &[MarginInUse]) -> Table {
     let mut table = Table::new("lllrrr");
     table.row(["learned margins", "seek", "cylinders", "margin", "movements", "of them late"]);

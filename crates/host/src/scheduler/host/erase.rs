@@ -1,9 +1,9 @@
-//! Blocks that are to read as zeroes, or are not needed any more.
+//! TRIM and writes of zeroes.
 //!
-//! An erasure has one place in the order of requests that overlap, however large it is, and goes on
-//! there piece by piece: first backups read what is in it, then the device erases it beside the
-//! scheduler's commands, as it takes a flush; or zeroes are written by the scheduler where it cannot make
-//! them. What is not needed any more and cannot be given up stays as it is: TRIM is advice.
+//! An erasure of any length has one place in the order of overlapping requests, and continues there piece
+//! by piece. First, backups read the blocks. Then the device erases them, next to the scheduler's
+//! commands; where the device cannot, the scheduler writes zeroes. TRIM is advice: where the device has
+//! none, the blocks keep their data.
 
 use crate::Client;
 use crate::device::DeviceErrorKind;
@@ -13,24 +13,24 @@ use super::{HostScheduler, RequestOwner};
 use crate::device::{DeviceCommand, DeviceError, DeviceOp};
 use crate::tasks::{EraseCopies, OwnRead, READER_WAIT_MAX};
 
-/// Blocks of 512 B that a device is asked to erase at once: 32 MiB, for it may have to write them.
+/// Blocks of 512 B in one command to erase: 32 MiB, since the device may have to write them.
 const ERASED_AT_ONCE: u64 = 1 << 16;
 
-/// Pieces that the device erases at once. It is not known how long it takes for one, and what it is
-/// given next may wait for all of them.
+/// Pieces that the device erases at once. The time for one is unknown, and the next command may wait for
+/// all of them.
 const PIECES_AT_ONCE: usize = 1;
 
-/// Blocks of 512 B that zeroes are written to at once: 1 MiB, as other requests wait for it.
+/// Blocks of 512 B in one write of zeroes: 1 MiB, since other requests wait for it.
 const WRITTEN_AT_ONCE: u64 = 1 << 11;
 
-/// What a client wants of blocks.
+/// How blocks are erased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Erase {
-    /// It does not need them any more.
+    /// TRIM: the client does not need them any more.
     Trim,
-    /// They are to read as zeroes.
+    /// They read as zeroes afterwards.
     Zeroes {
-        /// Room for later writes is to be kept.
+        /// The device keeps their space allocated for later writes.
         keep: bool,
     },
 }
@@ -40,18 +40,18 @@ pub(crate) struct Erasure {
     how: Erase,
     from: u64,
     to: u64,
-    /// From here on nothing has been erased.
+    /// First block that has not been erased.
     next: u64,
     fua: bool,
     whose: RequestOwner,
-    /// What is to be read before.
+    /// Reads of backups before it.
     copies: EraseCopies,
-    /// The next of it, for which there was no room yet.
+    /// The next of them, which waits for room.
     next_copy: Option<OwnRead>,
     failed: Option<DeviceError>,
 }
 
-/// What the device erases of it by one command.
+/// The part of an erasure in one command of the device.
 pub(crate) struct Piece {
     erasure: u64,
     /// How many of 512 B.
@@ -65,11 +65,11 @@ impl Erasure {
             RequestOwner::Client(client)
             | RequestOwner::Piece { client, .. }
             | RequestOwner::Erasure(client) => client,
-            RequestOwner::Task(_) => unreachable!("no job erases"),
+            RequestOwner::Task(_) => unreachable!("no task erases"),
         }
     }
 
-    /// Whether it is a request of its own.
+    /// Whether it is a whole request of a client.
     pub(crate) fn is_a_clients(&self) -> bool {
         matches!(self.whose, RequestOwner::Client(_))
     }
@@ -105,12 +105,12 @@ impl HostScheduler {
         id
     }
 
-    /// Whether anything is done for it: nobody writes zeroes over what is not needed any more.
+    /// Whether the erasure has an effect: a TRIM that the device cannot do has none.
     pub(crate) fn does(&self, how: Erase) -> bool {
         how != Erase::Trim || self.abilities.trim
     }
 
-    /// Goes on with an erasure: nothing is before it, and nothing of it is under way.
+    /// Continues an erasure that waits for no request and has no command at the device.
     pub(crate) fn erase_on(&mut self, id: u64) {
         let erasure = self.erasures.get_mut(&id).expect("it is not answered");
         while let Some(read) =
@@ -132,7 +132,7 @@ impl HostScheduler {
         self.without_room.remove(&id);
         let (how, start, to) = (erasure.how, Lbn::new(erasure.next), erasure.to);
         let whose = RequestOwner::Erasure(erasure.client());
-        // Where there is no flush, only writes can be asked to be on the media.
+        // Without flushes, writes alone can be made durable.
         let fua = erasure.fua && !self.abilities.flush && how != Erase::Trim;
         if erasure.failed.is_some() || start.get() == to || !self.does(how) {
             return self.all_erased(id);
@@ -154,8 +154,8 @@ impl HostScheduler {
         self.begin(write);
     }
 
-    /// Goes on with the erasures whose next copy somebody can take by now. Whoever takes nothing for too
-    /// long has no backup any more.
+    /// Continues the erasures whose next copy has room by now. A reader without room for too long loses its
+    /// backup.
     pub(crate) fn copy_on(&mut self) {
         let waiting: Vec<(u64, SimTime)> =
             self.without_room.iter().map(|(&id, &since)| (id, since)).collect();
@@ -178,7 +178,7 @@ impl HostScheduler {
         at.min()
     }
 
-    /// How the device does it, if it can.
+    /// The device's command for it, if it has one.
     fn by_device(&self, how: Erase, blocks: u64) -> Option<DeviceOp> {
         match how {
             Erase::Trim => self.abilities.trim.then_some(DeviceOp::Trim { blocks }),
@@ -195,7 +195,7 @@ impl HostScheduler {
     /// The device has erased a piece, or has not.
     pub(crate) fn piece_erased(&mut self, piece: &Piece, result: Result<(), DeviceError>) {
         match result {
-            // It has learnt that it cannot do this; holes are none of it where room is to be kept.
+            // The device cannot do this after all: do not ask again.
             Err(failed) if failed.kind == DeviceErrorKind::NotSupported => match piece.how {
                 Erase::Trim => self.abilities.trim = false,
                 Erase::Zeroes { keep: true } => self.abilities.write_zeroes_kept = false,
@@ -203,7 +203,7 @@ impl HostScheduler {
             },
             result => self.erased(piece.erasure, piece.blocks, result.err()),
         }
-        // One after the other, or those behind a large one would wait for all of it.
+        // In turn: small erasures would otherwise wait for all of a large one.
         while self.erase_commands.len() < PIECES_AT_ONCE
             && let Some(next) = self.erase_later.pop_front()
         {
@@ -212,7 +212,7 @@ impl HostScheduler {
         self.erase_on(piece.erasure);
     }
 
-    /// So many further blocks of 512 B are, or something went wrong.
+    /// The device has erased this many further blocks of 512 B, or has failed.
     pub(crate) fn erased(&mut self, id: u64, blocks: u64, failed: Option<DeviceError>) {
         let erasure = self.erasures.get_mut(&id).expect("it is not answered");
         match failed {
@@ -229,7 +229,7 @@ impl HostScheduler {
         self.answer_erasure(id, None);
     }
 
-    /// Tells the client, and lets those go on that waited.
+    /// Answers the client, and lets the requests continue that waited for the erasure.
     pub(crate) fn answer_erasure(&mut self, id: u64, failed: Option<DeviceError>) {
         let erasure = self.erasures.remove(&id).expect("it is not answered");
         self.written.mark(erasure.from, erasure.to, self.now);

@@ -4,9 +4,9 @@
 //!   request of 32 MiB --> queue of its connection --> pieces of 1 MiB --> order, scheduler, device
 //!                                                     at most 4 MiB of one client at once
 //! ```
-//! Connections of one client give pieces in turn. So nobody waits behind more than a few MiB of another's
-//! requests: neither for the arm, nor for a request that overlaps. Within a connection requests that
-//! overlap keep their order: what overlaps with a queued one is queued behind it.
+//! Connections of one client give pieces in turn. A client therefore waits for at most a few MiB of
+//! another's requests, both for the arm and for a request that overlaps. Requests of one connection that
+//! overlap keep their order: a request that overlaps with a queued one is queued after it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,8 +24,8 @@ pub(crate) const PIECE_BLOCKS: u64 = 1 << 11;
 /// Requests up to this length go to the scheduler at once, in blocks of 512 B: 64 KiB.
 const SMALL_BLOCKS: u64 = 1 << 7;
 
-/// Pieces that the scheduler has of one client are not longer than this together, in blocks of 512 B:
-/// 4 MiB, among which the policy still has a choice.
+/// Most blocks of 512 B that the scheduler has of one client's large requests: 4 MiB, enough pieces for the
+/// policy to choose from.
 const WINDOW_BLOCKS: u64 = 1 << 13;
 
 /// What a request does with its blocks.
@@ -129,7 +129,7 @@ impl LargeRequests {
     }
 
     /// The request of a client that gives the next piece: the first of the connection whose turn it is.
-    /// Erasures give one piece at a time, or small ones would wait for all of a large one.
+    /// Erasures give one piece at a time: small ones would otherwise wait for all of a large one.
     fn next_of(&self, peer: u64) -> Option<(Client, u64)> {
         if self.admitted.get(&peer).is_some_and(|&blocks| blocks >= WINDOW_BLOCKS) {
             return None;
@@ -255,7 +255,7 @@ impl HostScheduler {
         let (start, whose) = (Lbn::new(from), RequestOwner::Piece { of, client });
         match action {
             Action::Erase(how) => {
-                // Behind the last one there is a flush for all, if the device has any.
+                // A flush after the last piece covers all pieces, where the device has flushes.
                 let fua = fua && !self.abilities.flush;
                 self.erase(how, (from, to), fua, whose);
             }
@@ -326,8 +326,7 @@ impl HostScheduler {
         }
     }
 
-    /// The client of a connection has gone, and wants nothing any more: what the device has not begun is
-    /// given up.
+    /// The client of a connection has gone: its requests that the device has not begun are given up.
     pub fn left(&mut self, connection: u64, now: SimTime) {
         self.now = self.now.max(now);
         let left =
@@ -365,14 +364,14 @@ impl HostScheduler {
         of_it.rev().map(|(&id, _)| id).collect()
     }
 
-    /// Takes a request back that the device has nothing of; false if it has.
+    /// Takes back a request of which the device has no part yet; false if it has.
     fn withdraw(&mut self, id: u64) -> bool {
         let place = self.pending[&id].place;
         self.order.waits(place) || self.scheduler.withdraw(id, self.now, self.tasks.planner())
     }
 }
 
-/// By how much a piece counts: that of an erasure takes a device no longer than one of data.
+/// Share of the window that a piece takes; a piece of an erasure takes a device as little time as data.
 fn cost(from: u64, to: u64) -> u64 {
     (to - from).min(PIECE_BLOCKS)
 }

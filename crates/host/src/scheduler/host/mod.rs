@@ -1,4 +1,4 @@
-//! Requests in, commands out, and the data between them: all of a server but its clock, its threads
+//! Requests in, device commands out, and the data between them: a whole server but its clock, its threads
 //! and its device.
 
 mod erase;
@@ -26,33 +26,57 @@ use crate::device::{Abilities, DeviceCommand, DeviceError, DeviceOp};
 use crate::predict::PredictionMonitor;
 use crate::tasks::{CommandData, OwnRead, ServedTasks};
 
-/// What a client asks for.
+/// A client's request. `start` is its first block of 512 B, `blocks` their number; with `fua` the blocks
+/// are on the media before the answer.
 #[derive(Debug)]
 pub enum Request {
-    /// Blocks, with room for what is read or what is written.
-    Transfer { op: Op, start: Lbn, data: Vec<u8>, fua: bool },
-    /// So many blocks of 512 B are to be read, for what the device keeps of them.
-    Cache { start: Lbn, blocks: u64 },
-    /// So many blocks of 512 B are to be erased.
-    Erase { how: Erase, start: Lbn, blocks: u64, fua: bool },
-    /// Everything that has been answered is to be on the media.
+    /// Reads into `data`, or writes it.
+    Transfer {
+        /// Read or write.
+        op: Op,
+        /// First block.
+        start: Lbn,
+        /// Whole blocks: the data to write, or a buffer to read into.
+        data: Vec<u8>,
+        /// Force unit access.
+        fua: bool,
+    },
+    /// Reads blocks of 512 B, so that the device keeps them in its cache.
+    Cache {
+        /// First block.
+        start: Lbn,
+        /// Their number.
+        blocks: u64,
+    },
+    /// Erases blocks of 512 B.
+    Erase {
+        /// TRIM, or zeroes.
+        how: Erase,
+        /// First block.
+        start: Lbn,
+        /// Their number.
+        blocks: u64,
+        /// Force unit access.
+        fua: bool,
+    },
+    /// Puts every answered write on the media.
     Flush,
 }
 
-/// What a client is told: the data of a read.
+/// A request's number and its outcome: the data of a read.
 pub type Answer = (u64, Result<Vec<u8>, DeviceError>);
 
-/// Who is told of the end of a request.
+/// Owner of a request, which hears of its end.
 #[derive(Clone)]
-enum RequestOwner {
+pub(crate) enum RequestOwner {
     Client(Client),
-    /// A piece of a client's large request.
+    /// Part of a client's large request.
     Piece {
         of: u64,
         client: Client,
     },
     Task(OwnRead),
-    /// The one that has its place, of a client.
+    /// The erasure that has its place, of this client.
     Erasure(Client),
 }
 
@@ -60,22 +84,22 @@ enum RequestOwner {
 struct Pending {
     op: Op,
     start: Lbn,
-    /// How many of 512 B.
+    /// Of 512 B.
     blocks: u64,
-    /// Of a write until it is sent.
+    /// Data of a write until it is sent, or of a read.
     data: Vec<u8>,
     fua: bool,
     arrival: SimTime,
     failed: Option<DeviceError>,
-    /// The scheduler has nothing more to do for it.
+    /// The scheduler has completed all its commands.
     is_over: bool,
-    /// Parts of it at the device again.
+    /// Parts that the device is asked for again.
     retries: u32,
-    /// What has come of it when it was sent in parts: `start..end` of 512 B.
+    /// The last part that has come, `start..end` of 512 B, of a read in parts.
     come: Option<(u64, u64)>,
     whose: RequestOwner,
-    /// Whose place in the order it has: its own, that of a read that failed and of which it reads a
-    /// half, or that of an erasure.
+    /// Its place in the order: its own, that of the failed read of which it is a half, or that of the
+    /// erasure that it belongs to.
     place: u64,
 }
 
@@ -95,25 +119,25 @@ struct Divided {
     failures: u32,
 }
 
-/// Reads that may fail in one place of the order. A bad sector in 1 MiB, which is the most that is read
-/// at once before a write, is told from all others by 12 of them, so five are; the device takes its time
-/// to give each of them up, and the client waits.
+/// Reads that may fail in one place of the order. A client waits meanwhile, and the device takes its
+/// time for each failure. By halves 12 reads tell one bad sector from all others in 1 MiB, the longest
+/// read before a write; so five bad sectors are found.
 const FAILURES_MAX: u32 = 64;
 
-/// Makes each decision of the planner that it is given.
+/// Runs each decision of the planner, and may measure its time.
 pub type Decide = Box<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 /// Schedules requests and free work for one device.
 pub struct HostScheduler {
     scheduler: PredictiveScheduler,
     abilities: Abilities,
-    /// Why nothing will be done any more.
+    /// The error with which the device went away.
     gone: Option<DeviceError>,
     tasks: ServedTasks,
     decide: Decide,
     written: WrittenRegions,
     order: OverlapOrder,
-    /// Places in the order of reads that failed and are read again in halves.
+    /// Places in the order whose read failed and is repeated in halves.
     divided: BTreeMap<u64, Divided>,
     pending: BTreeMap<u64, Pending>,
     erasures: BTreeMap<u64, Erasure>,
@@ -121,22 +145,22 @@ pub struct HostScheduler {
     next_request: u64,
     at_device: BTreeMap<u64, Command>,
     flushes: Flushes,
-    /// Pieces of erasures at the device, by their command, and whose they are.
+    /// Pieces of erasures at the device, by their command.
     erase_commands: BTreeMap<u64, Piece>,
-    /// Erasures that have a piece for the device, which has enough of them; next first.
+    /// Erasures with a piece ready, while the device has enough pieces; next first.
     erase_later: VecDeque<u64>,
-    /// Erasures before which somebody has to take data, and since when.
+    /// Erasures that wait for a reader of a backup to take data, and since when.
     without_room: BTreeMap<u64, SimTime>,
     next_own: u64,
-    /// Foreground parts of commands that failed, to be tried without free work.
+    /// Foreground parts whose command failed with free work in it; each is tried again alone.
     again: VecDeque<Part>,
     out: VecDeque<DeviceCommand>,
     answers: Vec<Answer>,
     responses: Distribution,
-    /// How far commands ended from where they were predicted to, either way.
+    /// Prediction errors of commands, without their sign.
     errors: Distribution,
     prediction_monitor: PredictionMonitor,
-    /// Clients' requests that are not answered, and when there were none any more.
+    /// Clients' requests that are not answered, and when the last one was.
     clients: u32,
     idle_since: SimTime,
     /// ServedTasks make no reads of their own any more.
@@ -144,23 +168,24 @@ pub struct HostScheduler {
     now: SimTime,
 }
 
-/// Whoever waits for the media to have what was written. The device has one flush at a time, or a client
-/// that asks for one after the other would keep it from everything else.
+/// Requests that wait for written data to be on the media. The device has one flush at a time: a client
+/// that sends flush after flush would keep the device from everything else.
 #[derive(Default)]
 struct Flushes {
-    /// The command, and the requests that came before it.
+    /// The command, and the requests that it answers.
     at_device: Option<(u64, Vec<u64>)>,
-    /// Requests that came after it: for the next one.
+    /// Requests for the next flush.
     waiting: Vec<u64>,
 }
 
-/// Whose turns reads of promoted tasks have: no connection has this number.
+/// The client of promoted tasks' reads in the fair queue: no connection has this number.
 const PROMOTED: Client = Client::alone(u64::MAX);
 
-/// Numbers of commands that the scheduler knows nothing of.
+/// Numbers of commands that do not come from the predictive scheduler begin here.
 pub const OWN_COMMANDS: u64 = 1 << 62;
 
 impl HostScheduler {
+    /// A scheduler for a device with these abilities; `decide` runs each decision of the planner.
     pub fn new(
         scheduler: PredictiveScheduler,
         tasks: ServedTasks,
@@ -199,50 +224,58 @@ impl HostScheduler {
         }
     }
 
+    /// Counts of commands, gaps and prediction errors.
     pub fn account(&self) -> &Account {
         self.scheduler.account()
     }
 
+    /// The learned margins of free work.
     pub fn margins(&self) -> Vec<MarginInUse> {
         self.scheduler.margins()
     }
 
-    /// What decisions about gaps have cost.
+    /// Cost of the decisions about gaps.
     pub fn effort(&self) -> Effort {
         self.tasks.effort()
     }
 
+    /// The background tasks.
     pub fn tasks(&self) -> &ServedTasks {
         &self.tasks
     }
 
+    /// The background tasks, to change them.
     pub fn tasks_mut(&mut self) -> &mut ServedTasks {
         &mut self.tasks
     }
 
+    /// Where clients have written, and when.
     pub fn written(&self) -> &WrittenRegions {
         &self.written
     }
 
+    /// Prediction errors of commands, without their sign.
     pub fn errors(&self) -> &Distribution {
         &self.errors
     }
 
+    /// How many commands meet their prediction.
     pub fn prediction_monitor(&self) -> &PredictionMonitor {
         &self.prediction_monitor
     }
 
+    /// Response times of clients' requests.
     pub fn responses(&self) -> &Distribution {
         &self.responses
     }
 
-    /// Why the device does nothing any more, if it does not.
+    /// The error with which the device went away, if it did.
     pub fn gone(&self) -> Option<&DeviceError> {
         self.gone.as_ref()
     }
 
-    /// The device is gone: every request of every client fails, those that are at it too, and nothing is
-    /// sent to it any more. What it still says of a command is not heard.
+    /// The device is gone: all requests of clients fail, those at the device included. Later commands
+    /// are not sent, and late completions are ignored.
     pub fn device_gone(&mut self, why: DeviceError) {
         self.tasks.lose(&why.message, self.now);
         if self.gone.is_some() {
@@ -275,7 +308,7 @@ impl HostScheduler {
         self.gone = Some(why);
     }
 
-    /// Whether nothing waits and nothing is at the device.
+    /// Whether no request waits and no command is at the device.
     pub fn is_idle(&self) -> bool {
         self.pending.is_empty()
             && self.at_device.is_empty()
@@ -284,12 +317,12 @@ impl HostScheduler {
             && self.large.is_empty()
     }
 
-    /// From now on only what clients want is begun.
+    /// Begins only clients' requests from now on.
     pub fn close(&mut self) {
         self.is_closing = true;
     }
 
-    /// When [`Self::next_command`] has something to decide, if nothing happens before.
+    /// When [`Self::decide_next`] is due next, if no event comes before.
     pub fn decides_at(&self) -> Option<SimTime> {
         if self.gone.is_some() {
             return None;
@@ -299,28 +332,27 @@ impl HostScheduler {
         self.scheduler.decides_at().into_iter().chain(idle).chain(expires).min()
     }
 
-    /// When the next command has to be decided on, if one has not been for that long: what is done in idle
-    /// time is never due.
+    /// When the next decision about a command is due. Work in idle time is never due.
     pub fn command_due(&self) -> Option<SimTime> {
         self.scheduler.decides_at().filter(|_| self.gone.is_none())
     }
 
-    /// The device has come back with something while free work was looked for, before it was expected to.
+    /// The device completed a command during the search for free work, before its predicted end.
     pub fn overtaken(&mut self) {
         self.scheduler.overtaken();
     }
 
-    /// Since when no client's request is there.
+    /// Begin of the time without clients' requests; None while there is one.
     pub fn idle_since(&self) -> Option<SimTime> {
         (self.clients == 0 && !self.is_closing).then_some(self.idle_since)
     }
 
-    /// What has been answered since the last call.
+    /// Takes the answers since the last call.
     pub fn answers(&mut self) -> std::vec::Drain<'_, Answer> {
         self.answers.drain(..)
     }
 
-    /// A request of a client has come at `now`; the number it is answered with.
+    /// Takes a client's request that arrived at `now`; returns the number of its answer.
     pub fn arrived(&mut self, request: Request, client: Client, now: SimTime) -> u64 {
         self.now = self.now.max(now);
         self.clients += 1;
@@ -379,8 +411,8 @@ impl HostScheduler {
         self.next_request - 1
     }
 
-    /// What has to be read before a client's write goes before it: requests that overlap keep their
-    /// order.
+    /// Begins the reads of backups before a client's write; the order of overlapping requests keeps them
+    /// before it.
     fn prepare_write(&mut self, start: u64, blocks: u64) {
         let (from, to) = (start, start + blocks);
         self.written.mark(from, to, self.now);
@@ -394,7 +426,7 @@ impl HostScheduler {
         self.take(Op::Read, read.start, data, false, RequestOwner::Task(read));
     }
 
-    /// Takes a transfer of a client or a task.
+    /// Takes a transfer of a client or a task; returns its number.
     fn take(&mut self, op: Op, start: Lbn, data: Vec<u8>, fua: bool, whose: RequestOwner) -> u64 {
         let place = self.next_request;
         let id = self.add(op, start, data, fua, whose, place);
@@ -433,20 +465,20 @@ impl HostScheduler {
         id
     }
 
-    /// The number of a command that the scheduler knows nothing of.
+    /// The next number of a command that does not come from the predictive scheduler.
     fn own_command(&mut self) -> u64 {
         self.next_own += 1;
         self.next_own - 1
     }
 
-    /// What the device is to do for everything before it to be on the media. What it covers has been
-    /// answered, so it waits for no request, and for no flush but the one that is at the device.
+    /// Asks for a flush. All requests before it have been answered, so it waits only for a flush that is at
+    /// the device already.
     fn flush(&mut self, request: u64) {
         self.flushes.waiting.push(request);
         self.flush_on();
     }
 
-    /// One flush is enough for all that wait when it begins.
+    /// Sends one flush for all that wait.
     fn flush_on(&mut self) {
         if self.flushes.at_device.is_some() || self.flushes.waiting.is_empty() {
             return;
@@ -457,7 +489,7 @@ impl HostScheduler {
         self.out.push_back(DeviceCommand { id, what, start, data: Vec::new() });
     }
 
-    /// Nothing that it overlaps with is before it any more.
+    /// Hands a request that waits for no other to the scheduler.
     fn begin(&mut self, id: u64) {
         if self.erasures.contains_key(&id) {
             return self.erase_on(id);
@@ -475,7 +507,7 @@ impl HostScheduler {
         self.scheduler.arrived(request, client, self.now, self.tasks.planner());
     }
 
-    /// From now on decisions take so long.
+    /// Sets how long decisions take.
     pub fn decisions_take(&mut self, deciding: Deciding) {
         self.scheduler.decisions_take(deciding);
     }
@@ -551,7 +583,7 @@ impl HostScheduler {
         pending.data[range].to_vec()
     }
 
-    /// A foreground part by itself, whose command failed with free work in it.
+    /// Reads a foreground part again, alone, after a command with free work in it failed.
     fn retry(&mut self, part: Part) -> DeviceCommand {
         let id = self.own_command();
         let Part { start, blocks, .. } = part;
@@ -575,7 +607,7 @@ impl HostScheduler {
             return;
         }
         if let Some((_, requests)) = self.flushes.at_device.take_if(|(flush, _)| *flush == id) {
-            // A system tells of a lost write once: it may be one that a flush that waits was to cover.
+            // A system reports a lost write once. The waiting flushes may have to cover that write: they fail too.
             let told = match result.is_err() {
                 true => std::mem::take(&mut self.flushes.waiting),
                 false => Vec::new(),
@@ -592,7 +624,7 @@ impl HostScheduler {
         let part = command.foreground;
         let done = (id < OWN_COMMANDS).then(|| self.finished(&command, &result, at)).flatten();
         match (&result, part) {
-            // It may be what was read beside it that failed.
+            // The free work in the command may have failed instead: try the part alone.
             (Err(_), Some(part)) if !command.runs.is_empty() => {
                 self.again.push_back(part);
                 self.pending.get_mut(&part.sequence).expect("it is not answered").retries += 1;
@@ -613,7 +645,7 @@ impl HostScheduler {
         }
     }
 
-    /// Tells the scheduler that a command has come back, and the tasks what it has brought them.
+    /// Tells the scheduler that a command has completed, and the tasks which data it brought.
     fn finished(
         &mut self,
         command: &Command,
@@ -731,7 +763,7 @@ impl HostScheduler {
         }
     }
 
-    /// Nothing is under way in a place of the order. An erasure may not be done with it.
+    /// Frees a place in the order that has no command under way; an erasure may continue in it.
     fn place_is_free(&mut self, place: u64) {
         if self.erasures.contains_key(&place) {
             return self.erase_on(place);
@@ -741,8 +773,8 @@ impl HostScheduler {
         }
     }
 
-    /// A read of a task has come back. Where it failed and a write waits for it, its halves are read in
-    /// its place, so that the write goes on waiting.
+    /// A read of a task has completed. If it failed while a write waits for it, its halves are read in its
+    /// place, and the write continues to wait.
     fn read_done(&mut self, own: &OwnRead, place: u64, data: Option<Vec<u8>>) {
         let mut divided = self.divided.remove(&place).unwrap_or_default();
         divided.left = divided.left.saturating_sub(1);

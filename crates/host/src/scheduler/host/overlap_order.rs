@@ -99,7 +99,7 @@ mod tests {
             };
             for (at, one) in running.iter().enumerate() {
                 assert!(running[at + 1..].iter().all(|other| !conflict(one, other)));
-                // Nothing that came before it and conflicts is still waiting.
+                // All earlier requests that conflict with it have ended.
                 let before = (0..*one).filter(|other| conflict(other, one));
                 let waits = before.filter(|other| !ended.contains(other)).count();
                 assert_eq!(waits, 0, "{one}");

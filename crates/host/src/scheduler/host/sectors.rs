@@ -1,4 +1,4 @@
-//! Reads in whole sectors of the device, for blocks that need not be any.
+//! Reads of whole sectors of the device, for blocks that are smaller.
 
 use crate::Command;
 use freewheel_units::{Lbn, Op};
@@ -6,7 +6,7 @@ use freewheel_units::{Lbn, Op};
 use super::{HostScheduler, bytes_of};
 
 impl HostScheduler {
-    /// The sectors that these blocks of 512 B lie in, as blocks: free work may end amid them.
+    /// The sectors that hold these blocks of 512 B, as blocks: free work may end inside a sector.
     pub(crate) fn whole_sectors(&self, start: Lbn, blocks: u32) -> (Lbn, u32) {
         let sector = u64::from(self.abilities.sector_blocks());
         let from = start.get() - start.get() % sector;

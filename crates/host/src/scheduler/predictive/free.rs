@@ -19,7 +19,7 @@ pub(crate) struct FreeCommand {
     pub start: Lbn,
     pub blocks: u32,
     pub runs: Vec<FreeRun>,
-    /// It goes on into the foreground request behind it.
+    /// It continues into the foreground request that follows.
     pub is_merged: bool,
 }
 
@@ -53,7 +53,7 @@ impl FreeCommand {
         self.runs.iter().map(|run| run.blocks).sum()
     }
 
-    /// Goes on to the end of `run`, through what lies between.
+    /// Extends the command to the end of `run`, over the blocks between.
     fn extend(&mut self, run: &FreeRun) {
         self.blocks = (run.start.get() + u64::from(run.blocks) - self.start.get()) as u32;
         self.runs.push(*run);
@@ -99,7 +99,7 @@ impl PredictiveScheduler {
         if head != at_once {
             let due = gap.opportunity.due;
             gap = self.gap_before(head, &first, (start, op));
-            // Whoever waits for the request does not wait for a search.
+            // A client that waits for the drive should not wait for a search too.
             if gap.opportunity.due > due {
                 return Filling::default();
             }
@@ -126,8 +126,8 @@ impl PredictiveScheduler {
         Filling { free: commands.into(), merged, has_sent: false }
     }
 
-    /// Whether free work has not delayed the foreground beyond what is allowed, and surprises do not
-    /// outnumber the ends of commands that were foreseen: of surprises nobody knows what they cost.
+    /// Whether free work has kept its budget of delays, and more commands met their prediction than not.
+    /// The cost of an unpredicted end is unknown, so that it cannot be charged to the budget.
     fn may_risk(&mut self) -> bool {
         let is_paid = self.learner.as_ref().is_none_or(Learner::may_risk);
         let may = is_paid && self.trust >= TRUST_MAX / 2;

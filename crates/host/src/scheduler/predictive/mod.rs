@@ -1,16 +1,21 @@
-//! Freeblock scheduling outside a drive, which is seen only as commands and the times of their ends.
+//! Freeblock scheduling in front of a drive that shows only commands and the times of their ends.
 //!
-//! fast02 section 4. A foreground policy picks requests by predicted positioning time. At most two
-//! commands are at the drive, so that it always has the next one and never a choice; then the end of
-//! one command is the beginning of the next, and neither bus nor command processing shows. The gap
-//! between a request at the drive and the next one is filled by a [`Planner`], and what it plans goes
-//! to the drive as commands in between. What ends is held against its prediction: media commands end
-//! at an angle that is known, so the spindle is followed, and an end elsewhere tells of a buffer or of
-//! something the drive did for itself.
+//! fast02 section 4. A foreground policy picks requests by predicted positioning time. The drive has at
+//! most two commands: always the next one, and no choice. The end of one command is then the beginning of
+//! the next, and neither bus nor command processing shows. A [`Planner`] fills the gap between the
+//! request at the drive and the next one; its plan goes to the drive as commands in between:
 //!
-//! Goals: the state after a surprise is right again one command later; free work only when the
-//! prediction it rests on can be trusted.
-//! Non-goals: data, which whoever owns the commands moves; retries.
+//! ```text
+//!   at the drive   |--request A--|                        |--request B--|
+//!   gap                          |seek|..latency..........|
+//!   with free work |--request A--|seek|--free read--|seek.|--request B--|
+//! ```
+//! Each end is compared with its prediction. Media commands end at a known angle, from which the spindle
+//! is followed. An end elsewhere tells of a buffer, or of activity of the drive's own.
+//!
+//! Goals: one command after a surprise the state is right again; free work rests only on predictions that
+//! can be trusted.
+//! Non-goals: moving data, retries.
 
 mod free;
 
@@ -30,8 +35,8 @@ use freewheel_model::drive::spec::ByOp;
 use freewheel_model::drive::{Departure, Drive, RemainingAccess, Sectors, Target};
 use freewheel_model::sched::{Moment, ParsePolicyError, Policy, PolicySpec, Waiting};
 
-/// Surprises in a row after which nothing is foreseen any more; free work takes half as much trust.
-/// Assumed: half a second of a busy drive, so that a burst of hits in its buffer does not end free work.
+/// Surprises in a row after which the scheduler trusts no prediction; free work needs half of the trust.
+/// Assumed: half a second of a busy drive, so that a burst of buffer hits does not end free work.
 const TRUST_MAX: u32 = 64;
 
 /// A command at the drive.
@@ -87,7 +92,7 @@ pub struct PredictiveScheduler {
     /// From sending a command to an idle drive until the head moves.
     turnaround: ByOp<SimDuration>,
     read_write_switch: SimDuration,
-    /// Requests are cut at multiples of so many blocks.
+    /// Requests are cut at multiples of this number of blocks.
     sector_blocks: u32,
     /// Of the media, as far as they are known.
     sectors: Sectors,
@@ -98,7 +103,7 @@ pub struct PredictiveScheduler {
     fair_queue: FairQueue,
     waiting: BTreeMap<u64, Pending>,
     next: Option<Next>,
-    /// What is left of a request of which the first part has been sent.
+    /// The rest of a request whose first part has been sent.
     rest: Option<(Part, Op)>,
     /// Whether the last plan was to do something.
     has_work: bool,
@@ -108,11 +113,11 @@ pub struct PredictiveScheduler {
     /// When the drive has processed all that has been sent, in the host's time.
     processed: SimTime,
     clock: Clock,
-    /// Behind the last command that has come back.
+    /// The head after the last completed command.
     head: Head,
     /// When that came back.
     ended: SimTime,
-    /// Ends that were foreseen less surprises, of late; behind a surprise an end is neither.
+    /// Ends as predicted less surprises; an end right after a surprise counts as neither.
     trust: u32,
     /// The gap of the free work that came back last, while the request behind it has not come back.
     gap: Option<OpenGap>,
@@ -164,16 +169,16 @@ impl PredictiveScheduler {
         })
     }
 
-    /// The same for a drive with sectors of so many blocks, which foreground requests keep to: none is
-    /// cut amid a sector. Free work is not held to them.
+    /// The same for a drive with sectors of `blocks`: no foreground request is cut inside a sector. Free
+    /// work ignores them.
     #[must_use]
     pub fn with_sectors_of(self, blocks: u32) -> Self {
         Self { sector_blocks: blocks, ..self }
     }
 
-    /// The same for a drive whose media have these sectors: a write of a part of one is expected to take
-    /// a read and a turn more, and no request is cut amid one. Those of which the drive's blocks make no
-    /// whole number are none of its, and what was known before holds.
+    /// The same for a drive whose media have these sectors. A write of a part of a sector is predicted to
+    /// take a read and a turn more, and no request is cut inside a sector. Sectors that do not divide the
+    /// drive into whole ones are ignored.
     #[must_use]
     pub fn with_media_sectors(self, sectors: Sectors) -> Self {
         let is_whole = self.drive.blocks().get().is_multiple_of(sectors.blocks().into());
@@ -218,7 +223,7 @@ impl PredictiveScheduler {
         planner.foreground(ForegroundEvent::Arrived { request: &request, at: now });
     }
 
-    /// Nobody wants a foreground request any more. False if it has been picked, and goes on.
+    /// Takes a foreground request back. False if it has been picked, and continues.
     pub fn withdraw(&mut self, sequence: u64, now: SimTime, planner: &mut dyn Planner) -> bool {
         if !self.waiting.get(&sequence).is_some_and(|pending| pending.waits) {
             return false;
@@ -251,12 +256,12 @@ impl PredictiveScheduler {
         Waiting { target, arrival: pending.arrival, sequence, fua: false }
     }
 
-    /// From now on decisions take so long.
+    /// Sets how long decisions take.
     pub fn decisions_take(&mut self, deciding: Deciding) {
         self.deciding = deciding;
     }
 
-    /// So long before the drive needs a command it is decided on.
+    /// How long before the drive needs a command its decision begins.
     pub fn decides_before(&self) -> SimDuration {
         self.spec.lead_time.max(self.deciding.most)
     }
@@ -288,8 +293,8 @@ impl PredictiveScheduler {
         self.in_flight.len() < self.spec.queue_depth as usize
     }
 
-    /// The next command to send at `now`, of what has been [decided](Self::decide); None when the drive
-    /// has enough or nothing is decided.
+    /// The next command to send at `now`, as [decided](Self::decide); None when the drive has enough
+    /// commands or none is decided.
     pub fn next_command(&mut self, now: SimTime) -> Option<Command> {
         if !self.has_room() {
             return None;
@@ -322,7 +327,7 @@ impl PredictiveScheduler {
         Some(self.send(command, Some(part), is_behind_free, now))
     }
 
-    /// When [`Self::decide`] has to be called although nothing has arrived or come back.
+    /// When [`Self::decide`] has to be called, if no request arrives and no command ends before.
     pub fn decides_at(&self) -> Option<SimTime> {
         self.decides_at
     }
@@ -336,7 +341,7 @@ impl PredictiveScheduler {
         is_early
     }
 
-    /// So long before the drive needs its next command; None when it needs one now.
+    /// The time `before` the drive needs its next command; None when the drive needs one now.
     fn before_needed(&self, before: SimDuration) -> Option<SimTime> {
         let ends_ns = self.in_flight.back()?.prediction.end.at.ns();
         let needed_ns = ends_ns.saturating_sub(self.turnaround.of(Op::Write).ns());
@@ -400,8 +405,7 @@ impl PredictiveScheduler {
         Head { at: head.at.max(ready), ..head }
     }
 
-    /// Picks the next foreground request, or goes on with the last one, and plans what to do before
-    /// it.
+    /// Picks the next foreground request, or the rest of the last one, and plans the gap before it.
     fn choose(
         &mut self,
         now: SimTime,
@@ -417,8 +421,8 @@ impl PredictiveScheduler {
         Some(())
     }
 
-    /// The next foreground request. A drive that would begin amid its blocks gets them in two
-    /// commands while there is free work: most of a turn lies between them.
+    /// The next foreground request. A drive whose head would arrive in the middle of the request gets it as
+    /// two commands while there is free work: most of a turn lies between them, and is a gap.
     fn pick(&mut self, now: SimTime) -> Option<(Part, Op)> {
         let head = self.tail(now, Op::Read);
         let drive = Arc::clone(&self.drive);
@@ -504,8 +508,8 @@ impl PredictiveScheduler {
         whole.target.start > target.start && first.wait + margin < period
     }
 
-    /// A command has come back that `ended` at that time, which is told `now`: whoever was busy meanwhile
-    /// hears of it late. What planners hear of it has the host's time. Panics when it is not at the drive.
+    /// A command has completed at `ended`; a busy caller tells so later, at `now`. Planners get `now`.
+    /// Panics when the command is not at the drive.
     pub fn finished(
         &mut self,
         id: u64,
@@ -562,8 +566,8 @@ impl PredictiveScheduler {
         Finished { command, done, head, error_ns }
     }
 
-    /// Whether it reads for a promoted task alone: blocks that follow on each other, which a buffer
-    /// answers, so that surprises say nothing of what the drive does with others.
+    /// Whether a command reads for a promoted task alone. Its blocks are sequential, and a buffer answers
+    /// them: such surprises do not show how the drive treats other commands.
     fn is_promoted(&self, command: &Command) -> bool {
         let pending = command.foreground.and_then(|part| self.waiting.get(&part.sequence));
         pending.is_some_and(|pending| pending.request.promotion.is_some())
@@ -573,7 +577,7 @@ impl PredictiveScheduler {
     /// began to process it.
     fn learn(&mut self, command: &Command, taken_up: SimTime, observed: &Observed) {
         let Some(learner) = &mut self.learner else { return };
-        // A drive that begins amid its blocks when it is late ends before a whole turn is over.
+        // A drive that reads from the middle of the request when it is late ends within the turn.
         let is_late = observed.turns == 1;
         if !(is_late || observed.turns == 0 && observed.is_plausible) {
             return;
@@ -593,8 +597,8 @@ impl PredictiveScheduler {
         learner.moved(&Movement { op: target.op, from, to, slack, is_late });
     }
 
-    /// Holds a foreground command behind free work, which has come back at `now`, against what it would
-    /// have done without. `here` is a gap in which there is this command alone.
+    /// Compares the end of a foreground command after free work, at `now`, with the predicted end without
+    /// free work. `here` is the gap if this command is alone in it.
     fn count_delay(&mut self, command: &Command, here: OpenGap, now: SimTime) {
         let is_free = !command.runs.is_empty();
         let before = self.gap.take();
@@ -625,8 +629,8 @@ impl PredictiveScheduler {
         }
     }
 
-    /// A command ended where the media would not have: the head is where it was, or nobody knows
-    /// where. The end of the next one says more.
+    /// A command ended where the media could not have ended it. The head is where it was, or elsewhere; the
+    /// end of the next command tells.
     fn surprise(&mut self, now: SimTime, observed: &Observed) {
         self.account.surprises += u64::from(self.clock.is_known());
         self.head.at = self.head.at.max(self.clock.model(now));
@@ -647,7 +651,7 @@ impl PredictiveScheduler {
         }
     }
 
-    /// Tells the planner what has been moved; the foreground request that is done thereby.
+    /// Tells the planner which blocks have been moved. Returns the foreground request that is now done.
     fn tell(
         &mut self,
         command: &Command,

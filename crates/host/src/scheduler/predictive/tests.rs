@@ -1,4 +1,4 @@
-//! What ends of commands are taken for, whatever the order in which they come back, and what is sent
+//! How ends of commands are judged in any order of completion, and what is sent
 //! where deciding takes time.
 
 use super::*;
@@ -57,7 +57,7 @@ fn taught_and_counted(drive: &Drive, starts: [u64; 2], place: usize) -> (bool, b
     let InFlight { command, prediction, .. } = &host.in_flight[place];
     let now = host.clock.host(prediction.end.at) + drive.rotation().period();
     let finished = host.finished(command.id, now, now, &mut NoPlanner);
-    assert!(host.gap.is_none(), "the request behind the free work may be over");
+    assert!(host.gap.is_none(), "the request after the free work may be over");
     untaught.worked(finished.head);
     let learner = host.learner.unwrap();
     let is_taught = format!("{learner:?}") != format!("{untaught:?}");
@@ -100,7 +100,7 @@ fn trust_behind_surprises(drive: &Drive, promotion: Option<PromotionId>) -> u32 
 }
 
 #[test]
-fn surprises_cost_trust_and_those_of_promoted_reads_none() {
+fn surprises_cost_trust_except_those_of_promoted_reads() {
     let drive = atlas10k();
     let (mut tasks, scan) = scan(&drive);
     let promoted = tasks.promote_next(scan, Lbn::ZERO, 8).unwrap().unwrap();
@@ -109,7 +109,7 @@ fn surprises_cost_trust_and_those_of_promoted_reads_none() {
 }
 
 #[test]
-fn ends_of_promoted_reads_that_were_foreseen_earn_no_trust() {
+fn predicted_ends_of_promoted_reads_earn_no_trust() {
     let drive = atlas10k();
     let (mut tasks, scan) = scan(&drive);
     let promoted = tasks.promote_next(scan, Lbn::ZERO, 8).unwrap().unwrap().id;
@@ -129,7 +129,7 @@ fn ends_of_promoted_reads_that_were_foreseen_earn_no_trust() {
 }
 
 #[test]
-fn a_drive_that_waits_gets_its_request_in_time_however_long_most_decisions_take() {
+fn an_idle_drive_gets_its_request_in_time_despite_slow_decisions() {
     let drive = atlas10k();
     let (mut searched, mut at_once) = (0, 0);
     let (mut tasks, _) = scan(&drive);
@@ -144,7 +144,7 @@ fn a_drive_that_waits_gets_its_request_in_time_however_long_most_decisions_take(
                 true
             };
             assert!(host.decide(SimTime::ZERO, &mut tasks, &mut may_go_on));
-            // Nobody waits for a search that is not made.
+            // Without a search the request waits for none.
             let now = if by.is_some() { SimTime::ZERO + takes } else { SimTime::ZERO };
             assert!(by.is_none_or(|by| by == SimTime::ZERO + usual));
             while let Some(free) = host.next_command(now).filter(|it| it.foreground.is_none()) {
@@ -168,8 +168,7 @@ fn a_drive_that_waits_gets_its_request_in_time_however_long_most_decisions_take(
 }
 
 #[test]
-fn while_the_drive_is_busy_it_is_decided_as_early_as_decisions_take_and_searched_until_it_needs_it()
-{
+fn decisions_for_a_busy_drive_begin_early_and_search_until_it_needs_them() {
     let drive = atlas10k();
     let (mut tasks, _) = scan(&drive);
     for most in [0, 300, 700, 2000].map(SimDuration::from_us) {
@@ -208,7 +207,7 @@ fn in_order(drive: &Drive) -> PredictiveScheduler {
 }
 
 #[test]
-fn an_end_that_is_told_late_is_as_good_as_one_that_is_told_at_once() {
+fn an_end_reported_late_counts_as_one_reported_at_once() {
     let drive = atlas10k();
     let [at_once, late] = [0, 3_000_000].map(|late_ns| {
         let mut host = in_order(&drive);
@@ -224,7 +223,7 @@ fn an_end_that_is_told_late_is_as_good_as_one_that_is_told_at_once() {
 }
 
 #[test]
-fn what_was_decided_when_the_drive_came_back_too_soon_is_sent_without_free_work() {
+fn a_decision_overtaken_by_a_completion_is_sent_without_free_work() {
     let drive = atlas10k();
     let (mut tasks, _) = scan(&drive);
     let mut with_free_work = 0;

@@ -20,7 +20,7 @@ const BUFFER_BYTES: usize = 16 << 10;
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub enum ConnectError {
-    /// Nobody there, or TLS failed.
+    /// No server answers, or TLS failed.
     #[error("{uri}: {source}")]
     System {
         /// The server.
@@ -69,7 +69,7 @@ fn way_out(refused: &codec::Refused) -> &'static str {
     if refused.error == OptionError::TlsReqd {
         "; write nbds for nbd in the URI, and tls-certificates=DIR"
     } else if refused.option == OptionCode::STARTTLS {
-        "; without TLS nothing is sent to it: write nbd for nbds if you do not need it"
+        "; without TLS the client sends no request: write nbd for nbds if TLS is not needed"
     } else {
         ""
     }
@@ -111,7 +111,7 @@ fn unix(socket: &str) -> io::Result<UnixStream> {
     }
 }
 
-/// What there is to connect to, and how long that may take.
+/// The connection to make, and the time for it.
 struct Negotiation<'a> {
     uri: &'a Uri,
     limits: &'a ClientLimits,
@@ -127,7 +127,7 @@ impl Negotiation<'_> {
         }
     }
 
-    /// What is left of the time.
+    /// The rest of the time.
     fn left(&self) -> io::Result<Duration> {
         let left = self.until.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
@@ -190,7 +190,7 @@ impl Negotiation<'_> {
                 let uri = || self.uri.clone().into();
                 let say = say.map_err(|misuse| ConnectError::Misuse { uri: uri(), misuse })?;
                 match stream.write_all(&mut [IoSlice::new(&say)], None) {
-                    // What it said before it went tells why; that is read next.
+                    // Its last message before the end tells the reason; that is read next.
                     Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
                     sent => sent.map_err(|error| self.failed(error))?,
                 }

@@ -41,14 +41,14 @@ pub struct ClientLimits {
     /// Data of requests in flight, in bytes; a request that would exceed it is refused, unless it
     /// is the only one.
     pub bytes_in_flight_max: u64,
-    /// A server that takes nothing of a request for so long has vanished. So has, over TCP, a
-    /// machine that acknowledges nothing for so long, also while nothing is asked of it.
+    /// How long a server may read no part of a request. Over TCP, also how long a machine may acknowledge
+    /// no packet, even without a request. Longer, and the connection is lost.
     pub stall: Duration,
-    /// A server that has not let the client in after so long will not.
+    /// How long a server may take to let the client in.
     pub negotiation: Duration,
-    /// A server that owes an answer for so long has vanished, whatever else it answers; looked at each
-    /// second or more often. What a request takes to be sent does not count, nor what the data of any
-    /// answer take to come: a slow way is not a server that has gone. For ever when `None`.
+    /// How long a server may owe an answer, even while it answers other requests; checked at least every
+    /// second. The time to send a request and to receive data does not count: a slow network does not mean
+    /// that the server has gone. `None` for no limit.
     pub answer: Option<Duration>,
 }
 
@@ -113,7 +113,7 @@ pub struct Lost {
     why: Arc<str>,
 }
 
-/// A request that was not taken: nothing was sent, and no answer will come.
+/// A refused request: it was not sent, and gets no answer.
 #[derive(Debug, Error)]
 #[error("{why}")]
 pub struct Refused<T> {
@@ -127,7 +127,7 @@ pub struct Refused<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
     /// As much is in flight as the limits allow: wait for an answer.
-    #[error("{requests} requests with {bytes} bytes are in flight, as many as the limits allow")]
+    #[error("{requests} requests with {bytes} bytes are in flight, which is the limit")]
     Full {
         /// Requests in flight.
         requests: usize,
@@ -142,10 +142,10 @@ pub enum Refusal {
     Lost(#[from] Lost),
 }
 
-/// A connection to one export. `T` is what the caller wants back with each answer.
+/// A connection to one export. `T` is the caller's tag, which comes back with each answer.
 ///
-/// Dropped, it ends the connection at once, in order if nothing is in flight; what is is answered with
-/// an error. [`close`](Self::close) waits for it.
+/// Dropping it closes the connection at once, and answers requests in flight with an error.
+/// [`close`](Self::close) waits for them.
 pub struct Client<T> {
     shared: Arc<Shared<T>>,
     info: ExportInfo,
@@ -162,7 +162,7 @@ struct Shared<T> {
     flight: Mutex<Flight<T>>,
     /// For `close`: the last answer has come, or none will.
     landed: Condvar,
-    /// Whoever has the client does not want it any more.
+    /// The client is being dropped or closed.
     is_ending: AtomicBool,
 }
 
@@ -172,7 +172,7 @@ struct Flight<T> {
     fresh: Vec<(Asked, T)>,
     requests: usize,
     bytes: u64,
-    /// Somebody waits until nothing is in flight.
+    /// A caller waits until no request is in flight.
     closing: bool,
     lost: Option<Lost>,
     /// Since when a request is being sent.
@@ -189,7 +189,7 @@ impl<T> Flight<T> {
     }
 }
 
-/// A panic of another thread leaves nothing half-done in what is locked here.
+/// A panic of another thread leaves the locked values consistent.
 fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -203,9 +203,8 @@ fn weight(command: Command) -> u64 {
 }
 
 impl<T: Send + 'static> Client<T> {
-    /// Connects, and chooses the export of the URI. `answered` is called with every answer, in a
-    /// thread of the client, which receives nothing else meanwhile: it may submit further requests,
-    /// and should not wait.
+    /// Connects, and chooses the export of the URI. `answered` is called with every answer, in a thread of
+    /// the client that receives no answer meanwhile: the function may submit requests, and should not wait.
     pub fn connect(
         uri: &Uri,
         limits: ClientLimits,
@@ -214,8 +213,8 @@ impl<T: Send + 'static> Client<T> {
         Self::connect_watched(uri, limits, answered, |_| {})
     }
 
-    /// The same; and `lost` is called, in the same thread, when the connection is lost although nobody
-    /// here ended it: at once, before what is in flight is answered.
+    /// The same. `lost` is called in that thread when the connection is lost and this side did not close it:
+    /// at once, before requests in flight are answered.
     pub fn connect_watched(
         uri: &Uri,
         limits: ClientLimits,
@@ -252,12 +251,12 @@ impl<T: Send + 'static> Client<T> {
         &self.info
     }
 
-    /// Sends a request, and says by which number the server knows it. `data` is what a write
-    /// writes, as long as its span, and is the caller's again when this returns; of a read it is
-    /// taken, as memory for the data. The answer may come before this returns.
+    /// Sends a request; returns its number in the protocol. `data` has a write's data, as long as its span,
+    /// and is the caller's again afterwards. A read takes `data` as memory for its answer. The answer may come
+    /// before this returns.
     ///
-    /// It waits only while the server takes nothing, for [`ClientLimits::stall`] at most; then the
-    /// connection is lost, which the answer says.
+    /// Waits only while the server does not read, for [`ClientLimits::stall`] at most. Then the connection is
+    /// lost, and the answer says so.
     pub fn submit(&self, command: Command, data: &mut Vec<u8>, tag: T) -> Result<u64, Refused<T>> {
         let is_write = matches!(command, Command::Write { .. });
         if is_write && data.len() as u64 != weight(command) {
@@ -283,7 +282,9 @@ impl<T: Send + 'static> Client<T> {
         if let Err(error) = sent {
             let stall = self.shared.limits.stall;
             match is_timeout(&error) {
-                true => self.shared.lose(&format!("the server took nothing for {stall:?}")),
+                true => {
+                    self.shared.lose(&format!("the server read no part of a request for {stall:?}"))
+                }
                 false => self.shared.lose(&error),
             };
         }
@@ -380,7 +381,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// The connection is of no use any more. Whatever says so first is the reason.
+    /// Ends the connection. The first reason given stays.
     fn lose(&self, why: &dyn Display) -> Lost {
         let lost = || Lost { uri: Arc::clone(&self.uri), why: why.to_string().into() };
         let lost = lock(&self.flight).lost.get_or_insert_with(lost).clone();

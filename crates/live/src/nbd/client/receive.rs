@@ -71,7 +71,7 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
         if !self.shared.is_ending.load(Ordering::SeqCst) {
             told(&lost);
         }
-        // Nothing is taken any more: these are the last.
+        // No further request is taken: these are the last.
         let at = Instant::now();
         self.adopt(at);
         for (_, (command, tag, _)) in std::mem::take(&mut self.tags) {
@@ -169,7 +169,7 @@ impl<T, F: FnMut(Answer<T>)> Receiver<T, F> {
 }
 
 impl<T, F> Drop for Receiver<T, F> {
-    /// Also when the caller's function panics, nobody waits for it any more.
+    /// Answers all requests in flight, also when the caller's function panics.
     fn drop(&mut self) {
         self.shared.lose(&"the thread that receives has ended");
         let mut flight = lock(&self.shared.flight);

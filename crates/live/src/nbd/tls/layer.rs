@@ -29,7 +29,7 @@ struct Incoming {
     end: usize,
 }
 
-/// A panic elsewhere leaves nothing half-done here that the connection would survive.
+/// A panic elsewhere leaves a state that either is consistent or ends the connection.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -78,7 +78,7 @@ impl Layer {
         // Without the keys: others go on writing while this waits.
         let length = socket.read(&mut incoming.bytes)?;
         if length == 0 {
-            // An end without a farewell. What it may cut short the session above knows.
+            // The other side ended without a farewell; the session notices a message that was cut short.
             return Ok(0);
         }
         (incoming.begin, incoming.end) = (0, length);
@@ -127,7 +127,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Says that nothing more comes, unless somebody is writing or the socket is full.
+    /// Announces the end of the data, unless another thread is writing or the socket is full.
     pub fn say_farewell(&self, socket: &Socket) {
         let Ok(mut outgoing) = self.outgoing.try_lock() else { return };
         let mut connection = lock(&self.connection);

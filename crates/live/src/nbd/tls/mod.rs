@@ -1,15 +1,15 @@
 //! TLS: certificates in a folder, as nbdkit, qemu and libnbd lay them out.
 //!
 //! ```text
-//!   ca-cert.pem                        both: whose certificates are believed
-//!   ca-crl.pem                         both, if there: those of them that are not believed any more, one
-//!                                      list that is in date for each authority of a chain
+//!   ca-cert.pem                        both: the trusted authorities
+//!   ca-crl.pem                         both, optional: revoked certificates, with one list in date
+//!                                      for each authority of a chain
 //!   server-cert.pem, server-key.pem    server
-//!   client-cert.pem, client-key.pem    client, if there: who it is
+//!   client-cert.pem, client-key.pem    client, optional: its identity
 //! ```
 //!
-//! TLS 1.2 and 1.3, certificates only: rustls has no pre-shared keys. Sessions are not resumed, so
-//! that nothing is kept of a connection that has gone.
+//! TLS 1.2 and 1.3, certificates only: rustls has no pre-shared keys. Sessions are not resumed, so that
+//! no state remains of a closed connection.
 
 mod layer;
 mod validity;
@@ -36,7 +36,7 @@ pub(super) use layer::Layer;
 /// Why there can be no TLS.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file is missing or not what it must be.
+    /// A file is missing or invalid.
     #[error("{}: {fault}", path.display())]
     File {
         /// Which.
@@ -111,8 +111,8 @@ impl ServerTls {
         })
     }
 
-    /// Serves clients of other machines that show no certificate: whoever reaches the port reads and
-    /// writes the disk.
+    /// Serves clients of other machines without a certificate: any machine that reaches the port can read
+    /// and write the disk.
     pub fn allow_clients_without_certificate(self) -> Self {
         Self { allows_without: true, ..self }
     }

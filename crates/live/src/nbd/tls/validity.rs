@@ -22,7 +22,7 @@ pub(super) fn fault(certificates: &[CertificateDer<'_>], now: UnixTime) -> Optio
     })
 }
 
-/// What a client that trusts this very certificate says of it; `None` when it says nothing.
+/// The verdict of a client that trusts this very certificate; `None` when it accepts it.
 fn judged(certificate: &CertificateDer<'_>, now: UnixTime) -> Option<CertificateError> {
     let mut roots = RootCertStore::empty();
     // A file that holds no certificate is refused with its own message when the server is set up.

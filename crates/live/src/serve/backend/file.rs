@@ -66,7 +66,7 @@ pub enum OpenError {
         /// The device.
         path: PathBuf,
     },
-    /// Nothing can be written to its holes.
+    /// Its file system is full or read-only for its holes.
     #[error(
         "{}: its file system has no room left, and writes to the file's holes may take {}: make room, \
          or move the file to another (cp --sparse=always)",
@@ -88,7 +88,7 @@ pub enum OpenError {
     NoBlock {
         /// The file.
         path: PathBuf,
-        /// What it has.
+        /// The file's size.
         bytes: u64,
     },
 }
@@ -288,8 +288,8 @@ impl Opened {
         Ok(work)
     }
 
-    /// Whether a command may be given to the file. A file that was cut short would grow again by a write
-    /// behind its end, with a hole before it that reads as zeroes. A device has a size of its own.
+    /// Whether a command may go to the file. A write beyond the end of a truncated file would extend it, with
+    /// a hole before it that reads as zeroes. A device keeps its size.
     fn is_still_whole(&self, what: DeviceOp) -> Result<(), DeviceError> {
         if self.is_device || what == DeviceOp::Read {
             return Ok(());
@@ -374,7 +374,7 @@ impl Backend for FileBackend {
     }
 }
 
-/// The file is not what it was when it was opened.
+/// The file is shorter than when it was opened.
 fn cut_short() -> DeviceError {
     DeviceError {
         kind: DeviceErrorKind::Gone,
@@ -382,8 +382,8 @@ fn cut_short() -> DeviceError {
     }
 }
 
-/// What it means that the system refused; `is_inside` the size that there was at first. A drive that is
-/// pulled out ends as an empty one.
+/// The meaning of an error of the system; `is_inside` the size at the opening. A drive that is pulled
+/// out ends like an empty file.
 fn failed(error: &io::Error, is_inside: bool) -> DeviceError {
     use rustix::io::Errno as System;
     if error.kind() == io::ErrorKind::UnexpectedEof && is_inside {
@@ -408,15 +408,15 @@ fn is_read_only(sysfs: &Path) -> bool {
     std::fs::read_to_string(sysfs.join("ro")).is_ok_and(|says| says.trim() == "1")
 }
 
-/// Whether a block device can give blocks up: one that cannot may still make zeroes by itself, and takes
-/// as long for a hole as if they were written. `sysfs` is its directory, or one of its partitions.
+/// Whether a block device supports discards. A device without them may still make zeroes, but writes
+/// each hole. `sysfs` is its directory, or one of its partitions.
 fn discards(sysfs: &Path) -> bool {
     let of = |file: &str| std::fs::read_to_string(sysfs.join(file));
     let most = of("queue/discard_max_bytes").or_else(|_| of("../queue/discard_max_bytes"));
     most.is_ok_and(|most| most.trim().parse::<u64>().is_ok_and(|most| most > 0))
 }
 
-/// Whether a sector can be read by itself past the page cache.
+/// Whether a single sector can be read past the page cache.
 fn takes_single_sectors(file: &File, sector_bytes: u32, bytes: u64) -> bool {
     let mut sector = Buffer::aligned(Vec::new(), sector_bytes as usize);
     let second = u64::from(sector_bytes);

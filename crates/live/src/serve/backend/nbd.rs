@@ -38,7 +38,7 @@ pub struct NbdBackend {
     back: Back,
 }
 
-/// What comes back with an answer.
+/// Identifies the command of an answer.
 struct Tag {
     /// The command's number.
     id: u64,
@@ -61,7 +61,7 @@ impl Tag {
         let Some((parts, at)) = self.part else { return Some(result) };
         let mut parts = parts.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
-            // What has come of a write is nothing.
+            // The answer to a write has no data.
             Ok(read) if parts.data.len() < at + read.len() => {}
             Ok(read) => parts.data[at..at + read.len()].copy_from_slice(&read),
             Err(failed) => parts.failed = parts.failed.take().or(Some(failed)),
@@ -76,9 +76,9 @@ impl Tag {
 }
 
 impl NbdBackend {
-    /// Connects to an export that can be written. `lost` is told when the connection is lost; what is
-    /// sent fails as [`DeviceErrorKind::Gone`] from then on. It is also lost when a command has not come back
-    /// after `longest`, if that is given.
+    /// Connects to an export that can be written. `lost` is called when the connection is lost; commands fail
+    /// with [`DeviceErrorKind::Gone`] from then on. The connection also counts as lost when a command takes
+    /// longer than `longest`, if that is given.
     pub fn connect(
         uri: &Uri,
         longest: Option<Duration>,
@@ -99,7 +99,7 @@ impl NbdBackend {
         back: Back,
         lost: impl FnOnce(DeviceError) + Send + 'static,
     ) -> Result<Self, ExportError> {
-        // Whoever sends commands knows how many there may be.
+        // The scheduler limits the number of commands.
         let limits = ClientLimits {
             in_flight_max: usize::MAX,
             bytes_in_flight_max: u64::MAX,
@@ -153,7 +153,7 @@ fn failed(error: &RequestError) -> DeviceError {
     DeviceError { kind, message: error.to_string() }
 }
 
-/// As it is said to a server, of `length` bytes from `offset` on.
+/// The request to a server, for `length` bytes from `offset` on.
 fn command(what: DeviceOp, offset: u64, length: usize) -> Command {
     let span = |length: u64| Span { offset, length: length as u32 };
     let length = length as u64;
@@ -191,7 +191,7 @@ impl Backend for NbdBackend {
         }
     }
 
-    /// Waits while the server takes nothing, for [`ClientLimits::stall`] at most.
+    /// Waits while the server does not read, for [`ClientLimits::stall`] at most.
     fn submit(&self, asked: DeviceCommand) {
         let DeviceCommand { id, what, start, data } = asked;
         let (offset, longest) = (start.get() * BLOCK_BYTES, self.payload_max());

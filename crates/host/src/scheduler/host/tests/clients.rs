@@ -36,7 +36,7 @@ fn most_before(depth: u64) -> usize {
 }
 
 #[test]
-fn a_client_that_floods_holds_another_one_up_for_a_few_requests_however_many_it_has() {
+fn a_flooding_client_delays_another_one_by_a_few_requests() {
     // What is at the drive when one arrives, one that is chosen already, and the lead.
     let few = 2 + 1 + 4;
     for depth in [16, 256] {
@@ -81,7 +81,7 @@ fn heard(world: &mut TestHost) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn flushes_that_come_while_one_is_under_way_are_answered_by_one_that_begins_behind_them() {
+fn flushes_that_arrive_during_a_flush_share_the_next_one() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let first = flush_asked(&mut world, at(1));
     let sent = world.scheduler.next_command(at(1)).unwrap();
@@ -102,11 +102,11 @@ fn flushes_that_come_while_one_is_under_way_are_answered_by_one_that_begins_behi
 }
 
 #[test]
-fn a_flush_that_fails_has_failed_for_all_that_waited_when_it_did() {
+fn a_failed_flush_fails_all_flushes_that_waited() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let first = flush_asked(&mut world, at(1));
     let sent = world.scheduler.next_command(at(1)).unwrap();
-    // What it is to cover may be what the device has lost, of which it tells once.
+    // The write that the device lost, and reports once, may be one that a waiting flush covers.
     let second = flush_asked(&mut world, at(2));
     let failed = DeviceError { kind: DeviceErrorKind::Io, message: "worn out".into() };
     world.scheduler.came_back(sent.id, at(400), Err(failed));

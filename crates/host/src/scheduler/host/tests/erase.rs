@@ -45,13 +45,13 @@ fn an_erasure_waits_for_a_slow_backup_and_other_clients_do_not() {
     }
     assert_eq!(report(&world, backup).state, ServedTaskState::Done);
     assert!(image == before, "of the moment when it began");
-    assert!(most <= BUFFER, "{most} bytes that nobody had taken");
+    assert!(most <= BUFFER, "{most} bytes that the reader had not taken");
     assert!(world.answers.iter().any(|(_, (id, result))| *id == erasure && result.is_ok()));
     assert!(world.media[..200_000 * 512].iter().all(|&byte| byte == 0));
 }
 
 #[test]
-fn an_erasure_does_not_wait_for_ever_for_whoever_takes_nothing() {
+fn an_erasure_stops_waiting_for_a_reader_that_takes_no_data() {
     let mut world = TestHost::sized(400, 512, &[], SameTrack::Merge);
     let (backup, erasure) = erased(&mut world);
     world.scheduler.tasks_mut().set_room(backup, 0);

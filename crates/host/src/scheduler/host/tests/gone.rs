@@ -47,7 +47,7 @@ fn once_the_device_is_gone_every_request_of_every_client_fails_and_nothing_is_se
             false => world.scheduler.device_gone(gone),
         }
         assert_eq!(failures(&mut world), asked);
-        // What it did beside that is not heard.
+        // Its other completions are ignored.
         for DeviceCommand { id, data, .. } in sent {
             world.scheduler.came_back(id, now, Ok(data));
         }
@@ -63,10 +63,10 @@ fn once_the_device_is_gone_every_request_of_every_client_fails_and_nothing_is_se
     }
 }
 
-/// A desk with a client that has requests of every kind, of which the drive has some, and another one
+/// A scheduler with a client that has requests of every kind, of which the drive has some, and another one
 /// with one request; the client's connection goes.
 #[test]
-fn of_a_client_that_has_gone_no_more_is_done_than_the_drive_has_begun() {
+fn requests_of_a_departed_client_end_unless_the_drive_has_begun_them() {
     let mut world = TestHost::sized(100, 512, &[], SameTrack::Merge);
     let (flood, other) = (Client::alone(1), Client::alone(2));
     world.client = flood;
@@ -95,7 +95,7 @@ fn of_a_client_that_has_gone_no_more_is_done_than_the_drive_has_begun() {
     assert!(last - begun < us(200_000), "{:?}", last - begun);
     let of_kept = world.answers.iter().find(|(_, (id, _))| *id == kept);
     assert!(of_kept.is_some_and(|(_, (_, result))| result.is_ok()));
-    // Nobody's turn is held by it: another one with as much goes on as if it had never been.
+    // It leaves no trace in the fair queue: a client with as many requests is served as before.
     world.client = Client::alone(3);
     let read = world.read(500, 8);
     let end = world.now + us(100_000);

@@ -7,7 +7,7 @@ use super::*;
 const MIB: u64 = 2048;
 
 #[test]
-fn every_read_brings_what_its_connection_wrote_before_it_however_large_both_are() {
+fn every_read_brings_what_its_connection_wrote_before_it_at_any_size() {
     let mut world = TestHost::sized(100, 512, &[], SameTrack::Merge);
     let scrub = ServedTaskSpec { repeats: true, ..world.whole(ServedTaskKind::Scrub) };
     world.scheduler.tasks_mut().create(SimTime::ZERO, scrub).unwrap();

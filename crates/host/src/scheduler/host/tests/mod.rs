@@ -1,4 +1,4 @@
-//! The desk against a drive in virtual time whose data are kept.
+//! The scheduler in front of an emulated drive with data, in virtual time.
 
 mod clients;
 mod erase;
@@ -22,7 +22,7 @@ use freewheel_units::{Prng, SimDuration};
 use super::*;
 use crate::tasks::{ServedTaskKind, ServedTaskOutput, ServedTaskSpec};
 
-/// A desk, its drive and what is on it.
+/// A scheduler, its drive and the data on it.
 struct TestHost {
     scheduler: HostScheduler,
     drive: EmulatedDrive,
@@ -34,15 +34,14 @@ struct TestHost {
     client: Client,
     answers: Vec<(SimTime, Answer)>,
     outputs: Vec<ServedTaskOutput>,
-    /// A command whose data are taken and whose reply is still on its way, and what it will say.
+    /// A command whose reply is delayed, and that reply once the drive has given it.
     slow: Option<u64>,
     late: Option<Result<Vec<u8>, DeviceError>>,
     /// Erasing is refused although it was said to be possible.
     refuses: bool,
-    /// Decisions that were made by what the desk was given for it.
+    /// Decisions that ran through the scheduler's `decide`.
     decided: Arc<AtomicU64>,
-    /// So often a search is told that it may go on; and how many decisions were told at last that they
-    /// may not.
+    /// How often a search may continue; and how many decisions reached that limit.
     deadline: u64,
     refused: u64,
 }
@@ -142,7 +141,7 @@ impl TestHost {
         self.scheduler.next_command(self.now)
     }
 
-    /// Gives the drive what it is to have, and gathers answers.
+    /// Sends the drive its commands, and gathers answers.
     fn settle(&mut self) {
         while let Some(command) = self.next_command() {
             let blocks = (command.data.len() as u64 / BLOCK_BYTES) as u32;
@@ -316,7 +315,7 @@ fn every_read_brings_what_was_written_before_it_while_gaps_are_read() {
 }
 
 #[test]
-fn every_decision_about_a_gap_is_made_by_what_was_given_for_it() {
+fn every_decision_about_a_gap_runs_through_decide() {
     for tasks in [true, false] {
         let (bad, same_track) = (&[], SameTrack::Merge);
         let mut world = if tasks {
@@ -329,14 +328,14 @@ fn every_decision_about_a_gap_is_made_by_what_was_given_for_it() {
         assert!(effort.decisions > 100, "{effort:?}");
         assert_eq!(world.decided.load(Ordering::Relaxed), effort.decisions);
         assert!(effort.exhausted <= effort.decisions, "{effort:?}");
-        // Without latency there is nothing to decide.
+        // A gap without latency needs no decision.
         assert!(account.gaps_used <= effort.decisions && effort.decisions <= account.gaps);
         assert_eq!((effort.nodes > 0, account.gaps_used > 0), (tasks, tasks), "{effort:?}");
     }
 }
 
 #[test]
-fn decisions_that_may_not_go_on_are_counted_and_clients_get_what_they_should() {
+fn searches_cut_short_are_counted_and_reads_stay_right() {
     let free = [0, 2, u64::MAX].map(|deadline| {
         let mut world = TestHost { deadline, ..TestHost::new(&[], SameTrack::Merge) };
         let reads = load(&mut world, 300, 4);
@@ -353,7 +352,7 @@ fn decisions_that_may_not_go_on_are_counted_and_clients_get_what_they_should() {
 }
 
 #[test]
-fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
+fn erased_blocks_read_as_zeroes_in_order_on_every_kind_of_device() {
     let can = |trim, write_zeroes, write_zeroes_kept| {
         let flush = true;
         Abilities { flush, trim, write_zeroes, write_zeroes_kept, ..Abilities::default() }
@@ -378,7 +377,7 @@ fn what_is_erased_reads_as_zeroes_in_its_order_however_the_device_does_it() {
 }
 
 #[test]
-fn a_device_that_cannot_keep_room_is_still_asked_for_holes() {
+fn a_device_that_cannot_keep_space_still_makes_holes() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let can =
         Abilities { write_zeroes: true, write_zeroes_kept: true, ..world.scheduler.abilities };
@@ -396,7 +395,7 @@ fn a_device_that_cannot_keep_room_is_still_asked_for_holes() {
 }
 
 #[test]
-fn what_a_device_cannot_trim_is_left_as_it_is_and_nothing_is_written() {
+fn a_trim_that_the_device_cannot_do_changes_no_block() {
     for says_it_can in [false, true] {
         let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
         world.media.fill(7);
@@ -432,7 +431,7 @@ fn a_device_with_large_sectors_is_asked_for_whole_ones_and_reads_bring_what_was_
 }
 
 #[test]
-fn a_large_erasure_is_one_request_in_pieces_and_what_overlaps_waits_for_all_of_it() {
+fn a_large_erasure_is_one_request_in_pieces_and_overlapping_requests_wait_for_all_of_it() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.media.fill(7);
     let blocks = 3 * 2048 + 100;
@@ -453,7 +452,7 @@ fn a_large_erasure_is_one_request_in_pieces_and_what_overlaps_waits_for_all_of_i
     assert_eq!(world.scheduler.written().since(SimTime::ZERO, world.blocks()).len(), 1);
 }
 
-/// Does what a desk has for a device that takes one command after the other, 100 ms for each that erases
+/// Runs the commands of a scheduler for a device that takes one command after the other, 100 ms for each that erases
 /// and 10 ms for others, until all is answered. When each answer came, and how many pieces were asked to
 /// be erased.
 fn one_after_the_other(scheduler: &mut HostScheduler) -> (BTreeMap<u64, SimTime>, u32) {
@@ -514,7 +513,7 @@ fn an_error_of_the_device_reaches_the_requests_that_cover_it_and_no_other() {
 }
 
 #[test]
-fn a_write_with_fua_is_answered_behind_a_flush_of_its_own() {
+fn a_fua_write_is_answered_after_its_own_flush() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let id = world.write(8, vec![7; 4096], true);
     world.settle();

@@ -1,4 +1,4 @@
-//! Background tasks at the desk.
+//! Background tasks of the scheduler.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +96,7 @@ fn a_scan_hands_on_every_block_once_with_what_was_on_the_media() {
 }
 
 #[test]
-fn a_backup_has_what_was_there_when_it_began_however_much_is_written() {
+fn a_backup_has_the_data_of_its_beginning_under_any_writes() {
     for seed in 1..4 {
         let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
         world.fill();
@@ -127,7 +127,7 @@ fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
         world.erase(Erase::Zeroes { keep: false }, 0, world.blocks(), false);
         world.run_until(world.now + us(50_000));
         world.scheduler.tasks_mut().abort(world.now, aborted).unwrap();
-        // Nobody reads it before it is erased.
+        // No backup reads it before it is erased.
         world.read(0, 8);
         world.run_until(world.now + us(30_000_000));
         assert_eq!(world.task(id).state, ServedTaskState::Done, "{:?}", world.task(id));
@@ -144,7 +144,7 @@ fn a_backup_has_what_was_there_before_all_of_the_drive_was_erased() {
 }
 
 #[test]
-fn a_backup_that_goes_on_reads_what_was_written_meanwhile_and_not_what_it_has() {
+fn a_continued_backup_reads_written_blocks_and_skips_those_it_has() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
     let half = world.blocks() / 2 / 2048 * 2048;
@@ -169,7 +169,7 @@ fn a_backup_that_goes_on_reads_what_was_written_meanwhile_and_not_what_it_has() 
 }
 
 #[test]
-fn what_was_read_before_a_backup_began_is_not_in_it() {
+fn a_backup_has_no_data_read_before_it_began() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Distinct);
     world.fill();
     world.create(ServedTaskSpec { repeats: true, ..world.whole(ServedTaskKind::Scrub) });
@@ -208,7 +208,7 @@ fn what_was_read_before_a_backup_began_is_not_in_it() {
 }
 
 /// A backup of a drive with these blocks bad, of which a client writes over 512 KiB from `start` on:
-/// how long that takes, and the backup's report. What it has is as it was, and the rest is named.
+/// returns how long that takes, and the backup's report, once its data are checked.
 fn written_over(bad: &[u64], start: u64) -> (SimDuration, ServedTaskReport) {
     let mut world = TestHost::without_tasks(bad, SameTrack::Merge);
     world.fill();
@@ -242,7 +242,7 @@ fn bad_sectors_under_a_write_cost_a_backup_no_other_block() {
 }
 
 #[test]
-fn what_cannot_be_read_of_a_device_with_large_sectors_is_named_by_whole_ones() {
+fn unreadable_blocks_of_large_sectors_are_named_as_whole_sectors() {
     let mut world = TestHost::sized(20, 4096, &[1003, 5000], SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
@@ -262,7 +262,7 @@ fn what_cannot_be_read_of_a_device_with_large_sectors_is_named_by_whole_ones() {
 }
 
 #[test]
-fn a_task_that_ends_amid_a_sector_is_refused_with_what_is_allowed() {
+fn a_task_that_splits_a_sector_is_refused_with_the_allowed_multiple() {
     let mut world = TestHost::sized(20, 4096, &[], SameTrack::Merge);
     let mut refused = |start, blocks, size| {
         let spec = ServedTaskSpec::new(ServedTaskKind::Scan, Extent::new(start, blocks), size);
@@ -285,7 +285,7 @@ fn a_write_over_many_bad_sectors_does_not_wait_for_each_of_them() {
 }
 
 #[test]
-fn what_a_large_write_goes_over_is_read_in_few_requests() {
+fn a_backup_reads_before_a_large_write_in_few_requests() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) });
     world.run_until(world.now + us(1000));
@@ -299,7 +299,7 @@ fn what_a_large_write_goes_over_is_read_in_few_requests() {
 }
 
 #[test]
-fn a_task_that_waits_for_idle_time_for_ever_harms_nobody() {
+fn a_task_that_never_gets_its_idle_time_lets_clients_proceed() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let never = Some(SimDuration::MAX);
     let id =
@@ -311,7 +311,7 @@ fn a_task_that_waits_for_idle_time_for_ever_harms_nobody() {
 }
 
 #[test]
-fn tasks_for_whose_data_nobody_comes_are_limited_and_end_after_a_minute() {
+fn tasks_without_a_reader_are_limited_and_end_after_a_minute() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let spec = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) };
     let create = |world: &mut TestHost| world.scheduler.tasks_mut().create(world.now, spec.clone());
@@ -339,7 +339,7 @@ fn a_scan_that_is_no_backup_lets_writes_pass() {
 }
 
 #[test]
-fn what_nobody_has_room_for_is_read_again_and_nothing_is_lost() {
+fn blocks_without_room_are_read_again_and_none_is_lost() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.fill();
     let before = world.media.clone();
@@ -375,7 +375,7 @@ fn a_scrub_names_the_blocks_that_cannot_be_read_and_no_other() {
 }
 
 #[test]
-fn the_data_around_a_bad_block_reach_whoever_wants_them() {
+fn the_reader_gets_the_data_around_a_bad_block() {
     let bad = [700, 9000];
     let mut world = TestHost::without_tasks(&bad, SameTrack::Merge);
     world.fill();
@@ -392,7 +392,7 @@ fn the_data_around_a_bad_block_reach_whoever_wants_them() {
 }
 
 #[test]
-fn nobody_is_late_for_idle_time_however_long_ago_it_began() {
+fn work_in_idle_time_is_never_due() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     world.read(0, 8);
     let idle_after = Some(us(100_000));
@@ -413,7 +413,7 @@ fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let patient = world.create(world.whole(ServedTaskKind::Scrub));
     world.run_until(world.now + us(5_000_000));
-    // What is no whole block at the end is read by itself.
+    // The part of a block at the end is read separately.
     assert!(world.task(patient).delivered.get() < 8, "no gaps");
     let after = Some(us(100_000));
     world.read(0, 8);
@@ -431,7 +431,7 @@ fn without_clients_idle_time_is_used_when_the_task_says_so_and_only_then() {
 }
 
 #[test]
-fn a_promoted_task_ends_without_gaps_and_its_end_was_known() {
+fn a_promoted_task_ends_without_gaps_and_predicts_its_end() {
     let mut world = TestHost::without_tasks(&[3333], SameTrack::Merge);
     let id = world.create(world.whole(ServedTaskKind::Scrub));
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
@@ -442,7 +442,7 @@ fn a_promoted_task_ends_without_gaps_and_its_end_was_known() {
 }
 
 #[test]
-fn an_aborted_task_is_over_at_once_and_what_is_under_way_for_it_goes_nowhere() {
+fn an_aborted_task_is_over_at_once_and_its_reads_under_way_are_dropped() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let id = world.create(ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Scan) });
     world.scheduler.tasks_mut().promote(world.now, id).unwrap();
@@ -476,7 +476,7 @@ fn a_task_that_repeats_itself_goes_on_and_forgets_blocks_that_can_be_read_again(
 }
 
 #[test]
-fn the_end_of_a_scan_in_the_gaps_is_known_from_its_half_on_but_for_a_half() {
+fn from_its_half_on_the_predicted_end_of_a_scan_is_off_by_at_most_a_half() {
     for (seed, size, outstanding) in [(1, 8, 1), (2, 8, 6), (5, 32, 3)] {
         let mut world = TestHost::sized(300, 512, &[], SameTrack::Merge);
         let id =
@@ -505,7 +505,7 @@ fn the_end_of_a_scan_in_the_gaps_is_known_from_its_half_on_but_for_a_half() {
 }
 
 #[test]
-fn the_end_of_a_backup_under_writes_and_beside_a_scrub_is_known_but_for_a_half() {
+fn the_predicted_end_of_a_backup_under_writes_is_off_by_at_most_a_half() {
     for (seed, writes, is_beside) in [(1, 0.3, false), (2, 0.3, true), (3, 0.8, true)] {
         let mut world = TestHost::sized(60, 512, &[], SameTrack::Merge);
         let backup = ServedTaskSpec { has_reader: true, ..world.whole(ServedTaskKind::Backup) };
@@ -548,7 +548,7 @@ fn the_end_of_a_backup_under_writes_and_beside_a_scrub_is_known_but_for_a_half()
 /// Of what is done then a planner shows where blocks that come in pieces are begun; its bounds are brought
 /// up to date in the same step.
 #[test]
-fn what_a_decision_would_have_to_do_first_is_done_when_the_planner_is_given_more() {
+fn upkeep_for_the_next_decision_is_done_between_decisions() {
     let mut world = TestHost::without_tasks(&[], SameTrack::Merge);
     let drive = Arc::clone(world.scheduler.tasks_mut().planner().drive());
     // Longer than a track, and there is memory for one of them.
@@ -576,7 +576,7 @@ fn what_a_decision_would_have_to_do_first_is_done_when_the_planner_is_given_more
     };
     for decisions in 1..=5 {
         tasks.planner().plan_idle(&head, size).unwrap();
-        assert_eq!(open(&mut tasks), decisions - 1, "nothing was left for the decision");
+        assert_eq!(open(&mut tasks), decisions - 1, "the decision found its work done");
         tasks.give_more(world.now);
         assert_eq!(open(&mut tasks), decisions, "each opens one for the next");
     }

@@ -1,7 +1,7 @@
 //! A file by the system's ring, which one thread has.
 //!
-//! With nothing under way it waits for a command, as a thread that reads and writes does. Else it sleeps
-//! in the ring, where it also reads an event that whoever sends a command then makes happen.
+//! With no request under way the thread waits for a command, like a thread that reads and writes.
+//! Otherwise it sleeps in the ring; the ring then also reads an event that the sender of a command raises.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -36,12 +36,12 @@ impl Waker {
     }
 
     fn ring(&self) {
-        // It counts to 2^64, so nothing can go wrong.
+        // The event counts to 2^64, which is never reached.
         let _ = (&*self.event).write_all(&1_u64.to_ne_bytes());
     }
 }
 
-/// Whoever has this wakes the thread.
+/// Wakes the thread.
 pub(super) struct Ringer(Arc<Waker>);
 
 impl Ringer {
@@ -67,7 +67,7 @@ struct Owner {
     opened: Arc<Opened>,
     inbox: Receiver<DeviceCommand>,
     back: Back,
-    /// Memory for what comes next.
+    /// Buffers for the next requests.
     spare: Vec<Vec<u8>>,
     at_once: u32,
     at_work: u32,
@@ -93,7 +93,7 @@ pub(super) fn start(
         };
         let spare = Vec::new();
         let mut owner = Owner { ring, bell, opened, inbox, back, spare, at_once, at_work: 0 };
-        // Whoever waits for this waits on.
+        // The caller may have gone.
         let _ = tell.send(Ok(()));
         if let Err(error) = owner.run() {
             owner.fail(&error);
@@ -113,7 +113,7 @@ impl Owner {
                 if !self.begin_next() {
                     return Ok(());
                 }
-                // What it has begun may be over already, and the bell is to be awaited before the ring is.
+                // Its first requests may be over already, and the waker must be armed before the ring sleeps.
                 continue;
             }
             self.ring.wait()?;
@@ -129,7 +129,7 @@ impl Owner {
         self.ring.push(Request { file, kind: Kind::Read, offset: 0, buffer }, Tag::Waker);
     }
 
-    /// Waits for a command and begins it; false when nobody can send any.
+    /// Waits for a command and begins it; false when all senders have gone.
     fn begin_next(&mut self) -> bool {
         let command = self.inbox.recv();
         command.map(|command| self.begin(command)).is_ok()
@@ -182,7 +182,7 @@ impl Owner {
         (self.back)(self.opened.end(work, at, result, &mut self.spare));
     }
 
-    /// The ring itself has failed: nothing will be done any more.
+    /// The ring itself has failed: all further commands fail.
     fn fail(&mut self, error: &io::Error) {
         let failed = |id| {
             let message = format!("the system's ring has failed: {error}");

@@ -64,7 +64,7 @@ impl Trial {
 const WRITE: DeviceOp = DeviceOp::Write { fua: false };
 
 #[test]
-fn what_is_written_is_read_back_at_any_block_and_is_in_the_file() {
+fn written_blocks_are_read_back_and_are_in_the_file() {
     for io in ways() {
         let trial = opened(1 << 20, io);
         assert_eq!((trial.device.blocks(), trial.device.io()), (Blocks::new(2048), io));
@@ -89,7 +89,7 @@ fn a_file_is_read_and_written_by_threads_unless_the_ring_is_asked_for() {
 }
 
 #[test]
-fn zeroes_take_no_room_unless_it_is_to_be_kept() {
+fn zeroes_take_no_space_unless_it_is_kept() {
     for io in ways() {
         let trial = opened(1 << 20, io);
         let room_after = |what| {
@@ -113,7 +113,7 @@ fn zeroes_take_no_room_unless_it_is_to_be_kept() {
 }
 
 #[test]
-fn a_device_that_gives_nothing_up_is_told_by_what_the_system_says_of_it_and_its_partitions() {
+fn discard_support_comes_from_the_system_s_files_of_a_device_and_its_partitions() {
     let sysfs = tempfile::tempdir().unwrap();
     let (drive, partition) = (sysfs.path().join("sda"), sysfs.path().join("sda/sda1"));
     std::fs::create_dir_all(drive.join("queue")).unwrap();
@@ -129,7 +129,7 @@ fn a_device_that_gives_nothing_up_is_told_by_what_the_system_says_of_it_and_its_
 struct LoopDevice(PathBuf);
 
 impl LoopDevice {
-    /// None where none may be made, which is said.
+    /// None where no test device may be made; prints the reason.
     fn new(file: &Path, options: &[&str]) -> Option<Self> {
         let made =
             Command::new("losetup").args(options).args(["--find", "--show"]).arg(file).output();
@@ -153,7 +153,7 @@ impl Drop for LoopDevice {
 }
 
 #[test]
-fn a_device_that_takes_no_writes_is_told_by_what_the_system_says_of_it() {
+fn read_only_devices_are_known_from_the_system_s_files() {
     let sysfs = tempfile::tempdir().unwrap();
     assert!(!is_read_only(sysfs.path()), "nothing is said");
     for (text, is) in [("0\n", false), ("1\n", true)] {
@@ -240,7 +240,7 @@ fn a_file_that_is_empty_or_in_use_or_missing_is_refused_with_its_name() {
 }
 
 #[test]
-fn all_that_was_sent_is_done_when_the_device_is_let_go() {
+fn dropping_a_device_completes_all_its_commands() {
     for io in ways() {
         let Trial { device, told, file } = opened(1 << 20, io);
         for id in 0..64 {
@@ -273,7 +273,7 @@ fn slept(file: File) -> Option<(Sender<DeviceCommand>, Ringer, Receiver<BackendC
 const KEPT: DeviceOp = DeviceOp::WriteZeroes { blocks: 8, keep: true };
 
 #[test]
-fn what_is_answered_at_once_does_not_put_the_ring_to_sleep() {
+fn commands_that_complete_at_once_do_not_put_the_ring_to_sleep() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(1 << 20).unwrap();
     let Some((commands, ringer, told)) = slept(file) else { return };
@@ -342,7 +342,7 @@ fn plainly(disk: &mut [u8], (what, start, blocks, byte): Asked) -> Option<Vec<u8
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn commands_at_once_do_what_they_do_to_a_plain_array(
+    fn concurrent_commands_match_a_plain_array(
         rounds in prop::collection::vec(prop::collection::vec(asked(), 1..12), 1..12),
     ) {
         for io in ways() {

@@ -30,7 +30,7 @@ pub(super) fn start(
     Ok(commands)
 }
 
-/// Does commands until nobody can send any.
+/// Executes commands until all senders have gone.
 fn work(opened: &Opened, inbox: &Mutex<Receiver<DeviceCommand>>, back: &Back) {
     let mut spare = Vec::new();
     loop {

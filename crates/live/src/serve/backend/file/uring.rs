@@ -1,10 +1,10 @@
-//! The system's ring: what it is asked, and the memory that it is lent meanwhile. The one place with
+//! The system's ring: its requests, and the memory that it borrows for them. The one place with
 //! unsafe code.
 //!
-//! The system reads and writes memory of ours while it has a request. So a request's memory belongs to
-//! its slot here from before it is pushed until its completion has been taken from the ring; nobody can
-//! get at it in between. A ring that goes waits for what is under way first, and where it cannot, the
-//! memory is never given back.
+//! The system reads and writes memory of this process while it has a request. The memory of a request
+//! therefore belongs to its slot from before the push until its completion has been taken from the ring;
+//! no other code can reach it in between. A ring that is dropped waits for the requests under way first.
+//! Where it cannot wait, it never frees their memory.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Write,
     /// What has been written is to be on the media.
     Sync,
-    /// Change the room of so many bytes.
+    /// Changes the allocation of `length` bytes.
     Allocate { how: FallocateFlags, length: u64 },
 }
 
@@ -63,9 +63,9 @@ pub(super) struct Ring<T> {
 }
 
 impl<T> Ring<T> {
-    /// For so many requests at a time. Fails where the system has no such ring or refuses it.
+    /// For at most `requests` at a time. Fails where the system has no such ring or forbids it.
     pub fn new(requests: u32) -> io::Result<Self> {
-        // What has come is looked for by whoever waits, and interrupts nobody (Linux 6.1).
+        // The waiting thread looks for completions; they interrupt no other work (Linux 6.1).
         let mut alone = IoUring::builder();
         alone.setup_single_issuer().setup_defer_taskrun();
         let ring = match alone.build(requests) {
@@ -96,9 +96,9 @@ impl<T> Ring<T> {
     fn push_rest(&mut self, at: usize) {
         let slot = self.slots[at].as_mut().expect("it is not over");
         let entry = entry(&mut slot.request, slot.moved).user_data(at as u64);
-        // SAFETY: the memory is that of the buffer in the slot, on the heap, where it stays when the
-        // slot moves; nobody sees the buffer until the completion is taken (`take`), and `Drop` waits
-        // for that or leaks it. The file is open as long.
+        // SAFETY: the memory is that of the buffer in the slot. It is on the heap, where it stays when the
+        // slot moves. No code reads or writes the buffer until the completion is taken (`take`), and `Drop`
+        // waits for that or leaks the buffer. The file is open as long.
         unsafe { self.ring.submission().push(&entry) }.expect("as many entries as slots");
     }
 
@@ -118,7 +118,7 @@ impl<T> Ring<T> {
         }
     }
 
-    /// Takes what is over. What came in part goes on.
+    /// Takes completed requests. Those completed in part continue.
     pub fn take(&mut self) -> Vec<Done<T>> {
         let come: Vec<_> = self.ring.completion().map(|c| (c.user_data(), c.result())).collect();
         come.into_iter().filter_map(|(at, result)| self.came(at as usize, result)).collect()
@@ -126,7 +126,7 @@ impl<T> Ring<T> {
 
     fn came(&mut self, at: usize, result: i32) -> Option<Done<T>> {
         let slot = self.slots[at].as_mut().expect("it was asked");
-        // Empty where nothing is moved.
+        // Empty for requests without data.
         let left = slot.request.buffer.bytes().len() - slot.moved;
         let result = match outcome(result, left) {
             // As read_exact and write_all have it.
@@ -195,7 +195,7 @@ fn entry(request: &mut Request, moved: usize) -> squeue::Entry {
 #[derive(Debug)]
 enum Outcome {
     Over(io::Result<()>),
-    /// There is nothing more.
+    /// The end of the file.
     End,
     /// The rest has to be asked for.
     Goes {
@@ -228,8 +228,8 @@ pub(super) fn skip(error: &io::Error) {
     println!("skipped: the system gives no io_uring: {error}");
 }
 
-/// Whether it has none or forbids it; `disabled` as in `kernel.io_uring_disabled`, empty where it says
-/// nothing.
+/// Whether the system has no ring or forbids it; `disabled` is the text of `kernel.io_uring_disabled`, or
+/// empty.
 #[cfg(test)]
 fn is_its_will(error: &io::Error, disabled: &str) -> bool {
     let is_disabled = !matches!(disabled.trim(), "" | "0");
@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ring_that_fails_by_itself_is_no_reason_to_skip() {
+    fn a_test_is_skipped_only_where_the_system_forbids_rings() {
         let says = |errno: Errno, disabled| is_its_will(&errno.into(), disabled);
         assert!(says(Errno::NOSYS, "") && says(Errno::PERM, "0\n") && says(Errno::INVAL, "2\n"));
         assert!(!says(Errno::INVAL, "0\n") && !says(Errno::NOMEM, ""));
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(over(code(Errno::ACCESS), 512), Err(io::ErrorKind::PermissionDenied));
     }
 
-    /// None where the system has none or forbids it, which is said; any other failure is one of ours.
+    /// None where the system has no ring or forbids it, which is printed; any other failure is a defect.
     fn ring() -> Option<Ring<u8>> {
         Ring::new(2).map_err(|error| skip(&error)).ok()
     }
@@ -280,24 +280,19 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_parts_is_put_together() {
+    fn partial_completions_are_put_together() {
         let Some(mut ring) = ring() else { return };
         let (reader, mut writer) = io::pipe().unwrap();
         let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
         ring.push(read_of(&pipe, 8), 1);
         writer.write_all(b"abc").unwrap();
-        let rest = thread::spawn(move || {
-            thread::sleep(std::time::Duration::from_millis(20));
-            writer.write_all(b"defgh").unwrap();
-            writer
-        });
-        let mut done = Vec::new();
-        while done.is_empty() {
-            ring.wait().unwrap();
-            done = ring.take();
-        }
+        ring.wait().unwrap();
+        assert!(ring.take().is_empty(), "only a part has come");
+        writer.write_all(b"defgh").unwrap();
+        ring.wait().unwrap();
+        let done = ring.take();
         assert_eq!((done[0].tag, done[0].buffer.bytes()), (1, &b"abcdefgh"[..]));
-        drop(rest.join().unwrap());
+        drop(writer);
         ring.push(read_of(&pipe, 8), 2);
         ring.wait().unwrap();
         let end = ring.take().pop().unwrap().result;
@@ -305,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_goes_when_what_is_under_way_is_over() {
+    fn a_ring_ends_after_the_commands_under_way() {
         let Some(mut ring) = ring() else { return };
         let (reader, mut writer) = io::pipe().unwrap();
         let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));
@@ -322,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_cannot_wait_goes_with_what_has_come_of_it() {
+    fn a_ring_that_cannot_wait_ends_with_the_completions_it_has() {
         let Some(mut ring) = ring() else { return };
         let (reader, mut writer) = io::pipe().unwrap();
         let pipe = Arc::new(File::from(std::os::fd::OwnedFd::from(reader)));

@@ -1,18 +1,16 @@
-//! A copy of a drive in a file, as of one moment: it can go on after it was cut off, and is read back
-//! before it takes its name.
+//! A copy of a drive in a file, as of one moment. An interrupted copy can continue; a complete one is
+//! read back before it takes its name.
 //!
-//! While it is made there are `OUT.partial`, which has the blocks at their places, and
-//! `OUT.partial.manifest`, which says of which regions all blocks are in it, on the disk. With the
-//! last block, `OUT.partial` is read back and held against the checksums of what came from the
-//! server; then both take their names, `OUT` and `OUT.manifest`, unless there are files that have
-//! them.
+//! A copy under way has two files. `OUT.partial` has the blocks at their places. `OUT.partial.manifest`
+//! lists the regions whose blocks are all in it, on the disk. After the last block `OUT.partial` is read
+//! back and compared with the checksums of the data from the server. Then both files take their names,
+//! `OUT` and `OUT.manifest`, unless such files exist.
 //!
-//! One that goes on keeps the complete regions in which no client has written since it began, and
-//! reads all others again: it is then a copy as of the moment at which it went on. That the server
-//! knows what was written, it must be the same one. Blocks come in any order, so while they are much
-//! smaller than a region few regions are complete before the end. Until all has come, the record
-//! has the moment at which the first of all began: one that is cut off again may not yet have been
-//! sent what was written since.
+//! A copy that continues keeps the complete regions that no client has written since it began. It reads
+//! all others again, and becomes a copy as of the moment at which it continued. Only the same server knows
+//! what clients wrote. Blocks come in any order: with blocks much smaller than a region, few regions are
+//! complete before the end. Until all blocks have come, the record keeps the moment at which the first
+//! copy began: a second interruption may come before the blocks written since were sent.
 
 use std::fs::{self, File};
 use std::io;
@@ -31,10 +29,10 @@ use super::manifest::{Manifest, REGION_BLOCKS};
 use crate::FreeSpace;
 use crate::control::{BlockRange, Record, TaskKind, TaskRequest};
 
-/// Time between two records of what is there, at least: so much is lost when it is killed.
+/// Least time between two records of the complete regions: a kill loses this much.
 const RECORD_EVERY: Duration = Duration::from_secs(2);
 
-/// And so many times what it takes to write one: that of a large drive is large itself.
+/// The time between two records, in times that writing one takes: the record of a large drive is large.
 const RECORD_PART: u32 = 16;
 
 /// A copy that is being made.
@@ -44,11 +42,11 @@ pub struct Backup {
     manifest: Manifest,
     /// Blocks of regions that are kept from before.
     kept: Vec<BlockRange>,
-    /// What it is a copy as of, when all has come.
+    /// The moment of which the complete copy is.
     began_ns: u64,
-    /// Blocks that another server had sent, of which nothing is kept.
+    /// Blocks from another server, all of which are read again.
     foreign: u64,
-    /// Nothing was ever written to the file: what is not written is zeros.
+    /// The file has never been written: its unwritten blocks are zeros.
     is_fresh: bool,
     recorded: Instant,
     /// From then to the next record.
@@ -56,7 +54,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Begins a copy of `range` at `out`, or goes on with one. `now_ns` is the server's time.
+    /// Begins a copy of `range` at `out`, or continues one. `now_ns` is the server's time.
     pub fn open(
         out: &Path,
         drive: &str,
@@ -161,8 +159,8 @@ impl Backup {
         self.kept.iter().map(|range| range.blocks).sum()
     }
 
-    /// Blocks that were there and are read again: they came from another server, or from this one before it
-    /// was started again, so nobody knows what clients have written since.
+    /// Blocks of the file that are read again because another server sent them, or this one before a
+    /// restart: the writes of clients since then are unknown.
     pub fn foreign(&self) -> u64 {
         self.foreign
     }
@@ -181,7 +179,7 @@ impl Backup {
         }
     }
 
-    /// Leaves nothing behind of a copy that has not begun.
+    /// Removes the files of a copy that has not begun.
     pub fn discard(self) {
         if self.is_fresh && self.manifest.blocks() == 0 {
             // What cannot be removed is empty.
@@ -214,7 +212,7 @@ impl Backup {
         Ok(())
     }
 
-    /// Makes blocks zeros, whatever was there before.
+    /// Fills blocks with zeros.
     fn clear(&self, range: BlockRange) -> Result<(), BackupError> {
         if self.is_fresh {
             return Ok(());
@@ -255,7 +253,7 @@ impl Backup {
         }
     }
 
-    /// Puts what is there on record, for one that goes on.
+    /// Records the complete regions, so that the copy can be continued.
     pub fn put_on_record(&mut self) -> Result<(), BackupError> {
         self.at_file(self.file.sync_data())?;
         let begun = Instant::now();
@@ -411,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_cut_off_goes_on_where_it_was_and_takes_what_has_been_written_since() {
+    fn an_interrupted_backup_continues_and_reads_blocks_written_since() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
@@ -433,11 +431,11 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_cut_off_again_asks_for_what_was_written_since_the_first_began() {
+    fn a_backup_interrupted_twice_asks_for_writes_since_its_first_begin() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
-        // Of the second region, which was written meanwhile, nothing comes before it is cut off.
+        // No block of the second region, which was written since, comes before the interruption.
         let mut second = open_at(&out, "1", 60).unwrap();
         second.put_on_record().unwrap();
         drop(second);
@@ -451,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_any_more_is_zeros_also_where_bytes_had_come_before() {
+    fn blocks_that_became_unreadable_are_zeros_in_the_copy() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
@@ -469,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_is_on_record_while_it_goes_on() {
+    fn a_backup_records_its_progress_while_it_runs() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let on_record = || Manifest::parse(&fs::read_to_string(record(&out)).unwrap()).unwrap();
@@ -528,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_of_another_server_or_of_what_is_not_in_the_file_any_more() {
+    fn data_of_another_server_or_of_a_changed_file_are_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         begin(&out);
@@ -543,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_differs_is_said_and_the_copy_gets_no_name() {
+    fn missing_or_different_blocks_are_reported_and_the_copy_gets_no_name() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let mut backup = open(&out, "1").unwrap();
