@@ -2,7 +2,8 @@
 //!
 //! One look for all of them: the drawing itself is `plotters`' work.
 
-use freewheel_study::figure::{Axes, Figure, HeadTimeBar, HeadUseBar, Line};
+use freewheel_study::figure::{Axes, Figure, HeadTimeBar, HeadUseBar, Line, Series};
+use freewheel_units::four_digits;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -52,8 +53,11 @@ type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 /// The chart as SVG text.
 pub(crate) fn draw(figure: &Figure) -> String {
     match figure {
-        Figure::HeadTime(bars) => head_time(bars),
-        Figure::Lines(all, axes) => lines(all, axes),
+        Figure::HeadTime { bars } => head_time(bars),
+        Figure::HeadUse { bars } => head_use(bars),
+        Figure::Lines { lines: all, axes } => lines(all, axes),
+        Figure::Columns { labels, series } => columns(labels, series),
+        Figure::Values { quantity, bars } => values(quantity, bars),
     }
 }
 
@@ -122,6 +126,20 @@ pub(crate) fn passes(all: &[PassBar]) -> String {
     some_bars(&PARTS, &all.iter().zip(&totals).map(bar).collect::<Vec<_>>())
 }
 
+/// Horizontal bars, of which the longest has the whole width.
+fn values(quantity: &str, all: &[(String, f64)]) -> String {
+    let longest = all.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |(label, value): &(String, f64)| Bar {
+        label: label.clone(),
+        shares: vec![value / longest],
+        // Shares would repeat the lengths: the value itself is to the right.
+        whole: f64::INFINITY,
+        mark: None,
+        note: four_digits(*value),
+    };
+    some_bars(&[(quantity, SEEK)], &all.iter().map(bar).collect::<Vec<_>>())
+}
+
 /// A horizontal bar of shares of a whole.
 struct Bar {
     label: String,
@@ -171,7 +189,7 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
         let right = left + share * BAR_WIDTH;
         let corners = [(left as i32, top), (right as i32, top + 24)];
         area.draw(&Rectangle::new(corners, colour.filled()))?;
-        if *share > 0.045 {
+        if *share > 0.045 && bar.whole.is_finite() {
             let label = format!("{:.0} %", share / bar.whole * 100.0);
             text(area, &label, (((left + right) / 2.0) as i32, top + 12), 13, INK, HPos::Center)?;
         }
@@ -186,23 +204,23 @@ fn draw_bar(area: &Area<'_>, parts: &[(&str, RGBColor)], bar: &Bar, top: i32) ->
 }
 
 /// Groups of columns, a group for each label and a column in it for each series; heights in %.
-pub(crate) fn columns(labels: &[String], series: &[(&str, Vec<f64>)]) -> String {
+pub(crate) fn columns(labels: &[String], series: &[Series]) -> String {
     const COLOURS: [RGBColor; 2] = [SEEK, ROTATE];
     const LEFT: i32 = 30;
     const WIDTH: i32 = 810;
     const TOP: i32 = 44;
     const HEIGHT: f64 = 170.0;
-    let highest = series.iter().flat_map(|(_, shares)| shares).fold(0.01, |a: f64, b| a.max(*b));
+    let highest = series.iter().flat_map(|one| &one.shares).fold(0.01, |a: f64, b| a.max(*b));
     svg(860, 250, |area| {
         let named: Vec<(&str, RGBColor)> =
-            series.iter().zip(COLOURS).map(|((name, _), colour)| (*name, colour)).collect();
+            series.iter().zip(COLOURS).map(|(one, colour)| (one.name, colour)).collect();
         legend(area, &named, LEFT)?;
         let group = WIDTH / labels.len().max(1) as i32;
         let column = (group - 12) / series.len().max(1) as i32;
         let base = TOP + HEIGHT as i32;
         for (g, label) in labels.iter().enumerate() {
             let x = LEFT + g as i32 * group;
-            for (k, ((_, shares), (_, colour))) in series.iter().zip(&named).enumerate() {
+            for (k, (Series { shares, .. }, (_, colour))) in series.iter().zip(&named).enumerate() {
                 let (share, left) = (shares[g], x + 6 + k as i32 * column);
                 let top = base - (share / highest * HEIGHT) as i32;
                 area.draw(&Rectangle::new(

@@ -12,14 +12,14 @@ fn experiment(freeblock: &str) -> Experiment {
 
 fn experiment_of(requests: u64, freeblock: &str) -> Experiment {
     let text = format!(
-        "drive = \"atlas10k\"\nelectronics = false\n{freeblock}\n[workload]\nkind = \"closed\"\noutstanding = 2\nthink = \
+        "drive = \"atlas10k\"\nelectronics = false\n{freeblock}\n[workload]\nkind = \"closed\"\noutstanding = 2\nthink_time = \
          \"50ms\"\nrequests = {requests}\npattern = {{ size = \"8KiB\" }}\n"
     );
     Experiment::new(SimConfig::parse(&text, "test", &[]).unwrap()).unwrap()
 }
 
 /// A sample of a hundredth of the drive.
-const SAMPLE: &str = "[freeblock]\nenough = 0.01\nrounds = 2";
+const SAMPLE: &str = "[freeblock]\nsample_share = 0.01\nrounds = 2";
 
 fn titles(result: &RunResult) -> Vec<String> {
     free_work_parts(result).iter().map(|part| part.title.clone()).collect()
@@ -65,7 +65,7 @@ fn what_did_not_happen_is_not_spoken_of() {
 
 #[test]
 fn idle_cost_and_promotion_are_told_apart_from_what_is_free() {
-    let freeblock = "[freeblock]\nenough = 0.03\nrounds = 1\nidle = { after = \"5ms\" }\n\
+    let freeblock = "[freeblock]\nsample_share = 0.03\nrounds = 1\nidle = { after = \"5ms\" }\n\
                      promote_tail = { cost = 0.5 }";
     let result = experiment(freeblock).run().unwrap();
     let (work, idle) = (FreeWork::new(&result).unwrap(), result.idle.unwrap());
@@ -124,7 +124,7 @@ fn the_page_has_the_charts_of_what_there_is() {
 }
 
 /// A sample with a deadline that it holds, a scrub with one that it cannot hold, and a scan.
-const THREE: &str = "[freeblock]\nenough = 0.02\ndeadline = \"1h\"\n\
+const THREE: &str = "[freeblock]\nsample_share = 0.02\ndeadline = \"1h\"\n\
                      [[freeblock.beside]]\ntask = \"scrub\"\nblock_size = \"64KiB\"\n\
                      deadline = \"100s\"\n[[freeblock.beside]]\nname = \"mine\"\npriority = \"low\"";
 

@@ -35,7 +35,7 @@ struct Setting {
     differs: Option<(f64, &'static str)>,
 }
 
-const CLIENTS: &str = "kind = \"closed\"\noutstanding = 10\nthink = \"30ms\"";
+const CLIENTS: &str = "kind = \"closed\"\noutstanding = 10\nthink_time = \"30ms\"";
 const ONE: &str = "kind = \"closed\"\noutstanding = 1";
 const OPEN: &str = "kind = \"open\"\nmean_gap = \"16ms\"";
 const MINING: &str = "[[freeblock.beside]]\ntask = \"scan\"\nblock_size = \"4KiB\"";

@@ -176,8 +176,8 @@ pub(super) fn margins(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     }
     let axes = |y| Axes { x: "conservatism, us", y, log_x: false };
     let figures = vec![
-        Figure::Lines(free, axes("free bandwidth, % of that in firmware")),
-        Figure::Lines(delays, axes("foreground delayed, ms per s of head time")),
+        Figure::lines(free, axes("free bandwidth, % of that in firmware")),
+        Figure::lines(delays, axes("foreground delayed, ms per s of head time")),
     ];
     Ok(Outcome { rows, figures })
 }

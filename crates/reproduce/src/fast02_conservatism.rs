@@ -94,11 +94,11 @@ impl Margins {
         };
         let axes = |y| Axes { x: "conservatism, ms", y, log_x: false };
         vec![
-            Figure::Lines(
+            Figure::lines(
                 drawn(|result| result.requests_per_second),
                 axes("foreground requests a second"),
             ),
-            Figure::Lines(drawn(free_mb_per_second), axes("free bandwidth, MB/s")),
+            Figure::lines(drawn(free_mb_per_second), axes("free bandwidth, MB/s")),
         ]
     }
 }
@@ -232,7 +232,7 @@ impl Shares {
             line("in firmware, without same-track requests", points(&self.no_track)),
             line("outside", points(&self.outside)),
         ];
-        Figure::Lines(
+        Figure::lines(
             lines,
             Axes { x: "conservatism, ms", y: "free bandwidth, MB/s", log_x: false },
         )

@@ -76,7 +76,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         .collect();
     lines.push(line("the drive's own SPTF", points(&inside)));
     let axes = Axes { x: "requests outstanding", y: "mean response, ms", log_x: false };
-    Ok(Outcome { rows, figures: vec![Figure::Lines(lines, axes)] })
+    Ok(Outcome { rows, figures: vec![Figure::lines(lines, axes)] })
 }
 
 /// How much slower SPTF outside is with two outstanding, in %.

@@ -224,7 +224,7 @@ pub(super) fn fig4(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         line("one at the drive", one.density(50.0, 2000.0)),
         line("two", two.density(50.0, 2000.0)),
     ];
-    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, AXES)] })
+    Ok(Outcome { rows, figures: vec![Figure::lines(densities, AXES)] })
 }
 
 const BY_JITTER: &str =
@@ -258,7 +258,7 @@ pub(super) fn fig7(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         line("Atlas 10K", atlas.density(20.0, 400.0)),
         line("Cheetah", cheetah.density(20.0, 400.0)),
     ];
-    Ok(Outcome { rows, figures: vec![Figure::Lines(densities, AXES)] })
+    Ok(Outcome { rows, figures: vec![Figure::lines(densities, AXES)] })
 }
 
 pub(super) fn fig7b(context: &Context<'_>) -> Result<Outcome, ConfigError> {
@@ -268,6 +268,6 @@ pub(super) fn fig7b(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let row = context.row_in("40 KB: within 150 us", "%", [75.0, 100.0], within);
     let rows = vec![row.standing_in(BLACK_BOX)];
     let density = format!("40 KB, standard deviation {:.0} us", seen.deviation_us());
-    let figures = vec![Figure::Lines(vec![line(&density, seen.density(20.0, 600.0))], AXES)];
+    let figures = vec![Figure::lines(vec![line(&density, seen.density(20.0, 600.0))], AXES)];
     Ok(Outcome { rows, figures })
 }

@@ -156,7 +156,7 @@ pub(super) fn fig7c(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let what = format!("{BLACK_BOX}; the file system is a model of FFS");
     let rows = rows(context, &seen).into_iter().map(|row| row.standing_in(&what)).collect();
     let density = line("3 KB files", seen.density(250.0, 10_000.0));
-    Ok(Outcome { rows, figures: vec![Figure::Lines(vec![density], AXES)] })
+    Ok(Outcome { rows, figures: vec![Figure::lines(vec![density], AXES)] })
 }
 
 fn rows(context: &Context<'_>, seen: &ObservedDelays) -> Vec<Row> {

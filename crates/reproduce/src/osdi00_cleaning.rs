@@ -289,7 +289,7 @@ impl Runs {
             },
         ];
         let axes = Axes { x: "blocks in use, %", y: "transactions a second", log_x: false };
-        Figure::Lines(lines, axes)
+        Figure::lines(lines, axes)
     }
 }
 

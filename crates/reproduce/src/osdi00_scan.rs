@@ -298,7 +298,7 @@ pub(super) fn fig8(context: &Context<'_>) -> Result<Outcome, ConfigError> {
         dots("paper", vec![(f64::from(MPL), 24.0)]),
     ];
     let head_axes = Axes { x: "multiprogramming level", y: "head transferring, %", log_x: false };
-    let figures = vec![Figure::Lines(bandwidths, axes), Figure::Lines(head, head_axes)];
+    let figures = vec![Figure::lines(bandwidths, axes), Figure::lines(head, head_axes)];
     Ok(Outcome { rows, figures })
 }
 
@@ -321,9 +321,9 @@ pub(super) fn fig9(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     let mut progress = course.progress().to_vec();
     progress.push(dots("paper's 95 %", vec![(70.0, 95.0)]));
     let figures = vec![
-        Figure::Lines(progress, axes("blocks, %")),
-        Figure::Lines(course.bandwidth().to_vec(), axes("MB/s around then")),
-        Figure::Lines(course.shares().to_vec(), axes("potential around then, %")),
+        Figure::lines(progress, axes("blocks, %")),
+        Figure::lines(course.bandwidth().to_vec(), axes("MB/s around then")),
+        Figure::lines(course.shares().to_vec(), axes("potential around then, %")),
     ];
     Ok(Outcome { rows, figures })
 }
@@ -391,7 +391,7 @@ pub(super) fn fig10(context: &Context<'_>) -> Result<Outcome, ConfigError> {
     ];
     let sample_axes =
         Axes { x: "part of the blocks that is enough, %", y: "samples a day", log_x: false };
-    let figures = vec![Figure::Lines(lines, axes), Figure::Lines(samples, sample_axes)];
+    let figures = vec![Figure::lines(lines, axes), Figure::lines(samples, sample_axes)];
     Ok(Outcome { rows, figures })
 }
 
@@ -531,7 +531,7 @@ impl Beyond<'_> {
             dots("paper, at our FCFS", vec![(self.fcfs_ms(), 47.0)]),
         ];
         let axes = Axes { x: "mean foreground response, ms", y: "full scans a day", log_x: false };
-        Figure::Lines(lines, axes)
+        Figure::lines(lines, axes)
     }
 }
 

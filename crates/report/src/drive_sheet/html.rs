@@ -7,7 +7,8 @@ use maud::{Markup, html};
 
 use super::{CheckRow, DriveSheet, SeekTime};
 use crate::chart;
-use crate::page::{self, prose, rate, section, table};
+use crate::numbers::rate;
+use crate::page::{self, prose, section, table};
 use freewheel_study::figure::{Axes, Line};
 
 impl DriveSheet {

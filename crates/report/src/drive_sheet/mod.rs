@@ -17,7 +17,8 @@ use freewheel_model::zoned::spec::ZonedSpec;
 use freewheel_units::{Op, grouped};
 use serde::Serialize;
 
-use crate::page::rate;
+use crate::finding::Finding;
+use crate::numbers::rate;
 use crate::shingled::unmodelled;
 
 /// What a drive is and does. Of a drive with more actuators, `zones` and the seeks are those of
@@ -195,7 +196,11 @@ impl CheckRow {
 
 fn cautions(spec: &DriveSpec, drive: &Drive) -> Vec<String> {
     let unmodelled = spec.zoned.and_then(|zoned| unmodelled(zoned.kind));
-    let unmodelled = unmodelled.map(|finding| format!("{} {}", finding.headline, finding.detail));
+    let unmodelled = unmodelled.map(|finding| {
+        let Finding { headline, action, details, .. } = finding;
+        let parts = std::iter::once(headline).chain(action).chain(details);
+        parts.collect::<Vec<_>>().join(" ")
+    });
     slow_bus(spec, drive).into_iter().chain(unmodelled).collect()
 }
 

@@ -7,7 +7,7 @@ use freewheel_model::zoned::spec::ZonedKind;
 use freewheel_units::{BLOCK_BYTES, Blocks, SimDuration, grouped};
 
 use super::{CheckRow, DriveSheet};
-use crate::page::rate;
+use crate::numbers::rate;
 
 /// Name and text.
 type Words = (&'static str, String);

@@ -8,7 +8,8 @@ use super::task_words::round_is;
 use super::words::free_work_parts;
 use super::write_back;
 use crate::chart;
-use crate::page::{self, percent, section, span};
+use crate::numbers::{percent, span};
+use crate::page::{self, section};
 use freewheel_study::figure::{Axes, HeadUseBar, Line};
 use freewheel_study::{Course, FreeWork, TaskWork, line, over_the_run};
 

@@ -6,7 +6,7 @@ use freewheel_sim::background::{
 };
 use freewheel_units::{Bytes, grouped};
 
-use crate::page::{self, percent, rate, span};
+use crate::numbers::{self, percent, rate, span};
 use freewheel_study::{DeadlineWork, TaskWork};
 
 /// While the last requests end, a next round begins that is none.
@@ -247,7 +247,7 @@ fn rounds(task: &TaskWork, arms: u64) -> String {
     match (task.rounds_a_day, task.round_ns) {
         (_, Some(ns)) if task.kind.is_once() => words += &format!(", in {}", seconds(ns)),
         (Some(a_day), Some(ns)) => {
-            words += &format!(", {} a day, {} each", page::rounds(a_day), seconds(ns));
+            words += &format!(", {} a day, {} each", numbers::rounds(a_day), seconds(ns));
         }
         _ => {}
     }

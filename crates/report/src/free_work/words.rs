@@ -5,7 +5,7 @@ use freewheel_units::{Bytes, grouped};
 
 use super::task_words::{delivered, task_rows};
 use super::write_back;
-use crate::page::{ms, percent, rate, span};
+use crate::numbers::{ms, percent, rate, span};
 use freewheel_study::{Delivered, FreeWork, IdleCost, TaskWork};
 
 /// A part of what there is to say: a title, and what is said of what.

@@ -5,12 +5,13 @@ use maud::{Markup, html};
 
 use freewheel_study::{ArmScrub, ScrubEstimate, ScrubPart, ScrubPoint, Study, latency_lines, line};
 
-use crate::chart;
+use super::scrub::time_axis;
 use crate::free_work::{
     POTENTIAL_IS, bandwidth_chart, efficiency_chart, nodes_chart, shares_chart, titled,
 };
-use crate::page::{self, percent, rate, rounds, span};
-use freewheel_study::figure::{Axes, HeadUseBar, Line};
+use crate::numbers::{percent, rate, rounds, span};
+use crate::page;
+use freewheel_study::figure::{Axes, Line};
 
 /// Actuators that can all be shown, and their lines told apart; of more the slowest is.
 const SIDE_BY_SIDE: usize = 2;
@@ -32,18 +33,19 @@ pub(super) fn section(study: &Study, estimate: &ScrubEstimate) -> Markup {
     }
 }
 
-/// Figures 8 (a) and (c) of osdi00, for this load.
+/// What the heads do with all time, in numbers; the picture is the finding's.
 fn head_use(estimate: &ScrubEstimate) -> Markup {
     let head_use = estimate.head_use;
-    let bar = |label: &str, with: bool| HeadUseBar { label: label.into(), head_use, with };
     let moves = |free: f64| percent(head_use.transfer + free);
+    let given = match estimate.free_blocks_before_switched_off {
+        true => ", while the drive gives away the blocks that pass before requests",
+        false => "",
+    };
     html! {
-        h3 { "What it does with the head's time" }
-        (page::chart(&chart::head_use(&[bar("requests alone", false), bar("with the scrub", true)])))
+        h3 { "Use of the head's time" }
         p.note {
-            "Shares of all time while the arms scan" (if estimate.free_blocks_before_switched_off { ", the drive giving away what passes before requests" } else { "" }) ". Data pass under the head " (moves(0.0))
-            " of the time for requests and writing back, " (moves(head_use.free_transfer))
-            " with the scrub. Rotational latency that is left is also that of writing back."
+            "Data pass under the head " (moves(0.0)) " of the time for requests and writing back, and "
+            (moves(head_use.free_transfer)) " with the scrub. These are shares of all time while the arms scan" (given) "."
         }
     }
 }
@@ -128,14 +130,6 @@ fn sample_share(estimate: &ScrubEstimate, shown: &[usize], unit_seconds: f64) ->
         line(&name, vec![(0.0, 0.0), (seconds / unit_seconds, 100.0 * share)])
     };
     shown.iter().map(of).collect()
-}
-
-fn time_axis(longest_seconds: f64) -> (&'static str, f64) {
-    match longest_seconds {
-        s if s >= 2.0 * 86_400.0 => ("time of the scrub, days", 86_400.0),
-        s if s >= 2.0 * 3_600.0 => ("time of the scrub, hours", 3_600.0),
-        _ => ("time of the scrub, s", 1.0),
-    }
 }
 
 fn percent_read(point: &ScrubPoint) -> f64 {

@@ -4,7 +4,8 @@ use freewheel_sim::background::{TaskKind, TaskResult, UseResult};
 use freewheel_sim::{FreeResult, RunResult};
 use serde::Serialize;
 
-use super::{Delivered, mean, per_second, ratio};
+use super::delivered::Delivered;
+use crate::ratio::{mean, per_second, ratio};
 
 /// A task in numbers, over all arms.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -20,7 +20,7 @@ use super::curve::{self, At};
 use super::effort::{self, SCRUB_EFFORT, Work};
 use super::projection::{Burst, End, Pace, Projection, Setting, WHOLE, Watch};
 use super::sample::Sample;
-use crate::free_work::HeadUse;
+use crate::head_use::HeadUse;
 
 /// Assumed: bursts that mostly tell a rate to a few hundredths, leaps that take a tenth of what is
 /// left where the work allows it, and a patience of several times what the last blocks take of random
@@ -859,7 +859,7 @@ mod tests {
     fn where_the_latency_goes_is_what_an_experiment_with_a_scrub_says() {
         let pattern = "pattern = { size = \"8KiB\", align = \"4KiB\" }";
         let experiment = experiment(&format!(
-            "kind = \"closed\"\noutstanding = 10\nthink = \"30ms\"\nrequests = 1\n{pattern}\n\
+            "kind = \"closed\"\noutstanding = 10\nthink_time = \"30ms\"\nrequests = 1\n{pattern}\n\
              [freeblock]\nrule = \"paths\"\ntask = \"scrub\"\nblock_size = \"8KiB\"\nrounds = 1"
         ));
         let result = experiment.run().unwrap();
